@@ -193,7 +193,8 @@ class Boundary(Model):
     """One boundary, and whether a backend on this machine was shown to enforce it.
 
     `kind` is the mechanism: `kernel`, `supervised` (the engine), `bounded`, or `unsupported`.
-    `evidence` is the digest of what the probe saw.
+    `evidence` is the digest of what the probe saw. `run` is the digest of the one request that a remote platform
+    gave it for; None if it holds for all.
     """
 
     backend: str
@@ -201,6 +202,7 @@ class Boundary(Model):
     kind: str
     enforced: bool
     evidence: Digest
+    run: Digest | None = None
 
 
 class AdmittedSource(Model):

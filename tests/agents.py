@@ -28,7 +28,6 @@ HARNESSES: dict[str, str] = {
     "hiding": _STARTS + _ENDS,  # shows its model no tool
     "showing_less": _STARTS + "say(method='advertised', params={'tools': []})" + _ENDS,
     "shapeless": _READS + "say(id=first['id'], result={'capabilities': {'toolCalls': 'yes'}})\nhear()" + _ENDS,
-    "silent": _READS + "time.sleep(600)",
     "dying": _STARTS + "sys.exit(3)",
     "chatting": _STARTS + "print('hello')",
     "failing": _STARTS + "say(id='run', error={'message': 'no model at /srv/models with ' + 'c4nary-' + 'provider'})",

@@ -19,7 +19,7 @@ from engine.api.run import Asked, Runs, for_threads, print_stack, respond_to
 from engine.documents.canonical import canonical
 from engine.documents.validation import validate
 from engine.drive import own_thread
-from engine.errors import EngineError
+from engine.errors import EngineError, fault_inside
 from engine.facts.run_request import WireRunRequest
 from engine.facts.run_result import AgentOutputs, WireRunResult
 from engine.runner.run import AgentRunner, RunnerSettings
@@ -50,6 +50,8 @@ class AgentRuns(Runs):
         ran = await own_thread(lambda: runner.run(asked.text, parts, context, following))
         if (stopped := ran.problem) is not None:
             await own_thread(lambda: print_stack(stopped))
+        if ran.answer is None:
+            raise fault_inside("run", "see the record")
         if ran.result is None:
             return await respond_to(ran.answer, exchange, invalid=self.invalid)
         error = None if ran.result.error is None else redact_text(ran.result.error)

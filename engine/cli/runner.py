@@ -47,12 +47,12 @@ def serve(
             "--secret-key", envvar="ENGINE_SECRET_KEY", help="Private X25519 key (PEM) that opens sealed secrets."
         ),
     ] = None,
-    platform: Annotated[
+    callbacks: Annotated[
         str,
         typer.Option(
             metavar="URL",
-            envvar=["ENGINE_PLATFORM", "AGENTA_HOST"],
-            help="Origin of the platform, where tools are called whose run states no tool_callback.",
+            envvar=["ENGINE_CALLBACKS", "AGENTA_HOST"],
+            help="Origin where tools are called whose run states no tool_callback.",
         ),
     ] = "",
     pi_dir: Annotated[
@@ -73,7 +73,7 @@ def serve(
 
     check_tls(tls_cert, tls_key, tls_client_ca)
     variables = {"PI_CODING_AGENT_DIR": pi_dir.strip()} if pi_dir.strip() else {}
-    settings = RunnerSettings(Opener(secret_key), _origin(platform.strip()), variables)
+    settings = RunnerSettings(Opener(secret_key), _origin(callbacks.strip()), variables)
     listen = Listen(
         host=host.strip() or LOOPBACK,
         port=port,
@@ -89,14 +89,14 @@ def serve(
 
 
 def _origin(url: str) -> str | None:
-    """The origin of the platform; None if it is not set."""
+    """The origin for callbacks; None if it is not set."""
     from engine.facts.net.urls import origin_facts
 
     if not url:
         return None
     found = origin_facts(f"{url.rstrip('/')}/")
     if not found.canonical or found.origin != url.rstrip("/"):
-        raise typer.BadParameter("use an origin, such as https://agenta.example.com", param_hint="--platform")
+        raise typer.BadParameter("use an origin, such as https://agenta.example.com", param_hint="--callbacks")
     return found.origin
 
 

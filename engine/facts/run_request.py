@@ -173,8 +173,8 @@ def agent_of(request: WireRunRequest) -> tuple[PlacedAgent, str]:
     return PlacedAgent.model_validate(moved), digest(canonical({**rest, "agent": moved}))
 
 
-def callback_of(request: WireRunRequest, platform: str | None) -> Endpoint | None:
-    """Where the tools of a run are called: as it states, else at the platform, if it has tools that are called."""
-    if request.tool_callback is not None or platform is None or all(tool.kind == "client" for tool in request.tools):
+def callback_of(request: WireRunRequest, callbacks: str | None) -> Endpoint | None:
+    """Where the tools of a run are called: as it states, else at this origin, if it has tools that are called."""
+    if request.tool_callback is not None or callbacks is None or all(tool.kind == "client" for tool in request.tools):
         return request.tool_callback
-    return Endpoint(endpoint=f"{platform}/tools/call")
+    return Endpoint(endpoint=f"{callbacks}/tools/call")

@@ -189,7 +189,7 @@ def gather(request: WireRunRequest, context: GatherContext) -> Gathered:
         ),
         mcp_servers=tuple(_server(server) for server in request.mcp_servers),
         attached=tuple(_attached(request)),
-        endpoints=tuple(_endpoints(request, context.platform)),
+        endpoints=tuple(_endpoints(request, context.callbacks)),
         secrets=tuple(_secrets(request)),
         messages=len(request.messages),
         content=content,
@@ -260,8 +260,8 @@ def _attached(request: WireRunRequest) -> list[Attached]:
     return servers + [Attached(id=f"tools/{tool.name}", kind="tool") for tool in request.tools]
 
 
-def _endpoints(request: WireRunRequest, platform: str | None) -> list[EndpointFacts]:
-    stated = {"tool_callback": callback_of(request, platform), "trace": request.trace}
+def _endpoints(request: WireRunRequest, callbacks: str | None) -> list[EndpointFacts]:
+    stated = {"tool_callback": callback_of(request, callbacks), "trace": request.trace}
     found = [(name, origin_facts(one.endpoint)) for name, one in stated.items() if one is not None]
     return [EndpointFacts(id=name, canonical=facts.canonical, origin=facts.origin) for name, facts in found]
 

@@ -46,6 +46,8 @@ class Lookups:
     """How a runner starts each harness, and what it publishes about it."""
     backends: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Where runs take place, and the sandbox profile of each place on this machine."""
+    default_backend: str = ""
+    """The backend of runs that name none."""
     forms: SecretForms = UNKNOWN_FORMS
     """The forms in which vendors issue secrets."""
 
@@ -72,6 +74,7 @@ class Lookups:
             payload_encryption=tuple(data.get("runners", {}).get("payload_secrets", ())) == ("sealed",),
             harnesses=data.get("runners", {}).get("harnesses", {}),
             backends=data.get("runners", {}).get("backends", {}),
+            default_backend=data.get("runners", {}).get("default_backend", ""),
             forms=SecretForms.of(data.get("secrets")),
         )
 

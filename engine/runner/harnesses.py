@@ -31,6 +31,9 @@ RETRY_SECONDS = 60.0
 
 KEPT_SECONDS = 86_400.0
 
+PROBE_SECONDS = 15.0
+"""For a harness to start and to call one tool."""
+
 JAIL = ("files", "filesystem_jail")
 """The boundary of a sandbox that is a file system jail, and its name in the proof of a backend."""
 
@@ -114,12 +117,16 @@ class Harnesses:
     def _try(self, command: list[str], profile: str, decisions: Decisions) -> Probed | None:
         trial = _Trial()
         talk = Harness(trial.task(), trial)
+        late = threading.Timer(PROBE_SECONDS, talk.over.set)
+        late.start()
         try:
             decisions.demand(
                 "sandbox", {"profile": profile, "command": command}, self.executor(decisions.services, command, talk)
             )
         except StoppedError:
             return None
+        finally:
+            late.cancel()
         return Probed(trial.capabilities(), "probed") if talk.result is not None else None
 
     def executor(self, services: Services, command: Any, talk: Harness) -> Callable[[Permit, Job], Result]:

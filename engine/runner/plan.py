@@ -16,12 +16,13 @@ _AGAIN = "request a decision on exactly this run"
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """One run. `task` is what its harness gets: no secret, no address, no server."""
+    """One run. `task` is what its harness gets: no secret, no address, no server. `profile` is that of a run here."""
 
     run_id: str
     harness: str
     command: tuple[str, ...]
-    profile: str
+    backend: str
+    profile: str | None
     declared: tuple[str, ...]
     calls: CallLimit
     tools: tuple[Tool, ...]
@@ -46,9 +47,9 @@ def planned(
     limits: RunnerLimits,
     harness: Mapping[str, Any],
     backend: Mapping[str, Any],
-    platform: str | None = None,
+    callbacks: str | None = None,
 ) -> RunPlan:
-    """The plan; `harness` and `backend` are their rows in policy/runners.yaml, `platform` is the default callback.
+    """The plan; `harness` and `backend` are their rows in policy/runners.yaml, `callbacks` is the origin of the default one.
 
     Raises InvariantError if the permit is not one for this request, and WorkError for what this runner cannot do.
     """
@@ -59,15 +60,23 @@ def planned(
     demand(list(limits.harness_kwargs) == kwargs, "the permit names other arguments of the harness", _AGAIN)
     servers = [server.name for server in limits.mcp_servers]
     demand([server.name for server in request.mcp_servers] == servers, "the permit names other MCP servers", _AGAIN)
-    sandbox = limits.sandbox
-    if backend.get("host") != "runner" or not backend.get("profile"):
-        raise _cannot(f"this runner cannot run on the backend `{sandbox.backend}`", "use a backend with a profile")
+    sandbox, remote = limits.sandbox, backend.get("host") == "remote"
+    if not backend.get("platform" if remote else "profile"):
+        raise _cannot(
+            f"this runner cannot run on the backend `{sandbox.backend}`",
+            "state its platform or profile in policy/runners.yaml",
+        )
+    if remote and request.tools:
+        raise _cannot(
+            f"the tool `{names[0]}` cannot be called from the backend `{sandbox.backend}`",
+            "leave it out, or run on a backend of this machine",
+        )
     if not harness.get("command"):
         raise _cannot(
             f"the harness `{limits.harness}` is not installed here",
             "state its command in policy/runners.yaml, and its program in policy/sandbox.yaml",
         )
-    callback = callback_of(request, platform)
+    callback = callback_of(request, callbacks)
     if any(tool.kind != "client" for tool in request.tools) and callback is None:
         raise _cannot(
             "the tools of the run have no tool_callback to be called at",
@@ -83,7 +92,8 @@ def planned(
         run_id,
         limits.harness,
         tuple(harness["command"]),
-        backend["profile"],
+        sandbox.backend,
+        None if remote else backend["profile"],
         ("filesystem",) if "filesystem" in request.sandbox_permission.model_fields_set else (),
         limits.calls,
         request.tools,

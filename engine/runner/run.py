@@ -29,12 +29,13 @@ from engine.errors import WorkError
 from engine.facts.run_request import WireRunRequest
 from engine.facts.run_result import AgentOutputs, Usage, WireRunResult
 from engine.flow import Answer, Context, Services
-from engine.model import Caller, Permit, Revisions, Via
+from engine.model import Caller, Job, Permit, Result, Revisions, Via
 from engine.points import Probed
 from engine.points.runner_capability import CapabilityLimits
 from engine.points.runner_request import RunnerLimits
 from engine.points.tool_visibility import VisibilityLimits
 from engine.runner.asking import Decisions, StoppedError, same_policy
+from engine.runner.evidence import RunEvidence
 from engine.runner.harnesses import Harnesses, capabilities_of
 from engine.runner.invariants import demand
 from engine.runner.plan import RunPlan, definition, planned
@@ -52,21 +53,34 @@ _WAITING = ("requested",)
 class Ran:
     """The decision that admitted or refused a run, and the result if it was begun."""
 
-    answer: Answer
+    answer: Answer | None = None
     result: WireRunResult | None = None
     problem: WorkError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """An admitted run, with its permit and what was shown for it."""
+
+    run_id: str
+    asked: RawJson
+    limits: RunnerLimits
+    grant: Grant
+    evidence: RunEvidence
+    policy: Revisions | None
+    follow: Follow
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerSettings:
     """What the operator of a runner sets beside the policy.
 
-    `opener` has the key for sealed secrets. `platform` is the origin where tools are called whose run states no
+    `opener` has the key for sealed secrets. `callbacks` is the origin where tools are called whose run states no
     callback. `variables` are set for every harness.
     """
 
     opener: Opener
-    platform: str | None = None
+    callbacks: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -76,26 +90,45 @@ class AgentRunner:
     def __init__(self, backend: Callable[[str], Backend], settings: RunnerSettings) -> None:
         self.harnesses = Harnesses(backend, settings.variables)
         self._settings = settings
-        self._active: dict[str, tuple[Caller, _Calls]] = {}
+        self._active: dict[str, tuple[Caller, Calls]] = {}
 
     def run(self, asked: RawJson, services: Services, context: Context, follow: Follow) -> Ran:
-        """Decide a run and everything that it needs, and run it; blocks until it has ended."""
+        """Decide a run and everything that it needs, and run it under its permit; blocks until it has ended."""
         run_id = services.new_id()
-        own = replace(services, gather_context=self._facts(services))
-        decisions = Decisions(own, replace(context, run=context.run or run_id, approval=None, idempotency_key=None))
+        evidence = RunEvidence(run_id, asked, services, self.harnesses)
+        known = replace(
+            services.gather_context, boundaries=lambda: evidence.boundaries, callbacks=self._settings.callbacks
+        )
+        knowing = replace(services, gather_context=known)
+        own = replace(context, run=context.run or run_id)
+        decisions = Decisions(knowing, replace(own, approval=None, idempotency_key=None))
+        ended: list[Ran] = []
+        policy = _revisions(services)
+
+        def execute(permit: Permit, job: Job) -> Result:
+            limits = permit.demand("runner_request", job.input_digest, RunnerLimits)
+            grant = Grant(permit, job.input_digest, RunnerLimits)
+            active = _Run(run_id, asked, limits, grant, evidence, policy, follow)
+            try:
+                stopped = Ran(result=self._admitted(active, decisions))
+                status, code = "finished", None
+            except StoppedError as refusal:
+                stopped = Ran(refusal.answer)
+                status, code = "refused", refusal.answer.decision.point
+            except WorkError as error:
+                stopped = Ran(result=WireRunResult(ok=False, run_id=run_id, error=error.message), problem=error)
+                status, code = "run_failed", error.code
+            ended.append(stopped)
+            facts = {"run_id": run_id, "harness": limits.harness, "backend": limits.sandbox.backend}
+            return Result(status, facts if code is None else {**facts, "by": code})
+
         try:
-            permit, answer = Decisions(own, replace(context, run=decisions.context.run)).demand("runner_request", asked)
-        except StoppedError as stopped:
-            return Ran(stopped.answer)
-        if answer.gathered is None:  # a repeated idempotency key
+            answer = Decisions(knowing, own).decide("runner_request", asked, execute)
+        finally:
+            evidence.close()
+        if not ended or answer.fault is not None:
             return Ran(answer)
-        try:
-            result = self._admitted(run_id, asked, decisions, answer, permit, follow)
-        except StoppedError as stopped:
-            return Ran(stopped.answer)
-        except WorkError as error:
-            return Ran(answer, WireRunResult(ok=False, run_id=run_id, error=error.message), error)
-        return Ran(answer, result)
+        return ended[0] if ended[0].answer is not None else replace(ended[0], answer=answer)
 
     def call(self, run_id: str, caller: Caller, name: Any, arguments: Any) -> ToolResult | None:
         """Make a call of a run in progress, decided like those of its harness; None if this caller has no such run."""
@@ -114,64 +147,52 @@ class AgentRunner:
             "harnesses": self.harnesses.published(_as_runner(services)),
         }
 
-    def _facts(self, services: Services, **known: Probed | None) -> Any:
-        world = services.gather_context
-        return replace(
-            world,
-            boundaries=lambda: (*world.boundaries(), *self.harnesses.boundaries(services)),
-            capabilities=known.get,
-            platform=self._settings.platform,
-        )
-
-    def _admitted(
-        self, run_id: str, asked: RawJson, decisions: Decisions, admitted: Answer, permit: Permit, follow: Follow
-    ) -> WireRunResult:
-        limits = permit.demand("runner_request", permit.input_digest, RunnerLimits)
-        request = WireRunRequest.model_validate_json(asked.data)
-        services = decisions.services
+    def _admitted(self, active: _Run, decisions: Decisions) -> WireRunResult:
+        """The run, under its permit. Raises StoppedError or WorkError."""
+        services, limits = decisions.services, active.limits
+        request = WireRunRequest.model_validate_json(active.asked.data)
         with services.policy() as serving:
             lookups = serving.lookups
-        rows = lookups.harnesses[limits.harness], lookups.backends[limits.sandbox.backend]
-        plan = planned(run_id, request, limits, *rows, self._settings.platform)
-        probed = self.harnesses.probed(plan.harness, _as_runner(services))
-        knowing = replace(
-            decisions, services=replace(services, gather_context=self._facts(services, **{plan.harness: probed}))
-        )
+        place = lookups.backends[limits.sandbox.backend]
+        rows = lookups.harnesses[limits.harness], place
+        plan = planned(active.run_id, request, limits, *rows, self._settings.callbacks)
+        probed = self.harnesses.probed(plan.harness, _as_runner(services)) if plan.profile is not None else None
+        known = replace(services.gather_context, capabilities={plan.harness: probed}.get)
+        knowing = replace(decisions, services=replace(services, gather_context=known))
         if (model := request.agent.model) is not None:
             reference = {**model.model_dump(), "slug_provider": model.provider}
             knowing.demand("model_ref", {"phase": "run", "harness": plan.harness, "reference": reference})
         self._capable(plan, probed, knowing)
-        secrets = secrets_of(asked.data)
-        calls = _Calls(plan, knowing, _callback(plan, permit, self._settings.opener), follow)
-        listener = _Listener(plan, probed, calls, follow)
-        talk = Harness(plan.task, listener, secrets)
+        calls = Calls(plan, knowing, _callback(plan, active.grant, self._settings.opener), active.follow)
+        listener = Listener(plan, probed, calls, active.follow)
+        talk = Harness(plan.task, listener, secrets_of(active.asked.data))
         calls.over = talk.over
-        same_policy(admitted.decision.policy, lambda: _revisions(services))
-        self._active[run_id] = decisions.context.caller, calls
-        follow({"type": "started", "run_id": run_id})
+        same_policy(active.policy, lambda: _revisions(services))
+        self._active[active.run_id] = decisions.context.caller, calls
+        active.follow({"type": "started", "run_id": active.run_id})
         try:
-            wanted = {"profile": plan.profile, "command": list(plan.command), "declared": list(plan.declared)}
-            _, ran = knowing.demand("sandbox", wanted, self.harnesses.executor(services, plan.command, talk))
+            cause = self._here(plan, knowing, talk) if plan.profile is not None else _there(plan, active, talk)
         finally:
-            del self._active[run_id]
+            del self._active[active.run_id]
         if talk.problem is not None:
             raise talk.problem
         listener.ended()
         if talk.result is None:
-            cause = "" if ran.result is None else ran.result.facts.get("root_cause", "")
             raise HarnessError(f"the harness ended without a result: {cause}", remedy="see its limits")
-        return _result(run_id, talk.result)
+        return _result(active.run_id, talk.result)
+
+    def _here(self, plan: RunPlan, decisions: Decisions, talk: Harness) -> str:
+        """Run the harness in a sandbox of this machine; returns what ended it."""
+        wanted = {"profile": plan.profile, "command": list(plan.command), "declared": list(plan.declared)}
+        executor = self.harnesses.executor(decisions.services, plan.command, talk)
+        _, ran = decisions.demand("sandbox", wanted, executor)
+        return "" if ran.result is None else str(ran.result.facts.get("root_cause", ""))
 
     def _capable(self, plan: RunPlan, probed: Probed | None, decisions: Decisions) -> None:
         """Whether harness and policy take all tools of the run. Raises StoppedError, InvariantError or WorkError."""
         permit, _ = decisions.demand("runner_capability", {"harness": plan.harness, "tools": plan.names})
         granted = permit.demand("runner_capability", permit.input_digest, CapabilityLimits)
-        source = "none" if probed is None else probed.source
-        demand(
-            granted.tools == tuple(plan.names) and granted.source == source,
-            "the capability gate decided on other tools or another probe",
-            "send the run again",
-        )
+        agreed(plan, probed, granted)
         if not plan.tools:
             return
         wanted = {**plan.calls.model_dump(), "tools": [definition(tool) for tool in plan.tools]}
@@ -187,7 +208,17 @@ class AgentRunner:
             )
 
 
-class _Calls:
+def agreed(plan: RunPlan, probed: Probed | None, granted: CapabilityLimits) -> None:
+    """The capability gate must have decided on exactly these tools and this probe. Raises InvariantError."""
+    source = "none" if probed is None else probed.source
+    demand(
+        granted.harness == plan.harness and granted.tools == tuple(plan.names) and granted.source == source,
+        "the capability gate decided on another harness, other tools or another probe",
+        "send the run again",
+    )
+
+
+class Calls:
     """The tool calls of one run: each decided, made by its callback, and its result decided again."""
 
     over: threading.Event
@@ -217,12 +248,12 @@ class _Calls:
 
 
 @dataclass(slots=True)
-class _Listener:
+class Listener:
     """Listens to the harness of one run, and holds it to its plan."""
 
     plan: RunPlan
     probed: Probed | None
-    calls: _Calls
+    calls: Calls
     follow: Follow
     shown: bool = False
 
@@ -265,10 +296,22 @@ class _Listener:
         )
 
 
-def _callback(plan: RunPlan, permit: Permit, opener: Opener) -> Callback | None:
+def _there(plan: RunPlan, active: _Run, talk: Harness) -> str:
+    """Run the harness in the sandbox that the platform made for this run; it hears everything at once."""
+    made = active.evidence.sandbox()
+    demand(made is not None, "a remote run has no sandbox", "state the platform of its backend in policy/runners.yaml")
+    if made is not None:
+        platform, sandbox = made
+        said = platform.run(active.grant, sandbox, plan.command, talk.script())
+        talk.begin(lambda _: None)
+        talk.hear(said)
+        talk.end()
+    return "it said no more"
+
+
+def _callback(plan: RunPlan, grant: Grant, opener: Opener) -> Callback | None:
     if plan.callback is None:
         return None
-    grant = Grant(permit, permit.input_digest, RunnerLimits)
     return Callback(grant, plan.run_id, plan.callback.endpoint, plan.callback.authorization, opener)
 
 

@@ -33,6 +33,9 @@ class Backend(Model):
     profile: Word | None = Field(
         default=None, description="Profile of policy/sandbox.yaml in which `engine runner serve` runs harnesses here."
     )
+    platform: Annotated[str, StringConstraints(pattern=r"^https?://[^?#@\s]+$", max_length=2_048)] | None = Field(
+        default=None, description="Address of the platform that makes the sandboxes of a `remote` backend."
+    )
 
 
 class Harness(Model):

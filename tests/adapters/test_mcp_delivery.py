@@ -115,7 +115,7 @@ def test_a_stdio_server_is_refused_at_delivery(runner: Runner) -> None:
     assert harness.delivered == ()
 
 
-# covers: D12.1 D13.2
+# covers: D12.1 D13.2 D28.12
 def test_a_stdio_server_that_reaches_delivery_with_a_permit_is_refused_there(runner: Runner) -> None:
     answer, harness, _ = asked(runner, HTTP, to=Harness(HTTP, STDIO))
     assert answer.decision.outcome is Outcome.ALLOW  # the control: the decision was about another list

@@ -238,6 +238,24 @@ def refused(
     return done.returncode, done.stderr
 
 
+def followed(engine: Serving, body: Any, media: str = "application/x-ndjson") -> Iterator[dict[str, Any]]:
+    """The events of a run, as they come; the last one is its result."""
+    data = json.dumps(body).encode()
+    head = f"POST /run HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: {media}\r\n"
+    with socket.create_connection((engine.host, engine.port), timeout=SECONDS) as connection:
+        connection.sendall(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+        with connection.makefile("rb") as answer:
+            heads = b"".join(iter(lambda: answer.readline().strip(), b""))
+            assert media.encode() in heads
+            while size := int(answer.readline(), 16):
+                part = answer.read(size)
+                answer.readline()
+                for line in part.splitlines():
+                    if line.startswith((b"{", b"data: ")):
+                        yield json.loads(line.removeprefix(b"data: "))
+            assert answer.read() == b"\r\n"  # complete, and closed
+
+
 def _listening(process: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
     end = time.monotonic() + SECONDS
     while time.monotonic() < end and process.poll() is None:

@@ -15,15 +15,17 @@ import pytest
 from engine.facts.run_result import WireRunResult
 from engine.state import open_store
 from tests.agents import policy_with
-from tests.api.serving import Reply, Serving, serving
+from tests.api.serving import Reply, Serving, followed, serving
 from tests.command import lines
 from tests.facilities import needs
+from tests.platforms import LoopbackPlatform, platform
 from tests.runners import LoopbackRunner, answering, running
 
 pytestmark = needs("bubblewrap")
 
-TOKEN = "correct-horse-battery-staple"
+SHARED = "correct-horse-battery-staple"
 HELLO = [{"role": "user", "content": "hello"}]
+SERVER = {"name": "test", "transport": "stdio", "command": "echo"}
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 LOCAL_NETWORK = "a restricted network is not supported on the local backend"
 FILESYSTEM = "a file system boundary is not supported by this backend"
@@ -40,6 +42,7 @@ class Agents:
 
     engine: Serving
     callback: LoopbackRunner
+    platform: LoopbackPlatform
 
     def run(self, body: Any = None, **headers: str) -> Reply:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -57,18 +60,20 @@ class Agents:
         """The bodies that the callback got."""
         return [json.loads(one.body) for one in self.callback.received]
 
-    def points(self, run: str) -> list[tuple[str, str]]:
+    def decided(self, run: str) -> list[dict[str, Any]]:
         """The decisions of a run, in their order."""
-        return [(one["point"], one["outcome"]) for one in lines(self.engine.state) if one.get("run") == run]
+        return [one for one in lines(self.engine.state) if one.get("run") == run]
 
 
 @contextmanager
 def agents(folder: Path, cache: Path, **env: str) -> Iterator[Agents]:
     with ExitStack() as stack:
         callback = stack.enter_context(running(answering({"result": "found it"})))
-        policy = policy_with(folder, callback.origin, callback.port)
+        remote = stack.enter_context(platform())
+        backends = {"daytona": {"platform": remote.address}, "elsewhere": {"host": "remote"}}
+        policy = policy_with(folder, callback.origin, callback.port, backends=backends)
         runner = serving(folder, cache, "--policy", policy, env=env, command=("runner", "serve"))
-        yield Agents(stack.enter_context(runner), callback)
+        yield Agents(stack.enter_context(runner), callback, remote)
 
 
 @pytest.fixture(scope="module")
@@ -81,12 +86,13 @@ def serving_runner(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Ite
 def front(serving_runner: Agents) -> Agents:
     """A runner without a token, whose callback has received nothing."""
     serving_runner.callback.received.clear()
+    serving_runner.platform.changes.clear()
     return serving_runner
 
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Agents]:
-    with agents(tmp_path_factory.mktemp("guarded"), cache, AGENTA_AGENT_RUNNER_TOKEN=TOKEN) as found:
+    with agents(tmp_path_factory.mktemp("guarded"), cache, AGENTA_AGENT_RUNNER_TOKEN=SHARED) as found:
         yield found
 
 
@@ -123,8 +129,9 @@ def test_with_a_token_set_every_run_needs_it(guarded: Agents) -> None:
     assert guarded.engine.ask("GET", "/health").status == 200
     assert guarded.run({}).status == 401
     assert guarded.run({}, Authorization="Bearer another").status == 401
-    for headers in ({"Authorization": f"Bearer {TOKEN}"}, {"X_Agenta_Runner_Token": TOKEN}):
-        assert guarded.run(**headers).json["ok"] is True
+    refused = {"harness": "pi_core", "messages": [], "mcp_servers": [SERVER]}
+    for headers in ({"Authorization": f"Bearer {SHARED}"}, {"X_Agenta_Runner_Token": SHARED}):
+        assert guarded.run(refused, **headers).json["decision"]["outcome"] == "deny"  # past the token, and decided
         missing = guarded.run({}, **headers)
         assert (missing.status, missing.json["ok"]) == (400, False)
         assert [one["field"] for one in missing.json["errors"]] == ["messages"]
@@ -135,8 +142,6 @@ def test_with_a_token_set_every_run_needs_it(guarded: Agents) -> None:
 
 # What it cannot hold
 
-SERVER = {"name": "test", "transport": "stdio", "command": "echo"}
-
 
 # covers: D09 D21 D26.1 D27.1 D28.7-11 D28.13
 @pytest.mark.parametrize(
@@ -146,11 +151,11 @@ SERVER = {"name": "test", "transport": "stdio", "command": "echo"}
         ({"sandbox_permission": {"network": "restricted", "enforcement": "strict"}}, LOCAL_NETWORK),
         ({"sandbox_permission": {"network": "restricted", "enforcement": "best_effort"}}, LOCAL_NETWORK),
         (
-            {"sandbox": "daytona", "sandbox_permission": {"filesystem": "workspace", "enforcement": "strict"}},
+            {"sandbox": "elsewhere", "sandbox_permission": {"filesystem": "workspace", "enforcement": "strict"}},
             FILESYSTEM,
         ),
         (
-            {"sandbox": "daytona", "sandbox_permission": {"filesystem": "workspace", "enforcement": "best_effort"}},
+            {"sandbox": "elsewhere", "sandbox_permission": {"filesystem": "workspace", "enforcement": "best_effort"}},
             FILESYSTEM,
         ),
         ({"mcp_servers": [SERVER], "messages": []}, MCP),
@@ -189,6 +194,46 @@ def test_a_harness_has_no_file_no_network_and_no_secret(front: Agents) -> None:
     assert front.callback.received == []
 
 
+# Remote platforms
+
+REMOTE = {
+    "harness": "pi_core",
+    "sandbox": "daytona",
+    "sandbox_permission": {"network": "restricted"},
+    "messages": HELLO,
+}
+
+
+# covers: D08.1 D21.2 D67.1
+def test_a_platform_is_believed_for_the_run_that_it_made_a_sandbox_for(front: Agents) -> None:
+    for number in (1, 2):
+        made = len(front.platform.made)
+        reply = front.run(REMOTE, X_Run_ID=f"remote-{number}")
+        assert (reply.json["ok"], reply.json["outputs"]["invoke"]) == (True, "hello")
+        assert len(front.platform.made) == made + 1  # for each run anew
+        asked, box = front.platform.made[-1], f"box-{made + 1}"
+        assert (asked["network"], front.platform.removed[-1]) == ("restricted", box)
+        (admitted,) = [one for one in front.decided(f"remote-{number}") if one["point"] == "runner_request"]
+        (egress,) = [one for one in admitted["input"]["boundaries"] if one["boundary"] == "egress"]
+        assert (egress["enforced"], egress["run"]) == (True, admitted["input"]["content"])
+        assert admitted["limits"]["sandbox"]["proven"] == ["egress"]
+
+
+# covers: D67.2-3
+@pytest.mark.parametrize(
+    "changes",
+    [{"applied": {}}, {"applied": {"network": "unrestricted"}}, {"run": "sha256:" + "0" * 64}, {"nonce": "another"}],
+    ids=["none", "other", "other run", "other request"],
+)
+def test_without_evidence_for_this_run_it_is_refused(front: Agents, changes: dict[str, Any]) -> None:
+    ran = len(front.platform.ran)
+    front.platform.changes.update(changes)
+    reply = front.run(REMOTE)
+    assert [one["code"] for one in reply.json["decision"]["findings"]] == ["egress_not_proven"]
+    assert len(front.platform.ran) == ran
+    assert front.run({**REMOTE, "sandbox": "elsewhere"}).json["ok"] is False
+
+
 # Tools
 
 
@@ -200,19 +245,16 @@ def test_a_tool_of_a_native_harness_is_shown_called_back_and_answered(front: Age
     assert reply.json["outputs"]["invoke"] == "say hello\nfound it"
     (sent,) = front.callback.received
     assert sent.path == "/tools/call"
-    assert dict(sent.headers)["Authorization"] == "Bearer c4nary-callback"
+    assert dict(sent.headers)["authorization"] == "Bearer c4nary-callback"
     assert front.said() == [
         {"run_id": reply.json["run_id"], "kind": kind, "name": "lookup", "arguments": {"text": "ada"}}
     ]
-    assert front.points(f"tools-{kind}") == [
+    decided = front.decided(f"tools-{kind}")
+    assert [(one["point"], one["outcome"]) for one in decided] == [
         (point, "allow")
         for point in ("runner_request", "runner_capability", "tool_visibility", "sandbox", "tool_call", "tool_result")
     ]
-    (known,) = [
-        one
-        for one in lines(front.engine.state)
-        if one.get("run") == f"tools-{kind}" and one["point"] == "runner_capability"
-    ]
+    (known,) = [one for one in decided if one["point"] == "runner_capability"]
     assert known["limits"]["source"] == "probed"
     assert any(line["event"] == "capabilities" and line["source"] == "probed" for line in front.engine.log_lines())
 
@@ -221,13 +263,14 @@ def test_a_tool_of_a_native_harness_is_shown_called_back_and_answered(front: Age
 @pytest.mark.parametrize(
     ("harness", "backend", "error"),
     [
-        ("pi_core", "daytona", "this runner cannot run on the backend `daytona`"),
+        ("pi_core", "daytona", "the tool `lookup` cannot be called from the backend `daytona`"),
+        ("pi_core", "elsewhere", "this runner cannot run on the backend `elsewhere`"),
         ("claude", "local", MCP),
         ("claude", "daytona", MCP),
     ],
 )
 def test_a_tool_that_cannot_be_shown_is_refused_loudly(front: Agents, harness: str, backend: str, error: str) -> None:
-    run = front.with_tools("hello", tool(), harness=harness, agent={"sandbox": backend})
+    run = front.with_tools("hello", tool(), harness=harness, sandbox=backend)
     reply = front.run(run)
     assert (reply.json["ok"], reply.json["error"]) == (False, error)
 
@@ -243,35 +286,17 @@ def test_a_harness_that_hides_a_tool_from_its_model_fails_the_run(front: Agents,
 
 def test_tools_without_a_row_a_callback_or_a_client_are_refused(front: Agents) -> None:
     run = front.with_tools("hello", tool("unknown"))
-    assert front.run(run).json["error"] == "the tool `unknown` cannot be advertised: tool_not_granted"
+    assert front.run(run).json["error"] == "the tool `unknown` cannot be advertised: tool_unknown"
     del run["tool_callback"]
     assert front.run(run).json["error"] == "the tools of the run have no tool_callback to be called at"
     run = front.with_tools("hello", tool(kind="client"))
     assert front.run(run).json["error"].startswith("the tool `lookup` is called by the client")
 
 
-def follow(agents: Agents, body: dict[str, Any], media: str = "application/x-ndjson") -> Iterator[dict[str, Any]]:
-    """The events of a run, as they come."""
-    with socket.create_connection((agents.engine.host, agents.engine.port), timeout=60) as connection:
-        data = json.dumps(body).encode()
-        head = f"POST /run HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: {media}\r\n"
-        connection.sendall(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
-        with connection.makefile("rb") as answer:
-            while answer.readline().strip():
-                pass
-            while size := int(answer.readline(), 16):
-                part = answer.read(size)
-                answer.readline()
-                for line in part.splitlines():
-                    if line.startswith((b"{", b"data: ")):
-                        yield json.loads(line.removeprefix(b"data: "))
-            assert answer.read() == b"\r\n"  # complete, and closed
-
-
 # covers: D18
 def test_a_call_that_a_person_must_approve_waits_and_others_go_on(front: Agents) -> None:
     seen = []
-    for event in follow(front, front.with_tools('change {"text": "x"}', tool("change"), tool())):
+    for event in followed(front.engine, front.with_tools('change {"text": "x"}', tool("change"), tool())):
         seen.append(event)
         if event.get("type") == "approval":
             assert front.callback.received == []
@@ -326,6 +351,7 @@ def test_it_publishes_what_it_can_hold_and_how_that_is_known(front: Agents) -> N
                 {"boundary": "filesystem_jail", "enforced": False, "source": "static"},
             ],
         },
+        "elsewhere": found["backends"]["daytona"],
         "local": {
             "host": "runner",
             "boundaries": [

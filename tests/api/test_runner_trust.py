@@ -21,6 +21,7 @@ from tests.api.serving import SECONDS, environment, issue, serving, until
 from tests.api.test_access import Authority
 from tests.api.test_runner import HELLO, Agents, listening, tool
 from tests.facilities import needs
+from tests.platforms import platform
 from tests.runners import answering, running
 
 CANARY = "c4nary-callback"
@@ -40,7 +41,8 @@ def sealing(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[t
             "PI_CODING_AGENT_DIR": "/opt/pi",
         }
         runner = serving(folder, cache, "--policy", policy, env=env, command=("runner", "serve"))
-        yield Agents(stack.enter_context(runner), callback), public
+        remote = stack.enter_context(platform())
+        yield Agents(stack.enter_context(runner), callback, remote), public
 
 
 # covers: D32.1-2 D56.5

@@ -67,6 +67,10 @@ class Harness:
         self.result: dict[str, Any] | None = None
         self.problem: WorkError | None = None
 
+    def script(self) -> bytes:
+        """All that it is asked, for a harness that hears everything before it says anything."""
+        return _line(self._initialize()) + _line(self._run())
+
     def begin(self, write: Callable[[bytes], None]) -> None:
         """Talk from a thread of its own: a call may wait for a person, and limits are enforced meanwhile."""
         self._write = write
@@ -104,11 +108,11 @@ class Harness:
             self.over.set()
 
     def _converse(self) -> None:
-        self._send(id="initialize", method="initialize", params={"protocol": PROTOCOL})
+        self._send(**self._initialize())
         if (first := self._next()) is None:
             return
         self._listener.started(self._result(first, "initialize"))
-        self._send(id="run", method="run", params=dict(self._task))
+        self._send(**self._run())
         while (message := self._next()) is not None:
             match message.get("method"):
                 case None:
@@ -123,6 +127,12 @@ class Harness:
                 case _:
                     if "id" in message:
                         self._send(id=message["id"], error={"code": _NO_METHOD, "message": "there is no such method"})
+
+    def _initialize(self) -> dict[str, Any]:
+        return {"id": "initialize", "method": "initialize", "params": {"protocol": PROTOCOL}}
+
+    def _run(self) -> dict[str, Any]:
+        return {"id": "run", "method": "run", "params": dict(self._task)}
 
     def _call(self, id_: Any, params: dict[str, Any]) -> None:
         if not isinstance(id_, str | int) or isinstance(id_, bool):
@@ -153,7 +163,11 @@ class Harness:
         return None
 
     def _send(self, **message: Any) -> None:
-        self._write(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+        self._write(_line(message))
+
+
+def _line(message: Mapping[str, Any]) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
 def broken(what: str) -> HarnessError:
