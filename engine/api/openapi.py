@@ -65,6 +65,7 @@ _OPERATIONS = {
     "schema": _Text("points", "JSON Schema of the requests of point {}", media_type="application/schema+json"),
     "run": _Text("runner", _FORWARD, (answers.RunAnswer,)),
     "agent_run": _Text("runner", "Run an agent here", (WireRunResult, answers.RunAnswer)),
+    "run_result": _Text("runner", "JSON Schema of the result of a run", media_type="application/schema+json"),
     "agent_tool_call": _Text("runner", "Call a tool of a run in progress", (answers.ToolAnswer,), bodies.ToolCall),
     "capabilities": _Text("runner", "What this runner can hold", (answers.Capabilities,)),
     "inspect": _Text("runner", "Schemas of the served revision, and its harnesses", (answers.Inspection,)),

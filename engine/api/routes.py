@@ -35,6 +35,7 @@ def routes(forward: ForwardLimits | None = None) -> Routes:
             "POST": Operation("authzen_evaluations", authzen.evaluations, body=Body.BATCH),
         },
         "/.well-known/authzen-configuration": {"GET": Operation("authzen_metadata", authzen.metadata, Access.OPEN)},
+        "/v1/schemas/run_result": {"GET": Operation("run_result", docs.schema, Access.OPEN)},
         "/health": {"GET": Operation("health", health.health, Access.OPEN)},
         "/ready": {"GET": Operation("ready", health.ready, Access.OPEN)},
         "/metrics": {"GET": Operation("metrics", health.metrics, Access.LOCAL)},
@@ -80,7 +81,10 @@ def runner_routes(settings: RunnerSettings) -> Routes:
     )
 
 
-_OPERATING = ("/health", "/ready", "/metrics", "/v1/policy/activate")
+_OPERATING = (
+    *("/health", "/ready", "/metrics", "/v1/policy/activate"),
+    *("/v1/schemas/runner_request", "/v1/schemas/run_result"),
+)
 
 
 def _described(table: dict[str, dict[str, Operation]]) -> Routes:

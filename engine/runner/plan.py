@@ -49,7 +49,7 @@ def planned(
     backend: Mapping[str, Any],
     callbacks: str | None = None,
 ) -> RunPlan:
-    """The plan; `harness` and `backend` are their rows in policy/runners.yaml, `callbacks` is the origin of the default one.
+    """The plan; `harness` and `backend` are their rows in policy/runners.yaml, `callbacks` the default origin.
 
     Raises InvariantError if the permit is not one for this request, and WorkError for what this runner cannot do.
     """

@@ -11,15 +11,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import jsonschema
 import pytest
 from cryptography.x509.oid import NameOID
 
 from admission_adapters.runner.sealed import seal
 from tests.adapters.test_sealed import keys
 from tests.agents import policy_with
-from tests.api.serving import SECONDS, environment, issue, serving, until
+from tests.api.serving import SECONDS, Serving, environment, issue, serving, until
 from tests.api.test_access import Authority
 from tests.api.test_runner import HELLO, Agents, listening, tool
+from tests.conftest import ROOT
 from tests.facilities import needs
 from tests.platforms import platform
 from tests.runners import answering, running
@@ -129,6 +131,33 @@ def test_a_runner_behind_mutual_tls_refuses_strangers_and_takes_tokens_for_one_r
         assert runner.ask("GET", "/health").json["trust_level"] == 3
 
 
+# covers: D53.1-2
+@needs("bubblewrap")
+def test_both_sides_publish_the_stored_schemas_and_keep_to_them(sealing: tuple[Agents, Path], api: Serving) -> None:
+    agents, _ = sealing
+    stored = ROOT / "docs" / "schemas"
+    request = json.loads((stored / "requests" / "runner_request.schema.json").read_text(encoding="utf-8"))
+    result = json.loads((stored / "run_result.schema.json").read_text(encoding="utf-8"))
+    for side in (agents.engine, api):  # the runner, and the gate in front of one
+        assert side.ask("GET", "/v1/schemas/runner_request").json == request
+        assert side.ask("GET", "/v1/schemas/run_result").json == result
+    shown = agents.engine.ask("GET", "/inspect").json["revision"]["schemas"]
+    assert {"$schema": request["$schema"], **shown["inputs"]} == request
+    assert {"$schema": result["$schema"], **shown["result"]} == result
+    good = {"agent": {"harness": "pi_core"}, "messages": HELLO}
+    ran, refused = agents.run(good), agents.run({**good, "agent": {"harness": "unknown"}})
+    gated = api.ask("POST", "/run", {**good, "agent": {"harness": "unknown"}})
+    for reply, ok in ((ran, True), (refused, False), (gated, False)):
+        jsonschema.validate(reply.json, result)
+        assert reply.json["ok"] is ok
+    jsonschema.validate(good, request)
+    for wrong in ({}, {"messages": "hello"}, {**good, "surprise": 1}, {**good, "agent": {"sandbox": "local"}}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, request)
+        assert agents.run(wrong).status == 400
+        assert api.ask("POST", "/run", wrong).status == 422
+
+
 # covers: D47.1 D54.1
 def test_port_is_read_and_operators_are_told_what_is_lost(tmp_path: Path, cache: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -146,7 +175,7 @@ def test_port_is_read_and_operators_are_told_what_is_lost(tmp_path: Path, cache:
     told = log.read_text()
     assert "only this machine can connect; for access from elsewhere set AGENTA_AGENT_RUNNER_HOST and a token" in told
     assert "support for MCP servers that a command starts was removed" in told
-    manual = (Path(__file__).parents[2] / "docs" / "deployment.md").read_text(encoding="utf-8")
+    manual = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
     for words in ("AGENTA_AGENT_RUNNER_HOST", "was removed"):
         assert words in manual
 
