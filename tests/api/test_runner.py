@@ -339,7 +339,7 @@ def test_a_harness_that_fails_is_reported_in_a_sentence(front: Agents, harness: 
 # What it publishes
 
 
-# covers: D33.1 D38 D39 D62.2-3 D64.1
+# covers: D33.1 D38 D39 D62.1-3 D64.1
 def test_it_publishes_what_it_can_hold_and_how_that_is_known(front: Agents) -> None:
     found = front.engine.ask("GET", "/capabilities").json
     assert found["backends"] == {
