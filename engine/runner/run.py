@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from admission_adapters.runner.answer import secrets_of
-from admission_adapters.runner.callback import Callback
+from admission_adapters.runner.callback import Callback, CallbackError
 from admission_adapters.runner.harness import Harness, HarnessError
 from admission_adapters.runner.run import Grant
 from admission_adapters.runner.sealed import Opener
@@ -26,7 +26,7 @@ from admission_adapters.tools.gate import ToolGate, ToolResult
 from admission_adapters.tools.registry import UncuratedToolRegistry
 from engine.documents.canonical import RawJson, canonical
 from engine.errors import WorkError
-from engine.facts.run_request import WireRunRequest
+from engine.facts.run_request import Endpoint, WireRunRequest
 from engine.facts.run_result import AgentOutputs, Usage, WireRunResult
 from engine.flow import Answer, Context, Services
 from engine.model import Caller, Job, Permit, Result, Revisions, Via
@@ -69,6 +69,8 @@ class _Run:
     evidence: RunEvidence
     policy: Revisions | None
     follow: Follow
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    """Each call that was made: its tool, how it ended, and its decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,8 @@ class AgentRunner:
             services.gather_context, boundaries=lambda: evidence.boundaries, callbacks=self._settings.callbacks
         )
         knowing = replace(services, gather_context=known)
-        own = replace(context, run=context.run or run_id)
-        decisions = Decisions(knowing, replace(own, approval=None, idempotency_key=None))
+        own = context if context.idempotency_key else replace(context, run=context.run or run_id)  # the key covers it
+        decisions = Decisions(knowing, replace(context, run=context.run or run_id, approval=None, idempotency_key=None))
         ended: list[Ran] = []
         policy = _revisions(services)
 
@@ -118,6 +120,7 @@ class AgentRunner:
             except WorkError as error:
                 stopped = Ran(result=WireRunResult(ok=False, run_id=run_id, error=error.message), problem=error)
                 status, code = "run_failed", error.code
+            self._report(active, stopped, services)
             ended.append(stopped)
             facts = {"run_id": run_id, "harness": limits.harness, "backend": limits.sandbox.backend}
             return Result(status, facts if code is None else {**facts, "by": code})
@@ -163,7 +166,8 @@ class AgentRunner:
             reference = {**model.model_dump(), "slug_provider": model.provider}
             knowing.demand("model_ref", {"phase": "run", "harness": plan.harness, "reference": reference})
         self._capable(plan, probed, knowing)
-        calls = Calls(plan, knowing, _callback(plan, active.grant, self._settings.opener), active.follow)
+        callback = self._callback(active, plan.callback, "tool_callback")
+        calls = Calls(plan, knowing, callback, active.follow, active.calls)
         listener = Listener(plan, probed, calls, active.follow)
         talk = Harness(plan.task, listener, secrets_of(active.asked.data))
         calls.over = talk.over
@@ -180,6 +184,23 @@ class AgentRunner:
         if talk.result is None:
             raise HarnessError(f"the harness ended without a result: {cause}", remedy="see its limits")
         return _result(active.run_id, talk.result)
+
+    def _report(self, active: _Run, ran: Ran, services: Services) -> None:
+        """Post how the run ended to its trace. A trace that cannot be reached fails no run: the operator is told."""
+        trace, result = WireRunRequest.model_validate_json(active.asked.data).trace, ran.result
+        target = self._callback(active, trace, "trace")
+        if target is None or result is None:
+            return
+        told = {"run_id": active.run_id, "harness": active.limits.harness, "calls": active.calls}
+        try:
+            target.report({**told, **result.model_dump(mode="json", include={"ok", "error", "usage"})})
+        except (CallbackError, WorkError) as error:
+            services.on_event("trace", {"run_id": active.run_id, "problem": str(error)})
+
+    def _callback(self, active: _Run, to: Endpoint | None, place: str) -> Callback | None:
+        if to is None:
+            return None
+        return Callback(active.grant, active.run_id, place, to.endpoint, to.authorization, self._settings.opener)
 
     def _here(self, plan: RunPlan, decisions: Decisions, talk: Harness) -> str:
         """Run the harness in a sandbox of this machine; returns what ended it."""
@@ -223,12 +244,14 @@ class Calls:
 
     over: threading.Event
 
-    def __init__(self, plan: RunPlan, decisions: Decisions, callback: Callback | None, follow: Follow) -> None:
+    def __init__(
+        self, plan: RunPlan, decisions: Decisions, callback: Callback | None, follow: Follow, made: list[dict[str, Any]]
+    ) -> None:
         registry = UncuratedToolRegistry()
         for tool in plan.tools:
             if callback is not None:
                 registry.add(tool.name, callback.tool(tool.name, tool.kind), definition(tool))
-        self._decisions, self._follow = decisions, follow
+        self._decisions, self._follow, self._made = decisions, follow, made
         self._gate = ToolGate(
             decisions, registry, decisions.context, policy=plan.calls.policy, profile=plan.calls.profile
         )
@@ -244,6 +267,7 @@ class Calls:
                 if self.over.wait(_LOOK_SECONDS):
                     return result
             result = self._gate.call(call, result.approval)
+        self._made.append({"tool": str(name), "status": result.status, "decision_id": result.decision_id})
         return result
 
 
@@ -307,12 +331,6 @@ def _there(plan: RunPlan, active: _Run, talk: Harness) -> str:
         talk.hear(said)
         talk.end()
     return "it said no more"
-
-
-def _callback(plan: RunPlan, grant: Grant, opener: Opener) -> Callback | None:
-    if plan.callback is None:
-        return None
-    return Callback(grant, plan.run_id, plan.callback.endpoint, plan.callback.authorization, opener)
 
 
 def _result(run_id: str, result: Mapping[str, Any]) -> WireRunResult:

@@ -58,10 +58,13 @@ def test_a_sealed_secret_is_opened_for_the_callback_and_nowhere_else(sealing: tu
     sealed = seal(f"Bearer {CANARY}", "tool_callback", public)
     run["tool_callback"]["authorization"] = sealed
     run["secrets"] = {"KEY": seal(CANARY, "secrets/KEY", public)}
+    traces = f"{agents.callback.origin}/traces"
+    run["trace"] = {"endpoint": traces, "authorization": seal(f"Bearer {CANARY}", "trace", public)}
     reply = agents.run(run)
     assert reply.json["outputs"]["invoke"] == "found it"
-    (posted,) = agents.callback.received
-    assert dict(posted.headers)["authorization"] == f"Bearer {CANARY}"  # the control: this is where it is opened
+    posted = [(one.path, dict(one.headers)["authorization"]) for one in agents.callback.received]
+    opened = f"Bearer {CANARY}"
+    assert posted == [("/tools/call", opened), ("/traces", opened)]  # the control: this is where it is opened
     shown = reply.body + agents.engine.log.read_bytes()
     shown += b"".join(path.read_bytes() for path in agents.engine.state.rglob("*") if path.is_file())
     assert CANARY.encode() not in shown

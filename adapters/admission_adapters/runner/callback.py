@@ -32,10 +32,14 @@ class CallbackError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Callback:
-    """Where the tools of a run are called. `run` is its permit; a sealed `authorization` is opened for each call."""
+    """Where the tools of a run are called, or its trace is posted. `run` is its permit.
+
+    A sealed `authorization` is opened for each call; `place` is where the run has it.
+    """
 
     run: Grant
     run_id: str
+    place: str
     endpoint: str
     authorization: Secret
     opener: Opener
@@ -50,10 +54,14 @@ class Callback:
 
         return call
 
+    def report(self, document: dict[str, Any]) -> None:
+        """Post a document; the answer does not matter. Raises CallbackError, or WorkError without a permit for it."""
+        self._post(document)
+
     def _post(self, call: dict[str, Any]) -> Any:
         url = self._target()
         headers = {"accept": "application/json", "accept-encoding": "identity"}
-        if token := self.opener.open(self.authorization, "tool_callback"):
+        if token := self.opener.open(self.authorization, self.place):
             headers["authorization"] = token
         data = bytearray()
         try:
