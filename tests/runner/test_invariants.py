@@ -31,6 +31,7 @@ def request(*tools: str) -> WireRunRequest:
 def limits(*tools: str) -> RunnerLimits:
     return RunnerLimits(
         harness="pi_core",
+        harness_kwargs=(),
         model="",
         sandbox=SandboxLimit(backend="local", network="unrestricted", filesystem="undeclared", proven=()),
         permission_policy="ask",

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from admission_adapters.runner.sealed import Opener
 from engine.cases.run import Runner
 from engine.flow import Context
 from engine.runner.asking import Decisions
-from engine.runner.run import AgentRunner
+from engine.runner.run import AgentRunner, RunnerSettings
 
 
 # covers: D64.2
 def test_a_consumer_changes_only_its_copy(runner: Runner) -> None:
     engine = runner.engine({"runners": {"harnesses": {"pi_core": {"models": {"anthropic": ["one"]}}}}})
-    agents, asks = AgentRunner(engine.code_machine().backend), Decisions(engine.opened, Context())
+    agents, asks = (
+        AgentRunner(engine.code_machine().backend, RunnerSettings(Opener(None))),
+        Decisions(engine.opened, Context()),
+    )
     first = agents.harnesses.published(asks)
     assert first["pi_core"]["models"] == {"anthropic": ["one"]}
     first["pi_core"]["models"]["anthropic"].append("two")
