@@ -125,7 +125,8 @@ def seal(
         ),
     ],
     key: Annotated[
-        Path, options.file("--key", envvar="ENGINE_RUNNER_PUBLIC_KEY", help="Public X25519 key of the runner (PEM).")
+        Path,
+        options.file("--public-key", envvar="ENGINE_RUNNER_PUBLIC_KEY", help="Public X25519 key of the runner (PEM)."),
     ],
 ) -> None:
     """Seal a secret from standard input to the key of a runner, for one place in a run.
