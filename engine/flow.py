@@ -183,7 +183,7 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
         yield from _reserve(case, serving, services)
         services.gather_context.progress("deciding", 0, 0)
         verdict = read(case.point, (yield from _ask(case, serving)), serving.catalogue)
-        if verdict.limits is not None:
+        if verdict.limits is not None and verdict.limits.boundaries():
             proven = _boundaries(
                 _with_policy(services.gather_context, serving, case.point.name), verdict.limits.on_backend()
             )

@@ -36,6 +36,9 @@ Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 """A word of a request whose meaning is decided by rules and values, not by the format."""
 
+SEALED = r"^sealed:1:[A-Za-z0-9_-]{66,}$"
+"""A secret that is sealed to the key of a runner: an HPKE ciphertext (RFC 9180) of at least one byte in base64url."""
+
 Line = Annotated[str, Field(max_length=4_096)]
 """A path, a label or a time in a request."""
 
@@ -190,7 +193,8 @@ class Boundary(Model):
     """One boundary, and whether a backend on this machine was shown to enforce it.
 
     `kind` is the mechanism: `kernel`, `supervised` (the engine), `bounded`, or `unsupported`.
-    `evidence` is the digest of what the probe saw.
+    `evidence` is the digest of what the probe saw. `run` is the digest of the one request that a remote platform
+    gave it for; None if it holds for all.
     """
 
     backend: str
@@ -198,6 +202,7 @@ class Boundary(Model):
     kind: str
     enforced: bool
     evidence: Digest
+    run: Digest | None = None
 
 
 class AdmittedSource(Model):

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "adapters")]
 
 from engine.facts.archives.source_bundle import SourceBundle  # noqa: E402
+from engine.facts.run_result import WireRunResult  # noqa: E402
 from engine.model import Decision  # noqa: E402  (the source tree comes first)
 from engine.opa.binary import find_binary  # noqa: E402
 from engine.points.registry import POINTS  # noqa: E402
@@ -138,6 +139,7 @@ def schemas() -> dict[str, str]:
     found |= {f"requests/{point.name}": point.request.model_json_schema() for point in POINTS.values()}
     found |= {f"input/{point.name}": point.input_schema for point in POINTS.values()}
     found |= {f"limits/{point.name}": point.limits.model_json_schema() for point in POINTS.values()}
+    found["run_result"] = WireRunResult.model_json_schema()
     found["source_bundle"] = SourceBundle.model_json_schema()
     found["decision"] = Decision.model_json_schema(mode="serialization")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}

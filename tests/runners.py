@@ -60,6 +60,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.do_POST()
 
+    def do_DELETE(self) -> None:
+        self.do_POST()
+
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (its name there)
         """Say nothing."""
 
@@ -97,6 +100,20 @@ def dripping(first: bytes) -> Behavior:
         handler.wfile.write(first)
         while not handler.runner.released.wait(0.05):
             handler.wfile.write(b"x")
+
+    return behave
+
+
+def streaming(*parts: bytes, media: str = "application/x-ndjson") -> Behavior:
+    """Answer in parts; before the last one, wait until it is released."""
+
+    def behave(handler: Handler) -> None:
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        handler.wfile.write(head.encode())
+        for part in parts[:-1]:
+            handler.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
+        handler.runner.released.wait(60)
+        handler.wfile.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(parts[-1]), parts[-1]))
 
     return behave
 

@@ -66,7 +66,10 @@ def _act(
         resolved: Literal["granted", "refused"] = "granted" if act == "grant_approval" else "refused"
         return asdict(store.resolve(id_, resolved, actor, request.reason, now))
     if act == "issue_token" and (scope := request.scope) is not None:
-        issued = store.issue(scope.principal, scope.points, now + limits.seconds, now, scope.approves, id_)
+        issued = store.issue(
+            *(scope.principal, scope.points, now + limits.seconds, now, scope.approves, id_, scope.audience),
+            single_use=scope.single_use,
+        )
         return {"id": issued.id, "text": issued.text, "expires_at": now + limits.seconds}
     if act == "approve_prefix" and (wanted := request.prefix) is not None:
         expires = now + limits.seconds

@@ -215,6 +215,69 @@ class EvaluationsAnswer(Model):
     evaluations: tuple[EvaluationAnswer, ...]
 
 
+class BackendBoundary(Model):
+    """A boundary that a run may declare. `source`: whether the backend was probed for it."""
+
+    boundary: str
+    enforced: bool
+    source: Literal["probed", "static"]
+
+
+class RunnerBackend(Model):
+    """Where runs may take place, and what is enforced there."""
+
+    host: Literal["runner", "remote"]
+    boundaries: tuple[BackendBoundary, ...]
+
+
+class RunnerHarness(Model):
+    """What a harness can do and how that is known; its models by provider, and how it may be connected to one."""
+
+    capabilities: dict[str, bool]
+    source: Literal["probed", "static", "none"]
+    custom_tools: Literal["native", "mcp"]
+    models: dict[str, tuple[str, ...]]
+    connection_modes: tuple[str, ...]
+
+
+class Capabilities(Model):
+    """What a runner can hold."""
+
+    backends: dict[str, RunnerBackend]
+    harnesses: dict[str, RunnerHarness]
+
+
+class Schemas(Model):
+    """JSON Schemas of a run: `WireRunRequest`, the outputs of an agent, and `WireRunResult`, which has them."""
+
+    inputs: dict[str, Any]
+    outputs: dict[str, Any]
+    result: dict[str, Any]
+
+
+class ServedRevision(Model):
+    """The policy that is served, and the schemas of its runs."""
+
+    policy: Revisions | None
+    schemas: Schemas
+
+
+class Inspection(Model):
+    """What forms need to know of a runner."""
+
+    revision: ServedRevision
+    harnesses: dict[str, RunnerHarness]
+
+
+class ToolAnswer(Model):
+    """The result of a tool call of a run."""
+
+    status: Literal["ok", "error", "refused", "awaiting_approval"]
+    content: str
+    code: str | None
+    approval: str | None
+
+
 class _Open(Model):
     """Base of documents with further fields."""
 

@@ -102,3 +102,11 @@ class Evaluations(AuthZen):
 
     evaluations: tuple[dict[str, Any], ...] = ()
     options: Options = Options()
+
+
+class ToolCall(Model):
+    """A call of a tool of a run in progress."""
+
+    run_id: Line
+    name: Line
+    arguments: Object

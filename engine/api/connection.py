@@ -14,7 +14,7 @@ import httptools
 
 from engine.api.limits import too_large, too_large_head, too_much_framing
 from engine.api.load import overloaded
-from engine.api.messages import Exchange, Head
+from engine.api.messages import Exchange, Head, Parts
 from engine.api.problems import bare_problem
 from engine.errors import EngineError, GatherError
 
@@ -328,19 +328,20 @@ class Connection(asyncio.Protocol):
             response = await self._app.answer(exchange)
             self._app.release(exchange)
             if self._gone or self._transport.is_closing():
+                if response.stream is not None:
+                    response.stream.leave()
                 continue
-            keep = not (self._app.stopping or (self._last and not self._queue))
+            keep = not (self._app.stopping or response.stream is not None or (self._last and not self._queue))
             self._transport.write(
                 response.encode(exchange, self._app.date, keep=keep, body=exchange.head.method != "HEAD")
             )
+            if response.stream is not None:
+                await self._send_parts(response.stream)
             if not keep:
                 self._busy = False
                 self._end(exchange)
                 return
-            if self._drained is not None:
-                self.deadline = self._loop.time() + self._limits.write_seconds
-                await self._drained.wait()
-                self.deadline = inf
+            await self._drain()
         self._busy = False
         if self._gone:
             return
@@ -352,6 +353,24 @@ class Connection(asyncio.Protocol):
         if self._paused:
             self._paused = False
             self._transport.resume_reading()
+
+    async def _send_parts(self, stream: Parts) -> None:
+        try:
+            async for part in stream.parts():
+                if self._gone or self._transport.is_closing():
+                    return
+                self._transport.write(b"%x\r\n%b\r\n" % (len(part), part))
+                await self._drain()
+            self._transport.write(b"0\r\n\r\n")
+        finally:
+            stream.leave()
+
+    async def _drain(self) -> None:
+        """Wait for a client that does not read, until the deadline."""
+        if self._drained is not None:
+            self.deadline = self._loop.time() + self._limits.write_seconds
+            await self._drained.wait()
+            self.deadline = inf
 
     async def _write_upload(self, exchange: Exchange) -> None:
         try:

@@ -70,15 +70,16 @@ def _content(name: str) -> bytes:
 
 
 async def schema(_api: App, exchange: Exchange) -> Response:
-    """The JSON Schema of the requests of a point."""
+    """The JSON Schema of the requests of a point, or of the result of a run."""
     return Response(200, _schema(exchange.head.path.rpartition("/")[2]), b"application/schema+json")
 
 
 @cache
-def _schema(point: str) -> bytes:
+def _schema(name: str) -> bytes:
+    from engine.facts.run_result import WireRunResult
     from engine.points.registry import find
 
-    schema = find(point).request.model_json_schema()
+    schema = (WireRunResult if name == "run_result" else find(name).request).model_json_schema()
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}).encode("utf-8")
 
 

@@ -47,23 +47,25 @@ def trust_level(api: App) -> int:
     """How strongly callers are identified, from cheapest to strongest (D56).
 
     0 being on this machine is enough · 1 a shared token · 2 TLS or mutual TLS · 3 scoped tokens ·
-    4 an encrypted payload, which this engine does not offer. Steps combine and the strongest counts, but
-    a listener that others can reach without TLS is never above 1: the token can be sniffed.
+    4 secrets of a run are sealed to its runner. Steps combine and the strongest counts, but a listener that
+    others can reach without TLS is never above 1: the token can be sniffed.
     """
     guards = trust(api)
-    level = 3 if guards["scoped_tokens"] else 2 if guards["tls"] else 1 if guards["shared_token"] else 0
+    steps = (("payload_encryption", 4), ("scoped_tokens", 3), ("tls", 2), ("shared_token", 1))
+    level = next((level for name, level in steps if guards[name]), 0)
     return level if guards["tls"] or api.site.loopback else min(level, 1)
 
 
 def trust(api: App) -> dict[str, bool]:
     """Every step by itself."""
+    policy = api.engine.policy
     return {
         "loopback": api.site.loopback,
         "shared_token": api.gate.shared_token,
         "tls": api.gate.tls,
         "mutual_tls": api.gate.mutual_tls,
         "scoped_tokens": api.identity.scoped(),
-        "payload_encryption": False,
+        "payload_encryption": policy is not None and policy.lookups.payload_encryption,
     }
 
 

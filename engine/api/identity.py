@@ -42,7 +42,7 @@ class Identity:
     """Identifies the caller of a request.
 
     Scoped tokens are looked up in the `store`, `shared` is the shared token or None; `always` when the policy
-    demands credentials of every caller.
+    demands credentials of every caller. `audience` is the name of this server in tokens.
     """
 
     def __init__(
@@ -52,7 +52,9 @@ class Identity:
         failures: Failures,
         *,
         always: bool = False,
+        audience: str | None = None,
     ) -> None:
+        self._audience = audience
         self._always = always
         self._shared = None if shared is None else _digest(shared)
         self._guessable = shared is not None and len(shared) < _UNGUESSABLE
@@ -105,7 +107,7 @@ class Identity:
         shared = hmac.compare_digest(_digest(presented), self._shared or bytes(32)) and self._shared is not None
         if shared and presented:
             return Caller(via=Via.SHARED_TOKEN)
-        row = self._store().token(presented, int(time.time()))
+        row = self._store().token(presented, int(time.time()), self._audience)
         return None if row is None or not presented else caller_of(row)
 
 

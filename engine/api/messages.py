@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import http
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.errors import EngineError
 from engine.flow import Context
@@ -71,6 +71,16 @@ class Trace:
         return f"00-{self.trace_id}-{self.span_id}-{self.flags}".encode()
 
 
+class Parts(Protocol):
+    """A body that comes in parts."""
+
+    def parts(self) -> AsyncIterator[bytes]:
+        """Each part once it is there."""
+
+    def leave(self) -> None:
+        """The client is gone, or has everything: nothing waits for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
     """A whole answer. `outcome` and `codes` go into the log and the metrics."""
@@ -82,6 +92,8 @@ class Response:
     outcome: str | None = None
     codes: tuple[str, ...] = ()
     decision_id: str | None = None
+    stream: Parts | None = None
+    """The body in parts, as they come; the connection is closed after them."""
 
     @classmethod
     def of(
@@ -111,7 +123,8 @@ class Response:
     def encode(self, exchange: Exchange | None, date: bytes, *, keep: bool, body: bool = True) -> bytes:
         """The bytes on the wire; without `body` as HEAD wants it."""
         parts = [_STATUS_LINES[self.status], b"content-type: ", self.media_type]
-        parts.append(b"\r\ncontent-length: %d\r\ncache-control: no-store\r\ndate: " % len(self.body))
+        length = b"transfer-encoding: chunked" if self.stream is not None else b"content-length: %d" % len(self.body)
+        parts.append(b"\r\n%b\r\ncache-control: no-store\r\ndate: " % length)
         parts.append(date)
         if exchange is not None:
             parts += (

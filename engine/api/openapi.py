@@ -13,6 +13,7 @@ from engine.api.messages import Body, Operation, Routes
 from engine.api.problems import PROBLEMS
 from engine.api.uploads import ARCHIVES
 from engine.code.request import CodeRunRequest
+from engine.facts.run_result import WireRunResult
 from engine.model import Decision, Model
 from engine.points.registry import POINTS
 from engine.version import __version__
@@ -64,6 +65,11 @@ _OPERATIONS = {
     "decide_batch": _Text("points", _MANY, (answers.BatchAnswer,), bodies.Batch),
     "schema": _Text("points", "JSON Schema of the requests of point {}", media_type="application/schema+json"),
     "run": _Text("runner", _FORWARD, (answers.RunAnswer,)),
+    "agent_run": _Text("runner", "Run an agent here", (WireRunResult, answers.RunAnswer)),
+    "run_result": _Text("runner", "JSON Schema of the result of a run", media_type="application/schema+json"),
+    "agent_tool_call": _Text("runner", "Call a tool of a run in progress", (answers.ToolAnswer,), bodies.ToolCall),
+    "capabilities": _Text("runner", "What this runner can hold", (answers.Capabilities,)),
+    "inspect": _Text("runner", "Schemas of the served revision, and its harnesses", (answers.Inspection,)),
     "code_run": _Text("code", _PROGRAM, _CODE, CodeRunRequest),
     "code_run_phase": _Text("code", "Phase of one of the caller's runs in progress", (answers.CodePhase,)),
     "code_run_cancel": _Text("code", "Cancel one of the caller's runs: its sandbox is killed", (answers.CodePhase,)),
@@ -159,7 +165,7 @@ def _operation(path: str, operation: Operation) -> dict[str, Any]:
 
 def _responses(name: str, text: _Text, point: str) -> dict[str, Any]:
     headers = {one: {"$ref": f"#/components/headers/{one}"} for one in ("X-Request-ID", "traceparent")}
-    problem = (answers.Problem, answers.RunFailure) if name == "run" else (answers.Problem,)
+    problem = (answers.Problem, answers.RunFailure) if name in {"run", "agent_run"} else (answers.Problem,)
     content = {"application/problem+json": {"schema": _schema(point, *problem)}}
     found: dict[str, Any] = {code: {"description": words, "content": content} for code, words in _PROBLEMS.items()}
     if text.answer:

@@ -8,11 +8,13 @@ from engine.api import administration, authzen, code_run, control, decide, decis
 from engine.api.building import build
 from engine.api.fetching import MOST_BUILDS, MOST_FETCHES, Making, fetch
 from engine.api.messages import ANYTHING_BELOW, Access, Body, Operation, Routes
-from engine.api.run import Runs
+from engine.api.run import ForwardedRuns
+from engine.api.runner import AgentRuns
 from engine.points.registry import POINTS
 
 if TYPE_CHECKING:
     from admission_adapters.runner.run import ForwardLimits
+    from engine.runner.run import RunnerSettings
 
 
 def routes(forward: ForwardLimits | None = None) -> Routes:
@@ -34,10 +36,11 @@ def routes(forward: ForwardLimits | None = None) -> Routes:
             "POST": Operation("authzen_evaluations", authzen.evaluations, body=Body.BATCH),
         },
         "/.well-known/authzen-configuration": {"GET": Operation("authzen_metadata", authzen.metadata, Access.OPEN)},
+        "/v1/schemas/run_result": {"GET": Operation("run_result", docs.schema, Access.OPEN)},
         "/health": {"GET": Operation("health", health.health, Access.OPEN)},
         "/ready": {"GET": Operation("ready", health.ready, Access.OPEN)},
         "/metrics": {"GET": Operation("metrics", health.metrics, Access.LOCAL)},
-        "/run": {"POST": Operation("run", Runs(forward).run, body=Body.JSON, point="runner_request")},
+        "/run": {"POST": Operation("run", ForwardedRuns(forward).run, body=Body.JSON, point="runner_request")},
         "/v1/code/run": {"POST": Operation("code_run", code_run.run, body=Body.JSON, point="code_action")},
         "/v1/code/runs/{run_id}": {
             "GET": Operation("code_run_phase", code_run.show),
@@ -62,6 +65,32 @@ def routes(forward: ForwardLimits | None = None) -> Routes:
         },
         "/v1/policy/activate": {"POST": Operation("activate", control.activate, Access.CONTROL)},
     }
+    return _described(table)
+
+
+def runner_routes(settings: RunnerSettings) -> Routes:
+    """All operations of a runner by path and method."""
+    runs, shared = AgentRuns(settings), routes()
+    kept = {path: {**shared[path]} for path in shared if path in _OPERATING or path.startswith("/v1/approvals/")}
+    return _described(
+        kept
+        | {
+            "/run": {"POST": Operation("agent_run", runs.run, body=Body.JSON, point="runner_request")},
+            "/capabilities": {"GET": Operation("capabilities", runs.capabilities)},
+            "/inspect": {"GET": Operation("inspect", runs.inspect)},
+            "/tools/call": {"POST": Operation("agent_tool_call", runs.call, body=Body.JSON)},
+        }
+    )
+
+
+_OPERATING = (
+    *("/health", "/ready", "/metrics", "/v1/policy/activate"),
+    *("/v1/schemas/runner_request", "/v1/schemas/run_result"),
+)
+
+
+def _described(table: dict[str, dict[str, Operation]]) -> Routes:
+    """The table, with its description."""
     description = docs.Description(table)
     table["/openapi.json"] = {"GET": Operation("openapi", description.openapi, Access.OPEN)}
     table["/docs"] = {"GET": Operation("docs", description.page, Access.OPEN)}

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from abc import abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from engine.api.body import parse_json, within
 from engine.api.load import Load
 from engine.api.messages import Response
 from engine.api.problems import describe, respond, status_of
+from engine.api.streams import Following
 from engine.api.uploads import write_all
 from engine.documents.canonical import RawJson, canonical, digest
 from engine.drive import own_thread
@@ -49,8 +51,11 @@ MOST_RUNS = 32
 """Runs in progress; each occupies a thread, its body and its answer for minutes. More are refused with 503."""
 
 
+INVALID = 422
+
+
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Asked:
     """A run request as it came in, and what its runner is decided on."""
 
     text: RawJson
@@ -59,40 +64,67 @@ class _Asked:
 
 
 class Runs:
-    """Answers `/run`. For one event loop."""
+    """Answers `/run`. For one event loop. A runner itself does other than forward an admitted run."""
 
-    def __init__(self, limits: ForwardLimits | None = None) -> None:
-        self._runner = Runner(limits or ForwardLimits())
+    invalid = INVALID
+    """The status of a run with missing or wrong fields."""
+
+    def __init__(self) -> None:
         self._turns = Load(MOST_RUNS, 0)
+        self._whole: set[asyncio.Task[None]] = set()
 
     async def run(self, api: App, exchange: Exchange) -> Response:
-        """Decide a run, forward it to its runner if it is allowed, and return the result."""
+        """Decide a run, have it done if it is allowed, and return the result, or its beginning for who follows it."""
         body = exchange.body
         api.release(exchange)  # so that the operational log cannot find it
+        following = Following(exchange)
+
+        async def whole() -> None:
+            await following.end(await self._answer(api, exchange, body, following))
+
+        task = asyncio.get_running_loop().create_task(whole())
+        self._whole.add(task)
+        task.add_done_callback(self._whole.discard)
+        return await following.answer
+
+    async def _answer(self, api: App, exchange: Exchange, body: bytes, following: Following) -> Response:
         try:
             if exchange.refusal is not None:  # refused whatever the load
-                return await _refuse(api, exchange, exchange.refusal)
+                return await refuse(api, exchange, exchange.refusal, self.invalid)
             async with self._turns.turn(exchange.account):
-                return await self._answer(api, exchange, body)
+                try:
+                    asked = await within(body, lambda: _read(api, body))
+                    await _bind_key(api, exchange.context, asked)
+                except EngineError as error:
+                    return await refuse(api, exchange, error, self.invalid)
+                return await self.perform(api, exchange, asked, following)
         except EngineError as error:
             fault = error
         except Exception as crash:  # noqa: BLE001  (a fault of ours is an answer without details)
             fault = fault_inside("run", "report the request id; standard error of the engine shows where it failed")
             fault.__cause__ = crash
-        return await _undecided(fault, exchange, None)
+        return await undecided(fault, exchange, None, self.invalid)
 
-    async def _answer(self, api: App, exchange: Exchange, body: bytes) -> Response:
+    @abstractmethod
+    async def perform(self, api: App, exchange: Exchange, asked: Asked, following: Following) -> Response:
+        """Decide this run and do what is allowed."""
+
+
+class ForwardedRuns(Runs):
+    """The gate in front of a runner: an admitted run is sent to it, unchanged."""
+
+    def __init__(self, limits: ForwardLimits | None = None) -> None:
+        super().__init__()
+        self._runner = Runner(limits or ForwardLimits())
+
+    async def perform(self, api: App, exchange: Exchange, asked: Asked, following: Following) -> Response:
+        """Decide the address, then the run, and forward it."""
         context = exchange.context
-        try:
-            asked = await within(body, lambda: _read(api, body))
-            await _bind_key(api, context, asked)
-        except EngineError as error:
-            return await _refuse(api, exchange, error)
         async with api.load.turn(exchange.account):
             address = await api.engine.decide("runner_uri", asked.address, context=replace(context, approval=None))
         sealed = permit(address.decision) if address.exit is Exit.ALLOW else None
         if sealed is None:
-            return await _respond(address, exchange)
+            return await respond_to(address, exchange)
         kept: list[RunAnswer] = []
 
         def executor(own: Permit, job: Job) -> Result:
@@ -104,55 +136,60 @@ class Runs:
                     code="policy_stale",
                 )
             to = Grant(sealed, address.decision.input_digest or "", UriLimits)
-            result, answer = self._runner.forward(Grant(own, job.input_digest, RunnerLimits), to, asked.text.data)
+            run = Grant(own, job.input_digest, RunnerLimits)
+            result, answer = self._runner.forward(run, to, asked.text.data, following if following.follows else None)
             kept.append(answer)
             return result
 
-        parts = _for_threads(api)
+        parts = for_threads(api)
         steps = answer_once(find("runner_request"), asked.text, Mode.ENFORCE, parts, context, executor)
         answer = await own_thread(lambda: drive(steps))  # takes minutes; a stop does not wait for it
-        return await _respond(answer, exchange, kept[0] if kept else None)
+        return await respond_to(answer, exchange, kept[0] if kept else None)
 
 
-async def _respond(answer: Answer, exchange: Exchange, kept: RunAnswer | None = None) -> Response:
+async def respond_to(
+    answer: Answer, exchange: Exchange, kept: RunAnswer | None = None, invalid: int = INVALID
+) -> Response:
+    """The result of a run if there is one, else why there is none; `invalid` is the status of bad fields."""
     decision, fault = answer.decision, answer.fault
     if fault is not None and answer.result is None:
-        return await _undecided(fault, exchange, decision)
+        return await undecided(fault, exchange, decision, invalid)
     if fault is not None:
-        await _tell(fault)
+        await tell(fault)
         return _failed(fault.message, decision, status_of(fault)[0], (fault.code,))
     if kept is None:
         return _not_forwarded(decision, replayed=answer.gathered is None)
     return _allowed(kept, decision)
 
 
-async def _refuse(api: App, exchange: Exchange, error: EngineError) -> Response:
+async def refuse(api: App, exchange: Exchange, error: EngineError, invalid: int) -> Response:
     """Record the deny of a run that cannot be decided on."""
-    return await _respond(await api.refuse(exchange, "runner_request", error), exchange)
+    return await respond_to(await api.refuse(exchange, "runner_request", error), exchange, invalid=invalid)
 
 
-async def _undecided(fault: EngineError, exchange: Exchange, decision: Decision | None) -> Response:
+async def undecided(fault: EngineError, exchange: Exchange, decision: Decision | None, invalid: int) -> Response:
     """The problem of a broken request or engine, with `ok` and `error` for callers of a runner."""
-    await _tell(fault)
+    await tell(fault)
     found = describe(fault, exchange, decision)
-    return respond(answers.RunFailure(**dict(found), error=found.detail))
+    status = invalid if found.status == INVALID else found.status
+    return respond(answers.RunFailure(**{**dict(found), "status": status}, error=found.detail))
 
 
-async def _tell(fault: EngineError) -> None:
+async def tell(fault: EngineError) -> None:
     """Print the stack of a fault of the engine or the runner, which helps to repair it."""
     if status_of(fault)[0] >= _OUR_FAULT and fault.code not in _NO_FAULT:
-        await own_thread(lambda: _print_stack(fault))
+        await own_thread(lambda: print_stack(fault))
 
 
-def _read(api: App, body: bytes) -> _Asked:
+def _read(api: App, body: bytes) -> Asked:
     """The run as strict JSON, of which nothing but the presence and text of `agent.uri` is looked at here."""
     value = parse_json(body, api.limits)
     agent = value.get("agent") if isinstance(value, dict) else None
     stated = {"override": agent["uri"]} if isinstance(agent, dict) and "uri" in agent else {}
-    return _Asked(RawJson(body), value, {"inherited": None, **stated})
+    return Asked(RawJson(body), value, {"inherited": None, **stated})
 
 
-async def _bind_key(api: App, context: Context, asked: _Asked) -> None:
+async def _bind_key(api: App, context: Context, asked: Asked) -> None:
     """Hold an idempotency key to the whole run, also where only its address gets decided. Raises EngineError."""
     key, caller = context.idempotency_key, context.caller
     if key is None:
@@ -167,7 +204,7 @@ async def _bind_key(api: App, context: Context, asked: _Asked) -> None:
         raise conflict()
 
 
-def _for_threads(api: App) -> Services:
+def for_threads(api: App) -> Services:
     """The engine's services for a path that runs in its own thread; metrics are counted on the event loop."""
     parts, loop = api.engine.opened, asyncio.get_running_loop()
     observe = parts.observe
@@ -209,7 +246,7 @@ def _not_forwarded(decision: Decision, *, replayed: bool) -> Response:
     return Response.of(answer, decision=decision)
 
 
-def _print_stack(error: BaseException) -> None:
+def print_stack(error: BaseException) -> None:
     """Write the stack of an error to standard error; blocks until it is read."""
     text = redact_text(f"[sandbox-agent] run error: {stack_of(error)}\n").encode("utf-8", "replace")
     with suppress(OSError, ValueError):

@@ -29,7 +29,7 @@ from engine.api.metrics import Metrics
 from engine.api.oplog import Level, OperationalLog
 from engine.api.origin import Site
 from engine.api.peers import PeerOf, control_peer, network_peer
-from engine.api.routes import routes
+from engine.api.routes import routes, runner_routes
 from engine.api.uploads import remove_left_over
 from engine.errors import EngineError, Exit
 from engine.model import Gate, Limits
@@ -38,6 +38,7 @@ from engine.points.runner_bind import BindLimits
 if TYPE_CHECKING:
     from admission_adapters.runner.run import ForwardLimits
     from engine.engine import AsyncEngine
+    from engine.runner.run import RunnerSettings
     from engine.settings import Settings
 
 _SWITCH_SECONDS = 0.0005
@@ -54,9 +55,10 @@ _SWEEP_SECONDS = 0.25
 class Listen:
     """Where to listen and how. `names` are host names of this engine besides those of this machine.
 
+    `audience` is the name of this server in scoped tokens that are for one server; None accepts no such token.
     `payload_days` is the retention of a log with payloads; None for a log without. `forward` has the limits of a
     runner; None for the defaults. `otlp` is the address of the collector that gets a span of every
-    request; None for none.
+    request; None for none. With `runner`, the API of a runner is served in place of the decision API.
     """
 
     host: str = "127.0.0.1"
@@ -68,9 +70,11 @@ class Listen:
     payload_days: int | None = None
     watch: bool = False
     names: tuple[str, ...] = ()
+    audience: str | None = None
     limits: ApiLimits = field(default_factory=ApiLimits)
     forward: ForwardLimits | None = None
     otlp: str | None = None
+    runner: RunnerSettings | None = None
 
 
 class RefusedError(EngineError):
@@ -126,12 +130,13 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
                 engine.store,
                 Failures(limits, time.monotonic),
                 always=leave.authentication == "required",
+                audience=listen.audience,
             ),
             metrics=metrics,
             log=log,
             gate=gate,
             site=Site(leave.host, leave.loopback, frozenset(listen.names)),
-            routes=routes(listen.forward),
+            routes=runner_routes(listen.runner) if listen.runner else routes(listen.forward),
             uploads=settings.state / "uploads",
             tracing=tracing,
         )

@@ -33,6 +33,7 @@ _COMMANDS = {
     "episode": ("episode", "Run an episode of several actors, each turn decided and recorded."),
     "fetch": ("fetch", "Fetch material over HTTPS into a new source bundle, within the policy."),
     "model": ("model", "Ask the remote model, within the policy; off until a provider is admitted."),
+    "runner": ("runner", "Run agents on this machine: the reference runner."),
     "serve": ("serve", "Serve decisions over HTTP until SIGTERM or SIGINT; SIGHUP activates a changed policy."),
     "approvals": ("administration.approvals", "List, show, grant and refuse approval requests."),
     "code": ("code.commands", "Run generated code in a sandbox; show stored code, results and logs."),

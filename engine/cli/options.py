@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -47,6 +48,15 @@ def name(given: Any) -> Any:
     for one in _each(given):
         if not (one.strip() and one.isprintable() and len(one) <= _LONGEST_NAME):
             raise typer.BadParameter(f"a name has 1 to {_LONGEST_NAME} printable characters")
+    return given
+
+
+def audience(given: str | None) -> str | None:
+    """The name of a server in a token."""
+    from engine.state.rows import AUDIENCE
+
+    if given is not None and re.fullmatch(AUDIENCE, given) is None:
+        raise typer.BadParameter("use 1 to 128 ASCII letters, digits and punctuation, without spaces")
     return given
 
 

@@ -10,7 +10,51 @@ import typer
 
 from engine.cli import options, options_file
 
-_LOOPBACK = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
+
+Names = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--server-name",
+        metavar="NAME",
+        envvar="ENGINE_SERVER_NAME",
+        help="Additional host name that clients use; repeatable.",
+        callback=options.name,
+    ),
+]
+Audience = Annotated[
+    str | None,
+    typer.Option(
+        "--audience",
+        metavar="NAME",
+        envvar="ENGINE_AUDIENCE",
+        help="Name of this server in tokens that were issued with --audience.",
+        callback=options.audience,
+    ),
+]
+Certificate = Annotated[
+    Path | None, options.file("--tls-cert", envvar="ENGINE_TLS_CERT", help="TLS certificate chain (PEM).")
+]
+Key = Annotated[Path | None, options.file("--tls-key", envvar="ENGINE_TLS_KEY", help="TLS private key (PEM).")]
+ClientAuthority = Annotated[
+    Path | None,
+    options.file(
+        "--tls-client-ca",
+        envvar="ENGINE_TLS_CLIENT_CA",
+        help="Certificate authority (PEM) that client certificates must be issued by.",
+    ),
+]
+LogLevel = Annotated[
+    Literal["info", "warning"], typer.Option(envvar="ENGINE_LOG_LEVEL", help="Log level on standard error.")
+]
+
+
+def check_tls(certificate: Path | None, key: Path | None, authority: Path | None) -> None:
+    """Refuse files of TLS that are not complete."""
+    if (certificate is None) != (key is None):
+        raise typer.BadParameter("give --tls-cert and --tls-key together", param_hint="--tls-cert")
+    if authority is not None and certificate is None:
+        raise typer.BadParameter("client certificates need --tls-cert and --tls-key", param_hint="--tls-client-ca")
 
 
 @options.sourced("state", *options.SERVED)
@@ -22,19 +66,12 @@ def serve(
         typer.Option(
             metavar="ADDRESS", envvar=["ENGINE_HOST", "AGENTA_AGENT_RUNNER_HOST"], help="Address to listen on."
         ),
-    ] = _LOOPBACK,
+    ] = LOOPBACK,
     port: Annotated[
         int, typer.Option(min=0, max=65535, envvar="ENGINE_PORT", help="TCP port; 0 takes any free port.")
     ] = 8642,
-    server_name: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            envvar="ENGINE_SERVER_NAME",
-            help="Additional host name that clients use; repeatable.",
-            callback=options.name,
-        ),
-    ] = None,
+    server_name: Names = None,
+    audience: Audience = None,
     root: Annotated[
         Path | None,
         options.folder(envvar="ENGINE_ROOT", help="Folder in which requests may name source bundles."),
@@ -54,20 +91,10 @@ def serve(
         ),
     ] = None,
     ca_file: options.CaFile = None,
-    tls_cert: Annotated[
-        Path | None, options.file(envvar="ENGINE_TLS_CERT", help="TLS certificate chain (PEM).")
-    ] = None,
-    tls_key: Annotated[Path | None, options.file(envvar="ENGINE_TLS_KEY", help="TLS private key (PEM).")] = None,
-    tls_client_ca: Annotated[
-        Path | None,
-        options.file(
-            envvar="ENGINE_TLS_CLIENT_CA",
-            help="Certificate authority (PEM) that client certificates must be issued by.",
-        ),
-    ] = None,
-    log_level: Annotated[
-        Literal["info", "warning"], typer.Option(envvar="ENGINE_LOG_LEVEL", help="Log level on standard error.")
-    ] = "info",
+    tls_cert: Certificate = None,
+    tls_key: Key = None,
+    tls_client_ca: ClientAuthority = None,
+    log_level: LogLevel = "info",
     log_detail: Annotated[
         Literal["facts", "payload"],
         typer.Option(
@@ -124,14 +151,11 @@ def serve(
     from engine.api.oplog import Level
     from engine.api.server import Listen, run
 
-    if (tls_cert is None) != (tls_key is None):
-        raise typer.BadParameter("give --tls-cert and --tls-key together", param_hint="--tls-cert")
-    if tls_client_ca is not None and tls_cert is None:
-        raise typer.BadParameter("client certificates need --tls-cert and --tls-key", param_hint="--tls-client-ca")
+    check_tls(tls_cert, tls_key, tls_client_ca)
     if log_detail == "payload" and log_retention_days is None:
         raise typer.BadParameter("say how long it is kept, with --log-retention-days", param_hint="--log-detail")
     listen = Listen(
-        host=host.strip() or _LOOPBACK,
+        host=host.strip() or LOOPBACK,
         port=port,
         certificate=tls_cert,
         key=tls_key,
@@ -140,6 +164,7 @@ def serve(
         payload_days=log_retention_days if log_detail == "payload" else None,
         watch=watch,
         names=tuple(server_name or ()),
+        audience=audience,
         otlp=otlp,
     )
     chosen = sources.settings()

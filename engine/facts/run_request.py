@@ -1,7 +1,8 @@
 """The run request of an agent runner: its closed wire model, and its normalised form.
 
 Fields may be spelled in snake case or camel case, never in both. The keys that older callers send at
-the top level (`harness`, `sandbox`, `permission_policy`) belong to `agent`, whose own keys win.
+the top level (`harness`, `permission_policy`) belong to `agent`, whose own keys win. `sandbox` is not part of
+the agent that a person writes: the service that sends the run states it at the top level.
 Secrets are secret types from the start, so that no text made from a request can show them.
 """
 
@@ -20,6 +21,9 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 """The name of a tool or MCP server, safe in messages and records."""
 
 Text = Annotated[str, Field(max_length=1 << 20)]
+Label = Annotated[str, Field(pattern=r"^[!-~]{0,128}$")]
+"""A word of another system, such as the id of a model."""
+
 Url = Annotated[str, Field(max_length=LONGEST)]
 Secret = Annotated[SecretStr, Field(max_length=65_536)]
 Secrets = Annotated[dict[Annotated[str, Field(max_length=128)], Secret], Field(max_length=256)]
@@ -106,21 +110,43 @@ class Endpoint(Wire):
     authorization: Secret = SecretStr("")
 
 
-class Legacy(Wire):
-    """Keys that older callers send at the top level; they belong into `agent`."""
+class Selection(Wire):
+    """Which harness runs, and who permits its tool calls. A blank harness is none."""
 
-    harness: Word = ""
-    sandbox: Word = Field(default="", validation_alias=AliasChoices("sandbox", "backend"))
+    harness: Annotated[str, Field(pattern=r"^(?:[A-Za-z][A-Za-z0-9_]{0,63}| {0,64})$")] = ""
     permission_policy: Word = ""
 
 
-class Agent(Legacy):
-    """Which agent runs where, and who permits its tool calls. `backend` is an older name of `sandbox`."""
+class Legacy(Selection):
+    """Keys at the top level, where older callers send the selection too. `backend` is an older name of `sandbox`."""
+
+    sandbox: Word = Field(default="", validation_alias=AliasChoices("sandbox", "backend"))
+
+
+class ModelRef(Wire):
+    """The model that an agent is to use: its id, who provides it, and the connection that reaches it."""
+
+    model: Label
+    provider: Label = ""
+    mode: Label = ""
+    slug: Label = ""
+
+
+class Agent(Selection):
+    """The configuration of an agent. `harness_kwargs` are passed to the harness; null or a blank `uri` clears one."""
 
     uri: Url | None = None
+    model: ModelRef | None = None
+    harness_kwargs: Annotated[dict[Name, Any], Field(max_length=32)] = Field(default_factory=dict)
 
 
-class RunRequest(Legacy):
+class PlacedAgent(Agent):
+    """An agent, and the sandbox that it runs in."""
+
+    sandbox: str = ""
+
+
+class WireRunRequest(Legacy):
     """A request to start one run. Headers are not a part of it: the runner builds them itself."""
 
     messages: Annotated[tuple[Message, ...], Field(max_length=MOST_MESSAGES)]
@@ -133,13 +159,22 @@ class RunRequest(Legacy):
     trace: Endpoint | None = None
 
 
-def agent_of(request: RunRequest) -> tuple[Agent, str]:
+def agent_of(request: WireRunRequest) -> tuple[PlacedAgent, str]:
     """The agent of a request, with legacy keys moved into it (its own keys win); and the digest of the whole request.
 
-    The digest covers everything but the values of secrets, whatever spelling or shape was sent.
+    The harness is in lower case and without blanks. The digest covers everything but the values of secrets,
+    whatever spelling or shape was sent.
     """
-    legacy = {name: getattr(request, name) for name in Legacy.model_fields if name in request.model_fields_set}
-    own = {name: getattr(request.agent, name) for name in request.agent.model_fields_set}
-    moved = legacy | own
+    legacy = request.model_dump(mode="json", include={*Legacy.model_fields}, exclude_unset=True)
+    moved = legacy | request.agent.model_dump(mode="json", exclude_unset=True)
+    if "harness" in moved:
+        moved["harness"] = moved["harness"].strip().lower()
     rest = request.model_dump(mode="json", exclude={"agent", *Legacy.model_fields}, exclude_unset=True)
-    return request.agent.model_copy(update=moved), digest(canonical({**rest, "agent": moved}))
+    return PlacedAgent.model_validate(moved), digest(canonical({**rest, "agent": moved}))
+
+
+def callback_of(request: WireRunRequest, callbacks: str | None) -> Endpoint | None:
+    """Where the tools of a run are called: as it states, else at this origin, if it has tools that are called."""
+    if request.tool_callback is not None or callbacks is None or all(tool.kind == "client" for tool in request.tools):
+        return request.tool_callback
+    return Endpoint(endpoint=f"{callbacks}/tools/call")

@@ -80,6 +80,8 @@ class GatherContext:
     """What the variables of the remote model state, without the key. Raises GatherError."""
     adapters: Callable[[], AdapterFacts] = AdapterFacts
     """The switch for adapters, and the admitted environments and manifests."""
+    callbacks: str | None = None
+    """Where a runner calls the tools of a run that states no callback: an origin."""
     root: Path | None = None
     """The only folder below which requests may name paths; None if the caller is this process."""
 

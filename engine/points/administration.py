@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from engine.model import Limits, Model, Pace
 from engine.points import GatherContext, Gathered, Point
 from engine.points.registry import POINTS
-from engine.state.rows import MOST_WORDS
+from engine.state.rows import AUDIENCE, MOST_WORDS
 
 Act = Literal["grant_approval", "refuse_approval", "issue_token", "revoke_token", "approve_prefix", "revoke_prefix"]
 
@@ -33,12 +33,17 @@ Reason = Annotated[str, StringConstraints(min_length=1, max_length=1_000), After
 
 
 class Scope(Model):
-    """The requested token: its principal, the points at which it may ask and approve, and its lifetime in seconds."""
+    """The requested token: its principal, the points at which it may ask and approve, and its lifetime in seconds.
+
+    `audience` is the one server that accepts it; None for every server of this state.
+    """
 
     principal: Name
     points: Names
     approves: Names
     seconds: Seconds
+    audience: Annotated[str, Field(pattern=AUDIENCE)] | None = None
+    single_use: bool = False
 
 
 class Prefix(Model):

@@ -26,6 +26,7 @@ _NAMES = (
     "llm",
     "mcp",
     "media",
+    "model_ref",
     "network",
     "network_response",
     "runner_bind",

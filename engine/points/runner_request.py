@@ -7,11 +7,12 @@ the input: names, kinds, counts, and one digest of all of it.
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from engine.facts.net.urls import UrlFacts, origin_facts, url_facts
-from engine.facts.run_request import Agent, McpServer, RunRequest, agent_of
-from engine.model import Boundary, Digest, Limits, Model
+from engine.facts.run_request import McpServer, ModelRef, PlacedAgent, WireRunRequest, agent_of, callback_of
+from engine.model import SEALED, Boundary, Digest, Limits, Model
 from engine.points import GatherContext, Gathered, Point
 
 
@@ -23,15 +24,36 @@ class UriFacts(Model):
     origin: str | None = None
 
 
-class AgentFacts(Model):
-    """The agent and where it runs, with legacy keys moved here; `…_stated` is true if an optional key was stated."""
+class ModelFacts(Model):
+    """The model that is to be used, by its id and the provider, if that is stated."""
 
+    stated: bool
+    id: str | None = None
+    provider_stated: bool | None = None
+    provider: str | None = None
+
+
+class Named(Model):
+    """A name."""
+
+    id: str
+
+
+class AgentFacts(Model):
+    """The agent and where it runs, with legacy keys moved here; `…_stated` is true if an optional key was stated.
+
+    Of `harness_kwargs` only the names.
+    """
+
+    harness_stated: bool
     harness: str | None = None
+    harness_kwargs: tuple[Named, ...]
     sandbox_stated: bool
     sandbox: str | None = None
     permission_policy_stated: bool
     permission_policy: str | None = None
     uri: UriFacts
+    model: ModelFacts
 
 
 class PermissionFacts(Model):
@@ -78,8 +100,18 @@ class EndpointFacts(Model):
     origin: str | None = None
 
 
+class SecretFacts(Model):
+    """A secret of the run by its place. `sealed`: only the runner's private key opens it."""
+
+    id: str
+    sealed: bool
+
+
 class RunnerInput(Model):
-    """The facts of a run for OPA. `boundaries` are those that backends were shown to enforce, never claims."""
+    """The facts of a run for OPA.
+
+    `boundaries` are those that backends were shown to enforce, never claims; none are looked up if none is declared.
+    """
 
     agent: AgentFacts
     sandbox_permission: PermissionFacts
@@ -87,6 +119,7 @@ class RunnerInput(Model):
     mcp_servers: tuple[ServerFacts, ...]
     attached: tuple[Attached, ...]
     endpoints: tuple[EndpointFacts, ...]
+    secrets: tuple[SecretFacts, ...]
     messages: int
     content: Digest
     boundaries: tuple[Boundary, ...]
@@ -119,12 +152,22 @@ class ServerLimit(Model):
     permission: str
 
 
+class CallLimit(Model):
+    """The tool policy and the profile under which each call of a tool is decided."""
+
+    policy: str
+    profile: str
+
+
 class RunnerLimits(Limits):
-    """What a run may use; what is not named here is not there."""
+    """What a run may use; what is not named here is not there. `model` is empty for the harness's own."""
 
     harness: str
+    harness_kwargs: tuple[str, ...]
+    model: str
     sandbox: SandboxLimit
     permission_policy: str
+    calls: CallLimit
     tools: tuple[ToolLimit, ...]
     mcp_servers: tuple[ServerLimit, ...]
     endpoints: tuple[str, ...]
@@ -134,7 +177,7 @@ class RunnerLimits(Limits):
         return frozenset(self.sandbox.proven)
 
 
-def gather(request: RunRequest, context: GatherContext) -> Gathered:
+def gather(request: WireRunRequest, context: GatherContext) -> Gathered:
     """Bring the request into its one form, and leave all content out of the input."""
     agent, content = agent_of(request)
     gathered = RunnerInput(
@@ -146,28 +189,39 @@ def gather(request: RunRequest, context: GatherContext) -> Gathered:
         ),
         mcp_servers=tuple(_server(server) for server in request.mcp_servers),
         attached=tuple(_attached(request)),
-        endpoints=tuple(_endpoints(request)),
+        endpoints=tuple(_endpoints(request, context.callbacks)),
+        secrets=tuple(_secrets(request)),
         messages=len(request.messages),
         content=content,
-        boundaries=context.boundaries(),
+        boundaries=context.boundaries() if "sandbox_permission" in request.model_fields_set else (),
     )
-    return Gathered(gathered, f"run of {agent.harness or 'no harness'}, {len(request.messages)} messages")
+    return Gathered(gathered, f"run of {agent.harness or 'the default harness'}, {len(request.messages)} messages")
 
 
-def _agent(agent: Agent) -> AgentFacts:
+def _agent(agent: PlacedAgent) -> AgentFacts:
     uri = (agent.uri or "").strip()
     found = origin_facts(uri)
     return AgentFacts(
+        harness_stated=bool(agent.harness),
         harness=agent.harness or None,
+        harness_kwargs=tuple(Named(id=name) for name in sorted(agent.harness_kwargs)),
         sandbox_stated=bool(agent.sandbox),
         sandbox=agent.sandbox or None,
         permission_policy_stated=bool(agent.permission_policy),
         permission_policy=agent.permission_policy or None,
         uri=UriFacts(stated=True, canonical=found.canonical, origin=found.origin) if uri else UriFacts(stated=False),
+        model=_model(agent.model),
     )
 
 
-def _permission(request: RunRequest) -> PermissionFacts:
+def _model(model: ModelRef | None) -> ModelFacts:
+    if model is None:
+        return ModelFacts(stated=False)
+    provider = model.provider or None
+    return ModelFacts(stated=True, id=model.model, provider_stated=provider is not None, provider=provider)
+
+
+def _permission(request: WireRunRequest) -> PermissionFacts:
     if "sandbox_permission" not in request.model_fields_set:
         return PermissionFacts(network="unrestricted", filesystem_stated=False, enforcement="undeclared")
     permission = request.sandbox_permission
@@ -193,7 +247,7 @@ def _starts_process(server: McpServer) -> bool:
     return "command" in server.model_fields_set
 
 
-def _attached(request: RunRequest) -> list[Attached]:
+def _attached(request: WireRunRequest) -> list[Attached]:
     servers = [
         Attached(
             id=f"mcp_servers/{server.name}",
@@ -206,10 +260,25 @@ def _attached(request: RunRequest) -> list[Attached]:
     return servers + [Attached(id=f"tools/{tool.name}", kind="tool") for tool in request.tools]
 
 
-def _endpoints(request: RunRequest) -> list[EndpointFacts]:
-    stated = {"tool_callback": request.tool_callback, "trace": request.trace}
+def _endpoints(request: WireRunRequest, callbacks: str | None) -> list[EndpointFacts]:
+    stated = {"tool_callback": callback_of(request, callbacks), "trace": request.trace}
     found = [(name, origin_facts(one.endpoint)) for name, one in stated.items() if one is not None]
     return [EndpointFacts(id=name, canonical=facts.canonical, origin=facts.origin) for name, facts in found]
 
 
-POINT = Point("runner_request", RunRequest, RunnerInput, RunnerLimits, gather, secret=True)
+def _secrets(request: WireRunRequest) -> list[SecretFacts]:
+    """Every secret by place and position: its name may be content."""
+    named = [("secrets", request.secrets), *((f"mcp_servers/{one.name}", one.env) for one in request.mcp_servers)]
+    found = [
+        (f"{place}/#{index}", values[name]) for place, values in named for index, name in enumerate(sorted(values))
+    ]
+    for place, endpoint in (("tool_callback", request.tool_callback), ("trace", request.trace)):
+        if endpoint is not None and endpoint.authorization.get_secret_value():
+            found.append((place, endpoint.authorization))
+    return [
+        SecretFacts(id=place, sealed=re.fullmatch(SEALED, secret.get_secret_value()) is not None)
+        for place, secret in found
+    ]
+
+
+POINT = Point("runner_request", WireRunRequest, RunnerInput, RunnerLimits, gather, secret=True)

@@ -40,6 +40,14 @@ class Lookups:
     """What each environment holds, which is how its material is read."""
     provider_defaults: Mapping[str, Any] = field(default_factory=dict)
     """What the variables of the remote model stand for where they state nothing."""
+    payload_encryption: bool = False
+    """Whether a run has to seal its secrets."""
+    harnesses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """How a runner starts each harness, and what it publishes about it."""
+    backends: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Where runs take place, and the sandbox profile of each place on this machine."""
+    default_backend: str = ""
+    """The backend of runs that name none."""
     forms: SecretForms = UNKNOWN_FORMS
     """The forms in which vendors issue secrets."""
 
@@ -63,6 +71,10 @@ class Lookups:
                 name: one["holds"] for name, one in data.get("environments", {}).get("environments", {}).items()
             },
             provider_defaults=data.get("llm", {}).get("defaults", {}),
+            payload_encryption=tuple(data.get("runners", {}).get("payload_secrets", ())) == ("sealed",),
+            harnesses=data.get("runners", {}).get("harnesses", {}),
+            backends=data.get("runners", {}).get("backends", {}),
+            default_backend=data.get("runners", {}).get("default_backend", ""),
             forms=SecretForms.of(data.get("secrets")),
         )
 

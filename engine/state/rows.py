@@ -17,6 +17,9 @@ CheckName = Literal["sandbox", "validation"]
 LONGEST_TEXT = 1_024
 """Characters of a name, key, principal or id: longer than any subject of a certificate in use."""
 
+AUDIENCE = r"^[!-~]{1,128}$"
+"""The name of a server in a token: printable ASCII, because it is compared exactly."""
+
 MOST_WORDS = 16
 """Words of an approved prefix: as many of a command as the facts for the policy contain."""
 
@@ -97,7 +100,11 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """A token without its secret: its principal, the points where it may request decisions or approve."""
+    """A token without its secret: its principal, the points where it may request decisions or approve.
+
+    `audience` is the one server that accepts it, None for every server of this state. A token for `single_use` is
+    valid until `used_at` is set.
+    """
 
     id: str
     principal: str
@@ -106,6 +113,9 @@ class TokenRow:
     expires_at: int
     revoked_at: int | None = None
     approves: tuple[str, ...] = ()
+    audience: str | None = None
+    single_use: bool = False
+    used_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 4
+VERSION = 5
 """`user_version` of the file. One of a later version is refused, never guessed at; an earlier one is upgraded."""
 
 APPLICATION = 0x41454E47
@@ -163,7 +163,13 @@ ALTER TABLE approvals ADD COLUMN requester_via TEXT;
 ALTER TABLE tokens ADD COLUMN approves TEXT NOT NULL DEFAULT '[]';
 """
 
-_STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH)
+_FIFTH = """
+ALTER TABLE tokens ADD COLUMN audience TEXT;
+ALTER TABLE tokens ADD COLUMN single_use INTEGER NOT NULL DEFAULT 0 CHECK (single_use IN (0, 1));
+ALTER TABLE tokens ADD COLUMN used_at INTEGER;
+"""
+
+_STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
 """What each version added, the first one first; a step that was released is never edited."""
 
 

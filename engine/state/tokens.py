@@ -44,7 +44,7 @@ class Tokens(Part):
         self._cache: dict[str, _Cached] = {}
         self._cached_at: int | None = None
 
-    def issue(
+    def issue(  # noqa: PLR0913  (all that a token says)
         self,
         principal: str,
         points: Sequence[str],
@@ -52,12 +52,17 @@ class Tokens(Part):
         now: int,
         approves: Sequence[str] = (),
         id: str | None = None,
+        audience: str | None = None,
+        *,
+        single_use: bool = False,
     ) -> IssuedToken:
         """Create a token for decisions at some points and approvals at others; only its digest is kept.
 
         `id` comes from `new_token_id`; by default a new one. Raises IdTakenError.
         """
         text("principal", principal)
+        if audience is not None:
+            text("audience", audience)
         asks, resolves = (json.dumps(sorted({text("point", point) for point in some})) for some in (points, approves))
         if isinstance(points, str) or isinstance(approves, str) or not (points or approves):
             raise ValueError("a token needs at least one decision point")
@@ -71,9 +76,13 @@ class Tokens(Part):
                     raise IdTakenError("a token with this id already exists", remedy="use a new id")
                 issued = _new(new_token_id())
             connection.execute(
-                "INSERT INTO tokens (id, digest, principal, points, created_at, expires_at, approves)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (issued.id, sha256(issued.text.encode()).digest(), principal, asks, now, expires_at, resolves),
+                "INSERT INTO tokens"
+                " (id, digest, principal, points, created_at, expires_at, approves, audience, single_use)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    *(issued.id, sha256(issued.text.encode()).digest(), principal, asks, now, expires_at, resolves),
+                    *(audience, single_use),
+                ),
             )
             return issued
 
@@ -98,13 +107,24 @@ class Tokens(Part):
 
         return self._database.write(operation)
 
-    def token(self, presented: str, now: int) -> TokenRow | None:
-        """The valid token with this text, else None; does the same work for unknown, expired and revoked ones."""
+    def token(self, presented: str, now: int, audience: str | None = None) -> TokenRow | None:
+        """The valid token with this text, else None; does the same work for unknown, expired and revoked ones.
+
+        `audience` is the name of the server that was asked. A token for a single use is used up by this call, of
+        several at the same time by one.
+        """
         presented_bytes = presented[:_LONGEST].encode("utf-8", "surrogatepass")
         digest = sha256(presented_bytes).digest()
         known, row = self._database.read(lambda connection: self._look_up(connection, presented[_ID]))
         matches = hmac.compare_digest(digest, known)
-        return row if matches and row is not None and _holds(row, whole("now", now)) else None
+        if not matches or row is None or not _holds(row, whole("now", now), audience):
+            return None
+        return row if not row.single_use or self._use(row.id, now) else None
+
+    def _use(self, id_: str, now: int) -> bool:
+        """Whether this was the first use of the token."""
+        use = "UPDATE tokens SET used_at = ? WHERE id = ? AND used_at IS NULL AND revoked_at IS NULL"
+        return self._database.write(lambda connection: connection.execute(use, (now, id_)).rowcount == 1)
 
     def _look_up(self, connection: sqlite3.Connection, id_: str) -> tuple[bytes, TokenRow | None]:
         """The digest and row of an id. Called by one thread at a time: `Database.read` ensures it."""
@@ -136,10 +156,10 @@ def _row_of(connection: sqlite3.Connection, id_: str) -> _Cached | None:
 
 
 def _row(*values: Any) -> TokenRow:
-    fields = [*values]
-    fields[2], fields[-1] = names(fields[2]), names(fields[-1])
-    return TokenRow(*fields)
+    id_, principal, points, created, expires, revoked, approves, audience, single_use, used = values
+    times = (created, expires, revoked)
+    return TokenRow(id_, principal, names(points), *times, names(approves), audience, bool(single_use), used)
 
 
-def _holds(row: TokenRow, now: int) -> bool:
-    return row.revoked_at is None and now < row.expires_at
+def _holds(row: TokenRow, now: int, audience: str | None) -> bool:
+    return row.revoked_at is None and now < row.expires_at and row.audience in {None, audience}

@@ -10,11 +10,17 @@ from pydantic import Field, StringConstraints
 from engine.model import Digest, Model
 from engine.values.fields import Items, Word
 
+Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=1 << 16)]
+ModelId = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]
+
 Held = Items[Literal["kernel", "supervised", "bounded"]]
 """Mechanisms that may enforce a boundary."""
 
 Origin = Annotated[str, StringConstraints(pattern=r"^https?://[a-z0-9.:\[\]-]+$", max_length=300)]
 """Scheme and host, and the port unless it is the default; no path."""
+
+
+Kwarg = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 
 class Backend(Model):
@@ -24,12 +30,37 @@ class Backend(Model):
         description="Where the backend runs: `runner`, on the runner's own machine, which cannot restrict the "
         "network of a single run; `remote`, in a sandbox elsewhere."
     )
+    profile: Word | None = Field(
+        default=None, description="Profile of policy/sandbox.yaml in which `engine runner serve` runs harnesses here."
+    )
+    platform: Annotated[str, StringConstraints(pattern=r"^https?://[^?#@\s]+$", max_length=2_048)] | None = Field(
+        default=None, description="Address of the platform that makes the sandboxes of a `remote` backend."
+    )
 
 
 class Harness(Model):
     """An agent program that runs are made with."""
 
     custom_tools: Literal["native", "mcp"] = Field(description="How the harness receives custom tools.")
+    kwargs: Items[Kwarg] = Field(description="Names in harness_kwargs that a run may pass to the harness.")
+    command: Items[Argument] = Field(
+        description="How `engine runner serve` starts it: the name of a program of policy/sandbox.yaml, and its "
+        "arguments. Empty: it cannot be started."
+    )
+    assumed: Mapping[Literal["mcpTools", "toolCalls"], bool] = Field(
+        description="What it is assumed to be able to do where its probe fails. Empty: nothing."
+    )
+    models: Mapping[Word, Items[ModelId]] = Field(
+        description="Models that it may use, by provider. A model without an entry is refused."
+    )
+    connection_modes: Items[Word] = Field(description="Ways in which it may be connected to a model.")
+
+
+class CallPolicy(Model):
+    """What decides on the tool calls of a run."""
+
+    policy: Word = Field(description="Tool policy of policy/tools.yaml.")
+    profile: Word = Field(description="Profile of policy/tools.yaml.")
 
 
 class ProvenBoundary(Model):
@@ -77,6 +108,7 @@ class Runners(Model):
     harnesses: Mapping[Word, Harness] = Field(
         description="Harnesses that may be used. A harness without a row is refused."
     )
+    default_harness: Word = Field(description="Harness of runs that name none.")
     tool_delivery: Items[Literal["native", "mcp"]] = Field(
         description="Ways in which the runner passes custom tools to a harness."
     )
@@ -98,8 +130,15 @@ class Runners(Model):
     default_permission_policy: Word = Field(
         description="Permission policy of runs that state none. Such runs may have no tools."
     )
+    calls: Mapping[Word, CallPolicy] = Field(
+        description="Tool policy and profile of the tool calls of a run, by its permission policy. A permission policy "
+        "without a row cannot have calls, so no run may use it."
+    )
     boundaries: Mapping[Literal["network", "filesystem"], ProvenBoundary] = Field(
         description="Proof that a backend needs before a run may declare the boundary."
+    )
+    payload_secrets: Items[Literal["plain", "sealed"]] = Field(
+        description="Admitted forms of secrets in a run: `plain`, or `sealed` to the public key of the runner."
     )
     endpoints: Items[Origin] = Field(
         description="Origins to which a runner may post during a run, with the run's tokens."

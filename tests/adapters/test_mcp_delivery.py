@@ -12,7 +12,7 @@ from admission_adapters.runner.mcp_delivery import Delivered, McpServerProcess, 
 from engine.cases.run import Runner
 from engine.engine import Engine
 from engine.errors import WorkError
-from engine.facts.run_request import McpServer, RunRequest
+from engine.facts.run_request import McpServer, WireRunRequest
 from engine.flow import Answer
 from engine.model import Outcome, Permit, Result
 from engine.points.mcp import McpLimits, McpRequest
@@ -115,7 +115,7 @@ def test_a_stdio_server_is_refused_at_delivery(runner: Runner) -> None:
     assert harness.delivered == ()
 
 
-# covers: D12.1 D13.2
+# covers: D12.1 D13.2 D28.12
 def test_a_stdio_server_that_reaches_delivery_with_a_permit_is_refused_there(runner: Runner) -> None:
     answer, harness, _ = asked(runner, HTTP, to=Harness(HTTP, STDIO))
     assert answer.decision.outcome is Outcome.ALLOW  # the control: the decision was about another list
@@ -197,7 +197,7 @@ def test_the_server_module_refuses_every_call(call: str) -> None:
 # covers: D13.3
 def test_the_wire_shapes_still_parse() -> None:
     servers = [STDIO, HTTP, EMPTY, NOWHERE]
-    run = RunRequest.model_validate({"messages": (), "mcpServers": tuple(servers)})
+    run = WireRunRequest.model_validate({"messages": (), "mcpServers": tuple(servers)})
     asked_about = McpRequest.model_validate({"phase": "plan", "mcpServers": tuple(servers)})
     assert [server.name for server in run.mcp_servers] == ["local", "docs", "empty", "nowhere"]
     assert [(one.name, one.command, one.url, one.env) for one in run.mcp_servers] == [

@@ -162,11 +162,16 @@ def issue(
     points: Sequence[str] = ("license",),
     seconds: int = 600,
     approves: Sequence[str] = (),
+    audience: str | None = None,
+    *,
+    single_use: bool = False,
 ) -> str:
     """A new token of this principal for these points."""
     now = int(time.time())
     with closing(open_store(state)) as store:
-        return store.issue(principal, points, now + seconds, now, approves).text
+        return store.issue(
+            principal, points, now + seconds, now, approves, audience=audience, single_use=single_use
+        ).text
 
 
 _WITH_LIMITS = """
@@ -195,6 +200,7 @@ def serving(
     limits: Mapping[str, float] | None = None,
     forward: Mapping[str, float] | None = None,
     policy: Path | None = None,
+    command: Sequence[str] = ("serve",),
 ) -> Iterator[Serving]:
     """Start `engine serve` on any free port of this machine, and end it afterwards.
 
@@ -203,17 +209,17 @@ def serving(
     """
     state = folder / "state"
     log = folder / "log"
-    command = [*program(cache), "serve", "--port", "0", "--state", str(state), *map(str, arguments)]
+    line = [*program(cache), *command, "--port", "0", "--state", str(state), *map(str, arguments)]
     if limits is not None:
         opa = POOL.noted(cache)
         given = {"limits": limits, "forward": forward or {}, "policy": None if policy is None else str(policy)}
         given["opa"] = None if opa is None else str(opa)
-        command = [sys.executable, "-c", _WITH_LIMITS, str(state), json.dumps(given)]
+        line = [sys.executable, "-c", _WITH_LIMITS, str(state), json.dumps(given)]
     with log.open("wb") as file:
-        process = subprocess.Popen(command, stderr=file, env=environment(cache, env))
+        process = subprocess.Popen(line, stderr=file, env=environment(cache, env))
     try:
-        line = _listening(process, log)
-        yield Serving(process, state, log, line["host"], line["port"])
+        bound = _listening(process, log)
+        yield Serving(process, state, log, bound["host"], bound["port"])
     finally:
         if process.poll() is None:
             process.terminate()  # a killed one could not report what it ran
@@ -236,6 +242,24 @@ def refused(
         command, env=environment(cache, env), capture_output=True, timeout=SECONDS, check=False, text=True
     )
     return done.returncode, done.stderr
+
+
+def followed(engine: Serving, body: Any, media: str = "application/x-ndjson") -> Iterator[dict[str, Any]]:
+    """The events of a run, as they come; the last one is its result."""
+    data = json.dumps(body).encode()
+    head = f"POST /run HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: {media}\r\n"
+    with socket.create_connection((engine.host, engine.port), timeout=SECONDS) as connection:
+        connection.sendall(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+        with connection.makefile("rb") as answer:
+            heads = b"".join(iter(lambda: answer.readline().strip(), b""))
+            assert media.encode() in heads
+            while size := int(answer.readline(), 16):
+                part = answer.read(size)
+                answer.readline()
+                for line in part.splitlines():
+                    if line.startswith((b"{", b"data: ")):
+                        yield json.loads(line.removeprefix(b"data: "))
+            assert answer.read() == b"\r\n"  # complete, and closed
 
 
 def _listening(process: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:

@@ -62,13 +62,16 @@ def test_health_and_ready_stay_open_and_show_nothing_more(guarded: Serving) -> N
     assert guarded.ask("GET", "/health", headers={"Authorization": "Bearer nothing"}).json == {"status": "ok"}
 
 
+# covers: D56.2
 def test_health_shows_details_to_identified_callers(guarded: Serving) -> None:
     found = guarded.ask("GET", "/health", headers={"X-Agenta-Runner-Token": SHARED}).json
     assert found["caller"] == {"via": "shared_token", "principal": None}
     assert set(found["policy"]) == {"rules", "values"}
+    assert found["trust_level"] == 1
     assert guarded.ask("GET", "/health", control=True).json["caller"]["via"] == "control"
 
 
+# covers: D31.1-2
 def test_a_scoped_token_is_taken_until_it_expires_or_is_revoked(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as running:
         assert running.decide("license", ALLOWED).status == 200
@@ -85,6 +88,34 @@ def test_a_scoped_token_is_taken_until_it_expires_or_is_revoked(tmp_path: Path, 
         assert running.decide("license", ALLOWED, Authorization=f"Bearer {good}").status == 401
 
 
+# covers: D31.4 D56.1 D56.4-5
+def test_a_token_for_another_server_or_used_before_is_unauthorized(tmp_path: Path, cache: Path) -> None:
+    policy = tmp_path / "policy"
+    shutil.copytree(ROOT / "policy", policy)
+    with serving(tmp_path, cache, "--audience", "runner-1", "--policy", policy) as running:
+
+        def level() -> int:
+            found: int = running.ask("GET", "/health", control=True).json["trust_level"]
+            return found
+
+        assert level() == 0
+        mine, other = (issue(running.state, audience=name) for name in ("runner-1", "runner-2"))
+        once = issue(running.state, audience="runner-1", single_use=True)
+        until(lambda: running.decide("license", ALLOWED).status == 401)
+
+        def status(token: str) -> int:
+            return running.decide("license", ALLOWED, Authorization=f"Bearer {token}").status
+
+        assert [status(mine), status(other), status(mine)] == [200, 401, 200]
+        assert [status(once), status(once)] == [200, 401]
+        assert level() == 3
+        runners = policy / "runners.yaml"
+        runners.write_text(runners.read_text().replace("payload_secrets: [plain, sealed]", "payload_secrets: [sealed]"))
+        assert running.ask("POST", "/v1/policy/activate", control=True).status == 200
+        assert level() == 4
+
+
+# covers: D31.3
 def test_a_token_of_another_scope_is_denied_by_the_policy(guarded: Serving) -> None:
     token = issue(guarded.state, points=("source",))
     reply = guarded.decide("license", ALLOWED, Authorization=f"Bearer {token}")
@@ -234,6 +265,7 @@ class Authority:
         )
 
 
+# covers: D30 D56.3
 def test_with_mutual_tls_the_subject_of_the_certificate_is_who_asks(tmp_path: Path, cache: Path) -> None:
     authority = Authority(tmp_path)
     certificate, key = authority.issue("server", (NameOID.COMMON_NAME, "engine"))
@@ -248,6 +280,8 @@ def test_with_mutual_tls_the_subject_of_the_certificate_is_who_asks(tmp_path: Pa
     tls = ("--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", authority.path)
     with serving(tmp_path, cache, *tls, "--policy", policy, "--root", BUNDLES) as running:
         running.context = context
+        plain = running.raw(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        assert not plain.startswith(b"HTTP/")
         for chain in (None, other):
             if chain is not None:
                 context = ssl.create_default_context(cafile=str(authority.path))

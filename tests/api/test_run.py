@@ -36,7 +36,7 @@ from engine.model import Decision
 from engine.model import Gate as ListenerGate
 from engine.settings import Settings
 from engine.state import open_store
-from tests.api.serving import Reply, Serving, issue, serving, until
+from tests.api.serving import Reply, Serving, followed, issue, serving, until
 from tests.command import lines
 from tests.conftest import ROOT, lowered
 from tests.runners import (
@@ -49,6 +49,7 @@ from tests.runners import (
     holding,
     raw,
     running,
+    streaming,
 )
 
 SHARED = "correct-horse-battery-staple"
@@ -578,6 +579,80 @@ def test_a_scoped_token_needs_both_points(guarded: Gate, points: tuple[str, ...]
     assert guarded.runner.received == []
     both = issue(guarded.engine.state, points=BOTH)
     assert guarded.run(Authorization=f"Bearer {both}").json == OUTPUT
+
+
+# Runs that are followed
+
+SAID = json.dumps(OUTPUT).encode()
+LINES = (b'{"type": "update", "text": "one"}\n{"ty', b'pe": "update", "text": "two"}\n', SAID + b"\n")
+EVENTS = (
+    b'event: update\ndata: {"text": "one"}\n\n: still here\n\n',
+    b'event: update\ndata: {"text":\n',
+    b'data: "two"}\n\ndata: %b\n\n' % SAID,
+)
+
+
+@pytest.mark.parametrize("asked", ["application/x-ndjson", "text/event-stream"])
+@pytest.mark.parametrize(
+    "behavior", [streaming(*LINES), streaming(*EVENTS, media="text/event-stream")], ids=["ndjson", "sse"]
+)
+def test_a_run_is_followed_while_it_lasts_in_the_form_that_was_asked_for(
+    front: Gate, behavior: Behavior, asked: str
+) -> None:
+    front.runner.behavior = behavior
+    front.runner.released.clear()
+    events = followed(front.engine, RUN, asked)
+    assert next(events) == {"type": "update", "text": "one"}  # before the run has ended
+    front.runner.released.set()
+    assert list(events) == [{"type": "update", "text": "two"}, OUTPUT]
+    front.runner.released.clear()
+    (one,) = front.runner.received
+    assert "application/x-ndjson" in dict(one.headers)["accept"]
+
+
+def test_a_run_is_followed_only_if_it_is_allowed_and_the_client_asks_for_it(front: Gate) -> None:
+    front.runner.behavior = streaming(*LINES)
+    front.runner.released.set()
+    refused = front.run(STDIO, Accept="application/x-ndjson")
+    assert (refused.json["ok"], refused.headers["content-type"]) == (False, "application/json")
+    assert front.runner.received == []
+    assert front.run().status == 502  # it was not asked for parts
+    assert dict(front.runner.received[0].headers)["accept"] == "application/json"
+    front.runner.behavior = answering()
+    assert front.run(Accept="application/x-ndjson").json == OUTPUT  # it may answer at once
+    front.runner.released.clear()
+
+
+@pytest.mark.parametrize(
+    ("parts", "error"),
+    [
+        ((*LINES[:2], b"nonsense\n"), "a part of it is no event"),
+        ((LINES[0], LINES[1], b'{"ok": tru'), "a part of it is not a plain JSON object"),
+        ((*LINES[:2], b'{"a": 1, "a": 2}\n'), "a part of it is not a plain JSON object"),
+        ((*LINES[:2], b"\n"), "it ended without a result"),
+        ((*LINES, LINES[2]), "it goes on after its result"),
+        ((*LINES[:2], b" " * (9 << 20)), "it is larger than 8388608 bytes"),
+    ],
+    ids=["no event", "cut", "ambiguous", "endless", "after the end", "too large"],
+)
+def test_what_cannot_be_passed_on_ends_the_run_with_an_error(front: Gate, parts: tuple[bytes, ...], error: str) -> None:
+    front.runner.behavior = streaming(*parts)
+    front.runner.released.set()
+    *events, last = followed(front.engine, RUN)
+    assert {event["type"] for event in events} == {"update"}
+    assert (last["ok"], last["error"]) == (False, f"the runner's answer cannot be passed on: {error}")
+    front.runner.released.clear()
+
+
+# covers: D44
+def test_an_error_in_an_event_is_cleaned_like_that_of_a_result(front: Gate) -> None:
+    told = b'{"type": "update", "error": "no c4nary-key at /srv/app.ts"}\n'
+    front.runner.behavior = streaming(told, b'{"ok": false, "error": "c4nary-key at /srv/app.ts"}\n')
+    front.runner.released.set()
+    update, last = followed(front.engine, {**RUN, "secrets": {"KEY": "c4nary-key"}})
+    assert update["error"] == "no [secret] at [path]"
+    assert (last["ok"], last["error"]) == (False, "[secret] at [path]")
+    front.runner.released.clear()
 
 
 # A policy that changes in between

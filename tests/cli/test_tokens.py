@@ -50,6 +50,21 @@ def test_a_token_is_issued_listed_and_revoked(command: Command) -> None:
     assert not any(secret.encode() in path.read_bytes() for path in command.state.rglob("*") if path.is_file())
 
 
+# covers: D31
+def test_a_token_may_be_short_for_one_server_and_one_request(command: Command) -> None:
+    limited = ("--point", "runner_request", "--minutes", "5", "--audience", "runner-1", "--single-use")
+    issued = command("tokens", "issue", "--principal", "pipeline-7", *limited)
+    text, now = issued.stdout.strip(), int(time.time())
+    assert issued.code == 0
+    assert "at runner-1 only, for one request" in issued.stderr
+    with closing(open_store(command.state)) as store:
+        assert store.token(text, now) is None
+        row = there(store.token(text, now, "runner-1"))
+        assert now + 290 < row.expires_at <= now + 300
+    (listed,) = command("tokens", "list", "--format", "json").json
+    assert (listed["state"], listed["audience"], listed["single_use"]) == ("used", "runner-1", True)
+
+
 @pytest.mark.full
 def test_all_points_are_those_of_today(command: Command) -> None:
     assert issue(command, "--all-points").code == 0
@@ -66,6 +81,8 @@ def test_all_points_are_those_of_today(command: Command) -> None:
         ["--point", "source", "--all-points"],
         ["--point", "source", "--days", "0"],
         ["--point", "source", "--days", "9999999999"],
+        ["--point", "source", "--minutes", "5"],  # and days
+        ["--point", "source", "--audience", "runner 1"],
     ],
     ids=str,
 )

@@ -191,6 +191,7 @@ PAYLOADS = {
     "episode": {"usage", "values"},
     "llm": {"messages"},
     "mcp": {"definitions", "env"},
+    "runner_request": {"env", "harness_kwargs", "secrets"},
     "tool_call": {"arguments", "input", "definition", "_meta"},
     "tool_contract": {"contract", "definition"},
     "tool_visibility": {"tools"},

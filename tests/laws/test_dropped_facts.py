@@ -29,7 +29,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "administration": {
         UNREAD: (
             *("approval.point", "approval.requester", "approval.requester_named", "approval.requester_via"),
-            *("prefix.cwd", "prefix.tool", "prefix.words", "reason"),
+            *("prefix.cwd", "prefix.tool", "prefix.words", "reason", "scope.single_use"),
         ),
         UNUSED: ("scope.approves", "scope.points"),
     },
@@ -99,13 +99,17 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         UNREAD: ("capabilities.[].id",),
         EITHER: ("capabilities.[].flag", "capabilities.[].supported"),
     },
+    "model_ref": {
+        PERMIT: ("reference.mode", "reference.model", "reference.provider", "reference.slug"),
+        UNUSED: ("reference.slug_provider",),
+    },
     "runner_request": {
         UNUSED: (
             *("boundaries", "boundaries.[].backend", "boundaries.[].boundary", "boundaries.[].enforced"),
             *("boundaries.[].evidence", "boundaries.[].kind", "mcp_servers.[].secrets"),
             "mcp_servers.[].starts_process",
         ),
-        UNREAD: ("attached.[].id", "content", "endpoints.[].id", "messages"),
+        UNREAD: ("attached.[].id", "content", "endpoints.[].id", "messages", "secrets.[].id"),
     },
     "sandbox": {UNUSED: ("command.words",)},
     "skill_file": {UNREAD: ("file.real.name", "path.name", "skill", "skill.digest", "skill.name")},

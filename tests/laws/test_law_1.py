@@ -100,6 +100,8 @@ UNDECLARED = {
     "runner_request": {
         *("agent", "sandbox", "backend", "sandbox_permission", "sandboxPermission", "network", "filesystem"),
         *("tools", "code", "mcp_servers", "mcpServers", "command", "uri", "tool_callback"),
+        *("harness", "harness_kwargs", "secrets", "env", "trace", "authorization"),
+        *("model", "provider"),
     },
     "runner_uri": {"override", "inherited"},
     "tool_result": {"error_mode", "message", "details", "looked_at", "header"},
@@ -107,14 +109,17 @@ UNDECLARED = {
     "code_output": {"artifacts"},
     "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
     "mcp": {"command", "definitions", "env", "url"},
+    "model_ref": {"reference", "mode", "model", "provider", "slug"},
     "sandbox": {"backend", "command", "tighten", *BOUND_NAMES},
     "code_execution": {"profile", "task", "attempt", "tighten", *BOUND_NAMES},
     "transcript": {"actor"},
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
-A boundary that is not declared is none to enforce (D59), a tool that is not carried needs no permission,
-and an address that is cleared is the default (D43). A mode that is not stated is the safe one, and what an
+A boundary that is not declared is none to enforce (D59), a tool that is not carried needs no permission, a secret
+that is not carried need not be sealed (D32), and an address that is cleared is the default (D43). A run without a
+harness gets the default (D52), one without a model that of its harness, and one without a provider any that the
+harness lists. A mode that is not stated is the safe one, and what an
 error does not say is not shown (B30). Media of a size that nobody declared is held to the limit while it is
 fetched (B40). A request without a number of turns or a time gets those of the policy (B19, B25),
 and a request to start a subagent names none. A request without a lower limit of a sandbox gets that of its profile,
@@ -122,7 +127,8 @@ who names no backend relies on none, and without a command none may run. Code ru
 unless another one is named, and who names no task has tried nothing before (C63). What the policy sees of each is a
 fact, and the law on facts holds without exception. A manifest or an envelope may leave out what its format does not
 have, a manifest a tool that it only half describes, and null says that an envelope has no approval, code or tool.
-An entry of a transcript without an actor is text from outside.
+An entry of a transcript without an actor is text from outside. A part of a model reference that is left out is the
+harness's own.
 """
 
 

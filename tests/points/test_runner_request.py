@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from engine.cases.run import Runner
-from engine.facts.run_request import RunRequest, agent_of
+from engine.facts.run_request import WireRunRequest, agent_of
 from engine.model import Boundary, Outcome
 from engine.points import GatherContext
 from engine.points.registry import POINTS
@@ -29,7 +29,7 @@ CANARY = "canary-"
 
 
 def facts(request: dict[str, Any], *boundaries: Boundary) -> RunnerInput:
-    parsed = RunRequest.model_validate_json(json.dumps(request))
+    parsed = WireRunRequest.model_validate_json(json.dumps(request))
     return of(RunnerInput, gather(parsed, GatherContext(clock=lambda: 0, boundaries=lambda: boundaries)).input)
 
 
@@ -52,8 +52,11 @@ CAMEL = {
 LEGACY = {name: value for name, value in SNAKE.items() if name != "agent"} | SNAKE["agent"]  # type: ignore[operator]
 
 
-# covers: D45 D57 D63
-@pytest.mark.parametrize("request_", [CAMEL, LEGACY], ids=["camel_case", "legacy"])
+CAPITALS = {**SNAKE, "agent": {"harness": "Pi_Core", "permission_policy": "ask"}}
+
+
+# covers: D45 D57 D63 D65.1 D52.4
+@pytest.mark.parametrize("request_", [CAMEL, LEGACY, CAPITALS], ids=["camel_case", "legacy", "capitals"])
 def test_every_form_of_one_run_is_the_same_input(request_: dict[str, Any]) -> None:
     assert facts(request_) == facts(SNAKE)
 
@@ -125,7 +128,11 @@ def test_a_key_inside_agent_wins_whatever_else_is_stated() -> None:
     ):
         request: dict[str, Any] = {"messages": [], "harness": "top", "sandbox": "top", "permission_policy": "top"}
         request["agent"] = dict.fromkeys(names, "inner")
-        agent, _ = agent_of(RunRequest.model_validate_json(json.dumps(request)))
+        if "sandbox" in names:  # it is not part of what a person writes
+            with pytest.raises(ValidationError):
+                WireRunRequest.model_validate_json(json.dumps(request))
+            continue
+        agent, _ = agent_of(WireRunRequest.model_validate_json(json.dumps(request)))
         for name in ("harness", "sandbox", "permission_policy"):
             assert getattr(agent, name) == ("inner" if name in names else "top")
 
@@ -160,7 +167,7 @@ def test_no_content_gets_into_the_input() -> None:
         **SECRETS,
     }
     assert json.dumps(request).count(CANARY) == 11  # the control: all of them were sent
-    parsed = RunRequest.model_validate_json(json.dumps(request))
+    parsed = WireRunRequest.model_validate_json(json.dumps(request))
     text = gather(parsed, GatherContext(clock=lambda: 0, boundaries=lambda: ())).input.model_dump_json()
     assert CANARY not in text
     assert facts(request).mcp_servers[0].secrets == 1  # the control: the server was read

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def test_ports_and_paths_agree() -> None:
     assert {probe["path"] for probe in probes} | set(re.findall(r"'GET', '(/\w+)'", IMAGE)) == {"/health", "/ready"}
     assert {"/health", "/ready"} <= paths
     assert f"EXPOSE {PORT}\n" in IMAGE
-    assert f"'127.0.0.1', {PORT}," in IMAGE
+    assert f"s.gethostname(), int(os.environ.get('PORT', {PORT}))" in IMAGE
     assert container()["ports"] == [{"name": "http", "containerPort": PORT}]
     assert {port["port"] for port in read("kubernetes/service.yaml")["spec"]["ports"]} == {PORT}
     (allowed,) = read("kubernetes/networkpolicy.yaml")["spec"]["ingress"]
@@ -77,6 +78,56 @@ def test_ports_and_paths_agree() -> None:
     assert read("prometheus/scrape.yaml")["scrape_configs"][0]["static_configs"][0]["targets"] == [
         f"admission-engine:{PORT}"
     ]
+
+
+COMPOSED = sorted(path.relative_to(DEPLOY).as_posix() for path in DEPLOY.rglob("compose*.yaml"))
+EVERYWHERE = "0.0.0.0"  # noqa: S104  (what is tested)
+
+
+def resolved(text: str, variables: Mapping[str, str]) -> str:
+    """A value of a compose file with variables as Compose has them: `${NAME:-default}`, `${NAME:?why}`."""
+
+    def value(match: re.Match[str]) -> str:
+        found = variables.get(match["name"]) or ""
+        if not found and match["kind"] == ":?":
+            raise KeyError(match["name"])
+        return found or (match["rest"] if match["kind"] == ":-" else "")
+
+    return re.sub(r"\$\{(?P<name>\w+)(?P<kind>:[-?])(?P<rest>[^}]*)\}", value, text)
+
+
+# covers: D46.1-4 D47.1 D66
+@pytest.mark.parametrize("name", COMPOSED)
+def test_what_listens_everywhere_takes_host_and_token_from_listed_variables(name: str) -> None:
+    assert len(COMPOSED) == 3  # this test knows every one
+    for service in read(name)["services"].values():
+        stated = service["environment"]
+        assert "env_file" not in service
+        token = {"AGENTA_AGENT_RUNNER_TOKEN": "secret"}
+        assert resolved(stated["AGENTA_AGENT_RUNNER_HOST"], {}) == EVERYWHERE
+        assert resolved(stated["AGENTA_AGENT_RUNNER_HOST"], {"AGENTA_AGENT_RUNNER_HOST": "127.0.0.1"}) == "127.0.0.1"
+        assert resolved(stated["AGENTA_AGENT_RUNNER_TOKEN"], token) == "secret"
+        assert "--host" not in service.get("command", [])
+        if name.startswith("runner/"):
+            assert stated["PORT"] == "8765"
+            assert set(stated) <= {
+                *("PORT", "AGENTA_AGENT_RUNNER_HOST", "AGENTA_AGENT_RUNNER_TOKEN", "AGENTA_HOST"),
+                *("PI_CODING_AGENT_DIR", "ENGINE_TLS_CERT", "ENGINE_TLS_KEY", "ENGINE_TLS_CLIENT_CA"),
+                "ENGINE_SECRET_KEY",
+            }
+            assert "ports" not in service
+            guard = stated.get("ENGINE_TLS_CLIENT_CA") or stated["AGENTA_AGENT_RUNNER_TOKEN"].partition(":?")[1]
+            assert guard  # it does not start unguarded: the token is demanded, or certificates are
+
+
+def test_other_files_that_listen_everywhere_take_a_token_too() -> None:
+    named = {one["name"]: one for one in container()["env"]}
+    assert named["AGENTA_AGENT_RUNNER_HOST"]["value"] == EVERYWHERE
+    assert "secretKeyRef" in named["AGENTA_AGENT_RUNNER_TOKEN"]["valueFrom"]
+    assert f"AGENTA_AGENT_RUNNER_HOST={EVERYWHERE}" in IMAGE
+    files = [path for path in DEPLOY.rglob("*") if path.is_file() and EVERYWHERE in path.read_text(encoding="utf-8")]
+    listed = {*COMPOSED, "Containerfile", "kubernetes/statefulset.yaml", "envoy/envoy.yaml"}
+    assert {path.relative_to(DEPLOY).as_posix() for path in files} <= listed
 
 
 def test_envoy_asks_the_engine_and_fails_closed() -> None:
@@ -160,7 +211,8 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @needs("package_index")
 def test_linters_accept_image_and_compose_file(tools: Path) -> None:
     run(tools / "hadolint", DEPLOY / "Containerfile")
-    run(tools / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", DEPLOY / "compose.yaml")
+    files = [DEPLOY / name for name in COMPOSED]
+    run(tools / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", *files)
 
 
 @pytest.mark.full

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from engine.state import tokens as tokens_module
 from engine.state.rows import IdTakenError, IssuedToken, TokenRow
 from engine.state.store import Store
+from tests.expect import there
 from tests.lanes import examples
 from tests.state.samples import NOW, opened, together
 
@@ -45,6 +46,38 @@ def test_a_revoked_token_is_none(tmp_path: Path, store: Store) -> None:
     assert store.revoke(issued.id, NOW + 9) == row
     assert store.revoke("00000000", NOW) is None
     assert [row.revoked_at for row in store.tokens()] == [None, NOW + 1]
+
+
+def test_a_token_for_one_server_is_none_at_another(store: Store) -> None:
+    issued = store.issue("pipeline", ["source"], LATER, NOW, audience="runner-1")
+    assert there(store.token(issued.text, NOW, "runner-1")).audience == "runner-1"
+    for other in (None, "runner-2", "runner-", "runner-11", "RUNNER-1", " runner-1"):
+        assert store.token(issued.text, NOW, other) is None
+    everywhere = store.issue("pipeline", ["source"], LATER, NOW)
+    for server in (None, "runner-1"):
+        assert store.token(everywhere.text, NOW, server) is not None
+
+
+def test_a_token_for_a_single_use_is_accepted_once(tmp_path: Path, store: Store) -> None:
+    issued = store.issue("pipeline", ["source"], LATER, NOW, audience="runner-1", single_use=True)
+    assert store.token(issued.text, LATER, "runner-1") is None
+    assert store.token(issued.text, NOW, "runner-2") is None
+    assert store.token(issued.text, NOW, "runner-1") is not None  # what was refused did not use it up
+    assert store.token(issued.text, NOW, "runner-1") is None
+    with opened(tmp_path / "state") as another:
+        assert another.token(issued.text, NOW, "runner-1") is None
+    assert [(row.single_use, row.used_at) for row in store.tokens()] == [(True, NOW)]
+    gone = store.issue("pipeline", ["source"], LATER, NOW, single_use=True)
+    store.revoke(gone.id, NOW)
+    assert store.token(gone.text, NOW) is None
+
+
+def test_of_many_uses_at_once_one_is_accepted(tmp_path: Path, store: Store) -> None:
+    issued = store.issue("pipeline", ["source"], LATER, NOW, single_use=True)
+    with opened(tmp_path / "state") as another:
+        stores = (store, another)
+        found = together(12, lambda number: stores[number % 2].token(issued.text, NOW))
+    assert sum(row is not None for row in found) == 1
 
 
 def test_whatever_else_is_presented_is_none(store: Store) -> None:

@@ -104,11 +104,19 @@ def not_an_answer(why: str, status: int = _OK) -> RunnerError:
 def _document(data: bytes, status: int) -> dict[str, Any]:
     """The JSON object of an answer; ambiguous JSON is refused."""
     try:
+        return plain_object(data)
+    except ValueError as error:
+        raise not_an_answer("it is not a plain JSON object", status) from error
+
+
+def plain_object(data: bytes) -> dict[str, Any]:
+    """The JSON object in these bytes. Raises ValueError for anything else, and for JSON with two readings."""
+    try:
         document = json.loads(data.decode("utf-8"), object_pairs_hook=_pairs, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise not_an_answer("it is not plain JSON", status) from error
+    except RecursionError as error:
+        raise ValueError from error
     if not isinstance(document, dict):
-        raise not_an_answer("it is not a JSON object", status)
+        raise ValueError  # noqa: TRY004  (a text that is no such object)
     return document
 
 

@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 import httpx
 
 from admission_adapters.runner.answer import RunAnswer, RunnerError, not_an_answer, read_answer
+from admission_adapters.runner.events import EventLines, Follow
 from engine.errors import WorkError
 from engine.model import Limits, Permit, Result
 
@@ -23,6 +24,7 @@ _HEADERS = {
     "user-agent": "admission-engine",
 }
 _MOVED = range(300, 400)
+_NDJSON, _EVENTS = "application/x-ndjson", "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,42 +63,53 @@ class Runner:
     def __init__(self, limits: ForwardLimits = ForwardLimits()) -> None:
         self._limits = limits
 
-    def forward(self, run: Grant, address: Grant, body: bytes) -> tuple[Result, RunAnswer]:
+    def forward(
+        self, run: Grant, address: Grant, body: bytes, follow: Follow | None = None
+    ) -> tuple[Result, RunAnswer]:
         """Post `body`, the JSON of the run that was decided on, to the runner; blocks until it has answered.
 
-        The result has facts without content. Raises WorkError: `engine.permit_missing`;
-        `engine.limit_unenforceable` for an address with another scheme than the permit's;
-        `engine.runner_unreachable`, `engine.runner_late`, `engine.runner_answer`.
+        With `follow`, the runner may answer in parts (NDJSON or server-sent events), and each event but the last,
+        which is the result, is passed to it. The result has facts without content.
+        Raises WorkError: `engine.permit_missing`; `engine.limit_unenforceable` for an address with another scheme
+        than the permit's; `engine.runner_unreachable`, `engine.runner_late`, `engine.runner_answer`.
         """
         run.demand("runner_request")
         granted = address.demand("runner_uri")
         if not isinstance(granted, UriGrant):
             raise _unenforceable()
-        status, data = asyncio.run(self._post(_target(granted), body))
+        status, data, size = asyncio.run(self._post(_target(granted), body, follow))
         answer = read_answer(status, data, body)
         went_well = answer.error is None
-        facts = {"http_status": status, "bytes": len(data), "ok": went_well}
+        facts = {"http_status": status, "bytes": size, "ok": went_well}
         return Result("forwarded" if went_well else "run_failed", facts), answer
 
-    async def _post(self, url: httpx.URL, body: bytes) -> tuple[int, bytes]:
-        limits = self._limits
+    async def _post(self, url: httpx.URL, body: bytes, follow: Follow | None) -> tuple[int, bytes, int]:
+        """Status, the JSON of the result, and the size of the whole answer."""
+        limits, size = self._limits, 0
+        headers = _HEADERS if follow is None else {**_HEADERS, "accept": f"{_NDJSON}, {_EVENTS}, application/json"}
         timeout = httpx.Timeout(limits.seconds, connect=min(limits.connect_seconds, limits.seconds))
         try:
             async with (
                 asyncio.timeout(limits.seconds),
                 httpx.AsyncClient(timeout=timeout, trust_env=False, follow_redirects=False) as client,
-                client.stream("POST", url, content=body, headers=_HEADERS) as response,
+                client.stream("POST", url, content=body, headers=headers) as response,
             ):
                 if response.status_code in _MOVED:
                     raise not_an_answer("it points elsewhere")
                 if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
                     raise not_an_answer("it is packed")
+                media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+                parts = None if follow is None or media not in {_NDJSON, _EVENTS} else EventLines(follow, body)
                 data = bytearray()
                 async for chunk in response.aiter_raw():
-                    data += chunk
-                    if len(data) > limits.answer_bytes:
+                    size += len(chunk)
+                    if size > limits.answer_bytes:
                         raise not_an_answer(f"it is larger than {limits.answer_bytes} bytes")
-                return response.status_code, bytes(data)
+                    if parts is None:
+                        data += chunk
+                    else:
+                        await asyncio.to_thread(parts.feed, chunk)  # a client that does not read holds it up
+                return response.status_code, bytes(data) if parts is None else parts.result(), size
         except (TimeoutError, httpx.TimeoutException) as error:
             raise RunnerError(
                 "the runner did not answer in time", remedy="check the run on the runner", code="engine.runner_late"

@@ -6,13 +6,14 @@ policy has for it (B11).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 from admission_adapters.digests import digest
 from admission_adapters.sandbox.executor import Granted, result_facts, run_granted, unenforceable
-from admission_adapters.sandbox.model import Backend, Program, RunResult
+from admission_adapters.sandbox.model import Backend, Dialogue, Program, RunResult
 from engine.errors import WorkError
 from engine.model import Limits, Model, Permit, Result, SandboxFacts
 
@@ -38,10 +39,16 @@ class CommandGrant(Granted, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """The argument array that was decided on, and its standard input."""
+    """The argument array that was decided on, and its standard input: bytes, or a dialogue. `cancel` ends it.
+
+    `environment` are variables that the operator sets for it.
+    """
 
     words: tuple[str, ...]
-    stdin: bytes
+    stdin: bytes = b""
+    dialogue: Dialogue | None = None
+    cancel: threading.Event | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_command(
@@ -67,8 +74,9 @@ def run_command(
             remedy="request a decision on exactly this command",
             code="engine.permit_missing",
         )
-    program = Program(stdin=command.stdin, command=(allowed.path, *command.words[1:]))
-    run_result = run_granted(grant, backend(grant.backend), evidence, program)
+    words = (allowed.path, *command.words[1:])
+    program = Program(stdin=command.stdin, command=words, dialogue=command.dialogue, environment=command.environment)
+    run_result = run_granted(grant, backend(grant.backend), evidence, program, command.cancel)
     facts = {"profile": grant.profile, **result_facts(grant, run_result, evidence)}
     return Result(run_result.status.value, facts), run_result
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -50,11 +50,25 @@ class Bounds:
     artifact_bytes: int
 
 
+class Dialogue(Protocol):
+    """Talks with a program while it runs, in place of a fixed standard input."""
+
+    def begin(self, write: Callable[[bytes], None]) -> None:
+        """The program runs. `write` may be called from any thread; it raises OSError once the program is dead."""
+
+    def hear(self, data: bytes) -> None:
+        """The next piece of its standard output. Must not block: the thread that calls it enforces the limits."""
+
+    def end(self) -> None:
+        """The program is dead."""
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """What to run: code in a language or, if `command` is set, an argument list; never a shell string (B11).
 
-    `folder` is the name of the working folder, `environment` its variables beside PATH, HOME and LANG.
+    `folder` is the name of the working folder, `environment` its variables beside PATH, HOME and LANG. With a
+    `dialogue`, standard input is what that writes, and not `stdin`.
     """
 
     language: str = ""
@@ -64,6 +78,7 @@ class Program:
     seed: int = 0
     folder: str = field(default_factory=lambda: FOLDER_PREFIX + secrets.token_hex(8))
     command: tuple[str, ...] = ()
+    dialogue: Dialogue | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,6 +141,8 @@ def validity(row: PrefixRow | TokenRow) -> str:
     """Whether a token or an approved prefix counts now."""
     if row.revoked_at is not None:
         return "revoked"
+    if getattr(row, "used_at", None) is not None:
+        return "used"
     return "valid" if time.time() < row.expires_at else "expired"
 
 

@@ -24,7 +24,10 @@ def issue_token(
     principal: Annotated[
         str, typer.Option(metavar="NAME", help="Principal that the token authenticates.", callback=options.name)
     ],
-    days: acts.Days,
+    days: Annotated[int | None, typer.Option(min=1, max=1_000_000, help="Lifetime in days.")] = None,
+    minutes: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="Lifetime in minutes, in place of --days.")
+    ] = None,
     point: Annotated[
         list[str] | None, typer.Option(help="Decision point at which it may ask; repeatable.", **options.POINT)
     ] = None,
@@ -32,6 +35,13 @@ def issue_token(
     approve: Annotated[
         list[str] | None, typer.Option(help="Decision point at which it may approve; repeatable.", **options.POINT)
     ] = None,
+    audience: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The one server that accepts it (`serve --audience`).", callback=options.audience
+        ),
+    ] = None,
+    single_use: Annotated[bool, typer.Option("--single-use", help="Valid for one request.")] = False,
     reason: acts.Reason = None,
     state: options.State = None,
 ) -> None:
@@ -42,10 +52,15 @@ def issue_token(
     points, approves = _points(point or [], all_points, bool(approve)), sorted(set(approve or []))
     from engine.state.tokens import new_token_id
 
-    scope = {"principal": principal, "points": points, "approves": approves, "seconds": days * acts.DAY}
+    if (days is None) == (minutes is None):
+        raise typer.BadParameter("state the lifetime in one of them", param_hint="--days, --minutes")
+    seconds = days * acts.DAY if days is not None else (minutes or 0) * 60
+    scope = {"principal": principal, "points": points, "approves": approves, "seconds": seconds}
+    scope |= {"audience": audience, "single_use": single_use}
     issued = acts.act(state, {"act": "issue_token", "id": new_token_id(), "reason": reason, "scope": scope})
     typer.echo(issued["text"])
     told = [", ".join(points), f"approves at {', '.join(approves)}" if approves else ""]
+    told += [f"at {audience} only" if audience else "", "for one request" if single_use else ""]
     head = f"token {issued['id']} for {principal}, {', '.join(filter(None, told))}"
     typer.echo(f"{head}, until {acts.time_text(issued['expires_at'])}", err=True)
     remark(f"it is not shown again; to revoke it: engine tokens revoke {issued['id']}")
@@ -68,6 +83,8 @@ _CELLS: dict[str, Callable[[TokenRow], str]] = {
     "principal": lambda row: printable(row.principal, 256),
     "may ask at": lambda row: ", ".join(map(printable, row.points)),
     "approves at": lambda row: ", ".join(map(printable, row.approves)),
+    "only at": lambda row: printable(row.audience or "", 128),
+    "single use": lambda row: "yes" if row.single_use else "",
 }
 
 
@@ -77,6 +94,8 @@ def _lines(row: TokenRow) -> list[str]:
         f"{row.id}  {acts.validity(row):<8} until {until}  {printable(row.principal, 256)}",
         f"      {', '.join(map(printable, row.points)) or 'may ask at no point'}",
         *([f"      approves at {', '.join(map(printable, row.approves))}"] if row.approves else []),
+        *([f"      only at {printable(row.audience, 128)}"] if row.audience else []),
+        *(["      for one request"] if row.single_use else []),
     ]
 
 

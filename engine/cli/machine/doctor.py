@@ -36,12 +36,22 @@ _PROBE_BYTES = 64 << 10  # written to a folder; more than any block size
 def doctor(
     format_: options.Output = "text",
     sandbox: Annotated[bool, typer.Option("--sandbox", help="Probe every sandbox boundary on this machine.")] = False,
+    runner: Annotated[
+        str | None, typer.Option("--runner", metavar="URL", help="Test whether this runner can be reached from here.")
+    ] = None,
+    ca_file: options.CaFile = None,
     state: options.State = None,
 ) -> None:
     """Report what this machine has: OPA, writable state, sandbox tools. Exits with 4 if `engine check` cannot work.
 
     With --sandbox, probe every boundary of every sandbox; exits with 4 if no sandbox enforces all of them.
+    With --runner, test from here what of a runner can be reached; exits with 4 if a caller here cannot use it.
     """
+    if runner is not None:
+        from engine.cli.machine import doctor_runner
+
+        told = ("the runner can be used from here", "the runner cannot be used from here")
+        raise typer.Exit(_report(doctor_runner.examine(runner, ca_file), format_, *told))
     if sandbox:
         from engine.cli.machine import doctor_sandbox
 
@@ -60,9 +70,7 @@ def run(
     `find_opa` returns the verified OPA or raises EngineError, `find_tool` returns the path of a program.
     """
     checks = examine(settings, find_opa, find_tool)
-    code = Exit.FAILED_CLOSED if _broken(checks) else Exit.ALLOW
-    typer.echo(_json(checks, code) if format == "json" else _text(checks, code), color=colored(sys.stdout))
-    return code
+    return _report(checks, format, "everything `engine check` needs is available", "`engine check` cannot work")
 
 
 def examine(
@@ -225,7 +233,16 @@ def _json(checks: Sequence[Check], code: Exit) -> str:
     return json.dumps({"format": 1, "checks": [asdict(check) for check in checks], "exit": int(code)}, indent=2)
 
 
-def _text(checks: Sequence[Check], code: Exit) -> str:
+def _report(checks: Sequence[Check], format: str, good: str, bad: str) -> Exit:  # noqa: A002
+    """Print the checks and what they amount to: ALLOW with nothing that is needed broken, else FAILED_CLOSED."""
+    broken = ", ".join(_broken(checks))
+    code, end = (Exit.FAILED_CLOSED, f"{bad} until this is fixed: {broken}") if broken else (Exit.ALLOW, good)
+    text = _json(checks, code) if format == "json" else _text(checks, code, end)
+    typer.echo(text, color=colored(sys.stdout))
+    return code
+
+
+def _text(checks: Sequence[Check], code: Exit, end: str) -> str:
     from engine.cli.formats.show import clean
 
     lines = []
@@ -233,7 +250,4 @@ def _text(checks: Sequence[Check], code: Exit) -> str:
         lines.append(f"{painted(check.state.value, 8)} {check.name:16} {clean(check.detail)}")
         if check.remedy and check.state is not State.OK:
             lines.append(f"{'':25} fix: {clean(check.remedy)}")
-    end = "everything `engine check` needs is available"
-    if broken := ", ".join(_broken(checks)):
-        end = f"`engine check` cannot work until this is fixed: {broken}"
     return "\n".join([*lines, f"{end}; exit {int(code)}"])

@@ -3,6 +3,11 @@ package admission.lib.runner
 
 import future.keywords.not
 
+# The harness of a run: the stated one, else the default in policy/runners.yaml.
+harness(agent) := agent.harness if agent.harness_stated == true
+
+harness(agent) := data.policy.runners.default_harness if agent.harness_stated == false
+
 # The backend of a run: the stated one, else the default in policy/runners.yaml.
 backend(agent) := agent.sandbox if agent.sandbox_stated == true
 
@@ -14,13 +19,26 @@ host(agent) := data.policy.runners.backends[backend(agent)].host
 # The boundary, as named in a proof, that a declaration of this kind requires.
 boundary(kind) := data.policy.runners.boundaries[kind].boundary
 
-# The engine's own probe showed that the backend of the run enforces the boundary.
+# The engine's own probe showed that the backend of the run enforces the boundary; of a remote platform, only what it
+# stated for this run counts.
 proven(request, kind) if {
 	some result in request.boundaries
 	result.backend == backend(request.agent)
 	result.boundary == boundary(kind)
 	result.kind in data.policy.runners.boundaries[kind].enforced_by
 	result.enforced == true
+	_of_this_run(result, request)
+}
+
+_of_this_run(result, request) if {
+	is_string(result.evidence)
+	host(request.agent) == "runner"
+}
+
+_of_this_run(result, request) if {
+	host(request.agent) == "remote"
+	is_string(request.content)
+	result.run == request.content
 }
 
 # A kind of tool whose calls never run on the runner's own machine.

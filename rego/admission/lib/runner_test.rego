@@ -29,24 +29,51 @@ test_backend if {
 	found == {"stated": "there", "not stated": "here", "unknown": "nowhere"}
 }
 
+test_harness if {
+	agents := {
+		"stated": {"harness_stated": true, "harness": "own"},
+		"not stated": {"harness_stated": false},
+		"lost": {"harness_stated": true},
+		"no word": {"harness": "own"},
+		"null": {"harness_stated": null, "harness": "own"},
+	}
+	found := {name: harness |
+		some name, agent in agents
+		harness := runner.harness(agent) with data.policy.runners.default_harness as "usual"
+	}
+	found == {"stated": "own", "not stated": "usual"}
+	not runner.harness({"harness_stated": false}) with data.policy as {}
+}
+
 test_host if {
 	found := {name: host | some name, agent in _agents; host := runner.host(agent) with data.policy as _policy}
 	found == {"stated": "remote", "not stated": "runner"}
 }
 
-_proof := {"backend": "there", "boundary": "egress", "kind": "kernel", "enforced": true}
+_proof := {"backend": "there", "boundary": "egress", "kind": "kernel", "enforced": true, "run": "this"}
+
+_here := {"backend": "here", "boundary": "egress", "kind": "kernel", "enforced": true, "evidence": "probe"}
+
+_with(boundaries) := {"agent": _stated, "boundaries": boundaries, "content": "this"}
+
+_changed(change) := _with([object.union(_proof, change)])
 
 _requests := {
-	"clean": {"agent": _stated, "boundaries": [_proof]},
-	"among others": {"agent": _stated, "boundaries": [{}, _proof]},
-	"no proof": {"agent": _stated, "boundaries": []},
-	"another backend": {"agent": _stated, "boundaries": [object.union(_proof, {"backend": "here"})]},
-	"another boundary": {"agent": _stated, "boundaries": [object.union(_proof, {"boundary": "jail"})]},
-	"by agreement": {"agent": _stated, "boundaries": [object.union(_proof, {"kind": "bounded"})]},
-	"not enforced": {"agent": _stated, "boundaries": [object.union(_proof, {"enforced": false})]},
-	"enforced by a word": {"agent": _stated, "boundaries": [object.union(_proof, {"enforced": "yes"})]},
-	"no agent": {"boundaries": [_proof]},
-	"no boundaries": {"agent": _stated},
+	"clean": _with([_proof]),
+	"among others": _with([{}, _proof]),
+	"no proof": _with([]),
+	"another backend": _changed({"backend": "here"}),
+	"another boundary": _changed({"boundary": "jail"}),
+	"by agreement": _changed({"kind": "bounded"}),
+	"not enforced": _changed({"enforced": false}),
+	"enforced by a word": _changed({"enforced": "yes"}),
+	"of another run": _changed({"run": "other"}),
+	"of no run": _with([json.remove(_proof, ["run"])]),
+	"by the probe of this machine": {"agent": {"sandbox_stated": false}, "boundaries": [_here]},
+	"here without evidence": {"agent": {"sandbox_stated": false}, "boundaries": [json.remove(_here, ["evidence"])]},
+	"no run": json.remove(_with([_proof]), ["content"]),
+	"no agent": json.remove(_with([_proof]), ["agent"]),
+	"no boundaries": json.remove(_with([_proof]), ["boundaries"]),
 }
 
 test_proven if {
@@ -54,7 +81,7 @@ test_proven if {
 		some name, request in _requests
 		runner.proven(request, "network") with data.policy as _policy
 	}
-	held == {"clean", "among others"}
+	held == {"clean", "among others", "by the probe of this machine"}
 }
 
 test_off_runner if {

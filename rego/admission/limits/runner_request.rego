@@ -8,7 +8,9 @@ import future.keywords.not
 # custom:
 #   proof: an incomplete entry is dropped, and then the counts differ
 limits := {
-	"harness": input.agent.harness,
+	"harness": harness,
+	"harness_kwargs": kwargs,
+	"model": _model,
 	"sandbox": {
 		"backend": runner.backend(input.agent),
 		"network": input.sandbox_permission.network,
@@ -16,11 +18,16 @@ limits := {
 		"proven": array.concat(_network_proof, _filesystem_proof),
 	},
 	"permission_policy": _permission_policy,
+	"calls": data.policy.runners.calls[_permission_policy],
 	"tools": tools,
 	"mcp_servers": servers,
 	"endpoints": endpoints,
 } if {
-	is_string(input.agent.harness)
+	harness := runner.harness(input.agent)
+	is_string(harness)
+	is_array(input.agent.harness_kwargs)
+	kwargs := [kwarg.id | some kwarg in input.agent.harness_kwargs; is_string(kwarg.id)]
+	count(kwargs) == count(input.agent.harness_kwargs)
 	is_array(input.tools)
 	tools := [{"name": tool.id, "kind": tool.kind, "permission": _permission_policy} |
 		some tool in input.tools
@@ -57,6 +64,13 @@ _permission_policy := input.agent.permission_policy if {
 
 _permission_policy := data.policy.runners.default_permission_policy if {
 	input.agent.permission_policy_stated == false
+}
+
+_model := "" if input.agent.model.stated == false
+
+_model := input.agent.model.id if {
+	input.agent.model.stated == true
+	is_string(input.agent.model.id)
 }
 
 _filesystem := "undeclared" if input.sandbox_permission.filesystem_stated == false

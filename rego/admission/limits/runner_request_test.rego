@@ -7,10 +7,18 @@ _policy := {"runners": {
 	"default_backend": "here",
 	"default_permission_policy": "deny",
 	"boundaries": {"network": {"boundary": "egress"}, "filesystem": {"boundary": "jail"}},
+	"calls": {"ask": {"policy": "asking", "profile": "one"}, "deny": {"policy": "denying", "profile": "one"}},
 }}
 
 _bare := {
-	"agent": {"harness": "own", "sandbox_stated": false, "permission_policy_stated": false},
+	"agent": {
+		"harness_stated": true,
+		"harness": "own",
+		"harness_kwargs": [],
+		"model": {"stated": false},
+		"sandbox_stated": false,
+		"permission_policy_stated": false,
+	},
 	"sandbox_permission": {"network": "unrestricted", "filesystem_stated": false, "enforcement": "undeclared"},
 	"tools": [],
 	"mcp_servers": [],
@@ -20,7 +28,10 @@ _bare := {
 
 _full := {
 	"agent": {
+		"harness_stated": true,
 		"harness": "own",
+		"harness_kwargs": [{"id": "effort"}],
+		"model": {"stated": true, "id": "large"},
 		"sandbox_stated": true,
 		"sandbox": "there",
 		"permission_policy_stated": true,
@@ -42,8 +53,11 @@ test_bare if {
 	limits := runner_request.limits with input as _bare with data.policy as _policy
 	limits == {
 		"harness": "own",
+		"harness_kwargs": [],
+		"model": "",
 		"sandbox": {"backend": "here", "network": "unrestricted", "filesystem": "undeclared", "proven": []},
 		"permission_policy": "deny",
+		"calls": {"policy": "denying", "profile": "one"},
 		"tools": [],
 		"mcp_servers": [],
 		"endpoints": [],
@@ -54,8 +68,11 @@ test_full if {
 	limits := runner_request.limits with input as _full with data.policy as _policy
 	limits == {
 		"harness": "own",
+		"harness_kwargs": ["effort"],
+		"model": "large",
 		"sandbox": {"backend": "there", "network": "restricted", "filesystem": "off", "proven": ["egress", "jail"]},
 		"permission_policy": "ask",
+		"calls": {"policy": "asking", "profile": "one"},
 		"tools": [{"name": "search", "kind": "gateway", "permission": "ask"}],
 		"mcp_servers": [{
 			"name": "docs",
@@ -70,7 +87,8 @@ test_full if {
 
 test_incomplete if {
 	paths := [
-		"agent", "agent/harness", "agent/sandbox_stated", "agent/sandbox", "agent/permission_policy_stated",
+		"agent", "agent/harness_stated", "agent/harness", "agent/harness_kwargs", "agent/model", "agent/model/stated",
+		"agent/model/id", "agent/sandbox_stated", "agent/sandbox", "agent/permission_policy_stated",
 		"agent/permission_policy", "sandbox_permission", "sandbox_permission/network",
 		"sandbox_permission/filesystem_stated", "sandbox_permission/filesystem", "tools", "tools/0/id",
 		"tools/0/kind", "mcp_servers", "mcp_servers/0/id", "mcp_servers/0/transport", "mcp_servers/0/url/host",

@@ -14,6 +14,7 @@ from pathlib import Path
 from admission_adapters.sandbox.model import Bounds, NotStartedError, Program, RunResult
 from admission_adapters.sandbox.run.outcome import ended, not_started
 from admission_adapters.sandbox.run.recipe import BUBBLEWRAP, Recipe, Setup, fill
+from admission_adapters.sandbox.run.speech import talking
 from admission_adapters.sandbox.run.start import Sandbox, cannot_be_made, start
 from admission_adapters.sandbox.run.watch import RunSupervision
 
@@ -27,22 +28,24 @@ def run_in(sandbox: Sandbox, program: Program, cancel: threading.Event | None = 
     """
     setup = sandbox.setup
     try:
-        if dict(program.environment) != dict(setup.environment):
-            raise ValueError("a prepared sandbox runs only programs with the same environment")
+        if dict(program.environment) != dict(setup.environment) or setup.talks != (program.dialogue is not None):
+            raise ValueError("a prepared sandbox runs only programs with the same environment and kind of input")
         try:
             work = sandbox.recipe.work(program, setup.bounds, setup.without)
-            fill(sandbox.stdin, program.stdin)
+            if program.dialogue is None:
+                fill(sandbox.stdin, program.stdin)
             fill(sandbox.job, work)
         except NotStartedError as error:
             return not_started(str(error))
         except OSError as error:
             return not_started(cannot_be_made(error))
-        watch = RunSupervision(sandbox, cancel)
+        watch = RunSupervision(sandbox, cancel, program.dialogue)
         with suppress(BrokenPipeError):  # it is dead already: nothing was let go
             os.write(sandbox.go, b"G")
             watch.observed.let_go = True
             sandbox.untouched = False
-        return ended(watch.until_dead(), setup.bounds)
+        with talking(sandbox.stdin, program.dialogue):
+            return ended(watch.until_dead(), setup.bounds)
     finally:
         sandbox.close()
 
@@ -58,7 +61,8 @@ def run_once(
     """Start a sandbox, run the program in it, end it. `without` and `job` are for the probe only."""
     try:
         recipe.work(program, bounds, without)  # what cannot be stated starts nothing
-        sandbox = start(Setup(bounds, program.environment, without, job), recipe)
+        setup = Setup(bounds, program.environment, without, job, talks=program.dialogue is not None)
+        sandbox = start(setup, recipe)
     except NotStartedError as error:
         return not_started(str(error))
     return run_in(sandbox, program, cancel)

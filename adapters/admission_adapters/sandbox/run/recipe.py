@@ -41,13 +41,14 @@ class Setup:
     """Everything that is fixed when a sandbox starts.
 
     `without` names protections that are left out, `job` is a folder of the host that replaces the private one;
-    both are for the probe only.
+    both are for the probe only. `talks`: its standard input is written while it runs.
     """
 
     bounds: Bounds
     environment: Mapping[str, str]
     without: frozenset[str] = frozenset()
     job: Path | None = None
+    talks: bool = False
 
 
 class Recipe:

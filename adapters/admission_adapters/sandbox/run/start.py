@@ -98,8 +98,12 @@ def _started(stack: ExitStack, recipe: Recipe, setup: Setup) -> Sandbox:
     without = setup.without
     if without - recipe.protections or ("private_job" in without) != (setup.job is not None):
         raise ValueError(f"unknown protections, or a missing folder for them: {sorted(without)}")
-    stdin, work = memory_file(stack), memory_file(stack)
+    work = memory_file(stack)
     with ExitStack() as their_ends:
+        if setup.talks:
+            stdin_out, stdin = _pipe(their_ends, stack)
+        else:
+            stdin_out = stdin = memory_file(stack)
         status, status_in = _pipe(stack, their_ends)
         ready, ready_in = _pipe(stack, their_ends)
         report, report_in = _pipe(stack, their_ends)
@@ -111,7 +115,7 @@ def _started(stack: ExitStack, recipe: Recipe, setup: Setup) -> Sandbox:
         group = _group(stack, recipe, setup)
         process = _process_of(
             line.command,
-            (stdin, stdout_in, stderr_in),
+            (stdin_out, stdout_in, stderr_in),
             (*line.descriptors, status_in, ready_in, go_out, work, report_in),
             group,
             without.union({"drop_uid"} if recipe.drops_user else ()),

@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import suppress
 
+from admission_adapters.sandbox.model import Dialogue
 from admission_adapters.sandbox.run.outcome import RunObservations
 from admission_adapters.sandbox.run.proc import LOOK_SECONDS, tree_seconds
 from admission_adapters.sandbox.run.report import Report
@@ -28,8 +29,9 @@ _PIECE = 1 << 16
 class RunSupervision:
     """One run from the moment its program was let go until everything is dead."""
 
-    def __init__(self, sandbox: Sandbox, cancel: threading.Event | None) -> None:
+    def __init__(self, sandbox: Sandbox, cancel: threading.Event | None, dialogue: Dialogue | None = None) -> None:
         self._sandbox = sandbox
+        self._dialogue = dialogue
         self._bounds, self._without = sandbox.setup.bounds, sandbox.setup.without
         self.observed = RunObservations(Report(self._bounds))
         self._cancel = cancel
@@ -137,6 +139,8 @@ class RunSupervision:
                 self._poll.unregister(source)
             return False
         if source == sandbox.stdout:
+            if self._dialogue is not None:
+                self._dialogue.hear(data[: max(0, self._bounds.stdout_bytes - observed.stdout_bytes)])
             observed.stdout_bytes = _count(observed.stdout, observed.stdout_bytes, data, self._bounds.stdout_bytes)
         elif source == sandbox.stderr:
             observed.stderr_bytes = _count(observed.stderr, observed.stderr_bytes, data, self._bounds.stderr_bytes)

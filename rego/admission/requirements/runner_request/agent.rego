@@ -5,14 +5,29 @@ import future.keywords.not
 
 # METADATA
 # title: The harness of the run is admitted
-# description: Harnesses are rows in policy/runners.yaml.
+# description: Harnesses are rows in policy/runners.yaml. A run that states none gets the default.
 # custom:
 #   code: harness_not_admitted
-#   remedy: Use a harness that has a row in policy/runners.yaml, or ask for a row
-#   reads: ["runners.harnesses.{agent.harness}"]
+#   remedy: Use a harness that has a row in policy/runners.yaml, or leave it out to use the default
+#   reads: ["runners.harnesses.{agent.harness}", runners.default_harness]
 # labels:
-#   row: D20
-harness_admitted if is_object(data.policy.runners.harnesses[input.agent.harness])
+#   row: D20, D52
+harness_admitted if is_object(data.policy.runners.harnesses[runner.harness(input.agent)])
+
+# METADATA
+# title: Every argument of the harness is admitted
+# description: The names in harness_kwargs are passed to the harness, which may give them any meaning. Admitted names
+#   are values in policy/runners.yaml, by harness.
+# custom:
+#   code: harness_kwarg_not_admitted
+#   each: agent.harness_kwargs
+#   empty: allowed
+#   after: [harness_not_admitted]
+#   remedy: Leave it out, or ask for its name to be added to `kwargs` of this harness in policy/runners.yaml
+#   reads: ["runners.harnesses.{agent.harness}.kwargs"]
+# labels:
+#   row: D52
+kwarg_admitted(kwarg) if kwarg.id in data.policy.runners.harnesses[runner.harness(input.agent)].kwargs
 
 # METADATA
 # title: The backend of the run is admitted
@@ -25,6 +40,36 @@ harness_admitted if is_object(data.policy.runners.harnesses[input.agent.harness]
 # labels:
 #   row: D21
 backend_admitted if runner.host(input.agent) in {"runner", "remote"}
+
+# METADATA
+# title: The harness lists the stated model
+# description: Models are values in policy/runners.yaml, by harness and provider. What a form accepts that knows no
+#   capabilities is refused here.
+# custom:
+#   code: model_not_listed
+#   after: [harness_not_admitted]
+#   remedy: Use a model that the harness lists in policy/runners.yaml, or leave out model to use that of the harness
+#   reads: ["runners.harnesses.{agent.harness}"]
+# labels:
+#   row: D51, D64
+model_listed if input.agent.model.stated == false
+
+model_listed if {
+	input.agent.model.stated == true
+	some provider, models in data.policy.runners.harnesses[runner.harness(input.agent)].models
+	input.agent.model.id in models
+	_provided_by(provider)
+}
+
+_provided_by(provider) if {
+	input.agent.model.provider_stated == true
+	input.agent.model.provider == provider
+}
+
+_provided_by(provider) if {
+	is_string(provider)
+	input.agent.model.provider_stated == false
+}
 
 # METADATA
 # title: The stated runner address is on the allowlist

@@ -4,13 +4,15 @@ import data.admission.requirements.runner_request.agent
 import future.keywords.not
 
 _policy := {"runners": {
-	"harnesses": {"known": {"custom_tools": "native"}},
+	"harnesses": {"known": {"custom_tools": "native", "kwargs": ["effort"]}},
+	"default_harness": "known",
 	"backends": {"here": {"host": "runner"}, "there": {"host": "remote"}},
 	"default_backend": "here",
 	"uri": {"allowlist": ["https://runner.example.com"]},
 }}
 
 _agent := {
+	"harness_stated": true,
 	"harness": "known",
 	"sandbox_stated": true,
 	"sandbox": "there",
@@ -27,6 +29,8 @@ _requests := {
 	"other harness": _with({"harness": "other"}),
 	"harness is null": _with({"harness": null}),
 	"no harness": _without("harness"),
+	"default harness": {"agent": object.union(json.remove(_agent, ["harness"]), {"harness_stated": false})},
+	"no word on the harness": _without("harness_stated"),
 	"other backend": _with({"sandbox": "inside"}),
 	"no backend": _without("sandbox"),
 	"no word on the backend": _without("sandbox_stated"),
@@ -45,7 +49,22 @@ test_harness_admitted if {
 		some name, request in _requests
 		agent.harness_admitted with input as request with data.policy as _policy
 	}
-	held == object.keys(_requests) - {"other harness", "harness is null", "no harness", "no agent"}
+	held == object.keys(_requests) - {
+		"other harness", "harness is null", "no harness", "no word on the harness", "no agent",
+	}
+}
+
+test_kwarg_admitted if {
+	held := {name |
+		some name, request in _requests
+		agent.kwarg_admitted({"id": "effort"}) with input as request with data.policy as _policy
+	}
+	held == object.keys(_requests) - {
+		"other harness", "harness is null", "no harness", "no word on the harness", "no agent",
+	}
+	every kwarg in [{"id": "other"}, {"id": null}, {"id": ["effort"]}, {}, null] {
+		not agent.kwarg_admitted(kwarg) with input as _requests.clean with data.policy as _policy
+	}
 }
 
 test_backend_admitted if {
@@ -71,9 +90,31 @@ test_uri_allowlisted if {
 test_values_missing if {
 	every policy in [{}, {"runners": {}}, {"runners": {"uri": {"allowlist": []}, "harnesses": {}, "backends": {}}}] {
 		not agent.harness_admitted with input as _requests.clean with data.policy as policy
+		not agent.kwarg_admitted({"id": "effort"}) with input as _requests.clean with data.policy as policy
 		not agent.backend_admitted with input as _requests.clean with data.policy as policy
 		not agent.uri_allowlisted with input as _requests.clean with data.policy as policy
 	}
 	without_default := json.remove(_policy, ["runners/default_backend"])
 	not agent.backend_admitted with input as _requests["default backend"] with data.policy as without_default
+}
+
+test_model_listed if {
+	listing := {"runners": {"harnesses": {"known": {"models": {"one": ["large", "small"], "other": ["small"]}}}}}
+	models := {
+		"stated": {"stated": true, "id": "large", "provider_stated": true, "provider": "one"},
+		"without provider": {"stated": true, "id": "large", "provider_stated": false},
+		"none": {"stated": false},
+		"of another provider": {"stated": true, "id": "large", "provider_stated": true, "provider": "other"},
+		"of no provider": {"stated": true, "id": "large", "provider_stated": true},
+		"no word on the provider": {"stated": true, "id": "large", "provider": "one"},
+		"not listed": {"stated": true, "id": "huge", "provider_stated": false},
+		"without id": {"stated": true, "provider_stated": false},
+		"no word": {"id": "large", "provider_stated": false},
+	}
+	held := {name |
+		some name, model in models
+		agent.model_listed with input as _with({"model": model}) with data.policy as listing
+	}
+	held == {"stated", "without provider", "none"}
+	not agent.model_listed with input as _with({"model": models.stated}) with data.policy as {"runners": {}}
 }

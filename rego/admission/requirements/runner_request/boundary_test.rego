@@ -13,7 +13,7 @@ _policy := {"runners": {
 	},
 }}
 
-_proof(name) := {"backend": "there", "boundary": name, "kind": "kernel", "enforced": true}
+_proof(name) := {"backend": "there", "boundary": name, "kind": "kernel", "enforced": true, "run": "this"}
 
 _open := {"network": "unrestricted", "filesystem_stated": false, "enforcement": "undeclared"}
 
@@ -28,6 +28,7 @@ _request(sandbox, permission, boundaries) := {
 	"agent": {"sandbox_stated": true, "sandbox": sandbox},
 	"sandbox_permission": permission,
 	"boundaries": boundaries,
+	"content": "this",
 }
 
 _both := [_proof("egress"), _proof("jail")]

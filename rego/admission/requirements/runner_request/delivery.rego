@@ -1,5 +1,6 @@
 package admission.requirements.runner_request.delivery
 
+import data.admission.lib.runner
 import future.keywords.not
 
 # METADATA
@@ -23,7 +24,7 @@ delivered(item) if {
 
 delivered(item) if {
 	item.kind == "tool"
-	data.policy.runners.harnesses[input.agent.harness].custom_tools in data.policy.runners.tool_delivery
+	data.policy.runners.harnesses[runner.harness(input.agent)].custom_tools in data.policy.runners.tool_delivery
 }
 
 # METADATA
@@ -46,6 +47,29 @@ addressed(server) if {
 	server.url.canonical == true
 	server.url.scheme in data.policy.networks.schemes
 	server.url.port in data.policy.networks.ports
+}
+
+# METADATA
+# title: Every secret of the run is in an admitted form
+# description: A sealed secret can only be opened with the private key of the runner. Admitted forms are values in
+#   policy/runners.yaml; without `plain`, every secret has to be sealed.
+# custom:
+#   code: secret_form_not_admitted
+#   each: secrets
+#   empty: allowed
+#   after: [uri_not_allowlisted]
+#   remedy: "Where secrets have to be sealed, seal it with `engine runner seal`; otherwise send it as it is"
+#   reads: [runners.payload_secrets]
+# labels:
+#   row: D32
+secret_form_admitted(secret) if {
+	secret.sealed == false
+	"plain" in data.policy.runners.payload_secrets
+}
+
+secret_form_admitted(secret) if {
+	secret.sealed == true
+	"sealed" in data.policy.runners.payload_secrets
 }
 
 # METADATA

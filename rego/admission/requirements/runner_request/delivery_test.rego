@@ -25,7 +25,7 @@ _attached := {
 	"kind is null": {"kind": null, "transport": "http", "starts_process": false},
 }
 
-_run(harness) := {"agent": {"harness": harness}}
+_run(harness) := {"agent": {"harness_stated": true, "harness": harness}}
 
 test_delivered if {
 	held := {name |
@@ -63,6 +63,24 @@ _servers := {
 test_addressed if {
 	held := {name | some name, server in _servers; delivery.addressed(server) with data.policy as _policy}
 	held == {"clean", "stdio"}
+}
+
+test_secret_form_admitted if {
+	secrets := {
+		"plain": {"id": "trace", "sealed": false},
+		"sealed": {"id": "trace", "sealed": true},
+		"a word": {"id": "trace", "sealed": "yes"},
+		"null": {"id": "trace", "sealed": null},
+		"no word": {"id": "trace"},
+	}
+	every admitted in [["plain", "sealed"], ["plain"], ["sealed"], []] {
+		held := {name |
+			some name, secret in secrets
+			delivery.secret_form_admitted(secret) with data.policy.runners.payload_secrets as admitted
+		}
+		held == {one | some one in admitted}
+	}
+	not delivery.secret_form_admitted(secrets.plain) with data.policy as {}
 }
 
 _endpoint := {"id": "trace", "canonical": true, "origin": "https://gateway.example.com"}

@@ -1,0 +1,109 @@
+"""The HTTP API of a runner: runs of agents on this machine, what it can hold, and the calls of runs in progress.
+
+POST /run           decided, then run in the sandbox; the result, or its events for clients that follow it
+GET  /capabilities  which boundaries can be enforced where, what each harness can do, and how that is known
+GET  /inspect       the schemas of the served revision; harnesses with their models and connection modes
+POST /tools/call    a call of a run in progress of the same caller
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.api.answers import Capabilities, Inspection, Schemas, ServedRevision, ToolAnswer
+from engine.api.bodies import ToolCall
+from engine.api.decide import asked_of
+from engine.api.load import overloaded
+from engine.api.messages import Response
+from engine.api.problems import problem
+from engine.api.run import Asked, Runs, for_threads, print_stack, respond_to
+from engine.documents.canonical import canonical
+from engine.documents.validation import validate
+from engine.drive import own_thread
+from engine.errors import EngineError, fault_inside
+from engine.facts.run_request import WireRunRequest
+from engine.facts.run_result import AgentOutputs, WireRunResult
+from engine.runner.run import AgentRunner, RunnerSettings
+from engine.secrets.redaction import redact_text
+
+if TYPE_CHECKING:
+    from engine.api.app import App
+    from engine.api.messages import Exchange
+    from engine.api.streams import Following
+
+_BAD_REQUEST = 400
+
+
+class AgentRuns(Runs):
+    """Answers the paths of a runner. For one event loop."""
+
+    invalid = _BAD_REQUEST
+
+    def __init__(self, settings: RunnerSettings) -> None:
+        super().__init__()
+        self._settings = settings
+        self._runner: AgentRunner | None = None
+
+    async def perform(self, api: App, exchange: Exchange, asked: Asked, following: Following) -> Response:
+        """Decide the run and run it here."""
+        parts, context = for_threads(api), exchange.context
+        runner, account = self._of(api), exchange.account
+        if not api.programs.take(account):  # each is a program in a sandbox
+            raise overloaded()
+        try:
+            ran = await own_thread(lambda: runner.run(asked.text, parts, context, following))
+        finally:
+            api.programs.give(account)
+        if (stopped := ran.problem) is not None:
+            await own_thread(lambda: print_stack(stopped))
+        if ran.answer is None:
+            raise fault_inside("run", "see the record")
+        if ran.result is None:
+            return await respond_to(ran.answer, exchange, invalid=self.invalid)
+        error = None if ran.result.error is None else redact_text(ran.result.error)
+        return Response.of(ran.result.model_copy(update={"error": error}), decision=ran.answer.decision)
+
+    async def capabilities(self, api: App, _exchange: Exchange) -> Response:
+        """What can be enforced and done here. The first answer takes seconds: everything is tried."""
+        runner, parts = self._of(api), for_threads(api)
+        found = await own_thread(lambda: runner.capabilities(parts))
+        return Response.of(Capabilities.model_validate_json(canonical(found)))
+
+    async def inspect(self, api: App, _exchange: Exchange) -> Response:
+        """The served revision with its schemas, and the harnesses: a copy in each answer."""
+        runner, parts = self._of(api), for_threads(api)
+        found = await own_thread(lambda: runner.capabilities(parts))
+        revision = ServedRevision(
+            policy=None if api.engine.policy is None else api.engine.policy.revisions,
+            schemas=Schemas(
+                inputs=WireRunRequest.model_json_schema(),
+                outputs=AgentOutputs.model_json_schema(),
+                result=WireRunResult.model_json_schema(),
+            ),
+        )
+        published = Capabilities.model_validate_json(canonical(found))
+        return Response.of(Inspection(revision=revision, harnesses=published.harnesses))
+
+    async def call(self, api: App, exchange: Exchange) -> Response:
+        """A call of a run in progress, decided like those of its harness."""
+        if exchange.refusal is not None:
+            return problem(exchange.refusal, exchange)
+        asked = await asked_of(api, exchange)
+        if isinstance(asked, EngineError):
+            raise asked
+        read = api.engine.settings.read
+        body = validate(ToolCall, asked.data, "the call", "GET /openapi.json has the schema of the body", read)
+        runner, caller = self._of(api), exchange.caller
+        result = await own_thread(lambda: runner.call(body.run_id, caller, body.name, body.arguments))
+        if result is None:
+            raise EngineError(
+                "this caller has no such run in progress", remedy="use the run_id of a run", code="engine.run_unknown"
+            )
+        return Response.of(
+            ToolAnswer(status=result.status, content=result.content, code=result.code, approval=result.approval)
+        )
+
+    def _of(self, api: App) -> AgentRunner:
+        if self._runner is None:
+            self._runner = AgentRunner(api.engine.code_machine().backend, self._settings)
+        return self._runner

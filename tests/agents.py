@@ -1,0 +1,96 @@
+"""Harnesses for the tests of a runner, as real programs in real sandboxes, and a policy that has them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from engine.documents.files import load
+from engine.settings import ReadLimits
+from tests.conftest import ROOT
+
+_VALUES = load((ROOT / "docs/examples/runner/values/runners.yaml").read_bytes(), "runners.yaml", ReadLimits()).value
+EXAMPLE: str = _VALUES["harnesses"]["pi_core"]["command"][2]
+"""The harness of the documentation: it calls the tools that the last message names."""
+
+_READS = """
+import json, sys, time
+say = lambda **m: print(json.dumps({"jsonrpc": "2.0", **m}), flush=True)
+hear = lambda: json.loads(sys.stdin.readline())
+CAN = {"mcpTools": False, "toolCalls": True}
+first = hear()
+"""
+_STARTS = _READS + "say(id=first['id'], result={'capabilities': CAN})\nrun = hear()\n"
+_ENDS = "\nsay(id='run', result={'outputs': {'invoke': 'done'}})\n"
+
+HARNESSES: dict[str, str] = {
+    "pi_core": EXAMPLE,
+    # Takes tools over MCP only, and can do neither.
+    "claude": _READS + "CAN['toolCalls'] = False\nsay(id=first['id'], result={'capabilities': CAN})\nhear()" + _ENDS,
+    "hiding": _STARTS + _ENDS,  # shows its model no tool
+    "showing_less": _STARTS + "say(method='advertised', params={'tools': []})" + _ENDS,
+    "shapeless": _READS + "say(id=first['id'], result={'capabilities': {'toolCalls': 'yes'}})\nhear()" + _ENDS,
+    "dying": _STARTS + "sys.exit(3)",
+    "chatting": _STARTS + "print('hello')",
+    "failing": _STARTS + "say(id='run', error={'message': 'no model at /srv/models with ' + 'c4nary-' + 'provider'})",
+    "curious": _STARTS
+    + """
+import glob, os, socket
+found = []
+for act in (lambda: open('/etc/passwd').read(), lambda: socket.create_connection(('127.0.0.1', PORT), 2)):
+    try:
+        act()
+        found.append('did')
+    except OSError:
+        found.append('refused')
+say(id='run', result={'outputs': {'invoke': json.dumps([found, sorted(os.environ), json.dumps(run)])}})
+""",
+}
+"""Programs by the name of their harness."""
+
+
+def policy_with(folder: Path, callback: str, port: int = 0, **values: Any) -> Path:
+    """A policy folder with these harnesses, in which runs may post to this callback. `values` of runners.yaml win."""
+    policy = folder / "policy"
+    (policy / "values").mkdir(parents=True)
+    (policy / "recipe.yaml").write_text("description: runs of agents\nowner: tests\n", encoding="utf-8")
+    rows = {
+        name: {
+            "custom_tools": "mcp" if name == "claude" else "native",
+            "command": ["python3", "-c", f"PORT = {port}\n{code}"],
+            "kwargs": ["effort"] if name == "curious" else [],
+            "assumed": {},
+            "models": {"anthropic": ["claude-sonnet-4-5"]} if name == "pi_core" else {},
+            "connection_modes": ["agenta"] if name == "pi_core" else [],
+        }
+        for name, code in HARNESSES.items()
+    }
+    tool = {
+        "title": "A tool of the callback",
+        "side_effects": ["read"],
+        "reversal": [],
+        "arguments": {"text": "text"},
+        "secrets": False,
+        "paths_on": "elsewhere",
+        "environments": [],
+        "curated": [],
+        "definition": "any",
+    }
+    documents = {
+        "runners": {
+            "harnesses": rows,
+            "endpoints": [callback],
+            "calls": {"ask": {"policy": "runs", "profile": "coding"}},
+            **values,
+        },
+        "sandbox": {"executables": {"python3": "/usr/bin/python3"}},
+        "tools": {
+            "tools": {"lookup": tool, "change": tool},
+            "rulesets": {"runs": {"deny": [], "confirm": [], "allow": [{"id": "lookup", "tools": ["lookup"]}]}},
+            "policies": {"runs": {"base": "confirm_all", "rulesets": ["runs"], "principals": "any"}},
+        },
+    }
+    for name, document in documents.items():
+        (policy / "values" / f"{name}.yaml").write_text(json.dumps(document), encoding="utf-8")
+    return policy
