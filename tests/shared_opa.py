@@ -126,9 +126,7 @@ def lease(note: Path) -> None:
     noted = json.loads(note.read_text(encoding="utf-8"))
     folder = Path(noted["folder"])
 
-    def start(
-        binary: Binary, served: Served, limits: OpaLimits, on_exit: Callable[[], None] = lambda: None
-    ) -> Server:
+    def start(binary: Binary, served: Served, limits: OpaLimits, on_exit: Callable[[], None] = lambda: None) -> Server:
         if _key(binary, replace(served, points=None), limits) != noted["key"]:
             return _start(binary, served, limits, on_exit)
         there = Served(folder / "rules.tar.gz", folder / "values.tar.gz", served.revisions)

@@ -237,6 +237,7 @@ def test_without_evidence_for_this_run_it_is_refused(front: Agents, changes: dic
 
 
 # covers: D17.1 D61.1 D39
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("kind", ["gateway", "callback"])
 def test_a_tool_of_a_native_harness_is_shown_called_back_and_answered(front: Agents, kind: str) -> None:
     run = front.with_tools('say hello\nlookup {"text": "ada"}', tool(kind=kind))
@@ -341,6 +342,7 @@ def test_a_refused_call_reaches_the_model_and_not_the_callback(front: Agents) ->
 # Harnesses that fail
 
 
+@pytest.mark.full(after=2)
 @pytest.mark.parametrize(
     ("harness", "error"),
     [
@@ -359,7 +361,7 @@ def test_a_harness_that_fails_is_reported_in_a_sentence(front: Agents, harness: 
 # What it publishes
 
 
-# covers: D33.1 D38 D39 D62.1-3 D64.1
+# covers: D33.1 D39 D62.1-3 D64.1
 def test_it_publishes_what_it_can_hold_and_how_that_is_known(front: Agents) -> None:
     found = front.engine.ask("GET", "/capabilities").json
     assert found["backends"] == {
@@ -388,7 +390,9 @@ def test_it_publishes_what_it_can_hold_and_how_that_is_known(front: Agents) -> N
         "connection_modes": ["agenta"],
     }
     assert harnesses["hiding"]["capabilities"]["toolCalls"] is False  # it says so, and made no call
-    assert (harnesses["shapeless"]["source"], harnesses["claude"]["custom_tools"]) == ("none", "mcp")
+    assert (harnesses["shapeless"]["source"], harnesses["claude"]["custom_tools"]) == ("static", "mcp")
+    logged = [line for line in front.engine.log_lines() if line.get("harness") == "shapeless"]
+    assert {line["source"] for line in logged} == {"static"}
     shown = front.engine.ask("GET", "/inspect").json
     assert shown["harnesses"] == harnesses
     schemas = shown["revision"]["schemas"]
