@@ -66,13 +66,13 @@ class Agents:
 
 
 @contextmanager
-def agents(folder: Path, cache: Path, **env: str) -> Iterator[Agents]:
+def agents(folder: Path, cache: Path) -> Iterator[Agents]:
     with ExitStack() as stack:
         callback = stack.enter_context(running(answering({"result": "found it"})))
         remote = stack.enter_context(platform())
         backends = {"daytona": {"platform": remote.address}, "elsewhere": {"host": "remote"}}
         policy = policy_with(folder, callback.origin, callback.port, backends=backends)
-        runner = serving(folder, cache, "--policy", policy, env=env, command=("runner", "serve"))
+        runner = serving(folder, cache, "--policy", policy, command=("runner", "serve"))
         yield Agents(stack.enter_context(runner), callback, remote)
 
 
@@ -91,8 +91,10 @@ def front(serving_runner: Agents) -> Agents:
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Agents]:
-    with agents(tmp_path_factory.mktemp("guarded"), cache, AGENTA_AGENT_RUNNER_TOKEN=SHARED) as found:
+def guarded(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Serving]:
+    """A runner with a token, under the policy as it is shipped."""
+    folder, env = tmp_path_factory.mktemp("guarded"), {"AGENTA_AGENT_RUNNER_TOKEN": SHARED}
+    with serving(folder, cache, env=env, command=("runner", "serve")) as found:
         yield found
 
 
@@ -125,19 +127,20 @@ def test_with_default_settings_only_this_machine_may_ask_and_needs_no_token(fron
 
 
 # covers: D24.1 D25.1 D28.2-6
-def test_with_a_token_set_every_run_needs_it(guarded: Agents) -> None:
-    assert guarded.engine.ask("GET", "/health").status == 200
-    assert guarded.run({}).status == 401
-    assert guarded.run({}, Authorization="Bearer another").status == 401
+def test_with_a_token_set_every_run_needs_it(guarded: Serving) -> None:
+    assert guarded.ask("GET", "/health").status == 200
+    assert guarded.ask("POST", "/run", {}).status == 401
+    assert guarded.ask("POST", "/run", {}, {"Authorization": "Bearer another"}).status == 401
     refused = {"harness": "pi_core", "messages": [], "mcp_servers": [SERVER]}
-    for headers in ({"Authorization": f"Bearer {SHARED}"}, {"X_Agenta_Runner_Token": SHARED}):
-        assert guarded.run(refused, **headers).json["decision"]["outcome"] == "deny"  # past the token, and decided
-        missing = guarded.run({}, **headers)
+    for headers in ({"Authorization": f"Bearer {SHARED}"}, {"X-Agenta-Runner-Token": SHARED}):
+        decided = guarded.ask("POST", "/run", refused, headers).json["decision"]
+        assert decided["outcome"] == "deny"  # past the token
+        missing = guarded.ask("POST", "/run", {}, headers)
         assert (missing.status, missing.json["ok"]) == (400, False)
         assert [one["field"] for one in missing.json["errors"]] == ["messages"]
-    for path in ("/capabilities", "/inspect", "/tools/call"):
-        method = "POST" if path == "/tools/call" else "GET"
-        assert guarded.engine.ask(method, path, {} if method == "POST" else None).status == 401
+    assert guarded.ask("POST", "/tools/call", {}).status == 401
+    for path in ("/capabilities", "/inspect"):
+        assert guarded.ask("GET", path).status == 401
 
 
 # What it cannot hold
