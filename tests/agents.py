@@ -60,7 +60,7 @@ def policy_with(folder: Path, callback: str, port: int = 0, **values: Any) -> Pa
             "custom_tools": "mcp" if name == "claude" else "native",
             "command": ["python3", "-c", f"PORT = {port}\n{code}"],
             "kwargs": ["effort"] if name == "curious" else [],
-            "assumed": {},
+            "assumed": {"toolCalls": True} if name == "shapeless" else {},
             "models": {"anthropic": ["claude-sonnet-4-5"]} if name == "pi_core" else {},
             "connection_modes": ["agenta"] if name == "pi_core" else [],
         }

@@ -66,13 +66,13 @@ class Agents:
 
 
 @contextmanager
-def agents(folder: Path, cache: Path, **env: str) -> Iterator[Agents]:
+def agents(folder: Path, cache: Path) -> Iterator[Agents]:
     with ExitStack() as stack:
         callback = stack.enter_context(running(answering({"result": "found it"})))
         remote = stack.enter_context(platform())
         backends = {"daytona": {"platform": remote.address}, "elsewhere": {"host": "remote"}}
         policy = policy_with(folder, callback.origin, callback.port, backends=backends)
-        runner = serving(folder, cache, "--policy", policy, env=env, command=("runner", "serve"))
+        runner = serving(folder, cache, "--policy", policy, command=("runner", "serve"))
         yield Agents(stack.enter_context(runner), callback, remote)
 
 
@@ -91,8 +91,10 @@ def front(serving_runner: Agents) -> Agents:
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Agents]:
-    with agents(tmp_path_factory.mktemp("guarded"), cache, AGENTA_AGENT_RUNNER_TOKEN=SHARED) as found:
+def guarded(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Serving]:
+    """A runner with a token, under the policy as it is shipped."""
+    folder, env = tmp_path_factory.mktemp("guarded"), {"AGENTA_AGENT_RUNNER_TOKEN": SHARED}
+    with serving(folder, cache, env=env, command=("runner", "serve")) as found:
         yield found
 
 
@@ -125,19 +127,20 @@ def test_with_default_settings_only_this_machine_may_ask_and_needs_no_token(fron
 
 
 # covers: D24.1 D25.1 D28.2-6
-def test_with_a_token_set_every_run_needs_it(guarded: Agents) -> None:
-    assert guarded.engine.ask("GET", "/health").status == 200
-    assert guarded.run({}).status == 401
-    assert guarded.run({}, Authorization="Bearer another").status == 401
+def test_with_a_token_set_every_run_needs_it(guarded: Serving) -> None:
+    assert guarded.ask("GET", "/health").status == 200
+    assert guarded.ask("POST", "/run", {}).status == 401
+    assert guarded.ask("POST", "/run", {}, {"Authorization": "Bearer another"}).status == 401
     refused = {"harness": "pi_core", "messages": [], "mcp_servers": [SERVER]}
-    for headers in ({"Authorization": f"Bearer {SHARED}"}, {"X_Agenta_Runner_Token": SHARED}):
-        assert guarded.run(refused, **headers).json["decision"]["outcome"] == "deny"  # past the token, and decided
-        missing = guarded.run({}, **headers)
+    for headers in ({"Authorization": f"Bearer {SHARED}"}, {"X-Agenta-Runner-Token": SHARED}):
+        decided = guarded.ask("POST", "/run", refused, headers).json["decision"]
+        assert decided["outcome"] == "deny"  # past the token
+        missing = guarded.ask("POST", "/run", {}, headers)
         assert (missing.status, missing.json["ok"]) == (400, False)
         assert [one["field"] for one in missing.json["errors"]] == ["messages"]
-    for path in ("/capabilities", "/inspect", "/tools/call"):
-        method = "POST" if path == "/tools/call" else "GET"
-        assert guarded.engine.ask(method, path, {} if method == "POST" else None).status == 401
+    assert guarded.ask("POST", "/tools/call", {}).status == 401
+    for path in ("/capabilities", "/inspect"):
+        assert guarded.ask("GET", path).status == 401
 
 
 # What it cannot hold
@@ -238,6 +241,7 @@ def test_without_evidence_for_this_run_it_is_refused(front: Agents, changes: dic
 
 
 # covers: D17.1 D61.1 D39
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("kind", ["gateway", "callback"])
 def test_a_tool_of_a_native_harness_is_shown_called_back_and_answered(front: Agents, kind: str) -> None:
     run = front.with_tools('say hello\nlookup {"text": "ada"}', tool(kind=kind))
@@ -342,6 +346,7 @@ def test_a_refused_call_reaches_the_model_and_not_the_callback(front: Agents) ->
 # Harnesses that fail
 
 
+@pytest.mark.full(after=2)
 @pytest.mark.parametrize(
     ("harness", "error"),
     [
@@ -360,7 +365,7 @@ def test_a_harness_that_fails_is_reported_in_a_sentence(front: Agents, harness: 
 # What it publishes
 
 
-# covers: D33.1 D38 D39 D62.1-3 D64.1
+# covers: D33.1 D39 D62.1-3 D64.1
 def test_it_publishes_what_it_can_hold_and_how_that_is_known(front: Agents) -> None:
     found = front.engine.ask("GET", "/capabilities").json
     assert found["backends"] == {
@@ -389,7 +394,9 @@ def test_it_publishes_what_it_can_hold_and_how_that_is_known(front: Agents) -> N
         "connection_modes": ["agenta"],
     }
     assert harnesses["hiding"]["capabilities"]["toolCalls"] is False  # it says so, and made no call
-    assert (harnesses["shapeless"]["source"], harnesses["claude"]["custom_tools"]) == ("none", "mcp")
+    assert (harnesses["shapeless"]["source"], harnesses["claude"]["custom_tools"]) == ("static", "mcp")
+    logged = [line for line in front.engine.log_lines() if line.get("harness") == "shapeless"]
+    assert {line["source"] for line in logged} == {"static"}
     shown = front.engine.ask("GET", "/inspect").json
     assert shown["harnesses"] == harnesses
     schemas = shown["revision"]["schemas"]

@@ -1,0 +1,68 @@
+"""The capability gate, on what a harness in a real sandbox was seen to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.cases.run import Runner
+from engine.documents.canonical import RawJson, canonical
+from engine.flow import Context
+from engine.runner.run import AgentRunner, Ran
+from tests.agents import EXAMPLE, HARNESSES
+from tests.facilities import needs
+
+CALLBACK = "https://gateway.example.com"
+
+
+def ran(runner: Runner, program: str, profile: str = "standard", **row: Any) -> Ran:
+    """A run with two tools on a harness that takes tools over MCP, where the runner delivers them that way."""
+    harness = {"custom_tools": "mcp", "command": ["python3", "-c", program], "assumed": {}, **row}
+    values = {
+        "runners": {"harnesses": {"claude": harness}, "tool_delivery": ["native", "mcp"], "endpoints": [CALLBACK]},
+        "sandbox": {"executables": {"python3": "/usr/bin/python3"}},
+        "operations": {"profile": profile},
+    }
+    engine = runner.engine(values)
+    run = {
+        "agent": {"harness": "claude", "permission_policy": "ask"},
+        "messages": [],
+        "tools": [{"name": name, "kind": "gateway"} for name in ("one", "two")],
+        "tool_callback": {"endpoint": f"{CALLBACK}/tools/call"},
+    }
+    agents = AgentRunner(engine.code_machine().backend)
+    return agents.run(RawJson(canonical(run)), engine.opened, Context(), lambda _: None)
+
+
+def found(done: Ran) -> list[tuple[str, str | None]]:
+    assert done.answer is not None
+    assert done.answer.decision.point == "runner_capability"
+    return [(finding.code, finding.subject) for finding in done.answer.decision.findings]
+
+
+# covers: D38.1-2 D39
+@needs("bubblewrap")
+@pytest.mark.full
+def test_what_a_probed_harness_lacks_is_named_with_the_tools_that_it_would_drop(runner: Runner) -> None:
+    able = EXAMPLE.replace('"mcpTools": False', '"mcpTools": True')
+    assert (able != EXAMPLE, found_or_later(ran(runner, able))) == (True, "tool_visibility")
+    assert found(ran(runner, EXAMPLE)) == [("capability_missing", "capabilities/mcpTools (2 tools dropped)")]
+    boasting = HARNESSES["hiding"].replace("False", "True")  # reports both, and calls nothing
+    assert found(ran(runner, boasting)) == [("capability_missing", "capabilities/toolCalls (2 tools dropped)")]
+
+
+def found_or_later(done: Ran) -> str:
+    """The step that ended a run: tools without a row end it where they would be shown."""
+    assert done.result is not None
+    assert "cannot be advertised" in (done.result.error or "")
+    return "tool_visibility"
+
+
+# covers: D39.1-2
+@needs("bubblewrap")
+@pytest.mark.full
+def test_a_probe_that_fails_leaves_what_is_assumed_which_a_strict_profile_refuses(runner: Runner) -> None:
+    assumed = {"mcpTools": True, "toolCalls": True}
+    assert found_or_later(ran(runner, "exit()", assumed=assumed)) == "tool_visibility"
+    assert found(ran(runner, "exit()", "strict", assumed=assumed)) == [("capability_not_probed", None)]
