@@ -7,8 +7,8 @@ policy has for it (B11).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 from admission_adapters.digests import digest
@@ -39,12 +39,17 @@ class CommandGrant(Granted, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """The argument array that was decided on, and its standard input: bytes, or a dialogue. `cancel` ends it."""
+    """The argument array that was decided on, and its standard input: bytes, or a dialogue. `cancel` ends it.
+
+    `files` and `relay` are those of a program.
+    """
 
     words: tuple[str, ...]
     stdin: bytes = b""
     dialogue: Dialogue | None = None
     cancel: threading.Event | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    relay: Dialogue | None = None
 
 
 def run_command(
@@ -71,7 +76,9 @@ def run_command(
             code="engine.permit_missing",
         )
     words = (allowed.path, *command.words[1:])
-    program = Program(stdin=command.stdin, command=words, dialogue=command.dialogue)
+    program = Program(
+        stdin=command.stdin, command=words, dialogue=command.dialogue, files=command.files, relay=command.relay
+    )
     run_result = run_granted(grant, backend(grant.backend), evidence, program, command.cancel)
     facts = {"profile": grant.profile, **result_facts(grant, run_result, evidence)}
     return Result(run_result.status.value, facts), run_result
