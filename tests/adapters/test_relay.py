@@ -159,12 +159,14 @@ def test_no_permit_has_a_relay_outside_of_its_sandbox(profile: str) -> None:
 # covers: D60.1-2
 def test_the_shim_has_no_code_for_anything_but_files() -> None:
     tree = ast.parse(SHIM.read_text(encoding="utf-8"))
-    imported = {
-        alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
-    } | {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names} | {
+        node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+    }
     assert imported == {"__future__", "json", "os", "sys", "time", "typing"}
     called = {
-        ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call) and "os." in ast.unparse(node.func)
+        ast.unparse(node.func)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and "os." in ast.unparse(node.func)
     }
     assert called == {"os.path.join", "os.path.exists", "os.rename", "os.unlink", "os.urandom", "os.urandom(8).hex"}
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -209,5 +211,10 @@ if {control}:
     ]
     out, err = shim.communicate("".join(json.dumps(one) + "\n" for one in messages) + "no JSON\n", timeout=30)
     answering.join()
-    assert [line.get("error", {}).get("code") for line in map(json.loads, out.splitlines())] == [None, None, -32601, -32600]
+    assert [line.get("error", {}).get("code") for line in map(json.loads, out.splitlines())] == [
+        None,
+        None,
+        -32601,
+        -32600,
+    ]
     assert ("socket" in err) is control, err

@@ -37,7 +37,11 @@ class Relay:
     """Answers the requests of one shim; the relay of a program in the sandbox. `called` is a listener's."""
 
     def __init__(
-        self, grant: Grant, profile: str, tools: Sequence[Mapping[str, Any]], called: Callable[[Any, Any], tuple[str, bool]]
+        self,
+        grant: Grant,
+        profile: str,
+        tools: Sequence[Mapping[str, Any]],
+        called: Callable[[Any, Any], tuple[str, bool]],
     ) -> None:
         """`grant` is a permit of point `mcp` for a relay in the sandbox of this profile.
 
