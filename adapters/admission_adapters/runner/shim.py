@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
 MYPY = False
 if MYPY:
@@ -23,10 +24,9 @@ _LOOK_SECONDS = 0.01
 _NO_METHOD, _NO_REQUEST = -32601, -32600
 
 
-def main(folder: str, out: Any) -> None:
+def main(folder: Path, out: Any) -> None:
     """Answer every line of standard input, one after the other."""
-    with open(os.path.join(folder, "tools.json"), encoding="utf-8") as file:
-        tools = json.load(file)
+    tools = json.loads((folder / "tools.json").read_text(encoding="utf-8"))
     for line in sys.stdin:
         answer = _answer(line, tools, folder)
         if answer is not None:
@@ -34,7 +34,7 @@ def main(folder: str, out: Any) -> None:
             out.flush()
 
 
-def _answer(line: str, tools: list[Any], folder: str) -> dict[str, Any] | None:
+def _answer(line: str, tools: list[Any], folder: Path) -> dict[str, Any] | None:
     try:
         message = json.loads(line)
         method, params = message.get("method"), message.get("params") or {}
@@ -44,7 +44,7 @@ def _answer(line: str, tools: list[Any], folder: str) -> dict[str, Any] | None:
         return None  # notifications, and answers to nothing
     if method == "initialize":
         version = params.get("protocolVersion")
-        result = {
+        result: dict[str, Any] = {
             "protocolVersion": version if version in _VERSIONS else _VERSIONS[0],
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "relay", "version": "1"},
@@ -60,22 +60,21 @@ def _answer(line: str, tools: list[Any], folder: str) -> dict[str, Any] | None:
     return {"id": message["id"], "result": result}
 
 
-def _relayed(message: dict[str, Any], folder: str) -> Any:
+def _relayed(message: dict[str, Any], folder: Path) -> Any:
     """The answer of the runner; waits for it."""
     content = json.dumps(message).encode("utf-8")
     if len(content) > _REQUEST_BYTES:
         return {"content": [{"type": "text", "text": "the call is too long"}], "isError": True}
-    path = os.path.join(folder, os.urandom(8).hex())
-    with open(path, "xb") as file:
-        file.write(content)
-    os.rename(path, path + ".request")
-    while not os.path.exists(path + ".response"):
+    path = folder / os.urandom(8).hex()
+    path.write_bytes(content)
+    path.rename(path.with_suffix(".request"))
+    response = path.with_suffix(".response")
+    while not response.exists():
         time.sleep(_LOOK_SECONDS)
-    with open(path + ".response", encoding="utf-8") as file:
-        answer = json.load(file)
-    os.unlink(path + ".response")
+    answer = json.loads(response.read_text(encoding="utf-8"))
+    response.unlink()
     return answer
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.stdout)
+    main(Path(sys.argv[1]), sys.stdout)
