@@ -106,7 +106,7 @@ UNDECLARED = {
     "media": {"bytes"},
     "code_output": {"artifacts"},
     "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
-    "mcp": {"command", "definitions", "env", "url"},
+    "mcp": {"command", "definitions", "env", "url", "relay", "backend"},
     "sandbox": {"backend", "command", "tighten", *BOUND_NAMES},
     "code_execution": {"profile", "task", "attempt", "tighten", *BOUND_NAMES},
     "transcript": {"actor"},
@@ -122,7 +122,8 @@ who names no backend relies on none, and without a command none may run. Code ru
 unless another one is named, and who names no task has tried nothing before (C63). What the policy sees of each is a
 fact, and the law on facts holds without exception. A manifest or an envelope may leave out what its format does not
 have, a manifest a tool that it only half describes, and null says that an envelope has no approval, code or tool.
-An entry of a transcript without an actor is text from outside.
+An entry of a transcript without an actor is text from outside. Without a relay no server is started, and without a
+backend a run takes place on the default one.
 """
 
 
