@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from engine.documents.files import load
+from engine.settings import ReadLimits
 from tests.conftest import ROOT
 
-EXAMPLE = (ROOT / "docs/examples/harness.py").read_text(encoding="utf-8")
+_VALUES = load((ROOT / "docs/examples/runner/values/runners.yaml").read_bytes(), "runners.yaml", ReadLimits()).value
+EXAMPLE: str = _VALUES["harnesses"]["pi_core"]["command"][2]
 """The harness of the documentation: it calls the tools that the last message names."""
 
 _READS = """

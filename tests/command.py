@@ -21,6 +21,7 @@ from engine.record.layout import DECISIONS, EVENTS
 from engine.record.verify import verify
 from engine.settings import ReadLimits
 from tests.conftest import BUNDLES, NOW, ROOT
+from tests.shared_opa import POOL
 from tests.warm import WarmCommands
 
 SECONDS = 120.0
@@ -30,6 +31,22 @@ SECONDS = 120.0
 def measured() -> dict[str, str]:
     """What a process is told where coverage is measured."""
     return {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+
+
+def program(cache: Path) -> list[str]:
+    """The command `engine`, in a process of its own; in the fast lane one that may lease its OPA."""
+    opa = POOL.noted(cache)
+    return [sys.executable, *(("-m", "engine") if opa is None else ("-c", _LEASING, str(opa)))]
+
+
+_LEASING = """
+import sys
+from pathlib import Path
+from engine.cli import main
+from tests.shared_opa import lease
+lease(Path(sys.argv.pop(1)))
+main()
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +116,8 @@ class Command:
         """
         data = stdin.encode() if isinstance(stdin, str) else stdin
         if env is None and not prefix and not measured():
-            done = _warm().run([*map(str, arguments)], cwd, self.environment(), data, SECONDS)
+            opa = POOL.noted(self.cache)
+            done = _warm().run([*map(str, arguments)], cwd, self.environment(), data, SECONDS, opa)
         else:
             line = [*prefix, *self.argv(*arguments)]
             done = subprocess.run(

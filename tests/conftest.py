@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import shutil
 import signal
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ from engine.settings import ReadLimits, Settings
 from tests.covers import CASE_TEST, Place, expand, places
 from tests.facilities import missing
 from tests.lanes import FAST, FULL, split
+from tests.shared_opa import POOL, lend
 
 if TYPE_CHECKING:
     from tests.command import Command
@@ -44,6 +46,7 @@ FORMS = SecretForms.of(load((ROOT / "policy/secrets.yaml").read_bytes(), "secret
 
 know(FORMS)  # as an engine does when it starts: the record is tested with them
 NOW = "2026-11-21T00:00:00Z"
+_OF_A_POINT = re.compile(r"tests/(?:cases|laws)/.*\[([a-z_]+)(?:/[^/]*)?\]$")
 LEFT_OUT = pytest.StashKey[int]()
 """How many tests the fast lane left out."""
 
@@ -126,6 +129,8 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis_settings.load_profile(FULL if config.getoption("all") else FAST)
     if not config.getoption("all") and not config.getoption("update_snapshots"):
         config.option.disable_unused_snapshots = True  # syrupy would fail for snapshots of tests that were left out
+    if not config.getoption("all"):
+        lend()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -146,15 +151,34 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Workers of pytest-xdist take files, and of cases and laws decision points: each starts its engines once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            point = _OF_A_POINT.match(nodeid)
+            return nodeid.partition("::")[0] if point is None else point[1]
+
+    return ByFile(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Take over what a worker of pytest-xdist left out; each collects everything."""
     node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
 
 
+@pytest.hookimpl(tryfirst=True)  # before any fixture starts an engine
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    POOL.lends = not item.config.getoption("all") and item.get_closest_marker("own_opa") is None
     for facility in (name for marker in item.iter_markers("machine") for name in marker.args):
         if (lack := missing(facility)) is not None:
             pytest.skip(f"NOT TRIED, this machine has no {facility}: {lack}")
+
+
+def pytest_sessionfinish() -> None:
+    POOL.end()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -22,7 +22,9 @@ _MESSAGE = 1 << 20
 _PROGRAM = """
 import gc, json, os, socket, sys
 from importlib import import_module
+from pathlib import Path
 from engine import cli
+from tests.shared_opa import lease
 for module in {module for module, _ in cli._COMMANDS.values()} | {"MODULES"}:
     import_module(f"engine.cli.{module}" if module[:6] != "engine" else module)
 end = socket.socket(fileno=int(sys.argv[1]))
@@ -47,6 +49,8 @@ os.chdir(asked["cwd"])
 os.environ.clear()
 os.environ.update(asked["environment"])
 sys.argv = ["engine", *asked["arguments"]]
+if asked["opa"] is not None:
+    lease(Path(asked["opa"]))
 cli.main()
 """.replace('"MODULES"', '"engine.engine", "engine.reports.explain", "engine.state.store", "engine.opa.client"')
 
@@ -66,10 +70,24 @@ class WarmCommands:
             )
 
     def run(
-        self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], stdin: bytes, seconds: float
+        self,
+        arguments: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        stdin: bytes,
+        seconds: float,
+        opa: Path | None,
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run `engine ARGUMENTS…` to its end. Raises TimeoutExpired, and kills it, when it takes longer."""
-        asked = {"arguments": list(arguments), "cwd": str(cwd), "environment": dict(environment)}
+        """Run `engine ARGUMENTS…` to its end. Raises TimeoutExpired, and kills it, when it takes longer.
+
+        `opa` is the note of an OPA to lease.
+        """
+        asked = {
+            "arguments": list(arguments),
+            "cwd": str(cwd),
+            "environment": dict(environment),
+            "opa": None if opa is None else str(opa),
+        }
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             given.write(stdin)
             given.seek(0)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from engine.api.answers import Capabilities, Inspection, Schemas, ServedRevision, ToolAnswer
 from engine.api.bodies import ToolCall
 from engine.api.decide import asked_of
+from engine.api.load import overloaded
 from engine.api.messages import Response
 from engine.api.problems import problem
 from engine.api.run import Asked, Runs, for_threads, print_stack, respond_to
@@ -45,8 +46,13 @@ class AgentRuns(Runs):
     async def perform(self, api: App, exchange: Exchange, asked: Asked, following: Following) -> Response:
         """Decide the run and run it here."""
         parts, context = for_threads(api), exchange.context
-        runner = self._of(api)
-        ran = await own_thread(lambda: runner.run(asked.text, parts, context, following))
+        runner, account = self._of(api), exchange.account
+        if not api.programs.take(account):  # each is a program in a sandbox
+            raise overloaded()
+        try:
+            ran = await own_thread(lambda: runner.run(asked.text, parts, context, following))
+        finally:
+            api.programs.give(account)
         if (stopped := ran.problem) is not None:
             await own_thread(lambda: print_stack(stopped))
         if ran.answer is None:

@@ -78,7 +78,9 @@ class Document:
 
 def printable(name: str, limit: int = 200) -> str:
     """A name fit for a message: one line, no control characters, not longer than `limit`."""
-    clean = "".join(character if character.isprintable() else "?" for character in name[: limit + 1])
+    clean = name[: limit + 1]
+    if not clean.isprintable():
+        clean = "".join(character if character.isprintable() else "?" for character in clean)
     return clean if len(clean) <= limit else clean[:limit] + "…"
 
 

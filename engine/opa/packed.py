@@ -12,6 +12,7 @@ import io
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from engine.documents.canonical import canonical, digest, parse
@@ -24,6 +25,10 @@ PACKED_BYTES = 16 << 20
 UNPACKED_BYTES = 64 << 20
 """The largest archive unpacked; the values of one document may have 32 MiB."""
 
+class _DamagedError(Exception):
+    """Says why an archive is refused."""
+
+
 _AGAIN = "get it again from its builder: only archives of `engine policy build` are read"
 
 
@@ -34,23 +39,31 @@ def pack(files: Mapping[str, bytes]) -> bytes:
 
 def unpacked(data: bytes, name: str) -> dict[str, bytes]:
     """The files of an archive by name; `name` is for messages. Raises GatherError."""
-    tar = _inflated(data, name)
+    try:
+        return dict(_files(data))
+    except _DamagedError as error:
+        raise _refused(name, str(error)) from error
+
+
+@lru_cache(maxsize=2)  # rules and values: the build and OPA's start read the same two
+def _files(data: bytes) -> Mapping[str, bytes]:
+    tar = _inflated(data)
     files: dict[str, bytes] = {}
     try:
         for header in _headers(tar):
             title = printable(header.name)
             if header.type != tarfile.REGTYPE or header.sparse is not None:
-                raise _refused(name, f"the member `{title}` is not a regular file")
+                raise _DamagedError(f"the member `{title}` is not a regular file")
             if "\\" in header.name or not {"", ".", ".."}.isdisjoint(header.name.split("/")):
-                raise _refused(name, f"the member `{title}` has a path outside the archive")
+                raise _DamagedError(f"the member `{title}` has a path outside the archive")
             if header.name in files:
-                raise _refused(name, f"the member `{title}` occurs twice")
+                raise _DamagedError(f"the member `{title}` occurs twice")
             files[header.name] = tar[header.offset_data : header.offset_data + header.size]
         same = _tar(files) == tar
     except (tarfile.TarError, ValueError, OverflowError, RecursionError) as error:
-        raise _refused(name, "it is not a tar archive, or is damaged") from error
+        raise _DamagedError("it is not a tar archive, or is damaged") from error
     if not same:
-        raise _refused(name, "it was not packed by this engine, or is damaged")
+        raise _DamagedError("it was not packed by this engine, or is damaged")
     return files
 
 
@@ -75,18 +88,18 @@ def revision(files: Mapping[str, bytes], name: str) -> str:
     return found
 
 
-def _inflated(data: bytes, name: str) -> bytes:
+def _inflated(data: bytes) -> bytes:
     inflate = zlib.decompressobj(31)
     try:
         tar = inflate.decompress(data, UNPACKED_BYTES + 1)
     except zlib.error as error:
-        raise _refused(name, "it is not gzip, or is damaged") from error
+        raise _DamagedError("it is not gzip, or is damaged") from error
     if len(tar) > UNPACKED_BYTES:
-        raise _refused(name, f"it unpacks to more than {UNPACKED_BYTES} bytes")
+        raise _DamagedError(f"it unpacks to more than {UNPACKED_BYTES} bytes")
     if not inflate.eof:
-        raise _refused(name, "it is truncated")
+        raise _DamagedError("it is truncated")
     if inflate.unused_data:
-        raise _refused(name, "it has more data after its end")
+        raise _DamagedError("it has more data after its end")
     return tar
 
 

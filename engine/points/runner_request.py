@@ -28,7 +28,7 @@ class ModelFacts(Model):
 
     stated: bool
     id: str | None = None
-    provider_stated: bool
+    provider_stated: bool | None = None
     provider: str | None = None
 
 
@@ -192,7 +192,7 @@ def _agent(agent: Agent) -> AgentFacts:
 
 def _model(model: ModelRef | None) -> ModelFacts:
     if model is None:
-        return ModelFacts(stated=False, provider_stated=False)
+        return ModelFacts(stated=False)
     provider = model.provider or None
     return ModelFacts(stated=True, id=model.model, provider_stated=provider is not None, provider=provider)
 

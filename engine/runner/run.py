@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import ValidationError
 
 from admission_adapters.runner.answer import secrets_of
-from admission_adapters.runner.callback import Callback
+from admission_adapters.runner.callback import Callback, CallbackError
 from admission_adapters.runner.harness import Harness, HarnessError
 from admission_adapters.runner.relay import Relay
 from admission_adapters.runner.run import Grant
@@ -27,7 +27,7 @@ from admission_adapters.tools.gate import ToolGate, ToolResult
 from admission_adapters.tools.registry import UncuratedToolRegistry
 from engine.documents.canonical import RawJson, canonical
 from engine.errors import WorkError
-from engine.facts.run_request import WireRunRequest
+from engine.facts.run_request import Endpoint, WireRunRequest
 from engine.facts.run_result import AgentOutputs, Usage, WireRunResult
 from engine.flow import Answer, Context, Services
 from engine.model import Caller, Job, Permit, Result, Revisions, Via
@@ -71,6 +71,8 @@ class _Run:
     evidence: RunEvidence
     policy: Revisions | None
     follow: Follow
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    """Each call that was made: its tool, how it ended, and its decision."""
 
 
 class AgentRunner:
@@ -87,8 +89,8 @@ class AgentRunner:
         knowing = replace(
             services, gather_context=replace(services.gather_context, boundaries=lambda: evidence.boundaries)
         )
-        own = replace(context, run=context.run or run_id)
-        decisions = Decisions(knowing, replace(own, approval=None, idempotency_key=None))
+        own = context if context.idempotency_key else replace(context, run=context.run or run_id)  # the key covers it
+        decisions = Decisions(knowing, replace(context, run=context.run or run_id, approval=None, idempotency_key=None))
         ended: list[Ran] = []
         policy = _revisions(services)
 
@@ -105,6 +107,7 @@ class AgentRunner:
             except WorkError as error:
                 stopped = Ran(result=WireRunResult(ok=False, run_id=run_id, error=error.message), problem=error)
                 status, code = "run_failed", error.code
+            self._report(active, stopped, services)
             ended.append(stopped)
             facts = {"run_id": run_id, "harness": limits.harness, "backend": limits.sandbox.backend}
             return Result(status, facts if code is None else {**facts, "by": code})
@@ -161,8 +164,9 @@ class AgentRunner:
         known = replace(services.gather_context, capabilities={plan.harness: probed}.get)
         knowing = replace(decisions, services=replace(services, gather_context=known))
         self._capable(plan, probed, knowing)
-        made = {one.tool.name: one.call for one in found}
-        calls = Calls(plan, knowing, _callback(plan, active.grant), active.follow, made)
+        calls = Calls(
+            plan, knowing, _callback(active.run_id, active.grant, plan.callback), active.follow, active.calls, found
+        )
         listener = Listener(plan, probed, calls, active.follow)
         relay = None
         if plan.relayed and plan.profile is not None:
@@ -183,6 +187,18 @@ class AgentRunner:
         if talk.result is None:
             raise HarnessError(f"the harness ended without a result: {cause}", remedy="see its limits")
         return _result(active.run_id, talk.result)
+
+    def _report(self, active: _Run, ran: Ran, services: Services) -> None:
+        """Post how the run ended to its trace. A trace that cannot be reached fails no run: the operator is told."""
+        trace, result = WireRunRequest.model_validate_json(active.asked.data).trace, ran.result
+        target = None if trace is None else _callback(active.run_id, active.grant, trace)
+        if target is None or result is None:
+            return
+        told = {"run_id": active.run_id, "harness": active.limits.harness, "calls": active.calls}
+        try:
+            target.report({**told, **result.model_dump(mode="json", include={"ok", "error", "usage"})})
+        except (CallbackError, WorkError) as error:
+            services.on_event("trace", {"run_id": active.run_id, "problem": str(error)})
 
     def _here(self, plan: RunPlan, decisions: Decisions, talk: Harness, relay: Relay | None) -> str:
         """Run the harness in a sandbox of this machine; returns what ended it."""
@@ -233,16 +249,18 @@ class Calls:
         decisions: Decisions,
         callback: Callback | None,
         follow: Follow,
-        made: Mapping[str, Callable[..., Any]],
+        made: list[dict[str, Any]],
+        found: Sequence[ServerTool],
     ) -> None:
-        """`made` are what calls the tools of MCP servers, by their names; the callback calls all others."""
+        """`found` are the tools of MCP servers; the callback calls all others."""
+        servers = {one.tool.name: one.call for one in found}
         registry = UncuratedToolRegistry()
         for tool in plan.tools:
-            if tool.name in made:
-                registry.add(tool.name, made[tool.name], definition(tool))
+            if tool.name in servers:
+                registry.add(tool.name, servers[tool.name], definition(tool))
             elif callback is not None:
                 registry.add(tool.name, callback.tool(tool.name, tool.kind), definition(tool))
-        self._decisions, self._follow = decisions, follow
+        self._decisions, self._follow, self._made = decisions, follow, made
         self._gate = ToolGate(
             decisions, registry, decisions.context, policy=plan.calls.policy, profile=plan.calls.profile
         )
@@ -258,6 +276,7 @@ class Calls:
                 if self.over.wait(_LOOK_SECONDS):
                     return result
             result = self._gate.call(call, result.approval)
+        self._made.append({"tool": str(name), "status": result.status, "decision_id": result.decision_id})
         return result
 
 
@@ -323,10 +342,8 @@ def _there(plan: RunPlan, active: _Run, talk: Harness) -> str:
     return "it said no more"
 
 
-def _callback(plan: RunPlan, grant: Grant) -> Callback | None:
-    if plan.callback is None:
-        return None
-    return Callback(grant, plan.run_id, plan.callback.endpoint, plan.callback.authorization.get_secret_value())
+def _callback(run_id: str, grant: Grant, to: Endpoint | None) -> Callback | None:
+    return None if to is None else Callback(grant, run_id, to.endpoint, to.authorization.get_secret_value())
 
 
 def _result(run_id: str, result: Mapping[str, Any]) -> WireRunResult:

@@ -57,7 +57,9 @@ def relay_of(called: Callable[[Any, Any], tuple[str, bool]]) -> Relay:
     return Relay(grant(), "harness", TOOLS, called)
 
 
-def ran(code: str, relay: Relay, *words: str, within: Bounds = ROOMY, more: dict[str, bytes] | None = None) -> RunResult:
+def ran(
+    code: str, relay: Relay, *words: str, within: Bounds = ROOMY, more: dict[str, bytes] | None = None
+) -> RunResult:
     command = ("/usr/bin/python3", "-c", code, *words)
     return Bubblewrap().run(Program(command=command, files={**relay.files, **(more or {})}, relay=relay), within)
 

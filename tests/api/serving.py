@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.state import open_store
-from tests.command import lines, measured
+from tests.command import lines, measured, program
 from tests.conftest import ROOT
+from tests.shared_opa import POOL
 
 SECONDS = 60.0
 """For a start or an end on a busy machine; a hang fails."""
@@ -171,11 +172,14 @@ def issue(
 _WITH_LIMITS = """
 import json, sys
 from pathlib import Path
+from tests.shared_opa import lease
 from admission_adapters.runner.run import ForwardLimits
 from engine.api.limits import ApiLimits
 from engine.api.server import Listen, run
 from engine.settings import Settings
 state, given = Path(sys.argv[1]), json.loads(sys.argv[2])
+if given["opa"]:
+    lease(Path(given["opa"]))
 policy = {"policy": Path(given["policy"])} if given["policy"] else {}
 listen = Listen(port=0, limits=ApiLimits(**given["limits"]), forward=ForwardLimits(**given["forward"]))
 sys.exit(run(Settings(state=state, root=Path("/dev/null"), **policy), listen, lambda _: None))
@@ -200,9 +204,11 @@ def serving(
     """
     state = folder / "state"
     log = folder / "log"
-    line = [sys.executable, "-m", "engine", *command, "--port", "0", "--state", str(state), *map(str, arguments)]
+    line = [*program(cache), *command, "--port", "0", "--state", str(state), *map(str, arguments)]
     if limits is not None:
+        opa = POOL.noted(cache)
         given = {"limits": limits, "forward": forward or {}, "policy": None if policy is None else str(policy)}
+        given["opa"] = None if opa is None else str(opa)
         line = [sys.executable, "-c", _WITH_LIMITS, str(state), json.dumps(given)]
     with log.open("wb") as file:
         process = subprocess.Popen(line, stderr=file, env=environment(cache, env))

@@ -196,7 +196,7 @@ def test_a_harness_has_no_file_no_network_and_no_secret(front: Agents) -> None:
 
 # Remote platforms
 
-REMOTE = {
+REMOTE: dict[str, Any] = {
     "agent": {"harness": "pi_core", "sandbox": "daytona"},
     "sandbox_permission": {"network": "restricted"},
     "messages": HELLO,
@@ -312,6 +312,26 @@ def test_a_call_that_a_person_must_approve_waits_and_others_go_on(front: Agents)
     assert (gone.status, gone.json["code"]) == (404, "engine.run_unknown")
 
 
+def test_a_trace_gets_how_the_run_ended_and_which_calls_were_made(front: Agents) -> None:
+    trace = {"endpoint": f"{front.callback.origin}/trace", "authorization": "Bearer c4nary-trace"}
+    reply = front.run(front.with_tools('lookup {"text": "ada"}', tool(), trace=trace))
+    told, (called, posted) = front.said()[-1], front.callback.received
+    assert (called.path, posted.path) == ("/tools/call", "/trace")
+    assert dict(posted.headers)["authorization"] == "Bearer c4nary-trace"
+    (call,) = told.pop("calls")
+    assert (call["tool"], call["status"]) == ("lookup", "ok")
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    assert told == {"run_id": reply.json["run_id"], "harness": "pi_core", "ok": True, "usage": usage}
+
+
+# covers: C69
+def test_a_repeated_key_starts_nothing(front: Agents) -> None:
+    run = front.with_tools('lookup {"text": "ada"}', tool())
+    assert front.run(run, Idempotency_Key="again").json["ok"] is True
+    again = front.run(run, Idempotency_Key="again").json
+    assert (again["ok"], again["replayed"], len(front.callback.received)) == (False, True, 1)
+
+
 def test_a_refused_call_reaches_the_model_and_not_the_callback(front: Agents) -> None:
     run = front.with_tools('lookup {"text": "x"}', tool(), agent={"permission_policy": "deny"})
     assert "this call is refused" in front.run(run).json["outputs"]["invoke"]
@@ -339,7 +359,7 @@ def test_a_harness_that_fails_is_reported_in_a_sentence(front: Agents, harness: 
 # What it publishes
 
 
-# covers: D33.1 D38 D39 D62.2-3 D64.1
+# covers: D33.1 D38 D39 D62.1-3 D64.1
 def test_it_publishes_what_it_can_hold_and_how_that_is_known(front: Agents) -> None:
     found = front.engine.ask("GET", "/capabilities").json
     assert found["backends"] == {

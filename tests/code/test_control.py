@@ -217,6 +217,7 @@ def test_no_more_run_at_once_than_were_taken_on_and_each_is_known_to_its_caller_
 # Faults of the engine
 
 
+@pytest.mark.own_opa
 def test_a_dead_policy_server_is_a_fault_and_nothing_runs(opening: Callable[..., Any]) -> None:
     with opening() as bench:
         assert isinstance(bench.engine.opa, Generation)

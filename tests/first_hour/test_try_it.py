@@ -41,11 +41,11 @@ def _script(found: list[Step]) -> str:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("page", ["docs/serving.md", "docs/tools.md"])
+@pytest.mark.parametrize("page", ["docs/serving.md", "docs/tools.md", "docs/runner.md"])
 def test_the_section_does_what_it_shows(page: str, tmp_path: Path, cache: Path) -> None:
     section = _SECTION.search((ROOT / page).read_text(encoding="utf-8"))
     assert section is not None
-    text = section[1].replace("8642", str(_free_port())).replace("@docs/", f"@{ROOT}/docs/")
+    text = section[1].replace("8642", str(_free_port())).replace("docs/", f"{ROOT}/docs/")
     text = text.replace("grant ID --", 'grant "$ID" --').replace("--approval ID", '--approval "$ID"')
     found = steps_in(text)
     port = re.search(r"127\.0\.0\.1:(\d+)", text)

@@ -100,6 +100,7 @@ UNDECLARED = {
     "runner_request": {
         *("agent", "sandbox", "backend", "sandbox_permission", "sandboxPermission", "network", "filesystem"),
         *("tools", "code", "mcp_servers", "mcpServers", "command", "uri", "tool_callback"),
+        *("model", "provider"),
     },
     "runner_uri": {"override", "inherited"},
     "tool_result": {"error_mode", "message", "details", "looked_at", "header"},
@@ -114,7 +115,8 @@ UNDECLARED = {
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
 A boundary that is not declared is none to enforce (D59), a tool that is not carried needs no permission,
-and an address that is cleared is the default (D43). A mode that is not stated is the safe one, and what an
+and an address that is cleared is the default (D43). A run without a model gets that of its harness, and one without
+a provider any that the harness lists. A mode that is not stated is the safe one, and what an
 error does not say is not shown (B30). Media of a size that nobody declared is held to the limit while it is
 fetched (B40). A request without a number of turns or a time gets those of the policy (B19, B25),
 and a request to start a subagent names none. A request without a lower limit of a sandbox gets that of its profile,

@@ -70,6 +70,7 @@ def test_4_a_malformed_answer_is_a_deny_with_a_reserved_code(file: CaseFile, nam
 
 
 # covers: H13.1
+@pytest.mark.own_opa
 def test_4_a_dead_opa_is_a_deny_with_a_reserved_code(shared_settings: Settings, tmp_path: Path) -> None:
     with Runner(replace(shared_settings, opa=OpaLimits(answer_seconds=0.5)), tmp_path) as running:
         asked = []

@@ -95,6 +95,7 @@ def test_an_opa_that_nobody_can_watch_is_not_served(settings: Settings, monkeypa
         assert (got.decision.outcome, got.decision.findings[0].code) == (Outcome.DENY, "policy_unavailable")
 
 
+@pytest.mark.own_opa
 def test_each_part_is_closed_whatever_the_others_do(settings: Settings) -> None:
     before = children(os.getpid())
     with Engine(settings) as engine:
@@ -106,6 +107,7 @@ def test_each_part_is_closed_whatever_the_others_do(settings: Settings) -> None:
     assert Storage(settings.state).locked(LOCK) is False
 
 
+@pytest.mark.own_opa
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("part", ["_resolver", "_supervisor", "_log"])
 def test_a_part_that_does_not_close_keeps_no_other_open(
@@ -128,6 +130,7 @@ def test_a_part_that_does_not_close_keeps_no_other_open(
         store.tokens()
 
 
+@pytest.mark.own_opa
 def test_an_engine_of_an_event_loop_is_closed_where_hanging_up_fails(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +220,7 @@ def test_a_fault_of_ours_is_a_recorded_deny_without_a_traceback(
     assert verify(settings.state).records == 1
 
 
+@pytest.mark.own_opa
 def test_an_engine_that_cannot_be_opened_leaves_no_opa(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(settings)
     pids: list[Any] = []

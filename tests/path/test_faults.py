@@ -68,6 +68,7 @@ def recorded(state: Path, decision_id: str) -> dict[str, Any]:
 # OPA
 
 
+@pytest.mark.own_opa
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("fault", "code"),
@@ -97,6 +98,7 @@ def test_a_deadline_that_is_over_leaves_no_socket_open(settings: Settings) -> No
     assert late == ["policy_unavailable"] * 3
 
 
+@pytest.mark.own_opa
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("fault", ["killed", "stopped"])
 def test_opa_that_fails_while_it_starts_denies_in_time(

@@ -108,7 +108,7 @@ def test_the_permit_names_every_boundary_and_the_record_has_the_proof(runner: Ru
     assert (limits.network, limits.required["network"], limits.isolation) == ("none", ("kernel",), "restricted_process")
     assert (limits.wall_seconds, limits.memory_bytes, limits.artifact_files) == (2.5, 134_217_728, 0)
     recorded = runner._record(file, answer.decision.decision_id)["input"]
-    assert recorded["boundaries"] == [one.model_dump() for one in file.case.world.boundaries or ()]
+    assert recorded["boundaries"] == [one.model_dump(exclude_none=True) for one in file.case.world.boundaries or ()]
     assert recorded["probes"] == [one.model_dump() for one in file.case.world.probes]
 
 

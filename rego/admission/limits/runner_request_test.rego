@@ -81,7 +81,8 @@ test_full if {
 
 test_incomplete if {
 	paths := [
-		"agent", "agent/harness", "agent/model", "agent/model/stated", "agent/model/id", "agent/sandbox_stated", "agent/sandbox", "agent/permission_policy_stated",
+		"agent", "agent/harness", "agent/model", "agent/model/stated", "agent/model/id", "agent/sandbox_stated",
+		"agent/sandbox", "agent/permission_policy_stated",
 		"agent/permission_policy", "sandbox_permission", "sandbox_permission/network",
 		"sandbox_permission/filesystem_stated", "sandbox_permission/filesystem", "tools", "tools/0/id",
 		"tools/0/kind", "mcp_servers", "mcp_servers/0/id", "mcp_servers/0/transport", "mcp_servers/0/url/host",
