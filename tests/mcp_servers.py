@@ -40,7 +40,7 @@ def packed(folder: Path) -> dict[str, Any]:
 def definitions() -> dict[str, str]:
     """The digests of the definitions of its tools, by their names; asked outside of every sandbox."""
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"id": 1, "method": "initialize", "params": client},
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/list", "params": {}},
@@ -62,10 +62,9 @@ def _needed(name: str) -> list[str]:
     for one in names:
         for stated in distribution(one).requires or ():
             needed = Requirement(stated)
-            extras = {"", "crypto"}
-            if any(needed.marker is None or needed.marker.evaluate({"extra": extra}) for extra in extras):
-                if needed.name not in names and _there(needed.name):
-                    names.append(needed.name)
+            markers = [needed.marker is None or needed.marker.evaluate({"extra": extra}) for extra in ("", "crypto")]
+            if any(markers) and needed.name not in names and _there(needed.name):
+                names.append(needed.name)
     return names
 
 

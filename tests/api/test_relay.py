@@ -1,4 +1,4 @@
-"""`engine runner serve` with the relay: a harness that takes tools over MCP only, and a real MCP server behind the gate."""
+"""`engine runner serve` with the relay: a harness that takes tools over MCP only, and a real MCP server."""
 
 from __future__ import annotations
 
