@@ -12,11 +12,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, Field
 
 from engine.documents.canonical import digest
+from engine.facts.code.boundaries import Stated, stated
 from engine.facts.net.urls import origin_facts
 from engine.facts.run_request import MOST_SERVERS, McpServer, Wire
 from engine.facts.tools.definitions import Definition, Hints, UnreadableDefinitionError, listing_of
 from engine.facts.tools.mcp_names import collisions, confusables, local_name, unambiguous
-from engine.model import Digest, Limits, Model, Object
+from engine.model import Digest, Limits, Model, Object, Word
 from engine.points import GatherContext, Gathered, Point
 
 _PLAIN = re.compile(r"[!-~]{1,128}")
@@ -33,9 +34,15 @@ class ListedServer(McpServer):
 
 
 class McpRequest(Wire):
-    """A request about MCP servers: when a run is planned, when they are delivered, or when their tools are listed."""
+    """A request about MCP servers: when a run is planned, when they are delivered, or when their tools are listed.
+
+    `relay` is the sandbox of the relay, a profile of policy/sandbox.yaml. Through it, and without a command of the
+    request, a server of policy/mcp.yaml may be started. `backend` is where the run takes place.
+    """
 
     phase: Literal["plan", "delivery", "list"]
+    relay: Word | None = None
+    backend: Word | None = None
     servers: Annotated[tuple[ListedServer, ...], Field(max_length=MOST_SERVERS)] = Field(
         validation_alias=AliasChoices("servers", "mcp_servers", "mcpServers")
     )
@@ -84,6 +91,8 @@ class McpInput(Model):
     """What OPA sees of the servers and of the tools that they list."""
 
     phase: Literal["plan", "delivery", "list"]
+    relay: Stated
+    backend: Stated
     servers: tuple[ServerFacts, ...]
     tools: tuple[ToolFacts, ...]
 
@@ -97,11 +106,31 @@ class McpServerLimit(Model):
     secrets: tuple[str, ...]
 
 
+class Package(Model):
+    """The files of a server: a folder of this machine, and the digest of everything in it."""
+
+    folder: str
+    digest: Digest
+
+
+class StartedServerLimit(Model):
+    """A server that may be started with exactly this command and these files."""
+
+    name: str
+    command: tuple[str, ...]
+    package: Package
+
+
 class McpLimits(Limits):
-    """What may be delivered, what is left out because there is nothing to deliver, and which tools were admitted."""
+    """What may be delivered or started, what is left out of the delivery, and which tools were admitted.
+
+    `relay` is the profile of the sandbox in which the relay may run and servers may be started; empty: none.
+    """
 
     phase: Literal["plan", "delivery", "list"]
+    relay: str
     servers: tuple[McpServerLimit, ...]
+    started: tuple[StartedServerLimit, ...]
     skipped: tuple[str, ...]
     tools: tuple[str, ...]
 
@@ -113,6 +142,8 @@ def gather(request: McpRequest, _: GatherContext) -> Gathered:
     twins = [one or other for one, other in zip(collisions(names), confusables(names), strict=True)]
     made = McpInput(
         phase=request.phase,
+        relay=stated(request.relay),
+        backend=stated(request.backend),
         servers=tuple(
             _server(server, listing, twin)
             for server, (listing, _), twin in zip(request.servers, listed, twins, strict=True)

@@ -143,12 +143,12 @@ class ToolLimit(Model):
 
 
 class ServerLimit(Model):
-    """An MCP server that may be connected to, at exactly this host and port."""
+    """An MCP server that may be connected to at exactly this host and port; one without them is started here."""
 
     name: str
     transport: str
-    host: str
-    port: int
+    host: str | None = None
+    port: int | None = None
     permission: str
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 from admission_adapters.runner.harness import Harness
+from admission_adapters.runner.relay import Relay
 from admission_adapters.sandbox.command import Command, run_command
 from admission_adapters.sandbox.model import Backend
 from engine.errors import EngineError
@@ -25,6 +26,7 @@ from engine.points.runner_capability import FLAGS
 from engine.points.sandbox import SandboxLimits
 from engine.runner.asking import Decisions, StoppedError
 from engine.runner.invariants import demand
+from engine.runner.servers import relay_of, relayed
 
 RETRY_SECONDS = 60.0
 """After a probe that failed; a machine under load is tried again, but not at each run."""
@@ -60,10 +62,13 @@ class _Trial:
     called_it: bool = False
     advertised_it: bool = False
 
-    def task(self) -> dict[str, Any]:
+    def tool(self) -> dict[str, Any]:
         schema = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
-        tool = {"name": self.name, "description": "Call this tool once", "inputSchema": schema}
-        return {"probe": {"word": self.word}, "messages": [], "tools": [tool], "model": "", "harness_kwargs": {}}
+        return {"name": self.name, "description": "Call this tool once", "inputSchema": schema}
+
+    def task(self) -> dict[str, Any]:
+        tools = [self.tool()]
+        return {"probe": {"word": self.word}, "messages": [], "tools": tools, "model": "", "harness_kwargs": {}}
 
     def started(self, reported: dict[str, Any]) -> None:
         self.reported = capabilities_of(reported)
@@ -103,9 +108,9 @@ class Harnesses:
             return None
         with self._lock:  # one at a time: each takes a sandbox
             known = self._known.get(name)
-            subject = (row["command"], profile)
+            subject = (row["command"], row["custom_tools"], profile)
             if known is None or known[0] != subject or known[1] < time.monotonic():
-                found = self._try(row["command"], profile, decisions) if row["command"] and profile else None
+                found = self._try(row, profile, decisions) if row["command"] and profile else None
                 kept = RETRY_SECONDS if found is None else KEPT_SECONDS
                 known = self._known[name] = subject, time.monotonic() + kept, found
         probed = known[2]
@@ -114,31 +119,47 @@ class Harnesses:
         services.on_event("capabilities", {"harness": name, "source": "none" if probed is None else probed.source})
         return probed
 
-    def _try(self, command: list[str], profile: str, decisions: Decisions) -> Probed | None:
-        trial = _Trial()
-        talk = Harness(trial.task(), trial)
+    def _try(self, row: Mapping[str, Any], profile: str, decisions: Decisions) -> Probed | None:
+        trial, command, relay = _Trial(), row["command"], None
+        task = trial.task()
+        if row["custom_tools"] == "mcp":
+            try:
+                relay = relay_of(decisions, profile, [trial.tool()], trial.called)
+            except StoppedError:
+                return None
+            task = relayed(task)
+        talk = Harness(task, trial)
         late = threading.Timer(PROBE_SECONDS, talk.over.set)
         late.start()
         try:
-            decisions.demand(
-                "sandbox", {"profile": profile, "command": command}, self.executor(decisions.services, command, talk)
+            executor = self.executor(
+                decisions.services, self.asked_of(command, talk, relay), lambda: talk.result is not None
             )
+            decisions.demand("sandbox", {"profile": profile, "command": command}, executor)
         except StoppedError:
             return None
         finally:
             late.cancel()
         return Probed(trial.capabilities(), "probed") if talk.result is not None else None
 
-    def executor(self, services: Services, command: Any, talk: Harness) -> Callable[[Permit, Job], Result]:
-        """The executor of a harness: its process in the sandbox of its permit."""
+    def asked_of(self, command: Sequence[str], talk: Harness, relay: Relay | None) -> Command:
+        """The command of a harness with which `talk` talks."""
+        files = {} if relay is None else relay.files
+        return Command(
+            tuple(command), dialogue=talk, cancel=talk.over, environment=self._variables, files=files, relay=relay
+        )
+
+    def executor(
+        self, services: Services, asked: Command, finished: Callable[[], bool]
+    ) -> Callable[[Permit, Job], Result]:
+        """The executor of a harness or an MCP server: its process in the sandbox of its permit."""
         world = services.gather_context
 
         def execute(permit: Permit, job: Job) -> Result:
             backend = permit.demand("sandbox", job.input_digest, SandboxLimits).backend
-            asked = Command(tuple(command), dialogue=talk, cancel=talk.over, environment=self._variables)
             evidence = world.sandbox_facts(backend, None)
             result, _ = run_command(permit, job.input_digest, SandboxLimits, asked, self._backend, evidence)
-            status = "finished" if talk.result is not None else "run_failed"
+            status = "finished" if finished() else "run_failed"
             return Result(status, {**result.facts, "sandbox": result.status})
 
         return execute

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.errors import WorkError
@@ -25,10 +25,22 @@ class RunPlan:
     profile: str | None
     declared: tuple[str, ...]
     calls: CallLimit
+    custom_tools: str
     tools: tuple[Tool, ...]
     servers: tuple[McpServer, ...]
     callback: Endpoint | None
     task: Mapping[str, Any]
+
+    def beside(self, tools: Sequence[Tool]) -> RunPlan:
+        """The plan with the tools of its MCP servers, too. Raises InvariantError for a name that is taken."""
+        every = (*self.tools, *tools)
+        demand(len({tool.name for tool in every}) == len(every), "an MCP server has a tool of the run", "leave one out")
+        return replace(self, tools=every, task={**self.task, "tools": [definition(tool) for tool in every]})
+
+    @property
+    def relayed(self) -> bool:
+        """Whether the harness takes its tools from the relay."""
+        return self.custom_tools == "mcp" and bool(self.tools)
 
     @property
     def names(self) -> list[str]:
@@ -66,9 +78,9 @@ def planned(
             f"this runner cannot run on the backend `{sandbox.backend}`",
             "state its platform or profile in policy/runners.yaml",
         )
-    if remote and request.tools:
+    if remote and (names or servers):
         raise _cannot(
-            f"the tool `{names[0]}` cannot be called from the backend `{sandbox.backend}`",
+            f"the tool `{[*names, *servers][0]}` cannot be called from the backend `{sandbox.backend}`",
             "leave it out, or run on a backend of this machine",
         )
     if not harness.get("command"):
@@ -84,9 +96,9 @@ def planned(
         )
     if (client := next((tool.name for tool in request.tools if tool.kind == "client"), None)) is not None:
         raise _cannot(f"the tool `{client}` is called by the client, which no run here can wait for", "leave it out")
-    if request.mcp_servers:
+    if (far := next((server.name for server in request.mcp_servers if server.transport == "http"), None)) is not None:
         raise _cannot(
-            f"the MCP server `{servers[0]}` cannot be reached from the sandbox, which has no network", "leave it out"
+            f"the MCP server `{far}` cannot be reached from the sandbox, which has no network", "leave it out"
         )
     return RunPlan(
         run_id,
@@ -96,6 +108,7 @@ def planned(
         None if remote else backend["profile"],
         ("filesystem",) if "filesystem" in request.sandbox_permission.model_fields_set else (),
         limits.calls,
+        harness["custom_tools"],
         request.tools,
         request.mcp_servers,
         callback,

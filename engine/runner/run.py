@@ -10,7 +10,7 @@ the harness starts; a tool is shown to its model, or the run fails and says so.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,8 +19,10 @@ from pydantic import ValidationError
 from admission_adapters.runner.answer import secrets_of
 from admission_adapters.runner.callback import Callback, CallbackError
 from admission_adapters.runner.harness import Harness, HarnessError
+from admission_adapters.runner.relay import Relay
 from admission_adapters.runner.run import Grant
 from admission_adapters.runner.sealed import Opener
+from admission_adapters.sandbox.command import Command
 from admission_adapters.sandbox.model import Backend
 from admission_adapters.tools.gate import ToolGate, ToolResult
 from admission_adapters.tools.registry import UncuratedToolRegistry
@@ -39,6 +41,7 @@ from engine.runner.evidence import RunEvidence
 from engine.runner.harnesses import Harnesses, capabilities_of
 from engine.runner.invariants import demand
 from engine.runner.plan import RunPlan, definition, planned
+from engine.runner.servers import Servers, ServerTool, relay_of, relayed
 
 Follow = Callable[[dict[str, Any]], None]
 """Gets what happens during a run, for callers that follow it."""
@@ -159,6 +162,26 @@ class AgentRunner:
         place = lookups.backends[limits.sandbox.backend]
         rows = lookups.harnesses[limits.harness], place
         plan = planned(active.run_id, request, limits, *rows, self._settings.callbacks)
+        if plan.profile is None:
+            return self._with(plan, request, [], active, decisions)
+        servers = Servers(
+            decisions, plan.profile, lambda asked: self.harnesses.executor(services, asked, _was_ended(asked))
+        )
+        try:
+            return self._with(plan, request, servers.start(plan.servers), active, decisions)
+        finally:
+            servers.close()
+
+    def _with(
+        self,
+        admitted: RunPlan,
+        request: WireRunRequest,
+        found: Sequence[ServerTool],
+        active: _Run,
+        decisions: Decisions,
+    ) -> WireRunResult:
+        """The run with the tools of its MCP servers. Raises StoppedError or WorkError."""
+        services, plan = decisions.services, admitted.beside([one.tool for one in found])
         probed = self.harnesses.probed(plan.harness, _as_runner(services)) if plan.profile is not None else None
         known = replace(services.gather_context, capabilities={plan.harness: probed}.get)
         knowing = replace(decisions, services=replace(services, gather_context=known))
@@ -167,15 +190,19 @@ class AgentRunner:
             knowing.demand("model_ref", {"phase": "run", "harness": plan.harness, "reference": reference})
         self._capable(plan, probed, knowing)
         callback = self._callback(active, plan.callback, "tool_callback")
-        calls = Calls(plan, knowing, callback, active.follow, active.calls)
+        calls = Calls(plan, knowing, callback, active.follow, active.calls, found)
         listener = Listener(plan, probed, calls, active.follow)
-        talk = Harness(plan.task, listener, secrets_of(active.asked.data))
+        relay = None
+        if plan.relayed and plan.profile is not None:
+            relay = relay_of(knowing, plan.profile, plan.task["tools"], listener.called)
+        task = plan.task if relay is None else relayed(plan.task)
+        talk = Harness(task, listener, secrets_of(active.asked.data))
         calls.over = talk.over
         same_policy(active.policy, lambda: _revisions(services))
         self._active[active.run_id] = decisions.context.caller, calls
         active.follow({"type": "started", "run_id": active.run_id})
         try:
-            cause = self._here(plan, knowing, talk) if plan.profile is not None else _there(plan, active, talk)
+            cause = self._here(plan, knowing, talk, relay) if plan.profile is not None else _there(plan, active, talk)
         finally:
             del self._active[active.run_id]
         if talk.problem is not None:
@@ -202,10 +229,11 @@ class AgentRunner:
             return None
         return Callback(active.grant, active.run_id, place, to.endpoint, to.authorization, self._settings.opener)
 
-    def _here(self, plan: RunPlan, decisions: Decisions, talk: Harness) -> str:
+    def _here(self, plan: RunPlan, decisions: Decisions, talk: Harness, relay: Relay | None) -> str:
         """Run the harness in a sandbox of this machine; returns what ended it."""
         wanted = {"profile": plan.profile, "command": list(plan.command), "declared": list(plan.declared)}
-        executor = self.harnesses.executor(decisions.services, plan.command, talk)
+        asked = self.harnesses.asked_of(plan.command, talk, relay)
+        executor = self.harnesses.executor(decisions.services, asked, lambda: talk.result is not None)
         _, ran = decisions.demand("sandbox", wanted, executor)
         return "" if ran.result is None else str(ran.result.facts.get("root_cause", ""))
 
@@ -245,11 +273,21 @@ class Calls:
     over: threading.Event
 
     def __init__(
-        self, plan: RunPlan, decisions: Decisions, callback: Callback | None, follow: Follow, made: list[dict[str, Any]]
+        self,
+        plan: RunPlan,
+        decisions: Decisions,
+        callback: Callback | None,
+        follow: Follow,
+        made: list[dict[str, Any]],
+        found: Sequence[ServerTool],
     ) -> None:
+        """`found` are the tools of MCP servers; the callback calls all others."""
+        servers = {one.tool.name: one.call for one in found}
         registry = UncuratedToolRegistry()
         for tool in plan.tools:
-            if callback is not None:
+            if tool.name in servers:
+                registry.add(tool.name, servers[tool.name], definition(tool))
+            elif callback is not None:
                 registry.add(tool.name, callback.tool(tool.name, tool.kind), definition(tool))
         self._decisions, self._follow, self._made = decisions, follow, made
         self._gate = ToolGate(
@@ -340,6 +378,11 @@ def _result(run_id: str, result: Mapping[str, Any]) -> WireRunResult:
     except (ValidationError, ValueError) as error:
         raise HarnessError("the result of the harness has another form", remedy="see docs/runner.md") from error
     return WireRunResult(ok=True, run_id=run_id, outputs=outputs, usage=usage)
+
+
+def _was_ended(server: Command) -> Callable[[], bool]:
+    """An MCP server does not end by itself."""
+    return lambda: server.cancel is not None and server.cancel.is_set()
 
 
 def _revisions(services: Services) -> Revisions | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from engine.model import Digest, Model
 from engine.values.fields import Items, Word
@@ -174,7 +174,39 @@ class McpServer(Model):
     )
 
 
+class Package(Model):
+    """The files of a server that is started."""
+
+    folder: Annotated[str, StringConstraints(pattern=r"^/[!-~]+$", max_length=4_096)] = Field(
+        description="Folder of the runner's machine; everything in it is copied into the sandbox, where the server "
+        "is started in it."
+    )
+    digest: Digest = Field(description="Digest of everything in the folder. With any other content nothing is started.")
+
+
+class StartedServer(Model):
+    """A server that is started in a sandbox and called through the relay."""
+
+    command: Annotated[Items[Argument], Field(min_length=1)] = Field(
+        description="Name of a program of policy/sandbox.yaml, and its arguments."
+    )
+    package: Package = Field(description="Its files.")
+    tools: Mapping[RemoteName, McpTool] = Field(description="Tools by their names on the server, as under `servers`.")
+
+
 class Mcp(Model):
     """policy/mcp.yaml: the MCP servers that runs may use."""
 
     servers: Mapping[ServerId, McpServer] = Field(description="MCP servers by id. A server without a row is refused.")
+    started: Mapping[ServerId, StartedServer] = Field(
+        description="Servers with transport `stdio`, by id. An id may not be under `servers`, too."
+    )
+    sandboxes: Items[Word] = Field(
+        description="Profiles of policy/sandbox.yaml in which the relay may run, and servers may be started."
+    )
+
+    @model_validator(mode="after")
+    def _one_row(self) -> Self:
+        if both := sorted(self.servers.keys() & self.started.keys()):
+            raise ValueError(f"`{both[0]}` is under `servers` and under `started`")
+        return self

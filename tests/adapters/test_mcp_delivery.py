@@ -104,6 +104,21 @@ def test_a_mixed_list_skips_only_what_cannot_be_delivered(runner: Runner) -> Non
     assert there(answer.result).facts == {"servers": ["docs", "open"], "skipped": ["empty", "nowhere"]}
 
 
+# covers: D37
+@pytest.mark.parametrize(("backend", "names"), [("local", ["gateway"]), ("daytona", [])])
+def test_a_loopback_server_is_advertised_on_the_machine_of_the_runner_only(
+    backend: str, names: list[str], runner: Runner
+) -> None:
+    row = {"transport": "http", "origin": "http://127.0.0.1:8765", "secrets": [], "tools": {}}
+    server = {"name": "gateway", "transport": "http", "url": "http://127.0.0.1:8765/mcp"}
+    engine, harness = runner.engine({"mcp": {"servers": {"+gateway": row}}}), Harness(server)
+    asked = {"phase": "delivery", "backend": backend, "servers": [server]}
+    assert engine.decide("mcp", asked, harness.take).decision.outcome is Outcome.ALLOW
+    assert [one.name for one in harness.delivered] == names
+    left_out = ["MCP server `gateway` is left out: its loopback is that of another machine"]
+    assert harness.lines == ([] if names else left_out)
+
+
 # covers: D12.1 D13 D35
 def test_a_stdio_server_is_refused_at_delivery(runner: Runner) -> None:
     answer, harness, _ = asked(runner, HTTP, STDIO)

@@ -108,7 +108,7 @@ UNDECLARED = {
     "media": {"bytes"},
     "code_output": {"artifacts"},
     "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
-    "mcp": {"command", "definitions", "env", "url"},
+    "mcp": {"command", "definitions", "env", "url", "relay", "backend"},
     "model_ref": {"reference", "mode", "model", "provider", "slug"},
     "sandbox": {"backend", "command", "tighten", *BOUND_NAMES},
     "code_execution": {"profile", "task", "attempt", "tighten", *BOUND_NAMES},
@@ -128,7 +128,7 @@ unless another one is named, and who names no task has tried nothing before (C63
 fact, and the law on facts holds without exception. A manifest or an envelope may leave out what its format does not
 have, a manifest a tool that it only half describes, and null says that an envelope has no approval, code or tool.
 An entry of a transcript without an actor is text from outside. A part of a model reference that is left out is the
-harness's own.
+harness's own. Without a relay no server is started, and without a backend a run takes place on the default one.
 """
 
 

@@ -103,11 +103,12 @@ def deliver(
     for server in servers:
         if server.command:
             raise McpUnsupportedError(f"servers/{server.name}")
-        if server.transport != "http" or not server.url:
-            if server.name not in skipped:
-                raise _changed(server.name)
-            log(f"MCP server `{server.name}` is left out: it has nothing to deliver")
+        if server.name in skipped:
+            why = "its loopback is that of another machine" if server.url else "it has nothing to deliver"
+            log(f"MCP server `{server.name}` is left out: {why}")
             continue
+        if server.transport != "http" or not server.url:
+            raise _changed(server.name)
         delivered.append(_entry(server, granted.get(server.name)))
     if len(delivered) != len(granted):
         raise _changed("")

@@ -41,7 +41,7 @@ class CommandGrant(Granted, Protocol):
 class Command:
     """The argument array that was decided on, and its standard input: bytes, or a dialogue. `cancel` ends it.
 
-    `environment` are variables that the operator sets for it.
+    `environment` are variables that the operator sets for it; `files` and `relay` are those of a program.
     """
 
     words: tuple[str, ...]
@@ -49,6 +49,8 @@ class Command:
     dialogue: Dialogue | None = None
     cancel: threading.Event | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    relay: Dialogue | None = None
 
 
 def run_command(
@@ -75,7 +77,14 @@ def run_command(
             code="engine.permit_missing",
         )
     words = (allowed.path, *command.words[1:])
-    program = Program(stdin=command.stdin, command=words, dialogue=command.dialogue, environment=command.environment)
+    program = Program(
+        stdin=command.stdin,
+        command=words,
+        dialogue=command.dialogue,
+        environment=command.environment,
+        files=command.files,
+        relay=command.relay,
+    )
     run_result = run_granted(grant, backend(grant.backend), evidence, program, command.cancel)
     facts = {"profile": grant.profile, **result_facts(grant, run_result, evidence)}
     return Result(run_result.status.value, facts), run_result

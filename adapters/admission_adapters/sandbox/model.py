@@ -51,13 +51,16 @@ class Bounds:
 
 
 class Dialogue(Protocol):
-    """Talks with a program while it runs, in place of a fixed standard input."""
+    """Talks with a program while it runs: in place of a fixed standard input, or by files in its relay folder."""
 
     def begin(self, write: Callable[[bytes], None]) -> None:
         """The program runs. `write` may be called from any thread; it raises OSError once the program is dead."""
 
     def hear(self, data: bytes) -> None:
-        """The next piece of its standard output. Must not block: the thread that calls it enforces the limits."""
+        """The next piece of its standard output, or of a relay the next request: `<name> <content>`.
+
+        Must not block: the thread that calls it enforces the limits.
+        """
 
     def end(self) -> None:
         """The program is dead."""
@@ -68,7 +71,8 @@ class Program:
     """What to run: code in a language or, if `command` is set, an argument list; never a shell string (B11).
 
     `folder` is the name of the working folder, `environment` its variables beside PATH, HOME and LANG. With a
-    `dialogue`, standard input is what that writes, and not `stdin`.
+    `dialogue`, standard input is what that writes, and not `stdin`. `files` are written before it starts, by their
+    paths below its working folder or below `/work`. A `relay` gets the requests that it leaves in `/work/relay`.
     """
 
     language: str = ""
@@ -79,6 +83,8 @@ class Program:
     folder: str = field(default_factory=lambda: FOLDER_PREFIX + secrets.token_hex(8))
     command: tuple[str, ...] = ()
     dialogue: Dialogue | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    relay: Dialogue | None = None
 
 
 @dataclass(frozen=True, slots=True)

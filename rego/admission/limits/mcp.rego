@@ -1,18 +1,41 @@
-# Which servers may be delivered, and which entries are left out because they are empty.
+# Which servers may be delivered or started, and which entries are left out.
 package admission.limits.mcp
 
 import data.admission.lib.mcp
 import future.keywords.not
 
-limits := {"phase": input.phase, "servers": _servers, "skipped": _skipped, "tools": _tools} if {
+limits := {
+	"phase": input.phase,
+	"relay": _relay,
+	"servers": _servers,
+	"started": _started,
+	"skipped": _skipped,
+	"tools": _tools,
+} if {
 	input.phase in {"plan", "delivery"}
-	count(_servers) + count(_skipped) == count(input.servers)
+	(count(_servers) + count(_started)) + count(_skipped) == count(input.servers)
 	count(_tools) == count(input.tools)
 }
 
-limits := {"phase": "list", "servers": [], "skipped": [], "tools": _tools} if {
+limits := {"phase": "list", "relay": _relay, "servers": [], "started": [], "skipped": [], "tools": _tools} if {
 	input.phase == "list"
 	count(_tools) == count(input.tools)
+}
+
+_relay := "" if input.relay.stated == false
+
+_relay := input.relay.value if mcp.relayed
+
+# METADATA
+# custom:
+#   proof: an entry that is not complete is dropped, and then the counts differ
+_started := [limit |
+	some stated in input.servers
+	is_string(stated.id)
+	row := mcp.started(stated)
+	limit := {"name": stated.id, "command": row.command, "package": row.package}
+] if {
+	is_array(input.servers)
 }
 
 # METADATA
@@ -39,6 +62,7 @@ _server(stated) := {
 	"secrets": stated.secrets,
 } if {
 	stated.deliverable == true
+	mcp.reachable(stated)
 	is_string(stated.id)
 	is_string(stated.url.origin)
 	is_string(stated.url.digest)

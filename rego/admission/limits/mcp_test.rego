@@ -14,12 +14,63 @@ _server := {
 
 _nothing := {"id": "empty", "transport": "stdio", "starts_process": false, "deliverable": false}
 
-_delivery := {"phase": "delivery", "servers": [_server, _nothing], "tools": [{"id": "mcp_docs__search"}]}
+_delivery := {
+	"phase": "delivery",
+	"relay": {"stated": false},
+	"servers": [_server, _nothing],
+	"tools": [{"id": "mcp_docs__search"}],
+}
+
+_row := {"command": ["time"], "package": {"folder": "/opt/time", "digest": "sha256:bb"}}
+
+_policy := {
+	"mcp": {"started": {"time": _row}, "sandboxes": ["harness"]},
+	"runners": {"backends": {"local": {"host": "runner"}, "daytona": {"host": "remote"}}},
+}
+
+_time := {"id": "time", "transport": "stdio", "starts_process": false, "deliverable": false, "url_stated": false}
+
+_relaying := {"phase": "delivery", "relay": {"stated": true, "value": "harness"}, "servers": [_time], "tools": []}
+
+test_started if {
+	limits := mcp.limits with input as _relaying with data.policy as _policy
+	limits.relay == "harness"
+	limits.started == [object.union({"name": "time"}, _row)]
+	limits.skipped == []
+	every path in ["relay", "relay/value", "servers/0/id", "servers/0/transport", "servers/0/starts_process"] {
+		not mcp.limits with input as json.remove(_relaying, [path]) with data.policy as _policy
+	}
+	every path in ["mcp/started/time", "mcp/started/time/command", "mcp/started/time/package", "mcp/sandboxes"] {
+		policy := json.remove(_policy, [path])
+		not mcp.limits with input as _relaying with data.policy as policy
+	}
+}
+
+_loopback := json.patch(_server, [{"op": "replace", "path": "/url/origin", "value": "http://127.0.0.1:9000"}])
+
+_at(backend) := {
+	"phase": "delivery",
+	"relay": {"stated": false},
+	"backend": {"stated": true, "value": backend},
+	"servers": [_loopback],
+	"tools": [],
+}
+
+test_loopback_of_another_machine_is_left_out if {
+	local := mcp.limits with input as _at("local") with data.policy as _policy
+	[local.skipped, [one.name | some one in local.servers]] == [[], ["docs"]]
+	remote := mcp.limits with input as _at("daytona") with data.policy as _policy
+	[remote.skipped, remote.servers] == [["docs"], []]
+	not mcp.limits with input as _at("other") with data.policy as _policy
+	not mcp.limits with input as json.remove(_at("local"), ["backend"]) with data.policy as _policy
+}
 
 test_delivery if {
 	limits := mcp.limits with input as _delivery
 	limits == {
 		"phase": "delivery",
+		"relay": "",
+		"started": [],
 		"servers": [{
 			"name": "docs",
 			"origin": "https://a.example.com",
@@ -41,7 +92,14 @@ test_nothing_is_left_out_of_a_plan if {
 
 test_list_delivers_nothing if {
 	limits := mcp.limits with input as object.union(_delivery, {"phase": "list"})
-	limits == {"phase": "list", "servers": [], "skipped": [], "tools": ["mcp_docs__search"]}
+	limits == {
+		"phase": "list",
+		"relay": "",
+		"servers": [],
+		"started": [],
+		"skipped": [],
+		"tools": ["mcp_docs__search"],
+	}
 }
 
 test_incomplete if {

@@ -57,6 +57,11 @@ _server(stated) := {
 	is_number(stated.url.port)
 }
 
+_server(stated) := {"name": stated.id, "transport": "stdio", "permission": _permission_policy} if {
+	stated.transport == "stdio"
+	is_object(data.policy.mcp.started[stated.id])
+}
+
 _permission_policy := input.agent.permission_policy if {
 	input.agent.permission_policy_stated == true
 	is_string(input.agent.permission_policy)

@@ -105,3 +105,12 @@ test_values_missing if {
 		not runner_request.limits with input as request with data.policy as {}
 	}
 }
+
+test_a_started_server_has_no_address if {
+	run := object.union(_bare, {"mcp_servers": [{"id": "time", "transport": "stdio"}], "attached": [{"id": "mcp_servers/time"}]})
+	policy := object.union(_policy, {"mcp": {"started": {"time": {"command": ["time"]}}}})
+	limits := runner_request.limits with input as run with data.policy as policy
+	limits.mcp_servers == [{"name": "time", "transport": "stdio", "permission": "deny"}]
+	not runner_request.limits with input as run with data.policy as _policy
+	not runner_request.limits with input as json.remove(run, ["mcp_servers/0/transport"]) with data.policy as policy
+}

@@ -49,7 +49,7 @@ def test_every_number_has_the_answer_of_its_name(machine: str) -> None:
             wanted = ALLOW
         elif name in seccomp.KILLED:
             wanted = KILL
-        elif name in {"clone", "prlimit64"}:
+        elif name in {"clone", "prlimit64", "sendto", "recvfrom"}:
             wanted = ALLOW  # of the process itself, and without a flag
         elif name == "clone3":
             wanted = ENOSYS
@@ -106,8 +106,22 @@ def test_guarded_calls(machine: str, name: str, place: int, good: tuple[int, ...
             assert answer(code, word, number, arguments) == wanted
 
 
+@both
+def test_an_event_loop_gets_a_pair_of_streams_and_nothing_with_an_address(machine: str) -> None:
+    code, word, by_name = seccomp.assemble(machine), WORDS[machine], numbers(COLUMNS[machine])
+    for kind in (0x80001, 0x80801):
+        assert answer(code, word, by_name["socketpair"], (1, kind, 0, 0)) == ALLOW
+        assert answer(code, word, by_name["socketpair"], (2, kind, 0, 0)) == EPERM
+    for kind in (1, 2, 0x80002, 0x80005):
+        assert answer(code, word, by_name["socketpair"], (1, kind, 0, 0)) == EPERM
+    for name in ("sendto", "recvfrom"):
+        assert answer(code, word, by_name[name], (3, 7, 1, 0, 0, 0)) == ALLOW
+        for address in (1, 1 << 32, (1 << 47) + 16):
+            assert answer(code, word, by_name[name], (3, 7, 1, 0, address, 0)) == EPERM
+
+
 def test_no_name_is_in_two_lists_and_each_has_a_number() -> None:
-    guarded = {"clone", "clone3", "ioctl", "prctl", "prlimit64"}
+    guarded = {"clone", "clone3", "ioctl", "prctl", "prlimit64", "socketpair", "sendto", "recvfrom"}
     assert not seccomp.ALLOWED & seccomp.KILLED
     assert not guarded & (seccomp.ALLOWED | seccomp.KILLED)
     assert seccomp.ALLOWED | seccomp.KILLED | guarded == set(numbers(1))
@@ -149,6 +163,12 @@ print(result, ctypes.get_errno())
 """
 
 
+@needs("bubblewrap")
+def test_an_event_loop_runs() -> None:
+    code = "import asyncio\nasync def two():\n    return await asyncio.to_thread(lambda: 2)\nprint(asyncio.run(two()))"
+    assert ran(code).stdout == b"2\n"
+
+
 # covers: C58.1
 @needs("bubblewrap", "x86_64")
 @pytest.mark.parametrize(
@@ -173,7 +193,10 @@ def test_what_no_program_needs_ends_it(call: str) -> None:
     ("call", "errno"),
     [
         ("41, 2, 1, 0", 1),  # socket
-        ("53, 1, 1, 0, 0", 1),  # socketpair
+        ("53, 1, 2, 0, 0", 1),  # socketpair of datagrams, which could carry descriptors
+        ("53, 2, 0x80001, 0, 0", 1),  # socketpair of the network
+        ("44, 0, 0, 0, 0, 1, 0", 1),  # sendto with an address
+        ("46, 0, 0, 0", 1),  # sendmsg
         ("435, 0, 0", 38),  # clone3
         ("133, 0, 0, 0", 1),  # mknod
         ("302, 1, 7, 0, 0", 1),  # prlimit64 of the first process

@@ -94,6 +94,19 @@ def has_bit(argument: int, bit: int) -> list[Instruction]:
     return [_load(_ARGUMENT + 8 * argument), (_JSET, 1, 0, bit), give(EPERM), give(ALLOW)]
 
 
+def without_address(argument: int) -> list[Instruction]:
+    """Allowed when the argument is a null pointer."""
+    low = _ARGUMENT + 8 * argument
+    return [_load(low), (_JEQ, 0, 3, 0), _load(low + 4), (_JEQ, 0, 1, 0), give(ALLOW), give(EPERM)]
+
+
+STREAM_PAIR = [
+    *(_load(_ARGUMENT), (_JEQ, 0, 4, 1)),  # AF_UNIX
+    *(_load(_ARGUMENT + 8), (_JEQ, 1, 0, 0x80001), (_JEQ, 0, 1, 0x80801)),  # SOCK_STREAM, close on exec, non-blocking
+    *(give(ALLOW), give(EPERM)),
+]
+"""An event loop wakes itself up through a pair of sockets. It connects nowhere, and passes no descriptor on."""
+
 Answer = Callable[[str | None], list[Instruction]]
 """What is done with a call by its name, or with a number that has none in the table."""
 
@@ -106,6 +119,9 @@ _GUARDED: Mapping[str, list[Instruction]] = {
     "ioctl": one_of(1, IOCTLS),
     "prctl": one_of(0, PRCTLS),
     "prlimit64": one_of(0, (0,)),  # of the process itself only
+    "socketpair": STREAM_PAIR,
+    "sendto": without_address(4),
+    "recvfrom": without_address(4),
 }
 """The calls whose answer depends on an argument."""
 

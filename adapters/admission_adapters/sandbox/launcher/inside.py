@@ -33,8 +33,9 @@ def launch(ready: int, go: int, job: int, report: int) -> None:
     posix.close(ready)
     if posix.read(go, 1) != b"G":  # the engine is gone
         leave(_GONE)
-    posix.close(go)
     work = marshal.loads(_content(job))  # noqa: S302  (only the engine writes to it)
+    if not work["relay"]:
+        posix.close(go)
     _prepare(work)
     for name, bounds in work["limits"]:
         resource.setrlimit(name, bounds)
@@ -43,7 +44,10 @@ def launch(ready: int, go: int, job: int, report: int) -> None:
     if not child:
         _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
         _program(work)
-    _, status, usage = posix.wait4(child, 0)
+    if work["relay"]:
+        status, usage = _named(work["relay"], "carry")(child, go, lambda data: _report(report, data))
+    else:
+        _, status, usage = posix.wait4(child, 0)
     if work["sender"]:
         if not alone:  # never kill in a process namespace that is not ours
             leave(_GONE)
@@ -67,6 +71,11 @@ def _prepare(work: dict[str, Any]) -> None:
         _file(work["main"], work["source"])
     if work["prelude"]:
         _file(*work["prelude"])
+    for path, content in work["files"]:
+        if content is None:
+            posix.mkdir(path, 0o700)
+        else:
+            _file(path, content)
 
 
 def _file(path: str, content: bytes) -> None:

@@ -13,6 +13,9 @@ from admission_adapters.sandbox.bubblewrap.arguments import NODE, PYTHON, WORK, 
 from admission_adapters.sandbox.model import FOLDER_PREFIX, Bounds, NotStartedError, Program
 from engine.errors import WorkError
 
+RELAY = f"{WORK}/relay"
+"""Where a program leaves requests for its relay."""
+
 _FOLDER = re.compile(FOLDER_PREFIX + "[0-9A-Za-z]{1,64}")
 
 MAIN = {"python": "main.py", "javascript": "main.js"}
@@ -55,11 +58,25 @@ def work(program: Program, bounds: Bounds, without: frozenset[str]) -> dict[str,
         "prelude": _PRELUDE if _is_javascript(program) else (),
         "command": list(_command(program, bounds)),
         "limits": [(number, limit) for name, number, limit in _limits(bounds) if name not in without],
+        "files": _files(program),
+        "relay": _compiled("inside_relay.py", identity(PYTHON)) if program.relay is not None else b"",
         "close": "close_fds" not in without,
         "sender": _compiled("inside_artifacts.py", identity(PYTHON)) if bounds.artifact_files > 0 else b"",
         "most_files": bounds.artifact_files,
         "most_bytes": bounds.artifact_bytes,
     }
+
+
+def _files(program: Program) -> list[tuple[str, bytes | None]]:
+    """Folders (None), each after the one that has it, then files."""
+    folders = set() if program.relay is None else {RELAY}
+    for path in program.files:
+        start = f"{WORK}/" if path.startswith(f"{WORK}/") else ""
+        words = path.removeprefix(start).split("/")
+        if not is_word(path) or {*words} & {"", ".", ".."}:
+            raise WorkError("a file for a program has an invalid path", remedy=f"use a plain path, or one below {WORK}")
+        folders |= {start + "/".join(words[:count]) for count in range(1, len(words))}
+    return [*((folder, None) for folder in sorted(folders)), *program.files.items()]
 
 
 def _limits(bounds: Bounds) -> list[tuple[str, int, tuple[int, int]]]:

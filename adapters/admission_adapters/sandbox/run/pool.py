@@ -69,7 +69,9 @@ class Pooled(Bubblewrap):
 
     def run(self, program: Program, bounds: Bounds, cancel: threading.Event | None = None) -> RunResult:
         """Run the program in a waiting sandbox, or else in a new one. Raises WorkError as the backend does."""
-        if os.getpid() != self._process or program.dialogue is not None:  # forked: what waits is the parent's
+        if (
+            os.getpid() != self._process or program.dialogue is not None or program.relay is not None
+        ):  # forked: what waits is the parent's
             return super().run(program, bounds, cancel)
         kind = _kind(program, bounds)
         sandbox = self._taken(kind)

@@ -39,12 +39,12 @@ def run_in(sandbox: Sandbox, program: Program, cancel: threading.Event | None = 
             return not_started(str(error))
         except OSError as error:
             return not_started(cannot_be_made(error))
-        watch = RunSupervision(sandbox, cancel, program.dialogue)
+        watch = RunSupervision(sandbox, cancel, program)
         with suppress(BrokenPipeError):  # it is dead already: nothing was let go
             os.write(sandbox.go, b"G")
             watch.observed.let_go = True
             sandbox.untouched = False
-        with talking(sandbox.stdin, program.dialogue):
+        with talking(sandbox.stdin, program.dialogue), talking(sandbox.go, program.relay):
             return ended(watch.until_dead(), setup.bounds)
     finally:
         sandbox.close()

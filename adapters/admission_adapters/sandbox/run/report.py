@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 
 from admission_adapters.sandbox.model import Artifact, Bounds, RefusedArtifact
 
@@ -11,6 +12,8 @@ _END = re.compile(rb"E ([0-9]{1,6}) ([0-9]{1,15})")
 _FILE = re.compile(rb"F ([0-9]{1,3}) ([0-9]{1,15})")
 _REFUSED = re.compile(rb"X ([0-9]{1,3}) ([a-z]{1,8})")
 _MORE = re.compile(rb"M ([0-9]{1,6})")
+_REQUEST = re.compile(rb"R ([0-9A-Za-z]{1,32}) ([0-9]{1,6})")
+_REQUEST_BYTES = 1 << 18
 _LINE_BYTES = 64
 _PATH_BYTES = 255
 _MOST_REFUSED = 100
@@ -36,7 +39,9 @@ class BrokenReportError(Exception):
 class Report:
     """Fed piece by piece. `complete` when everything has arrived; `broken` if it is out of order, and then unusable."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: Bounds, relay: Callable[[bytes], None] | None = None) -> None:
+        """`relay` gets each request of the relay folder, as `<name> <content>`."""
+        self._relay = relay
         self._files_left = bounds.artifact_files
         self._bytes_left = bounds.artifact_bytes
         self._waiting = bytearray()
@@ -71,7 +76,8 @@ class Report:
             return 0
         line = bytes(self._waiting[:end])
         if self.wait_status is None:
-            return self._end(line)
+            match = _REQUEST.fullmatch(line)
+            return self._end(line) if match is None else self._request(end + 1, match[1], int(match[2]))
         if line == b"Z":
             self.complete = True
         elif line == b"O":
@@ -93,6 +99,14 @@ class Report:
         self.wait_status, self.cpu_seconds = int(match[1]), int(match[2]) / 1_000_000
         self.complete = self._files_left <= 0
         return len(line) + 1
+
+    def _request(self, start: int, name: bytes, size: int) -> int:
+        if self._relay is None or size > _REQUEST_BYTES:
+            raise BrokenReportError
+        if len(self._waiting) < start + size:
+            return 0
+        self._relay(name + b" " + bytes(self._waiting[start : start + size]))
+        return start + size
 
     def _file(self, start: int, length: int, size: int) -> int:
         if self._files_left <= 0 or size > self._bytes_left or not 0 < length <= _PATH_BYTES:

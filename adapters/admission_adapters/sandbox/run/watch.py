@@ -8,7 +8,7 @@ import threading
 import time
 from contextlib import suppress
 
-from admission_adapters.sandbox.model import Dialogue
+from admission_adapters.sandbox.model import Program
 from admission_adapters.sandbox.run.outcome import RunObservations
 from admission_adapters.sandbox.run.proc import LOOK_SECONDS, tree_seconds
 from admission_adapters.sandbox.run.report import Report
@@ -29,11 +29,12 @@ _PIECE = 1 << 16
 class RunSupervision:
     """One run from the moment its program was let go until everything is dead."""
 
-    def __init__(self, sandbox: Sandbox, cancel: threading.Event | None, dialogue: Dialogue | None = None) -> None:
+    def __init__(self, sandbox: Sandbox, cancel: threading.Event | None, program: Program | None = None) -> None:
         self._sandbox = sandbox
-        self._dialogue = dialogue
+        self._dialogue = None if program is None else program.dialogue
+        relay = None if program is None or program.relay is None else program.relay.hear
         self._bounds, self._without = sandbox.setup.bounds, sandbox.setup.without
-        self.observed = RunObservations(Report(self._bounds))
+        self.observed = RunObservations(Report(self._bounds, relay))
         self._cancel = cancel
         self._began = time.monotonic()
         self._ended: float | None = None

@@ -6,13 +6,13 @@ import future.keywords.not
 # METADATA
 # title: No MCP server is started by a command
 # description: A server started by a command would run on the runner's machine, outside every sandbox. Transports are
-#   values in policy/runners.yaml.
+#   values in policy/runners.yaml. Through the relay, the runner starts servers of policy/mcp.yaml in a sandbox.
 # custom:
 #   code: MCP_UNSUPPORTED_MESSAGE
 #   each: servers
 #   empty: allowed
 #   remedy: Leave out MCP servers that are started by a command; use servers that are reached over http
-#   reads: [runners.mcp_transports]
+#   reads: [runners.mcp_transports, mcp.sandboxes]
 # labels:
 #   row: D12, D13, D35
 supported(server) if {
@@ -21,6 +21,12 @@ supported(server) if {
 }
 
 supported(server) if mcp.left_out(server)
+
+supported(server) if {
+	mcp.relayed
+	server.transport == "stdio"
+	server.starts_process == false
+}
 
 # METADATA
 # title: The address of the MCP server is a canonical URL
@@ -38,6 +44,12 @@ addressed(server) if server.url.canonical == true
 addressed(server) if mcp.left_out(server)
 
 addressed(server) if {
+	mcp.relayed
+	server.transport == "stdio"
+	server.url_stated == false
+}
+
+addressed(server) if {
 	input.phase == "list"
 	server.url_stated == false
 }
@@ -45,7 +57,7 @@ addressed(server) if {
 # METADATA
 # title: The MCP server is admitted with this address and these secrets
 # description: Servers, their origins and the names of secrets that they may receive are values in policy/mcp.yaml. A
-#   list of tools alone needs no address.
+#   list of tools alone needs no address. A server that is started gets no secret.
 # custom:
 #   code: server_not_admitted
 #   each: servers
@@ -64,6 +76,11 @@ admitted(server) if {
 }
 
 admitted(server) if mcp.left_out(server)
+
+admitted(server) if {
+	is_object(mcp.started(server))
+	server.secrets == []
+}
 
 _at_its_origin(server) if {
 	is_string(server.url.origin)

@@ -47,20 +47,66 @@ test_supported if {
 	}
 }
 
+_relay := {"stated": true, "value": "harness"}
+
+_started := {
+	"id": "time",
+	"transport": "stdio",
+	"starts_process": false,
+	"deliverable": false,
+	"url_stated": false,
+	"secrets": [],
+}
+
+_starting := {"mcp": {"servers": {}, "started": {"time": {"command": ["time"]}}, "sandboxes": ["harness"]}}
+
+_holds(one) if {
+	server.supported(one)
+	server.addressed(one)
+	server.admitted(one)
+}
+
+test_a_server_is_started_through_the_relay_only if {
+	every phase in _phases {
+		_holds(_started) with input as {"phase": phase, "relay": _relay} with data.policy as _starting
+		every one in [
+			{"id": "other"}, {"transport": "http"}, {"transport": null}, {"starts_process": true}, {"starts_process": null},
+			{"url_stated": true}, {"url_stated": null}, {"secrets": ["API_KEY"]}, {"secrets": null}, {"secrets": {}},
+		] {
+			changed := object.union(_started, one)
+			not _holds(changed) with input as {"phase": phase, "relay": _relay} with data.policy as _starting
+		}
+		every key in object.keys(json.remove(_started, ["deliverable"])) {
+			changed := json.remove(_started, [key])
+			not _holds(changed) with input as {"phase": phase, "relay": _relay} with data.policy as _starting
+		}
+		every fact in [{"stated": true, "value": "standard"}, {"stated": true}, {"stated": null, "value": "harness"}, {}] {
+			not _holds(_started) with input as {"phase": phase, "relay": fact} with data.policy as _starting
+		}
+		every path in ["mcp/started", "mcp/started/time", "mcp/sandboxes", "mcp"] {
+			policy := json.remove(_starting, [path])
+			not _holds(_started) with input as {"phase": phase, "relay": _relay} with data.policy as policy
+		}
+	}
+	every phase in ["plan", "list"] {
+		not _holds(_started) with input as {"phase": phase, "relay": {"stated": false}} with data.policy as _starting
+	}
+}
+
 test_nothing_to_deliver_is_left_out_at_delivery_only if {
 	nothing := object.union(_nothing, {"transport": "stdio"})
 	every policy in [_policy, {}] {
-		server.supported(nothing) with input as {"phase": "delivery"} with data.policy as policy
-		server.addressed(nothing) with input as {"phase": "delivery"} with data.policy as policy
-		server.admitted(nothing) with input as {"phase": "delivery"} with data.policy as policy
+		server.supported(nothing) with input as {"phase": "delivery", "relay": {"stated": false}} with data.policy as policy
+		server.addressed(nothing) with input as {"phase": "delivery", "relay": {"stated": false}} with data.policy as policy
+		server.admitted(nothing) with input as {"phase": "delivery", "relay": {"stated": false}} with data.policy as policy
 	}
 	every phase in ["plan", "list", null] {
-		not server.supported(nothing) with input as {"phase": phase} with data.policy as _policy
-		not server.addressed(nothing) with input as {"phase": phase} with data.policy as _policy
-		not server.admitted(nothing) with input as {"phase": phase} with data.policy as _policy
+		not server.supported(nothing) with input as {"phase": phase, "relay": {"stated": false}} with data.policy as _policy
+		not server.addressed(nothing) with input as {"phase": phase, "relay": {"stated": false}} with data.policy as _policy
+		not server.admitted(nothing) with input as {"phase": phase, "relay": {"stated": false}} with data.policy as _policy
 	}
 	starting := object.union(nothing, {"starts_process": true})
-	not server.supported(starting) with input as {"phase": "delivery"} with data.policy as _policy
+	not server.supported(starting) with input as {"phase": "delivery", "relay": {"stated": false}} with data.policy as _policy
 }
 
 test_addressed if {

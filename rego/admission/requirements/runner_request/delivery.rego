@@ -5,21 +5,29 @@ import future.keywords.not
 
 # METADATA
 # title: No tool or MCP server of the run needs a server process on the runner
-# description: MCP servers need an admitted transport that starts no command, and tools a harness that accepts them in
-#   an admitted way; both are values in policy/runners.yaml. Otherwise the harness would drop them silently.
+# description: MCP servers need an admitted transport that starts no command, or an entry of policy/mcp.yaml by which
+#   they are started in a sandbox. Tools need a harness that accepts them in an admitted way. These are values in
+#   policy/runners.yaml. Otherwise the harness would drop them silently.
 # custom:
 #   code: MCP_UNSUPPORTED_MESSAGE
 #   each: attached
 #   empty: allowed
 #   after: [uri_not_allowlisted, harness_not_admitted]
 #   remedy: Leave out MCP servers that a command starts; leave out tools if the harness takes them over MCP only
-#   reads: ["runners.harnesses.{agent.harness}", runners.tool_delivery, runners.mcp_transports]
+#   reads: ["runners.harnesses.{agent.harness}", runners.tool_delivery, runners.mcp_transports, mcp.started]
 # labels:
 #   row: D16, D21, D57
 delivered(item) if {
 	item.kind == "mcp_server"
 	item.starts_process == false
 	item.transport in data.policy.runners.mcp_transports
+}
+
+delivered(item) if {
+	item.kind == "mcp_server"
+	item.starts_process == false
+	item.transport == "stdio"
+	is_object(data.policy.mcp.started[trim_prefix(item.id, "mcp_servers/")])
 }
 
 delivered(item) if {

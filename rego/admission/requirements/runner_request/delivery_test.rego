@@ -10,6 +10,7 @@ _policy := {
 		"mcp_transports": ["http"],
 		"endpoints": ["https://gateway.example.com"],
 	},
+	"mcp": {"started": {"time": {"command": ["time"]}}},
 	"networks": {"schemes": ["https"], "ports": [443]},
 }
 
@@ -17,6 +18,24 @@ _attached := {
 	"tool": {"id": "tools/a", "kind": "tool"},
 	"http": {"id": "mcp_servers/a", "kind": "mcp_server", "transport": "http", "starts_process": false},
 	"stdio": {"id": "mcp_servers/a", "kind": "mcp_server", "transport": "stdio", "starts_process": true},
+	"started by the runner": {
+		"id": "mcp_servers/time",
+		"kind": "mcp_server",
+		"transport": "stdio",
+		"starts_process": false,
+	},
+	"stdio of the policy with a command": {
+		"id": "mcp_servers/time",
+		"kind": "mcp_server",
+		"transport": "stdio",
+		"starts_process": true,
+	},
+	"stdio of no policy": {
+		"id": "mcp_servers/other",
+		"kind": "mcp_server",
+		"transport": "stdio",
+		"starts_process": false,
+	},
 	"stdio without a command": {"kind": "mcp_server", "transport": "stdio", "starts_process": false},
 	"http with a command": {"kind": "mcp_server", "transport": "http", "starts_process": true},
 	"no transport": {"kind": "mcp_server", "starts_process": false},
@@ -32,7 +51,7 @@ test_delivered if {
 		some name, item in _attached
 		delivery.delivered(item) with input as _run("own") with data.policy as _policy
 	}
-	held == {"tool", "http"}
+	held == {"tool", "http", "started by the runner"}
 }
 
 test_delivered_to_a_harness_without_own_tools if {
@@ -41,7 +60,7 @@ test_delivered_to_a_harness_without_own_tools if {
 			some name, item in _attached
 			delivery.delivered(item) with input as run with data.policy as _policy
 		}
-		held == {"http"}
+		held == {"http", "started by the runner"}
 	}
 }
 
@@ -99,7 +118,7 @@ test_endpoint_allowlisted if {
 }
 
 test_values_missing if {
-	every item in [_attached.tool, _attached.http] {
+	every item in [_attached.tool, _attached.http, _attached["started by the runner"]] {
 		not delivery.delivered(item) with input as _run("own") with data.policy as {}
 	}
 	not delivery.addressed(_server) with data.policy as {}
