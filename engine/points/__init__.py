@@ -111,6 +111,8 @@ class Gathered:
     """What work needs again and OPA does not, such as an open source bundle; closed by the flow."""
     state: Callable[[Store, Caller], FactsFromState] | None = None
     """Reads facts from the engine's own state for the caller."""
+    tool: str = ""
+    """The tool that the request is about; empty if it is about none."""
     quotas: Mapping[str, str] = field(default_factory=dict)
     """What else is counted for this request: the name of a quota, and whom it is counted for."""
     amounts: Mapping[str, int] = field(default_factory=dict)

@@ -45,6 +45,16 @@ class GivenApproval(Model):
     codes: tuple[str, ...] | None
 
 
+class StopInForce(Model):
+    """A stop, and what it may apply to: the principal and the tool of this request, empty where it has none."""
+
+    id: str
+    scope: str
+    name: str
+    principal: str
+    tool: str
+
+
 class EarlierAttempt(Model):
     """An earlier attempt at the same task."""
 
@@ -92,6 +102,7 @@ _ADDED: dict[str, Any] = {
     "budgets": (tuple[Counted, ...], ...),
     "quotas": (tuple[Counted, ...], ...),
     "approvals": (tuple[GivenApproval, ...], ...),
+    "stops": (tuple[StopInForce, ...], ...),
     "attempts": (tuple[EarlierAttempt, ...], ...),
     "checks": (tuple[MadeCheck, ...], ...),
     "children": (tuple[KnownChild, ...], ...),

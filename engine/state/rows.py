@@ -13,6 +13,7 @@ BegunKind = Literal["new", "pending", "done", "conflict"]
 ChildState = Literal["running", "ended", "cancelled", "killed"]
 AttemptState = Literal["begun", "ok", "failed"]
 CheckName = Literal["sandbox", "validation"]
+StopScope = Literal["all", "tool", "principal"]
 
 LONGEST_TEXT = 1_024
 """Characters of a name, key, principal or id: longer than any subject of a certificate in use."""
@@ -173,6 +174,35 @@ class ArtifactCheckRow:
     made_at: int
 
 
+@dataclass(frozen=True, slots=True)
+class StopRow:
+    """A stop of everything, of one tool or of one principal; `name` is empty for everything."""
+
+    scope: StopScope
+    name: str
+    actor: str
+    created_at: int
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    reason: str | None = None
+    lifted_at: int | None = None  # from then on it does not count
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """A provisioned agent; `id` is the decision that admitted it, `specification` the approved one as canonical JSON.
+
+    `requester` asked for it.
+    """
+
+    id: str
+    name: str
+    role: str
+    specification: str
+    requester: str | None
+    created_at: int
+    ended_at: int | None = None
+
+
 class ApprovalUnknownError(StateError):
     """There is no approval with this id."""
 
@@ -188,7 +218,7 @@ class ApprovalClosedError(StateError):
 
 
 class IdTakenError(StateError):
-    """A token or an approved prefix already has this id."""
+    """A token, an approved prefix or a stop already has this id."""
 
     code = "engine.id_taken"
     exit = Exit.UNREADABLE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 4
+VERSION = 5
 """`user_version` of the file. One of a later version is refused, never guessed at; an earlier one is upgraded."""
 
 APPLICATION = 0x41454E47
@@ -163,7 +163,33 @@ ALTER TABLE approvals ADD COLUMN requester_via TEXT;
 ALTER TABLE tokens ADD COLUMN approves TEXT NOT NULL DEFAULT '[]';
 """
 
-_STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH)
+_FIFTH = """
+CREATE TABLE stops (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    scope TEXT NOT NULL CHECK (scope IN ('all', 'tool', 'principal')),
+    name TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    reason TEXT,
+    created_at INTEGER NOT NULL,
+    lifted_at INTEGER,
+    CHECK ((scope = 'all') = (name = ''))
+) STRICT;
+CREATE INDEX stops_in_force ON stops (number) WHERE lifted_at IS NULL;
+CREATE TABLE agents (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    role TEXT NOT NULL,
+    specification TEXT NOT NULL,
+    requester TEXT,
+    created_at INTEGER NOT NULL,
+    ended_at INTEGER
+) STRICT;
+CREATE INDEX agents_active ON agents (number) WHERE ended_at IS NULL;
+"""
+
+_STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
 """What each version added, the first one first; a step that was released is never edited."""
 
 

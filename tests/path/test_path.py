@@ -23,6 +23,7 @@ from engine.points.registry import POINTS
 from engine.policy_bundle.catalogue import Catalogue, Entries, Words
 from engine.policy_bundle.lookups import Lookups
 from engine.record.model import DecisionRecord, ResultRecord
+from engine.running import Running
 from engine.settings import ReadLimits
 from engine.state import open_store
 from engine.state.rows import ApprovalRow, Counter
@@ -141,6 +142,7 @@ class Bench:
             serving=lambda: cast("Any", self.policy),
             log=cast("Any", self.record),
             store=self._store,
+            running=Running(lambda: None, self._store),
             gather_context=world,
             clock=lambda: datetime.fromtimestamp(self.now, UTC),
             new_id=lambda: f"{len(self.record.bodies)}-{next(ids)}",

@@ -8,6 +8,10 @@ _not_about_approvals if administration.about("token")
 
 _not_about_approvals if administration.about("prefix")
 
+_not_about_approvals if administration.about("stop")
+
+_not_about_approvals if administration.about("agent")
+
 # METADATA
 # title: The approval request is open
 # description: An approval request is decided once.
