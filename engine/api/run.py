@@ -104,7 +104,9 @@ class Runs:
                     code="policy_stale",
                 )
             to = Grant(sealed, address.decision.input_digest or "", UriLimits)
-            result, answer = self._runner.forward(Grant(own, job.input_digest, RunnerLimits), to, asked.text.data)
+            result, answer = self._runner.forward(
+                Grant(own, job.input_digest, RunnerLimits), to, asked.text.data, job.stop
+            )
             kept.append(answer)
             return result
 

@@ -139,7 +139,7 @@ class _Run:
             state = {name: dict(values) for name, values in standing.values.items()}
             calls, codes = standing.calls(actor.id), standing.last_codes(actor.id)
             turn = Turn(actor.id, actor.role, read, state, grant.tokens, grant.milliseconds, calls, codes)
-            begun.append(PendingCall(self._actors[actor.id], turn, grant))
+            begun.append(PendingCall(self._actors[actor.id], turn, grant, job.stop))
             begun[0].start()
             return Result("called", {"actor": actor.id, "turn": number, "attempt": attempt})
 

@@ -142,7 +142,7 @@ class Bench:
             serving=lambda: cast("Any", self.policy),
             log=cast("Any", self.record),
             store=self._store,
-            running=Running(lambda: None, self._store),
+            running=Running(lambda: None if self.stateless else self.store, self._store),
             gather_context=world,
             clock=lambda: datetime.fromtimestamp(self.now, UTC),
             new_id=lambda: f"{len(self.record.bodies)}-{next(ids)}",

@@ -14,7 +14,7 @@ import httpx
 
 from admission_adapters.runner.answer import RunAnswer, RunnerError, not_an_answer, read_answer
 from engine.errors import WorkError
-from engine.model import Limits, Permit, Result
+from engine.model import Limits, Permit, Result, StopSignal
 
 _HEADERS = {
     "accept": "application/json",
@@ -61,22 +61,44 @@ class Runner:
     def __init__(self, limits: ForwardLimits = ForwardLimits()) -> None:
         self._limits = limits
 
-    def forward(self, run: Grant, address: Grant, body: bytes) -> tuple[Result, RunAnswer]:
+    def forward(
+        self, run: Grant, address: Grant, body: bytes, stop: StopSignal | None = None
+    ) -> tuple[Result, RunAnswer]:
         """Post `body`, the JSON of the run that was decided on, to the runner; blocks until it has answered.
+
+        `stop` closes the connection.
 
         The result has facts without content. Raises WorkError: `engine.permit_missing`;
         `engine.limit_unenforceable` for an address with another scheme than the permit's;
-        `engine.runner_unreachable`, `engine.runner_late`, `engine.runner_answer`.
+        `engine.runner_unreachable`, `engine.runner_late`, `engine.runner_answer`, `engine.runner_stopped`.
         """
         run.demand("runner_request")
         granted = address.demand("runner_uri")
         if not isinstance(granted, UriGrant):
             raise _unenforceable()
-        status, data = asyncio.run(self._post(_target(granted), body))
+        status, data = asyncio.run(self._stoppable(_target(granted), body, stop or StopSignal()))
         answer = read_answer(status, data, body)
         went_well = answer.error is None
         facts = {"http_status": status, "bytes": len(data), "ok": went_well}
         return Result("forwarded" if went_well else "run_failed", facts), answer
+
+    async def _stoppable(self, url: httpx.URL, body: bytes, stop: StopSignal) -> tuple[int, bytes]:
+        loop, post = asyncio.get_running_loop(), asyncio.ensure_future(self._post(url, body))
+
+        def cancel() -> None:
+            loop.call_soon_threadsafe(post.cancel)
+
+        stop.then(cancel)
+        try:
+            return await post
+        except asyncio.CancelledError as error:
+            if not stop.is_set():
+                raise
+            raise RunnerError(
+                "the run was stopped", remedy="see `engine stop list`", code="engine.runner_stopped"
+            ) from error
+        finally:
+            stop.forget(cancel)
 
     async def _post(self, url: httpx.URL, body: bytes) -> tuple[int, bytes]:
         limits = self._limits

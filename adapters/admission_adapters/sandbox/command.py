@@ -6,6 +6,7 @@ policy has for it (B11).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
@@ -51,6 +52,7 @@ def run_command(
     command: Command,
     backend: Callable[[str], Backend],
     evidence: SandboxFacts,
+    cancel: threading.Event | None = None,
 ) -> tuple[Result, RunResult]:
     """Run a command in its own sandbox; returns its recordable facts and its result.
 
@@ -68,7 +70,7 @@ def run_command(
             code="engine.permit_missing",
         )
     program = Program(stdin=command.stdin, command=(allowed.path, *command.words[1:]))
-    run_result = run_granted(grant, backend(grant.backend), evidence, program)
+    run_result = run_granted(grant, backend(grant.backend), evidence, program, cancel)
     facts = {"profile": grant.profile, **result_facts(grant, run_result, evidence)}
     return Result(run_result.status.value, facts), run_result
 

@@ -92,7 +92,7 @@ def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any)
         backend = permit.demand("sandbox", job.input_digest, SandboxLimits).backend
         found = world.sandbox_facts(backend, None)
         command = Command(tuple(request["command"]), stdin)
-        result, ended = run_command(permit, job.input_digest, SandboxLimits, command, backends, found)
+        result, ended = run_command(permit, job.input_digest, SandboxLimits, command, backends, found, job.stop)
         seen.append(ended)
         return result
 
