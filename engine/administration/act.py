@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from engine.documents.canonical import RawJson
 from engine.drive import Append, Call, Steps
-from engine.errors import EngineError, GatherError, RecordError, StateError
+from engine.errors import EngineError, GatherError, RecordError, StateError, WorkError
 from engine.flow import Answer, Context, Services, answer, as_json
 from engine.model import Mode, Permit, Result, Via
 from engine.points.administration import AdministrationLimits, AdministrationRequest
@@ -56,23 +56,23 @@ def administer(asked: Any, services: Services, context: Context) -> Steps[Admini
         return Result("done", {"act": limits.act, "id": limits.id})
 
     answered = yield from answer(find(POINT), stated, Mode.ENFORCE, services, context, executor)
-    fault = answered.fault
-    if done or fault is None or isinstance(fault, _NOT_THE_POLICY) or context.caller.via not in _OWNERS:
-        return Administered(answered, done[0] if done else None)
-    return (yield from _stop_without_policy(stated, answered, services, context))
+    policy_failed = answered.fault is not None and not isinstance(answered.fault, _NOT_THE_POLICY)
+    if policy_failed and isinstance(stated, RawJson) and context.caller.via in _OWNERS:
+        return (yield from _stop_without_policy(stated, answered, services, context))
+    return Administered(answered, done[0] if done else None)
 
 
-_NOT_THE_POLICY = (GatherError, RecordError, StateError)
+_NOT_THE_POLICY = (GatherError, RecordError, StateError, WorkError)
 _OWNERS = (Via.PROCESS, Via.CONTROL)
 """Callers that own the state folder: this process, and users who may open its control socket."""
 
 
-def _stop_without_policy(asked: Any, answered: Answer, services: Services, context: Context) -> Steps[Administered]:
+def _stop_without_policy(asked: RawJson, answered: Answer, services: Services, context: Context) -> Steps[Administered]:
     """Stop although the policy does not answer: no request is allowed then, but work that is under way goes on.
 
     The recorded deny is followed by a result line. Any other act stays refused.
     """
-    request = AdministrationRequest.model_validate_json(as_json(asked).data)
+    request = AdministrationRequest.model_validate_json(asked.data)
     if request.act != "stop" or request.stop is None or (request.stop.name == "") != (request.stop.scope == "all"):
         return Administered(answered, None)
     actor, now = context.caller.principal or "", services.gather_context.clock()

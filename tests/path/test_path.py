@@ -556,9 +556,12 @@ def test_whatever_needs_the_state_is_denied_without_it(
     assert bench.policy.asked == []
 
 
-def test_what_needs_no_state_opens_none(bench: Bench) -> None:
-    bench.stateless = True
+def test_without_the_state_nothing_is_allowed_because_a_stop_may_be_in_force(bench: Bench) -> None:
     assert bench.ask().decision.outcome == "allow"
+    bench.stateless = True
+    for mode in Mode:
+        got = bench.ask(mode=mode)
+        assert (got.decision.outcome, there(got.fault).code) == ("deny", "engine.state_unavailable")
 
 
 # Approvals

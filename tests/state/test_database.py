@@ -274,8 +274,8 @@ SPOILED: dict[str, tuple[bytes | str, str]] = {
     "empty": (b"", "not a state file"),
     "cut": (b"SQLite format 3\0", "not a state file"),
     "noise": (random.Random(5).randbytes(20_000), "not a state file"),  # noqa: S311
-    "later version": ("PRAGMA user_version = 5", "version 5, this engine knows version 4"),
-    "no version": ("PRAGMA user_version = 0", "version 0, this engine knows version 4"),
+    "later version": ("PRAGMA user_version = 6", "version 6, this engine knows version 5"),
+    "no version": ("PRAGMA user_version = 0", "version 0, this engine knows version 5"),
     "another program": ("PRAGMA application_id = 7", "not a state file"),
     "earlier version": ("PRAGMA user_version = 1", "damaged"),  # but with the tables of this one
     "table gone": ("DROP TABLE tokens", "damaged"),

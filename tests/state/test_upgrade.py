@@ -55,8 +55,17 @@ def test_an_upgraded_file_keeps_its_rows_and_has_the_new_tables(state: Path) -> 
     assert _version(state) == 1
     assert all(before[name] for name in ("budgets", "holds", "approvals", "idempotency", "tokens", "probe"))
     with opened(state) as store:
-        assert _version(state) == 4
-        names = ("prefixes", "children", "attempts", "artifact_checks", "record_heads", "retention_orders")
+        assert _version(state) == 5
+        names = (
+            "prefixes",
+            "children",
+            "attempts",
+            "artifact_checks",
+            "record_heads",
+            "retention_orders",
+            "stops",
+            "agents",
+        )
         added: dict[str, list[Any]] = {name: [] for name in names}
         approvals = [(*row, None) for row in before["approvals"]]  # how the caller came in is not known
         tokens = [(*row, "[]") for row in before["tokens"]]  # they approve nothing
@@ -97,9 +106,9 @@ def _cut(path: Path) -> None:
 
 
 SPOILED: dict[str, tuple[Callable[[Path], None], str]] = {
-    "this version": (_spoiled("PRAGMA user_version = 4"), "damaged"),  # but with the tables of the earlier one
-    "later version": (_spoiled("PRAGMA user_version = 5"), "version 5, this engine knows version 4"),
-    "negative version": (_spoiled("PRAGMA user_version = -1"), "version -1, this engine knows version 4"),
+    "this version": (_spoiled("PRAGMA user_version = 5"), "damaged"),  # but with the tables of the earlier one
+    "later version": (_spoiled("PRAGMA user_version = 6"), "version 6, this engine knows version 5"),
+    "negative version": (_spoiled("PRAGMA user_version = -1"), "version -1, this engine knows version 5"),
     "table gone": (_spoiled("DROP TABLE tokens"), "damaged"),
     "table more": (_spoiled("CREATE TABLE children (id)"), "damaged"),
     "trigger": (_spoiled("CREATE TRIGGER t AFTER INSERT ON holds BEGIN DELETE FROM holds; END"), "damaged"),
@@ -141,13 +150,13 @@ def test_a_file_that_a_later_engine_upgrades_first_is_left_to_it(state: Path, mo
     real = Database._upgrade
 
     def late(database: Database) -> None:
-        _spoiled("PRAGMA user_version = 5")(state / NAME)
+        _spoiled("PRAGMA user_version = 6")(state / NAME)
         real(database)
 
     monkeypatch.setattr(Database, "_upgrade", late)
-    with pytest.raises(StateError, match="version 5, this engine knows version 4"):
+    with pytest.raises(StateError, match="version 6, this engine knows version 5"):
         open_store(state)
-    assert _version(state) == 5
+    assert _version(state) == 6
 
 
 def test_a_writer_that_does_not_end_is_not_waited_for_without_end(state: Path) -> None:
@@ -158,7 +167,7 @@ def test_a_writer_that_does_not_end_is_not_waited_for_without_end(state: Path) -
         other.execute("ROLLBACK")
     assert _version(state) == 1
     with opened(state):
-        assert _version(state) == 4
+        assert _version(state) == 5
 
 
 def test_threads_that_open_at_once_upgrade_once(state: Path) -> None:
@@ -167,7 +176,7 @@ def test_threads_that_open_at_once_upgrade_once(state: Path) -> None:
             return store.reserve(str(number), (Counter("fresh", "", 0),), NOW)[0]
 
     assert sorted(together(12, use)) == list(range(12))
-    assert _version(state) == 4
+    assert _version(state) == 5
 
 
 OPENER = """
@@ -190,7 +199,7 @@ def test_processes_that_open_at_once_upgrade_once(state: Path) -> None:
         tell(one)
         tell(two)
         assert {said(one), said(two)} == {"0", "1"}
-    assert _version(state) == 4
+    assert _version(state) == 5
 
 
 def test_a_file_of_version_1_that_is_open_is_upgraded_under_it(state: Path) -> None:
