@@ -318,6 +318,10 @@ class Assembly:
                 " /v1/administration; a dry run only decides",
                 code="engine.request_invalid",
             )
+        if point == "provisioning":  # wherever it is asked, an agent that is allowed is mounted
+            from engine.provisioning import mounting
+
+            executor = mounting(self.opened, context)
         return answer_once(asked, request, mode, self.opened, context, executor)
 
     def _administer_steps(self, asked: Any, by: Context) -> Steps[Administered]:

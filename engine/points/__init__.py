@@ -89,7 +89,7 @@ class GatherContext:
         return SandboxFacts() if backend is None else self.sandbox_facts(backend, self.lookups.probe_seconds)
 
 
-STATE_FACTS = ("attempts", "checks", "children", "prefixes")
+STATE_FACTS = ("agents", "attempts", "checks", "children", "prefixes")
 """Lists of an input that come from the engine's state and, like approvals, are not under its digest."""
 
 

@@ -55,6 +55,18 @@ class StopInForce(Model):
     tool: str
 
 
+class ProvisionedAgent(Model):
+    """A provisioned agent: its tools, and what it may use of each episode."""
+
+    id: str
+    name: str
+    role: str
+    active: bool
+    tools: tuple[str, ...]
+    max_turns: int
+    max_tokens: int
+
+
 class EarlierAttempt(Model):
     """An earlier attempt at the same task."""
 
@@ -103,6 +115,7 @@ _ADDED: dict[str, Any] = {
     "quotas": (tuple[Counted, ...], ...),
     "approvals": (tuple[GivenApproval, ...], ...),
     "stops": (tuple[StopInForce, ...], ...),
+    "agents": (tuple[ProvisionedAgent, ...], ...),
     "attempts": (tuple[EarlierAttempt, ...], ...),
     "checks": (tuple[MadeCheck, ...], ...),
     "children": (tuple[KnownChild, ...], ...),

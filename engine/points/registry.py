@@ -27,6 +27,7 @@ _NAMES = (
     "media",
     "network",
     "network_response",
+    "provisioning",
     "runner_bind",
     "runner_capability",
     "runner_request",
