@@ -83,17 +83,17 @@ class SpecificationFacts(Model):
     role: str
     system_prompt: str
     prompt_bytes: int
-    tools: tuple[ToolFacts, ...]
     constraints: Constraints
 
 
 class ProvisioningInput(Model):
-    """What OPA sees. `specification` is there only if it fits; `digest` is its digest, else that of the text."""
+    """What OPA sees. Without problems there is a `specification`; `digest` is its digest, else that of the text."""
 
     digest: Digest
     readable: bool
     problems: tuple[ProblemFacts, ...]
     specification: SpecificationFacts | None = None
+    tools: tuple[ToolFacts, ...]
 
 
 class ProvisioningLimits(Limits):
@@ -133,6 +133,7 @@ def gather(request: ProvisioningRequest, _: GatherContext) -> Gathered:
         readable=readable,
         problems=tuple(problems),
         specification=None if found is None else _facts(found),
+        tools=() if found is None else tuple(ToolFacts(id=name) for name in found.tools),
     )
     name = "an agent" if found is None else f"agent {found.name}"
     return Gathered(facts, f"provisioning of {name}", opened=DecidedSpecification(found), state=_active)
@@ -152,9 +153,12 @@ def _problems(error: ValidationError) -> list[ProblemFacts]:
 
 
 def _facts(found: NewAgentProvisioning) -> SpecificationFacts:
-    tools = tuple(ToolFacts(id=name) for name in found.tools)
     return SpecificationFacts(
-        **{**dict(found), "tools": tools, "prompt_bytes": len(found.system_prompt.encode("utf-8"))}
+        name=found.name,
+        role=found.role,
+        system_prompt=found.system_prompt,
+        prompt_bytes=len(found.system_prompt.encode("utf-8")),
+        constraints=found.constraints,
     )
 
 

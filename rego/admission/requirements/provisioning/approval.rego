@@ -11,7 +11,7 @@ import future.keywords.not
 #   standing: confirm
 #   remedy: Have a person read the specification in the record and approve it with `engine approvals grant`
 #   reads: [provisioning.approved]
-#   after: [provisioning_not_json, provisioning_schema_invalid, unknown_key]
+#   after: [provisioning_schema_invalid]
 # labels:
 #   row: E13, E34
 approved if {

@@ -28,13 +28,16 @@ key_known(problem) if problem.problem in {"type", "missing"}
 
 # METADATA
 # title: The specification fits the schema of a NewAgentProvisioning
-# description: All keys are required, and each has its type and form.
+# description: All keys are required, and each has its type and form. The problems are in the record.
 # custom:
 #   code: provisioning_schema_invalid
 #   fixed: true
-#   each: problems
-#   empty: allowed
-#   remedy: Correct the field as docs/provisioning.md describes it
+#   facts: {problems: problems}
+#   remedy: Correct the specification as docs/provisioning.md describes it
+#   after: [provisioning_not_json]
 # labels:
 #   row: E16
-fits(problem) if problem.problem in {"unknown", "repeated"}
+fits if {
+	is_object(input.specification)
+	is_array(input.tools)
+}

@@ -10,7 +10,7 @@ import future.keywords.not
 #   field: specification.role
 #   remedy: Use a role that policy/provisioning.yaml lists
 #   reads: [provisioning.roles]
-#   after: [provisioning_not_json, provisioning_schema_invalid, unknown_key]
+#   after: [provisioning_schema_invalid]
 # labels:
 #   row: E13
 role_admitted if {
@@ -23,11 +23,11 @@ role_admitted if {
 # description: Tools are listed in policy/provisioning.yaml.
 # custom:
 #   code: tool_not_admitted
-#   each: specification.tools
+#   each: tools
 #   empty: allowed
 #   remedy: Use tools that policy/provisioning.yaml lists
 #   reads: [provisioning.tools]
-#   after: [provisioning_not_json, provisioning_schema_invalid, unknown_key]
+#   after: [provisioning_schema_invalid]
 # labels:
 #   row: E13
 tool_admitted(tool) if tool.id in data.policy.provisioning.tools
@@ -39,7 +39,7 @@ tool_admitted(tool) if tool.id in data.policy.provisioning.tools
 #   code: constraints_too_wide
 #   remedy: Lower max_turns or max_tokens of the specification
 #   reads: [provisioning.constraints]
-#   after: [provisioning_not_json, provisioning_schema_invalid, unknown_key]
+#   after: [provisioning_schema_invalid]
 # labels:
 #   row: E13
 constrained if {
@@ -59,7 +59,7 @@ _within(name) if {
 #   code: prompt_too_large
 #   remedy: Shorten the system prompt
 #   reads: [provisioning.prompt_bytes]
-#   after: [provisioning_not_json, provisioning_schema_invalid, unknown_key]
+#   after: [provisioning_schema_invalid]
 # labels:
 #   row: E13
 prompt_small_enough if {
@@ -78,7 +78,7 @@ prompt_small_enough if {
 #   proof: the markers must be there, and each is compared
 #   remedy: Read the system prompt before approving it
 #   reads: [provisioning.code_markers]
-#   after: [provisioning_not_json, provisioning_schema_invalid, unknown_key]
+#   after: [provisioning_schema_invalid]
 # labels:
 #   row: E17
 prompt_is_prose if {
