@@ -24,6 +24,7 @@ from engine.version import __version__
 
 _COMMANDS = {
     "adapter": ("adapter", "Serve curated tools to an MCP client, under an admitted manifest; off by default."),
+    "agent": ("agent", "Create agents from a specification, with a person's approval; list and end them."),
     "build": ("build", "Build the environment of an admitted source bundle; exits with the code of the decision."),
     "check": ("check", "Check source bundles without enforcing anything; exits with the worst exit code."),
     "completion": ("completion", "Print a script that completes commands, options and values in a shell."),

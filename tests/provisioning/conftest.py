@@ -1,4 +1,4 @@
-"""One engine for the agents of a file, and a specification."""
+"""Engines for agents: one for a file, of tests that mount none, and one for each test."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ import pytest
 from engine.engine import Engine
 from engine.settings import Settings
 
+ONLY = frozenset({"provisioning"})
+
 
 @pytest.fixture
 def engine(settings: Settings) -> Iterator[Engine]:
-    with Engine(settings, points=frozenset({"provisioning"})) as running:
+    with Engine(settings, points=ONLY) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def empty(module_settings: Settings) -> Iterator[Engine]:
+    with Engine(module_settings, points=ONLY) as running:
         yield running

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
-
-import pytest
 
 from engine.engine import AsyncEngine, Engine
 from engine.errors import Exit
 from engine.model import Mode
+from engine.provisioning import Provisioned
 from engine.settings import Settings
 from tests.command import lines
 from tests.expect import there
@@ -65,23 +65,19 @@ def test_without_an_answer_in_time_nothing_is_mounted(settings: Settings) -> Non
 
 
 # covers: E34.3
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_a_yes_to_another_configuration_mounts_nothing(engine: Engine) -> None:
+    approval = asked(engine, specification())
+    resolved(engine, approval)
+    for changes in (
         {"system_prompt": "You buy apples. Or pears."},
         {"tools": []},
         {"constraints": {"max_turns": 20, "max_tokens": 20_001}},
         {"role": "Disruptor"},
-    ],
-    ids=str,
-)
-def test_a_yes_to_another_configuration_mounts_nothing(changes: dict[str, object], engine: Engine) -> None:
-    approval = asked(engine, specification())
-    resolved(engine, approval)
-    got = with_approval(engine, specification(**changes), approval)
-    assert (codes(got), got.agent) == (["approval_input_changed", "provisioning_unapproved"], None)
+    ):
+        got = with_approval(engine, specification(**changes), approval)
+        assert (codes(got), got.agent) == (["approval_input_changed", "provisioning_unapproved"], None)
     assert engine.store().agents(9) == ()
-    assert with_approval(engine, specification(), approval).agent is not None  # it was not used up
+    assert with_approval(engine, specification(), approval).agent is not None  # the control: it was not used up
 
 
 def test_one_yes_mounts_one_agent_and_a_second_yes_is_none(engine: Engine) -> None:
@@ -101,10 +97,10 @@ def test_the_provisioner_does_not_approve_itself(engine: Engine) -> None:
     assert [finding.code for finding in got.answer.decision.findings] == ["approver_is_requester"]
 
 
-def test_a_dry_run_mounts_nothing(engine: Engine) -> None:
-    got = engine.check("provisioning", {"specification": specification()}, PROVISIONER)
+def test_a_dry_run_mounts_nothing(empty: Engine) -> None:
+    got = empty.check("provisioning", {"specification": specification()}, PROVISIONER)
     assert (got.decision.mode, got.decision.outcome, got.exit) == (Mode.CHECK, "confirm", Exit.CONFIRM)
-    assert engine.store().approvals(None, 9) == ()
+    assert empty.store().approvals(None, 9) == ()
 
 
 def test_an_agent_is_ended_once_and_stays_in_the_state(engine: Engine) -> None:
@@ -117,7 +113,10 @@ def test_an_agent_is_ended_once_and_stays_in_the_state(engine: Engine) -> None:
     assert there(unknown.fault).remedy == "list the ids with `engine agent list`"
 
 
-async def test_on_an_event_loop(settings: Settings) -> None:
-    async with AsyncEngine(settings, points=frozenset({"provisioning"})) as engine:
-        waiting = await engine.provision(specification(), PROVISIONER)
-        assert (waiting.answer.decision.outcome, waiting.agent) == ("confirm", None)
+def test_on_an_event_loop(settings: Settings) -> None:
+    async def ask() -> Provisioned:
+        async with AsyncEngine(settings, points=frozenset({"provisioning"})) as engine:
+            return await engine.provision(specification(), PROVISIONER)
+
+    waiting = asyncio.run(ask())
+    assert (waiting.answer.decision.outcome, waiting.agent) == ("confirm", None)

@@ -11,6 +11,7 @@ import pytest
 from admission_adapters.sandbox.model import Status
 from engine.engine import Engine
 from engine.episodes.result import EpisodeError, MaxAgentsExceededError
+from engine.provisioning import Provisioned
 from tests.adapters.sandbox.programs import bounds, ran
 from tests.command import lines
 from tests.expect import there
@@ -18,6 +19,12 @@ from tests.facilities import needs
 from tests.provisioning.agents import PROVISIONER, asked, codes, mounted, resolved, specification, with_approval
 
 CODE = "const { execSync } = require('child_process'); console.log(execSync('echo started').toString())"
+
+
+def recorded(engine: Engine, got: Provisioned) -> dict[str, Any]:
+    """The recorded decision."""
+    own = got.answer.decision.decision_id
+    return next(line for line in lines(engine.settings.state) if line["decision_id"] == own)
 
 
 # covers: E16.1, E07.1
@@ -31,11 +38,10 @@ def test_sec_01_a_valid_specification_is_mounted_once_a_person_approved_it(engin
 
 # covers: E17.1
 @pytest.mark.security("SEC-02", "ACE")
-def test_sec_02_code_in_a_prompt_is_text_that_a_person_is_shown(engine: Engine) -> None:
-    waiting = engine.provision(specification(system_prompt=CODE), PROVISIONER)
+def test_sec_02_code_in_a_prompt_is_text_that_a_person_is_shown(empty: Engine) -> None:
+    waiting = empty.provision(specification(system_prompt=CODE), PROVISIONER)
     assert codes(waiting) == ["code_in_prompt", "provisioning_unapproved"]
-    (line,) = lines(engine.settings.state)
-    assert line["input"]["specification"]["system_prompt"] == CODE
+    assert recorded(empty, waiting)["input"]["specification"]["system_prompt"] == CODE
 
 
 # covers: E17.2-3
@@ -53,13 +59,13 @@ def test_sec_02_a_prompt_that_was_evaluated_would_throw_in_the_sandbox() -> None
 # covers: E18.1-2
 @pytest.mark.security("SEC-03", "ACE")
 @pytest.mark.parametrize("text", ["function() { return 1; }", "() => ({})", "__import__('os')", "", "[]"])
-def test_sec_03_a_function_instead_of_json_is_rejected_and_recorded(text: str, engine: Engine) -> None:
-    got = engine.provision(text, PROVISIONER)
-    assert (codes(got), got.agent, engine.store().agents(9)) == (["provisioning_not_json"], None, ())
+def test_sec_03_a_function_instead_of_json_is_rejected_and_recorded(text: str, empty: Engine) -> None:
+    got = empty.provision(text, PROVISIONER)
+    assert (codes(got), got.agent, empty.store().agents(9)) == (["provisioning_not_json"], None, ())
     with pytest.raises(EpisodeError) as raised:
         got.raise_for_error()
     assert raised.value.code == "provisioning_not_json"
-    (line,) = lines(engine.settings.state)
+    line = recorded(empty, got)
     assert (line["point"], line["outcome"], line["principal"]) == ("provisioning", "deny", "provisioner")
     assert [one["code"] for one in line["findings"]] == ["provisioning_not_json"]
 
@@ -82,11 +88,11 @@ class _Canary:
     ],
     ids=["proto_alone", "proto", "class", "dict", "in_constraints", "twice"],
 )
-def test_sec_04_an_unknown_or_repeated_key_is_rejected_and_changes_no_object(text: str, engine: Engine) -> None:
+def test_sec_04_an_unknown_or_repeated_key_is_rejected_and_changes_no_object(text: str, empty: Engine) -> None:
     canary, before = _Canary(), (dict(vars(_Canary)), dir(object), dir(dict))
-    got = engine.provision(text, PROVISIONER)
+    got = empty.provision(text, PROVISIONER)
     assert "unknown_key" in codes(got)
-    assert (got.answer.decision.outcome, got.agent, engine.store().agents(9)) == ("deny", None, ())
+    assert (got.answer.decision.outcome, got.agent, empty.store().agents(9)) == ("deny", None, ())
     assert (dict(vars(_Canary)), dir(object), dir(dict)) == before
     assert not any(hasattr(one, "isAdmin") for one in (canary, got, {}, got.answer.gathered))
 

@@ -3,7 +3,7 @@ package admission.requirements.common.stop
 import future.keywords.not
 
 # METADATA
-# title: Nobody has stopped this request
+# title: No stop applies to the request
 # description: A stop of everything refuses every request, but for administrative acts, which have a requirement of
 #   their own, and for a listener, through which the stop is lifted. A stop of a tool or a principal refuses what uses
 #   this tool or comes from this principal.
