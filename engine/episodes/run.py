@@ -249,6 +249,6 @@ def _refused(asked: Answer) -> EngineError:
     decision = asked.decision
     if decision.outcome is Outcome.ALLOW or not decision.findings:
         return EpisodeError("the episode cannot go on", remedy="see the record", code="episode_stuck")
-    first = next((one for one in decision.findings if one.code in ERRORS), decision.findings[0])
+    first = next((one for one in decision.findings if one.code in {*ERRORS, "stopped"}), decision.findings[0])
     kind = ERRORS.get(first.code, EpisodeError)
     return kind(f"refused: {first.requirement}", remedy=first.remedy, code=first.code)
