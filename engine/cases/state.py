@@ -64,6 +64,7 @@ class CaseChild(Model):
     parent: str
     created_at: Moment
     state: ChildState = "running"
+    principal: str = ""
 
 
 class CaseAttempt(Model):
@@ -156,7 +157,7 @@ class CaseState(Model):
             if prefix.revoked:
                 store.revoke_prefix(row.id, prefix.created_at)
         for child in self.children:
-            store.add_child(ChildRow(child.id, child.parent, child.created_at))
+            store.add_child(ChildRow(child.id, child.parent, child.created_at, principal=child.principal))
             if child.state != "running":
                 store.end_child(child.id, child.state, child.created_at)
         for tried in self.attempts:

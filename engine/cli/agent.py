@@ -29,9 +29,7 @@ _BYTES = 1 << 20
 @options.sourced("state", *options.SERVED)
 def provision(
     sources: options.Sources,
-    path: Annotated[
-        Path, typer.Argument(metavar="FILE", help="NewAgentProvisioning as JSON; - reads standard input.")
-    ],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="NewAgentProvisioning as JSON; - reads standard input.")],
     how: options.Output = "text",
     principal: options.Principal = None,
     run_id: options.Run = None,

@@ -86,12 +86,17 @@ class MadeCheck(Model):
 
 
 class KnownChild(Model):
-    """A subagent's conversation, by the role in which the request names it."""
+    """A subagent's conversation, by the role in which the request names it.
+
+    `user` is the principal that started it, `asking` the one that asks; empty for callers without a name.
+    """
 
     id: str
     role: str
     parent: str
     state: str
+    user: str
+    asking: str
 
 
 class ApprovedPrefix(Model):

@@ -137,13 +137,17 @@ class PrefixRow:
 
 @dataclass(frozen=True, slots=True)
 class ChildRow:
-    """A subagent's conversation and the one that started it; `id` is a UUID in canonical form, lower case."""
+    """A subagent's conversation and the one that started it; `id` is a UUID in canonical form, lower case.
+
+    `principal` started it; empty for a caller without a name.
+    """
 
     id: str
     parent: str
     created_at: int
     state: ChildState = "running"
     ended_at: int | None = None
+    principal: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,6 +187,7 @@ CREATE TABLE agents (
     ended_at INTEGER
 ) STRICT;
 CREATE INDEX agents_active ON agents (number) WHERE ended_at IS NULL;
+ALTER TABLE children ADD COLUMN principal TEXT NOT NULL DEFAULT '';
 """
 
 _STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)

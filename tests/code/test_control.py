@@ -51,6 +51,7 @@ def ran(bench: Bench, done: CodeRun) -> list[str]:
 # Approvals
 
 
+# covers: C64.1-3
 @pytest.mark.full
 def test_nothing_runs_before_a_person_has_approved_and_the_retry_is_decided_anew(opening: Callable[..., Any]) -> None:
     code = "import abc\n" + CODE

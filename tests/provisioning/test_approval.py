@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from engine.engine import AsyncEngine, Engine
 from engine.errors import Exit
@@ -68,12 +69,13 @@ def test_without_an_answer_in_time_nothing_is_mounted(settings: Settings) -> Non
 def test_a_yes_to_another_configuration_mounts_nothing(engine: Engine) -> None:
     approval = asked(engine, specification())
     resolved(engine, approval)
-    for changes in (
+    others: tuple[dict[str, Any], ...] = (
         {"system_prompt": "You buy apples. Or pears."},
         {"tools": []},
         {"constraints": {"max_turns": 20, "max_tokens": 20_001}},
         {"role": "Disruptor"},
-    ):
+    )
+    for changes in others:
         got = with_approval(engine, specification(**changes), approval)
         assert (codes(got), got.agent) == (["approval_input_changed", "provisioning_unapproved"], None)
     assert engine.store().agents(9) == ()

@@ -94,7 +94,8 @@ def test_sec_04_an_unknown_or_repeated_key_is_rejected_and_changes_no_object(tex
     assert "unknown_key" in codes(got)
     assert (got.answer.decision.outcome, got.agent, empty.store().agents(9)) == ("deny", None, ())
     assert (dict(vars(_Canary)), dir(object), dir(dict)) == before
-    assert not any(hasattr(one, "isAdmin") for one in (canary, got, {}, got.answer.gathered))
+    seen: tuple[object, ...] = (canary, got, {}, got.answer.gathered)
+    assert not any(hasattr(one, "isAdmin") for one in seen)
 
 
 # covers: E23.1-2

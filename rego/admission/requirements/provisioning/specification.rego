@@ -63,6 +63,7 @@ _within(name) if {
 # labels:
 #   row: E13
 prompt_small_enough if {
+	is_string(input.specification.system_prompt)
 	is_number(input.specification.prompt_bytes)
 	is_number(data.policy.provisioning.prompt_bytes)
 	input.specification.prompt_bytes <= data.policy.provisioning.prompt_bytes

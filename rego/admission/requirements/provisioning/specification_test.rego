@@ -57,7 +57,7 @@ test_what_is_mistyped_does_not_hold if {
 	every wrong in [null, true, [], {}] {
 		broken(of({"role": wrong})) == {"role"}
 		broken(of({"prompt_bytes": wrong})) == {"size"}
-		broken(of({"system_prompt": wrong})) == {"code"}
+		broken(of({"system_prompt": wrong})) == {"size", "code"}
 	}
 	broken({"specification": json.remove(of({}).specification, ["constraints/max_turns"])}) == {"constraints"}
 	broken({"specification": json.remove(of({}).specification, ["name"])}) == {"role"}
