@@ -76,7 +76,7 @@ test_user_asks if {
 	every request in ["starts", "runs", "attends", "cancels", "kills", "another conversation"] {
 		family.user_asks with input as _requests[request]
 	}
-	every request in ["no UUID", "no child", "unknown", "no list", "another child", "itself", "other operation"] {
+	every request in ["no child", "unknown", "no list", "another child", "itself", "other operation"] {
 		not family.user_asks with input as _requests[request]
 	}
 	family.user_asks with input as _children([object.union(_own, {"user": "", "asking": ""})])
