@@ -162,11 +162,11 @@ class _Run:
         review = [at for at, entry in enumerate(self.transcript) if entry["mark_for_review"]]
         closing = {**event, "kind": kind} if kind == "concession" else {"kind": kind, "review": review}
         history = len(self.standing.history)
-        closed = yield from self._decide(closing)
+        yield from self._decide(closing)
         if self.standing.end is not None:
             yield from self._settle()
         elif len(self.standing.history) == history:
-            raise _refused(closed)
+            raise _refused(asked)
 
     def _append(self, actor: str, text: str, grant: CallPermit) -> Steps[None]:
         """Append what an actor said, and apart from it what only the actor may read."""

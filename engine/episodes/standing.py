@@ -54,7 +54,10 @@ class Standing:
 
     def actors(self) -> list[dict[str, str]]:
         """The actors as requests state them."""
-        return [{"id": actor.id, "role": actor.role} for actor in self.definition.actors]
+        return [
+            {"id": actor.id, "role": actor.role, **({} if actor.agent is None else {"agent": actor.agent})}
+            for actor in self.definition.actors
+        ]
 
     def due(self) -> list[ActorDefinition]:
         """The actors that still have to reply in the current round, in their order."""

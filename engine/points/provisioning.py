@@ -9,9 +9,8 @@ refused with a code of its own, so that the attempt is in the record. Rows E07, 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, ValidationError
 
@@ -26,10 +25,9 @@ from engine.documents.strict_json import (
 )
 from engine.model import Caller, Digest, Limits, Model
 from engine.points import FactsFromState, GatherContext, Gathered, Point
-from engine.points.episode import Name
+from engine.points.episode import Name, agent_facts
 
 if TYPE_CHECKING:
-    from engine.state.rows import AgentRow
     from engine.state.store import Store
 
 _LEVELS = 4
@@ -165,19 +163,6 @@ def _facts(found: NewAgentProvisioning) -> SpecificationFacts:
 def _active(store: Store, _: Caller) -> FactsFromState:
     """Every active agent."""
     return {"agents": [agent_facts(row) for row in store.active_agents()]}
-
-
-def agent_facts(row: AgentRow) -> dict[str, Any]:
-    """What rules see of a provisioned agent."""
-    specification = json.loads(row.specification)
-    return {
-        "id": row.id,
-        "name": row.name,
-        "role": row.role,
-        "active": row.ended_at is None,
-        "tools": specification["tools"],
-        **specification["constraints"],
-    }
 
 
 POINT = Point("provisioning", ProvisioningRequest, ProvisioningInput, ProvisioningLimits, gather)
