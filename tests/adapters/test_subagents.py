@@ -464,7 +464,7 @@ def test_a_child_that_cannot_be_known_is_not_started(home: Home, tmp_path: Path)
 @pytest.mark.parametrize("operation", ["poll", "cancel", "kill"])
 def test_a_child_of_another_process_is_out_of_reach(home: Home, operation: str) -> None:
     child = child_of(home.own.spawn(ASK, "wait"))
-    with subagents(home.engine, program()) as other:
+    with subagents(home.engine, program(), CONTEXT) as other:
         call: Callable[[Requester, str], Reply] = getattr(other, operation)
         reply = call(ASK, child)
     assert there(reply.fault).code == "engine.subagent_unknown"
