@@ -111,7 +111,7 @@ class CaseAgent(Model):
 
     id: str
     name: str
-    role: str = "Actor"
+    role: str = "agent"
     specification: dict[str, Any]
     requester: str | None = None
     created_at: Moment

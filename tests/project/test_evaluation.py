@@ -46,4 +46,4 @@ def test_the_facts_of_a_specification_come_from_the_json_reader_alone() -> None:
     imported = {one.module for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)}
     imported |= {name.name for one in ast.walk(tree) if isinstance(one, ast.Import) for name in one.names}
     assert not {one for one in imported if one and one.partition(".")[0] in {"ast", "importlib", "subprocess", "yaml"}}
-    assert {"json", "engine.documents.strict_json"} <= imported
+    assert "engine.documents.strict_json" in imported
