@@ -129,7 +129,7 @@ class Provisioning(Model):
     )
     roles: Items[Text] = Field(description="Roles that a new agent may have.")
     tools: Items[ToolName] = Field(description="Tools that a new agent may have.")
-    constraints: AgentConstraints = Field(description="The most that the constraints of a new agent may state.")
+    constraints: AgentConstraints = Field(description="Maximum constraints of a new agent.")
     prompt_bytes: Annotated[StrictInt, Field(ge=1, le=1 << 18)] = Field(
         description="Maximum size of a system prompt, in bytes."
     )
