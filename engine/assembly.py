@@ -41,6 +41,7 @@ from engine.policy_bundle.sources import PolicySources
 from engine.record.chains import chain_folder
 from engine.record.model import PolicyRecord, RecoveryRecord, timestamp
 from engine.record.standing import StandingLog
+from engine.running import Running
 from engine.secrets.patterns import know
 from engine.settings import CONTROL, Settings
 from engine.state.health import HealthCheck
@@ -149,6 +150,7 @@ class Assembly:
         self._fetcher: Fetcher | None = None
         self._remote_model: RemoteModel | None = None
         self._resolver: Resolver
+        self._running: Running
         self._opening = threading.Lock()
         self._opening_store = threading.Lock()
         self._store_fault: EngineError | None = None
@@ -194,10 +196,12 @@ class Assembly:
             self._supervisor.close()
             raise
         self._resolver = Resolver()
+        self._running = Running(self._store_now, self._open_store)
         self.services = Services(
             serving=self._serving,
             log=self._log,
             store=self._state,
+            running=self._running,
             gather_context=GatherContext(
                 clock=self.now,
                 boundaries=self._probe,
@@ -231,6 +235,12 @@ class Assembly:
             parts.callback(self._resolver.close)
             if self._control is not None:
                 parts.callback(self._control.close)
+            parts.callback(self._running.close)
+
+    def _store_now(self) -> Store | None:
+        """The store, if it can be asked without waiting."""
+        store = self._store
+        return None if store is None or store.failed else store
 
     def hold(self, held: Callable[[str | None], HeldEnvironment]) -> str:
         """An id for an open environment; decisions that name it ask `held` what can be undone there."""
@@ -318,6 +328,10 @@ class Assembly:
                 " /v1/administration; a dry run only decides",
                 code="engine.request_invalid",
             )
+        if point == "provisioning":  # wherever it is asked, an agent that is allowed is mounted
+            from engine.provisioning import mounting
+
+            executor = mounting(self.opened, context)
         return answer_once(asked, request, mode, self.opened, context, executor)
 
     def _administer_steps(self, asked: Any, by: Context) -> Steps[Administered]:

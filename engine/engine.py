@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from engine.episodes.definition import EpisodeDefinition
     from engine.episodes.result import Episode
     from engine.fetching import Fetched, FetchOrder
+    from engine.provisioning import Provisioned
     from engine.state.store import Store
 
 T = TypeVar("T")
@@ -208,6 +209,16 @@ class Engine(Assembly):
         with ExitStack() as claims:
             return run_all([self._episode_steps(one, name, actors or {}, context, claims) for name, one in asked])
 
+    def provision(self, specification: str, context: Context = _ANYBODY) -> Provisioned:
+        """Create an agent from the JSON text of a NewAgentProvisioning, once a person has approved exactly this one.
+
+        Always returns: with the id of the agent; with a confirm, whose approval `context` then brings; or with the
+        reason, which `raise_for_error` raises, such as MaxAgentsExceededError.
+        """
+        from engine.provisioning import provisioned
+
+        return provisioned(self.decide("provisioning", {"specification": specification}, context=context))
+
     def settle(self, decision_id: str, amounts: Mapping[str, int]) -> None:
         """Report what an allowed request really used of its budgets, such as `{"source.run": 0}`. Raises StateError."""
         self._open_store().settle(decision_id, amounts)
@@ -353,6 +364,12 @@ class AsyncEngine(Assembly):
                 )
 
         return await self._walk(whole())
+
+    async def provision(self, specification: str, context: Context = _ANYBODY) -> Provisioned:
+        """`Engine.provision`."""
+        from engine.provisioning import provisioned
+
+        return provisioned(await self.decide("provisioning", {"specification": specification}, context=context))
 
     async def _walk(self, path: Coroutine[Any, Any, T]) -> T:
         """Run a path to its end, even if the caller is cancelled, so that it releases or records what it reserved."""

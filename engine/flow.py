@@ -11,10 +11,11 @@ engine/drive.py.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engine.decide import Verdict, read
@@ -35,13 +36,15 @@ from engine.model import (
     Pace,
     Result,
     Revisions,
+    StopSignal,
     Via,
 )
 from engine.opa.reply import Reply
 from engine.points import STATE_FACTS, GatherContext, Gathered, Point
 from engine.policy_bundle.catalogue import Catalogue
 from engine.record.model import DecisionRecord, ResultRecord, timestamp
-from engine.state.rows import ApprovalRow, Binding, Counter
+from engine.running import Running
+from engine.state.rows import ApprovalRow, Binding, Counter, StopRow
 from engine.work import Executor, Job, work
 
 if TYPE_CHECKING:
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
     from engine.state.store import Store
 
 _EXITS = {Outcome.ALLOW: Exit.ALLOW, Outcome.CONFIRM: Exit.CONFIRM, Outcome.DENY: Exit.DENY}
-FROM_STATE = ("approvals", "budgets", "quotas", *STATE_FACTS)
+FROM_STATE = ("approvals", "budgets", "quotas", "stops", *STATE_FACTS)
 """Lists of every input that the engine's state fills; a point without such facts has them empty."""
 
 HEAVY_BYTES = 64 << 10
@@ -84,6 +87,7 @@ class Services:
     serving: Callable[[], Serving]
     log: StandingLog
     store: Callable[[], Store]
+    running: Running
     gather_context: GatherContext
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
@@ -182,7 +186,13 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
         started = _lap(case, "gather", started)
         yield from _reserve(case, serving, services)
         services.gather_context.progress("deciding", 0, 0)
-        verdict = read(case.point, (yield from _ask(case, serving)), serving.catalogue)
+        stops = yield from services.running.stops()
+        while True:
+            facts.document["stops"] = stop_facts(stops, facts.gathered, case.context)
+            verdict = read(case.point, (yield from _ask(case, serving)), serving.catalogue)
+            asked, stops = stops, (yield from services.running.stops())
+            if stops == asked:  # none was added meanwhile
+                break
         if verdict.limits is not None and verdict.limits.boundaries():
             proven = _boundaries(
                 _with_policy(services.gather_context, serving, case.point.name), verdict.limits.on_backend()
@@ -193,6 +203,12 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
     finally:
         serving.release()
         _lap(case, "decide" if "gather" in case.durations else "gather", started)
+
+
+def stop_facts(stops: Sequence[StopRow], gathered: Gathered, context: Context) -> list[dict[str, Any]]:
+    """The stops in force, and what of this request they may apply to."""
+    about = {"principal": context.caller.principal or "", "tool": gathered.tool}
+    return [{"id": stop.id, "scope": stop.scope, "name": stop.name, **about} for stop in stops]
 
 
 def _ask(case: _Case, serving: Serving) -> Steps[Reply]:
@@ -429,10 +445,24 @@ def _record_and_work(case: _Case, services: Services, executor: Executor | None)
     if sealed is None or executor is None or case.gathered is None or case.input_digest is None:
         return Answer(decision, case.gathered, case.fault, None, case.document)
     job = Job(case.input_digest, case.gathered.opened)
-    return (yield from _work(case, decision, services, lambda: work(sealed, executor, job)))
+    seen = [stop["id"] for stop in (case.document or {})["stops"]]
+    with services.running.watching(job.stop, seen, partial(_still_allowed, case, services)):
+        return (yield from _work(case, decision, services, job.stop, lambda: work(sealed, executor, job)))
 
 
-def _work(case: _Case, decision: Decision, services: Services, do: Callable[[], Result]) -> Steps[Answer]:
+def _still_allowed(case: _Case, services: Services, stops: Sequence[StopRow], seconds: float) -> bool:
+    """Whether what is under way would be allowed under these stops. Blocks. Raises EngineError."""
+    if case.gathered is None or case.document is None:
+        return False
+    document = {**case.document, "stops": stop_facts(stops, case.gathered, case.context)}
+    with services.policy() as serving:
+        verdict = read(case.point, serving.opa.ask("decision", document, seconds), serving.catalogue)
+    return verdict.outcome is Outcome.ALLOW
+
+
+def _work(
+    case: _Case, decision: Decision, services: Services, stopping: StopSignal, do: Callable[[], Result]
+) -> Steps[Answer]:
     started, stop = time.perf_counter_ns(), None
     try:
         result: Result = yield Work(do)
@@ -442,6 +472,8 @@ def _work(case: _Case, decision: Decision, services: Services, do: Callable[[], 
         case.fault, stop = _fault_of(error, case, services), None if isinstance(error, Exception) else error
         result = Result(status=case.fault.code if stop is None else "interrupted", facts={})
     duration = (time.perf_counter_ns() - started) // 1000
+    if stopping.is_set():
+        result = Result(result.status, {**result.facts, "stopped": True})
     try:
         body = ResultRecord(
             time=timestamp(services.clock()),

@@ -17,7 +17,7 @@ from engine.decide import parsed, read
 from engine.documents.canonical import RawJson, canonical, digest
 from engine.drive import Append, Ask, Call, Steps
 from engine.errors import DecideError, EngineError, GatherError
-from engine.flow import HEAVY_BYTES, Answer, Context, Services, answer, as_json, gathering, state_facts
+from engine.flow import HEAVY_BYTES, Answer, Context, Services, answer, as_json, gathering, state_facts, stop_facts
 from engine.model import Mode, Pace, Revisions
 from engine.points import Point
 from engine.record.model import ReplayRecord, timestamp
@@ -187,7 +187,8 @@ def _again(point: Point, request: Any, taken: Taken, services: Services, context
         opened = facts.gathered.opened
         with nullcontext() if opened is None else closing(opened):
             known = yield from state_facts(facts.gathered, taken.store, context)
-            document = {**facts.document, **known, **first["known"]}
+            stops = stop_facts((yield from services.running.stops()), facts.gathered, context)
+            document = {**facts.document, **known, **first["known"], "stops": stops}
             verdict = read(point, (yield Ask(policy.opa, document)), policy.catalogue)
             now = policy.revisions
     fields: dict[str, Any] = first["decision"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -345,12 +347,52 @@ def _mac(decision_id: str, point: str, input_digest: str, limits: object) -> byt
     return hmac.digest(_KEY, fields.encode("utf-8"), "sha256")
 
 
+class StopSignal(threading.Event):
+    """Set when a person has stopped what approved work is under way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: list[Callable[[], object]] = []
+        self._guard = threading.Lock()
+
+    def then(self, call: Callable[[], object]) -> None:
+        """Have this called once the work is stopped, in any thread; at once if it is. Ends with `forget`."""
+        with self._guard:
+            self._calls.append(call)
+            stopped = self.is_set()
+        if stopped:
+            call()
+
+    def forget(self, call: Callable[[], object]) -> None:
+        """Call this no more: what it would end has ended."""
+        with self._guard, suppress(ValueError):
+            self._calls.remove(call)
+
+    @property
+    def awaited(self) -> bool:
+        """Whether something that the work started is still under way."""
+        return bool(self._calls)
+
+    def set(self) -> None:
+        """Stop the work."""
+        with self._guard:
+            super().set()
+            calls = list(self._calls)
+        for call in calls:
+            with suppress(Exception):  # the others are ended all the same
+                call()
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the work is about: the digest of the input that was decided on, and what gather left open."""
+    """What the work is about: the digest of the input that was decided on, and what gather left open.
+
+    `stop` is set when the work is to end before its time.
+    """
 
     input_digest: str
     opened: Any
+    stop: StopSignal = field(default_factory=StopSignal)
 
 
 @dataclass(frozen=True, slots=True)

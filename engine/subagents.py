@@ -20,9 +20,11 @@ class _Children:
     """Keeps the family in the engine's state."""
 
     services: Services
+    principal: str
 
     def started(self, child: str, parent: str) -> None:
-        self.services.store().add_child(ChildRow(child, conversation_of(parent), self.services.gather_context.clock()))
+        now = self.services.gather_context.clock()
+        self.services.store().add_child(ChildRow(child, conversation_of(parent), now, principal=self.principal))
 
     def ended(self, child: str, state: State) -> None:
         self.services.store().end_child(child, state, self.services.gather_context.clock())
@@ -40,4 +42,4 @@ def subagents(engine: Engine, program: Program, context: Context = Context()) ->
     ) -> Answer:
         return engine.decide("subagent", request, executor, replace(context, idempotency_key=key, approval=approval))
 
-    return Subagents(decide, _Children(services), program, SubagentLimits)
+    return Subagents(decide, _Children(services, context.caller.principal or ""), program, SubagentLimits)

@@ -6,17 +6,19 @@ result line records that it took effect.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.documents.canonical import RawJson
-from engine.drive import Steps
-from engine.errors import EngineError, GatherError
+from engine.drive import Append, Call, Steps
+from engine.errors import EngineError, GatherError, RecordError, StateError, WorkError
 from engine.flow import Answer, Context, Services, answer, as_json
-from engine.model import Mode, Permit, Result
+from engine.model import Mode, Permit, Result, Via
 from engine.points.administration import AdministrationLimits, AdministrationRequest
 from engine.points.registry import find
-from engine.state.rows import PrefixRow
+from engine.record.model import ResultRecord, timestamp
+from engine.state.rows import PrefixRow, StopRow
 from engine.work import Job
 
 if TYPE_CHECKING:
@@ -54,7 +56,43 @@ def administer(asked: Any, services: Services, context: Context) -> Steps[Admini
         return Result("done", {"act": limits.act, "id": limits.id})
 
     answered = yield from answer(find(POINT), stated, Mode.ENFORCE, services, context, executor)
+    policy_failed = answered.fault is not None and not isinstance(answered.fault, _NOT_THE_POLICY)
+    if policy_failed and isinstance(stated, RawJson) and context.caller.via in _OWNERS:
+        return (yield from _stop_without_policy(stated, answered, services, context))
     return Administered(answered, done[0] if done else None)
+
+
+_NOT_THE_POLICY = (GatherError, RecordError, StateError, WorkError)
+_OWNERS = (Via.PROCESS, Via.CONTROL)
+"""Callers that own the state folder: this process, and users who may open its control socket."""
+
+
+def _stop_without_policy(asked: RawJson, answered: Answer, services: Services, context: Context) -> Steps[Administered]:
+    """Stop although the policy does not answer: no request is allowed then, but work that is under way goes on.
+
+    The recorded deny is followed by a result line. Any other act stays refused.
+    """
+    request = AdministrationRequest.model_validate_json(asked.data)
+    if request.act != "stop" or request.stop is None or (request.stop.name == "") != (request.stop.scope == "all"):
+        return Administered(answered, None)
+    actor, now = context.caller.principal or "", services.gather_context.clock()
+    limits = AdministrationLimits(act=request.act, id=request.id, seconds=0)
+    try:
+        store = yield Call(services.store)
+        done = yield Call(lambda: _act(store, limits, request, actor, now))
+        yield Append(
+            services.log,
+            ResultRecord(
+                time=timestamp(services.clock()),
+                decision_id=answered.decision.decision_id,
+                status="stopped_without_policy",
+                facts={"act": request.act, "id": request.id},
+                duration=0,
+            ),
+        )
+    except (EngineError, ValueError):  # then the first fault is the answer
+        return Administered(answered, None)
+    return Administered(replace(answered, fault=None), done)
 
 
 def _act(
@@ -75,8 +113,21 @@ def _act(
         expires = now + limits.seconds
         new = PrefixRow(wanted.principal, wanted.cwd, wanted.tool, wanted.words, actor, now, expires, id_)
         return asdict(store.approve_prefix(new))
-    row = store.revoke(id_, now) if act == "revoke_token" else store.revoke_prefix(id_, now)
+    if act == "stop" and (stop := request.stop) is not None:
+        return asdict(store.add_stop(StopRow(stop.scope, stop.name, actor, now, id_, request.reason)))
+    command, take_away = _TAKING_AWAY[act]
+    row = take_away(store, id_, now)
     if row is None:
-        command = "tokens" if act == "revoke_token" else "tools prefixes"
-        raise GatherError("nothing with this id can be revoked", remedy=f"list the ids with `engine {command} list`")
+        raise GatherError(
+            "nothing with this id can be revoked, lifted or ended", remedy=f"list the ids with `engine {command} list`"
+        )
     return asdict(row)
+
+
+_TAKING_AWAY: Mapping[str, tuple[str, Callable[[Store, str, int], Any]]] = {
+    "revoke_token": ("tokens", lambda store, id_, now: store.revoke(id_, now)),
+    "revoke_prefix": ("tools prefixes", lambda store, id_, now: store.revoke_prefix(id_, now)),
+    "lift_stop": ("stop", lambda store, id_, now: store.lift_stop(id_, now)),
+    "end_agent": ("agent", lambda store, id_, now: store.end_agent(id_, now)),
+}
+"""The acts on something that exists: the command that lists it, and the change of the state."""

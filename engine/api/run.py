@@ -137,7 +137,8 @@ class ForwardedRuns(Runs):
                 )
             to = Grant(sealed, address.decision.input_digest or "", UriLimits)
             run = Grant(own, job.input_digest, RunnerLimits)
-            result, answer = self._runner.forward(run, to, asked.text.data, following if following.follows else None)
+            follow = following if following.follows else None
+            result, answer = self._runner.forward(run, to, asked.text.data, follow, job.stop)
             kept.append(answer)
             return result
 

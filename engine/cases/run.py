@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ from engine.drive import run
 from engine.engine import Engine
 from engine.errors import EngineError, GatherError, Location
 from engine.facts.archives.source_bundle import DOCUMENT
-from engine.flow import Answer, Context, answer
+from engine.flow import Answer, Context, Services, answer
 from engine.model import (
     AdapterFacts,
     AdmittedSource,
@@ -44,6 +44,7 @@ from engine.model import (
 )
 from engine.points import GatherContext, Probed
 from engine.points.registry import find
+from engine.running import Running
 from engine.settings import ReadLimits, Settings
 from engine.state import open_store
 from engine.state.store import Store
@@ -204,7 +205,7 @@ class Runner(ExitStack):
         self._scratch = scratch
         self._now = datetime.now(UTC)
         self._engines: dict[tuple[tuple[str, ...], frozenset[str] | None], Engine] = {}
-        self._own: dict[int, tuple[GatherContext, Callable[[], Store]]] = {}
+        self._own: dict[int, Services] = {}
         self._names = count()
         self.callback(self._close_engines)
         self._states: dict[Path, Store] = {}
@@ -219,8 +220,7 @@ class Runner(ExitStack):
         engine = self._engine(values)
         self._now = datetime.now(UTC)
         if engine.services is not None and id(engine) in self._own:
-            world, store = self._own[id(engine)]
-            engine.services = replace(engine.services, gather_context=world, store=store)
+            engine.services = self._own[id(engine)]
         return engine
 
     def _engine(self, values: dict[str, Any], point: str | None = None) -> Engine:
@@ -263,13 +263,14 @@ class Runner(ExitStack):
         self._now = datetime.fromtimestamp(file.case.now, UTC)
         engine = self._engine_of(file)
         if engine.services is not None:
-            own, store = self._own.setdefault(id(engine), (engine.services.gather_context, engine.services.store))
-            if file.case.state != CaseState():
-                store = partial(self._state, file)
-            world = file.case.world.over(own)
+            own = self._own.setdefault(id(engine), engine.services)
+            world = file.case.world.over(own.gather_context)
             if world.root is not None and file.case.world.links:
                 world = replace(world, root=self._linked(file, world.root))
-            engine.services = replace(engine.services, gather_context=world, store=store)
+            engine.services = replace(own, gather_context=world)
+            if file.case.state != CaseState():
+                store = partial(self._state, file)
+                engine.services = replace(engine.services, store=store, running=Running(lambda: None, store))
         return engine
 
     def _linked(self, file: CaseFile, root: Path) -> Path:

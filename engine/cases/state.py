@@ -1,4 +1,4 @@
-"""The initial state of a test case: approved prefixes, children, attempts, checks of artifacts.
+"""The initial state of a test case: approved prefixes, children, attempts, checks of artifacts, stops, agents.
 
 Such a case gets its own store, so that cases do not affect each other.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator
 
+from engine.documents.canonical import canonical
 from engine.model import Model, Sha256
 from engine.state.rows import (
+    AgentRow,
     ApprovalRow,
     ApprovalState,
     ArtifactCheckRow,
@@ -22,6 +24,8 @@ from engine.state.rows import (
     ChildRow,
     ChildState,
     PrefixRow,
+    StopRow,
+    StopScope,
 )
 
 if TYPE_CHECKING:
@@ -60,6 +64,7 @@ class CaseChild(Model):
     parent: str
     created_at: Moment
     state: ChildState = "running"
+    principal: str = ""
 
 
 class CaseAttempt(Model):
@@ -84,6 +89,42 @@ class CaseCheck(Model):
     made_at: Moment
 
 
+class CaseStop(Model):
+    """A stop, in force unless it was lifted."""
+
+    id: str
+    scope: StopScope
+    name: str = ""
+    actor: str = "user:ana"
+    created_at: Moment
+    lifted: bool = False
+
+    def write(self, store: Store) -> None:
+        """Write it to a store."""
+        store.add_stop(StopRow(**self.model_dump(exclude={"lifted"})))
+        if self.lifted:
+            store.lift_stop(self.id, self.created_at)
+
+
+class CaseAgent(Model):
+    """A provisioned agent, active unless it was ended."""
+
+    id: str
+    name: str
+    role: str = "agent"
+    specification: dict[str, Any]
+    requester: str | None = None
+    created_at: Moment
+    ended: bool = False
+
+    def write(self, store: Store, most: int) -> None:
+        """Write it to a store."""
+        text = canonical(self.specification).decode("utf-8")
+        store.add_agent(AgentRow(specification=text, **self.model_dump(exclude={"ended", "specification"})), most)
+        if self.ended:
+            store.end_agent(self.id, self.created_at)
+
+
 class CaseApproval(Model):
     """A request for approval, and its state."""
 
@@ -106,6 +147,8 @@ class CaseState(Model):
     children: tuple[CaseChild, ...] = ()
     attempts: tuple[CaseAttempt, ...] = ()
     checks: tuple[CaseCheck, ...] = ()
+    stops: tuple[CaseStop, ...] = ()
+    agents: tuple[CaseAgent, ...] = ()
 
     def write(self, store: Store) -> None:
         """Write all rows to a store, once. Raises ValueError for rows that no engine would have written."""
@@ -114,7 +157,7 @@ class CaseState(Model):
             if prefix.revoked:
                 store.revoke_prefix(row.id, prefix.created_at)
         for child in self.children:
-            store.add_child(ChildRow(child.id, child.parent, child.created_at))
+            store.add_child(ChildRow(child.id, child.parent, child.created_at, principal=child.principal))
             if child.state != "running":
                 store.end_child(child.id, child.state, child.created_at)
         for tried in self.attempts:
@@ -123,3 +166,7 @@ class CaseState(Model):
                 store.end_attempt(tried.id, tried.state, tried.created_at)
         for check in self.checks:
             store.add_artifact_check(ArtifactCheckRow(**check.model_dump()))
+        for stop in self.stops:
+            stop.write(store)
+        for agent in self.agents:
+            agent.write(store, len(self.agents))

@@ -24,6 +24,7 @@ from engine.version import __version__
 
 _COMMANDS = {
     "adapter": ("adapter", "Serve curated tools to an MCP client, under an admitted manifest; off by default."),
+    "agent": ("agent", "Create agents from a specification, with a person's approval; list and end them."),
     "build": ("build", "Build the environment of an admitted source bundle; exits with the code of the decision."),
     "check": ("check", "Check source bundles without enforcing anything; exits with the worst exit code."),
     "completion": ("completion", "Print a script that completes commands, options and values in a shell."),
@@ -41,6 +42,7 @@ _COMMANDS = {
     "record": ("record.commands", "Verify, show, export and prune the decision record."),
     "sbom": ("machine.sbom", "List the packages and modules of this installation as a CycloneDX document."),
     "sandbox": ("machine.sandbox", "Run programs in a sandbox; install additional sandboxes."),
+    "stop": ("administration.stops", "Stop everything, one tool or one principal at once; list and lift stops."),
     "source": ("sources", "Start a source bundle from files and their metadata; update its hashes."),
     "tokens": ("administration.tokens", "Issue, list and revoke bearer tokens."),
     "tools": (

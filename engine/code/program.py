@@ -17,7 +17,7 @@ from engine.code import stop_reasons as why
 from engine.code.asking import Asking
 from engine.code.keeping import Executed, files_of
 from engine.code.result import StoppedError, Story
-from engine.code.running import Phase
+from engine.code.running import EitherEvent, Phase
 from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit, WorkError
 from engine.facts.code.answers import result_of
@@ -141,7 +141,8 @@ def _validate(program: Program, executed: Executed, asking: Asking) -> Steps[Non
     """Decide on the output of a program that ended."""
     run_result = executed.run_result
     if run_result.status is Status.CANCELLED:
-        raise StoppedError(why.CANCELLED, "execute", Exit.DENY)
+        cancelled = asking.ticket.cancel.is_set()
+        raise StoppedError(why.CANCELLED if cancelled else why.STOPPED, "execute", Exit.DENY)
     if run_result.status is Status.SANDBOX_ERROR:
         fault = WorkError(  # no verdict on the program
             "the sandbox could not run the program",
@@ -203,7 +204,7 @@ def _run(program: Program, planned: CodeActionLimits, asking: Asking, permit: Pe
         code,
         backend,
         found,
-        asking.ticket.cancel,
+        EitherEvent(asking.ticket.cancel, job.stop),
     )
     facts = {"run_id": asking.ticket.run_id, **result.facts}
     program.executed = Executed(code.text, payload, grant, run_result, permit.decision_id, facts)

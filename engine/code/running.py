@@ -14,6 +14,18 @@ from engine.model import Caller
 Phase = Literal["plan", "policy_check", "execute"]
 
 
+class EitherEvent(threading.Event):
+    """Is set while one of these events is."""
+
+    def __init__(self, *events: threading.Event) -> None:
+        super().__init__()
+        self._events = events
+
+    def is_set(self) -> bool:
+        """Whether one of them is set."""
+        return any(one.is_set() for one in self._events)
+
+
 @dataclass(slots=True)
 class Ticket:
     """One active run. Setting `cancel` kills its sandbox; the caller gets a result with that reason."""

@@ -69,6 +69,8 @@ SUCCESS = StopReason("success")
 CANCELLED = StopReason("cancelled")
 APPROVAL = StopReason("approval_required")
 MAX_SECONDS = StopReason(_BUDGET)
+STOPPED = StopReason("policy_block:stopped")
+"""A stop in force refuses what was running."""
 
 
 def of_fault(fault: EngineError) -> StopReason:

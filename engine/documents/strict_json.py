@@ -42,6 +42,10 @@ class AmbiguousJsonError(ValueError):
         self.remedy = remedy
 
 
+class RepeatedKeyError(AmbiguousJsonError):
+    """An object has a key twice."""
+
+
 def read_strict(text: str, *, levels: int = LEVELS, largest: float = inf) -> Any:
     """The one value of JSON text, with at most these levels and no number beyond `largest`.
 
@@ -97,7 +101,7 @@ def _deeper_than(text: str, levels: int) -> bool:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise AmbiguousJsonError("has a key twice", "keep one of them")
+        raise RepeatedKeyError("has a key twice", "keep one of them")
     return value
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.episodes.definition import ActorDefinition
+from engine.model import StopSignal
 from engine.points.episode import CallPermit
 
 
@@ -70,16 +71,19 @@ class PendingCall:
     actor: Actor
     turn: Turn
     grant: CallPermit
+    stop: StopSignal
     _done: threading.Event = field(default_factory=threading.Event)
     _reply: ActorReply | None = None
 
     def start(self) -> None:
         """Call the actor."""
+        self.stop.then(self._done.set)
         threading.Thread(target=self._call, name="engine-actor", daemon=True).start()
 
     def wait(self) -> ActorReply | None:
-        """The reply; None if there was none in time."""
+        """The reply; None if there was none in time, or before the call was stopped."""
         self._done.wait(self.grant.milliseconds / 1000)
+        self.stop.forget(self._done.set)
         return self._reply
 
     def _call(self) -> None:

@@ -12,7 +12,7 @@ from engine.documents.canonical import canonical, digest
 from engine.documents.files import load, printable, read_bytes
 from engine.documents.validation import validate
 from engine.model import Model
-from engine.points.episode import Ceilings, Name, Values
+from engine.points.episode import AgentId, Ceilings, Name, Values
 from engine.settings import ReadLimits
 
 _MOST = 1 << 40
@@ -57,12 +57,13 @@ class Line(Model):
 class ActorDefinition(Model):
     """An actor. Without `script`, the program that runs the episode passes it.
 
-    `rounds`: those in which it has a turn (default: all). `recipient`: for whom its hints are. A script goes on with
-    its last line.
+    `agent`: the id of the provisioned agent that it is. `rounds`: those in which it has a turn (default: all).
+    `recipient`: for whom its hints are. A script goes on with its last line.
     """
 
     id: Name
     role: Name
+    agent: AgentId | None = None
     rounds: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False, min_length=1)] | None = None
     recipient: Name | None = None
     script: Annotated[tuple[Line, ...], Field(strict=False, min_length=1)] | None = None

@@ -139,7 +139,7 @@ class _Run:
             state = {name: dict(values) for name, values in standing.values.items()}
             calls, codes = standing.calls(actor.id), standing.last_codes(actor.id)
             turn = Turn(actor.id, actor.role, read, state, grant.tokens, grant.milliseconds, calls, codes)
-            begun.append(PendingCall(self._actors[actor.id], turn, grant))
+            begun.append(PendingCall(self._actors[actor.id], turn, grant, job.stop))
             begun[0].start()
             return Result("called", {"actor": actor.id, "turn": number, "attempt": attempt})
 
@@ -162,11 +162,11 @@ class _Run:
         review = [at for at, entry in enumerate(self.transcript) if entry["mark_for_review"]]
         closing = {**event, "kind": kind} if kind == "concession" else {"kind": kind, "review": review}
         history = len(self.standing.history)
-        closed = yield from self._decide(closing)
+        yield from self._decide(closing)
         if self.standing.end is not None:
             yield from self._settle()
         elif len(self.standing.history) == history:
-            raise _refused(closed)
+            raise _refused(asked)
 
     def _append(self, actor: str, text: str, grant: CallPermit) -> Steps[None]:
         """Append what an actor said, and apart from it what only the actor may read."""
@@ -249,6 +249,6 @@ def _refused(asked: Answer) -> EngineError:
     decision = asked.decision
     if decision.outcome is Outcome.ALLOW or not decision.findings:
         return EpisodeError("the episode cannot go on", remedy="see the record", code="episode_stuck")
-    first = next((one for one in decision.findings if one.code in ERRORS), decision.findings[0])
+    first = next((one for one in decision.findings if one.code in {*ERRORS, "stopped"}), decision.findings[0])
     kind = ERRORS.get(first.code, EpisodeError)
     return kind(f"refused: {first.requirement}", remedy=first.remedy, code=first.code)

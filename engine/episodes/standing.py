@@ -15,6 +15,7 @@ from engine.model import ENGINE_CODES, RESERVED_CODES
 from engine.points.episode import Scalar
 
 _ALLOW = "allow"
+_NOT_DECIDED = RESERVED_CODES | {"stopped"}
 
 
 class Standing:
@@ -53,7 +54,10 @@ class Standing:
 
     def actors(self) -> list[dict[str, str]]:
         """The actors as requests state them."""
-        return [{"id": actor.id, "role": actor.role} for actor in self.definition.actors]
+        return [
+            {"id": actor.id, "role": actor.role, **({} if actor.agent is None else {"agent": actor.agent})}
+            for actor in self.definition.actors
+        ]
 
     def due(self) -> list[ActorDefinition]:
         """The actors that still have to reply in the current round, in their order."""
@@ -88,8 +92,8 @@ class Standing:
         """Take over one decision. A refused event changes nothing, but for a reply, which is then rejected."""
         event = document["event"]
         kind, allowed = event["kind"], outcome == _ALLOW and limits is not None
-        if any(code.startswith(ENGINE_CODES) or code in RESERVED_CODES for code in codes):
-            return  # the engine failed; nothing was decided
+        if any(code.startswith(ENGINE_CODES) or code in _NOT_DECIDED for code in codes):
+            return  # the engine failed, or a person stopped the episode: no fault of the actor
         if kind == "start":
             self.started = self.started or allowed
         elif kind == "turn" and allowed:

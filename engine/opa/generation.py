@@ -50,9 +50,9 @@ class Generation(Generic[PolicyT]):
         """Whether the process runs and accepts queries."""
         return self.server.alive and not self._closed
 
-    def ask(self, rule: str, document: dict[str, Any]) -> Reply:
+    def ask(self, rule: str, document: dict[str, Any], seconds: float | None = None) -> Reply:
         """The value of `data.admission.<rule>`, from exactly the revisions of this policy. Raises DecideError."""
-        reply = self.server.ask(rule, document)
+        reply = self.server.ask(rule, document, seconds)
         self.answers += 1
         return reply
 

@@ -199,11 +199,11 @@ class Server:
         self._prober = Client(self.path, self.limits, connections=1)
         self.probe(max(deadline - time.monotonic(), 0.1))
 
-    def ask(self, rule: str, document: dict[str, Any]) -> Reply:
-        """OPA's answer, from exactly our revisions. Raises DecideError."""
+    def ask(self, rule: str, document: dict[str, Any], seconds: float | None = None) -> Reply:
+        """OPA's answer, from exactly our revisions, within `seconds` if they are given. Raises DecideError."""
         if self._client is None or self._closed or not self.alive:
             raise unavailable("OPA is not running", DOCTOR)
-        return self.demand(self._client.ask(rule, document))
+        return self.demand(self._client.ask(rule, document, seconds))
 
     def demand(self, reply: Reply) -> Reply:
         """This reply, if it comes from exactly our revisions. Raises DecideError."""

@@ -91,7 +91,7 @@ class GatherContext:
         return SandboxFacts() if backend is None else self.sandbox_facts(backend, self.lookups.probe_seconds)
 
 
-STATE_FACTS = ("attempts", "checks", "children", "prefixes")
+STATE_FACTS = ("agents", "attempts", "checks", "children", "prefixes")
 """Lists of an input that come from the engine's state and, like approvals, are not under its digest."""
 
 
@@ -113,6 +113,8 @@ class Gathered:
     """What work needs again and OPA does not, such as an open source bundle; closed by the flow."""
     state: Callable[[Store, Caller], FactsFromState] | None = None
     """Reads facts from the engine's own state for the caller."""
+    tool: str = ""
+    """The tool that the request is about; empty if it is about none."""
     quotas: Mapping[str, str] = field(default_factory=dict)
     """What else is counted for this request: the name of a quota, and whom it is counted for."""
     amounts: Mapping[str, int] = field(default_factory=dict)

@@ -90,8 +90,14 @@ def gather(request: AdapterEnvelopeRequest, context: GatherContext) -> Gathered:
         terms += _request_terms(fields, known.contracts)
     else:
         terms += _result_terms(fields, request.asked or {}, known.contracts)
+    tool = (fields if request.end == "request" else request.asked or {}).get("tool")
     made = AdapterEnvelopeInput(enabled=known.enabled, end=request.end, envelope=digest(data), terms=tuple(terms))
-    return Gathered(made, f"{request.end} of an adapter", opened=DecidedEnvelope(envelope))
+    return Gathered(
+        made,
+        f"{request.end} of an adapter",
+        opened=DecidedEnvelope(envelope),
+        tool=tool if isinstance(tool, str) else "",
+    )
 
 
 def _request_terms(envelope: dict[str, Any], contracts: Mapping[str, AdapterContract]) -> Iterator[TermFacts]:

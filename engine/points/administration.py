@@ -1,4 +1,4 @@
-"""Point `administration`: administrative acts on approvals, tokens and approved prefixes.
+"""Point `administration`: administrative acts on approvals, tokens, approved prefixes, stops and agents.
 
 The row of an approval and the caller are facts of the engine. An act is recorded before it takes effect.
 """
@@ -12,9 +12,19 @@ from pydantic import AfterValidator, Field, StringConstraints
 from engine.model import Limits, Model, Pace
 from engine.points import GatherContext, Gathered, Point
 from engine.points.registry import POINTS
-from engine.state.rows import AUDIENCE, MOST_WORDS
+from engine.state.rows import AUDIENCE, MOST_WORDS, StopScope
 
-Act = Literal["grant_approval", "refuse_approval", "issue_token", "revoke_token", "approve_prefix", "revoke_prefix"]
+Act = Literal[
+    "grant_approval",
+    "refuse_approval",
+    "issue_token",
+    "revoke_token",
+    "approve_prefix",
+    "revoke_prefix",
+    "stop",
+    "lift_stop",
+    "end_agent",
+]
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1_024)]
@@ -56,14 +66,22 @@ class Prefix(Model):
     seconds: Seconds
 
 
+class Stop(Model):
+    """What to stop: everything, or the tool or the principal of this name."""
+
+    scope: StopScope
+    name: Annotated[str, Field(max_length=256)] = ""
+
+
 class AdministrationRequest(Model):
-    """One act. `id` names the approval, token or prefix it is about, also a new one."""
+    """One act. `id` names the approval, token, prefix, stop or agent it is about, also a new one."""
 
     act: Act
     id: Annotated[str, Field(pattern=r"^[0-9a-f]{8,32}$")]
     reason: Reason | None = None
     scope: Scope | None = None
     prefix: Prefix | None = None
+    stop: Stop | None = None
 
 
 class Requested(Model):
@@ -93,6 +111,7 @@ class AdministrationInput(Model):
     scope: Scope | None
     unknown_points: tuple[UnknownPoint, ...]
     prefix: Prefix | None
+    stop: Stop | None
 
 
 class AdministrationLimits(Limits):

@@ -8,18 +8,25 @@ get into the input. Rows E02 to E05, E10 to E12, E20 to E22, E31, E32, E35, E37,
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from engine.documents.canonical import digest
 from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.facts.proposals import Proposal, read_proposal
-from engine.model import Digest, Limits, Model
-from engine.points import GatherContext, Gathered, Point
+from engine.model import Caller, Digest, Limits, Model
+from engine.points import FactsFromState, GatherContext, Gathered, Point
+
+if TYPE_CHECKING:
+    from engine.state.rows import AgentRow
+    from engine.state.store import Store
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
 EpisodeId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+AgentId = Annotated[str, Field(pattern=r"^[0-9a-f]{1,64}$")]
 Whole = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
 Positive = Annotated[int, Field(ge=1, le=1 << 40)]
 Scalar = bool | int | Annotated[float, Field(allow_inf_nan=False)] | Annotated[str, Field(max_length=1_000)]
@@ -31,10 +38,11 @@ ReplyText = Annotated[str, Field(max_length=REPLY_CHARACTERS)]
 
 
 class EpisodeActor(Model):
-    """An actor and its role, a row of `roles` in policy/episodes.yaml."""
+    """An actor and its role, a row of `roles` in policy/episodes.yaml; `agent` is the id of a provisioned agent."""
 
     id: Name
     role: Name
+    agent: AgentId | None = None
 
 
 class StateGroup(Model):
@@ -198,6 +206,15 @@ class ProblemFacts(Model):
     problem: Literal["unknown", "type", "missing"]
 
 
+class CastFacts(Model):
+    """An actor that is a provisioned agent; `due`: the event is a call of it."""
+
+    id: str
+    role: str
+    agent: str
+    due: bool
+
+
 class EpisodeInput(Model):
     """What OPA sees. `state` is there at the start; later values are in `changes`."""
 
@@ -215,6 +232,7 @@ class EpisodeInput(Model):
     changes: tuple[ChangeFacts, ...] = ()
     problems: tuple[ProblemFacts, ...] = ()
     review: tuple[int, ...] = ()
+    cast: tuple[CastFacts, ...] = ()
 
 
 class CallPermit(Model):
@@ -279,14 +297,42 @@ def gather(request: EpisodeRequest, _: GatherContext) -> Gathered:
             ProblemFacts(id=one.id, problem=one.problem) for one in (() if proposal is None else proposal.problems)
         ),
         review=event.review if isinstance(event, EndEvent) else (),
+        cast=tuple(
+            CastFacts(
+                id=one.id, role=one.role, agent=one.agent, due=isinstance(event, TurnEvent) and event.actor == one.id
+            )
+            for one in request.actors
+            if one.agent is not None
+        ),
     )
+    agents = tuple(one.agent for one in facts.cast)
     where = "" if call is None else f" {call.turn}.{call.attempt} of {call.actor}"
     return Gathered(
         facts,
         f"episode {request.episode}: {event.kind}{where}",
         quotas={"tokens": ""} if starts else {},
         amounts={"tokens": request.ceilings.max_episode_tokens} if starts else {},
+        state=partial(_agents, agents) if agents else None,
     )
+
+
+def _agents(ids: tuple[str, ...], store: Store, _: Caller) -> FactsFromState:
+    """The agents that the actors name, as far as the state has them."""
+    rows = [store.agent(id_) for id_ in dict.fromkeys(ids)]
+    return {"agents": [agent_facts(row) for row in rows if row is not None]}
+
+
+def agent_facts(row: AgentRow) -> dict[str, Any]:
+    """What rules see of a provisioned agent."""
+    specification = json.loads(row.specification)
+    return {
+        "id": row.id,
+        "name": row.name,
+        "role": row.role,
+        "active": row.ended_at is None,
+        "tools": specification["tools"],
+        **specification["constraints"],
+    }
 
 
 def stated_usage(usage: Any, name: str) -> int | None:

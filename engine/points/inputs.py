@@ -45,6 +45,28 @@ class GivenApproval(Model):
     codes: tuple[str, ...] | None
 
 
+class StopInForce(Model):
+    """A stop, and what it may apply to: the principal and the tool of this request, empty where it has none."""
+
+    id: str
+    scope: str
+    name: str
+    principal: str
+    tool: str
+
+
+class ProvisionedAgent(Model):
+    """A provisioned agent: its tools, and what it may use of each episode."""
+
+    id: str
+    name: str
+    role: str
+    active: bool
+    tools: tuple[str, ...]
+    max_turns: int
+    max_tokens: int
+
+
 class EarlierAttempt(Model):
     """An earlier attempt at the same task."""
 
@@ -64,12 +86,17 @@ class MadeCheck(Model):
 
 
 class KnownChild(Model):
-    """A subagent's conversation, by the role in which the request names it."""
+    """A subagent's conversation, by the role in which the request names it.
+
+    `user` is the principal that started it, `asking` the one that asks; empty for callers without a name.
+    """
 
     id: str
     role: str
     parent: str
     state: str
+    user: str
+    asking: str
 
 
 class ApprovedPrefix(Model):
@@ -92,6 +119,8 @@ _ADDED: dict[str, Any] = {
     "budgets": (tuple[Counted, ...], ...),
     "quotas": (tuple[Counted, ...], ...),
     "approvals": (tuple[GivenApproval, ...], ...),
+    "stops": (tuple[StopInForce, ...], ...),
+    "agents": (tuple[ProvisionedAgent, ...], ...),
     "attempts": (tuple[EarlierAttempt, ...], ...),
     "checks": (tuple[MadeCheck, ...], ...),
     "children": (tuple[KnownChild, ...], ...),

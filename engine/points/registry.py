@@ -29,6 +29,7 @@ _NAMES = (
     "model_ref",
     "network",
     "network_response",
+    "provisioning",
     "runner_bind",
     "runner_capability",
     "runner_request",

@@ -149,12 +149,20 @@ def _amount(stated: int | None) -> Amount:
     return Amount(stated=stated is not None, requested=stated)
 
 
-def _family(ids: Mapping[str, str], store: Store, _: Caller) -> FactsFromState:
-    """Which of these conversations, by role, are children."""
+def _family(ids: Mapping[str, str], store: Store, caller: Caller) -> FactsFromState:
+    """Which of these conversations, by role, are children; `user` started one, `asking` is the caller."""
     found = [(role, store.child(id_)) for role, id_ in ids.items()]
+    asking = caller.principal or ""
     return {
         "children": [
-            {"id": row.id, "role": role, "parent": row.parent, "state": row.state}
+            {
+                "id": row.id,
+                "role": role,
+                "parent": row.parent,
+                "state": row.state,
+                "user": row.principal,
+                "asking": asking,
+            }
             for role, row in found
             if row is not None
         ]

@@ -162,7 +162,7 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         unreadable=tuple(walked.unreadable),
     )
     approved = None if request.cwd is None or not walked.commands else partial(_approved, request.cwd)
-    return Gathered(gathered, f"call of {printable(call.tool)}", opened=call, state=approved)
+    return Gathered(gathered, f"call of {printable(call.tool)}", opened=call, state=approved, tool=call.tool)
 
 
 def _lead(context: GatherContext) -> Callable[[str], Lead]:

@@ -142,6 +142,7 @@ def gather(request: ToolResultRequest, context: GatherContext) -> Gathered:
             side_effects=request.side_effects,
         ),
         f"result of {request.tool}: {request.status}",
+        tool=request.tool,
     )
 
 

@@ -78,7 +78,7 @@ class Unavailable:
         """No OPA."""
         return self
 
-    def ask(self, _rule: str, _document: dict[str, Any]) -> NoReturn:
+    def ask(self, _rule: str, _document: dict[str, Any], _seconds: float | None = None) -> NoReturn:
         """No answer."""
         raise self.fault
 

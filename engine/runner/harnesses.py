@@ -158,7 +158,12 @@ class Harnesses:
         def execute(permit: Permit, job: Job) -> Result:
             backend = permit.demand("sandbox", job.input_digest, SandboxLimits).backend
             evidence = world.sandbox_facts(backend, None)
-            result, _ = run_command(permit, job.input_digest, SandboxLimits, asked, self._backend, evidence)
+            over = asked.cancel or threading.Event()
+            job.stop.then(over.set)
+            try:
+                result, _ = run_command(permit, job.input_digest, SandboxLimits, asked, self._backend, evidence)
+            finally:
+                job.stop.forget(over.set)
             status = "finished" if finished() else "run_failed"
             return Result(status, {**result.facts, "sandbox": result.status})
 

@@ -1,4 +1,4 @@
-"""The engine's state between requests: budgets, approvals, keys, tokens, prefixes, children, attempts, checks.
+"""The engine's state between requests: budgets, approvals, keys, tokens, prefixes, children, attempts, checks, stops.
 
 Behind one class, `Store`; only this package contains SQL.
 """

@@ -24,6 +24,7 @@ class Children(Part):
         """Store a new, running child; for a known id, return the present row, of any parent."""
         uuid_text("id", new.id)
         text("parent", new.parent)
+        text("principal", new.principal, empty=True)
         whole("created_at", new.created_at)
         if new.state != "running":
             raise ValueError("a new child must be in state running")

@@ -99,6 +99,8 @@ class Database:
             self._let_go()
             if isinstance(error, sqlite3.Error):
                 raise self._wrapped(error) from error
+            if isinstance(error, UnicodeDecodeError):  # SQLite quotes a damaged text in its message
+                raise self._unusable(*_REASONS[sqlite3.SQLITE_CORRUPT]) from error
             if isinstance(error, RuntimeError):
                 raise self._unusable("no thread can be started", "raise the limit of threads") from error
             raise

@@ -13,6 +13,7 @@ BegunKind = Literal["new", "pending", "done", "conflict"]
 ChildState = Literal["running", "ended", "cancelled", "killed"]
 AttemptState = Literal["begun", "ok", "failed"]
 CheckName = Literal["sandbox", "validation"]
+StopScope = Literal["all", "tool", "principal"]
 
 LONGEST_TEXT = 1_024
 """Characters of a name, key, principal or id: longer than any subject of a certificate in use."""
@@ -146,13 +147,17 @@ class PrefixRow:
 
 @dataclass(frozen=True, slots=True)
 class ChildRow:
-    """A subagent's conversation and the one that started it; `id` is a UUID in canonical form, lower case."""
+    """A subagent's conversation and the one that started it; `id` is a UUID in canonical form, lower case.
+
+    `principal` started it; empty for a caller without a name.
+    """
 
     id: str
     parent: str
     created_at: int
     state: ChildState = "running"
     ended_at: int | None = None
+    principal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +188,35 @@ class ArtifactCheckRow:
     made_at: int
 
 
+@dataclass(frozen=True, slots=True)
+class StopRow:
+    """A stop of everything, of one tool or of one principal; `name` is empty for everything."""
+
+    scope: StopScope
+    name: str
+    actor: str
+    created_at: int
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    reason: str | None = None
+    lifted_at: int | None = None  # from then on it does not count
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """A provisioned agent; `id` is the decision that admitted it, `specification` the approved one as canonical JSON.
+
+    `requester` asked for it.
+    """
+
+    id: str
+    name: str
+    role: str
+    specification: str
+    requester: str | None
+    created_at: int
+    ended_at: int | None = None
+
+
 class ApprovalUnknownError(StateError):
     """There is no approval with this id."""
 
@@ -198,7 +232,7 @@ class ApprovalClosedError(StateError):
 
 
 class IdTakenError(StateError):
-    """A token or an approved prefix already has this id."""
+    """A token, an approved prefix or a stop already has this id."""
 
     code = "engine.id_taken"
     exit = Exit.UNREADABLE

@@ -167,6 +167,30 @@ _FIFTH = """
 ALTER TABLE tokens ADD COLUMN audience TEXT;
 ALTER TABLE tokens ADD COLUMN single_use INTEGER NOT NULL DEFAULT 0 CHECK (single_use IN (0, 1));
 ALTER TABLE tokens ADD COLUMN used_at INTEGER;
+CREATE TABLE stops (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    scope TEXT NOT NULL CHECK (scope IN ('all', 'tool', 'principal')),
+    name TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    reason TEXT,
+    created_at INTEGER NOT NULL,
+    lifted_at INTEGER,
+    CHECK ((scope = 'all') = (name = ''))
+) STRICT;
+CREATE INDEX stops_in_force ON stops (number) WHERE lifted_at IS NULL;
+CREATE TABLE agents (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    role TEXT NOT NULL,
+    specification TEXT NOT NULL,
+    requester TEXT,
+    created_at INTEGER NOT NULL,
+    ended_at INTEGER
+) STRICT;
+CREATE INDEX agents_active ON agents (number) WHERE ended_at IS NULL;
+ALTER TABLE children ADD COLUMN principal TEXT NOT NULL DEFAULT '';
 """
 
 _STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)

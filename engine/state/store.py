@@ -13,6 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.errors import StateError
+from engine.state.agents import Agents
 from engine.state.approvals import Approvals
 from engine.state.attempts import ArtifactChecks, Attempts
 from engine.state.budgets import Budgets
@@ -23,11 +24,23 @@ from engine.state.prefixes import Prefixes
 from engine.state.record_heads import RecordHeads
 from engine.state.retention_orders import RetentionOrders
 from engine.state.rows import StateLimits
+from engine.state.stops import Stops
 from engine.state.tokens import Tokens
 
 
 class Store(
-    Budgets, Approvals, Idempotency, Tokens, Prefixes, Children, Attempts, ArtifactChecks, RecordHeads, RetentionOrders
+    Budgets,
+    Approvals,
+    Idempotency,
+    Tokens,
+    Prefixes,
+    Children,
+    Attempts,
+    ArtifactChecks,
+    RecordHeads,
+    RetentionOrders,
+    Stops,
+    Agents,
 ):
     """The state of one installation. Opened by `engine.state.open_store`."""
 

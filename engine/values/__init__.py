@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.model import Model
 from engine.values.adapters import Adapters
-from engine.values.agents import Media, Proposals, Skills, Subagents
+from engine.values.agents import Media, Proposals, Provisioning, Skills, Subagents
 from engine.values.code import Code
 from engine.values.environments import Environments
 from engine.values.episodes import Episodes
@@ -43,6 +43,7 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "networks": Networks,
     "operations": Operations,
     "proposals": Proposals,
+    "provisioning": Provisioning,
     "runners": Runners,
     "sandbox": Sandbox,
     "secrets": Secrets,

@@ -1,4 +1,4 @@
-"""What agents may see, read and start: policy/media.yaml, proposals.yaml, skills.yaml and subagents.yaml."""
+"""What agents may see, read and start: media.yaml, proposals.yaml, provisioning.yaml, skills.yaml, subagents.yaml."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, StringConstraints
 
-from engine.model import Model
-from engine.values.fields import Host, Items, Word
+from engine.model import Digest, Model
+from engine.values.fields import Host, Items, Text, Word
 from engine.values.tools import ToolName
 
 MediaType = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+/[a-z0-9][a-z0-9.+-]*$", max_length=200)]
@@ -109,3 +109,31 @@ class Subagents(Model):
     line_bytes: Annotated[StrictInt, Field(ge=1, le=65_536)] = Field(
         description="Maximum length of each transcript line, in bytes. A longer line is cut."
     )
+
+
+Most = Annotated[StrictInt, Field(ge=1, le=1 << 40)]
+
+
+class AgentConstraints(Model):
+    """The most that the constraints of a new agent may state."""
+
+    max_turns: Most = Field(description="Turns of the agent in one episode.")
+    max_tokens: Most = Field(description="Tokens of the agent in one episode.")
+
+
+class Provisioning(Model):
+    """policy/provisioning.yaml: which agents may be created from a specification."""
+
+    max_agents: Annotated[StrictInt, Field(ge=1, le=10_000)] = Field(
+        description="Maximum number of active agents. One more is refused."
+    )
+    roles: Items[Text] = Field(description="Roles that a new agent may have.")
+    tools: Items[ToolName] = Field(description="Tools that a new agent may have.")
+    constraints: AgentConstraints = Field(description="Maximum constraints of a new agent.")
+    prompt_bytes: Annotated[StrictInt, Field(ge=1, le=1 << 18)] = Field(
+        description="Maximum size of a system prompt, in bytes."
+    )
+    code_markers: Items[Text] = Field(
+        description="Texts in lower case that are reported as code where a system prompt contains them."
+    )
+    approved: Items[Digest] = Field(description="Digests of specifications that need no further approval.")

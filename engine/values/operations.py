@@ -187,7 +187,17 @@ class Operations(Checked):
         yield from unknown("profile", self.profile, self.profiles, ("profile",))
 
 
-Act = Literal["grant_approval", "refuse_approval", "issue_token", "revoke_token", "approve_prefix", "revoke_prefix"]
+Act = Literal[
+    "grant_approval",
+    "refuse_approval",
+    "issue_token",
+    "revoke_token",
+    "approve_prefix",
+    "revoke_prefix",
+    "stop",
+    "lift_stop",
+    "end_agent",
+]
 Seconds = Annotated[StrictInt, Field(ge=1, le=3_153_600_000)]
 
 

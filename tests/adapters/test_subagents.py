@@ -464,7 +464,7 @@ def test_a_child_that_cannot_be_known_is_not_started(home: Home, tmp_path: Path)
 @pytest.mark.parametrize("operation", ["poll", "cancel", "kill"])
 def test_a_child_of_another_process_is_out_of_reach(home: Home, operation: str) -> None:
     child = child_of(home.own.spawn(ASK, "wait"))
-    with subagents(home.engine, program()) as other:
+    with subagents(home.engine, program(), CONTEXT) as other:
         call: Callable[[Requester, str], Reply] = getattr(other, operation)
         reply = call(ASK, child)
     assert there(reply.fault).code == "engine.subagent_unknown"
@@ -562,3 +562,16 @@ def test_nothing_is_left_of_many_that_start_and_end_at_once(home: Home) -> None:
         if thread.name == "engine-subagent":
             thread.join(SOON)
             assert not thread.is_alive()
+
+
+# covers: B47.2-3
+def test_another_user_reads_and_ends_no_subagent(home: Home) -> None:
+    child = child_of(home.own.spawn(ASK, "wait"))
+    eve = replace(CONTEXT, caller=Caller(via=Via.PROCESS, principal="eve"))
+    request = {"conversation": "chat-7", "user": "lee", "account": "acme", "child_conversation_id": child}
+    request |= {"policy": "orchestrator", "profile": "coding"}
+    for operation in ("poll", "cancel", "kill"):
+        asked = {**request, "operation": operation}
+        denied = home.engine.check("subagent", asked, eve).decision
+        assert [finding.code for finding in denied.findings] == ["not_own_subagent"]
+        assert home.engine.check("subagent", asked, CONTEXT).decision.outcome == "allow"

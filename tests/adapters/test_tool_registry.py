@@ -127,7 +127,7 @@ def test_a_curated_local_tool_enters_the_registry_by_its_permit(runner: Runner) 
     assert registry.definition("contacts_list") == DEFINITION
 
 
-# covers: A75 A76.1 A77.1 A78.1
+# covers: A75 A76.1 A77.1 A78.1 A103.1
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -145,7 +145,7 @@ def test_what_is_refused_registers_nothing(changes: dict[str, Any], code: str, r
     assert registry.names() == ()
 
 
-# covers: A69.1
+# covers: A69.1 A103.1
 def test_an_accepted_proposal_registers_nothing(runner: Runner) -> None:
     registry = ToolRegistry()
     contract = {"name": "contacts_list", "description": "List the contacts"}

@@ -21,6 +21,7 @@ from admission_adapters.tools.process import _CHILD, _messages, in_process
 from admission_adapters.tools.thread import in_thread
 from engine.documents.canonical import digest
 from engine.errors import WorkError
+from engine.model import StopSignal
 from tests.adapters import isolated_tools
 from tests.adapters.gates import deep, raising
 from tests.expect import refused, there
@@ -31,13 +32,13 @@ MOST = 1_000
 
 def call(tool: Callable[..., Any], seconds: float = 20.0, **arguments: Any) -> tuple[Outcome, list[dict[str, str]]]:
     effects = Effects()
-    outcome = in_thread(tool, arguments, seconds, MOST, effects)
+    outcome = in_thread(tool, arguments, seconds, MOST, effects, StopSignal())
     return outcome, effects.close()
 
 
 def apart(tool: Callable[..., Any], seconds: float = 20.0, **arguments: Any) -> tuple[Outcome, list[dict[str, str]]]:
     effects = Effects()
-    outcome = in_process(tool, arguments, seconds, MOST, effects, {"KNOWN": "yes"})
+    outcome = in_process(tool, arguments, seconds, MOST, effects, {"KNOWN": "yes"}, StopSignal())
     return outcome, effects.close()
 
 
@@ -348,7 +349,9 @@ def test_only_a_function_that_a_process_can_find_gets_one(monkeypatch: pytest.Mo
 
 def test_what_a_thread_reports_at_the_end_does_not_get_into_it() -> None:
     for _ in range(3):
-        outcome = in_process(isolated_tools.leave_a_thread, {"size": 5_000_000}, 20.0, 5_000_000, Effects(), {})
+        outcome = in_process(
+            isolated_tools.leave_a_thread, {"size": 5_000_000}, 20.0, 5_000_000, Effects(), {}, StopSignal()
+        )
         assert (outcome.result_text and outcome.result_text.bytes) == 5_000_000
 
 
@@ -357,11 +360,12 @@ def test_the_end_of_the_program_waits_for_no_thread_that_a_tool_left() -> None:
 import asyncio, threading, time
 from admission_adapters.tools.effects import Effects
 from admission_adapters.tools.thread import in_thread
+from engine.model import StopSignal
 
 async def tool():
     await asyncio.gather(*(asyncio.to_thread(time.sleep, 600) for _ in range(40)))
 
-print(in_thread(tool, {}, 0.1, 100, Effects()).late)
+print(in_thread(tool, {}, 0.1, 100, Effects(), StopSignal()).late)
 while (threads := sum(one.name == "tool-thread" for one in threading.enumerate())) < 32:
     time.sleep(0.01)
 print(threads)

@@ -131,6 +131,28 @@ def guarded(shut: Gate) -> Gate:
     return shut
 
 
+# Stops
+
+
+# covers: C68.1
+def test_a_stop_hangs_up_on_the_runner(front: Gate) -> None:
+    front.runner.behavior = holding
+    act = {"act": "stop", "id": "a" * 32, "stop": {"scope": "all"}}
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(front.run)
+        until(lambda: front.runner.received)
+        stopped = front.engine.ask("POST", "/v1/administration", act, control=True)
+        assert stopped.json["done"]["id"] == act["id"]
+        reply = running.result(30)
+        front.runner.released.set()
+    assert (reply.json["ok"], reply.json["error"]) == (False, "the run was stopped")
+    assert front.run().json["ok"] is False
+    lift = {"act": "lift_stop", "id": act["id"], "reason": "over"}
+    assert front.engine.ask("POST", "/v1/administration", lift, control=True).json["done"] is not None
+    front.runner.behavior = answering()
+    assert front.run().json == OUTPUT
+
+
 # Who asks
 
 

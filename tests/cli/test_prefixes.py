@@ -27,7 +27,7 @@ def kept(command: Command) -> tuple[PrefixRow, ...]:
         return store.prefixes(None, None, 100)
 
 
-# covers: B09
+# covers: B09 H08.4
 def test_a_prefix_is_approved_listed_and_revoked(command: Command) -> None:
     run = approve(command, "git", "status", "--short")
     (row,) = kept(command)

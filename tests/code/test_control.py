@@ -9,15 +9,17 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pytest
 
 from admission_adapters.sandbox.model import Bounds, Program, RunResult, Status
-from engine import CodeRun
+from engine import CodeRun, Context
 from engine.code.idempotency import RunWatcher
 from engine.errors import RecordError
+from engine.model import Caller, Via
 from engine.opa.generation import Generation
 from tests.code.conftest import CODE, GOLDEN, PIPELINE, Bench, golden, printing
 from tests.conftest import lowered
@@ -49,6 +51,7 @@ def ran(bench: Bench, done: CodeRun) -> list[str]:
 # Approvals
 
 
+# covers: C64.1-3
 @pytest.mark.full
 def test_nothing_runs_before_a_person_has_approved_and_the_retry_is_decided_anew(opening: Callable[..., Any]) -> None:
     code = "import abc\n" + CODE
@@ -172,6 +175,27 @@ def test_a_cancelled_run_is_killed_at_once_and_recorded(bench: Bench) -> None:
     assert (done.stop_reason, done.document["phase"]) == ("cancelled", "execute")
     assert ran(bench, done) == ["cancelled"]
     assert bench.recorded(done)[-1]["facts"]["root_cause"] == "cancelled"
+
+
+# covers: C68.1
+def test_a_stop_kills_the_sandbox_of_a_run(opening: Callable[..., Any]) -> None:
+    ana = Context(caller=Caller(via=Via.CONTROL, principal="user:ana"))
+    began = threading.Event()
+
+    def told(phase: str) -> None:
+        if phase == "execute":
+            began.set()
+
+    with opening("stopped") as bench, ThreadPoolExecutor(1) as pool:
+        asked = golden(SLOW, policy_hints={"exec_timeout_seconds": 20})
+        running = pool.submit(bench.run, asked, watch=RunWatcher(on_phase=told))
+        assert began.wait(60)
+        stop = {"act": "stop", "id": "a" * 32, "stop": {"scope": "all"}}
+        assert bench.engine.administer(stop, ana).done is not None
+        done = running.result(15)  # less than the program would take
+        assert done.stop_reason == "policy_block:stopped"
+        assert ran(bench, done) == ["cancelled"]
+        assert bench.run(golden()).stop_reason == "policy_block:stopped"
 
 
 def test_a_run_that_was_cancelled_before_it_began_starts_nothing(bench: Bench) -> None:

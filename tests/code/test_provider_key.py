@@ -14,6 +14,7 @@ from admission_adapters.tools.effects import Effects
 from admission_adapters.tools.process import in_process
 from engine.completing import Prompt
 from engine.engine import Engine
+from engine.model import StopSignal
 from tests.adapters import isolated_tools
 from tests.code.conftest import WIDER, golden
 from tests.conftest import BUNDLES, ROOT
@@ -59,7 +60,13 @@ def test_a_planted_key_reaches_nothing_but_the_adapter(
             assert "PYTHONNOUSERSITE" in seen  # the control: this is the environment of the program
             assert not [name for name in seen if name.startswith(("AGENT_DATA", "OPENAI"))]
             tool = in_process(
-                isolated_tools.environment, {"name": "AGENT_DATA_API_KEY"}, 20.0, 1_000, Effects(), {"A": "b"}
+                isolated_tools.environment,
+                {"name": "AGENT_DATA_API_KEY"},
+                20.0,
+                1_000,
+                Effects(),
+                {"A": "b"},
+                StopSignal(),
             )
             assert '"value": null' in there(tool.result_text).text
             assert engine.build(ROOT / "fixtures/material/contacts", tmp_path / "built").result is not None

@@ -38,7 +38,11 @@ DECIDED = sorted(
 """Cases that rules decide; first those under the values of policy/, which need no engine of their own."""
 
 ALLOWED = [file for file in DECIDED if file.case.want.outcome is Outcome.ALLOW]
-ONE_EACH = [next(file for file in ALLOWED if file.case.point == point and not file.case.values) for point in POINTS]
+ONE_EACH = [
+    next(file for file in ALLOWED if file.case.point == point and not file.case.values)
+    for point in POINTS
+    if point != "provisioning"  # under the values of policy/ a person approves each agent
+]
 """An allowed case of each point, all under the values of policy/, for laws that break an engine."""
 
 NARROWED = [file for file in DECIDED if file.case.want.outcome is not Outcome.ALLOW]

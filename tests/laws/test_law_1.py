@@ -113,13 +113,16 @@ UNDECLARED = {
     "sandbox": {"backend", "command", "tighten", *BOUND_NAMES},
     "code_execution": {"profile", "task", "attempt", "tighten", *BOUND_NAMES},
     "transcript": {"actor"},
+    "administration": {"name"},
+    "episode": {"agent"},
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
-A boundary that is not declared is none to enforce (D59), a tool that is not carried needs no permission, a secret
-that is not carried need not be sealed (D32), and an address that is cleared is the default (D43). A run without a
-harness gets the default (D52), one without a model that of its harness, and one without a provider any that the
-harness lists. A mode that is not stated is the safe one, and what an
+A stop without a name may be one of everything, and an actor that names no agent is a script. A boundary that is not
+declared is none to enforce (D59), a tool that is not carried needs no permission, a secret that is not carried need
+not be sealed (D32), and an address that is cleared is the default (D43). A run without a harness gets the default
+(D52), one without a model that of its harness, and one without a provider any that the harness lists. A mode that is
+not stated is the safe one, and what an
 error does not say is not shown (B30). Media of a size that nobody declared is held to the limit while it is
 fetched (B40). A request without a number of turns or a time gets those of the policy (B19, B25),
 and a request to start a subagent names none. A request without a lower limit of a sandbox gets that of its profile,

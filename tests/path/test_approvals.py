@@ -21,7 +21,7 @@ from engine.record.standing import StandingLog
 from engine.record.verify import verify
 from engine.settings import Settings
 from engine.state import open_store
-from engine.state.rows import ApprovalRow
+from engine.state.rows import ApprovalRow, StopRow
 from engine.state.store import Store
 from engine.work import Job
 from tests.command import decisions
@@ -82,6 +82,7 @@ def approved(engine: Engine, store: Store, clock: Clock, approver: str = "user:a
     return store.resolve(first.decision.approval.id, "granted", approver, "seen the contract", clock.seconds)
 
 
+# covers: H09.3
 def test_a_granted_approval_turns_the_confirm_into_an_allow_once(engine: Engine, store: Store, clock: Clock) -> None:
     row = approved(engine, store, clock)
     ran: list[str] = []
@@ -123,6 +124,7 @@ def test_an_unknown_one_refuses(engine: Engine) -> None:
     assert (got.decision.outcome, codes(got)) == ("deny", ["approval_unknown", "license_review_required"])
 
 
+# covers: H09.1
 def test_a_changed_input_is_another_request(engine: Engine, store: Store, clock: Clock) -> None:
     row = approved(engine, store, clock)
     got = ask(engine, row.id, {**REVIEWED, "purpose": "eval"})
@@ -131,12 +133,14 @@ def test_a_changed_input_is_another_request(engine: Engine, store: Store, clock:
     assert ask(engine, row.id).decision.outcome == "allow"  # the control: it was not used up by that
 
 
+# covers: H09.1
 def test_another_caller_is_another_request(engine: Engine, store: Store, clock: Clock) -> None:
     row = approved(engine, store, clock)
     got = ask(engine, row.id, caller=Caller(via=Via.PROCESS, principal="somebody"))
     assert "approval_input_changed" in codes(got)
 
 
+# covers: H09.4
 def test_after_its_time_it_does_not_count(engine: Engine, store: Store, clock: Clock) -> None:
     row = approved(engine, store, clock)
     clock.now += timedelta(days=1)
@@ -150,6 +154,7 @@ def test_just_before_its_time_is_over_it_counts(engine: Engine, store: Store, cl
     assert ask(engine, row.id).decision.outcome == "allow"
 
 
+# covers: H09.2
 @pytest.mark.full
 def test_under_another_policy_it_does_not_count(engine: Engine, store: Store, clock: Clock, settings: Settings) -> None:
     row = approved(engine, store, clock)
@@ -158,6 +163,16 @@ def test_under_another_policy_it_does_not_count(engine: Engine, store: Store, cl
         got = ask(other, row.id)
     assert (got.decision.outcome, codes(got)) == ("deny", ["approval_policy_changed", "license_review_required"])
     engine.__enter__()
+
+
+# covers: H09.5
+def test_a_rule_that_denies_after_the_approval_still_denies(engine: Engine, store: Store, clock: Clock) -> None:
+    row = approved(engine, store, clock)
+    stop = store.add_stop(StopRow("principal", "pipeline", "user:ana", clock.seconds))
+    got = ask(engine, row.id)
+    assert (got.decision.outcome, codes(got)) == ("deny", ["license_review_required", "stopped"])
+    store.lift_stop(stop.id, clock.seconds)
+    assert ask(engine, row.id).decision.outcome == "allow"  # the control: the approval was not used up
 
 
 def test_who_asks_does_not_approve(engine: Engine, store: Store, clock: Clock) -> None:
@@ -194,6 +209,7 @@ def test_the_same_request_asks_for_the_same_approval(engine: Engine) -> None:
     assert None not in ids
 
 
+# covers: H09.3
 def test_of_many_who_use_one_approval_at_once_one_is_allowed(engine: Engine, store: Store, clock: Clock) -> None:
     row = approved(engine, store, clock)
     together = threading.Barrier(8)
@@ -246,8 +262,6 @@ def test_without_the_state_a_confirm_is_a_deny(settings: Settings, clock: Clock)
         got = ask(engine)
         assert (got.decision.outcome, codes(got), got.exit) == ("deny", ["engine.state_unavailable"], 4)
         assert got.decision.approval is None
-        allowed = case("license", "accepted").case.request
-        assert ask(engine, request=allowed).decision.outcome == "allow"  # the control: this one needs no state
 
 
 def test_without_the_values_nothing_can_be_approved(settings: Settings, clock: Clock, tmp_path: Path) -> None:

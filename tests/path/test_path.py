@@ -23,6 +23,7 @@ from engine.points.registry import POINTS
 from engine.policy_bundle.catalogue import Catalogue, Entries, Words
 from engine.policy_bundle.lookups import Lookups
 from engine.record.model import DecisionRecord, ResultRecord
+from engine.running import Running
 from engine.settings import ReadLimits
 from engine.state import open_store
 from engine.state.rows import ApprovalRow, Counter
@@ -141,6 +142,7 @@ class Bench:
             serving=lambda: cast("Any", self.policy),
             log=cast("Any", self.record),
             store=self._store,
+            running=Running(lambda: None if self.stateless else self.store, self._store),
             gather_context=world,
             clock=lambda: datetime.fromtimestamp(self.now, UTC),
             new_id=lambda: f"{len(self.record.bodies)}-{next(ids)}",
@@ -554,9 +556,12 @@ def test_whatever_needs_the_state_is_denied_without_it(
     assert bench.policy.asked == []
 
 
-def test_what_needs_no_state_opens_none(bench: Bench) -> None:
-    bench.stateless = True
+def test_without_the_state_nothing_is_allowed_because_a_stop_may_be_in_force(bench: Bench) -> None:
     assert bench.ask().decision.outcome == "allow"
+    bench.stateless = True
+    for mode in Mode:
+        got = bench.ask(mode=mode)
+        assert (got.decision.outcome, there(got.fault).code) == ("deny", "engine.state_unavailable")
 
 
 # Approvals

@@ -263,6 +263,6 @@ def test_what_the_state_knows_is_what_the_policy_sees(engine: Engine) -> None:
     store.add_child(ChildRow(CHILD, "chat-7", 5))
     store.end_child(CHILD, "killed", 6)
     document = there(engine.check("subagent", {**POLL, "conversation": CHILD}).document)
-    wanted = {"id": CHILD, "parent": "chat-7", "state": "killed"}
+    wanted = {"id": CHILD, "parent": "chat-7", "state": "killed", "user": "", "asking": ""}
     assert document["children"] == [{**wanted, "role": "self"}, {**wanted, "role": "child"}]
     assert store.child(CHILD) == ChildRow(CHILD, "chat-7", 5, "killed", 6)

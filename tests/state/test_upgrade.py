@@ -56,7 +56,16 @@ def test_an_upgraded_file_keeps_its_rows_and_has_the_new_tables(state: Path) -> 
     assert all(before[name] for name in ("budgets", "holds", "approvals", "idempotency", "tokens", "probe"))
     with opened(state) as store:
         assert _version(state) == 5
-        names = ("prefixes", "children", "attempts", "artifact_checks", "record_heads", "retention_orders")
+        names = (
+            "prefixes",
+            "children",
+            "attempts",
+            "artifact_checks",
+            "record_heads",
+            "retention_orders",
+            "stops",
+            "agents",
+        )
         added: dict[str, list[Any]] = {name: [] for name in names}
         approvals = [(*row, None) for row in before["approvals"]]  # how the caller came in is not known
         tokens = [(*row, "[]", None, 0, None) for row in before["tokens"]]  # they approve nothing

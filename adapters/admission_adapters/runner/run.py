@@ -15,7 +15,7 @@ import httpx
 from admission_adapters.runner.answer import RunAnswer, RunnerError, not_an_answer, read_answer
 from admission_adapters.runner.events import EventLines, Follow
 from engine.errors import WorkError
-from engine.model import Limits, Permit, Result
+from engine.model import Limits, Permit, Result, StopSignal
 
 _HEADERS = {
     "accept": "application/json",
@@ -64,24 +64,51 @@ class Runner:
         self._limits = limits
 
     def forward(
-        self, run: Grant, address: Grant, body: bytes, follow: Follow | None = None
+        self,
+        run: Grant,
+        address: Grant,
+        body: bytes,
+        follow: Follow | None = None,
+        stop: StopSignal | None = None,
     ) -> tuple[Result, RunAnswer]:
         """Post `body`, the JSON of the run that was decided on, to the runner; blocks until it has answered.
 
         With `follow`, the runner may answer in parts (NDJSON or server-sent events), and each event but the last,
-        which is the result, is passed to it. The result has facts without content.
+        which is the result, is passed to it. `stop` closes the connection. The result has facts without content.
         Raises WorkError: `engine.permit_missing`; `engine.limit_unenforceable` for an address with another scheme
-        than the permit's; `engine.runner_unreachable`, `engine.runner_late`, `engine.runner_answer`.
+        than the permit's; `engine.runner_unreachable`, `engine.runner_late`, `engine.runner_answer`,
+        `engine.runner_stopped`.
         """
         run.demand("runner_request")
         granted = address.demand("runner_uri")
         if not isinstance(granted, UriGrant):
             raise _unenforceable()
-        status, data, size = asyncio.run(self._post(_target(granted), body, follow))
+        posted = self._stoppable(_target(granted), body, follow, stop or StopSignal())
+        status, data, size = asyncio.run(posted)
         answer = read_answer(status, data, body)
         went_well = answer.error is None
         facts = {"http_status": status, "bytes": size, "ok": went_well}
         return Result("forwarded" if went_well else "run_failed", facts), answer
+
+    async def _stoppable(
+        self, url: httpx.URL, body: bytes, follow: Follow | None, stop: StopSignal
+    ) -> tuple[int, bytes, int]:
+        loop, post = asyncio.get_running_loop(), asyncio.ensure_future(self._post(url, body, follow))
+
+        def cancel() -> None:
+            loop.call_soon_threadsafe(post.cancel)
+
+        stop.then(cancel)
+        try:
+            return await post
+        except asyncio.CancelledError as error:
+            if not stop.is_set():
+                raise
+            raise RunnerError(
+                "the run was stopped", remedy="see `engine stop list`", code="engine.runner_stopped"
+            ) from error
+        finally:
+            stop.forget(cancel)
 
     async def _post(self, url: httpx.URL, body: bytes, follow: Follow | None) -> tuple[int, bytes, int]:
         """Status, the JSON of the result, and the size of the whole answer."""

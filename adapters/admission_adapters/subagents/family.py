@@ -24,7 +24,7 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 from admission_adapters.interfaces import Answer
 from admission_adapters.subagents.process import HistoryLimits, Program, State, SubagentProcess
 from engine.errors import EngineError, WorkError
-from engine.model import Decision, Job, Limits, Outcome, Permit, Result
+from engine.model import Decision, Job, Limits, Outcome, Permit, Result, StopSignal
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,8 @@ class Subagents:
     def spawn(self, ask: Requester, task: str, timeout_seconds: int | None = None) -> Reply:
         """Start a subagent; the result names it. It is killed if it does not read its task in time."""
 
-        def work(grant: Grant) -> Work:
-            child, process = self._start(ask, task, grant)
+        def work(grant: Grant, stop: StopSignal) -> Work:
+            child, process = self._start(ask, task, grant, stop)
             if process.input_taken.wait(grant.timeout_seconds):
                 return self._report(ask, grant, child, process, "done")
             process.kill()
@@ -148,8 +148,8 @@ class Subagents:
     def run(self, ask: Requester, task: str, timeout_seconds: int | None = None) -> Reply:
         """Start a subagent and wait until it has ended; returns the last turns of its transcript."""
 
-        def work(grant: Grant) -> Work:
-            child, process = self._start(ask, task, grant)
+        def work(grant: Grant, stop: StopSignal) -> Work:
+            child, process = self._start(ask, task, grant, stop)
             status = "done" if process.over.wait(grant.timeout_seconds) else "late"
             return self._report(ask, grant, child, process, status, turns=grant.turns)
 
@@ -160,7 +160,7 @@ class Subagents:
     ) -> Reply:
         """The last turns of a subagent's transcript; waits only for its first one."""
 
-        def work(grant: Grant) -> Work:
+        def work(grant: Grant, _: StopSignal) -> Work:
             process = self._find(grant.child)
             status = "done" if process.transcript.spoken.wait(grant.timeout_seconds) else "late"
             return self._report(ask, grant, grant.child, process, status, turns=grant.turns)
@@ -180,7 +180,7 @@ class Subagents:
     def _stop(
         self, operation: str, ask: Requester, child: str, seconds: int | None, stop: Callable[[SubagentProcess], None]
     ) -> Reply:
-        def work(grant: Grant) -> Work:
+        def work(grant: Grant, _: StopSignal) -> Work:
             process = self._find(grant.child)
             stop(process)
             status = "done" if process.over.wait(grant.timeout_seconds) else "late"
@@ -188,7 +188,9 @@ class Subagents:
 
         return self._do(ask, {"operation": operation, "timeout_seconds": seconds}, child, work)
 
-    def _do(self, ask: Requester, stated: dict[str, Any], child: str, work: Callable[[Grant], Work]) -> Reply:
+    def _do(
+        self, ask: Requester, stated: dict[str, Any], child: str, work: Callable[[Grant, StopSignal], Work]
+    ) -> Reply:
         """Request a decision and, on an allow, do the work; once for each key."""
         named = None if child == _NEW else child
         request = {**ask.request(), "child_conversation_id": named, **stated}
@@ -199,7 +201,7 @@ class Subagents:
                 raise _failed("the permit is for another operation", "engine.limit_unenforceable")
             if limits.child != child.lower():
                 raise _failed("the permit is for another subagent", "engine.limit_unenforceable")
-            done = work(limits)
+            done = work(limits, job.stop)
             with self._lock:
                 self._gave[permit.decision_id] = done
                 while len(self._gave) > self._history.subagents:
@@ -216,20 +218,21 @@ class Subagents:
             return Reply(decision, _failed("the answer to this key is no longer known", "engine.subagent_forgotten"))
         return Reply(decision, None, gave.result, gave.turns)
 
-    def _start(self, ask: Requester, task: str, grant: Grant) -> tuple[str, SubagentProcess]:
-        """Start a subagent; it is stored as a child before it runs."""
+    def _start(self, ask: Requester, task: str, grant: Grant, stop: StopSignal) -> tuple[str, SubagentProcess]:
+        """Start a subagent, which `stop` kills; it is stored as a child before it runs."""
         child = str(uuid.uuid4())
 
         def on_end(state: State) -> None:
             with self._lock:
-                self._over[child] = self._running.pop(child)
+                process = self._over[child] = self._running.pop(child)
+                stop.forget(process.kill)
                 while len(self._over) > self._history.subagents:
                     self._over.popitem(last=False)
             self._family.ended(child, state)
 
         self._family.started(child, ask.conversation)
         try:
-            process = self._launch(child, grant, on_end)
+            process = self._launch(child, grant, on_end, stop)
         except (OSError, ValueError, RuntimeError) as error:  # no such program, no descriptors or threads left
             with suppress(Exception):
                 self._family.ended(child, "ended")
@@ -237,12 +240,13 @@ class Subagents:
         process.send(_line(type="task", conversation=child, text=task))
         return child, process
 
-    def _launch(self, child: str, grant: Grant, on_end: Callable[[State], None]) -> SubagentProcess:
+    def _launch(self, child: str, grant: Grant, on_end: Callable[[State], None], stop: StopSignal) -> SubagentProcess:
         with self._lock:  # it cannot end before it is known
             if self._closed:
                 raise RuntimeError("closed")
             process = SubagentProcess(self._program, grant.lifetime_seconds, self._history, on_end)
             self._running[child] = process
+            stop.then(process.kill)
             return process
 
     def _find(self, child: str) -> SubagentProcess:

@@ -14,7 +14,7 @@ from admission_adapters.tools.process import in_process
 from admission_adapters.tools.registry import ToolRegistry
 from admission_adapters.tools.thread import Tool, in_thread
 from engine.errors import WorkError
-from engine.model import Job, Permit, Result
+from engine.model import Job, Permit, Result, StopSignal
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class CallExecutor:
         tool, arguments = self.registry.get(call.tool), copy.deepcopy(call.arguments)
         effects = Effects()
         try:
-            outcome = self._run(call.tool, tool, arguments, grant, effects)
+            outcome = self._run(call.tool, tool, arguments, grant, effects, job.stop)
         except Exception:
             raise  # it was not begun
         except BaseException as stop:  # noqa: BLE001  (of the waiting caller, not of the tool)
@@ -70,11 +70,19 @@ class CallExecutor:
         }
         return Result(_status(outcome), facts)
 
-    def _run(self, name: str, tool: Tool, arguments: dict[str, Any], grant: CallGrant, effects: Effects) -> Outcome:
+    def _run(
+        self,
+        name: str,
+        tool: Tool,
+        arguments: dict[str, Any],
+        grant: CallGrant,
+        effects: Effects,
+        stop: StopSignal,
+    ) -> Outcome:
         if name in self.isolated.names:
             environment = self.isolated.environment
-            return in_process(tool, arguments, grant.seconds, grant.result_bytes, effects, environment)
-        return in_thread(tool, arguments, grant.seconds, grant.result_bytes, effects)
+            return in_process(tool, arguments, grant.seconds, grant.result_bytes, effects, environment, stop)
+        return in_thread(tool, arguments, grant.seconds, grant.result_bytes, effects, stop)
 
 
 def measured(outcome: Outcome) -> dict[str, Any]:

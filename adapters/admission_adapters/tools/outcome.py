@@ -95,6 +95,11 @@ class Outcome:
         """The end of a call that did not end."""
         return cls(failure=Failure("other", "ToolTimeoutError", message="the tool did not end in time"), late=True)
 
+    @classmethod
+    def stopped(cls) -> Self:
+        """The end of a call that a person stopped."""
+        return cls(failure=Failure("other", "ToolStoppedError", message="the tool was stopped"))
+
     def plain(self) -> dict[str, Any]:
         """As JSON, to leave a process."""
         return asdict(self)

@@ -21,6 +21,7 @@ from typing import Any
 from admission_adapters.tools.effects import Effects, ToolStoppedError, record_reported
 from admission_adapters.tools.outcome import Failure, Outcome
 from engine.errors import WorkError
+from engine.model import StopSignal
 
 _CHILD = Path(__file__).with_name("child.py")
 _PIECE = 1 << 16
@@ -35,6 +36,7 @@ def in_process(
     most: int,
     effects: Effects,
     environment: Mapping[str, str],
+    stop: StopSignal,
 ) -> Outcome:
     """Call the tool there and return its outcome, cut to `most` bytes. Side effects arrive as they happen.
 
@@ -56,6 +58,12 @@ def in_process(
                 env=dict(environment),
                 start_new_session=True,
             )
+
+        def kill() -> None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+        stop.then(kill)
         try:
             return _outcome_of(_messages(here, deadline, _ESCAPED * most + _BESIDES), process, effects)
         except TimeoutError:
@@ -63,8 +71,8 @@ def in_process(
         except Exception as error:  # noqa: BLE001  (it has begun: any error ends it)
             return Outcome.failed(error)
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            stop.forget(kill)
+            kill()
             process.wait()
 
 

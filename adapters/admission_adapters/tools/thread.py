@@ -13,17 +13,20 @@ from typing import Any
 
 from admission_adapters.tools.effects import Effects, recording
 from admission_adapters.tools.outcome import Outcome, ResultText, ToolValidationError
+from engine.model import StopSignal
 
 Tool = Callable[..., Any]
 
 _THREADS = 32  # at once, as many as asyncio has on a large machine
 
 
-def in_thread(tool: Tool, arguments: Mapping[str, Any], seconds: float, most: int, effects: Effects) -> Outcome:
-    """Call the tool and return its outcome after `seconds` at the latest, cut to `most` bytes.
+def in_thread(
+    tool: Tool, arguments: Mapping[str, Any], seconds: float, most: int, effects: Effects, stop: StopSignal
+) -> Outcome:
+    """Call the tool and return its outcome after `seconds` at the latest, or once it is stopped, cut to `most` bytes.
 
     An async tool runs on its own event loop and is cancelled at the timeout. A Python thread cannot be
-    killed: a tool that hangs goes on after the result, unable to report another side effect,
+    killed: a tool that hangs, or was stopped, goes on after the result, unable to report another side effect,
     until it ends by itself; the end of the program waits neither for it nor for threads of `asyncio.to_thread`,
     but for pools of the tool itself. A tool that must certainly end belongs into a process (`in_process`).
     """
@@ -33,11 +36,17 @@ def in_thread(tool: Tool, arguments: Mapping[str, Any], seconds: float, most: in
     def body() -> None:
         ended.put(context.run(attempt, tool, arguments, seconds, most, effects))
 
+    def stopped() -> None:
+        ended.put(Outcome.stopped())
+
     threading.Thread(target=body, name="tool", daemon=True).start()
+    stop.then(stopped)
     try:
         return ended.get(timeout=seconds)
     except queue.Empty:
         return Outcome.too_late()
+    finally:
+        stop.forget(stopped)
 
 
 def attempt(tool: Tool, arguments: Mapping[str, Any], seconds: float, most: int, effects: Effects) -> Outcome:

@@ -91,7 +91,7 @@ def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any)
     def executor(permit: Permit, job: Job) -> Result:
         backend = permit.demand("sandbox", job.input_digest, SandboxLimits).backend
         found = world.sandbox_facts(backend, None)
-        command = Command(tuple(request["command"]), stdin)
+        command = Command(tuple(request["command"]), stdin, cancel=job.stop)
         result, ended = run_command(permit, job.input_digest, SandboxLimits, command, backends, found)
         seen.append(ended)
         return result

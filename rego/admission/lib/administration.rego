@@ -10,14 +10,28 @@ subjects := {
 	"revoke_token": "token",
 	"approve_prefix": "prefix",
 	"revoke_prefix": "prefix",
+	"stop": "stop",
+	"lift_stop": "stop",
+	"end_agent": "agent",
 }
 
 about(subject) if subjects[input.act] == subject
 
 # An act on something that exists issues nothing.
-gives_nothing if input.act in {"grant_approval", "refuse_approval", "revoke_token", "revoke_prefix"}
+gives_nothing if input.act in {
+	"grant_approval",
+	"refuse_approval",
+	"revoke_token",
+	"revoke_prefix",
+	"lift_stop",
+	"end_agent",
+}
 
 # The decision point that the act affects. A token needs the scope to approve there.
 approving_at := input.approval.point if about("approval")
 
 approving_at := "tool_call" if about("prefix")
+
+approving_at := "administration" if about("stop")
+
+approving_at := "provisioning" if about("agent")

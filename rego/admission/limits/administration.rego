@@ -11,6 +11,8 @@ limits := {"act": input.act, "id": input.id, "seconds": _seconds} if {
 
 _seconds := 0 if administration.gives_nothing
 
+_seconds := 0 if input.act == "stop"
+
 _seconds := input.scope.seconds if input.act == "issue_token"
 
 _seconds := input.prefix.seconds if input.act == "approve_prefix"

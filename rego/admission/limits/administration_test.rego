@@ -8,6 +8,7 @@ test_limits_of_each_act if {
 		"act": "grant_approval",
 		"id": "a1",
 	}
+	administration.limits == {"act": "stop", "id": "a1", "seconds": 0} with input as {"act": "stop", "id": "a1"}
 	administration.limits == {"act": "issue_token", "id": "a1", "seconds": 60} with input as {
 		"act": "issue_token",
 		"id": "a1",

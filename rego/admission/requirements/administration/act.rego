@@ -38,11 +38,12 @@ actor_named if {
 
 # METADATA
 # title: The act is complete
-# description: An act on an approval, a token or a prefix names it by id; a new token or prefix is described.
+# description: An act on an approval, a token, a prefix, a stop or an agent names it by id; what is new is described.
+#   A stop of everything has no name, any other stop has one.
 # custom:
 #   code: act_incomplete
 #   fixed: true
-#   remedy: State the act, the id and what is to be issued or approved, and nothing else
+#   remedy: State the act, the id and what is to be issued, approved or stopped, and nothing else
 act_complete if {
 	is_string(input.id)
 	administration.gives_nothing
@@ -58,6 +59,21 @@ act_complete if {
 	is_string(input.id)
 	input.act == "approve_prefix"
 	is_object(input.prefix)
+}
+
+act_complete if {
+	is_string(input.id)
+	input.act == "stop"
+	input.stop.scope == "all"
+	input.stop.name == ""
+}
+
+act_complete if {
+	is_string(input.id)
+	input.act == "stop"
+	input.stop.scope in {"tool", "principal"}
+	is_string(input.stop.name)
+	input.stop.name != ""
 }
 
 # METADATA

@@ -71,6 +71,22 @@ test_what_completes_one_act_completes_no_other if {
 	}
 }
 
+test_a_stop_of_everything_has_no_name_and_any_other_has_one if {
+	stop := {"act": "stop", "id": "a1"}
+	act.act_complete with input as object.union(stop, {"stop": {"scope": "all", "name": ""}})
+	every scope in ["tool", "principal"] {
+		act.act_complete with input as object.union(stop, {"stop": {"scope": scope, "name": "x"}})
+		every name in ["", null, 0, {}] {
+			not act.act_complete with input as object.union(stop, {"stop": {"scope": scope, "name": name}})
+		}
+	}
+	every wrong in [{"scope": "all"}, {"scope": "all", "name": "x"}, {"scope": "other", "name": "x"}, {}, null] {
+		not act.act_complete with input as object.union(stop, {"stop": wrong})
+	}
+	not act.act_complete with input as {"act": "stop", "stop": {"scope": "all", "name": ""}}
+	not act.act_complete with input as {"act": "stop", "stop": {"scope": "tool", "name": "x"}}
+}
+
 test_only_a_token_approves_by_its_points if {
 	every via in ["certificate", "loopback", null] {
 		not _in_scope(_grant, object.union(_token, {"via": via}))

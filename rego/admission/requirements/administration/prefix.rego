@@ -1,11 +1,12 @@
 package admission.requirements.administration.prefix
 
+import data.admission.lib.administration
 import data.admission.lib.approval
 import future.keywords.not
 
-_approves_none if {
-	input.act in {"grant_approval", "refuse_approval", "issue_token", "revoke_token", "revoke_prefix"}
-}
+_approves_none if administration.gives_nothing
+
+_approves_none if input.act in {"issue_token", "stop"}
 
 # METADATA
 # title: The approver of a command prefix is not the principal who may run it

@@ -1,10 +1,11 @@
 package admission.requirements.administration.scope
 
+import data.admission.lib.administration
 import future.keywords.not
 
-_issues_nothing if {
-	input.act in {"grant_approval", "refuse_approval", "revoke_token", "approve_prefix", "revoke_prefix"}
-}
+_issues_nothing if administration.gives_nothing
+
+_issues_nothing if input.act in {"approve_prefix", "stop"}
 
 # METADATA
 # title: The principal of a new token is unambiguous

@@ -64,6 +64,28 @@ parent_asks if {
 	_same(known.parent, input.conversation)
 }
 
+# METADATA
+# title: Only the user who started a subagent may read or end it
+# description: The user is the principal of the caller, which the engine establishes; a request cannot state it.
+# custom:
+#   code: not_own_subagent
+#   fixed: true
+#   after: [not_parent]
+#   proof: only the child that this request names counts; ids are unique
+#   remedy: Ask as the user who started the subagent
+# labels:
+#   row: B47
+user_asks if subagent.starts(input.operation)
+
+user_asks if {
+	subagent.attends(input.operation)
+	some known in input.children
+	known.role == "child"
+	_same(known.id, input.child.id)
+	is_string(known.user)
+	known.user == known.asking
+}
+
 _same(first, second) if {
 	is_string(first)
 	first != ""

@@ -5,7 +5,7 @@ import future.keywords.not
 
 _starting := {"operation": "spawn", "conversation": "c-1", "child": {"stated": false}, "children": []}
 
-_own := {"id": "k", "role": "child", "parent": "c-1", "state": "running"}
+_own := {"id": "k", "role": "child", "parent": "c-1", "state": "running", "user": "bob", "asking": "bob"}
 
 _attending := {
 	"operation": "poll",
@@ -70,4 +70,20 @@ test_not_nested if {
 test_parent_asks if {
 	held := {name | some name, request in _requests; family.parent_asks with input as request}
 	held == {"starts", "runs", "attends", "cancels", "kills", "starts a stated one", "no UUID", "no word on the child"}
+}
+
+test_user_asks if {
+	every request in ["starts", "runs", "attends", "cancels", "kills", "another conversation"] {
+		family.user_asks with input as _requests[request]
+	}
+	every request in ["no child", "unknown", "no list", "another child", "itself", "other operation"] {
+		not family.user_asks with input as _requests[request]
+	}
+	family.user_asks with input as _children([object.union(_own, {"user": "", "asking": ""})])
+	every change in [{"asking": "eve"}, {"asking": ""}, {"user": ""}, {"user": null, "asking": null}, {"user": "Bob"}] {
+		not family.user_asks with input as _children([object.union(_own, change)])
+	}
+	every field in ["user", "asking"] {
+		not family.user_asks with input as _children([object.remove(_own, [field])])
+	}
 }

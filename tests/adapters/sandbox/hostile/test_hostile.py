@@ -92,7 +92,7 @@ def test_every_python_program_can_be_compiled() -> None:
             compile(one.text, name, "exec")
 
 
-# covers: A03 A85.1 C58 C59 C60 C61 C65 C84 E08 H01 H18
+# covers: A03 A85.1 A103.2 C58 C59 C60 C61 C65 C84 E08 H01 H18
 @pytest.mark.usefixtures("_careless")
 @pytest.mark.parametrize("name", lane(sorted(_ALL), _kind))
 def test_hostile_program(name: str, canaries: Host) -> None:

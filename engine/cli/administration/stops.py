@@ -1,0 +1,90 @@
+"""`engine stop`: the emergency stop of everything, of one tool or of one principal."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import options
+from engine.cli.administration import acts
+from engine.cli.terminal import remark
+from engine.documents.files import printable
+
+if TYPE_CHECKING:
+    from engine.state.rows import StopRow
+
+app = typer.Typer()
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Exact name.", callback=options.name)]
+
+
+@app.command("all")
+def stop_all(reason: acts.Reason = None, state: options.State = None) -> None:
+    """Refuse every request from now on, and end what is running; also in other processes with this state folder."""
+    _stop("all", "", reason, state)
+
+
+@app.command("tool")
+def stop_tool(name: Name, reason: acts.Reason = None, state: options.State = None) -> None:
+    """Refuse every call of one tool from now on, and end the calls under way."""
+    _stop("tool", name, reason, state)
+
+
+@app.command("principal")
+def stop_principal(name: Name, reason: acts.Reason = None, state: options.State = None) -> None:
+    """Refuse every request of one principal from now on, and end what is running for it."""
+    _stop("principal", name, reason, state)
+
+
+def _stop(scope: str, name: str, reason: str | None, state: Path | None) -> None:
+    asked = {"act": "stop", "id": uuid.uuid4().hex, "reason": reason, "stop": {"scope": scope, "name": name}}
+    done = acts.act(state, asked)
+    typer.echo(f"stopped: {_what(done['scope'], done['name'])}: {done['id']}")
+    remark(f"to lift the stop: engine stop lift {done['id']} --reason TEXT")
+
+
+@app.command("list")
+def list_stops(limit: acts.Limit = 50, state: options.State = None, how: options.Output = "text") -> None:
+    """List stops, newest first, including those that were lifted."""
+    with acts.found(state) as store:
+        acts.tell(store.stops(limit), how, asdict, _lines, "no stops", _CELLS)
+
+
+@app.command("lift")
+def lift_stop(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="Id of the stop, as printed by `list`.")],
+    reason: acts.Reason = None,
+    state: options.State = None,
+) -> None:
+    """Lift a stop. What it ended stays ended."""
+    done = acts.act(state, {"act": "lift_stop", "id": id_, "reason": reason})
+    typer.echo(f"lifted: {_what(done['scope'], done['name'])}: {done['id']}")
+
+
+def _what(scope: str, name: str) -> str:
+    return "everything" if scope == "all" else f"{scope} {printable(name, 256)}"
+
+
+def _state(row: StopRow) -> str:
+    return "in force" if row.lifted_at is None else "lifted"
+
+
+_CELLS: dict[str, Callable[[StopRow], str]] = {
+    "id": lambda row: row.id,
+    "state": _state,
+    "stopped": lambda row: _what(row.scope, row.name),
+    "since": lambda row: acts.time_text(row.created_at),
+    "by": lambda row: printable(row.actor, 256),
+    "reason": lambda row: printable(row.reason or ""),
+}
+
+
+def _lines(row: StopRow) -> list[str]:
+    head = f"{row.id}  {_state(row):<8} {_what(row.scope, row.name)}"
+    by = f"      since {acts.time_text(row.created_at)} by {printable(row.actor, 256)}"
+    return [head, by + (f": {printable(row.reason)}" if row.reason else "")]

@@ -1,0 +1,112 @@
+"""The stops in force, and approved work under way, which ends once a stop applies to it.
+
+Every decision reads the stops from the state. While there is work under way, a thread reads them several times a
+second, because any process that shares the state may add one; whether work may go on then is asked of the policy
+again. Where the stops cannot be read, or the policy does not answer, the work ends.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.drive import Call, Steps
+from engine.errors import EngineError
+from engine.model import StopSignal
+from engine.state.rows import StopRow
+
+if TYPE_CHECKING:
+    from engine.state.store import Store
+
+_LOOK_SECONDS = 0.1
+"""Between two looks at the stops: a tenth of the time in which stopped work must have ended."""
+
+_ANSWER_SECONDS = 0.4
+"""For the policy to say that work may go on; it takes a millisecond."""
+
+Stops = tuple[StopRow, ...]
+
+
+@dataclass(slots=True)
+class _Watched:
+    signal: StopSignal
+    seen: list[str]
+    allowed: Callable[[Stops, float], bool]
+    over: bool = False
+
+
+class Running:
+    """The work under way in one engine. Threads may share it."""
+
+    def __init__(self, now: Callable[[], Store | None], opened: Callable[[], Store]) -> None:
+        """`now` returns the store if it is open and never waits, `opened` opens it first."""
+        self._now, self._opened = now, opened
+        self._changed = threading.Condition()
+        self._watched: list[_Watched] = []
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def stops(self) -> Steps[Stops]:
+        """The stops in force. Raises StateError: what cannot be read may stop anything."""
+        store: Store = self._now() or (yield Call(self._opened))
+        return store.stops_in_force()
+
+    @contextmanager
+    def watching(self, signal: StopSignal, seen: list[str], allowed: Callable[[Stops, float], bool]) -> Iterator[None]:
+        """Stop this work once it may not go on, also what is still under way after the block.
+
+        `seen` are the ids of the stops under which it was allowed; `allowed` says within some seconds, or raises
+        EngineError, whether it may go on under others.
+        """
+        one = _Watched(signal, seen, allowed)
+        with self._changed:
+            self._watched.append(one)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._look, name="engine-stops", daemon=True)
+                self._thread.start()
+            elif len(self._watched) == 1:
+                self._changed.notify()
+        try:
+            yield
+        finally:
+            one.over = True
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _look(self) -> None:
+        while not self._closed:
+            with self._changed:
+                self._watched = [one for one in self._watched if not one.over or one.signal.awaited]
+                self._changed.wait(_LOOK_SECONDS if self._watched else None)
+                watched = list(self._watched)
+            if watched and not self._closed:
+                self._end_stopped(watched)
+
+    def _end_stopped(self, watched: list[_Watched]) -> None:
+        """End what may not go on. Without an answer nothing may, and nothing more is asked."""
+        stops: Stops | None = None
+        with suppress(EngineError):
+            stops = self._opened().stops_in_force()
+        now = None if stops is None else [stop.id for stop in stops]
+        for one in watched:
+            if one.seen == now or one.signal.is_set():
+                continue
+            allowed = False
+            if stops is not None:
+                try:
+                    allowed = one.allowed(stops, _ANSWER_SECONDS)
+                except EngineError:
+                    stops = None
+            if allowed and now is not None:
+                one.seen = now
+            else:
+                one.signal.set()

@@ -1,0 +1,56 @@
+"""Stops: what a person has stopped, everything or one tool or one principal, until the stop is lifted.
+
+The policy decides which requests a stop applies to. Rows are evidence and stay for ever.
+"""
+
+# ruff: noqa: A002 - the names of the interface
+
+from __future__ import annotations
+
+import sqlite3
+
+from engine.state.part import Part, columns, encodable, find, insert, text, whole
+from engine.state.rows import IdTakenError, StopRow
+
+_ALL = f"SELECT {columns(StopRow)} FROM stops"  # noqa: S608
+
+
+class Stops(Part):
+    """The part of the store for stops."""
+
+    def add_stop(self, new: StopRow) -> StopRow:
+        """Store a stop, which is in force from now on. Raises IdTakenError."""
+        text("actor", new.actor)
+        text("name", new.name, empty=True)
+        encodable("reason", new.reason or "")
+        whole("created_at", new.created_at)
+
+        def operation(connection: sqlite3.Connection) -> StopRow:
+            if _find(connection, new.id) is not None:
+                raise IdTakenError("a stop with this id already exists", remedy="use a new id")
+            insert(connection, "stops", new)
+            return new
+
+        return self._database.write(operation)
+
+    def stops_in_force(self) -> tuple[StopRow, ...]:
+        """Every stop that was not lifted, the oldest first."""
+        return self._rows(StopRow, f"{_ALL} WHERE lifted_at IS NULL ORDER BY number")
+
+    def stops(self, limit: int) -> tuple[StopRow, ...]:
+        """The newest stops, including lifted ones."""
+        return self._rows(StopRow, f"{_ALL} ORDER BY number DESC LIMIT ?", whole("limit", limit))
+
+    def lift_stop(self, id: str, now: int) -> StopRow | None:
+        """Lift a stop and return its row, None if it is unknown. Idempotent."""
+        whole("now", now)
+
+        def operation(connection: sqlite3.Connection) -> StopRow | None:
+            connection.execute("UPDATE stops SET lifted_at = ? WHERE id = ? AND lifted_at IS NULL", (now, id))
+            return _find(connection, id)
+
+        return self._database.write(operation)
+
+
+def _find(connection: sqlite3.Connection, id_: str) -> StopRow | None:
+    return find(connection, StopRow, f"{_ALL} WHERE id = ?", id_)
