@@ -213,7 +213,7 @@ class _Run:
         """What was seen of the transfer, and of its content where all of it came."""
         facts = found.facts()
         if found.complete:
-            content = fetched_content(found.data, self._services.gather_context.read.nodes)
+            content = fetched_content(found.data)
             facts["content"] = {"types": content.types, "one_reading": content.problem is None}
             facts["content"] |= {} if content.problem is None else {"problem": content.problem}
         return facts
