@@ -82,7 +82,7 @@ class _Check:
         if comma <= start:
             return False
         try:
-            _usual(b"[%b]" % self._data[start:comma], self._levels())
+            _usual(b"[%b]" % self._part(start, comma), self._levels())
         except ValueError:
             return False
         self._at, self._fresh = comma + 1, False
@@ -105,7 +105,7 @@ class _Check:
             self._value()
 
     def _layout(self) -> tuple[list[int | None], list[int]]:
-        """Where the last whole member ends in the next piece: here, and in each container that is opened and not closed."""
+        """Where the last whole member of the next piece ends: here, and in each container that is left open."""
         ends: list[int | None] = [None]
         opened: list[int] = []
         for token in _TOKEN.finditer(self._data, self._at, self._at + self._piece):
@@ -127,7 +127,7 @@ class _Check:
     def _whole(self, end: int) -> None:
         """Read the members before the separator at `end`, and pass it."""
         bracket, keys = self._around[-1]
-        text = b"%c%b%c" % (bracket, self._data[self._at : end], _CLOSERS[bracket])
+        text = b"%c%b%c" % (bracket, self._part(self._at, end), _CLOSERS[bracket])
         try:
             members = _usual(text, self._levels())
         except ValueError:
@@ -198,6 +198,9 @@ class _Check:
     def _levels(self) -> int:
         """Levels that a run of members may have, the container around it among them."""
         return LEVELS - len(self._around) + bool(self._around)
+
+    def _part(self, start: int, end: int) -> bytes:
+        return bytes(memoryview(self._data)[start:end])
 
     def _next(self) -> int | None:
         """Pass white space; the byte behind it, None at the end."""

@@ -87,7 +87,7 @@ def deeper_than(text: bytes, levels: int) -> bool:
     """Whether brackets in JSON text are nested deeper than this."""
     if text.count(b"[") + text.count(b"{") <= levels:
         return False
-    unescaped = text.replace(rb"\\", b"").replace(rb'\"', b"") if b"\\" in text else text
+    unescaped = text.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in text else text
     structure = unescaped.translate(None, _NO_STRUCTURE)
     # Two quotes side by side change nothing about which brackets are inside of strings.
     brackets = b"".join(structure.replace(b'""', b"").split(b'"')[::2])

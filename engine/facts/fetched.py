@@ -1,6 +1,6 @@
 """Facts about fetched content: the types that its bytes have, and whether it has one reading.
 
-Nothing is kept of the values: only what the policy asks for. JSON is read in pieces, so that its values take little memory.
+Only what the policy asks for is kept. JSON is read in pieces, so that its values take little memory.
 """
 
 from __future__ import annotations
