@@ -144,5 +144,8 @@ def test_as_shipped_no_provider_is_admitted_and_the_refusal_says_how_to_allow_on
 def test_an_error_of_the_provider_is_one_word(setup: Setup) -> None:
     setup.server.answers(failed("401 Unauthorized", body=KEY.encode()))
     done = setup.ask(env=variables(setup.server))
-    assert (done.code, done.stdout) == (1, "no answer: key_refused (docs/remote-model.md)\n")
+    assert (done.code, done.stdout.splitlines()) == (
+        1,
+        ["no answer: key_refused (docs/remote-model.md)", "fix: check the key and what your account may ask"],
+    )
     assert KEY not in done.stderr
