@@ -68,7 +68,7 @@ class Fetched:
     folder: Path | None
     unwritten: EngineError | None = None
     replayed: bool = False
-    content: bytes | None = None
+    content: bytearray | None = None
 
     @property
     def fault(self) -> EngineError | None:
@@ -154,11 +154,11 @@ def get(
     order: FetchOrder, services: Services, fetcher: Fetcher, context: Context, media: MediaLimits | None = None
 ) -> Steps[Fetched]:
     """Fetch the one address of the order into memory, of `media` no more than that; nothing is written to `into`."""
-    held: list[bytes] = []
+    held: list[bytearray] = []
 
     def hold(permit: Permit, input_digest: str, limits: type[Limits], data: bytearray, _: str) -> Result:
         permit.demand("network_response", input_digest, limits)
-        held.append(bytes(data))
+        held.append(data)
         return Result("held", {"bytes": len(data)})
 
     run = _Run(order, services, fetcher, context, hold)

@@ -23,8 +23,8 @@ from engine.documents.strict_json import (
     unpaired,
 )
 
-_PIECE = 128 << 10
-"""Bytes of a piece; reading it takes up to 90 times as much memory, one piece at a time."""
+_PIECES, _LEAST = 128, 4 << 10
+"""Pieces of a text, and bytes of the smallest piece. Reading one takes up to 90 times as much memory."""
 
 _LIST = ord("[")
 _CLOSERS = {_LIST: ord("]"), ord("{"): ord("}")}
@@ -45,9 +45,9 @@ _UNUSUAL = re.compile(rb"(?<![.0])0{16}|0e(?!-)")
 _ESCAPED_COLON = re.compile(rb"\\u003[aA]")
 
 
-def check_json(data: bytearray, piece: int = _PIECE) -> None:
+def check_json(data: bytearray, piece: int | None = None) -> None:
     """Raises NotJsonError or AmbiguousJsonError where `read_strict` would for safe integers; the text is UTF-8."""
-    _Check(data, piece).run()
+    _Check(data, max(_LEAST, len(data) // _PIECES) if piece is None else piece).run()
 
 
 class _Check:
@@ -210,14 +210,14 @@ class _Check:
 
 
 class _Keys:
-    """The keys of one object, each as 60 bits of its hash: two that share them would refuse, and never pass."""
+    """The keys of one object, each as 52 bits of its hash: two that share them would refuse, and never pass."""
 
     def __init__(self) -> None:
         self._seen: defaultdict[int, bytearray] = defaultdict(bytearray)
 
     def add(self, key: str) -> None:
-        number = hash(key) & ((1 << 60) - 1)
-        rest, seen = (number >> 12).to_bytes(6, "big"), self._seen[number & 0xFFF]
+        number = hash(key) & ((1 << 52) - 1)
+        rest, seen = (number >> 12).to_bytes(5, "big"), self._seen[number & 0xFFF]
         if rest in seen:
             raise key_twice()
         seen += rest

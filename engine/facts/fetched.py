@@ -13,7 +13,7 @@ from engine.facts.media import TEXT, Sniffer
 
 JSON = "application/json"
 
-_CHUNK = 256 << 10
+_CHUNK = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)

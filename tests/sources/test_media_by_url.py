@@ -56,7 +56,7 @@ def media(world: World, url: str | None = None, **changes: Any) -> Fetched:
 def test_media_by_url_is_decided_on_at_each_point_and_looked_up_once(world: World) -> None:
     before = len(decisions(world.state))
     done = media(world)
-    assert done.content == PNG, done.answers[-1].decision.findings
+    assert bytes(done.content or b"") == PNG, done.answers[-1].decision.findings
     points = ["media", "network", "network_response"]
     assert [one.decision.point for one in done.answers] == points
     assert [(one["point"], one["outcome"], one["mode"]) for one in decisions(world.state)[before:]] == [
