@@ -77,7 +77,8 @@ test_incomplete if {
 
 test_values_missing if {
 	every gone in [
-		"providers/a", "models", "models/m", "models/m/answers_as", "request/max_answer_bytes", "request/unmetered_answers", "request/seconds",
+		"providers/a", "models", "models/m", "models/m/answers_as", "request/max_answer_bytes",
+		"request/unmetered_answers", "request/seconds",
 		"request/finish_reasons", "retry/errors", "retry/max_attempts", "retry/first_wait_ms", "retry/longest_wait_ms",
 	] {
 		not llm.limits with input as _clean with data.policy as {"llm": json.remove(_policy.llm, [gone])}
