@@ -5,7 +5,7 @@ records them and their results, reads the JSON strictly, hashes it, and makes a 
 gets the bytes. Both open a new connection each time, with a TLS context that exists already. F1 floor is what no order
 of these steps can save: the same GET, one hash and one reading of the JSON, and a folder made durable.
 
-F2: how long after its deadline of one second a fetch ends, whose server sends a byte every twentieth of a second.
+F2: how long after its deadline of one second a fetch ends, whose server sends a piece every twentieth of a second.
 """
 
 from __future__ import annotations
@@ -69,16 +69,26 @@ def _speed(bench: Bench) -> Iterator[Row]:
     )
 
 
+_DRIPS = {
+    "head": [b"HTTP/1.1 200 OK\r\n", *[b"X: y\r\n"] * 10_000],
+    "body": [response(b"", length=_BYTES), *[b"0"] * 10_000],
+    "interim answers": [b"HTTP/1.1 100 Continue\r\n\r\n"] * 10_000,
+}
+
+
 def _late(bench: Bench) -> Iterator[Row]:
     """Seconds between the deadline and the end of a whole run, its decisions included."""
     folder = bench.folder("f2")
     authority = Authority(folder)
-    slow = drips([response(b"", length=_BYTES), *[b"0"] * 10_000])
+    for name, pieces in _DRIPS.items():
+        with _served(authority, drips(pieces)) as port:
+            found = _seconds(bench, folder, authority, port)
+            yield Row("F2", f"end of a fetch after its deadline, dripping {name}", _LATE, found, "s")
+
+
+def _seconds(bench: Bench, folder: Path, authority: Authority, port: int) -> tuple[float, ...]:
     seconds = []
-    with (
-        _served(authority, slow) as port,
-        _engine(bench, folder, authority, port, "networks.fetch.seconds=1") as engine,
-    ):
+    with _engine(bench, folder, authority, port, "networks.fetch.seconds=1") as engine:
         for number in range(bench.rounds):
             bench.tell("F2", number + 1, bench.rounds)
             start = time.perf_counter()
@@ -87,7 +97,7 @@ def _late(bench: Bench) -> Iterator[Row]:
             codes = [finding.code for finding in done.answers[-1].decision.findings]
             if codes != ["fetch_deadline_exceeded"]:
                 raise NotMeasuredError(f"F2 measures something else: {codes} {done.fault}")
-    yield Row("F2", "end of a dripping fetch after its deadline", _LATE, tuple(seconds), "s")
+    return tuple(seconds)
 
 
 def _order(port: int, into: Path) -> FetchOrder:

@@ -376,6 +376,22 @@ class Assembly:
         order = FetchOrder((url,), Path(alias), license, hosts, alias, max_requests)
         return run(get(order, self.opened, self._fetches(), context))
 
+    def get_media(
+        self,
+        url: str,
+        *,
+        kind: str,
+        media_type: str,
+        license: str,  # noqa: A002
+        alias: str = "media",
+        context: Context = Context(),  # noqa: B008
+    ) -> Fetched:
+        """Fetch media by URL into memory: decided on at point `media`, then as by `get_url`. Blocks as that does."""
+        from engine.fetching import get_media
+
+        media = {"kind": kind, "url": url, "media_type": media_type}
+        return run(get_media(media, license, alias, self.opened, self._fetches(), context))
+
     def _complete_steps(self, prompt: Prompt, context: Context) -> Steps[Completion]:
         from engine.completing import complete
 

@@ -27,6 +27,7 @@ from engine.facts.net.urls import url_facts
 from engine.flow import Answer, Context, Services, answer
 from engine.idempotency import Whole, whole_once
 from engine.model import Job, Limits, Mode, Outcome, Pace, Permit, Result, Revisions
+from engine.points.media import MediaLimits
 from engine.points.network import NetworkLimits
 from engine.points.network_response import NetworkResponseLimits
 from engine.points.registry import find
@@ -65,7 +66,7 @@ class Fetched:
     folder: Path | None
     unwritten: EngineError | None = None
     replayed: bool = False
-    content: bytes | None = None
+    content: bytearray | None = None
 
     @property
     def fault(self) -> EngineError | None:
@@ -131,18 +132,47 @@ def fetch(order: FetchOrder, services: Services, fetcher: Fetcher, context: Cont
     return Fetched(tuple(run.answers), order.into)
 
 
-def get(order: FetchOrder, services: Services, fetcher: Fetcher, context: Context) -> Steps[Fetched]:
-    """Fetch the one address of the order into memory; nothing is written to `into`."""
-    held: list[bytes] = []
+def get(
+    order: FetchOrder, services: Services, fetcher: Fetcher, context: Context, media: MediaLimits | None = None
+) -> Steps[Fetched]:
+    """Fetch the one address of the order into memory, of `media` no more than that; nothing is written to `into`."""
+    held: list[bytearray] = []
 
     def hold(permit: Permit, input_digest: str, limits: type[Limits], data: bytearray, _: str) -> Result:
         permit.demand("network_response", input_digest, limits)
-        held.append(bytes(data))
+        held.append(data)
         return Result("held", {"bytes": len(data)})
 
     run = _Run(order, services, fetcher, context, hold)
+    run.media = media
     accepted = yield from run.one(0)
     return Fetched(tuple(run.answers), None, content=held[0] if accepted else None)
+
+
+def get_media(
+    media: dict[str, str], licensed: str, alias: str, services: Services, fetcher: Fetcher, context: Context
+) -> Steps[Fetched]:
+    """Fetch media by URL into memory, where point `media` permits it: as `get`, at the addresses that it decided on.
+
+    `media` has `kind`, `url` and `media_type`; no more is read than that point permits.
+    """
+    granted: list[MediaLimits] = []
+
+    def note(permit: Permit, job: Job) -> Result:
+        granted.append(permit.demand("media", job.input_digest, MediaLimits))
+        return Result("to_be_fetched", {})
+
+    request = {**media, "source_type": "url"}
+    asked = yield from answer(find("media"), request, Mode.ENFORCE, services, context, note)
+    if not granted or asked.fault is not None:
+        return Fetched((asked,), None)
+    (where,) = granted[0].destinations
+    order = FetchOrder((media["url"],), Path(alias), licensed, (where.host,), alias)
+    known = replace(services.gather_context, addresses={where.host: where.addresses}.get)
+    got = yield from get(
+        order, replace(services, gather_context=known), fetcher, replace(context, approval=None), granted[0]
+    )
+    return replace(got, answers=(asked, *got.answers))
 
 
 Keep = Callable[[Permit, str, type[Limits], bytearray, str], Result]
@@ -151,6 +181,9 @@ Keep = Callable[[Permit, str, type[Limits], bytearray, str], Result]
 
 class _Run:
     """One run: its answers so far, and the records of what was kept."""
+
+    media: MediaLimits | None = None
+    """What point `media` permits, where it led to this run."""
 
     def __init__(self, order: FetchOrder, services: Services, fetcher: Fetcher, context: Context, keep: Keep) -> None:
         self._order, self._services, self._fetcher, self._context = order, services, fetcher, context
@@ -170,7 +203,8 @@ class _Run:
         moved: list[Transfer] = []
 
         def transfer(permit: Permit, job: Job) -> Result:
-            result, found = self._fetcher.fetch(permit, job.input_digest, NetworkLimits, order.urls[position])
+            most = None if self.media is None else self.media.max_bytes
+            result, found = self._fetcher.fetch(permit, job.input_digest, NetworkLimits, order.urls[position], most)
             moved.append(found)
             return result
 
@@ -179,7 +213,8 @@ class _Run:
             return False
         found = moved[0] if moved else Transfer()
         facts: dict[str, Any] = yield Call(lambda: self._facts(found), Pace.HEAVY)
-        response = {**named, "request": asked.decision.decision_id, **facts}
+        typed = {} if self.media is None else {"media_type": self.media.media_type}
+        response = {**named, "request": asked.decision.decision_id, **typed, **facts}
 
         def keep(permit: Permit, job: Job) -> Result:
             limits = permit.demand("network_response", job.input_digest, NetworkResponseLimits)
@@ -195,7 +230,7 @@ class _Run:
         """What was seen of the transfer, and of its content where all of it came."""
         facts = found.facts()
         if found.complete:
-            content = fetched_content(found.data, self._services.gather_context.read.nodes)
+            content = fetched_content(found.data)
             facts["content"] = {"types": content.types, "one_reading": content.problem is None}
             facts["content"] |= {} if content.problem is None else {"problem": content.problem}
         return facts

@@ -284,6 +284,7 @@ ModelError = Literal[
     "answer_not_in_contract",
     "other_model",
     "finish_not_admitted",
+    "usage_missing",
     "key_in_answer",
     "key_in_request",
 ]

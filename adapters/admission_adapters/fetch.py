@@ -99,13 +99,22 @@ class Fetcher:
         self._ca_file = ca_file
         self._context: ssl.SSLContext | None = None
 
-    def fetch(self, permit: Permit, input_digest: str, limits: type[Limits], url: str) -> tuple[Result, Transfer]:
+    def fetch(
+        self, permit: Permit, input_digest: str, limits: type[Limits], url: str, most: int | None = None
+    ) -> tuple[Result, Transfer]:
         """Fetch the address that the permit is for; blocks until the transfer ended, in whichever way.
 
+        `most` lowers its cap of bytes.
         Raises WorkError: `engine.permit_missing`; `engine.limit_unenforceable` for an address that is not the one
         of the permit, or limits that cannot be held.
         """
-        grant = permit.demand(POINT, input_digest, limits)
+        permitted = permit.demand(POINT, input_digest, limits)
+        lower = (
+            {}
+            if most is None or not isinstance(permitted, FetchGrant)
+            else {"max_bytes": min(most, permitted.max_bytes)}
+        )
+        grant = permitted.model_copy(update=lower)
         if not isinstance(grant, FetchGrant):
             raise _unenforceable()
         transfer = self.exchange(grant, url, Sent())

@@ -37,6 +37,7 @@ class ModelGrant(FetchGrant, Protocol):
     prompt_digest: str  # `sha256:` and hex, of the whole body
     answers_as: Sequence[str]  # names of models that the answer may bear
     finish_reasons: Sequence[str]
+    unmetered: bool  # whether an answer without usage counts
     stream: bool
     wait_least_ms: int  # before the next attempt
     wait_most_ms: int
@@ -113,6 +114,7 @@ def _attempt(grant: ModelGrant, transfer: Transfer, key: ProviderKey) -> Attempt
         (not key.found_in(data, answer.text, answer.model), "key_in_answer"),
         (answer.model in grant.answers_as, "other_model"),
         (answer.finish_reason in grant.finish_reasons, "finish_not_admitted"),
+        (answer.tokens is not None or grant.unmetered, "usage_missing"),
     )
     error = next((error for held, error in checks if not held), None)
     return Attempt(answer.text if error is None else None, error, answer.tokens)

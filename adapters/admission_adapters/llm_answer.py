@@ -22,12 +22,12 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """A whole answer that fits the contract; whether it is admitted is for the limits."""
+    """A whole answer that fits the contract; whether it is admitted is for the limits. Without usage, no `tokens`."""
 
     text: str
     model: str
     finish_reason: str
-    tokens: Tokens
+    tokens: Tokens | None
 
 
 _Count = Annotated[int, Field(ge=0, le=1 << 40)]
@@ -61,7 +61,7 @@ class _Completion(_Part):
     object: Literal["chat.completion"]
     model: str
     choices: Annotated[list[_Choice], Field(min_length=1, max_length=1)]
-    usage: _Usage
+    usage: _Usage | None = None
 
 
 class _Delta(_Part):
@@ -97,7 +97,7 @@ def streamed_answer(data: bytes) -> ModelAnswer:
         raise ValueError("the stream has no end, or goes on after it")
     chunks = [_Chunk.model_validate_json(event) for event in events[:-1]]
     (model,) = {chunk.model for chunk in chunks}
-    *_, usage = [chunk.usage for chunk in chunks if chunk.usage is not None]
+    usage = next((chunk.usage for chunk in reversed(chunks) if chunk.usage is not None), None)
     choices = [choice for chunk in chunks for choice in chunk.choices]
     (finish,) = [choice.finish_reason for choice in choices if choice.finish_reason is not None]
     return ModelAnswer("".join(choice.delta.content or "" for choice in choices), model, finish, _tokens(usage))
@@ -118,5 +118,5 @@ def _events(text: str) -> Iterator[str]:
             data = []
 
 
-def _tokens(usage: _Usage) -> Tokens:
-    return Tokens(usage.prompt_tokens, usage.completion_tokens)
+def _tokens(usage: _Usage | None) -> Tokens | None:
+    return None if usage is None else Tokens(usage.prompt_tokens, usage.completion_tokens)

@@ -14,7 +14,8 @@ from engine.model import ProviderSettings
 
 BASE_URL, KEY, MODEL = "AGENT_DATA_LLM_BASE_URL", "AGENT_DATA_API_KEY", "AGENT_DATA_LLM_MODEL"
 OPENAI_KEY, OPENAI_MODEL, TIMEOUT = "OPENAI_API_KEY", "OPENAI_MODEL", "OPENAI_TIMEOUT_SECONDS"
-_VARIABLES = (BASE_URL, KEY, MODEL, OPENAI_KEY, OPENAI_MODEL, TIMEOUT)
+VARIABLES = (BASE_URL, KEY, MODEL, OPENAI_KEY, OPENAI_MODEL, TIMEOUT)
+"""No process that the engine starts gets one of them."""
 
 _KEY_FORM = re.compile(r"[\x21-\x7e]{8,4096}")
 """A key as a header can carry it; a shorter one would be found in ordinary text."""
@@ -69,7 +70,7 @@ class Provider:
         Raises GatherError for a file that cannot be read.
         """
         found = {} if file is None else _file(file)
-        found |= {name: environment[name] for name in _VARIABLES if name in environment}
+        found |= {name: environment[name] for name in VARIABLES if name in environment}
         stated = {name: text.strip() for name, text in found.items() if text.strip()}
         openai = OPENAI_KEY in stated and not stated.keys() & {BASE_URL, KEY, MODEL}
         key_name, model_name = (OPENAI_KEY, OPENAI_MODEL) if openai else (KEY, MODEL)
@@ -115,7 +116,7 @@ def _file(path: Path) -> dict[str, str]:
             raise GatherError(
                 f"line {number} of the file of variables has no value", remedy="write each line as NAME=value"
             )
-        if match[1] in _VARIABLES:
+        if match[1] in VARIABLES:
             found[match[1]] = _unquoted(match[2])
     return found
 

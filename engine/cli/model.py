@@ -24,6 +24,16 @@ app = typer.Typer()
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters; the answer of a model may not control the terminal."""
 
+_FIXES = {
+    "answer_too_large": "have request.max_answer_bytes in policy/llm.yaml raised, or lower --max-tokens",
+    "deadline_exceeded": "raise OPENAI_TIMEOUT_SECONDS, at most to request.seconds in policy/llm.yaml",
+    "finish_not_admitted": "have its end added to request.finish_reasons in policy/llm.yaml",
+    "key_refused": "check the key and what your account may ask",
+    "other_model": "compare the name that the provider answers with; have it added to answers_as in policy/llm.yaml",
+    "usage_missing": "leave out --stream, or have request.unmetered_answers in policy/llm.yaml set to true",
+}
+"""What to do about an error that does not pass by itself."""
+
 
 @app.callback()
 def _group() -> None:
@@ -102,7 +112,8 @@ def _people(engine: Engine, done: Completion) -> str:
     if done.text is not None:
         return (_CONTROL.sub("\N{REPLACEMENT CHARACTER}", done.text) if sys.stdout.isatty() else done.text) + "\n"
     if done.answers[-1].result is not None:
-        return f"no answer: {done.error} (docs/remote-model.md)\n"
+        fix = f"fix: {_FIXES[done.error]}\n" if done.error in _FIXES else ""
+        return f"no answer: {done.error} (docs/remote-model.md)\n{fix}"
     from engine.cli.formats import Context, ReportFormat, render
     from engine.reports.explain import report
 

@@ -36,6 +36,11 @@ def parse(data: bytes) -> Any:
     return orjson.loads(data)
 
 
+def compact(value: Any) -> bytes:
+    """JSON of a value that `parse` returned, without white space, its keys in their order."""
+    return orjson.dumps(value)
+
+
 def digest(data: bytes) -> str:
     """`sha256:` and the SHA-256 of exactly these bytes in hex."""
     return "sha256:" + hashlib.sha256(data).hexdigest()

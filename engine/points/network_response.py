@@ -70,12 +70,23 @@ class ContentFacts(Model):
     problem: Label | None = None
 
 
+class AskedMedia(Model):
+    """Whether point `media` led to the fetch, and then the media type that it admitted."""
+
+    stated: bool
+    media_type: str | None = None
+
+
 class NetworkResponseRequest(Model):
-    """Ask whether the answer may be kept; `request` is the id of the decision under which it was fetched."""
+    """Ask whether the answer may be kept; `request` is the id of the decision under which it was fetched.
+
+    `media_type` is the one that point `media` admitted, where that led to the fetch.
+    """
 
     request: Line
     id: Id
     alias: Id
+    media_type: Label | None = None
     transfer: TransferFacts
     head: HeadFacts | None = None
     body: BodyFacts | None = None
@@ -88,6 +99,7 @@ class NetworkResponseInput(Model):
     request: str
     id: str
     alias: str
+    media: AskedMedia
     transfer: TransferFacts
     head: HeadFacts | None = None
     body: BodyFacts | None = None
@@ -109,6 +121,7 @@ def gather(request: NetworkResponseRequest, _: GatherContext) -> Gathered:
         request=request.request,
         id=request.id,
         alias=request.alias,
+        media=AskedMedia(stated=request.media_type is not None, media_type=request.media_type),
         transfer=request.transfer,
         head=request.head,
         body=request.body,

@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from engine.errors import Location, Problem
+from engine.facts.text.nearest import did_you_mean
 
 Schema = Mapping[str, Any]
 
@@ -98,13 +99,13 @@ def mistaken(schema: Schema, path: Sequence[str | None], what: str) -> tuple[str
 def meant(wrong: str, known: Iterable[str], what: str) -> str:
     """What to do about a name that is not known."""
     listed = list(known)
-    return f"{did_you_mean(wrong, listed)}{what} here: {', '.join(f'`{one}`' for one in listed[:40]) or 'none'}"
+    return f"{likely(wrong, listed)}{what} here: {', '.join(f'`{one}`' for one in listed[:40]) or 'none'}"
 
 
-def did_you_mean(wrong: str, known: Sequence[str], cutoff: float = 0.6) -> str:
+def likely(wrong: str, known: Sequence[str], cutoff: float = 0.6) -> str:
     """The question before a remedy, and a space; empty if no known name is spelled like the wrong one."""
     close = get_close_matches(wrong, known, 1, cutoff)
-    return f"did you mean `{close[0]}`? " if close else ""
+    return f"{did_you_mean(tuple(close))} " if close else ""
 
 
 def problem(error: Mapping[str, Any], file: str, line: int | None) -> Problem | None:

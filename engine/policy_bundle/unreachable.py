@@ -60,7 +60,7 @@ def _unread(module: Module, held: Collection[str]) -> Iterator[Problem]:
         if name in held or IGNORED.match(name) or any(reader != name for reader, read_ in read if read_ == name):
             continue
         message = f"`{name}` is read by nothing, so it can never refuse anything"
-        meant = schemas.did_you_mean(name, ("deny", "violation"), cutoff=0.5)
+        meant = schemas.likely(name, ("deny", "violation"), cutoff=0.5)
         yield module.problem(definitions[0].line, message, f"{meant}read it in a rule that refuses, or remove it")
 
 
@@ -98,7 +98,7 @@ def _never(path: Path | None, value: Any, facts: Schema, points: list[str]) -> t
     if not known or value in known:
         return None
     fact = ".".join(["input", *("[_]" if part is None else str(part) for part in path)]).replace(".[", "[")
-    return f"`{fact}` is never `{value}` here", f"{schemas.did_you_mean(value, known)}it is one of {quoted(known)}"
+    return f"`{fact}` is never `{value}` here", f"{schemas.likely(value, known)}it is one of {quoted(known)}"
 
 
 def _parameters(module: Module) -> Iterator[Any]:

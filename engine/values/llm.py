@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictInt, StringConstraints
+from pydantic import Field, StrictBool, StrictInt, StringConstraints
 from pydantic_core import InitErrorDetails
 
 from engine.model import Model, ModelError
@@ -60,6 +60,9 @@ class ModelRequest(Model):
     seconds: Seconds = Field(description="Seconds of one request, from the connection to the last byte.")
     finish_reasons: Items[Literal["stop", "length", "content_filter"]] = Field(
         description="Ends of an answer that count: `stop`, complete; `length`, cut at the limit of tokens."
+    )
+    unmetered_answers: StrictBool = Field(
+        description="Whether an answer counts that does not state the tokens that were used."
     )
 
 

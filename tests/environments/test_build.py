@@ -304,12 +304,12 @@ def test_a_process_that_is_killed_while_it_builds_leaves_no_environment(
     name, number = at.split()
     program = f"""
 import os, signal
-from admission_adapters.environments import build
+from admission_adapters.files import drafts
 from tests.environments.bundles import MOMENT
 from engine.engine import Engine
 from engine.settings import Settings
 from pathlib import Path
-calls, place = [], build if {name!r} == "create" else os
+calls, place = [], drafts if {name!r} == "create" else os
 real = getattr(place, {name!r})
 def killed(*given, **named):
     calls.append(1)

@@ -14,8 +14,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from typer import BadParameter
 
-from engine.cli.code.commands import repairing
+from admission_adapters.llm_provider import VARIABLES
+from engine.cli.code.commands import repair_variables, repairing
 from engine.code.repair import Rejection
 from tests.command import Command, Run, lines
 from tests.conftest import ROOT
@@ -109,12 +111,23 @@ def test_the_key_is_in_one_header_and_nowhere_else(*, by_file: bool, setup: Setu
     assert "throttled" in recorded
 
 
-def test_a_repair_program_gets_all_variables_but_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AGENT_DATA_API_KEY", KEY)
-    monkeypatch.setenv("ANOTHER_VARIABLE", "here")
-    look = "import json, os; print(json.dumps([os.environ.get('AGENT_DATA_API_KEY'), os.environ['ANOTHER_VARIABLE']]))"
-    repair = repairing(shlex.join([sys.executable, "-c", look]), 20.0, threading.Event())
-    assert repair(Rejection(1, "code_timeout", "execute", [], {})) == [None, "here"]
+# covers: A04.1, C32.1
+def test_a_repair_program_gets_ordinary_variables_and_those_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.setenv(name, KEY)
+        with pytest.raises(BadParameter, match="variable of the remote model"):
+            repair_variables([name])
+    monkeypatch.setenv("MY_TOKEN", "secret")
+    monkeypatch.setenv("NAMED", "here")
+    given = repair_variables(["NAMED"])
+    look = "import json, os; print(json.dumps(dict(os.environ)))"
+    repair = repairing(shlex.join([sys.executable, "-c", look]), 20.0, threading.Event(), given)
+    found = repair(Rejection(1, "code_timeout", "execute", [], {}))
+    assert (found["NAMED"], found["PATH"]) == ("here", os.environ["PATH"])
+    assert "MY_TOKEN" not in found
+    assert not found.keys() & set(VARIABLES)
+    with pytest.raises(BadParameter, match="NOWHERE is not set"):
+        repair_variables(["NOWHERE"])
 
 
 def test_as_shipped_no_provider_is_admitted_and_the_refusal_says_how_to_allow_one(command: Command) -> None:
@@ -131,5 +144,8 @@ def test_as_shipped_no_provider_is_admitted_and_the_refusal_says_how_to_allow_on
 def test_an_error_of_the_provider_is_one_word(setup: Setup) -> None:
     setup.server.answers(failed("401 Unauthorized", body=KEY.encode()))
     done = setup.ask(env=variables(setup.server))
-    assert (done.code, done.stdout) == (1, "no answer: key_refused (docs/remote-model.md)\n")
+    assert (done.code, done.stdout.splitlines()) == (
+        1,
+        ["no answer: key_refused (docs/remote-model.md)", "fix: check the key and what your account may ask"],
+    )
     assert KEY not in done.stderr

@@ -123,7 +123,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "an error with status 200": (response(b'{"error": {"message": "no"}}'), "answer_not_in_contract"),
     "a stream nobody asked for": (streamed(*chunks("a")), "answer_not_in_contract"),
     "no usage": (response(json.dumps({k: v for k, v in document().items() if k != "usage"}).encode()),
-                 "answer_not_in_contract"),
+                 "usage_missing"),
     "negative usage": (completion(usage={"prompt_tokens": -1, "completion_tokens": 1}), "answer_not_in_contract"),
     "usage as text": (completion(usage={"prompt_tokens": "1", "completion_tokens": 1}), "answer_not_in_contract"),
     "no choice": (completion(choices=[]), "answer_not_in_contract"),
@@ -170,7 +170,7 @@ BAD_STREAMS: dict[str, tuple[bytes, str]] = {
     "half, with an end of the transfer": (streamed(*chunks("a")[:2]), "answer_not_in_contract"),
     "no end mark": (streamed(*chunks("a")[:-1]), "answer_not_in_contract"),
     "going on after the end mark": (streamed(*chunks("a"), LATE_CHUNK), "answer_not_in_contract"),
-    "no usage": (streamed(*chunks("a", usage=False)), "answer_not_in_contract"),
+    "no usage": (streamed(*chunks("a", usage=False)), "usage_missing"),
     "an error in it": (streamed(chunks("a")[0], '{"error": {"message": "no"}}', "[DONE]"), "answer_not_in_contract"),
     "no JSON": (streamed("hello", "[DONE]"), "answer_not_in_contract"),
     "two models": (streamed(chunks("a", model="x")[0], *chunks("a")), "answer_not_in_contract"),
@@ -193,6 +193,18 @@ def test_tokens_of_a_refused_answer_count_too(world: World) -> None:
     world.server.answers(completion(model="gpt-other"))
     done = world.ask()
     assert (done.tokens, there(done.cost).amount) == (Tokens(12, 30), Decimal("0.0000528"))
+
+
+# covers: A102.3
+def test_an_answer_without_usage_counts_where_the_policy_says_so(server: ModelServer, settings: Settings) -> None:
+    with world_of(server, settings, **{"llm.request.unmetered_answers": "true"}) as world:
+        for said, stream in ((completion("hi", usage=None), False), (streamed(*chunks("hi", usage=False)), True)):
+            server.answers(said)
+            done = world.ask(stream=stream)
+            assert (done.text, done.tokens, done.cost) == ("hi", None, None)
+            assert not {"tokens", "cost"} & entries(world, done)[0].keys()
+        server.answers(streamed(*chunks("hi")))
+        assert world.ask(stream=True).tokens == Tokens(12, 30)
 
 
 # covers: A102.3

@@ -215,6 +215,8 @@ def test_what_decides_the_outcome_is_fixed(workshop: Workshop, monkeypatch: pyte
     for name, value in {"GOOS": "plan9", "GOARCH": "mips", "GOFLAGS": "-mod=mod", "CGO_ENABLED": "1"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("GOPROXY", "https://modules.example")
+    monkeypatch.setenv("OPENAI_API_KEY", "a secret")
+    monkeypatch.setenv("GOOGLE_API_KEY", "another secret")
     workshop.build()
 
     given = workshop.environment()
@@ -223,6 +225,7 @@ def test_what_decides_the_outcome_is_fixed(workshop: Workshop, monkeypatch: pyte
     assert given["GOTOOLCHAIN"] == "local"
     assert given["GOFLAGS"].split()[0] == "-mod=readonly"
     assert given["GOPROXY"] == "https://modules.example"  # where modules come from is the user's
+    assert not {"OPENAI_API_KEY", "GOOGLE_API_KEY"} & given.keys()
 
 
 def test_cache_that_cannot_be_written(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from engine.model import Outcome, Permit
 from engine.points.network import NetworkLimits
 from engine.settings import Settings
 from tests.command import decisions, events
+from tests.documents.test_json_pieces import bomb
 from tests.expect import refused
 from tests.sources.https import BODY, HOST, Authority, Server, drips, endless, response, serving
 
@@ -288,6 +289,27 @@ def test_no_answer_takes_more_memory_than_twice_the_cap(name: str, world: World)
     assert peak <= 2 * cap
 
 
+# The body itself is one of the two: what its reading takes is measured in tests/documents/test_json_pieces.py.
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["lists", "texts", "keys"])
+def test_no_content_takes_more_memory_than_twice_the_cap(name: str, world: World, tmp_path: Path) -> None:
+    cap = 4_000_000
+    values = (*world.values, f"networks.fetch.max_bytes={cap}", "networks.fetch.seconds=300")
+    with Engine(replace(world.engine.settings, state=tmp_path / "state"), values=values) as engine:
+        resolving(engine, world)
+        assert engine.fetch(world.order(tmp_path / "before")).folder is not None  # what is loaded once is loaded
+        world.server.answers(response(bytes(bomb(name, cap - 100))))
+        tracemalloc.start()
+        try:
+            done = engine.fetch(world.order(tmp_path / "after"))
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert done.folder is not None, codes(done)
+    assert (tmp_path / "after" / "content" / "after.json").stat().st_size > 0.8 * cap
+    assert peak <= 2 * cap
+
+
 DRIPS = {
     "head": [b"HTTP/1.1 200 OK\r\n", *[b"X: y\r\n"] * 10_000],
     "body": [response(b"", length=CAP), *[b"0"] * 10_000],
@@ -391,7 +413,9 @@ def test_the_environment_changes_nothing(world: World, tmp_path: Path, monkeypat
     other, keys = Authority(tmp_path, "foreign"), tmp_path / "keys.log"
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "HTTP_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    monkeypatch.setenv("SSL_CERT_FILE", str(other.path))
+    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.setenv(name, str(other.path))
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
     monkeypatch.setenv("SSLKEYLOGFILE", str(keys))
     netrc = tmp_path / "netrc"
     netrc.write_text(f"machine {HOST} login canary password canary", encoding="utf-8")

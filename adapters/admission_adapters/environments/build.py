@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 from admission_adapters.environments.database import TABLES, filled
 from admission_adapters.files.artifacts import opened_folder
 from admission_adapters.files.drafts import draft_folder
-from admission_adapters.files.new_files import create, names_in
+from admission_adapters.files.new_files import names_in
 from engine.errors import WorkError
 from engine.model import Limits, Permit, Result
 
@@ -84,11 +84,11 @@ def build_environment(
 
 def _written(root: int, grant: EnvironmentGrant, decided: Mapping[str, str], database: bytes) -> Result:
     with draft_folder(root) as draft:
-        _, sha256 = create(draft.folder, BASE, (database,), grant.database_bytes)
-        create(draft.folder, CURRENT, (database,), grant.database_bytes, mode=0o600)
+        _, sha256 = draft.create(BASE, (database,), grant.database_bytes)
+        draft.create(CURRENT, (database,), grant.database_bytes, mode=0o600)
         text = _description(grant, decided, sha256)
-        create(draft.folder, DESCRIPTION, (text,), MOST_DESCRIPTION)
-        create(draft.folder, TRAJECTORY, (), 0, mode=0o600)
+        draft.create(DESCRIPTION, (text,), MOST_DESCRIPTION)
+        draft.create(TRAJECTORY, (), 0, mode=0o600)
         try:
             draft.appear(grant.environment)
         except OSError as error:

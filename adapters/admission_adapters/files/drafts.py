@@ -7,11 +7,11 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from admission_adapters.files.new_files import FOLDER, names_in, opened
+from admission_adapters.files.new_files import FOLDER, create, existing, names_in, opened
 
 DRAFT = ".draft-"
 """Prefix of folders that are being filled; no digest begins like this."""
@@ -27,10 +27,28 @@ class Draft:
     root: int
     name: str
     folder: int
+    _files: dict[str, list[str]] = field(default_factory=lambda: {".": []})
+
+    def create(
+        self, name: str, chunks: Iterable[bytes | bytearray], most: int, *, mode: int = 0o400, within: str = "."
+    ) -> tuple[int, str]:
+        """`new_files.create`, in this folder or its folder `within`; it is durable once the folder appears."""
+        if within not in self._files:
+            os.mkdir(within, 0o700, dir_fd=self.folder)
+            self._files[within] = []
+        with opened(within, self.folder) as folder:
+            written = create(folder, name, chunks, most, sync=False, mode=mode)
+        self._files[within].append(name)
+        return written
 
     def appear(self, name: str) -> None:
         """Give the folder its name, durably. Raises OSError, and then nothing has that name that had not before."""
-        os.fsync(self.folder)
+        for within, files in reversed(self._files.items()):
+            with opened(within, self.folder) as folder:
+                for file_name in files:  # not before: the first sync carries most of the rest
+                    with existing(folder, file_name) as file:
+                        os.fsync(file.fileno())
+                os.fsync(folder)
         os.rename(self.name, name, src_dir_fd=self.root, dst_dir_fd=self.root)
         os.fsync(self.root)
 

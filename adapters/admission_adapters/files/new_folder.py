@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
 from admission_adapters.files.drafts import Draft, draft_folder
-from admission_adapters.files.new_files import create, existing, opened
+from admission_adapters.files.new_files import opened
 from engine.errors import GatherError, WorkError
 from engine.model import Limits, Permit, Result
 
@@ -37,7 +37,6 @@ class NewFolder:
         """`content` is the folder inside it for what is kept."""
         self._path = path.absolute()
         self._content = content
-        self._kept: list[str] = []
         self._draft: Draft | None = None
         self._end = ExitStack()
 
@@ -67,11 +66,10 @@ class NewFolder:
                 remedy="request a decision on what was fetched",
                 code="engine.limit_unenforceable",
             )
-        with _disk(), opened(self._content, self._drafted().folder) as folder:
-            written = create(folder, name, (data,), grant.bytes, sync=False, mode=_MODE)
+        with _disk():
+            written = self._drafted().create(name, (data,), grant.bytes, mode=_MODE, within=self._content)
         if written != (grant.bytes, grant.sha256):
             raise WorkError("this is not the content that was decided on", remedy="fetch it again")
-        self._kept.append(name)
         return Result("kept", {"bytes": grant.bytes, "sha256": grant.sha256})
 
     def finish(self, name: str, text: str) -> None:
@@ -79,12 +77,7 @@ class NewFolder:
         data = text.encode("utf-8")
         with _disk():
             draft = self._drafted()
-            with opened(self._content, draft.folder) as folder:
-                for kept in self._kept:  # not before: until now nothing of it counts
-                    with existing(folder, kept) as file:
-                        os.fsync(file.fileno())
-                os.fsync(folder)
-            create(draft.folder, name, (data,), len(data), mode=_MODE)
+            draft.create(name, (data,), len(data), mode=_MODE)
             draft.appear(self._path.name)
 
     def _drafted(self) -> Draft:
@@ -92,9 +85,7 @@ class NewFolder:
             parent = self._path.parent
             parent.mkdir(parents=True, exist_ok=True)
             root = self._end.enter_context(opened(parent.resolve()))
-            draft = self._end.enter_context(draft_folder(root))
-            os.mkdir(self._content, 0o700, dir_fd=draft.folder)
-            self._draft = draft
+            self._draft = self._end.enter_context(draft_folder(root))
         return self._draft
 
 

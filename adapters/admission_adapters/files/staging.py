@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Protocol, runtime_checkable
 
-from admission_adapters.files.drafts import draft_folder
-from admission_adapters.files.new_files import create, existing, names_in, opened
+from admission_adapters.files.drafts import Draft, draft_folder
+from admission_adapters.files.new_files import existing, names_in, opened
 from engine.errors import EngineError, WorkError
 
 Contents = Callable[[str], AbstractContextManager[BinaryIO]]
@@ -76,10 +76,7 @@ def _staged(root: int, name: str, records: Sequence[StagedRecord], contents: Con
     """Fill a folder and rename it; False if another process was faster."""
     with draft_folder(root) as draft:
         for record in records:
-            _copy(draft.folder, record, contents)
-        for record in records:  # once all are written: the first sync carries most of the rest
-            with existing(draft.folder, record.id) as file:
-                os.fsync(file.fileno())
+            _copy(draft, record, contents)
         try:
             draft.appear(name)
         except OSError as error:
@@ -89,10 +86,10 @@ def _staged(root: int, name: str, records: Sequence[StagedRecord], contents: Con
     return True
 
 
-def _copy(folder: int, record: StagedRecord, contents: Contents) -> None:
+def _copy(draft: Draft, record: StagedRecord, contents: Contents) -> None:
     try:
         with contents(record.id) as stream:
-            written = create(folder, record.id, _exactly(stream, record), record.bytes, sync=False)
+            written = draft.create(record.id, _exactly(stream, record), record.bytes)
     except WorkError:
         raise
     except EngineError as error:

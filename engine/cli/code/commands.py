@@ -79,6 +79,10 @@ def run_action(
     repair_seconds: Annotated[
         float, typer.Option(min=0.1, max=3600, help="Time limit for each run of PROGRAM, in seconds.")
     ] = 120.0,
+    repair_env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Variable that PROGRAM gets beside PATH, HOME and the like; repeatable."),
+    ] = None,
 ) -> None:
     """Decide on an action, run it in a sandbox, check its output and record each step.
 
@@ -92,6 +96,7 @@ def run_action(
         raise typer.BadParameter("a key is for one run, and --repair makes several", param_hint="--idempotency-key")
     from engine.code.idempotency import RunWatcher
 
+    variables = repair_variables(repair_env or [])
     document = _document(action, approvals or [], payload, contract)
     context = replace(options.context(principal, run), idempotency_key=key)
     cancel = threading.Event()
@@ -100,7 +105,7 @@ def run_action(
         if repair is None:
             done = engine.run_code(document, context, watch)
         else:
-            done = engine.repair_code(document, repairing(repair, repair_seconds, cancel), context, watch)
+            done = engine.repair_code(document, repairing(repair, repair_seconds, cancel, variables), context, watch)
     typer.echo(_text(done) if how == "text" else json_text(done.document))
     raise typer.Exit(_INTERRUPTED if done.stop_reason == "cancelled" else done.exit)
 
@@ -222,14 +227,32 @@ def _details(document: dict[str, Any]) -> dict[str, str]:
 _MOST = ReadLimits().document_bytes
 """Bytes that a program may print; no action is larger."""
 
-_MODEL_KEY = "AGENT_DATA_API_KEY"
-"""The variable of the remote model's key, which only its adapter gets (A04)."""
+_ORDINARY = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "TMPDIR", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE"),
+    *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "VIRTUAL_ENV", "PYTHONPATH"),
+)
+"""Variables that every repair program gets."""
 
 _LOOK_SECONDS = 0.02
 """How often to look whether it has ended."""
 
 
-def repairing(command: str, seconds: float, cancel: threading.Event) -> Repair:
+def repair_variables(named: list[str]) -> dict[str, str]:
+    """The environment of a repair program: nothing of the remote model, whose key only its adapter gets (A04, C32)."""
+    from admission_adapters.llm_provider import VARIABLES
+
+    for name in named:
+        if name in VARIABLES:
+            raise typer.BadParameter(
+                f"{name} is a variable of the remote model; give the program its own key by another name",
+                param_hint="--repair-env",
+            )
+        if name not in os.environ:
+            raise typer.BadParameter(f"{printable(name, 80)} is not set", param_hint="--repair-env")
+    return {name: os.environ[name] for name in (*_ORDINARY, *named) if name in os.environ}
+
+
+def repairing(command: str, seconds: float, cancel: threading.Event, variables: dict[str, str]) -> Repair:
     """Asks the program for each next action. Raises GatherError where the command cannot be split or run."""
     try:
         argv = shlex.split(command)
@@ -243,7 +266,7 @@ def repairing(command: str, seconds: float, cancel: threading.Event) -> Repair:
             return None
         sent = json.dumps(asdict(rejection), ensure_ascii=False).encode("utf-8", "replace")
         try:
-            printed = _repair_output(argv, sent, seconds, cancel)
+            printed = _repair_output(argv, sent, seconds, cancel, variables)
         except subprocess.TimeoutExpired as error:
             raise _broken(f"it took more than {seconds:g} seconds", "raise --repair-seconds") from error
         except (OSError, ValueError) as error:
@@ -253,7 +276,9 @@ def repairing(command: str, seconds: float, cancel: threading.Event) -> Repair:
     return repair
 
 
-def _repair_output(argv: list[str], sent: bytes, seconds: float, cancel: threading.Event) -> bytes:
+def _repair_output(
+    argv: list[str], sent: bytes, seconds: float, cancel: threading.Event, variables: dict[str, str]
+) -> bytes:
     """What a program printed, nothing after Ctrl-C; it is killed then, when it is late, and when it prints too much.
 
     Raises GatherError where it failed, subprocess.TimeoutExpired, OSError, ValueError.
@@ -262,8 +287,7 @@ def _repair_output(argv: list[str], sent: bytes, seconds: float, cancel: threadi
     with tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as printed:
         told.write(sent)
         told.seek(0)
-        own = {name: text for name, text in os.environ.items() if name != _MODEL_KEY}
-        with subprocess.Popen(argv, stdin=told, stdout=printed, env=own) as child:
+        with subprocess.Popen(argv, stdin=told, stdout=printed, env=variables) as child:
             try:
                 while child.poll() is None and not cancel.is_set() and os.fstat(printed.fileno()).st_size <= _MOST:
                     if time.monotonic() > end:

@@ -22,6 +22,7 @@ limits := {
 	"stream": input.llm.stream,
 	"answers_as": data.policy.llm.models[input.llm.model].answers_as,
 	"finish_reasons": data.policy.llm.request.finish_reasons,
+	"unmetered": data.policy.llm.request.unmetered_answers,
 	"prices": [price | some name, price in data.policy.llm.prices; name == input.llm.model],
 	"retry_errors": _retry_errors,
 	"wait_least_ms": bits.rsh(_wait_ms, 1),

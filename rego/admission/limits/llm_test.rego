@@ -7,7 +7,7 @@ _policy := {"llm": {
 	"providers": {"a": {"host": "a.example", "port": 443}},
 	"models": {"m": {"answers_as": ["m", "m-1"]}},
 	"prices": {"m": {"currency": "USD", "prompt": "1", "completion": "2"}},
-	"request": {"max_answer_bytes": 100, "seconds": 20, "finish_reasons": ["stop"]},
+	"request": {"max_answer_bytes": 100, "seconds": 20, "finish_reasons": ["stop"], "unmetered_answers": false},
 	"retry": {"errors": ["throttled"], "max_attempts": 4, "first_wait_ms": 1000, "longest_wait_ms": 3000},
 }}
 
@@ -26,7 +26,7 @@ test_limits if {
 	limits == {
 		"provider": "a", "url_digest": "sha256:aa", "host": "a.example", "port": 443, "addresses": ["8.8.8.8"],
 		"status": 200, "max_bytes": 100, "seconds": 10, "model": "m", "prompt_digest": "sha256:bb", "stream": false,
-		"answers_as": ["m", "m-1"], "finish_reasons": ["stop"], "prices": [_policy.llm.prices.m],
+		"answers_as": ["m", "m-1"], "finish_reasons": ["stop"], "unmetered": false, "prices": [_policy.llm.prices.m],
 		"retry_errors": ["throttled"], "wait_least_ms": 500, "wait_most_ms": 1000, "longest_wait_ms": 3000,
 	}
 }
@@ -77,7 +77,8 @@ test_incomplete if {
 
 test_values_missing if {
 	every gone in [
-		"providers/a", "models", "models/m", "models/m/answers_as", "request/max_answer_bytes", "request/seconds",
+		"providers/a", "models", "models/m", "models/m/answers_as", "request/max_answer_bytes",
+		"request/unmetered_answers", "request/seconds",
 		"request/finish_reasons", "retry/errors", "retry/max_attempts", "retry/first_wait_ms", "retry/longest_wait_ms",
 	] {
 		not llm.limits with input as _clean with data.policy as {"llm": json.remove(_policy.llm, [gone])}

@@ -36,16 +36,26 @@ ok if input.head.status == fetch.status
 
 # METADATA
 # title: The content type is admitted
-# description: The media type of the Content-Type header. Media types are values in policy/networks.yaml.
+# description: The media type of the Content-Type header. Media types of material are values in policy/networks.yaml;
+#   media by URL must be of the type that was decided on.
 # custom:
 #   code: unsupported_content_type
 #   after: [http_status_not_200]
 #   facts: {media_type: head.media_type}
-#   remedy: Fetch material of a media type that policy/networks.yaml lists under `fetch`
+#   remedy: Fetch material of a media type that policy/networks.yaml lists under `fetch`, or media of its stated type
 #   reads: [networks.fetch.media_types]
 # labels:
 #   row: A37
-type_admitted if input.head.media_type in data.policy.networks.fetch.media_types
+type_admitted if {
+	input.media.stated == false
+	input.head.media_type in data.policy.networks.fetch.media_types
+}
+
+type_admitted if {
+	input.media.stated == true
+	is_string(input.head.media_type)
+	input.head.media_type == input.media.media_type
+}
 
 # METADATA
 # title: The charset is admitted where one is stated

@@ -27,13 +27,30 @@ test_ok if {
 
 test_type_admitted if {
 	held := {type |
-		some type in ["application/json", "application/ld+json", "text/html", "", null]
-		head.type_admitted with input as _head("media_type", type) with data.policy as _policy
+		some type in ["application/json", "application/ld+json", "text/html", "image/png", "", null]
+		head.type_admitted with input as _typed(type, {"stated": false}) with data.policy as _policy
 	}
 	held == {"application/json"}
-	not head.type_admitted with input as {"head": {}} with data.policy as _policy
-	not head.type_admitted with input as _head("media_type", "application/json") with data.policy as {}
+	every media in [{"stated": "false"}, {"stated": true}, {}] {
+		not head.type_admitted with input as _typed("application/json", media) with data.policy as _policy
+	}
+	not head.type_admitted with input as _head("media_type", "application/json") with data.policy as _policy
+	not head.type_admitted with input as {"head": {}, "media": {"stated": false}} with data.policy as _policy
+	not head.type_admitted with input as _typed("application/json", {"stated": false}) with data.policy as {}
 }
+
+test_type_of_media_admitted if {
+	held := {type |
+		some type in ["application/json", "image/png", "image/jpeg", "", null]
+		head.type_admitted with input as _typed(type, {"stated": true, "media_type": "image/png"}) with data.policy as _policy
+	}
+	held == {"image/png"}
+	not head.type_admitted with input as {"head": {}, "media": {"stated": true}}
+	not head.type_admitted with input as _typed(null, {"stated": true, "media_type": null})
+	not head.type_admitted with input as _typed("image/png", {"media_type": "image/png"})
+}
+
+_typed(type, media) := {"head": {"media_type": type}, "media": media}
 
 test_charset_admitted if {
 	held := {charset |

@@ -8,7 +8,7 @@ import future.keywords.not
 # custom:
 #   code: payload_too_large
 #   after: [content_encoded, framing_ambiguous]
-#   remedy: Fetch a smaller file, or have fetch.max_bytes in policy/networks.yaml raised
+#   remedy: Fetch a smaller file, or have fetch.max_bytes in policy/networks.yaml raised (media also policy/media.yaml)
 #   reads: [networks.fetch.max_bytes]
 # labels:
 #   row: A36
