@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from admission_adapters.environments.build import build_environment
+from engine.admitted_sources import noting
 from engine.drive import Steps
 from engine.flow import Answer, Context, Services, answer
 from engine.model import AdmittedSource, Decision, Job, Mode, Outcome, Permit, Result
@@ -42,7 +43,7 @@ def build_steps(services: Services, path: Path, into: Path, digest: str | None, 
     point = replace(source.POINT, events=_refused)
     own = replace(context, idempotency_key=None)
     asked = {"path": str(path), "digest": digest}
-    first: Answer = yield from answer(point, asked, Mode.ENFORCE, services, own, admit)
+    first: Answer = yield from answer(point, asked, Mode.ENFORCE, services, own, noting(services.store, admit))
     if not admitted or first.fault is not None:
         return first
     holding = replace(services, gather_context=replace(services.gather_context, admitted=admitted[0]))

@@ -1,4 +1,4 @@
-"""The initial state of a test case: approved prefixes, children, attempts, checks of artifacts.
+"""The initial state of a test case: approved prefixes, children, attempts, checks of artifacts, memory, sources.
 
 Such a case gets its own store, so that cases do not affect each other.
 """
@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BeforeValidator
 
-from engine.model import Model, Sha256
+from engine.facts.text.blocks import blocks_of
+from engine.facts.text.quotes import words_of
+from engine.model import Digest, Model, Sha256
 from engine.state.rows import (
     ApprovalRow,
     ApprovalState,
@@ -21,7 +24,9 @@ from engine.state.rows import (
     CheckName,
     ChildRow,
     ChildState,
+    MemoryRow,
     PrefixRow,
+    SourceRecordRow,
 )
 
 if TYPE_CHECKING:
@@ -84,6 +89,40 @@ class CaseCheck(Model):
     made_at: Moment
 
 
+class CaseMemory(Model):
+    """An entry of memory that was written before."""
+
+    id: str
+    owner: str
+    text: str
+    sensitivity: str
+    origin: str
+    origin_name: str = "before"
+    created_at: Moment
+
+    def row(self) -> MemoryRow:
+        """The row in the state."""
+        found = sha256(self.text.encode("utf-8")).hexdigest()
+        return MemoryRow(sha256=found, decision_id="before", **self.model_dump())
+
+
+class CaseSource(Model):
+    """A record of a source bundle that was admitted before, with its text."""
+
+    source: Digest
+    record: str
+    kind: str
+    text: str
+    export: bool
+    sensitive: bool = False
+
+    def write(self, store: Store) -> None:
+        """Store it with the blocks of its text."""
+        found = sha256(self.text.encode("utf-8")).hexdigest()
+        row = SourceRecordRow(sha256=found, **self.model_dump(exclude={"text"}))
+        store.add_source_record(row, blocks_of(words_of(self.text)))
+
+
 class CaseApproval(Model):
     """A request for approval, and its state."""
 
@@ -106,6 +145,8 @@ class CaseState(Model):
     children: tuple[CaseChild, ...] = ()
     attempts: tuple[CaseAttempt, ...] = ()
     checks: tuple[CaseCheck, ...] = ()
+    memories: tuple[CaseMemory, ...] = ()
+    sources: tuple[CaseSource, ...] = ()
 
     def write(self, store: Store) -> None:
         """Write all rows to a store, once. Raises ValueError for rows that no engine would have written."""
@@ -123,3 +164,7 @@ class CaseState(Model):
                 store.end_attempt(tried.id, tried.state, tried.created_at)
         for check in self.checks:
             store.add_artifact_check(ArtifactCheckRow(**check.model_dump()))
+        for memory in self.memories:
+            store.add_memory(memory.row())
+        for source in self.sources:
+            source.write(store)

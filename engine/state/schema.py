@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 4
+VERSION = 5
 """`user_version` of the file. One of a later version is refused, never guessed at; an earlier one is upgraded."""
 
 APPLICATION = 0x41454E47
@@ -163,7 +163,40 @@ ALTER TABLE approvals ADD COLUMN requester_via TEXT;
 ALTER TABLE tokens ADD COLUMN approves TEXT NOT NULL DEFAULT '[]';
 """
 
-_STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH)
+_FIFTH = """
+CREATE TABLE memories (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL,
+    text TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    sensitivity TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    origin_name TEXT NOT NULL,
+    decision_id TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX memories_by_owner ON memories (owner, number);
+CREATE TABLE source_records (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    source TEXT NOT NULL,
+    record TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    export INTEGER NOT NULL CHECK (export IN (0, 1)),
+    sensitive INTEGER NOT NULL CHECK (sensitive IN (0, 1)),
+    blocks INTEGER NOT NULL,
+    complete INTEGER NOT NULL DEFAULT 0 CHECK (complete IN (0, 1)),
+    UNIQUE (source, record)
+) STRICT;
+CREATE TABLE source_blocks (
+    digest INTEGER NOT NULL,
+    record INTEGER NOT NULL REFERENCES source_records (number),
+    PRIMARY KEY (digest, record)
+) STRICT, WITHOUT ROWID;
+"""
+
+_STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
 """What each version added, the first one first; a step that was released is never edited."""
 
 

@@ -19,15 +19,28 @@ from engine.state.budgets import Budgets
 from engine.state.children import Children
 from engine.state.database import Database
 from engine.state.idempotency import Idempotency
+from engine.state.memories import Memories
 from engine.state.prefixes import Prefixes
 from engine.state.record_heads import RecordHeads
 from engine.state.retention_orders import RetentionOrders
 from engine.state.rows import StateLimits
+from engine.state.source_records import SourceRecords
 from engine.state.tokens import Tokens
 
 
 class Store(
-    Budgets, Approvals, Idempotency, Tokens, Prefixes, Children, Attempts, ArtifactChecks, RecordHeads, RetentionOrders
+    Budgets,
+    Approvals,
+    Idempotency,
+    Tokens,
+    Prefixes,
+    Children,
+    Attempts,
+    ArtifactChecks,
+    RecordHeads,
+    RetentionOrders,
+    Memories,
+    SourceRecords,
 ):
     """The state of one installation. Opened by `engine.state.open_store`."""
 
