@@ -23,12 +23,13 @@ _KEPT = ("PATH", "HOME", "XDG_CONFIG_HOME")
 """What git needs of the environment; a GIT_DIR of a hook would name another repository."""
 _SET = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "true"}
 _MOST_PATHS = 50_000
+_SHA1_DIGITS = 40
 
 
 class Change(Model):
     """The newest commit of a repository, and the paths that changed since another one.
 
-    `clean`: no file differs from the commit, and none is there that git neither tracks nor ignores.
+    `commit` is `sha1:` or `sha256:` and its hash. `clean`: no file differs from the commit, and none is there that git neither tracks nor ignores.
     """
 
     commit: str
@@ -51,7 +52,8 @@ def change_of(project: Path, since: str | None) -> Change:
         raise GatherError(f"more than {_MOST_PATHS} files changed", remedy="state a newer revision as `since`")
     dirty = git(project, "status", "--porcelain", "-z", "--untracked-files=normal", "--", ".")
     shown = tuple(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for path in paths)
-    return Change(commit=commit, committed_at=int(time), clean=not dirty, paths=shown)
+    kind = "sha1" if len(commit) == _SHA1_DIGITS else "sha256"
+    return Change(commit=f"{kind}:{commit}", committed_at=int(time), clean=not dirty, paths=shown)
 
 
 def known_commit(folder: Path, revision: str) -> str:
