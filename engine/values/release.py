@@ -40,9 +40,8 @@ class Security(Model):
 class Release(Model):
     """policy/release.yaml: what a version must show before it is released."""
 
-    suites: Items[Text] = Field(
-        description="Names of the suites that the reports must have; one that is not listed is refused."
-    )
+    suites: Items[Text] = Field(description="Names of the suites that the reports must have.")
+    further_suites: Items[Text] = Field(description="Names of suites that they may have; any other one is refused.")
     security_tests: Mapping[Text, Text] = Field(
         description="Category of each security test by its id; one that is not listed is refused."
     )

@@ -26,10 +26,12 @@ complete if {
 #   code: suite_unknown
 #   each: suites
 #   remedy: Name only reports with suites of policy/release.yaml, or list the suite there
-#   reads: [release.suites]
+#   reads: [release.suites, release.further_suites]
 # labels:
 #   row: D55
 known(suite) if suite.id in data.policy.release.suites
+
+known(suite) if suite.id in data.policy.release.further_suites
 
 # METADATA
 # title: The suite ran and nothing in it failed
