@@ -75,7 +75,7 @@ def export_steps(services: Services, path: Path, into: Path, context: Context) -
             decided = yield from answer(POINT, _request(batch), mode, services, own, executor)
             done.answer, done.samples = decided, done.samples + len(batch)
             if decided.fault is not None or decided.decision.outcome is not Outcome.ALLOW:
-                done.refused.append(decided)
+                done.refused.append(_placed(decided, path, batch))
             if decided.fault is not None or len(done.refused) == _MOST_REFUSED:
                 break
             services.gather_context.progress("exporting", done.samples, 0)
@@ -146,6 +146,15 @@ def _unreadable(path: Path, number: int, problem: str, remedy: str) -> GatherErr
 
 def _request(batch: Sequence[Sample]) -> RawJson:
     return RawJson(canonical({"samples": [{"id": str(number), **sample} for number, sample in batch]}))
+
+
+def _placed(decided: Answer, path: Path, batch: Sequence[Sample]) -> Answer:
+    """The answer, with the line of each sample that a finding may name."""
+    if decided.gathered is None:
+        return decided
+    places: dict[str | None, Location] = {None: Location(str(path))}
+    places |= {f"samples/{number}": Location(str(path), number) for number, _ in batch}
+    return replace(decided, gathered=replace(decided.gathered, places=places))
 
 
 def _executor(file: ExportFile, batch: Sequence[Sample]) -> Callable[[Permit, Job], Result]:

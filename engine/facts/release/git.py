@@ -29,7 +29,8 @@ _SHA1_DIGITS = 40
 class Change(Model):
     """The newest commit of a repository, and the paths that changed since another one.
 
-    `commit` is `sha1:` or `sha256:` and its hash. `clean`: no file differs from the commit, and none is there that git neither tracks nor ignores.
+    `commit` is `sha1:` or `sha256:` and its hash. `clean`: no file differs from it, and none is there that git neither
+    tracks nor ignores.
     """
 
     commit: str

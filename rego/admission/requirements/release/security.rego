@@ -37,7 +37,7 @@ feature_known(feature) if is_object(data.policy.release.features[feature.id])
 #   reads: [release.security_tests]
 # labels:
 #   row: E27
-test_known(test) if {
+listed(test) if {
 	is_string(test.category)
 	test.category == data.policy.release.security_tests[test.id]
 }
@@ -53,7 +53,7 @@ test_known(test) if {
 #   remedy: Correct the defense, and run `scripts/test security` again on a machine with every facility it needs
 # labels:
 #   row: E28, E29
-test_passed(test) if test.passed == true
+succeeded(test) if test.passed == true
 
 # METADATA
 # title: Every security test was run, if the stage or a feature requires it
