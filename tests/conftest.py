@@ -119,6 +119,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.T
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run the tests marked `full` too")
+    parser.addoption("--security", metavar="NAME", help="run the security tests: `all`, a category, or an id")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -129,7 +130,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked `full`, but for tests that are named one by one and for new snapshots of whole files."""
+    """Leave out what is marked `full`, but for tests that are named one by one and for new snapshots of whole files.
+
+    With `--security`, keep exactly the security tests of that name.
+    """
+    for item in items:
+        item.user_properties += [("security", " ".join(mark.args)) for mark in item.iter_markers("security")]
+    if (asked := config.getoption("security")) is not None:
+        chosen = [item for item in items if any(asked in ("all", *mark.args) for mark in item.iter_markers("security"))]
+        if not chosen:
+            raise pytest.UsageError(f"there is no security test `{asked}`: name a category, or an id such as SEC-05")
+        items[:] = chosen
+        return
     named = any("::" in argument for argument in config.args)
     if named or config.getoption("all") or config.getoption("update_snapshots"):
         return

@@ -45,14 +45,25 @@ def private_in(content: Any) -> int:
 
 
 def redacted_content(content: Any) -> Any:
-    """The same content with every secret, mail address and card number in its texts replaced."""
+    """The same content with every secret, mail address and card number in its texts replaced.
+
+    The mark is the same for all: what can be guessed could be recognised by a digest.
+    """
     if isinstance(content, dict):
-        return {redact_text(key): redacted_content(value) for key, value in content.items()}
+        clean: dict[str, Any] = {}
+        for key, value in content.items():
+            name = _marked(key)
+            while name in clean or (name != key and name in content):
+                name += "+"
+            clean[name] = redacted_content(value)
+        return clean
     if isinstance(content, list):
         return [redacted_content(value) for value in content]
-    if isinstance(content, str):
-        return redact_text(content)
-    if isinstance(content, (int, float)) and not isinstance(content, bool):
-        clean = redact_text(str(content))
-        return content if clean == str(content) else clean
-    return content
+    if content is None or isinstance(content, bool):
+        return content
+    clean_text = _marked(str(content))
+    return content if clean_text == str(content) else clean_text
+
+
+def _marked(text: str) -> str:
+    return redact_text(text, lambda _: "[redacted]")

@@ -14,6 +14,8 @@ _approves_none if {
 #   code: prefix_approver_is_runner
 #   fixed: true
 #   remedy: Have another person approve
+# labels:
+#   row: H08
 approver_differs if _approves_none
 
 approver_differs if {
@@ -29,6 +31,8 @@ approver_differs if {
 #   fixed: true
 #   remedy: Approve it for fewer days
 #   reads: [administration.prefix_seconds_max]
+# labels:
+#   row: H08
 prefix_ends if _approves_none
 
 prefix_ends if {
