@@ -6,14 +6,14 @@ those that it has admitted, and compares its text with the text of all of them. 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from engine.documents.canonical import canonical, digest
 from engine.facts.text.blocks import WORDS, content_words, windows_of
 from engine.facts.text.content import private_in, secrets_in
-from engine.model import Digest, Limits, Line, Model, Pace, Sha256, Word
+from engine.model import Digest, Limits, Line, Model, Object, Pace, Sha256, Word
 from engine.points import GatherContext, Gathered, Point
 from engine.state.rows import SourceRecordRow
 
@@ -43,7 +43,7 @@ class Sample(Model):
     kind: Word
     provenance: Annotated[tuple[Origin, ...], Field(strict=False, max_length=100)]
     treatment: Treatment | None
-    content: Any
+    content: Object
 
 
 class ExportRequest(Model):

@@ -104,7 +104,7 @@ def test_an_exported_sample_keeps_its_provenance_and_its_kind(world: World, tmp_
 def test_text_of_a_source_for_internal_use_does_not_leave(world: World, tmp_path: Path) -> None:
     quoting = world.sample({"a": f"They say: {ARTICLE.upper()}"})
     own_words = world.sample({"a": "In winter the fishers of that town repair nets, and bread is free until spring."})
-    done = world.export(tmp_path / "out.jsonl", own_words, quoting, world.sample("x", source=world.inside))
+    done = world.export(tmp_path / "out.jsonl", own_words, quoting, world.sample({"text": "x"}, source=world.inside))
     assert codes(done) == {
         ("samples/2", "licensed_text_in_sample"),
         ("samples/3", "sample_source_not_for_export"),
@@ -129,7 +129,7 @@ def test_two_redacted_keys_stay_two() -> None:
 def test_nothing_is_written_if_a_later_sample_is_refused_and_the_rest_is_looked_at(
     world: World, tmp_path: Path
 ) -> None:
-    good, bad = world.sample("fine"), world.sample("key ghp_16C7e42F292c6912E7710c838347Ae178B4a")
+    good, bad = world.sample({"text": "fine"}), world.sample({"text": "key ghp_16C7e42F292c6912E7710c838347Ae178B4a"})
     done = world.export(tmp_path / "out.jsonl", *[good] * MOST, bad, *[good] * MOST, bad)
     assert codes(done) == {(f"samples/{MOST + 1}", "secret_in_sample"), (f"samples/{2 * MOST + 2}", "secret_in_sample")}
     assert done.samples == 2 * MOST + 2
@@ -140,10 +140,10 @@ def test_nothing_is_written_if_a_later_sample_is_refused_and_the_rest_is_looked_
 def test_a_file_that_exists_is_left_as_it_is(world: World, tmp_path: Path) -> None:
     (tmp_path / "out.jsonl").write_text("mine", encoding="utf-8")
     with pytest.raises(GatherError, match="exists"):
-        world.export(tmp_path / "out.jsonl", world.sample("fine"))
+        world.export(tmp_path / "out.jsonl", world.sample({"text": "fine"}))
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(GatherError, match="exists"):
-        world.export(tmp_path / "link.jsonl", world.sample("fine"))
+        world.export(tmp_path / "link.jsonl", world.sample({"text": "fine"}))
     assert files(tmp_path) == {"out.jsonl", "link.jsonl"}
     assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == "mine"
 
@@ -172,7 +172,7 @@ def test_a_line_that_is_no_sample_is_named_and_nothing_is_written(
     world: World, tmp_path: Path, line: str, problem: str
 ) -> None:
     asked = tmp_path / "in.samples"
-    asked.write_text(json.dumps(world.sample("fine")) + "\n" + line + "\n", encoding="utf-8")
+    asked.write_text(json.dumps(world.sample({"text": "fine"})) + "\n" + line + "\n", encoding="utf-8")
     with pytest.raises(GatherError, match=problem) as raised:
         world.engine.export(asked, tmp_path / "out.jsonl")
     assert there(raised.value.where).line == 2
@@ -182,12 +182,12 @@ def test_a_line_that_is_no_sample_is_named_and_nothing_is_written(
 def test_parquet_has_the_same_rows(world: World, tmp_path: Path) -> None:
     from pyarrow import parquet
 
-    done = world.export(tmp_path / "out.parquet", world.sample({"a": 1}), world.sample(["b"]))
+    done = world.export(tmp_path / "out.parquet", world.sample({"a": 1}), world.sample({"b": ["c"]}))
     assert done.exit == 0
     rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
     assert [(row["kind"], json.loads(row["content"])) for row in rows] == [
         ("synthetic", {"a": 1}),
-        ("synthetic", ["b"]),
+        ("synthetic", {"b": ["c"]}),
     ]
     assert rows[0]["provenance"][0]["record"] == "contacts-1"
 
@@ -195,13 +195,15 @@ def test_parquet_has_the_same_rows(world: World, tmp_path: Path) -> None:
 def test_parquet_without_its_package_is_refused(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(GatherError, match="Parquet") as raised:
-        world.export(tmp_path / "out.parquet", world.sample("fine"))
+        world.export(tmp_path / "out.parquet", world.sample({"text": "fine"}))
     assert "admission-engine[parquet]" in raised.value.remedy
     assert files(tmp_path) == set()
 
 
 def test_no_text_of_a_sample_or_source_is_recorded(world: World, tmp_path: Path) -> None:
-    world.export(tmp_path / "out.jsonl", world.sample("a canary called Zebedee"), world.sample({"Zebedee": ARTICLE}))
+    world.export(
+        tmp_path / "out.jsonl", world.sample({"text": "a canary called Zebedee"}), world.sample({"Zebedee": ARTICLE})
+    )
     state = world.engine.settings.state
     written = [path.read_bytes() for path in state.rglob("*") if path.is_file()]
     assert not any(b"Zebedee" in data or b"harbour" in data for data in written)
@@ -231,7 +233,7 @@ def test_an_event_loop_exports_alike(world: World, tmp_path: Path) -> None:
     import asyncio
 
     asked = tmp_path / "in.samples"
-    asked.write_text(json.dumps(world.sample("fine")) + "\n", encoding="utf-8")
+    asked.write_text(json.dumps(world.sample({"text": "fine"})) + "\n", encoding="utf-8")
     done = asyncio.run(_async_export(world.engine.settings, asked, tmp_path / "out.jsonl"))
     assert done.exit == 0
     assert files(tmp_path) == {"out.jsonl"}
@@ -239,7 +241,7 @@ def test_an_event_loop_exports_alike(world: World, tmp_path: Path) -> None:
 
 def test_the_command_names_the_line_of_what_it_refuses(command: Command, tmp_path: Path) -> None:
     asked = tmp_path / "samples.jsonl"
-    empty = {"kind": "synthetic", "provenance": [], "treatment": None, "content": "x"}
+    empty = {"kind": "synthetic", "provenance": [], "treatment": None, "content": {"text": "x"}}
     asked.write_text(f"\n{json.dumps(empty)}\n", encoding="utf-8")
     done = command("export", str(asked), "--into", str(tmp_path / "out.jsonl"))
     assert done.code == 1

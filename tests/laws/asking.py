@@ -189,6 +189,7 @@ PAYLOADS = {
     "adapter_envelope": {"arguments"},
     "code_output": {"artifacts"},
     "episode": {"usage", "values"},
+    "export": {"content"},
     "llm": {"messages"},
     "mcp": {"definitions", "env"},
     "tool_call": {"arguments", "input", "definition", "_meta"},

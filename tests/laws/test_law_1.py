@@ -110,6 +110,7 @@ UNDECLARED = {
     "sandbox": {"backend", "command", "tighten", *BOUND_NAMES},
     "code_execution": {"profile", "task", "attempt", "tighten", *BOUND_NAMES},
     "transcript": {"actor"},
+    "memory": {"id"},
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
@@ -122,7 +123,8 @@ who names no backend relies on none, and without a command none may run. Code ru
 unless another one is named, and who names no task has tried nothing before (C63). What the policy sees of each is a
 fact, and the law on facts holds without exception. A manifest or an envelope may leave out what its format does not
 have, a manifest a tool that it only half describes, and null says that an envelope has no approval, code or tool.
-An entry of a transcript without an actor is text from outside.
+An entry of a transcript without an actor is text from outside. A read of memory without an id is one of what the caller
+itself has written.
 """
 
 
