@@ -47,5 +47,5 @@ class Release(Model):
     )
     stages: Mapping[Word, Security] = Field(description="Stages of a release.")
     features: Mapping[Word, Security] = Field(description="Features that a version may enable.")
-    docstrings: Docstrings = Field(description="How much code must have docstrings.")
-    documentation: Documentation = Field(description="Which changes need a change of the documentation.")
+    docstrings: Docstrings = Field(description="The share of code with docstrings that is required.")
+    documentation: Documentation = Field(description="What documentation is, and which changes need none.")

@@ -241,7 +241,7 @@ def test_an_event_loop_exports_alike(world: World, tmp_path: Path) -> None:
 
 def test_the_command_names_the_line_of_what_it_refuses(command: Command, tmp_path: Path) -> None:
     asked = tmp_path / "samples.jsonl"
-    empty = {"kind": "synthetic", "provenance": [], "treatment": None, "content": {"text": "x"}}
+    empty: dict[str, Any] = {"kind": "synthetic", "provenance": [], "treatment": None, "content": {"text": "x"}}
     asked.write_text(f"\n{json.dumps(empty)}\n", encoding="utf-8")
     done = command("export", str(asked), "--into", str(tmp_path / "out.jsonl"))
     assert done.code == 1

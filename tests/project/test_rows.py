@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.catalogue import Requirement
 from scripts import generate
 from tests.conftest import ROOT, security_tests
+from tests.covers import rows
 
 THIS = "test_rows.py"
 THREATS = {
@@ -37,7 +39,7 @@ def test_a_row_without_a_test_fails_the_build(monkeypatch: pytest.MonkeyPatch) -
     generate.coverage(problems, {})
     assert problems == []  # the control
     made_up = {"id": "Z99", "source": "derived", "kind": "rule", "point": "source", "wave": 1, "code": ""}
-    every = [*generate.rows(), {**made_up, "requirement": "Nothing shows this.", "cases": ["no one looks"]}]
+    every = [*rows(), {**made_up, "requirement": "Nothing shows this.", "cases": ["no one looks"]}]
     monkeypatch.setattr(generate, "rows", lambda: every)
     generate.coverage(problems, {})
     assert problems == ["row Z99 is claimed (wave 1) but nothing shows case 1: no one looks"]
@@ -95,15 +97,18 @@ def test_a_security_test_that_is_marked_full_runs_and_another_full_test_does_not
         def get_closest_marker(self, name: str) -> pytest.Mark | None:
             return next(iter(self.iter_markers(name)), None)
 
+    def chosen(asked: str, *, full: bool = False) -> list[Any]:
+        return list(security_tests(items, asked, full=full))
+
     planned = Item("a", pytest.mark.security("SEC-01", "ACE"), pytest.mark.full)
     slow = Item("b", pytest.mark.threat("ACE"), pytest.mark.full)
     fast = Item("c", pytest.mark.threat("ACE"))
     other = Item("d", pytest.mark.security("SEC-05", "DoS"))
-    items: list[pytest.Item] = [planned, slow, fast, other]  # type: ignore[list-item]
-    assert security_tests(items, "ACE", full=False) == [planned, fast]
-    assert security_tests(items, "ACE", full=True) == [planned, slow, fast]
-    assert security_tests(items, "SEC-01", full=False) == [planned]
-    assert security_tests(items, "all", full=False) == [planned, fast, other]
+    items: Any = [planned, slow, fast, other]
+    assert chosen("ACE") == [planned, fast]
+    assert chosen("ACE", full=True) == [planned, slow, fast]
+    assert chosen("SEC-01") == [planned]
+    assert chosen("all") == [planned, fast, other]
 
 
 @cache

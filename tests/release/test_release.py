@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,13 @@ def report(folder: Path, made: datetime) -> None:
 
 def decide(engine: Engine, folder: Path, since: str | None = "v0.1.0") -> tuple[str, set[str], Answer]:
     reports = [f"reports/{name}.xml" for name in ("tests", "checks", "security")]
-    asked = {"version": "0.2.0", "stage": "production", "features": [], "path": str(folder), "since": since}
+    asked: dict[str, Any] = {
+        "version": "0.2.0",
+        "stage": "production",
+        "features": [],
+        "path": str(folder),
+        "since": since,
+    }
     answer = engine.decide("release", asked | {"reports": reports})
     return answer.decision.outcome, {one.code for one in answer.decision.findings}, answer
 
