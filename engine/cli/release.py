@@ -16,10 +16,10 @@ from engine.cli.waiting import Waiting
 def release(
     sources: options.Sources,
     version: Annotated[str, typer.Argument(metavar="VERSION", help="Version to release, such as 0.2.0.")],
+    stage: Annotated[str, typer.Option(metavar="NAME", help="Stage, such as production, of policy/release.yaml.")],
     project: Annotated[
         Path, options.folder("--project", help="Folder of the project, in its git repository.")
     ] = Path(),
-    stage: Annotated[str, typer.Option(metavar="NAME", help="Stage, as policy/release.yaml lists it.")] = "production",
     features: Annotated[
         list[str] | None, typer.Option("--feature", metavar="NAME", help="Feature that it enables; repeatable.")
     ] = None,

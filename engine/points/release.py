@@ -94,7 +94,7 @@ def gather(request: ReleaseRequest, context: GatherContext) -> Gathered:
     project = beneath(request.path, context.root)
     reports = Reports()
     for done, report in enumerate(request.reports):
-        context.progress("reading", done, len(request.reports))
+        context.progress("reading reports", done, len(request.reports))
         found = beneath(str(Path(request.path) / report), context.root)
         reports.read(found, context.read.document_bytes)
     context.progress("counting docstrings", 0, 0)

@@ -162,7 +162,7 @@ _ORDINARY = {
     ("memory", "origins"),
     *(("release", section) for section in ("docstrings", "further_suites", "suites")),
 }
-"""Sections of names that are ordinary words as well, such as the program `log`, the origin `tool`, the suite `format`."""
+"""Sections of names that are ordinary words as well, such as the program `log`, the origin `tool`, suite `format`."""
 
 
 def _scan_words() -> set[str]:
