@@ -28,12 +28,16 @@ def noting(store: Callable[[], Store], executor: Executor) -> Executor:
     """An executor of point `source` that first notes what is admitted. Raises StateError, and then nothing is done."""
 
     def note(permit: Permit, job: Job) -> Result:
-        limits = permit.demand("source", job.input_digest, SourceLimits)
-        for record in limits.records:
-            _note(store(), limits, record, job.opened)
+        note_source(store(), permit.demand("source", job.input_digest, SourceLimits), job.opened)
         return executor(permit, job)
 
     return note
+
+
+def note_source(store: Store, limits: SourceLimits, opened: OpenedSource) -> None:
+    """Note every record of these limits. Raises StateError, or WorkError for content that is not the admitted one."""
+    for record in limits.records:
+        _note(store, limits, record, opened)
 
 
 def _note(store: Store, limits: SourceLimits, record: AdmittedRecord, opened: OpenedSource) -> None:

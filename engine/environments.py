@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from admission_adapters.environments.build import build_environment
-from engine.admitted_sources import noting
+from engine.admitted_sources import note_source
 from engine.drive import Steps
 from engine.flow import Answer, Context, Services, answer
 from engine.model import AdmittedSource, Decision, Job, Mode, Outcome, Permit, Result
@@ -30,20 +30,23 @@ def build_steps(services: Services, path: Path, into: Path, digest: str | None, 
     An approval that `context` brings is used at point `source`.
     """
     admitted: list[AdmittedSource] = []
+    granted: list[source.SourceLimits] = []
 
     def admit(permit: Permit, job: Job) -> Result:
         limits = permit.demand("source", job.input_digest, source.SourceLimits)
         hashes = {record.id: record.sha256 for record in limits.records}
+        granted.append(limits)
         admitted.append(AdmittedSource(digest=limits.bundle_digest, records=hashes))
         return Result("admitted", {"records": len(hashes)})
 
     def build(permit: Permit, job: Job) -> Result:
+        note_source(services.store(), granted[0], job.opened.opened)
         return build_environment(into, permit, job.input_digest, environment.EnvironmentLimits, job.opened.rows)
 
     point = replace(source.POINT, events=_refused)
     own = replace(context, idempotency_key=None)
     asked = {"path": str(path), "digest": digest}
-    first: Answer = yield from answer(point, asked, Mode.ENFORCE, services, own, noting(services.store, admit))
+    first: Answer = yield from answer(point, asked, Mode.ENFORCE, services, own, admit)
     if not admitted or first.fault is not None:
         return first
     holding = replace(services, gather_context=replace(services.gather_context, admitted=admitted[0]))
