@@ -6,7 +6,7 @@ Point `export` compares samples with it. No text is kept.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, BinaryIO
 
 from engine.errors import WorkError
@@ -23,48 +23,47 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20
 
+Texts = Callable[[str], Iterable[str]]
+"""The texts of a record by its id, as often as it is asked."""
+
 
 def noting(store: Callable[[], Store], executor: Executor) -> Executor:
     """An executor of point `source` that first notes what is admitted. Raises StateError, and then nothing is done."""
 
     def note(permit: Permit, job: Job) -> Result:
-        note_source(store(), permit.demand("source", job.input_digest, SourceLimits), job.opened)
+        limits = permit.demand("source", job.input_digest, SourceLimits)
+        records = {record.id: record for record in limits.records}
+        note_source(store(), limits, job.opened.kinds, lambda name: _texts(records[name], job.opened))
         return executor(permit, job)
 
     return note
 
 
-def note_source(store: Store, limits: SourceLimits, opened: OpenedSource) -> None:
-    """Note every record of these limits. Raises StateError, or WorkError for content that is not the admitted one."""
+def note_source(store: Store, limits: SourceLimits, kinds: Mapping[str, str], texts: Texts) -> None:
+    """Note every record of these limits. Raises StateError, and what `texts` raises."""
     for record in limits.records:
-        _note(store, limits, record, opened)
-
-
-def _note(store: Store, limits: SourceLimits, record: AdmittedRecord, opened: OpenedSource) -> None:
-    known = store.source_record(limits.bundle_digest, record.id)
-    if known is None:
-        with opened.content(record.id) as stream:
-            sensitive = any(map(_is_sensitive, source_texts(stream)))
-    row = SourceRecordRow(
-        source=limits.bundle_digest,
-        record=record.id,
-        kind=opened.kinds.get(record.id, ""),
-        sha256=record.sha256,
-        export=limits.export.allowed,
-        sensitive=sensitive if known is None else known.sensitive,
-    )
-    store.add_source_record(row, _blocks(record, opened) if known is None else ())
+        known = store.source_record(limits.bundle_digest, record.id)
+        row = SourceRecordRow(
+            source=limits.bundle_digest,
+            record=record.id,
+            kind=kinds.get(record.id, ""),
+            sha256=record.sha256,
+            export=limits.export.allowed,
+            sensitive=any(map(_is_sensitive, texts(record.id))) if known is None else known.sensitive,
+        )
+        words = (word for text in texts(record.id) for word in words_of(text))
+        store.add_source_record(row, blocks_of(words) if known is None else ())
 
 
 def _is_sensitive(text: str) -> bool:
     return is_secret(text, known_forms()) or next(find_private(text), None) is not None
 
 
-def _blocks(record: AdmittedRecord, opened: OpenedSource) -> Iterator[int]:
-    """The blocks of exactly the admitted content. Raises WorkError, after the last one, for any other content."""
+def _texts(record: AdmittedRecord, opened: OpenedSource) -> Iterator[str]:
+    """The texts of exactly the admitted content. Raises WorkError, after the last one, for any other content."""
     with opened.content(record.id) as stream:
         hashed = _Hashed(stream)
-        yield from blocks_of(word for text in source_texts(hashed) for word in words_of(text))
+        yield from source_texts(hashed)
         while hashed.read(_CHUNK):
             pass
     if hashed.sha256.hexdigest() != record.sha256:

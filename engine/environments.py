@@ -40,7 +40,8 @@ def build_steps(services: Services, path: Path, into: Path, digest: str | None, 
         return Result("admitted", {"records": len(hashes)})
 
     def build(permit: Permit, job: Job) -> Result:
-        note_source(services.store(), granted[0], job.opened.opened)
+        rows, kinds = job.opened.rows, job.opened.opened.kinds
+        note_source(services.store(), granted[0], kinds, lambda name: (text for row in rows(name) for text in row))
         return build_environment(into, permit, job.input_digest, environment.EnvironmentLimits, job.opened.rows)
 
     point = replace(source.POINT, events=_refused)
