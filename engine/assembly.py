@@ -212,6 +212,7 @@ class Assembly:
                 addresses=self._resolver.addresses,
                 approval=lambda id_: self._open_store().approval(id_),
                 last_policy=self._last_policy,
+                sources=self._open_store,
                 held=self._held_environment,
                 root=self.settings.root,
                 adapters=self._adapters.facts,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from admission_adapters.files.artifacts import ArtifactDirectory
 from admission_adapters.tools.registry import ToolRegistry
 from engine.adapter_admissions import adapter_request
+from engine.admitted_sources import noting
 from engine.assembly import Activated, Assembly, Status
 from engine.drive import ended, own_thread, run, run_all, run_all_async, run_async
 from engine.errors import EngineError, RecordError, StateError
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from engine.episodes.actors import Actor
     from engine.episodes.definition import EpisodeDefinition
     from engine.episodes.result import Episode
+    from engine.exporting import Exported
     from engine.fetching import Fetched, FetchOrder
+    from engine.memory import Memory, NewEntry
     from engine.provisioning import Provisioned
     from engine.state.store import Store
 
@@ -76,7 +79,8 @@ class Engine(Assembly):
         """Decide a source bundle and, on an allow, copy exactly the admitted records below `into`.
 
         `digest` is the bundle's digest from an earlier check; null in the request if there was none.
-        The records are in `into/<bundle digest in hex>/<record id>`, all of them or none.
+        The records are in `into/<bundle digest in hex>/<record id>`, all of them or none. The engine notes digests of
+        their text, with which point `export` compares samples.
         """
         from engine.points.source import SourceLimits
 
@@ -85,7 +89,7 @@ class Engine(Assembly):
         def stage(permit: Permit, job: Job) -> Result:
             return artifacts.stage_source(permit, job.input_digest, SourceLimits, job.opened.content)
 
-        return self.decide("source", {"path": str(path), "digest": digest}, stage, context)
+        return self.decide("source", {"path": str(path), "digest": digest}, noting(self._open_store, stage), context)
 
     def fetch(self, order: FetchOrder, context: Context = _ANYBODY) -> Fetched:
         """Fetch material over HTTPS into a new source bundle: decide, transfer, decide again, record.
@@ -129,7 +133,8 @@ class Engine(Assembly):
 
         The result states the environment and its `source_policy_hash`; the engine knows it as long as it is open.
         """
-        return self.decide("source", {"path": str(path), "digest": None}, self._adapters.admit_source, context)
+        admit = noting(self._open_store, self._adapters.admit_source)
+        return self.decide("source", {"path": str(path), "digest": None}, admit, context)
 
     def admit_adapter(self, manifest: Any, registry: ToolRegistry, context: Context = _ANYBODY) -> Answer:
         """Decide an adapter's manifest against this registry; on an allow, its envelopes can be decided.
@@ -218,6 +223,34 @@ class Engine(Assembly):
         from engine.provisioning import provisioned
 
         return provisioned(self.decide("provisioning", {"specification": specification}, context=context))
+
+    def export(self, samples: Path, into: Path, context: Context = _ANYBODY) -> Exported:
+        """Export samples, one JSON object a line, into the new file `into`: JSON lines, or Parquet by its suffix.
+
+        Each sample is compared with the sources that this engine has admitted. The file appears when all are allowed.
+        Raises GatherError for a file that cannot be read or written.
+        """
+        from engine.exporting import export_steps
+
+        return run(export_steps(self.opened, Path(samples), Path(into), context))
+
+    def remember(self, new: NewEntry, context: Context) -> Memory:
+        """Decide on a new entry of memory and, on an allow, store it for the caller of the context."""
+        from engine.memory import write_steps
+
+        return run(write_steps(self.opened, new, context))
+
+    def recall(self, id_: str | None, context: Context) -> Memory:
+        """Read the entry with this id, or with None the newest entries of the caller; only the owner may."""
+        from engine.memory import read_steps
+
+        return run(read_steps(self.opened, id_, context))
+
+    def forget(self, id_: str, context: Context) -> Memory:
+        """Remove an entry; only the owner may."""
+        from engine.memory import read_steps
+
+        return run(read_steps(self.opened, id_, context, forget=True))
 
     def settle(self, decision_id: str, amounts: Mapping[str, int]) -> None:
         """Report what an allowed request really used of its budgets, such as `{"source.run": 0}`. Raises StateError."""
@@ -323,9 +356,34 @@ class AsyncEngine(Assembly):
 
         return open_environment_async(self, Path(folder), context, policy, profile)
 
+    async def export(self, samples: Path, into: Path, context: Context = _ANYBODY) -> Exported:
+        """`Engine.export`."""
+        from engine.exporting import export_steps
+
+        return await self._walk(run_async(export_steps(self.opened, Path(samples), Path(into), context)))
+
+    async def remember(self, new: NewEntry, context: Context) -> Memory:
+        """`Engine.remember`."""
+        from engine.memory import write_steps
+
+        return await self._walk(run_async(write_steps(self.opened, new, context)))
+
+    async def recall(self, id_: str | None, context: Context) -> Memory:
+        """`Engine.recall`."""
+        from engine.memory import read_steps
+
+        return await self._walk(run_async(read_steps(self.opened, id_, context)))
+
+    async def forget(self, id_: str, context: Context) -> Memory:
+        """`Engine.forget`."""
+        from engine.memory import read_steps
+
+        return await self._walk(run_async(read_steps(self.opened, id_, context, forget=True)))
+
     async def admit_environment(self, path: Path, context: Context = _ANYBODY) -> Answer:
         """`Engine.admit_environment`."""
-        return await self.decide("source", {"path": str(path), "digest": None}, self._adapters.admit_source, context)
+        admit = noting(self._open_store, self._adapters.admit_source)
+        return await self.decide("source", {"path": str(path), "digest": None}, admit, context)
 
     async def admit_adapter(self, manifest: Any, registry: ToolRegistry, context: Context = _ANYBODY) -> Answer:
         """`Engine.admit_adapter`."""

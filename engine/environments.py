@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from admission_adapters.environments.build import BUILT, build_environment
 from engine.adapter_admissions import source_policy_hash
+from engine.admitted_sources import note_source
 from engine.decide import parsed
 from engine.drive import Steps
 from engine.flow import Answer, Context, Services, answer
@@ -64,18 +65,19 @@ def build_steps(services: Services, path: Path, into: Path, digest: str | None, 
     An approval that `context` brings is used at point `source`.
     """
     admitted: list[AdmittedSource] = []
-    policy_hashes: list[str] = []
+    granted: list[source.SourceLimits] = []
 
     def admit(permit: Permit, job: Job) -> Result:
         limits = permit.demand("source", job.input_digest, source.SourceLimits)
         hashes = {record.id: record.sha256 for record in limits.records}
+        granted.append(limits)
         admitted.append(AdmittedSource(digest=limits.bundle_digest, records=hashes))
-        policy_hashes.append(source_policy_hash(limits))
         return Result("admitted", {"records": len(hashes)})
 
     def build(permit: Permit, job: Job) -> Result:
-        limits, rows = environment.EnvironmentLimits, job.opened.rows
-        return build_environment(into, permit, job.input_digest, limits, rows, policy_hashes[0])
+        limits, rows, kinds = environment.EnvironmentLimits, job.opened.rows, job.opened.opened.kinds
+        note_source(services.store(), granted[0], kinds, lambda name: (text for row in rows(name) for text in row))
+        return build_environment(into, permit, job.input_digest, limits, rows, source_policy_hash(granted[0]))
 
     point = replace(source.POINT, events=_refused)
     own = replace(context, idempotency_key=None)

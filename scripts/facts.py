@@ -32,6 +32,7 @@ _ABOUT = {
     "attempts": "Earlier attempts at the same task.",
     "checks": "The newest check of each name that was made of the artifact.",
     "children": "Conversations of subagents that the request names.",
+    "memories": "Entries of memory that the request reads or forgets.",
     "prefixes": "Command prefixes that a person approved.",
 }
 _SANDBOXED = ("sandbox", "code_execution")

@@ -122,6 +122,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.T
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run the tests marked `full` too")
+    parser.addoption("--security", metavar="NAME", help="run the security tests: `all`, a category, or an id")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -134,7 +135,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked `full`, but for tests that are named one by one and for new snapshots of whole files."""
+    """Leave out what is marked `full`, but for tests that are named one by one and for new snapshots of whole files.
+
+    With `--security`, keep exactly the security tests of that name.
+    """
+    for item in items:
+        item.user_properties += [("security", " ".join(mark.args)) for mark in item.iter_markers("security")]
+    if (asked := config.getoption("security")) is not None:
+        chosen = security_tests(items, asked, full=config.getoption("all"))
+        if not chosen:
+            raise pytest.UsageError(f"there is no security test `{asked}`: name a category, or an id such as SEC-05")
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
+        return
     named = any("::" in argument for argument in config.args)
     if named or config.getoption("all") or config.getoption("update_snapshots"):
         return
@@ -143,6 +156,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LEFT_OUT] = len(left_out)
     if hasattr(config, "workeroutput"):  # of pytest-xdist
         config.workeroutput["left_out"] = len(left_out)
+
+
+def security_tests(items: list[pytest.Item], asked: str, *, full: bool) -> list[pytest.Item]:
+    """The tests of the security test plan, and those with a threat, of a category, with an id, or `all`."""
+    fast = {id(item) for item in (items if full else split(items)[0])}
+    planned = {id(item): mark.args for item in items for mark in item.iter_markers("security")}
+    labelled = {id(item): mark.args for item in items for mark in item.iter_markers("threat") if id(item) in fast}
+    names = {**labelled, **planned}
+    return [item for item in items if asked in ("all", *names.get(id(item), ())) and id(item) in names]
 
 
 def pytest_collection_finish() -> None:

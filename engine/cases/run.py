@@ -25,6 +25,7 @@ from engine.drive import run
 from engine.engine import Engine
 from engine.errors import EngineError, GatherError, Location
 from engine.facts.archives.source_bundle import DOCUMENT
+from engine.facts.release.git import Change
 from engine.flow import Answer, Context, Services, answer
 from engine.model import (
     AdapterFacts,
@@ -77,7 +78,7 @@ class CaseWorld(Model):
     `approvals` are those of the state, `addresses` those of each host, and no other host has any. `last_policy` is
     that of the record's last enforced decision. `admitted` is what point `source` has permitted, `held` the open
     environments by id. `adapters` has the switch and what was admitted, `provider` what the variables of the remote
-    model state. `root` is the folder that limits requests,
+    model state, `change` what git says of a project. `root` is the folder that limits requests,
     beside the case file; `links` are created in a copy of it, as path and target.
     """
 
@@ -92,6 +93,7 @@ class CaseWorld(Model):
     held: dict[str, HeldEnvironment] = Field(default_factory=dict)
     adapters: AdapterFacts = AdapterFacts()
     provider: ProviderSettings = ProviderSettings()
+    change: Change | None = None
     root: str | None = None
     links: dict[str, str] = Field(default_factory=dict)
 
@@ -104,7 +106,7 @@ class CaseWorld(Model):
     def over(self, own: GatherContext) -> GatherContext:
         """The facts of this machine, replaced by those that the case states."""
         harnesses = {name: Probed(harness.capabilities, harness.source) for name, harness in self.capabilities.items()}
-        listed = self.boundaries
+        listed, change = self.boundaries, self.change
         boundaries = own.boundaries if listed is None else lambda: listed
         return replace(
             own,
@@ -119,6 +121,7 @@ class CaseWorld(Model):
             held=lambda name, _: self.held.get(name),
             adapters=lambda: self.adapters,
             provider=lambda: self.provider,
+            change=own.change if change is None else lambda *_: change,
             root=own.root if self.root is None else Path(self.root),
         )
 
@@ -270,7 +273,9 @@ class Runner(ExitStack):
             engine.services = replace(own, gather_context=world)
             if file.case.state != CaseState():
                 store = partial(self._state, file)
-                engine.services = replace(engine.services, store=store, running=Running(lambda: None, store))
+                world = replace(world, sources=store)
+                running = Running(lambda: None, store)
+                engine.services = replace(own, gather_context=world, store=store, running=running)
         return engine
 
     def _linked(self, file: CaseFile, root: Path) -> Path:

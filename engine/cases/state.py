@@ -1,4 +1,4 @@
-"""The initial state of a test case: approved prefixes, children, attempts, checks of artifacts, stops, agents.
+"""The initial state of a test case: prefixes, children, attempts, checks of artifacts, memory, sources, stops, agents.
 
 Such a case gets its own store, so that cases do not affect each other.
 """
@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator
 
 from engine.documents.canonical import canonical
-from engine.model import Model, Sha256
+from engine.facts.text.blocks import blocks_of
+from engine.facts.text.quotes import words_of
+from engine.model import Digest, Model, Sha256
 from engine.state.rows import (
     AgentRow,
     ApprovalRow,
@@ -23,7 +26,9 @@ from engine.state.rows import (
     CheckName,
     ChildRow,
     ChildState,
+    MemoryRow,
     PrefixRow,
+    SourceRecordRow,
     StopRow,
     StopScope,
 )
@@ -125,6 +130,40 @@ class CaseAgent(Model):
             store.end_agent(self.id, self.created_at)
 
 
+class CaseMemory(Model):
+    """An entry of memory that was written before."""
+
+    id: str
+    owner: str
+    text: str
+    sensitivity: str
+    origin: str
+    origin_name: str = "before"
+    created_at: Moment
+
+    def write(self, store: Store) -> None:
+        """Write it to a store."""
+        found = sha256(self.text.encode("utf-8")).hexdigest()
+        store.add_memory(MemoryRow(sha256=found, decision_id="before", **self.model_dump()))
+
+
+class CaseSource(Model):
+    """A record of a source bundle that was admitted before, with its text."""
+
+    source: Digest
+    record: str
+    kind: str
+    text: str
+    export: bool
+    sensitive: bool = False
+
+    def write(self, store: Store) -> None:
+        """Store it with the blocks of its text."""
+        found = sha256(self.text.encode("utf-8")).hexdigest()
+        row = SourceRecordRow(sha256=found, **self.model_dump(exclude={"text"}))
+        store.add_source_record(row, blocks_of(words_of(self.text)))
+
+
 class CaseApproval(Model):
     """A request for approval, and its state."""
 
@@ -149,6 +188,8 @@ class CaseState(Model):
     checks: tuple[CaseCheck, ...] = ()
     stops: tuple[CaseStop, ...] = ()
     agents: tuple[CaseAgent, ...] = ()
+    memories: tuple[CaseMemory, ...] = ()
+    sources: tuple[CaseSource, ...] = ()
 
     def write(self, store: Store) -> None:
         """Write all rows to a store, once. Raises ValueError for rows that no engine would have written."""
@@ -166,7 +207,7 @@ class CaseState(Model):
                 store.end_attempt(tried.id, tried.state, tried.created_at)
         for check in self.checks:
             store.add_artifact_check(ArtifactCheckRow(**check.model_dump()))
-        for stop in self.stops:
-            stop.write(store)
+        for one in (*self.stops, *self.memories, *self.sources):
+            one.write(store)
         for agent in self.agents:
             agent.write(store, len(self.agents))

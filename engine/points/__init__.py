@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.documents.files import Stated
-from engine.errors import Location
+from engine.errors import Location, StateError
+from engine.facts.release.git import Change, change_of
 from engine.model import (
     AdapterFacts,
     AdmittedSource,
@@ -34,6 +35,7 @@ from engine.state.rows import ApprovalRow
 if TYPE_CHECKING:
     from engine.policy_bundle.catalogue import Catalogue
     from engine.record.source_events import SourceEvent
+    from engine.state.source_records import SourceRecords
     from engine.state.store import Store
 
 
@@ -43,6 +45,10 @@ class Probed:
 
     capabilities: Mapping[str, bool]
     source: Literal["probed", "static"]
+
+
+def _no_sources() -> SourceRecords:
+    raise StateError("there is no state", remedy="open an engine with a state folder")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,10 @@ class GatherContext:
     """The switch for adapters, and the admitted environments and manifests."""
     callbacks: str | None = None
     """Where a runner calls the tools of a run that states no callback: an origin."""
+    sources: Callable[[], SourceRecords] = _no_sources
+    """The records of admitted source bundles, as the state has them. Blocks. Raises StateError."""
+    change: Callable[[Path, str | None], Change] = change_of
+    """What the newest commit of a project changed since a revision. Blocks. Raises GatherError."""
     root: Path | None = None
     """The only folder below which requests may name paths; None if the caller is this process."""
 
@@ -91,7 +101,7 @@ class GatherContext:
         return SandboxFacts() if backend is None else self.sandbox_facts(backend, self.lookups.probe_seconds)
 
 
-STATE_FACTS = ("agents", "attempts", "checks", "children", "prefixes")
+STATE_FACTS = ("agents", "attempts", "checks", "children", "memories", "prefixes")
 """Lists of an input that come from the engine's state and, like approvals, are not under its digest."""
 
 

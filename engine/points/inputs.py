@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import create_model
 
-from engine.model import Caller, Model
+from engine.model import Caller, Digest, Model
 
 
 class Counted(Model):
@@ -99,6 +99,16 @@ class KnownChild(Model):
     asking: str
 
 
+class KnownMemory(Model):
+    """An entry of an agent's memory that the request is about; `origin` is its kind."""
+
+    id: str
+    owner: str
+    sensitivity: str
+    origin: str
+    digest: Digest
+
+
 class ApprovedPrefix(Model):
     """A command prefix that a person approved; `expires_at` in seconds since 1970 UTC."""
 
@@ -124,6 +134,7 @@ _ADDED: dict[str, Any] = {
     "attempts": (tuple[EarlierAttempt, ...], ...),
     "checks": (tuple[MadeCheck, ...], ...),
     "children": (tuple[KnownChild, ...], ...),
+    "memories": (tuple[KnownMemory, ...], ...),
     "prefixes": (tuple[ApprovedPrefix, ...], ...),
 }
 

@@ -226,7 +226,7 @@ def gather(request: SourceRequest, context: GatherContext) -> Gathered:
             "material without a source bundle",
         )
     with ExitStack() as stack:
-        tree = stack.enter_context(open_bundle(_beneath(request.path, context.root), context.read))
+        tree = stack.enter_context(open_bundle(beneath(request.path, context.root), context.read))
         text = tree.read_document(DOCUMENT, context.read.document_bytes)
         context.progress("reading", 0, 0)
         reading = read(load(text, tree.place(DOCUMENT), context.read))
@@ -234,7 +234,8 @@ def gather(request: SourceRequest, context: GatherContext) -> Gathered:
         contents = _contents(tree, reading, members, context)
         facts = _bundle(reading, contents, _digest(text, contents), request.digest, context.lookups)
         stack.pop_all()
-    opened = OpenedSource(tree, {record.get("id", ""): record.get("path", "") for record in _records(reading)})
+    paths = {record.get("id", ""): record.get("path", "") for record in _records(reading)}
+    opened = OpenedSource(tree, paths, {record.id or "": record.kind or "" for record in facts.records or ()})
     declared = dict.fromkeys(_paths(reading))
     undeclared = _undeclared(members, declared)
     gathered = SourceInput(boundaries=boundaries, errors=reading.errors, undeclared=undeclared, bundle=facts)
@@ -246,7 +247,7 @@ def gather(request: SourceRequest, context: GatherContext) -> Gathered:
     return Gathered(gathered, title, places, _subjects(facts), opened, stated=stated.field, notes=notes)
 
 
-def _beneath(path: str, root: Path | None) -> Path:
+def beneath(path: str, root: Path | None) -> Path:
     """The path a request means. Where a root is set it is relative to it and no link leads out. Raises GatherError."""
     if root is None:
         return Path(path)
@@ -269,6 +270,7 @@ class OpenedSource:
 
     tree: Tree
     paths: Mapping[str, str]
+    kinds: Mapping[str, str]
 
     def content(self, record_id: str) -> AbstractContextManager[BinaryIO]:
         """The content of a record as a stream. Raises GatherError if it no longer exists."""

@@ -50,11 +50,15 @@ REMEDIES = {
 
 
 class Labels(Model):
-    """What a requirement answers for: acceptance rows, OWASP risks, controls; several by comma."""
+    """What a requirement answers for: acceptance rows, OWASP risks, controls; several by comma.
+
+    `threat` names those of docs/threat-model.md that it meets: ACE, DoS, injection.
+    """
 
     row: Text | None = None
     owasp: Text | None = None
     control: Text | None = None
+    threat: Annotated[str, Field(pattern=r"^(ACE|DoS|injection)(, (ACE|DoS|injection))*$")] | None = None
 
 
 class _Proof(Model):

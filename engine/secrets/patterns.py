@@ -201,6 +201,13 @@ def is_secret(text: str, forms: SecretForms) -> bool:
     return any(find is not None and hint(text) and next(find(text), None) is not None for hint, _, find in _FINDERS)
 
 
+def find_private(text: str) -> Iterator[Span]:
+    """Spans of mail addresses and numbers of payment cards."""
+    for hint, find, secret in _FINDERS:
+        if secret is None and hint(text):
+            yield from find(text)
+
+
 def find_secrets_across(words: Sequence[str]) -> Iterator[Span]:
     """Spans, in the words joined by blanks, of secrets that only several words form together."""
     text = " ".join(words)

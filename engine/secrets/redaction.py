@@ -8,7 +8,7 @@ may read the record may try.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -56,14 +56,14 @@ def redact(value: Any) -> tuple[Any, tuple[str, ...]]:
     return clean, tuple(sorted(walk.paths))
 
 
-def redact_text(text: str) -> str:
-    """A message with every secret replaced; the rest stays."""
+def redact_text(text: str, mark: Callable[[str], str] = redacted) -> str:
+    """A message with every secret replaced by its mark; the rest stays."""
     if len(text) > TEXT_CHARACTERS:
-        return redacted(text)
+        return mark(text)
     pieces: list[str] = []
     position = 0
     for start, end in _merged(text):
-        pieces += (text[position:start], redacted(text[start:end]))
+        pieces += (text[position:start], mark(text[start:end]))
         position = end
     return "".join((*pieces, text[position:]))
 

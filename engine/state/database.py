@@ -212,8 +212,10 @@ class Database:
         try:
             for pragma in _PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if isinstance(error, UnicodeDecodeError):  # SQLite quotes a damaged schema
+                raise self._unusable(*_REASONS[sqlite3.SQLITE_CORRUPT]) from error
             raise
         return connection
 

@@ -217,6 +217,38 @@ class AgentRow:
     ended_at: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """An entry of an agent's memory: who owns it, how sensitive it is, and the kind and name of its origin."""
+
+    owner: str
+    text: str = field(repr=False)
+    sha256: str
+    sensitivity: str
+    origin: str
+    origin_name: str
+    decision_id: str
+    created_at: int
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecordRow:
+    """A record of an admitted source bundle, and how many blocks of its text are known.
+
+    `source` is the digest of the bundle. `export`: it may be shared with others. `sensitive`: it contains secrets or
+    private data.
+    """
+
+    source: str
+    record: str
+    kind: str
+    sha256: str
+    export: bool
+    sensitive: bool
+    blocks: int = 0
+
+
 class ApprovalUnknownError(StateError):
     """There is no approval with this id."""
 

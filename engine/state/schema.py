@@ -191,6 +191,36 @@ CREATE TABLE agents (
 ) STRICT;
 CREATE INDEX agents_active ON agents (number) WHERE ended_at IS NULL;
 ALTER TABLE children ADD COLUMN principal TEXT NOT NULL DEFAULT '';
+CREATE TABLE memories (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL,
+    text TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    sensitivity TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    origin_name TEXT NOT NULL,
+    decision_id TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX memories_by_owner ON memories (owner, number);
+CREATE TABLE source_records (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    source TEXT NOT NULL,
+    record TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    export INTEGER NOT NULL CHECK (export IN (0, 1)),
+    sensitive INTEGER NOT NULL CHECK (sensitive IN (0, 1)),
+    blocks INTEGER NOT NULL,
+    complete INTEGER NOT NULL DEFAULT 0 CHECK (complete IN (0, 1)),
+    UNIQUE (source, record)
+) STRICT;
+CREATE TABLE source_blocks (
+    digest INTEGER NOT NULL,
+    record INTEGER NOT NULL REFERENCES source_records (number),
+    PRIMARY KEY (digest, record)
+) STRICT, WITHOUT ROWID;
 """
 
 _STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)

@@ -20,10 +20,12 @@ from engine.state.budgets import Budgets
 from engine.state.children import Children
 from engine.state.database import Database
 from engine.state.idempotency import Idempotency
+from engine.state.memories import Memories
 from engine.state.prefixes import Prefixes
 from engine.state.record_heads import RecordHeads
 from engine.state.retention_orders import RetentionOrders
 from engine.state.rows import StateLimits
+from engine.state.source_records import SourceRecords
 from engine.state.stops import Stops
 from engine.state.tokens import Tokens
 
@@ -41,6 +43,8 @@ class Store(
     RetentionOrders,
     Stops,
     Agents,
+    Memories,
+    SourceRecords,
 ):
     """The state of one installation. Opened by `engine.state.open_store`."""
 

@@ -15,9 +15,12 @@ from engine.values.agents import Media, Proposals, Provisioning, Skills, Subagen
 from engine.values.code import Code
 from engine.values.environments import Environments
 from engine.values.episodes import Episodes
+from engine.values.export import Export
 from engine.values.licenses import Licenses
 from engine.values.llm import Llm
+from engine.values.memory import Memory
 from engine.values.operations import Administration, Approvals, Budgets, Callers, Levels, Operations
+from engine.values.release import Release
 from engine.values.runners import Mcp, Runners
 from engine.values.sandbox import Sandbox
 from engine.values.secrets import Secrets
@@ -35,15 +38,18 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "code": Code,
     "environments": Environments,
     "episodes": Episodes,
+    "export": Export,
     "levels": Levels,
     "licenses": Licenses,
     "llm": Llm,
     "mcp": Mcp,
     "media": Media,
+    "memory": Memory,
     "networks": Networks,
     "operations": Operations,
     "proposals": Proposals,
     "provisioning": Provisioning,
+    "release": Release,
     "runners": Runners,
     "sandbox": Sandbox,
     "secrets": Secrets,

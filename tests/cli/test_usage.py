@@ -84,7 +84,7 @@ def leaves(command: Any) -> Iterator[Any]:
 
 def test_an_option_means_the_same_in_every_command() -> None:
     """One name, one word for its value, one variable; options of other meanings are listed here."""
-    own = {"--approval", "--audience", "--output", "--format", "--days", "--host", "--port"}
+    own = {"--approval", "--audience", "--output", "--format", "--days", "--host", "--into", "--port", "--since"}
     found: dict[str, set[tuple[object, object]]] = {}
     for leaf in (leaf for name in _COMMANDS for leaf in leaves(loaded(name))):
         for option in (one for one in leaf.params if one.param_type_name == "option"):

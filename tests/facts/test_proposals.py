@@ -10,6 +10,8 @@ import pytest
 from engine.facts.tools.proposals import CHARACTERS, HITS, ProposalFacts, proposal_facts
 from tests.facts.contract_texts import HARMLESS, HOSTILE
 
+pytestmark = pytest.mark.threat("injection")
+
 
 def seen(facts: ProposalFacts) -> set[tuple[str, str, str]]:
     return {(what, hit.form, hit.id) for what, hits in facts.hits.items() for hit in hits}

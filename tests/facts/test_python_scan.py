@@ -22,6 +22,8 @@ from tests.conftest import ROOT
 from tests.lanes import examples
 from tests.threads import at_once
 
+pytestmark = pytest.mark.threat("ACE")
+
 GOLDEN = (ROOT / "fixtures" / "code" / "incident_metrics.py").read_text(encoding="utf-8")
 
 

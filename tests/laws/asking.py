@@ -193,6 +193,7 @@ PAYLOADS = {
     "adapter_envelope": {"arguments"},
     "code_output": {"artifacts"},
     "episode": {"usage", "values"},
+    "export": {"content"},
     "llm": {"messages"},
     "mcp": {"definitions", "env"},
     "runner_request": {"env", "harness_kwargs", "secrets"},

@@ -21,7 +21,7 @@ SHOWN = "the answer is a list of tools that may be seen, and without it the list
 PERMIT = "the limits of the permit have it, and without limits there is no permit"
 READER = "the reader refuses a source bundle without it, and no rule reads it"
 
-ANYWHERE = ("agents", "attempts", "caller.points", "checks", "children", "now", "prefixes", "quotas")
+ANYWHERE = ("agents", "attempts", "caller.points", "checks", "children", "memories", "now", "prefixes", "quotas")
 """What only some points ask for, and every input has."""
 
 LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -73,6 +73,21 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         ),
         UNUSED: ("problems", "proposal.justification_bytes", "reply.readable"),
     },
+    "export": {
+        UNREAD: (
+            *("samples.[].provenance.[].id", "samples.[].shared.[].id", "samples.[].shared.[].kind"),
+            *("samples.[].shared.[].record", "samples.[].shared.[].source"),
+        ),
+        EITHER: (
+            *("samples.[].private", "samples.[].provenance.[].sensitive", "samples.[].shared.[].export"),
+            *("samples.[].shared.[].named", "samples.[].shared.[].whole", "samples.[].shared.[].words"),
+        ),
+        UNUSED: ("samples.[].treatment",),
+        PERMIT: (
+            *("samples.[].digest", "samples.[].id", "samples.[].provenance.[].record"),
+            "samples.[].provenance.[].source",
+        ),
+    },
     "llm": {
         UNREAD: ("addresses.[].id",),
         PERMIT: ("llm.prompt_digest", "llm.stream", "llm.timeout_seconds", "llm.url.digest"),
@@ -82,6 +97,11 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         UNUSED: ("servers.[].secrets", "tools.[].hints.destructive"),
     },
     "media": {UNREAD: ("addresses.[].id", "media.digest", "media.url.digest")},
+    "memory": {
+        UNREAD: ("memories.[].origin", "memories.[].sensitivity", "written.[].id"),
+        EITHER: ("written.[].private",),
+        PERMIT: ("memories.[].digest", "written.[].digest"),
+    },
     "network": {
         UNREAD: ("addresses.[].id", "network.alias", "network.allowed_hosts.[].id", "network.id"),
         PERMIT: ("network.url.digest",),
@@ -93,6 +113,10 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "record_read": {
         UNREAD: ("id", "outcome", "point_read", "since", "until"),
         UNUSED: ("caller.principal",),
+    },
+    "release": {
+        EITHER: ("change.paths", "folders.[].documented", "folders.[].id", "folders.[].total"),
+        PERMIT: ("change.commit", "version"),
     },
     "runner_bind": {EITHER: ("gate.mutual_tls", "gate.shared_token", "gate.tls", "gate.tokens")},
     "runner_capability": {

@@ -115,6 +115,7 @@ UNDECLARED = {
     "transcript": {"actor"},
     "administration": {"name"},
     "episode": {"agent"},
+    "memory": {"id"},
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
@@ -131,7 +132,8 @@ unless another one is named, and who names no task has tried nothing before (C63
 fact, and the law on facts holds without exception. A manifest or an envelope may leave out what its format does not
 have, a manifest a tool that it only half describes, and null says that an envelope has no approval, code or tool.
 An entry of a transcript without an actor is text from outside. A part of a model reference that is left out is the
-harness's own. Without a relay no server is started, and without a backend a run takes place on the default one.
+harness's own. Without a relay no server is started, and without a backend a run takes place on the default one. A
+read of memory without an id is one of what the caller itself has written.
 """
 
 

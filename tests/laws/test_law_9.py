@@ -161,8 +161,13 @@ _SCAN = ("code", "scan")
 """Names of Python and JavaScript themselves, such as `list`: ordinary words but where code is scanned."""
 
 
-_ORDINARY = {_SCAN, ("tools", "words_without_hosts")}
-"""Sections of names that are ordinary words as well, such as the programs `log`, `show` and `sleep`."""
+_ORDINARY = {
+    _SCAN,
+    ("tools", "words_without_hosts"),
+    ("memory", "origins"),
+    *(("release", section) for section in ("docstrings", "further_suites", "suites")),
+}
+"""Sections of names that are ordinary words as well, such as the program `log`, the origin `tool`, suite `format`."""
 
 
 def _scan_words() -> set[str]:

@@ -23,6 +23,8 @@ from tests.command import decisions
 from tests.conftest import case
 from tests.expect import codes
 
+pytestmark = pytest.mark.threat("DoS")
+
 LOADED = frozenset({"license"})
 """The points of these tests: their rules alone are loaded in a third of the time."""
 

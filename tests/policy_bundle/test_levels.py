@@ -40,13 +40,16 @@ FIXED = {
     "environment": {"content_changed", "material_unfit", "source_changed", "source_not_admitted"},
     "environment_act": {"environment_not_held", "state_not_held"},
     "episode": {"unauthorized_state_transition"},
+    "export": {"sample_source_unknown", "sample_without_provenance", "secret_in_sample"},
     "llm": {
         *("base_url_not_canonical", "base_url_not_https", "key_target_refused", "model_variable_missing"),
         *("provider_not_configured", "provider_not_remote"),
     },
     "mcp": {"definition_changed"},
+    "memory": {"memory_of_another_owner", "memory_owner_unnamed", "secret_in_memory"},
     "record": {"payload_detail_not_admitted", "policy_not_in_force", "retention_below_floor"},
     "record_read": {"record_read_out_of_scope"},
+    "release": {"security_test_failed", "security_test_missing", "suite_failed"},
     "runner_bind": {"bind_without_token"},
     "runner_request": {
         *("FILESYSTEM_UNSUPPORTED_MESSAGE", "LOCAL_NETWORK_UNSUPPORTED_MESSAGE", "egress_not_proven"),
@@ -64,7 +67,7 @@ FIXED = {
     "tool_call": {"definition_changed", "tool_policy_principal"},
     "tool_contract": {"definition_changed"},
 }
-"""Requirements about hashes, boundaries, records and callers; at every point those about callers and approvals too."""
+"""Requirements about hashes, boundaries, records, secrets and callers; everywhere those about callers and approvals."""
 
 
 def lowered(row: Any) -> dict[str, Any]:

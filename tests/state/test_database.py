@@ -23,6 +23,7 @@ from engine.errors import EngineError, Exit, StateError
 from engine.state import exists, location, open_store
 from engine.state.database import Database
 from engine.state.rows import ChildRow, Counter, StateLimits
+from engine.state.schema import VERSION
 from engine.state.store import Store
 from tests.facilities import needs
 from tests.processes import open_under
@@ -270,12 +271,16 @@ def test_a_file_of_somebody_else_is_refused(state: Path, name: str, message: str
     assert message in refusal(state).message
 
 
+KNOWN = f"this engine knows version {VERSION}"
 SPOILED: dict[str, tuple[bytes | str, str]] = {
     "empty": (b"", "not a state file"),
     "cut": (b"SQLite format 3\0", "not a state file"),
     "noise": (random.Random(5).randbytes(20_000), "not a state file"),  # noqa: S311
-    "later version": ("PRAGMA user_version = 6", "version 6, this engine knows version 5"),
-    "no version": ("PRAGMA user_version = 0", "version 0, this engine knows version 5"),
+    "later version": (
+        f"PRAGMA user_version = {VERSION + 1}",
+        f"version {VERSION + 1}, {KNOWN}",
+    ),
+    "no version": ("PRAGMA user_version = 0", f"version 0, {KNOWN}"),
     "another program": ("PRAGMA application_id = 7", "not a state file"),
     "earlier version": ("PRAGMA user_version = 1", "damaged"),  # but with the tables of this one
     "table gone": ("DROP TABLE tokens", "damaged"),

@@ -23,6 +23,8 @@ from tests.state.samples import NOW, approved, asked, opened, together
 
 NAME = "state.sqlite3"
 DUMP = Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8")
+LATER = schema.VERSION + 1
+KNOWN = f"this engine knows version {schema.VERSION}"
 ID = "0190b5d2-7c1e-7d3a-9b6f-2f4c5d6e7f80"
 
 
@@ -55,17 +57,9 @@ def test_an_upgraded_file_keeps_its_rows_and_has_the_new_tables(state: Path) -> 
     assert _version(state) == 1
     assert all(before[name] for name in ("budgets", "holds", "approvals", "idempotency", "tokens", "probe"))
     with opened(state) as store:
-        assert _version(state) == 5
-        names = (
-            "prefixes",
-            "children",
-            "attempts",
-            "artifact_checks",
-            "record_heads",
-            "retention_orders",
-            "stops",
-            "agents",
-        )
+        assert _version(state) == schema.VERSION
+        names = ["prefixes", "children", "attempts", "artifact_checks", "record_heads", "retention_orders"]
+        names += ["stops", "agents", "memories", "source_records", "source_blocks"]
         added: dict[str, list[Any]] = {name: [] for name in names}
         approvals = [(*row, None) for row in before["approvals"]]  # how the caller came in is not known
         tokens = [(*row, "[]", None, 0, None) for row in before["tokens"]]  # they approve nothing
@@ -106,9 +100,18 @@ def _cut(path: Path) -> None:
 
 
 SPOILED: dict[str, tuple[Callable[[Path], None], str]] = {
-    "this version": (_spoiled("PRAGMA user_version = 5"), "damaged"),  # but with the tables of the earlier one
-    "later version": (_spoiled("PRAGMA user_version = 6"), "version 6, this engine knows version 5"),
-    "negative version": (_spoiled("PRAGMA user_version = -1"), "version -1, this engine knows version 5"),
+    "this version": (
+        _spoiled(f"PRAGMA user_version = {schema.VERSION}"),
+        "damaged",
+    ),  # but with the tables of the earlier one
+    "later version": (
+        _spoiled(f"PRAGMA user_version = {LATER}"),
+        f"version {LATER}, {KNOWN}",
+    ),
+    "negative version": (
+        _spoiled("PRAGMA user_version = -1"),
+        f"version -1, {KNOWN}",
+    ),
     "table gone": (_spoiled("DROP TABLE tokens"), "damaged"),
     "table more": (_spoiled("CREATE TABLE children (id)"), "damaged"),
     "trigger": (_spoiled("CREATE TRIGGER t AFTER INSERT ON holds BEGIN DELETE FROM holds; END"), "damaged"),
@@ -150,13 +153,13 @@ def test_a_file_that_a_later_engine_upgrades_first_is_left_to_it(state: Path, mo
     real = Database._upgrade
 
     def late(database: Database) -> None:
-        _spoiled("PRAGMA user_version = 6")(state / NAME)
+        _spoiled(f"PRAGMA user_version = {LATER}")(state / NAME)
         real(database)
 
     monkeypatch.setattr(Database, "_upgrade", late)
-    with pytest.raises(StateError, match="version 6, this engine knows version 5"):
+    with pytest.raises(StateError, match=f"version {LATER}, {KNOWN}"):
         open_store(state)
-    assert _version(state) == 6
+    assert _version(state) == LATER
 
 
 def test_a_writer_that_does_not_end_is_not_waited_for_without_end(state: Path) -> None:
@@ -167,7 +170,7 @@ def test_a_writer_that_does_not_end_is_not_waited_for_without_end(state: Path) -
         other.execute("ROLLBACK")
     assert _version(state) == 1
     with opened(state):
-        assert _version(state) == 5
+        assert _version(state) == schema.VERSION
 
 
 def test_threads_that_open_at_once_upgrade_once(state: Path) -> None:
@@ -176,7 +179,7 @@ def test_threads_that_open_at_once_upgrade_once(state: Path) -> None:
             return store.reserve(str(number), (Counter("fresh", "", 0),), NOW)[0]
 
     assert sorted(together(12, use)) == list(range(12))
-    assert _version(state) == 5
+    assert _version(state) == schema.VERSION
 
 
 OPENER = """
@@ -199,7 +202,7 @@ def test_processes_that_open_at_once_upgrade_once(state: Path) -> None:
         tell(one)
         tell(two)
         assert {said(one), said(two)} == {"0", "1"}
-    assert _version(state) == 5
+    assert _version(state) == schema.VERSION
 
 
 def test_a_file_of_version_1_that_is_open_is_upgraded_under_it(state: Path) -> None:

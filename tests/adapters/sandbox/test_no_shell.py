@@ -9,6 +9,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.threat("ACE")
+
 FILES = sorted((ROOT / "adapters" / "admission_adapters" / "sandbox").rglob("*.py"))
 STARTS = {"Popen", "run", "call", "check_call", "check_output"}
 SHELLS = {"getoutput", "getstatusoutput", "popen", "system"}

@@ -13,6 +13,8 @@ import future.keywords.not
 #   fixed: true
 #   remedy: Use `engine approvals` on the engine's machine, or a token issued with --approve for this decision point
 #   reads: ["administration.acts.{act}"]
+# labels:
+#   row: H08, H09, D31
 act_in_scope if {
 	input.caller.via in {"process", "control"}
 	input.caller.via in data.policy.administration.acts[input.act]
@@ -31,6 +33,8 @@ act_in_scope if {
 #   code: actor_unnamed
 #   fixed: true
 #   remedy: Act as a user of this machine, or with a token
+# labels:
+#   row: H08, H09, D31
 actor_named if {
 	is_string(input.caller.principal)
 	approval.plain_name(input.caller.principal)
@@ -44,6 +48,8 @@ actor_named if {
 #   code: act_incomplete
 #   fixed: true
 #   remedy: State the act, the id and what is to be issued, approved or stopped, and nothing else
+# labels:
+#   row: H08, H09, D31, C68
 act_complete if {
 	is_string(input.id)
 	administration.gives_nothing
@@ -83,6 +89,8 @@ act_complete if {
 #   code: reason_missing
 #   remedy: Give the reason with --reason
 #   reads: [administration.reason_optional]
+# labels:
+#   row: H08, H09, D31
 reason_stated if {
 	is_string(input.reason)
 	input.reason != ""

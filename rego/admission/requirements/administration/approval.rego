@@ -13,6 +13,8 @@ _not_about_approvals if administration.subjects[input.act] in {"token", "prefix"
 #   code: approval_resolved
 #   fixed: true
 #   remedy: See `engine approvals show`; repeat the request to get a new approval request
+# labels:
+#   row: H09
 request_open if _not_about_approvals
 
 request_open if {
@@ -27,6 +29,8 @@ request_open if {
 #   code: approval_overdue
 #   fixed: true
 #   remedy: Repeat the request, and have the new approval request decided in time
+# labels:
+#   row: H09
 request_in_time if _not_about_approvals
 
 request_in_time if {
@@ -43,6 +47,8 @@ request_in_time if {
 #   fixed: true
 #   remedy: Have another person approve; callers without a name need a token from `engine tokens issue`
 #   reads: [approvals.unnamed_requesters]
+# labels:
+#   row: H09
 approver_differs if _not_about_approvals
 
 approver_differs if input.act == "refuse_approval"

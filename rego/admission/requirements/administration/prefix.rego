@@ -15,6 +15,8 @@ _approves_none if input.act in {"issue_token", "stop"}
 #   code: prefix_approver_is_runner
 #   fixed: true
 #   remedy: Have another person approve
+# labels:
+#   row: H08
 approver_differs if _approves_none
 
 approver_differs if {
@@ -30,6 +32,8 @@ approver_differs if {
 #   fixed: true
 #   remedy: Approve it for fewer days
 #   reads: [administration.prefix_seconds_max]
+# labels:
+#   row: H08
 prefix_ends if _approves_none
 
 prefix_ends if {

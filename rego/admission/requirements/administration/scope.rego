@@ -15,6 +15,8 @@ _issues_nothing if input.act in {"approve_prefix", "stop"}
 #   code: principal_ambiguous
 #   fixed: true
 #   remedy: Use a name of ASCII letters, digits and punctuation
+# labels:
+#   row: D31
 principal_distinct if _issues_nothing
 
 principal_distinct if {
@@ -29,6 +31,8 @@ principal_distinct if {
 #   code: token_without_point
 #   fixed: true
 #   remedy: List decision points with --point (to ask) or --approve (to approve)
+# labels:
+#   row: D31
 token_has_point if _issues_nothing
 
 token_has_point if {
@@ -53,6 +57,8 @@ token_has_point if {
 #   fixed: true
 #   proof: the list contains only problems, so an empty list means that there are none
 #   remedy: Use names of decision points from docs/requirements.md
+# labels:
+#   row: D31
 points_known if input.unknown_points == []
 
 # METADATA
@@ -62,6 +68,8 @@ points_known if input.unknown_points == []
 #   code: token_id_invalid
 #   fixed: true
 #   remedy: Use 8 random digits, each 0-9 or a-f
+# labels:
+#   row: D31
 token_id_fits if _issues_nothing
 
 token_id_fits if {
@@ -77,6 +85,8 @@ token_id_fits if {
 #   fixed: true
 #   remedy: Issue it for fewer days
 #   reads: [administration.token_seconds_max]
+# labels:
+#   row: D31
 token_ends if _issues_nothing
 
 token_ends if {

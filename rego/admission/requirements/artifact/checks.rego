@@ -12,6 +12,7 @@ import future.keywords.not
 #   remedy: Run the artifact through the code gateway, which checks it in a sandbox and validates its output
 # labels:
 #   row: A01
+#   threat: ACE
 validated if {
 	is_string(input.sha256)
 	is_object(artifact.passed("sandbox"))
@@ -29,4 +30,5 @@ validated if {
 #   after: [artifact_not_validated]
 # labels:
 #   row: A02
+#   threat: ACE
 isolated if artifact.passed("sandbox").ran_in in data.policy.sandbox.artifact_isolation[input.kind]

@@ -12,6 +12,7 @@ import future.keywords.not
 #   remedy: State the entry point
 # labels:
 #   row: C11, C15
+#   threat: ACE
 stated if code_contract.entrypoint_stated
 
 # METADATA
@@ -23,6 +24,7 @@ stated if code_contract.entrypoint_stated
 #   remedy: Use only the file name
 # labels:
 #   row: C13
+#   threat: ACE
 is_name if code_contract.entrypoint_is_name
 
 # METADATA
@@ -35,4 +37,5 @@ is_name if code_contract.entrypoint_is_name
 #   reads: [code.entrypoints]
 # labels:
 #   row: C14
+#   threat: ACE
 admitted if code_contract.entrypoint_admitted

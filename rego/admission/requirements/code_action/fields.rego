@@ -12,6 +12,7 @@ import future.keywords.not
 #   remedy: Propose an object with id, language, entrypoint, code and input_payload
 # labels:
 #   row: C10
+#   threat: ACE
 is_action if code_contract.is_action
 
 # METADATA
@@ -23,6 +24,7 @@ is_action if code_contract.is_action
 #   remedy: Give the action an id, such as c1
 # labels:
 #   row: C11, C15
+#   threat: ACE
 id_stated if code_contract.id_stated
 
 # METADATA
@@ -34,6 +36,7 @@ id_stated if code_contract.id_stated
 #   remedy: State the language, such as python
 # labels:
 #   row: C11, C15
+#   threat: ACE
 language_stated if code_contract.language_stated
 
 # METADATA
@@ -45,6 +48,7 @@ language_stated if code_contract.language_stated
 #   remedy: Pass the input as an object; it may be empty
 # labels:
 #   row: C11
+#   threat: ACE
 payload_is_object if code_contract.payload_is_object
 
 # METADATA
@@ -56,4 +60,5 @@ payload_is_object if code_contract.payload_is_object
 #   remedy: Remove all fields other than id, language, entrypoint, code and input_payload
 # labels:
 #   row: C11
+#   threat: ACE
 no_unknown_fields if code_contract.no_unknown_fields

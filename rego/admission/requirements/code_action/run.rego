@@ -13,6 +13,7 @@ import future.keywords.not
 #   reads: [code.hints.network_access]
 # labels:
 #   row: C03, C77, H19
+#   threat: ACE
 network_denied if code.network_denied
 
 # METADATA
@@ -25,4 +26,5 @@ network_denied if code.network_denied
 #   reads: [code.max_seconds]
 # labels:
 #   row: C06, C44, C78
+#   threat: ACE
 in_time if code.in_time

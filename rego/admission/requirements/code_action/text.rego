@@ -12,6 +12,7 @@ import future.keywords.not
 #   remedy: Send the code of the action as text
 # labels:
 #   row: C11, H18
+#   threat: ACE
 code_stated if code_contract.code_stated
 
 # METADATA
@@ -25,4 +26,5 @@ code_stated if code_contract.code_stated
 #   reads: [code.hints.max_code_chars]
 # labels:
 #   row: C07, C12
+#   threat: ACE
 short_enough if code_contract.code_short_enough

@@ -14,6 +14,7 @@ import future.keywords.not
 #   after: [max_seconds]
 # labels:
 #   row: H05
+#   threat: ACE
 complete if boundary.all_required
 
 # METADATA
@@ -29,4 +30,5 @@ complete if boundary.all_required
 #   after: [profile_below_floor, probe_stale]
 # labels:
 #   row: D19, H05, C81
+#   threat: ACE
 enforced(required) if boundary.proven(code_execution.profile, required.id)

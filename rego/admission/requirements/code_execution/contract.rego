@@ -13,6 +13,7 @@ import future.keywords.not
 #   reads: [code.hints.network_access]
 # labels:
 #   row: C03, C77
+#   threat: ACE
 network_denied if code.network_denied
 
 # METADATA
@@ -24,6 +25,7 @@ network_denied if code.network_denied
 #   after: ["invalid_request:network_access_must_be_denied"]
 # labels:
 #   row: C01, C11
+#   threat: ACE
 contract_holds if code_execution.contract_holds
 
 # METADATA
@@ -36,4 +38,5 @@ contract_holds if code_execution.contract_holds
 #   after: ["invalid_action:contract"]
 # labels:
 #   row: C14
+#   threat: ACE
 entrypoint_admitted if code_execution.entrypoint_admitted

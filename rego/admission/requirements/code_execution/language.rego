@@ -14,6 +14,7 @@ import future.keywords.not
 #   after: ["invalid_action:entrypoint_denied"]
 # labels:
 #   row: C04, C17, C75, H19
+#   threat: ACE
 language_admitted if input.action.language.value in code.languages
 
 # METADATA
@@ -26,6 +27,7 @@ language_admitted if input.action.language.value in code.languages
 #   after: [language_denied_policy]
 # labels:
 #   row: C04, C18, C53, C71, C75, C78
+#   threat: ACE
 language_executable if is_string(data.policy.code.execution[input.action.language.value])
 
 # METADATA
@@ -39,6 +41,7 @@ language_executable if is_string(data.policy.code.execution[input.action.languag
 #   after: [language_denied_execution]
 # labels:
 #   row: C19, C29, C75, E08, H03
+#   threat: ACE
 scan_clean if {
 	input.scan.language == input.action.language.value
 	code_scan.clean

@@ -15,6 +15,7 @@ import future.keywords.not
 #   after: [profile_unknown]
 # labels:
 #   row: H05, A94
+#   threat: ACE
 tried if boundary.probed(code_execution.profile)
 
 # METADATA
@@ -27,6 +28,7 @@ tried if boundary.probed(code_execution.profile)
 #   after: [probe_missing]
 # labels:
 #   row: H05
+#   threat: ACE
 made_here if boundary.probed_here(code_execution.profile)
 
 # METADATA
@@ -40,4 +42,5 @@ made_here if boundary.probed_here(code_execution.profile)
 #   after: [probe_foreign]
 # labels:
 #   row: H05
+#   threat: ACE
 recent if boundary.probed_recently(code_execution.profile)

@@ -14,6 +14,7 @@ import future.keywords.not
 #   after: [max_seconds]
 # labels:
 #   row: A94, H05
+#   threat: ACE
 known if is_string(sandbox.isolation(code_execution.profile))
 
 # METADATA
@@ -26,6 +27,7 @@ known if is_string(sandbox.isolation(code_execution.profile))
 #   after: [profile_unknown]
 # labels:
 #   row: A94
+#   threat: ACE
 admitted if input.profile.stated == false
 
 admitted if {
@@ -49,6 +51,7 @@ admitted if {
 #   after: [profile_unknown]
 # labels:
 #   row: A84, H05
+#   threat: ACE
 within_floor if sandbox.within_floor(code_execution.profile, input.role)
 
 # METADATA
@@ -63,4 +66,5 @@ within_floor if sandbox.within_floor(code_execution.profile, input.role)
 #   after: [profile_below_floor]
 # labels:
 #   row: C78, A84
+#   threat: ACE
 no_higher(amount) if sandbox.no_higher(code_execution.profile, input.role, amount)

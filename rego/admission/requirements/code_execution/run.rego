@@ -15,6 +15,7 @@ import future.keywords.not
 #   after: [static_policy_violation]
 # labels:
 #   row: C06, C44, C78
+#   threat: ACE
 in_time if {
 	code.in_time
 	is_number(code_execution.remaining_seconds)
@@ -31,6 +32,7 @@ in_time if {
 #   after: [max_seconds]
 # labels:
 #   row: C63
+#   threat: ACE
 attempts_left if {
 	input.task.stated == true
 	is_string(input.task.value)
@@ -56,6 +58,7 @@ attempts_left if {
 #   after: [attempts_exhausted]
 # labels:
 #   row: C63
+#   threat: ACE
 not_repeated(attempt) if {
 	is_string(attempt.code_sha256)
 	attempt.state == "ok"

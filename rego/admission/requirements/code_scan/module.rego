@@ -15,6 +15,7 @@ import future.keywords.not
 #   reads: ["code.scan.{scan.language}.modules"]
 # labels:
 #   row: A79, A81, A82, A83, C20, C54, E08, H17
+#   threat: ACE
 import_allowed(module) if code_scan.import_allowed(module)
 
 # METADATA
@@ -29,6 +30,7 @@ import_allowed(module) if code_scan.import_allowed(module)
 #   reads: ["code.scan.{scan.language}.modules"]
 # labels:
 #   row: E08, H17
+#   threat: ACE
 member_allowed(member) if code_scan.member_allowed(member)
 
 # METADATA
@@ -41,4 +43,5 @@ member_allowed(member) if code_scan.member_allowed(member)
 #   remedy: Write the name of the module before the dot, and use it nowhere else
 # labels:
 #   row: H17
+#   threat: ACE
 module_plain(module) if code_scan.module_plain(module)

@@ -14,6 +14,7 @@ import future.keywords.not
 #   reads: ["code.scan.{scan.language}.builtins"]
 # labels:
 #   row: A80, A81, A82, C21, C22, E08, H17
+#   threat: ACE
 call_allowed(call) if code_scan.call_allowed(call)
 
 # METADATA
@@ -27,6 +28,7 @@ call_allowed(call) if code_scan.call_allowed(call)
 #   reads: ["code.scan.{scan.language}.denied_attributes"]
 # labels:
 #   row: A81, A82, A83, C22, C25, H03
+#   threat: ACE
 attribute_allowed(attribute) if code_scan.attribute_allowed(attribute)
 
 # METADATA
@@ -41,6 +43,7 @@ attribute_allowed(attribute) if code_scan.attribute_allowed(attribute)
 #   reads: ["code.scan.{scan.language}.denied_names"]
 # labels:
 #   row: A83, C23, C24, C25, H03, H17
+#   threat: ACE
 name_allowed(name) if code_scan.name_allowed(name)
 
 # METADATA
@@ -53,4 +56,5 @@ name_allowed(name) if code_scan.name_allowed(name)
 #   after: [language_not_scanned]
 # labels:
 #   row: C28
+#   threat: ACE
 input_read_within if code_scan.input_read_within

@@ -12,6 +12,7 @@ import future.keywords.not
 #   reads: ["code.scan.{scan.language}"]
 # labels:
 #   row: C71
+#   threat: ACE
 language_scanned if code_scan.language_scanned
 
 # METADATA
@@ -23,6 +24,7 @@ language_scanned if code_scan.language_scanned
 #   after: [language_not_scanned]
 # labels:
 #   row: C65, H18
+#   threat: ACE
 complete if code_scan.complete
 
 # METADATA
@@ -34,6 +36,7 @@ complete if code_scan.complete
 #   after: [scan_incomplete]
 # labels:
 #   row: C27
+#   threat: ACE
 parsed if code_scan.parsed
 
 # METADATA
@@ -47,4 +50,5 @@ parsed if code_scan.parsed
 #   remedy: Remove the encoding declaration
 # labels:
 #   row: H03
+#   threat: ACE
 encoding_allowed(kind) if code_scan.encoding_allowed(kind)

@@ -11,6 +11,7 @@ import future.keywords.not
 #   remedy: Remove the address; code has no network access
 # labels:
 #   row: A82, C26
+#   threat: ACE
 no_web_address if code_scan.no_web_address
 
 # METADATA
@@ -24,6 +25,7 @@ no_web_address if code_scan.no_web_address
 #   reads: ["code.scan.{scan.language}.literals"]
 # labels:
 #   row: A80, H03
+#   threat: ACE
 literal_allowed(kind) if code_scan.literal_allowed(kind)
 
 # METADATA
@@ -37,4 +39,5 @@ literal_allowed(kind) if code_scan.literal_allowed(kind)
 #   reads: ["code.scan.{scan.language}.computed"]
 # labels:
 #   row: H03
+#   threat: ACE
 computed_allowed(kind) if code_scan.computed_allowed(kind)

@@ -26,6 +26,8 @@ known(claim) if claim.state in {"requested", "granted", "refused", "used"}
 #   empty: allowed
 #   remedy: Wait until it is granted with `engine approvals grant`, then repeat the request
 #   after: [approval_unknown]
+# labels:
+#   row: H09
 decided(claim) if claim.state in {"granted", "refused", "used"}
 
 # METADATA
@@ -38,6 +40,8 @@ decided(claim) if claim.state in {"granted", "refused", "used"}
 #   empty: allowed
 #   remedy: See the reason with `engine approvals show`, and change the request
 #   after: [approval_unknown]
+# labels:
+#   row: H09
 not_refused(claim) if claim.state in {"requested", "granted", "used"}
 
 # METADATA
@@ -50,6 +54,8 @@ not_refused(claim) if claim.state in {"requested", "granted", "used"}
 #   empty: allowed
 #   remedy: Repeat the request without an approval to get a new one
 #   after: [approval_unknown]
+# labels:
+#   row: H09
 unused(claim) if claim.state in {"requested", "granted", "refused"}
 
 # METADATA
@@ -62,6 +68,8 @@ unused(claim) if claim.state in {"requested", "granted", "refused"}
 #   empty: allowed
 #   remedy: Send the approved request, or request approval for this one
 #   after: [approval_unknown]
+# labels:
+#   row: H09
 same_input(claim) if approval.for_this_input(claim)
 
 # METADATA
@@ -74,6 +82,8 @@ same_input(claim) if approval.for_this_input(claim)
 #   empty: allowed
 #   remedy: Repeat the request without an approval to get a new one under the current policy
 #   after: [approval_unknown]
+# labels:
+#   row: H09
 same_policy(claim) if approval.under_this_policy(claim)
 
 # METADATA
@@ -86,6 +96,8 @@ same_policy(claim) if approval.under_this_policy(claim)
 #   empty: allowed
 #   remedy: Repeat the request without an approval to get a new one
 #   after: [approval_unknown]
+# labels:
+#   row: H09
 in_time(claim) if approval.in_time(claim)
 
 # METADATA
@@ -99,4 +111,6 @@ in_time(claim) if approval.in_time(claim)
 #   remedy: Have another person approve; callers without a name need a token from `engine tokens issue`
 #   reads: [approvals.unnamed_requesters]
 #   after: [approval_pending]
+# labels:
+#   row: H09
 by_another(claim) if approval.by_another(claim)

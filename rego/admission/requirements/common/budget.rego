@@ -10,6 +10,9 @@ import future.keywords.not
 #   code: budget_unknown
 #   remedy: State all three budgets of this point in policy/budgets.yaml
 #   reads: ["budgets.budgets.{point}"]
+# labels:
+#   row: C66
+#   threat: DoS
 budgets_stated if {
 	_stated("principal")
 	_stated("run")
@@ -36,6 +39,9 @@ _stated(scope) if {
 #   empty: allowed
 #   remedy: Wait for the next window, or ask the owner of policy/budgets.yaml
 #   reads: ["budgets.budgets.{point}"]
+# labels:
+#   row: C66
+#   threat: DoS
 budget_left(counted) if {
 	is_number(counted.used)
 	is_number(counted.amount)

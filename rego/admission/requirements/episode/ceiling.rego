@@ -14,6 +14,7 @@ import future.keywords.not
 #   reads: [episodes.ceilings.max_episode_tokens, episodes.call]
 # labels:
 #   row: E11, E20, E35, H16
+#   threat: DoS
 tokens_left if episode.besides({"turn"})
 
 tokens_left if {
@@ -34,6 +35,7 @@ tokens_left if {
 #   reads: [episodes.ceilings.max_spend_micros, episodes.estimate]
 # labels:
 #   row: C66
+#   threat: DoS
 spend_left if episode.besides({"turn"})
 
 spend_left if {
@@ -52,6 +54,7 @@ spend_left if {
 #   reads: [episodes.ceilings.max_steps]
 # labels:
 #   row: C66
+#   threat: DoS
 step_left if episode.besides({"turn"})
 
 step_left if {
@@ -70,6 +73,7 @@ step_left if {
 #   reads: [episodes.ceilings.max_turns]
 # labels:
 #   row: E12, E21
+#   threat: DoS
 turn_left if episode.besides({"turn"})
 
 turn_left if {
@@ -90,6 +94,7 @@ turn_left if {
 #   reads: [episodes.ceilings.forced_concession_threshold, episodes.penalties_reset]
 # labels:
 #   row: E03, E22, E37
+#   threat: DoS
 penalties_left if episode.besides({"turn"})
 
 penalties_left if {

@@ -14,6 +14,7 @@ import future.keywords.not
 #   reads: [budgets.quotas.llm.host]
 # labels:
 #   row: E14
+#   threat: DoS
 rate_left if {
 	some counted in input.quotas
 	counted.id == "host"
@@ -32,6 +33,7 @@ rate_left if {
 #   reads: [llm.retry.max_attempts]
 # labels:
 #   row: E15
+#   threat: DoS
 attempt_left if {
 	is_number(input.llm.attempt)
 	input.llm.attempt >= 1
@@ -48,6 +50,7 @@ attempt_left if {
 #   reads: [llm.retry.errors]
 # labels:
 #   row: E15
+#   threat: DoS
 error_passes if {
 	input.llm.attempt == 1
 	input.llm.after == "none"

@@ -14,6 +14,7 @@ import future.keywords.not
 #   reads: ["tools.tools.{id}"]
 # labels:
 #   row: H14
+#   threat: injection
 known(tool) if is_object(data.policy.tools.tools[tool.id])
 
 # METADATA
@@ -28,6 +29,7 @@ known(tool) if is_object(data.policy.tools.tools[tool.id])
 #   reads: ["mcp.servers.{server}"]
 # labels:
 #   row: H14
+#   threat: injection
 pinned(tool) if is_string(mcp.pinned(tool).definition)
 
 # METADATA
@@ -43,6 +45,7 @@ pinned(tool) if is_string(mcp.pinned(tool).definition)
 #   reads: ["mcp.servers.{server}"]
 # labels:
 #   row: H14
+#   threat: injection
 unchanged(tool) if {
 	is_string(tool.definition)
 	tool.definition == mcp.pinned(tool).definition
@@ -61,6 +64,7 @@ unchanged(tool) if {
 #   reads: ["tools.tools.{id}"]
 # labels:
 #   row: H14
+#   threat: injection
 hints_within(tool) if {
 	_changes_within(tool)
 	_destruction_within(tool)

@@ -11,6 +11,8 @@ import future.keywords.not
 #   fixed: true
 #   remedy: Use a token of your own and whose=own, or ask the owner of policy/callers.yaml
 #   reads: [callers.read_all]
+# labels:
+#   row: D31
 readable if {
 	input.whose == "own"
 	is_string(input.caller.principal)

@@ -10,6 +10,9 @@ import future.keywords.not
 #   code: boundaries_incomplete
 #   fixed: true
 #   remedy: Report this engine fault with the decision id
+# labels:
+#   row: D19
+#   threat: ACE
 complete if boundary.all_required
 
 # METADATA
@@ -25,6 +28,7 @@ complete if boundary.all_required
 #   after: [profile_below_floor, probe_stale]
 # labels:
 #   row: D19, H05, C81, A94, E33
+#   threat: ACE
 enforced(required) if boundary.proven(input.profile, required.id)
 
 # METADATA
@@ -39,6 +43,7 @@ enforced(required) if boundary.proven(input.profile, required.id)
 #   after: [profile_below_floor, probe_stale]
 # labels:
 #   row: D19, C81
+#   threat: ACE
 declared_held(declaration) if {
 	names := boundary.boundaries_of[declaration.id]
 	count(names) > 0

@@ -12,6 +12,7 @@ import future.keywords.not
 #   reads: ["sandbox.executables.{command.executable}"]
 # labels:
 #   row: B11
+#   threat: ACE
 executable_allowlisted if input.command.stated == false
 
 executable_allowlisted if {

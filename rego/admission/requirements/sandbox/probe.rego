@@ -14,6 +14,7 @@ import future.keywords.not
 #   after: [profile_unknown]
 # labels:
 #   row: H05, A94
+#   threat: ACE
 tried if boundary.probed(input.profile)
 
 # METADATA
@@ -26,6 +27,7 @@ tried if boundary.probed(input.profile)
 #   after: [probe_missing]
 # labels:
 #   row: H05
+#   threat: ACE
 made_here if boundary.probed_here(input.profile)
 
 # METADATA
@@ -39,4 +41,5 @@ made_here if boundary.probed_here(input.profile)
 #   after: [probe_foreign]
 # labels:
 #   row: H05
+#   threat: ACE
 recent if boundary.probed_recently(input.profile)

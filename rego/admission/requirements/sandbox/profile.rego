@@ -12,6 +12,7 @@ import future.keywords.not
 #   reads: ["sandbox.profiles.{profile}", sandbox.backends]
 # labels:
 #   row: A94
+#   threat: ACE, DoS
 known if is_string(sandbox.isolation(input.profile))
 
 # METADATA
@@ -23,6 +24,9 @@ known if is_string(sandbox.isolation(input.profile))
 #   remedy: Change the profile to meet the floor in policy/sandbox.yaml
 #   reads: ["sandbox.profiles.{profile}", sandbox.floor]
 #   after: [profile_unknown]
+# labels:
+#   row: C59, C65
+#   threat: ACE, DoS
 within_floor if sandbox.within_floor(input.profile, "solution")
 
 # METADATA
@@ -35,6 +39,7 @@ within_floor if sandbox.within_floor(input.profile, "solution")
 #   after: [profile_unknown]
 # labels:
 #   row: A94, C80
+#   threat: ACE, DoS
 backend_as_stated if input.backend.stated == false
 
 backend_as_stated if {
@@ -52,4 +57,7 @@ backend_as_stated if {
 #   remedy: State a lower limit, or leave it out to get that of the profile
 #   reads: ["sandbox.profiles.{profile}"]
 #   after: [profile_below_floor]
+# labels:
+#   row: H19
+#   threat: ACE, DoS
 no_higher(amount) if sandbox.no_higher(input.profile, "solution", amount)

@@ -14,6 +14,7 @@ import future.keywords.not
 #   reads: [budgets.quotas.subagent.conversation]
 # labels:
 #   row: B24
+#   threat: DoS
 conversation_left if subagent.attends(input.operation)
 
 conversation_left if {
@@ -32,6 +33,7 @@ conversation_left if {
 #   reads: [budgets.quotas.subagent.user]
 # labels:
 #   row: B24
+#   threat: DoS
 user_left if subagent.attends(input.operation)
 
 user_left if {
@@ -50,6 +52,7 @@ user_left if {
 #   reads: [budgets.quotas.subagent.account]
 # labels:
 #   row: B24
+#   threat: DoS
 account_left if subagent.attends(input.operation)
 
 account_left if {

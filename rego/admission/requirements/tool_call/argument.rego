@@ -8,6 +8,8 @@ import future.keywords.not
 # custom:
 #   code: arguments_unreadable
 #   remedy: Send the arguments as one JSON object with each key once and plain numbers
+# labels:
+#   row: B07
 readable if input.call.readable == true
 
 # METADATA
@@ -18,6 +20,8 @@ readable if input.call.readable == true
 #   remedy: Send less, such as a path instead of the content of a file
 #   reads: [tools.limits.arguments]
 #   after: [arguments_unreadable]
+# labels:
+#   row: H18
 within_ceilings if {
 	input.call.complete == true
 	is_number(input.call.bytes)
@@ -38,6 +42,8 @@ within_ceilings if {
 #   remedy: Remove the argument, or ask for it to be declared in policy/tools.yaml
 #   reads: ["tools.tools.{call.tool}.arguments"]
 #   after: [tool_unknown]
+# labels:
+#   row: B07
 typed(argument) if {
 	some declared in data.policy.tools.tools[input.call.tool].arguments
 	argument.type == declared
@@ -54,6 +60,8 @@ typed(argument) if {
 #   proof: the list contains only problems, so an empty list means that there are none
 #   remedy: Write the value without escapes, control characters or JSON inside text
 #   after: [tool_unknown]
+# labels:
+#   row: B07
 every_value_readable if input.unreadable == []
 
 # METADATA
@@ -66,6 +74,8 @@ every_value_readable if input.unreadable == []
 #   remedy: Configure the secret in the tool, and leave it out of the call
 #   reads: ["tools.tools.{call.tool}.secrets"]
 #   after: [tool_unknown]
+# labels:
+#   row: B26
 secrets_admitted(place) if {
 	is_string(place.id)
 	data.policy.tools.tools[input.call.tool].secrets == true

@@ -12,6 +12,8 @@ import future.keywords.not
 #   remedy: Send the definition with the call; if it changed, have it reviewed and pin its digest
 #   reads: ["tools.tools.{call.tool}.definition"]
 #   after: [tool_unknown]
+# labels:
+#   row: H14
 as_pinned if tool_definition.as_pinned(input.call.tool, input.definition.digest)
 
 as_pinned if tool_definition.not_required(input.call.tool)
@@ -23,6 +25,8 @@ as_pinned if tool_definition.not_required(input.call.tool)
 #   code: arguments_unfit
 #   remedy: Send the arguments that the definition requires, with the names and types that it states
 #   after: [definition_changed]
+# labels:
+#   row: H14
 fitting if {
 	input.definition.schema_valid == true
 	input.definition.fits == true

@@ -50,6 +50,8 @@ path_canonical(path) if {
 #   empty: allowed
 #   remedy: Use the path that the link points to
 #   after: [path_not_canonical]
+# labels:
+#   row: A103
 unlinked(path) if path.links in {"none", "unknown"}
 
 # METADATA
@@ -63,6 +65,8 @@ unlinked(path) if path.links in {"none", "unknown"}
 #   remedy: Ask an engine on the machine of the tool with `--root` above the path, or declare that it runs elsewhere
 #   reads: ["tools.tools.{call.tool}.paths_on"]
 #   after: [path_not_canonical]
+# labels:
+#   row: A103
 inspected(path) if path.links in {"none", "linked"}
 
 inspected(path) if {

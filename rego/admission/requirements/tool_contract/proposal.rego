@@ -13,6 +13,7 @@ import future.keywords.not
 #   reads: [proposals.roles]
 # labels:
 #   row: A69
+#   threat: injection
 role_admitted(proposal) if proposal.role in data.policy.proposals.roles
 
 # METADATA
@@ -25,4 +26,5 @@ role_admitted(proposal) if proposal.role in data.policy.proposals.roles
 #   remedy: Shorten the contract to what describes the tool
 # labels:
 #   row: A69, H15
+#   threat: injection
 looked_through(proposal) if proposal.complete == true

@@ -58,6 +58,8 @@ tool_in_profile(tool) if tools.in_profile(input.context, tool.name)
 #   remedy: List the tool with its definition; if it changed, have it reviewed and pin its digest
 #   reads: ["tools.tools.{name}.definition"]
 #   after: [tool_unknown]
+# labels:
+#   row: H14
 as_pinned(tool) if tool_visibility.defined(tool)
 
 # METADATA
@@ -70,4 +72,6 @@ as_pinned(tool) if tool_visibility.defined(tool)
 #   empty: allowed
 #   remedy: Remove one of the two, or rename it
 #   after: [tool_unknown]
+# labels:
+#   row: H14
 listed_once(tool) if tool_visibility.listed_once(tool)

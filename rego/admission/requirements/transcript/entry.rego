@@ -11,6 +11,7 @@ import future.keywords.not
 #   remedy: Name an actor of the episode, or none for text from outside
 # labels:
 #   row: E36
+#   threat: injection
 author_known(entry) if {
 	is_string(entry.author)
 	is_string(entry.role)
@@ -28,6 +29,7 @@ author_known(entry) if {
 #   reads: ["episodes.roles.{role}", episodes.entries]
 # labels:
 #   row: E36
+#   threat: injection
 kind_admitted(entry) if {
 	is_string(entry.kind)
 	entry.kind in data.policy.episodes.roles[entry.role].entries
@@ -45,6 +47,7 @@ kind_admitted(entry) if {
 #   reads: [episodes.entries]
 # labels:
 #   row: E26
+#   threat: injection
 recipient_known(entry) if data.policy.episodes.entries[entry.kind] in {"all", "author"}
 
 recipient_known(entry) if {
@@ -63,6 +66,7 @@ recipient_known(entry) if {
 #   reads: [episodes.entry_bytes]
 # labels:
 #   row: E25
+#   threat: injection
 small_enough(entry) if {
 	is_number(entry.bytes)
 	is_number(data.policy.episodes.entry_bytes)
@@ -78,6 +82,7 @@ small_enough(entry) if {
 #   remedy: Append the entry through the engine
 # labels:
 #   row: E26, E36
+#   threat: injection
 checked(entry) if {
 	is_boolean(entry.poses)
 	is_array(entry.quotes)

@@ -1,0 +1,162 @@
+"""A new file of exported samples: written aside under the permit of each part, then named: all of it or nothing.
+
+JSON lines, or Parquet where the name of the file ends in `.parquet` and the extra `parquet` is installed.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, Self
+
+from engine.errors import GatherError, WorkError
+from engine.model import Limits, Permit, Result
+
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+PARQUET = ".parquet"
+_CHUNK = 1 << 20
+
+Line = Mapping[str, Any]
+Lines = Callable[[Any], Sequence[Line]]
+"""The exported form of samples, by the limits under which they may leave."""
+
+
+class _Writer(Protocol):
+    def write(self, lines: Sequence[Line]) -> None:
+        """Add samples."""
+
+    def close(self) -> None:
+        """Write what is left."""
+
+
+class ExportFile:
+    """A file that appears as a whole at `finish`, or not at all. A context manager."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+        self._draft = self._path.with_name(f".{self._path.name}.{secrets.token_hex(8)}.part")
+        self._file: BinaryIO | None = None
+        self._writer: _Writer | None = None
+
+    def __enter__(self) -> Self:
+        """Raises GatherError if something is there already, or the format is not available."""
+        if os.path.lexists(self._path):
+            raise GatherError("the file for the export exists", remedy="name a new file, or remove this one")
+        make = _parquet() if self._path.suffix == PARQUET else _JsonLines
+        try:
+            self._file = os.fdopen(os.open(self._draft, _NEW, 0o600), "w+b")
+        except OSError as error:
+            raise GatherError(
+                f"the file for the export cannot be written: {_reason(error)}",
+                remedy="name a file in a folder that exists and can be written",
+            ) from error
+        self._writer = make(self._file)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(Exception):  # of a draft that is removed anyway
+            if self._writer is not None:
+                self._writer.close()
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+        self._draft.unlink(missing_ok=True)
+
+    def add(self, permit: Permit, input_digest: str, limits: type[Limits], lines: Lines) -> Result:
+        """Write samples aside. Raises WorkError without a permit for exactly these."""
+        ready = lines(permit.demand("export", input_digest, limits))
+        with _disk():
+            self._open().write(ready)
+        return Result("written", {"samples": len(ready)})
+
+    def finish(self) -> tuple[int, str]:
+        """Give the file its name, durably; returns its size and SHA-256 in hex. Raises WorkError."""
+        with _disk():
+            self._open().close()
+            self._writer = None
+            if self._file is None:
+                raise OSError(errno.EBADF, "closed")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            size = self._file.seek(0, os.SEEK_END)
+            self._file.seek(0)
+            found = hashlib.sha256()
+            while chunk := self._file.read(_CHUNK):
+                found.update(chunk)
+            os.link(self._draft, self._path, follow_symlinks=False)  # fails if something is there by now
+            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        return size, found.hexdigest()
+
+    def _open(self) -> _Writer:
+        if self._writer is None:
+            raise WorkError("the file for the export is not open", remedy="use it as a context manager")
+        return self._writer
+
+
+class _JsonLines:
+    """One sample a line."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, lines: Sequence[Line]) -> None:
+        for line in lines:
+            self._file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n")
+
+    def close(self) -> None:
+        self._file.flush()
+
+
+def _parquet() -> Callable[[BinaryIO], _Writer]:
+    """The writer of Parquet. Raises GatherError if the package is missing."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise GatherError(
+            "the package for Parquet is not installed",
+            remedy="install the extra: pip install 'admission-engine[parquet]', or name a `.jsonl` file",
+        ) from error
+    text = pa.string()
+    origin = pa.struct([(name, text) for name in ("source", "record", "kind", "sha256")])
+    columns = {"kind": text, "treatment": text, "provenance": pa.list_(origin), "content": text}
+    schema = pa.schema(list(columns.items()))
+
+    class _Parquet:
+        """One row a sample; the content is JSON text."""
+
+        def __init__(self, file: BinaryIO) -> None:
+            self._writer = parquet.ParquetWriter(file, schema)
+
+        def write(self, lines: Sequence[Line]) -> None:
+            rows = [{**line, "content": json.dumps(line["content"], ensure_ascii=False)} for line in lines]
+            self._writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+
+        def close(self) -> None:
+            self._writer.close()
+
+    return _Parquet
+
+
+@contextmanager
+def _disk() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        there = error.errno == errno.EEXIST
+        remedy = "name a new file" if there else "free disk space, or check the permissions of the folder"
+        raise WorkError(f"the file for the export cannot be written: {_reason(error)}", remedy=remedy) from error
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno).lower() if error.errno else "it failed"

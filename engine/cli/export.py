@@ -1,0 +1,79 @@
+"""`engine export SAMPLES --into FILE`: samples into a new file, if all of them may leave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import options
+from engine.cli.outputs import json_text, write
+from engine.cli.waiting import Waiting
+from engine.documents.files import printable
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+    from engine.exporting import Exported
+
+
+@options.sourced("state", *options.SERVED)
+def export(
+    sources: options.Sources,
+    samples: Annotated[
+        Path, typer.Argument(metavar="SAMPLES", help="Samples, one JSON object a line, as in docs/exporting.md.")
+    ],
+    into: Annotated[
+        Path, typer.Option("--into", metavar="FILE", help="New file: JSON lines, or Parquet by the suffix .parquet.")
+    ],
+    how: options.Output = "text",
+    principal: options.Principal = None,
+    run: options.Run = None,
+    approval: options.Approval = None,
+) -> None:
+    """Export samples with their provenance, if every one of them may leave.
+
+    Each sample is searched for secrets and private data, and compared with the text of all source bundles that this
+    state folder has admitted. If any is refused, there is no file, and the findings name its line.
+    """
+    progress = _Progress()
+    with sources.engine("export", progress=progress) as engine:
+        options.tell_lowered(engine, "export")
+        with progress:
+            done = engine.export(samples, into, options.context(principal, run, approval))
+        if done.fault is not None and how == "text":
+            raise done.fault
+        text = _people(engine, done, samples) if how == "text" else json_text(_document(done)) + "\n"
+    write([(text, None)])
+    raise typer.Exit(done.exit)
+
+
+def _document(done: Exported) -> dict[str, object]:
+    return {
+        "file": None if done.file is None else str(done.file),
+        "samples": done.samples,
+        "bytes": done.bytes,
+        "sha256": done.sha256,
+        "fault": None if done.fault is None else done.fault.code,
+        "refused": [one.decision.model_dump(mode="json") for one in done.refused],
+    }
+
+
+def _people(engine: Engine, done: Exported, samples: Path) -> str:
+    from engine.cli.formats import Context, ReportFormat, render
+    from engine.reports.explain import report
+
+    if done.file is not None:
+        count = f"{done.samples} sample{'' if done.samples == 1 else 's'}"
+        return f"{printable(str(done.file))}: {count}, {done.bytes} bytes, sha256 {done.sha256}\n"
+    context = Context(exit=done.exit, explain=False).for_output()
+    reports = [report(str(samples), one, engine.policy) for one in done.refused]
+    return render(ReportFormat.TEXT, reports, context) + "nothing was written\n"
+
+
+class _Progress(Waiting):
+    """Tells how many samples were decided on."""
+
+    def __call__(self, what: str, done: int, of: int) -> None:  # noqa: ARG002
+        if what == "exporting":
+            self.tell(f"exporting: {done} samples")

@@ -1,0 +1,104 @@
+"""Recognises text that was taken from another one: digests of blocks of words.
+
+A source is cut into blocks of `WORDS` words, one after the other. Another text is compared at every position, so that
+any `2 * WORDS - 1` words in a row of a source contain one of its blocks. Case and punctuation do not count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import Any, Protocol
+
+from engine.facts.text.content import texts
+from engine.facts.text.quotes import words_of
+
+WORDS = 8
+"""Words of a block: fewer are too often the same by chance."""
+
+_PIECE = 1 << 20
+_DOCUMENT = 16 << 20
+"""Bytes of a JSON document that is read as one; a larger one is read as text, keys included."""
+
+_DIGEST_BYTES = 8
+
+
+class Stream(Protocol):
+    """Bytes that are read in pieces."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes; none at the end."""
+
+
+def blocks_of(words: Iterable[str]) -> Iterator[int]:
+    """The blocks of a source; a source of fewer words than a block is one."""
+    block: list[str] = []
+    first = True
+    for word in words:
+        block.append(word)
+        if len(block) == WORDS:
+            yield _digest(block)
+            block, first = [], False
+    if first and block:
+        yield _digest(block)
+
+
+def windows_of(words: tuple[str, ...]) -> tuple[int, ...]:
+    """Every run of words of a text that may be a block of a source, each once."""
+    runs = max(1, len(words) - WORDS + 1) if words else 0
+    return tuple(dict.fromkeys(_digest(words[at : at + WORDS]) for at in range(runs)))
+
+
+def content_words(content: Any) -> tuple[str, ...]:
+    """The words of the texts of JSON content."""
+    return tuple(word for _, text in texts(content) for word in words_of(text))
+
+
+def source_texts(stream: Stream) -> Iterator[str]:
+    """The texts of a source, in pieces: the strings of JSON and of lines of JSON, else the lines themselves.
+
+    What is no UTF-8 is left out.
+    """
+    start = stream.read(_DOCUMENT + 1)
+    whole = _json(start) if len(start) <= _DOCUMENT else None
+    if whole is not None:
+        yield from whole
+        return
+    for line in _lines(start, stream):
+        found = _json(line)
+        yield from (line.decode("utf-8", "ignore"),) if found is None else found
+
+
+def _lines(start: bytes, stream: Stream) -> Iterator[bytes]:
+    """Lines; one that is longer than a piece is cut between words where it has any."""
+    held = b""
+    for chunk in _chunks(start, stream):
+        *lines, held = (held + chunk).split(b"\n")
+        yield from lines
+        if len(held) > _PIECE:
+            piece, _, rest = held.rpartition(b" ")
+            yield piece or held
+            held = rest if piece else b""
+    yield held
+
+
+def _chunks(start: bytes, stream: Stream) -> Iterator[bytes]:
+    yield from (start[at : at + _PIECE] for at in range(0, len(start), _PIECE))
+    while chunk := stream.read(_PIECE):
+        yield chunk
+
+
+def _json(data: bytes) -> list[str] | None:
+    """The strings of a JSON object or list; None for anything else."""
+    if not data.lstrip().startswith((b"{", b"[")):
+        return None
+    try:
+        return [found for _, found in texts(json.loads(data))]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _digest(words: Iterable[str]) -> int:
+    found = blake2b(" ".join(words).encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()
+    return int.from_bytes(found, "big", signed=True)

@@ -1,0 +1,69 @@
+"""What is found in JSON content of others: its words, secrets and private data; and content with these redacted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from engine.secrets.forms import SecretForms
+from engine.secrets.patterns import find_private, is_secret
+from engine.secrets.redaction import is_secret_name, redact_text
+
+
+def texts(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Every text of JSON content, but for its keys, with the key that it is under; a number is a text too."""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield from texts(value, key)
+    elif isinstance(content, list):
+        for value in content:
+            yield from texts(value, name)
+    elif isinstance(content, str):
+        yield name, content
+    elif content is not None and not isinstance(content, bool):
+        yield name, str(content)
+
+
+def _keys(content: Any) -> Iterator[str]:
+    if isinstance(content, dict):
+        yield from content
+    inner = content.values() if isinstance(content, dict) else content if isinstance(content, list) else ()
+    for value in inner:
+        yield from _keys(value)
+
+
+def secrets_in(content: Any, forms: SecretForms) -> int:
+    """Number of texts that are or contain a key, token or password."""
+    named = sum(bool(text) and (is_secret_name(name) or is_secret(text, forms)) for name, text in texts(content))
+    return named + sum(is_secret(key, forms) for key in _keys(content))
+
+
+def private_in(content: Any) -> int:
+    """Number of texts with a mail address or the number of a payment card."""
+    found = (text for text in (*(text for _, text in texts(content)), *_keys(content)))
+    return sum(next(find_private(text), None) is not None for text in found)
+
+
+def redacted_content(content: Any) -> Any:
+    """The same content with every secret, mail address and card number in its texts replaced.
+
+    The mark is the same for all: what can be guessed could be recognised by a digest.
+    """
+    if isinstance(content, dict):
+        clean: dict[str, Any] = {}
+        for key, value in content.items():
+            name = _marked(key)
+            while name in clean or (name != key and name in content):
+                name += "+"
+            clean[name] = redacted_content(value)
+        return clean
+    if isinstance(content, list):
+        return [redacted_content(value) for value in content]
+    if content is None or isinstance(content, bool):
+        return content
+    clean_text = _marked(str(content))
+    return content if clean_text == str(content) else clean_text
+
+
+def _marked(text: str) -> str:
+    return redact_text(text, lambda _: "[redacted]")

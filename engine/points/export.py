@@ -1,0 +1,184 @@
+"""Point `export`: whether samples may be exported, and after which treatment.
+
+The engine searches each sample for secrets and private data, looks up the sources that its provenance names among
+those that it has admitted, and compares its text with the text of all of them. Rows A89 to A92.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from engine.documents.canonical import canonical, digest
+from engine.facts.text.blocks import WORDS, content_words, windows_of
+from engine.facts.text.content import private_in, secrets_in
+from engine.model import Digest, Limits, Line, Model, Object, Pace, Sha256, Word
+from engine.points import GatherContext, Gathered, Point
+from engine.state.rows import SourceRecordRow
+
+MOST = 256
+"""Samples of one request."""
+
+_MOST_SHARED = 1_000
+"""Records with text of a sample that are facts: with more, the request is refused."""
+
+Treatment = Literal["redact", "fixture"]
+
+
+class Origin(Model):
+    """A record that the sample comes from: the digest of its source bundle, and its id."""
+
+    source: Digest
+    record: Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+class Sample(Model):
+    """A sample: its kind, where it comes from, how private data in it is treated, and its content.
+
+    `id` is the number of its line.
+    """
+
+    id: Line
+    kind: Word
+    provenance: Annotated[tuple[Origin, ...], Field(strict=False, max_length=100)]
+    treatment: Treatment | None
+    content: Object
+
+
+class ExportRequest(Model):
+    """Samples that are exported together, all or none."""
+
+    samples: Annotated[tuple[Sample, ...], Field(strict=False, min_length=1, max_length=MOST)]
+
+
+class OriginFacts(Model):
+    """A record of the provenance; only of one that this engine has admitted anything more is known.
+
+    `export`: it was admitted for export. `sensitive`: it contains secrets or private data.
+    """
+
+    id: str
+    source: str
+    record: str
+    kind: str | None = None
+    sha256: Sha256 | None = None
+    export: bool | None = None
+    sensitive: bool | None = None
+
+
+class Shared(Model):
+    """An admitted record with text that the sample repeats. `named`: the provenance names it; `whole`: all of it."""
+
+    id: str
+    source: str
+    record: str
+    kind: str
+    export: bool
+    named: bool
+    words: int
+    whole: bool
+
+
+class SampleFacts(Model):
+    """A sample without its content. `secrets` and `private` count texts of the content."""
+
+    id: str
+    kind: str
+    treatment: Treatment | None = None
+    digest: Digest
+    bytes: int
+    secrets: int
+    private: int
+    provenance: tuple[OriginFacts, ...]
+    shared: tuple[Shared, ...]
+
+
+class ExportInput(Model):
+    """What OPA sees."""
+
+    samples: tuple[SampleFacts, ...]
+
+
+class ExportedOrigin(Model):
+    """A record that the sample comes from, as it is exported with it."""
+
+    source: Digest
+    record: str
+    kind: str
+    sha256: Sha256
+
+
+class ExportedSample(Model):
+    """A sample as it is exported: exactly this content, redacted if `treatment` is `redact`."""
+
+    id: str
+    kind: str
+    treatment: Treatment | None
+    digest: Digest
+    provenance: tuple[ExportedOrigin, ...]
+
+
+class ExportLimits(Limits):
+    """The samples, in order."""
+
+    samples: tuple[ExportedSample, ...]
+
+
+def gather(request: ExportRequest, context: GatherContext) -> Gathered:
+    """Search the samples, and compare them with the sources that were admitted. Raises StateError."""
+    samples = tuple(_sample(one, context) for one in request.samples)
+    return Gathered(
+        ExportInput(samples=samples),
+        f"export of {len(samples)} sample{'' if len(samples) == 1 else 's'}",
+        subjects=tuple(f"samples/{one.id}" for one in samples),
+    )
+
+
+def _sample(sample: Sample, context: GatherContext) -> SampleFacts:
+    data = canonical(sample.content)
+    named = {(origin.source, origin.record) for origin in sample.provenance}
+    windows = windows_of(content_words(sample.content))
+    shared = context.sources().records_with(windows, _MOST_SHARED) if windows else ()
+    return SampleFacts(
+        id=sample.id,
+        kind=sample.kind,
+        treatment=sample.treatment,
+        digest=digest(data),
+        bytes=len(data),
+        secrets=secrets_in(sample.content, context.lookups.forms),
+        private=private_in(sample.content),
+        provenance=tuple(_origin(str(at), one, context) for at, one in enumerate(sample.provenance)),
+        shared=tuple(_shared(str(at), row, count, named) for at, (row, count) in enumerate(shared)),
+    )
+
+
+def _origin(position: str, origin: Origin, context: GatherContext) -> OriginFacts:
+    row = context.sources().source_record(origin.source, origin.record)
+    if row is None:
+        return OriginFacts(id=position, source=origin.source, record=origin.record)
+    return OriginFacts(
+        id=position,
+        source=row.source,
+        record=row.record,
+        kind=row.kind,
+        sha256=row.sha256,
+        export=row.export,
+        sensitive=row.sensitive,
+    )
+
+
+def _shared(position: str, row: SourceRecordRow, count: int, named: set[tuple[str, str]]) -> Shared:
+    return Shared(
+        id=position,
+        source=row.source,
+        record=row.record,
+        kind=row.kind,
+        export=row.export,
+        named=(row.source, row.record) in named,
+        words=count * WORDS,
+        whole=count >= row.blocks > 0,
+    )
+
+
+POINT = Point("export", ExportRequest, ExportInput, ExportLimits, gather, pace=Pace.SLOW, secret=True)

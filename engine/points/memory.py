@@ -1,0 +1,139 @@
+"""Point `memory`: whether an entry of an agent's memory may be written, read or forgotten.
+
+The engine counts secrets and private data in what is written, and looks up who owns what is read. Of texts only
+digests and sizes get into the input. Row B44.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from engine.documents.canonical import digest
+from engine.facts.text.content import private_in, secrets_in
+from engine.model import Caller, Digest, Limits, Line, Model, Text, Word
+from engine.points import GatherContext, Gathered, Point
+
+if TYPE_CHECKING:
+    from engine.state.rows import MemoryRow
+    from engine.state.store import Store
+
+MOST = 1_000
+"""Entries that one request reads at most, the newest first."""
+
+Operation = Literal["write", "read", "forget"]
+
+
+class Origin(Model):
+    """Where an entry comes from: the kind, such as `user`, and a name, such as that of a tool or a file."""
+
+    kind: Word
+    name: Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+class NewMemory(Model):
+    """An entry to write. Its owner is the caller."""
+
+    text: Text
+    origin: Origin
+    sensitivity: Word
+
+
+class MemoryRequest(Model):
+    """`entry` is what to write, `id` what to read or forget; without an id, all entries of the caller are read."""
+
+    operation: Operation
+    entry: NewMemory | None
+    id: Line | None
+
+
+class WrittenFacts(Model):
+    """An entry to write, without its text. `secrets` and `private` are 1 where the text contains any."""
+
+    id: str
+    origin: Origin
+    sensitivity: str
+    digest: Digest
+    bytes: int
+    secrets: int
+    private: int
+
+
+class Asked(Model):
+    """An entry that is asked for by its id."""
+
+    id: str
+
+
+class MemoryInput(Model):
+    """What OPA sees. The entries that are read or forgotten are in `memories`, which the engine's state fills."""
+
+    operation: Operation
+    written: tuple[WrittenFacts, ...]
+    asked: tuple[Asked, ...]
+
+
+class StoredMemory(Model):
+    """An entry that may be read or forgotten, with its exact content."""
+
+    id: str
+    digest: Digest
+
+
+class MemoryLimits(Limits):
+    """What may be done: write exactly this content, or read or forget exactly these entries."""
+
+    operation: Operation
+    owner: str
+    written: tuple[Digest, ...]
+    entries: tuple[StoredMemory, ...]
+
+
+def gather(request: MemoryRequest, context: GatherContext) -> Gathered:
+    """Look through the text of a new entry; the entries that are read come from the state."""
+    written = () if request.entry is None else (_written(request.entry, context),)
+    asked = () if request.id is None else (Asked(id=request.id),)
+
+    def known(store: Store, caller: Caller) -> Mapping[str, list[dict[str, Any]]]:
+        if request.operation == "write":
+            return {}
+        if request.id is not None:
+            found = store.memory(request.id)
+            return {"memories": [] if found is None else [_stored(found)]}
+        return {
+            "memories": [_stored(row) for row in store.memories(caller.principal, MOST)] if caller.principal else []
+        }
+
+    return Gathered(
+        MemoryInput(operation=request.operation, written=written, asked=asked),
+        f"{request.operation} memory",
+        state=known,
+    )
+
+
+def _written(entry: NewMemory, context: GatherContext) -> WrittenFacts:
+    data = entry.text.encode("utf-8")
+    return WrittenFacts(
+        id="0",
+        origin=entry.origin,
+        sensitivity=entry.sensitivity,
+        digest=digest(data),
+        bytes=len(data),
+        secrets=secrets_in(entry.text, context.lookups.forms),
+        private=private_in(entry.text),
+    )
+
+
+def _stored(row: MemoryRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "owner": row.owner,
+        "sensitivity": row.sensitivity,
+        "origin": row.origin,
+        "digest": f"sha256:{row.sha256}",
+    }
+
+
+POINT = Point("memory", MemoryRequest, MemoryInput, MemoryLimits, gather, secret=True)

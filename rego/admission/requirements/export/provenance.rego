@@ -1,0 +1,77 @@
+package admission.requirements.export.provenance
+
+import future.keywords.not
+
+# METADATA
+# title: The sample names the records that it comes from
+# description: Every exported sample keeps its provenance.
+# custom:
+#   code: sample_without_provenance
+#   fixed: true
+#   each: samples
+#   remedy: Name at least one record of an admitted source bundle in `provenance`
+# labels:
+#   row: A89
+stated(sample) if {
+	is_array(sample.provenance)
+	count(sample.provenance) > 0
+}
+
+# METADATA
+# title: Every record of the provenance was admitted
+# description: The engine knows the source bundles that it has admitted for use, by their digests.
+# custom:
+#   code: sample_source_unknown
+#   fixed: true
+#   each: samples
+#   after: [sample_without_provenance]
+#   remedy: Admit the source bundle with `engine build` or `Engine.admit`, and name its digest and the id of the record
+#   proof: a record of which the engine knows no content has no hash, and a list that is missing is empty, which fails
+# labels:
+#   row: A89
+known(sample) if {
+	count(sample.provenance) > 0
+	every origin in sample.provenance {
+		is_string(origin.sha256)
+		is_string(origin.kind)
+	}
+}
+
+# METADATA
+# title: Every record of the provenance was admitted for export
+# description: A source bundle states under which license its result is exported, and each record whether it may be.
+# custom:
+#   code: sample_source_not_for_export
+#   each: samples
+#   after: [sample_source_unknown]
+#   remedy: State `export_license` in the source bundle and admit it again, or leave the sample out
+#   proof: every record must state true, and a list that is missing is empty, which fails
+# labels:
+#   row: A89, A14
+for_export(sample) if {
+	count(sample.provenance) > 0
+	every origin in sample.provenance {
+		origin.export == true
+	}
+}
+
+# METADATA
+# title: The sample is of a kind that its sources may become
+# description: Synthetic, transformed and external samples are told apart by the records they come from.
+# custom:
+#   code: sample_kind_contradicted
+#   each: samples
+#   after: [sample_source_unknown]
+#   remedy: State the kind that policy/export.yaml lists for sources of these kinds
+#   reads: ["export.kinds.{kind}"]
+#   proof: the kind of every record must be in the list, and a list that is missing is empty, which fails
+# labels:
+#   row: A90
+kind_fits(sample) if {
+	is_string(sample.kind)
+	count(sample.provenance) > 0
+	is_array(data.policy.export.kinds[sample.kind])
+	every origin in sample.provenance {
+		origin.kind in data.policy.export.kinds[sample.kind]
+	}
+}

@@ -1,0 +1,43 @@
+package admission.requirements.export.provenance_test
+
+import data.admission.requirements.export.provenance
+import future.keywords.not
+
+_policy := {"export": {"kinds": {"synthetic": ["fixture"], "external": ["external"]}}}
+
+_origin := {"id": "0", "kind": "fixture", "sha256": "h", "export": true}
+
+_samples := {
+	"synthetic": {"kind": "synthetic", "provenance": [_origin]},
+	"none": {"kind": "synthetic", "provenance": []},
+	"missing": {"kind": "synthetic"},
+	"null": {"kind": "synthetic", "provenance": null},
+	"unknown": {"kind": "synthetic", "provenance": [_origin, {"id": "1"}]},
+	"not for export": {"kind": "synthetic", "provenance": [_origin, object.union(_origin, {"export": false})]},
+	"contradicted": {"kind": "synthetic", "provenance": [_origin, object.union(_origin, {"kind": "external"})]},
+	"other kind": {"kind": "imagined", "provenance": [_origin]},
+	"no kind": {"provenance": [_origin]},
+}
+
+_all := object.keys(_samples)
+
+test_stated if {
+	_all - {name | some name, one in _samples; provenance.stated(one)} == {"none", "missing", "null"}
+}
+
+test_known if {
+	_all - {name | some name, one in _samples; provenance.known(one)} == {"none", "missing", "null", "unknown"}
+}
+
+test_for_export if {
+	held := {name | some name, one in _samples; provenance.for_export(one)}
+	_all - held == {"none", "missing", "null", "unknown", "not for export"}
+}
+
+test_kind_fits if {
+	held := {name | some name, one in _samples; provenance.kind_fits(one) with data.policy as _policy}
+	_all - held == {"none", "missing", "null", "unknown", "contradicted", "other kind", "no kind"}
+	every one in _samples {
+		not provenance.kind_fits(one) with data.policy as {}
+	}
+}

@@ -1,0 +1,68 @@
+package admission.requirements.release.suite
+
+import future.keywords.not
+
+# METADATA
+# title: The reports have every suite
+# description: Suites are values in policy/release.yaml.
+# custom:
+#   code: suite_missing
+#   remedy: Run the checks and tests that are missing, and name their reports
+#   reads: [release.suites]
+#   proof: every listed suite must be there by its name
+# labels:
+#   row: D55, E28
+complete if {
+	count(data.policy.release.suites) > 0
+	every name in data.policy.release.suites {
+		name in {suite.id | some suite in input.suites}
+	}
+}
+
+# METADATA
+# title: The suite is known
+# description: A suite that policy/release.yaml does not list could stand for one that is missing.
+# custom:
+#   code: suite_unknown
+#   each: suites
+#   remedy: Name only reports with suites of policy/release.yaml, or list the suite there
+#   reads: [release.suites, release.further_suites]
+# labels:
+#   row: D55
+known(suite) if suite.id in data.policy.release.suites
+
+known(suite) if suite.id in data.policy.release.further_suites
+
+# METADATA
+# title: The suite ran and nothing in it failed
+# description: A suite without a test, or with skipped tests alone, shows nothing.
+# custom:
+#   code: suite_failed
+#   fixed: true
+#   each: suites
+#   remedy: Correct what failed, and run it again
+#   facts: {tests: tests, failed: failed, skipped: skipped}
+# labels:
+#   row: D55, E28
+passed(suite) if {
+	is_number(suite.tests)
+	is_number(suite.failed)
+	is_number(suite.skipped)
+	suite.failed == 0
+	suite.tests > suite.skipped
+}
+
+# METADATA
+# title: The report was made of this commit
+# description: A report that is older than the commit shows something about other code.
+# custom:
+#   code: report_older_than_commit
+#   each: suites
+#   remedy: Commit first, then run the checks and tests; a report states its time with an offset
+# labels:
+#   row: D55
+current(suite) if {
+	is_number(suite.made_at)
+	is_number(input.change.committed_at)
+	suite.made_at >= input.change.committed_at
+}

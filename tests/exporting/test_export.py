@@ -1,0 +1,268 @@
+"""Samples leave only with admitted provenance and without secrets, private data and text of others; all or none."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.cases.run import changed
+from engine.engine import AsyncEngine, Engine
+from engine.errors import GatherError, WorkError
+from engine.exporting import Exported
+from engine.facts.text.blocks import WORDS, blocks_of, source_texts, windows_of
+from engine.facts.text.content import redacted_content
+from engine.facts.text.quotes import words_of
+from engine.points.export import MOST
+from engine.points.source import SourceLimits
+from engine.settings import Settings
+from tests.command import Command
+from tests.conftest import BUNDLES
+from tests.expect import there
+
+ARTICLE = (
+    "In the harbour town every winter the fishers mend their nets in the long blue hall while the bakers of the market "
+    "street carry warm bread to them and nobody is asked for money until the first boat returns in spring"
+)
+
+
+class World:
+    """An engine that has admitted two source bundles: one for export, and one for internal use only."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self.engine, self.folder = engine, folder
+        self.open = self._admitted(BUNDLES / "offline_fixture")
+        inside = changed(BUNDLES / "offline_fixture", folder / "inside", (), {"export_license": None})
+        (inside / "content" / "contacts.json").write_text(json.dumps([{"note": ARTICLE}]), encoding="utf-8")
+        self.inside = self._admitted(self._hashed(inside))
+
+    def _hashed(self, bundle: Path) -> Path:
+        from hashlib import sha256
+
+        found = sha256((bundle / "content" / "contacts.json").read_bytes()).hexdigest()
+        fields = {"records.0.sha256": found, "license_decisions.0.sha256": found, "id": "inside"}
+        return changed(bundle, self.folder / "hashed", (), fields)
+
+    def _admitted(self, bundle: Path) -> str:
+        answer = self.engine.admit(bundle, self.folder / "admitted")
+        limits = answer.decision.limits
+        assert isinstance(limits, SourceLimits), answer.decision.findings
+        return limits.bundle_digest
+
+    def sample(self, content: Any, source: str | None = None, **fields: Any) -> dict[str, Any]:
+        origin = {"source": source or self.open, "record": "contacts-1"}
+        return {
+            "kind": "synthetic",
+            "provenance": [origin],
+            "treatment": "fixture",
+            "content": content,
+        } | fields
+
+    def export(self, path: Path, *samples: Any) -> Exported:
+        asked = path.with_name(f"{path.name}.samples")
+        asked.write_text("".join(json.dumps(one) + "\n" for one in samples), encoding="utf-8")
+        return self.engine.export(asked, path)
+
+
+@pytest.fixture(scope="module")
+def world(module_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with Engine(module_settings) as engine:
+        yield World(engine, tmp_path_factory.mktemp("sources"))
+
+
+def codes(done: Exported) -> set[tuple[str | None, str]]:
+    return {(finding.subject, finding.code) for one in done.refused for finding in one.decision.findings}
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if path.suffix != ".samples"}
+
+
+# covers: A89, A90.1
+def test_an_exported_sample_keeps_its_provenance_and_its_kind(world: World, tmp_path: Path) -> None:
+    done = world.export(tmp_path / "out.jsonl", world.sample({"q": "Where?", "a": "In Quito."}))
+    assert (done.file, done.samples, done.exit) == (tmp_path / "out.jsonl", 1, 0)
+    line = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8"))
+    row = there(world.engine.store().source_record(world.open, "contacts-1"))
+    origin = {"source": world.open, "record": "contacts-1", "kind": "fixture", "sha256": row.sha256}
+    assert line == {
+        "kind": "synthetic",
+        "treatment": "fixture",
+        "provenance": [origin],
+        "content": {"q": "Where?", "a": "In Quito."},
+    }
+    assert (tmp_path / "out.jsonl").stat().st_size == done.bytes
+
+
+# covers: A91.3
+def test_text_of_a_source_for_internal_use_does_not_leave(world: World, tmp_path: Path) -> None:
+    quoting = world.sample({"a": f"They say: {ARTICLE.upper()}"})
+    own_words = world.sample({"a": "In winter the fishers of that town repair nets, and bread is free until spring."})
+    done = world.export(tmp_path / "out.jsonl", own_words, quoting, world.sample({"text": "x"}, source=world.inside))
+    assert codes(done) == {
+        ("samples/2", "licensed_text_in_sample"),
+        ("samples/3", "sample_source_not_for_export"),
+    }
+    assert files(tmp_path) == set()
+    assert world.export(tmp_path / "out.jsonl", own_words).exit == 0  # the control
+
+
+# covers: A92.1
+def test_redaction_is_done_under_the_permit(world: World, tmp_path: Path) -> None:
+    sample = world.sample({"to": "ana.lopez@example.org", "card": 4111111111111111, "n": 3}, treatment="redact")
+    assert world.export(tmp_path / "out.jsonl", sample).exit == 0
+    line = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8"))
+    assert line["content"] == {"to": "[redacted]", "card": "[redacted]", "n": 3}
+
+
+def test_two_redacted_keys_stay_two() -> None:
+    assert redacted_content({"a@example.org": 1, "b@example.org": 2}) == {"[redacted]": 1, "[redacted]+": 2}
+
+
+# covers: A91
+def test_nothing_is_written_if_a_later_sample_is_refused_and_the_rest_is_looked_at(
+    world: World, tmp_path: Path
+) -> None:
+    good, bad = world.sample({"text": "fine"}), world.sample({"text": "key ghp_16C7e42F292c6912E7710c838347Ae178B4a"})
+    done = world.export(tmp_path / "out.jsonl", *[good] * MOST, bad, *[good] * MOST, bad)
+    assert codes(done) == {(f"samples/{MOST + 1}", "secret_in_sample"), (f"samples/{2 * MOST + 2}", "secret_in_sample")}
+    assert done.samples == 2 * MOST + 2
+    assert [one.decision.mode for one in done.refused] == ["enforce", "check"]
+    assert files(tmp_path) == set()
+
+
+def test_a_file_that_exists_is_left_as_it_is(world: World, tmp_path: Path) -> None:
+    (tmp_path / "out.jsonl").write_text("mine", encoding="utf-8")
+    with pytest.raises(GatherError, match="exists"):
+        world.export(tmp_path / "out.jsonl", world.sample({"text": "fine"}))
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(GatherError, match="exists"):
+        world.export(tmp_path / "link.jsonl", world.sample({"text": "fine"}))
+    assert files(tmp_path) == {"out.jsonl", "link.jsonl"}
+    assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    from admission_adapters.files.exports import ExportFile
+
+    with ExportFile(tmp_path / "out.jsonl") as file:
+        (tmp_path / "out.jsonl").write_text("mine", encoding="utf-8")
+        with pytest.raises(WorkError, match="exists"):
+            file.finish()
+    assert files(tmp_path) == {"out.jsonl"}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "is not a sample"),
+        ('{"kind": "synthetic", "kind": "external"}', "key"),
+        ('{"kind": "synthetic", "provenance": [], "treatment": null}', "is not a sample"),
+        ("ÿ", "is not JSON"),
+    ],
+)
+def test_a_line_that_is_no_sample_is_named_and_nothing_is_written(
+    world: World, tmp_path: Path, line: str, problem: str
+) -> None:
+    asked = tmp_path / "in.samples"
+    asked.write_text(json.dumps(world.sample({"text": "fine"})) + "\n" + line + "\n", encoding="utf-8")
+    with pytest.raises(GatherError, match=problem) as raised:
+        world.engine.export(asked, tmp_path / "out.jsonl")
+    assert there(raised.value.where).line == 2
+    assert files(tmp_path) == set()
+
+
+def test_parquet_has_the_same_rows(world: World, tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    done = world.export(tmp_path / "out.parquet", world.sample({"a": 1}), world.sample({"b": ["c"]}))
+    assert done.exit == 0
+    rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [(row["kind"], json.loads(row["content"])) for row in rows] == [
+        ("synthetic", {"a": 1}),
+        ("synthetic", {"b": ["c"]}),
+    ]
+    assert rows[0]["provenance"][0]["record"] == "contacts-1"
+
+
+def test_parquet_without_its_package_is_refused(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(GatherError, match="Parquet") as raised:
+        world.export(tmp_path / "out.parquet", world.sample({"text": "fine"}))
+    assert "admission-engine[parquet]" in raised.value.remedy
+    assert files(tmp_path) == set()
+
+
+def test_no_text_of_a_sample_or_source_is_recorded(world: World, tmp_path: Path) -> None:
+    world.export(
+        tmp_path / "out.jsonl", world.sample({"text": "a canary called Zebedee"}), world.sample({"Zebedee": ARTICLE})
+    )
+    state = world.engine.settings.state
+    written = [path.read_bytes() for path in state.rglob("*") if path.is_file()]
+    assert not any(b"Zebedee" in data or b"harbour" in data for data in written)
+
+
+def test_content_that_changes_after_the_decision_is_not_noted(world: World, tmp_path: Path) -> None:
+    bundle = changed(BUNDLES / "offline_fixture", tmp_path / "bundle", (), {"id": "changing"})
+
+    def change(what: str, *_: object) -> None:
+        if what == "recording":
+            (bundle / "content" / "contacts.json").write_text("[]", encoding="utf-8")
+
+    with Engine(world.engine.settings, progress=change) as engine:
+        answer = engine.admit(bundle, tmp_path / "admitted")
+        assert there(answer.fault).code == "engine.bundle_changed"
+        limits = answer.decision.limits
+        assert isinstance(limits, SourceLimits)
+        assert engine.store().source_record(limits.bundle_digest, "contacts-1") is None
+
+
+async def _async_export(settings: Settings, asked: Path, into: Path) -> Exported:
+    async with AsyncEngine(settings) as engine:
+        return await engine.export(asked, into)
+
+
+def test_an_event_loop_exports_alike(world: World, tmp_path: Path) -> None:
+    import asyncio
+
+    asked = tmp_path / "in.samples"
+    asked.write_text(json.dumps(world.sample({"text": "fine"})) + "\n", encoding="utf-8")
+    done = asyncio.run(_async_export(world.engine.settings, asked, tmp_path / "out.jsonl"))
+    assert done.exit == 0
+    assert files(tmp_path) == {"out.jsonl"}
+
+
+def test_the_command_names_the_line_of_what_it_refuses(command: Command, tmp_path: Path) -> None:
+    asked = tmp_path / "samples.jsonl"
+    empty: dict[str, Any] = {"kind": "synthetic", "provenance": [], "treatment": None, "content": {"text": "x"}}
+    asked.write_text(f"\n{json.dumps(empty)}\n", encoding="utf-8")
+    done = command("export", str(asked), "--into", str(tmp_path / "out.jsonl"))
+    assert done.code == 1
+    assert "sample_without_provenance" in done.stdout
+    assert "samples.jsonl:2" in done.stdout
+    assert "nothing was written" in done.stdout
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+@given(st.lists(st.sampled_from("abcdefghij"), min_size=2 * WORDS - 1, max_size=60), st.integers(0, 40))
+def test_any_run_of_fifteen_words_contains_a_block(words: list[str], start: int) -> None:
+    run = tuple(words[start : start + 2 * WORDS - 1])
+    if len(run) == 2 * WORDS - 1:
+        assert set(blocks_of(words)) & set(windows_of(("x", *run, "y")))
+
+
+@given(st.lists(st.text(max_size=30), max_size=6))
+def test_json_and_lines_of_json_have_the_words_of_their_strings(texts: list[str]) -> None:
+    import io
+
+    wanted = [word for text in texts for word in words_of(text)]
+    for data in (json.dumps({"key": texts}), "".join(json.dumps({"key": text}) + "\n" for text in texts)):
+        found = [word for text in source_texts(io.BytesIO(data.encode())) for word in words_of(text)]
+        assert found == wanted
