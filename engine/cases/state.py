@@ -194,9 +194,9 @@ class CaseState(Model):
     def write(self, store: Store) -> None:
         """Write all rows to a store, once. Raises ValueError for rows that no engine would have written."""
         for prefix in self.prefixes:
-            row = store.approve_prefix(PrefixRow(**prefix.model_dump(exclude={"revoked"})))
+            approved = store.approve_prefix(PrefixRow(**prefix.model_dump(exclude={"revoked"})))
             if prefix.revoked:
-                store.revoke_prefix(row.id, prefix.created_at)
+                store.revoke_prefix(approved.id, prefix.created_at)
         for child in self.children:
             store.add_child(ChildRow(child.id, child.parent, child.created_at, principal=child.principal))
             if child.state != "running":
@@ -207,7 +207,8 @@ class CaseState(Model):
                 store.end_attempt(tried.id, tried.state, tried.created_at)
         for check in self.checks:
             store.add_artifact_check(ArtifactCheckRow(**check.model_dump()))
-        for one in (*self.stops, *self.memories, *self.sources):
-            one.write(store)
+        rows: tuple[CaseStop | CaseMemory | CaseSource, ...] = (*self.stops, *self.memories, *self.sources)
+        for row in rows:
+            row.write(store)
         for agent in self.agents:
             agent.write(store, len(self.agents))

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from admission_adapters.runner.sealed import Opener
 from engine.cases.run import Runner
 from engine.documents.canonical import RawJson, canonical
 from engine.flow import Context
-from engine.runner.run import AgentRunner, Ran
+from engine.runner.run import AgentRunner, Ran, RunnerSettings
 from tests.agents import EXAMPLE, HARNESSES
 from tests.facilities import needs
 
@@ -31,7 +32,7 @@ def ran(runner: Runner, program: str, profile: str = "standard", **row: Any) -> 
         "tools": [{"name": name, "kind": "gateway"} for name in ("one", "two")],
         "tool_callback": {"endpoint": f"{CALLBACK}/tools/call"},
     }
-    agents = AgentRunner(engine.code_machine().backend)
+    agents = AgentRunner(engine.code_machine().backend, RunnerSettings(Opener(None)))
     return agents.run(RawJson(canonical(run)), engine.opened, Context(), lambda _: None)
 
 
