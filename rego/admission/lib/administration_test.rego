@@ -4,8 +4,8 @@ import data.admission.lib.administration
 import future.keywords.not
 
 test_each_act_is_about_one_subject if {
+	every_subject := {"approval", "token", "prefix", "stop", "agent"}
 	every act, subject in administration.subjects {
-		every_subject := {"approval", "token", "prefix", "stop", "agent"}
 		found := {one | some one in every_subject; administration.about(one) with input as {"act": act}}
 		found == {subject}
 	}

@@ -89,7 +89,10 @@ _provider := "" if {
 }
 
 # A slug names a connection of one provider, in one mode.
-_keeps_slug := [input.reference.slug_provider, input.reference.mode, input.reference.model] == [_provider, _mode, _model]
+# regal ignore:boolean-assignment
+_keeps_slug := _named == [_provider, _mode, _model]
+
+_named := [input.reference.slug_provider, input.reference.mode, input.reference.model]
 
 _slug := input.reference.slug if _keeps_slug == true
 

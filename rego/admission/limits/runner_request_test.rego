@@ -107,7 +107,8 @@ test_values_missing if {
 }
 
 test_a_started_server_has_no_address if {
-	run := object.union(_bare, {"mcp_servers": [{"id": "time", "transport": "stdio"}], "attached": [{"id": "mcp_servers/time"}]})
+	servers := [{"id": "time", "transport": "stdio"}]
+	run := object.union(_bare, {"mcp_servers": servers, "attached": [{"id": "mcp_servers/time"}]})
 	policy := object.union(_policy, {"mcp": {"started": {"time": {"command": ["time"]}}}})
 	limits := runner_request.limits with input as run with data.policy as policy
 	limits.mcp_servers == [{"name": "time", "transport": "stdio", "permission": "deny"}]

@@ -30,8 +30,8 @@ test_a_stop_of_a_principal_is_for_this_principal_alone if {
 
 test_what_is_missing_or_mistyped_stops if {
 	every scope in ["tool", "principal"] {
+		other := of(scope, "another")
 		every field in ["scope", "name", scope] {
-			other := of(scope, "another")
 			not stop.not_stopped(object.remove(other, [field])) with input as at("license")
 			every wrong in [null, true, 0, [], {}] {
 				not stop.not_stopped(object.union(other, {field: wrong})) with input as at("license")

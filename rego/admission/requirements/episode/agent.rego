@@ -39,16 +39,29 @@ agent_constrained(actor) if actor.due == false
 
 agent_constrained(actor) if {
 	actor.due == true
-	is_string(input.event.actor)
-	is_number(input.event.turn)
-	is_array(input.history)
+	count(_tokens) == count(_attempts)
 	some agent in input.agents
 	agent.id == actor.agent
-	own := [one | some one in input.history; one.actor == input.event.actor]
-	count({one.turn | some one in own; one.turn != input.event.turn}) < agent.max_turns
-	counted := [episode.tokens_of(one) | some one in own]
-	count(counted) == count(own)
+	count(_earlier_turns) < agent.max_turns
 	is_number(agent.max_turns)
 	is_number(agent.max_tokens)
-	sum(counted) < agent.max_tokens
+	sum(_tokens) < agent.max_tokens
 }
+
+# METADATA
+# custom:
+#   proof: without an actor or a history it is undefined, and so is what counts it
+_attempts := [one | some one in input.history; one.actor == input.event.actor] if {
+	is_string(input.event.actor)
+	is_array(input.history)
+}
+
+# METADATA
+# custom:
+#   proof: without the number of this turn it is undefined, and so is what counts it
+_earlier_turns := {one.turn | some one in _attempts; one.turn != input.event.turn} if is_number(input.event.turn)
+
+# METADATA
+# custom:
+#   proof: a number for each attempt is demanded where they are added
+_tokens := [episode.tokens_of(one) | some one in _attempts]

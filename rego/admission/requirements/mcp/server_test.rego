@@ -106,7 +106,8 @@ test_nothing_to_deliver_is_left_out_at_delivery_only if {
 		not server.admitted(nothing) with input as {"phase": phase, "relay": {"stated": false}} with data.policy as _policy
 	}
 	starting := object.union(nothing, {"starts_process": true})
-	not server.supported(starting) with input as {"phase": "delivery", "relay": {"stated": false}} with data.policy as _policy
+	delivery := {"phase": "delivery", "relay": {"stated": false}}
+	not server.supported(starting) with input as delivery with data.policy as _policy
 }
 
 test_addressed if {

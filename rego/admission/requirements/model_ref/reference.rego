@@ -66,7 +66,10 @@ provider_consistent if {
 	input.reference.provider == ""
 }
 
-provider_consistent if input.reference.model in data.policy.runners.harnesses[input.harness].models[input.reference.provider]
+provider_consistent if {
+	models := data.policy.runners.harnesses[input.harness].models
+	input.reference.model in models[input.reference.provider]
+}
 
 # METADATA
 # title: The connection of a run belongs to its provider

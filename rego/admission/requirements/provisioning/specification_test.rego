@@ -30,9 +30,13 @@ holds("size") if specification.prompt_small_enough
 
 holds("code") if specification.prompt_is_prose
 
-_open := {name | some name in ["role", "constraints", "size", "code"]; not holds(name)}
+_open contains name if {
+	some name in ["role", "constraints", "size", "code"]
+	not holds(name)
+}
 
 broken(given) := found if {
+	# regal ignore:external-reference,with-outside-test-context
 	found := _open with input as given with data.policy as values
 }
 
