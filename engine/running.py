@@ -83,12 +83,15 @@ class Running:
             self._thread.join()
 
     def _look(self) -> None:
-        while not self._closed:
+        while True:
             with self._changed:
                 self._watched = [one for one in self._watched if not one.over or one.signal.awaited]
-                self._changed.wait(_LOOK_SECONDS if self._watched else None)
+                if not self._closed:  # under the lock: `close` wakes only a thread that waits
+                    self._changed.wait(_LOOK_SECONDS if self._watched else None)
+                if self._closed:
+                    return
                 watched = list(self._watched)
-            if watched and not self._closed:
+            if watched:
                 self._end_stopped(watched)
 
     def _end_stopped(self, watched: list[_Watched]) -> None:
