@@ -52,7 +52,7 @@ class Tokens:
     def any_issued(self) -> bool:
         return bool(self.rows)
 
-    def token(self, presented: str, _now: int) -> TokenRow | None:
+    def token(self, presented: str, _now: int, _audience: str | None = None) -> TokenRow | None:
         self.looked += 1
         return self.rows.get(presented)
 

@@ -21,7 +21,10 @@ SHOWN = "the answer is a list of tools that may be seen, and without it the list
 PERMIT = "the limits of the permit have it, and without limits there is no permit"
 READER = "the reader refuses a source bundle without it, and no rule reads it"
 
-ANYWHERE = ("agents", "attempts", "caller.points", "checks", "children", "memories", "now", "prefixes", "quotas")
+ANYWHERE = (
+    *("agents", "attempts", "caller.points", "checks", "children", "memories", "now", "prefixes", "quotas"),
+    *("stops.[].id", "stops.[].name", "stops.[].principal", "stops.[].tool"),
+)
 """What only some points ask for, and every input has."""
 
 LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -67,6 +70,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "episode": {
         UNREAD: (
             *("changes.[].group", "changes.[].parameter", "changes.[].value", "episode", "event.sent_bytes"),
+            *("actors.[].agent", "agents.[].name", "agents.[].tools", "cast.[].id"),
             *("history.[].id", "reply.digest", "reply.spend_micros", "reply.spend_stated", "reply.tokens"),
             *("reply.tokens_stated", "review", "running.[].sent_bytes"),
             *("state.[].values.price", "state.[].values.warranty"),
@@ -88,6 +92,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "samples.[].provenance.[].source",
         ),
     },
+    "license": {UNUSED: ("caller.principal",)},
     "llm": {
         UNREAD: ("addresses.[].id",),
         PERMIT: ("llm.prompt_digest", "llm.stream", "llm.timeout_seconds", "llm.url.digest"),
@@ -143,7 +148,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "subagent": {
         UNREAD: ("account", "task", "task.bytes", "task.digest", "user"),
-        UNUSED: ("children.[].state", "conversation"),
+        UNUSED: ("caller.principal", "children.[].state", "conversation"),
     },
     "tool_call": {
         UNREAD: (

@@ -81,6 +81,7 @@ def test_no_fact_missing_or_of_another_type_shows_more(engine: Engine) -> None:
     request = VisibilityRequest(policy="assistant", profile="reading", tools=[*TOOLS[:6], TOOLS[0]])
     found = POINT.document(gather(request, WORLD), 100)
     document = found | {"caller": {"via": "process", "principal": "ana", "points": []}, "approvals": [], "budgets": []}
+    document["stops"] = []
     shown = _shown(engine, document)
     assert shown == {"contacts_list"}
     mutants = [mutant for path, _, mutant in single(document) if path != ("point",)]

@@ -85,7 +85,7 @@ def test_a_result_is_kept_for_the_next_engine(tmp_path: Path) -> None:
     first = machine.facts(tmp_path)
     (boundary,), (probe,) = first.boundaries, first.probes
     wanted = {"backend": "simulated", "boundary": "files", "kind": "kernel", "enforced": True}
-    assert boundary.model_dump() == {**wanted, "evidence": HELD.evidence}
+    assert boundary.model_dump() == {**wanted, "evidence": HELD.evidence, "run": None}
     assert (probe.id, probe.probed_at, probe.authentic, probe.subject) == ("simulated", NOW, True, probe.machine)
     machine.now += 100
     assert machine.facts(tmp_path) == first
