@@ -147,6 +147,7 @@ def test_a_stop_holds_in_every_process_that_shares_the_state(engine: Engine) -> 
 
 
 # covers: C68.1
+@pytest.mark.own_opa
 def test_while_opa_is_down_the_owner_of_the_state_can_stop_and_no_one_can_lift(settings: Settings) -> None:
     impatient = replace(settings, opa=replace(settings.opa, answer_seconds=0.5))
     with Engine(impatient, points=frozenset({"license"})) as engine:
