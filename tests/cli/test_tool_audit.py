@@ -64,7 +64,9 @@ def admit(policy: Path, effects: str = "read", **digests: str) -> None:
     tools.write_text(head + mark + entries + rest, encoding="utf-8")
     pinned = {name: {"definition": digest} for name, digest in digests.items()}
     server = {"transport": "http", "origin": "https://mcp.example.com", "secrets": [], "tools": pinned}
-    (policy / "mcp.yaml").write_text(json.dumps({"servers": {"docs": server}, "started": {}, "sandboxes": []}), encoding="utf-8")
+    (policy / "mcp.yaml").write_text(
+        json.dumps({"servers": {"docs": server}, "started": {}, "sandboxes": []}), encoding="utf-8"
+    )
 
 
 def codes(run: Run) -> set[tuple[str, str]]:
