@@ -26,7 +26,7 @@ _MOST_SHARED = 1_000
 Treatment = Literal["redact", "fixture"]
 
 
-class Origin(Model):
+class SampleOrigin(Model):
     """A record that the sample comes from: the digest of its source bundle, and its id."""
 
     source: Digest
@@ -41,7 +41,7 @@ class Sample(Model):
 
     id: Line
     kind: Word
-    provenance: Annotated[tuple[Origin, ...], Field(strict=False, max_length=100)]
+    provenance: Annotated[tuple[SampleOrigin, ...], Field(strict=False, max_length=100)]
     treatment: Treatment | None
     content: Object
 
@@ -153,7 +153,7 @@ def _sample(sample: Sample, context: GatherContext) -> SampleFacts:
     )
 
 
-def _origin(position: str, origin: Origin, context: GatherContext) -> OriginFacts:
+def _origin(position: str, origin: SampleOrigin, context: GatherContext) -> OriginFacts:
     row = context.sources().source_record(origin.source, origin.record)
     if row is None:
         return OriginFacts(id=position, source=origin.source, record=origin.record)

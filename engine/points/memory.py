@@ -26,7 +26,7 @@ MOST = 1_000
 Operation = Literal["write", "read", "forget"]
 
 
-class Origin(Model):
+class EntryOrigin(Model):
     """Where an entry comes from: the kind, such as `user`, and a name, such as that of a tool or a file."""
 
     kind: Word
@@ -37,7 +37,7 @@ class NewMemory(Model):
     """An entry to write. Its owner is the caller."""
 
     text: Text
-    origin: Origin
+    origin: EntryOrigin
     sensitivity: Word
 
 
@@ -53,7 +53,7 @@ class WrittenFacts(Model):
     """An entry to write, without its text. `secrets` and `private` are 1 where the text contains any."""
 
     id: str
-    origin: Origin
+    origin: EntryOrigin
     sensitivity: str
     digest: Digest
     bytes: int

@@ -37,8 +37,8 @@ from engine.points.runner_capability import CapabilityLimits
 from engine.points.runner_request import RunnerLimits
 from engine.points.tool_visibility import VisibilityLimits
 from engine.runner.asking import Decisions, StoppedError, same_policy
-from engine.runner.evidence import RunEvidence
-from engine.runner.harnesses import Harnesses, capabilities_of
+from engine.runner.evidence import EGRESS, RunEvidence
+from engine.runner.harnesses import JAIL, Harnesses, capabilities_of
 from engine.runner.invariants import demand
 from engine.runner.plan import RunPlan, definition, planned
 from engine.runner.servers import Servers, ServerTool, relay_of, relayed
@@ -404,5 +404,5 @@ def _boundaries(backend: str, proven: Any) -> list[dict[str, Any]]:
             "enforced": name in found and found[name].enforced,
             "source": "probed" if name in found else "static",
         }
-        for name in ("egress", "filesystem_jail")
+        for name in (EGRESS, JAIL[1])
     ]

@@ -212,10 +212,8 @@ class Database:
         try:
             for pragma in _PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
-        except BaseException as error:
+        except BaseException:
             connection.close()
-            if isinstance(error, UnicodeDecodeError):  # SQLite quotes a damaged schema
-                raise self._unusable(*_REASONS[sqlite3.SQLITE_CORRUPT]) from error
             raise
         return connection
 

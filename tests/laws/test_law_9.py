@@ -55,6 +55,8 @@ _SHARED_WORDS: dict[str, set[str]] = {
         "application/json",
         "https",
     },  # how to connect to what the limits name, and the type of its messages
+    "engine/runner/evidence.py": {"egress"},  # the boundary that a platform proves
+    "engine/runner/harnesses.py": {"filesystem_jail"},  # the boundary that a sandbox was shown to hold
     "adapters/admission_adapters/sandbox/bubblewrap/arguments.py": {"bin"},  # a folder below /usr
     "adapters/admission_adapters/sandbox/run/cgroup.py": {"ascii", "1", "/proc/"},  # how the kernel's files are read
     "adapters/admission_adapters/sandbox/run/cpu.py": {"ascii"},  # as cgroup.py

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -118,8 +120,15 @@ def test_why_a_call_is_decided_as_it_is(runner: Runner) -> None:
     }
 
 
-def test_a_path_over_a_link_is_refused_and_one_that_nobody_looked_at_too(settings: Settings, tmp_path: Path) -> None:
-    work = tmp_path / "work"
+@pytest.fixture
+def ordinary() -> Iterator[Path]:
+    """A folder below no folder of the system; those of tests may be in /dev/shm."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        yield Path(folder)
+
+
+def test_a_path_over_a_link_is_refused_and_one_that_nobody_looked_at_too(settings: Settings, ordinary: Path) -> None:
+    work = ordinary / "work"
     (work / "notes").mkdir(parents=True)
     (work / "plain.txt").write_text("x", encoding="utf-8")
     (work / "over").symlink_to("/usr")

@@ -28,7 +28,7 @@ FIXED = {
     },
     "adapter_envelope": {"adapter_contract_rejected", "adapter_disabled"},
     "administration": {
-        *("act_incomplete", "act_out_of_scope", "actor_unnamed", "approval_overdue"),
+        *("act_incomplete", "act_out_of_scope", "act_stopped", "actor_unnamed", "approval_overdue"),
         *("approval_resolved", "approver_is_requester", "prefix_approver_is_runner", "prefix_too_long"),
         *("principal_ambiguous", "token_id_invalid", "token_point_unknown", "token_too_long", "token_without_point"),
     },
@@ -47,6 +47,9 @@ FIXED = {
     },
     "mcp": {"definition_changed"},
     "memory": {"memory_of_another_owner", "memory_owner_unnamed", "secret_in_memory"},
+    "provisioning": {
+        *("MaxAgentsExceededError", "provisioning_not_json", "provisioning_schema_invalid", "unknown_key"),
+    },
     "record": {"payload_detail_not_admitted", "policy_not_in_force", "retention_below_floor"},
     "record_read": {"record_read_out_of_scope"},
     "release": {"security_test_failed", "security_test_missing", "suite_failed"},
@@ -63,11 +66,11 @@ FIXED = {
         *("boundary_not_enforced", "filesystem_not_isolated", "bundle_changed", "content_missing"),
         *("content_hash_mismatch", "content_hash_missing", "redaction_off", "source_audit_off"),
     },
-    "subagent": {"not_parent", "tool_policy_principal"},
+    "subagent": {"not_own_subagent", "not_parent", "tool_policy_principal"},
     "tool_call": {"definition_changed", "tool_policy_principal"},
     "tool_contract": {"definition_changed"},
 }
-"""Requirements about hashes, boundaries, records, secrets and callers; everywhere those about callers and approvals."""
+"""Requirements about hashes, boundaries, records, secrets and callers; everywhere those about callers and stops too."""
 
 
 def lowered(row: Any) -> dict[str, Any]:
@@ -105,8 +108,8 @@ def test_without_a_clock_nothing_is_lowered(now: Any, runner: Runner) -> None:
 def test_what_may_never_be_lowered(runner: Runner) -> None:
     policy = there(runner.engine({}).policy)
     catalogue: Catalogue = policy.catalogue
-    everywhere = {code for code in catalogue.codes("license") if code.startswith(("approval_", "caller_"))}
-    assert len(everywhere) == 9
+    everywhere = {code for code in catalogue.codes("license") if code.startswith(("approval_", "caller_", "stopped"))}
+    assert len(everywhere) == 10
     fixed = {
         point: {one.code for one in entries.requirements.values() if one.fixed} - everywhere
         for point, entries in catalogue.points.items()
