@@ -25,7 +25,7 @@ class EnvironmentActRequest(Model):
 
 
 class EnvironmentActInput(Model):
-    """What OPA sees; `held` is what the engine found out itself, absent if it holds no such environment."""
+    """What OPA sees; `held` has the engine's own facts, and is absent if it holds no such environment."""
 
     act: Act
     checkpoint: str | None = None

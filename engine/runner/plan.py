@@ -49,7 +49,7 @@ class RunPlan:
 
 
 def definition(tool: Tool) -> dict[str, Any]:
-    """What a model is told about a tool."""
+    """The description of a tool for a model."""
     return {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
 
 

@@ -213,7 +213,7 @@ class AgentRunner:
         return _result(active.run_id, talk.result)
 
     def _report(self, active: _Run, ran: Ran, services: Services) -> None:
-        """Post how the run ended to its trace. A trace that cannot be reached fails no run: the operator is told."""
+        """Post how the run ended to its trace. An unreachable trace fails no run; it is logged."""
         trace, result = WireRunRequest.model_validate_json(active.asked.data).trace, ran.result
         target = self._callback(active, trace, "trace")
         if target is None or result is None:

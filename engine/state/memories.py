@@ -23,7 +23,7 @@ class Memories(Part):
         self._database.write(lambda connection: insert(connection, "memories", new))
 
     def memory(self, id: str) -> MemoryRow | None:
-        """The entry with this id, whoever owns it."""
+        """The entry with this id, of any owner."""
         found = self._rows(MemoryRow, f"{_ALL} WHERE id = ?", id.encode("utf-8", "replace").decode())
         return found[0] if found else None
 

@@ -57,7 +57,7 @@ for_export(sample) if {
 
 # METADATA
 # title: The sample is of a kind that its sources may become
-# description: Synthetic, transformed and external samples are told apart by the records they come from.
+# description: Synthetic, transformed and external samples are distinguished by the records they come from.
 # custom:
 #   code: sample_kind_contradicted
 #   each: samples
