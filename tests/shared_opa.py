@@ -136,7 +136,7 @@ def lease(note: Path) -> None:
 
 
 def _key(binary: Binary, served: Served, limits: OpaLimits) -> str | None:
-    """What two engines must share to be answered by one OPA; None where it is to be started as it is."""
+    """What engines must have in common to lease one OPA; None if this engine starts its own."""
     if served.verification_key is not None:
         return None
     try:

@@ -58,7 +58,7 @@ def steps_in(markdown: str) -> list[Step]:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Somebody who follows a page in a folder, with a state and a policy cache of their own.
+    """A reader who follows a page in a folder, with a state and a policy cache of their own.
 
     `variables` are those of the environment, besides PATH and these folders.
     """
