@@ -33,22 +33,6 @@ def measured() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
 
 
-def program(cache: Path) -> list[str]:
-    """The command `engine`, in a process of its own; in the fast lane one that may lease its OPA."""
-    opa = POOL.noted(cache)
-    return [sys.executable, *(("-m", "engine") if opa is None else ("-c", _LEASING, str(opa)))]
-
-
-_LEASING = """
-import sys
-from pathlib import Path
-from engine.cli import main
-from tests.shared_opa import lease
-lease(Path(sys.argv.pop(1)))
-main()
-"""
-
-
 @dataclass(frozen=True, slots=True)
 class Run:
     """A command that ended: its exit code and what it said."""
@@ -117,7 +101,7 @@ class Command:
         data = stdin.encode() if isinstance(stdin, str) else stdin
         if env is None and not prefix and not measured():
             opa = POOL.noted(self.cache)
-            done = _warm().run([*map(str, arguments)], cwd, self.environment(), data, SECONDS, opa)
+            done = warm().run([*map(str, arguments)], cwd, self.environment(), data, SECONDS, opa)
         else:
             line = [*prefix, *self.argv(*arguments)]
             done = subprocess.run(
@@ -145,7 +129,8 @@ class Command:
 
 
 @cache
-def _warm() -> WarmCommands:
+def warm() -> WarmCommands:
+    """The process of this worker that has imported the engine."""
     commands = WarmCommands({"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}:{ROOT}/adapters"})
     atexit.register(commands.close)
     return commands
