@@ -22,7 +22,7 @@ from engine.record.verify import verify
 from engine.settings import ReadLimits
 from tests.conftest import BUNDLES, NOW, ROOT
 from tests.shared_opa import POOL
-from tests.warm import WarmCommands
+from tests.warm import WarmCommands, forkable
 
 SECONDS = 120.0
 """Far more than any of these commands needs; a command that hangs fails instead of the whole suite."""
@@ -96,16 +96,17 @@ class Command:
     ) -> Run:
         """Run `engine ARGUMENTS…` to its end. Whatever it was given, it shows no traceback.
 
-        In the fast lane it is a fork of a process that has imported the engine, unless `env` or `prefix` say how.
+        In the fast lane it is a fork of a process that has imported the engine, if it has no `prefix`.
         """
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        if env is None and not prefix and not measured():
+        environment = self.environment(env)
+        if not prefix and forkable(environment):
             opa = POOL.noted(self.cache)
-            done = warm().run([*map(str, arguments)], cwd, self.environment(), data, SECONDS, opa)
+            done = warm().run([*map(str, arguments)], cwd, environment, data, SECONDS, opa)
         else:
             line = [*prefix, *self.argv(*arguments)]
             done = subprocess.run(
-                line, cwd=cwd, env=self.environment(env), input=data, capture_output=True, timeout=SECONDS, check=False
+                line, cwd=cwd, env=environment, input=data, capture_output=True, timeout=SECONDS, check=False
             )
         run = Run(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
         assert "Traceback" not in run.stdout + run.stderr, run.stderr

@@ -21,8 +21,18 @@ from tests.conftest import ROOT
 
 _MESSAGE = 1 << 20
 
+_READ_AT_THE_START = ("LANG", "LC_", "LD_", "TZ", "TERM", "COLUMNS", "NO_COLOR", "FORCE_COLOR")
+
+
+def forkable(environment: Mapping[str, str]) -> bool:
+    """Whether these variables mean the same in a process that has started already."""
+    return not any(
+        name.startswith((*_READ_AT_THE_START, "PYTHON", "COVERAGE_")) and name != "PYTHONPATH" for name in environment
+    )
+
+
 _PROGRAM = """
-import gc, json, os, socket, sys
+import gc, json, os, socket, sys, tempfile
 from importlib import import_module
 from pathlib import Path
 from engine import cli
@@ -65,6 +75,10 @@ for target, descriptor in enumerate(descriptors):
 os.chdir(asked["cwd"])
 os.environ.clear()
 os.environ.update(asked["environment"])
+tempfile.tempdir = None
+for folder in os.environ.get("PYTHONPATH", "").split(":"):
+    if (site := Path(folder, "sitecustomize.py")).is_file():
+        exec(site.read_text(), {})
 sys.argv = ["engine", *asked["arguments"]]
 if asked["opa"] is not None:
     lease(Path(asked["opa"]))

@@ -22,7 +22,7 @@ from engine.state import open_store
 from tests.command import lines, measured, warm
 from tests.conftest import ROOT
 from tests.shared_opa import POOL
-from tests.warm import Forked
+from tests.warm import Forked, forkable
 
 SECONDS = 60.0
 """For a start or an end on a busy machine; a hang fails."""
@@ -211,14 +211,14 @@ def serving(
     if limits is not None:
         given = {"limits": limits, "forward": forward or {}, "policy": None if policy is None else str(policy)}
         code, line = _WITH_LIMITS, [str(state), json.dumps(given)]
-    opa = None if "PYTHONPATH" in (env or {}) else POOL.noted(cache)
+    opa, variables = POOL.noted(cache), environment(cache, env)
     process: subprocess.Popen[bytes] | Forked
     with log.open("wb") as file:
-        if opa is not None:
-            process = warm().start(code, line, environment(cache, env), file, opa)
+        if opa is not None and forkable(variables):
+            process = warm().start(code, line, variables, file, opa)
         else:
             start = ["-m", "engine"] if code is None else ["-c", code]
-            process = subprocess.Popen([sys.executable, *start, *line], stderr=file, env=environment(cache, env))
+            process = subprocess.Popen([sys.executable, *start, *line], stderr=file, env=variables)
     try:
         bound = _listening(process, log)
         yield Serving(process, state, log, bound["host"], bound["port"])
@@ -237,13 +237,16 @@ def refused(
     cache: Path,
     *arguments: str | Path,
     env: Mapping[str, str] | None = None,
+    command: Sequence[str] = ("serve",),
 ) -> tuple[int, str]:
     """Exit code and standard error of an `engine serve` that should not start."""
-    command = [sys.executable, "-m", "engine", "serve", "--state", str(folder / "state"), *map(str, arguments)]
-    done = subprocess.run(
-        command, env=environment(cache, env), capture_output=True, timeout=SECONDS, check=False, text=True
-    )
-    return done.returncode, done.stderr
+    line, variables = [*command, "--state", str(folder / "state"), *map(str, arguments)], environment(cache, env)
+    if (opa := POOL.noted(cache)) is not None and forkable(variables):
+        done = warm().run(line, ROOT, variables, b"", SECONDS, opa)
+    else:
+        start = [sys.executable, "-m", "engine", *line]
+        done = subprocess.run(start, env=variables, capture_output=True, timeout=SECONDS, check=False)
+    return done.returncode, done.stderr.decode()
 
 
 def followed(engine: Serving, body: Any, media: str = "application/x-ndjson") -> Iterator[dict[str, Any]]:
