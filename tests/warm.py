@@ -35,10 +35,20 @@ _PROGRAM = """
 import gc, json, os, socket, sys, tempfile
 from importlib import import_module
 from pathlib import Path
+from contextlib import suppress
 from engine import cli
+from engine.errors import DecideError
+from engine.opa.binary import find_binary
+from engine.points.registry import POINTS
+from engine.policy_bundle import build
 from tests.shared_opa import lease
 for module in {module for module, _ in cli._COMMANDS.values()} | {"MODULES"}:
     import_module(f"engine.cli.{module}" if module[:6] != "engine" else module)
+for point in POINTS.values():
+    point.input_schema
+with suppress(DecideError):
+    find_binary()  # once for all forks, which take it again if the file has changed
+build._code_digest()
 end = socket.socket(fileno=int(sys.argv[1]))
 gc.freeze()
 monitors = set()
