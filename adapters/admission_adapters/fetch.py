@@ -20,6 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import httpcore
 
+from admission_adapters.trust import client_tls
 from engine.errors import WorkError
 from engine.model import Limits, Permit, Result
 
@@ -137,20 +138,8 @@ class Fetcher:
         return transfer
 
     def _trusted(self) -> ssl.SSLContext:
-        """Our own TLS context: `ssl.create_default_context` obeys SSL_CERT_FILE and SSLKEYLOGFILE."""
         if self._context is None:
-            import certifi
-
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            context.minimum_version = ssl.TLSVersion.TLSv1_2
-            try:
-                context.load_verify_locations(self._ca_file or certifi.where())
-            except (OSError, ssl.SSLError) as error:
-                raise WorkError(
-                    "the file of trusted certificate authorities cannot be read",
-                    remedy="name a PEM file with `--ca-file`, or leave the option out",
-                ) from error
-            self._context = context
+            self._context = client_tls(self._ca_file)
         return self._context
 
 
