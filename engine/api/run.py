@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from admission_adapters.runner.access import RunnerAccess
 from admission_adapters.runner.answer import RunAnswer
 from admission_adapters.runner.errors import UnsupportedBoundaryError, raise_unsupported
 from admission_adapters.runner.run import ForwardLimits, Grant, Runner
@@ -43,6 +42,7 @@ from engine.points.runner_uri import UriLimits
 from engine.secrets.redaction import redact_text
 
 if TYPE_CHECKING:
+    from admission_adapters.runner.access import RunnerAccess
     from engine.api.app import App
     from engine.api.messages import Exchange, Response
     from engine.work import Job
@@ -114,7 +114,7 @@ class ForwardedRuns(Runs):
 
     def __init__(self, limits: ForwardLimits | None = None, access: RunnerAccess | None = None) -> None:
         super().__init__()
-        self._runner = Runner(limits or ForwardLimits(), access or RunnerAccess())
+        self._runner = Runner(limits or ForwardLimits(), access)
 
     async def perform(self, api: App, exchange: Exchange, asked: Asked, following: Following) -> Response:
         """Decide the address, then the run, and forward it."""

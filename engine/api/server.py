@@ -58,8 +58,9 @@ class Listen:
 
     `audience` is the name of this server in scoped tokens that are for one server; None accepts no such token.
     `payload_days` is the retention of a log with payloads; None for a log without. `forward` has the limits of a
-    runner, None for the defaults; `access` is what it is shown. `otlp` is the address of the collector that gets a span of every
-    request; None for none. With `runner`, the API of a runner is served in place of the decision API.
+    runner, None for the defaults; `access` is what a runner is shown. `otlp` is the address of the collector that
+    gets a span of every request; None for none. With `runner`, the API of a runner is served in place of the
+    decision API.
     """
 
     host: str = "127.0.0.1"

@@ -55,7 +55,9 @@ RunnerToken = Annotated[
 RunnerCertificate = Annotated[
     Path | None,
     options.file(
-        "--runner-cert", envvar="ENGINE_RUNNER_CERT", help="Client certificate chain for the runner behind POST /run (PEM)."
+        "--runner-cert",
+        envvar="ENGINE_RUNNER_CERT",
+        help="Client certificate chain for the runner behind POST /run (PEM).",
     ),
 ]
 RunnerKey = Annotated[

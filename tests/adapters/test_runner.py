@@ -212,9 +212,7 @@ def test_no_answer_returns_the_token(runner: LoopbackRunner, tmp_path: Path) -> 
     runner.behavior = answering(b'{"type": "update", "text": "own-t0ken"}\n{"ok": true}\n', Content_Type=NDJSON)
     seen: list[dict[str, object]] = []
     with refused(WorkError, "engine.runner_answer"):
-        Runner(EVER, RunnerAccess(token=file)).forward(
-            run_grant(), address_grant(runner.address), BODY, seen.append
-        )
+        Runner(EVER, RunnerAccess(token=file)).forward(run_grant(), address_grant(runner.address), BODY, seen.append)
     assert seen == []
 
 

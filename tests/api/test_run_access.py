@@ -22,6 +22,8 @@ RUN: dict[str, Any] = {"agent": {"harness": "pi_core"}, "messages": [{"role": "u
 REACHED = "the harness `pi_core` is not installed here"
 """What the runner says of this run under the policy of this project: past its guard."""
 
+OUT_OF_SCOPE = "caller_out_of_scope: required: The caller may ask at this point"
+
 POINT = ("runner_request",)
 
 
@@ -44,13 +46,12 @@ class Pair:
         return reply.status, results[-1], self.gate.log.read_text()[before:]
 
 
-def policy_for(folder: Path, origin: str) -> Path:
-    """The policy of this project, with this runner as the one that gets credentials."""
+def policy_for(folder: Path, name: str, pattern: str, by: str) -> Path:
+    """The policy of this project, with a change in one file."""
     policy = folder / "policy"
     shutil.copytree(ROOT / "policy", policy)
-    file = policy / "runners.yaml"
-    text = re.sub(r'(default|allowlist|credentials): (\[?)"http[^"]*"', rf'\1: \2"{origin}"', file.read_text("utf-8"))
-    file.write_text(text, encoding="utf-8")
+    file = policy / name
+    file.write_text(re.sub(pattern, by, file.read_text(encoding="utf-8")), encoding="utf-8")
     return policy
 
 
@@ -59,11 +60,10 @@ def pair(folder: Path, cache: Path, runner: tuple[str | Path, ...], gate: tuple[
     (folder / "runner").mkdir()
     (folder / "gate").mkdir()
     with ExitStack() as stack:
-        behind = stack.enter_context(
-            serving(folder / "runner", cache, *runner, command=("runner", "serve"))
-        )
+        behind = stack.enter_context(serving(folder / "runner", cache, *runner, command=("runner", "serve")))
         scheme = "https" if "--tls-cert" in runner else "http"
-        policy = policy_for(folder, f"{scheme}://127.0.0.1:{behind.port}")
+        own = rf'\1: \2"{scheme}://127.0.0.1:{behind.port}"'
+        policy = policy_for(folder / "gate", "runners.yaml", r'(default|allowlist|credentials): (\[?)"http[^"]*"', own)
         yield Pair(stack.enter_context(serving(folder / "gate", cache, "--policy", policy, *gate)), behind)
 
 
@@ -80,17 +80,17 @@ def test_a_scoped_token_opens_the_runner_and_no_other_does(tmp_path: Path, cache
         for text, wanted in (
             ("mistaken-horse-battery-staple", unauthorized),
             (issue(state, "gate", POINT, audience="runner-2"), unauthorized),
-            (issue(state, "gate", POINT, seconds=0, audience="runner-1"), unauthorized),
-            (good, None),
-            (single, None),
+            (issue(state, "gate", ("license",), audience="runner-1"), OUT_OF_SCOPE),
+            (good, REACHED),
+            (single, REACHED),
             (single, unauthorized),
             ("", (500, "engine.runner_credentials")),
-            (good, None),
+            (good, REACHED),
         ):
             token.write_text(text)
-            if wanted is None:
+            if isinstance(wanted, str):
                 reply = both.run()
-                assert (reply.status, reply.json["error"]) == (200, REACHED)
+                assert (reply.status, reply.json["error"]) == (200, wanted)
                 continue
             status, code, told = both.refusal()
             assert (status, code) == wanted
@@ -107,7 +107,8 @@ def test_a_scoped_token_opens_the_runner_and_no_other_does(tmp_path: Path, cache
 def test_a_client_certificate_opens_the_runner_and_no_other_does(tmp_path: Path, cache: Path) -> None:
     authority, other = Authority(tmp_path), Authority(tmp_path, "other")
     certificate, key = authority.issue("server", (NameOID.COMMON_NAME, "runner"))
-    guarded = ("--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", authority.path)
+    named = policy_for(tmp_path, "callers.yaml", r"certificates: {}", "certificates: {CN=gate: [runner_request]}")
+    guarded = ("--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", authority.path, "--policy", named)
     mine, ca = tmp_path / "mine.pem", tmp_path / "ca.pem"
     given: dict[Path, Path] = {}
 

@@ -15,7 +15,7 @@ from engine.errors import WorkError
 ERROR_CHARACTERS = 500
 """Of a runner's error; a sentence for a person is shorter."""
 
-TOKEN_TOLD = "it contains the token of this gate"
+CREDENTIAL_TOLD = "it contains the token of this gate"
 
 _OK = 200
 _NO_REASON = "the runner gave no reason"

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from admission_adapters.runner.answer import TOKEN_TOLD, clean, not_an_answer, plain_object
+from admission_adapters.runner.answer import CREDENTIAL_TOLD, clean, not_an_answer, plain_object
 
 Follow = Callable[[dict[str, Any]], None]
 """Takes one event. May block."""
@@ -57,7 +57,7 @@ class EventLines:
         if self._result is not None:
             raise not_an_answer("it goes on after its result")
         if self._token and self._token in data:
-            raise not_an_answer(TOKEN_TOLD)
+            raise not_an_answer(CREDENTIAL_TOLD)
         try:
             event = plain_object(data)
         except ValueError as error:

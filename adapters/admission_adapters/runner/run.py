@@ -15,7 +15,14 @@ from typing import Protocol, runtime_checkable
 import httpx
 
 from admission_adapters.runner.access import RunnerAccess, Shown
-from admission_adapters.runner.answer import TOKEN_TOLD, RunAnswer, RunnerError, not_an_answer, read_answer, secrets_of
+from admission_adapters.runner.answer import (
+    CREDENTIAL_TOLD,
+    RunAnswer,
+    RunnerError,
+    not_an_answer,
+    read_answer,
+    secrets_of,
+)
 from admission_adapters.runner.events import EventLines, Follow
 from admission_adapters.stoppable import WasStoppedError, run_until
 from engine.errors import WorkError
@@ -65,8 +72,8 @@ class Grant:
 class Runner:
     """Sends runs to runners; threads may share it."""
 
-    def __init__(self, limits: ForwardLimits = ForwardLimits(), access: RunnerAccess = RunnerAccess()) -> None:
-        self._limits, self._access = limits, access
+    def __init__(self, limits: ForwardLimits = ForwardLimits(), access: RunnerAccess | None = None) -> None:
+        self._limits, self._access = limits, access or RunnerAccess()
 
     def forward(
         self,
@@ -82,7 +89,8 @@ class Runner:
         which is the result, is passed to it. `stop` closes the connection. The result has facts without content.
         Raises WorkError: `engine.permit_missing`; `engine.limit_unenforceable` for an address with another scheme
         than the permit's; `engine.runner_credentials`, `engine.runner_unauthorized`, `engine.runner_tls`,
-        `engine.runner_hung_up`, `engine.runner_unreachable`, `engine.runner_late`, `engine.runner_answer`, `engine.runner_stopped`.
+        `engine.runner_hung_up`, `engine.runner_unreachable`, `engine.runner_late`, `engine.runner_answer`,
+        `engine.runner_stopped`.
         """
         run.demand("runner_request")
         granted = address.demand("runner_uri")
@@ -105,7 +113,7 @@ class Runner:
             )
         answer = read_answer(status, data, secrets)
         if shown.token and shown.token.encode("ascii") in answer.data:
-            raise not_an_answer(TOKEN_TOLD)
+            raise not_an_answer(CREDENTIAL_TOLD)
         went_well = answer.error is None
         facts = {"http_status": status, "bytes": size, "ok": went_well}
         return Result("forwarded" if went_well else "run_failed", facts), answer
@@ -132,7 +140,11 @@ class Runner:
                 if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
                     raise not_an_answer("it is packed")
                 media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-                parts = None if follow is None or media not in {_NDJSON, _EVENTS} else EventLines(follow, secrets, shown.token)
+                parts = (
+                    None
+                    if follow is None or media not in {_NDJSON, _EVENTS}
+                    else EventLines(follow, secrets, shown.token)
+                )
                 data = bytearray()
                 async for chunk in response.aiter_raw():
                     size += len(chunk)
