@@ -207,7 +207,12 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
 
 def stop_facts(stops: Sequence[StopRow], gathered: Gathered, context: Context) -> list[dict[str, Any]]:
     """The stops in force, and what of this request they may apply to."""
-    about = {"principal": context.caller.principal or "", "tool": gathered.tool}
+    return stops_of(stops, context, gathered.tool)
+
+
+def stops_of(stops: Sequence[StopRow], context: Context, tool: str) -> list[dict[str, Any]]:
+    """The same for a request about this tool; empty if it is about none."""
+    about = {"principal": context.caller.principal or "", "tool": tool}
     return [{"id": stop.id, "scope": stop.scope, "name": stop.name, **about} for stop in stops]
 
 

@@ -22,7 +22,7 @@ from engine.documents.canonical import RawJson, canonical, digest
 from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit
 from engine.flow import HEAVY_BYTES, Context, Services
-from engine.idempotency import NEW_KEY, Taken, replayed, same_policy, take
+from engine.idempotency import NEW_KEY, Taken, asked_again, replayed, still_allowed, take
 from engine.model import Pace, Revisions
 from engine.state.rows import Begun
 
@@ -85,13 +85,14 @@ def _keep(taken: Taken, first: CodeRun, revisions: Revisions | None) -> None:
         return
     decision = None if first.answer is None else first.answer.decision.decision_id
     answer_stored = {"document": first.document, "exit": int(first.exit), "decision_id": decision}
+    answer_stored["asked"] = asked_again(first.answer)
     taken.store.finish(taken.scope, taken.key, json.dumps(answer_stored), revisions.rules, revisions.values)
 
 
 def _replay(known: Begun, services: Services, context: Context) -> Steps[CodeRun]:
-    """Replay the first result, under the policy of that time."""
-    same_policy(known, _revisions(services))
+    """Replay the first result, under the policy of that time, unless a stop applies to it."""
     first_answer: dict[str, Any] = json.loads(known.answer or "{}")
+    yield from still_allowed(known, first_answer["asked"], services, context)
     yield replayed(services, context, first_answer["decision_id"] or "")
     exit_ = Exit(first_answer["exit"])
     fault = None

@@ -96,6 +96,10 @@ class RunnerUri(Model):
     )
     unencrypted: Items[Literal["loopback"]] = Field(description="Classes of addresses to which plain HTTP is allowed.")
     allowlist: Items[Origin] = Field(description="Origins of runners that a request may name.")
+    credentials: Items[Origin] = Field(
+        description="Origins of runners that get the token and the client certificate of the gate "
+        "(`engine serve --runner-token-file`, `--runner-cert`)."
+    )
 
 
 class Runners(Model):
