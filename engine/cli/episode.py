@@ -107,16 +107,18 @@ def _replayed(found: ReplayedEpisode) -> dict[str, Any]:
 
 
 def _replayed_text(found: ReplayedEpisode) -> str:
-    from engine.cli.record.replay import what
+    from engine.cli.record.replay import what, words
 
     end, difference = found.end, found.difference
     lines = [f"episode {found.id}: {found.decisions} decisions replayed"]
     if found.skipped:
         lines.append(f"  skipped: {found.skipped}, which the engine refused, not the policy")
     if difference is not None:
-        causes = [what({"change": difference.change.value, **asdict(one)}) for one in difference.causes]
-        lines.append(f"  first difference: {difference.event}, {difference.change.value.replace('_', ' ')}")
-        lines += [f"    {printable(one)}" for one in causes]
+        change = difference.change.value
+        lines.append(f"  first difference: {difference.event}, {words(change)}")
+        for one in difference.causes:
+            about = "" if one.subject is None else f" ({one.subject})"
+            lines.append(f"    {printable(what({'change': change, **asdict(one)}) + about, 500)}")
     if end is not None:
         lines.append(f"  the same end: {end.reason} after {found.turns} turns, {end.tokens} tokens")
         lines += [*_scores(end), *_state(found.state)]

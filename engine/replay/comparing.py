@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from engine.decide import Verdict
+from engine.documents.files import printable
 from engine.model import Level, Outcome
 from engine.record.model import DecisionRecord
 
@@ -34,7 +36,7 @@ _TO = {Outcome.DENY: Change.DENIED, Outcome.ALLOW: Change.ALLOWED, Outcome.CONFI
 class Cause:
     """A finding that only one side has, or that has another level there: None for a side without it.
 
-    Of other limits, `code` is the dotted path of the field, and the levels are None.
+    Of other limits, `code` is the dotted path of the field, `subject` has both values, and the levels are None.
     """
 
     code: str
@@ -50,7 +52,7 @@ def compared(body: DecisionRecord, verdict: Verdict) -> tuple[Change, tuple[Caus
         return _TO[verdict.outcome], findings
     limits = None if verdict.limits is None else verdict.limits.model_dump(mode="json")
     if limits != body.limits:
-        return Change.LIMITS, tuple(Cause(path, None, None, None) for path in sorted(_fields(body.limits, limits)))
+        return Change.LIMITS, tuple(Cause(*field, None, None) for field in sorted(_fields(body.limits, limits)))
     return (Change.FINDINGS, findings) if findings else None
 
 
@@ -63,10 +65,14 @@ def _findings(body: DecisionRecord, verdict: Verdict) -> Iterator[Cause]:
             yield Cause(code, subject, old, new)
 
 
-def _fields(before: Any, after: Any, path: str = "") -> Iterator[str]:
-    """The fields of two limits that differ."""
+def _fields(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """The fields of two limits that differ, each with both values."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in before.keys() | after.keys():
             yield from _fields(before.get(name), after.get(name), f"{path}.{name}" if path else name)
     elif before != after:
-        yield path or "limits"
+        yield path, f"{_shown(before)} → {_shown(after)}"
+
+
+def _shown(value: Any) -> str:
+    return printable(json.dumps(value, ensure_ascii=False, sort_keys=True), 200)

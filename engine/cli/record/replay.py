@@ -163,7 +163,7 @@ def what(change: dict[str, Any]) -> str:
     """What became of a finding, or of a field of the limits, in words."""
     before, after = change["before"], change["after"]
     if change["change"] == "other_limits":
-        return f"limits.{change['code']} differs"
+        return f"limits.{change['code']}"
     if before is not None and after is not None:
         return f"{change['code']}: {before} before, {after} now"
     return f"{change['code']}: {f'{after} now' if before is None else f'{before} before, not found now'}"
@@ -206,10 +206,10 @@ def _change(change: dict[str, Any]) -> list[str]:
         lines.append(f"    rule: {printable(change['rule'])}")
     lines += [f"    value: {value_text(row)}" for row in change["values"][:_MOST_SHOWN]]
     lines += _more(len(change["values"]) - _MOST_SHOWN, "value")
-    if change["change"] != "other_limits":
-        named = [f"{printable(one['subject'])} ({one['times']:,})" for one in change["subjects"][:_MOST_SHOWN]]
-        more = len(change["subjects"]) - len(named) + change["more_subjects"]
-        lines.append(f"    subjects: {', '.join(named)}{f' and {more:,} more' if more else ''}")
+    named = [f"{printable(one['subject'], 500)} ({one['times']:,})" for one in change["subjects"][:_MOST_SHOWN]]
+    more = len(change["subjects"]) - len(named) + change["more_subjects"]
+    title = "before and now" if change["change"] == "other_limits" else "subjects"
+    lines.append(f"    {title}: {', '.join(named)}{f' and {more:,} more' if more else ''}")
     lines.append(f"    such as: {', '.join(map(printable, change['examples'][:_MOST_SHOWN]))}")
     return lines
 

@@ -69,10 +69,9 @@ def _change(parent: Element, change: dict[str, Any]) -> None:
     if change["values"]:
         _add(details, "p", "Values")
         _list(details, [value_text(row) for row in change["values"]])
-    if change["change"] != "other_limits":
-        more = f" and {change['more_subjects']:,} more" if change["more_subjects"] else ""
-        _add(details, "p", f"Subjects{more}")
-        _table(details, ["subject", "times"], [[one["subject"], one["times"]] for one in change["subjects"]])
+    more = f", and {change['more_subjects']:,} more" if change["more_subjects"] else ""
+    title = "before and now" if change["change"] == "other_limits" else "subject"
+    _table(details, [f"{title}{more}", "times"], [[one["subject"], one["times"]] for one in change["subjects"]])
     _add(details, "p", "Decisions, such as")
     _list(details, change["examples"])
 
