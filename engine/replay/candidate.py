@@ -87,8 +87,9 @@ def verdict_steps(served: Served, body: DecisionRecord) -> Steps[Verdict]:
     except DecideError as error:
         if error.code in _NOT_ANSWERED:
             raise
+        rule = None if error.where is None else str(served.authored(error.where))
         finding = Finding(
-            code=error.code, level=Level.DENY, requirement=error.one_line(), subject=None, remedy=error.remedy
+            code=error.code, level=Level.DENY, requirement=error.message, subject=rule, remedy=error.remedy
         )
         return Verdict(Outcome.DENY, (finding,), None)
 

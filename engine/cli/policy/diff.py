@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,21 +18,29 @@ if TYPE_CHECKING:
     from engine.policy_bundle.difference import PolicyDifference, RequirementDifference, ValueDifference
 
 _VALUE = 300
-Side = Annotated[
-    Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Policy folder, or a folder of all values.")
-]
-"""As `--policy` takes it."""
 
 
 @options.sourced("rego")
-def diff_policies(sources: options.Sources, before: Side, after: Side, how: options.Output = "text") -> None:
-    """Compare two policies: values, requirements added, removed and reworded, levels, and files of rules.
+def diff_policies(
+    sources: options.Sources,
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Policy folder, or all values."),
+    ],
+    other: Annotated[
+        Path | None,
+        typer.Argument(metavar="DIR", exists=True, file_okay=False, help="What it became."),
+    ] = None,
+    how: options.Output = "text",
+) -> None:
+    """Compare two policies, or the shipped one with one policy: values, requirements, levels and files of rules.
 
     Both are built as `engine policy build` does, and exit code 5 reports problems of either. Otherwise exits with 0.
     """
     from engine.policy_bundle.difference import difference
 
-    old, new = (built_policy(replace(sources, policy=folder)) for folder in (before, after))
+    pair = (None, folder) if other is None else (folder, other)
+    old, new = (built_policy(replace(sources, policy=one)) for one in pair)
     found = difference(old, new)
     typer.echo(json_text(_document(found)) if how == "json" else _text(found))
 
@@ -75,4 +84,4 @@ def _requirement(one: RequirementDifference) -> list[str]:
 
 
 def _json(value: Any) -> str:
-    return printable(json_text(value).replace("\n", " "), _VALUE)
+    return printable(json.dumps(value, ensure_ascii=False), _VALUE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -218,7 +219,7 @@ def value_text(row: dict[str, Any]) -> str:
     """A value of the policy with its place."""
     if row["where"] is None:
         return f"{printable(row['path'])} is no row of the policy"
-    value = printable(json_text(row["value"]).replace("\n", " "), _VALUE)
+    value = printable(json.dumps(row["value"], ensure_ascii=False), _VALUE)
     return f"{printable(row['path'])} = {value} ({printable(row['where'])})"
 
 
