@@ -187,7 +187,7 @@ def test_an_opa_that_does_not_answer_stops_the_replay(recorded: Recorded) -> Non
 def test_memory_does_not_grow_with_the_record(recorded: Recorded, candidate: Candidate, tmp_path: Path) -> None:
     bodies = [body for body in recorded.bodies.values() if undecidable(body) is None]
     peaks = []
-    for times in (5, 50):
+    for times in (5, 25):
         with open_log(tmp_path / str(times)) as log:
             for number in range(times):
                 for body in bodies:
