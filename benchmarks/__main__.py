@@ -25,6 +25,7 @@ from benchmarks import (
     opa_killed,
     policy_swap,
     record_check,
+    replaying,
     requirement_first,
     sandbox,
     startup,
@@ -71,6 +72,7 @@ _ROWS: Mapping[str, Measurement] = {
     "F1": fetching.rows,
     "F2": fetching.rows,
     "episodes": episodes.rows,
+    "P23": replaying.rows,
 }
 
 

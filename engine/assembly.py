@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -426,7 +426,8 @@ class Assembly:
         from engine.episodes.run import cast, episode_steps
 
         parts, folder = self.opened, self._transcripts
-        everyone = cast(definition, actors)
+        own = replace(context, idempotency_key=None, approval=None)
+        everyone = cast(definition, actors, lambda prompt: run(self._complete_steps(prompt, own)))
         name = episode or parts.new_id()
         claims.enter_context(folder.claimed(name))
         known = recorded(self.settings.state, folder, name, definition) if episode else None

@@ -15,10 +15,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine", "engine.api", "engine.cases", "engine.subagents"),
     ("engine.engine",),
     ("engine.assembly",),
-    ("engine.provisioning",),
+    ("engine.episodes", "engine.provisioning"),
     (
-        *("engine.code", "engine.completing", "engine.environments", "engine.episodes", "engine.exporting"),
-        *("engine.fetching", "engine.memory", "engine.runner"),
+        *("engine.code", "engine.completing", "engine.environments", "engine.exporting"),
+        *("engine.fetching", "engine.memory", "engine.replay", "engine.runner"),
     ),
     (
         "engine.adapter_admissions",
