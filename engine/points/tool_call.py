@@ -20,6 +20,7 @@ from engine.facts.tools.arguments import Walked, walk
 from engine.facts.tools.calls import Call, ToolCall, call_of
 from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
 from engine.facts.tools.schemas import fits, schema_valid
+from engine.facts.tools.values import ArgumentValue, argument_values
 from engine.model import Caller, Digest, HeldEnvironment, Limits, Line, Model, Object, Pace
 from engine.points import FactsFromState, GatherContext, Gathered, Point
 from engine.points.tool_visibility import Name, ToolScope
@@ -107,7 +108,10 @@ class DefinitionFacts(Model):
 
 
 class ToolCallInput(Model):
-    """What OPA sees of a call. `environment` is what its caller states, `held` what the engine found out itself."""
+    """What OPA sees of a call. `environment` is what its caller states, `held` what the engine found out itself.
+
+    `values` are those of the arguments that rules of policy/tools.yaml have conditions on, and no others.
+    """
 
     context: CallScope
     call: CallFacts
@@ -117,6 +121,7 @@ class ToolCallInput(Model):
     destinations: tuple[Destination, ...]
     paths: tuple[FoundPath, ...]
     commands: tuple[Command, ...]
+    values: tuple[ArgumentValue, ...]
     secrets: tuple[HiddenPlace, ...]
     unreadable: tuple[HiddenPlace, ...]
 
@@ -125,7 +130,8 @@ class ToolCallLimits(Limits):
     """Limits of the call: seconds and result bytes; its side effects, and the rule that admitted it.
 
     `basis` `argument_text_prefix` means that only the text of the command was compared, which guarantees
-    nothing about the program that the system would run (B10).
+    nothing about the program that the system would run (B10); `level`, that policy/levels.yaml lowers what no rule
+    allows.
     """
 
     tool: str
@@ -134,7 +140,7 @@ class ToolCallLimits(Limits):
     side_effects: tuple[str, ...]
     record_side_effect: Literal[True]
     rule: str
-    basis: Literal["rule", "argument_text_prefix", "approval"]
+    basis: Literal["rule", "argument_text_prefix", "approval", "level"]
 
 
 def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
@@ -158,6 +164,9 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         destinations=tuple(walked.destinations),
         paths=tuple(walked.paths),
         commands=tuple(walked.commands),
+        values=argument_values(
+            call.arguments or {}, context.lookups.ruled_arguments.get(call.tool, {}), context.lookups.forms
+        ),
         secrets=(HiddenPlace(id="arguments"),) if hidden else tuple(walked.secrets),
         unreadable=tuple(walked.unreadable),
     )
