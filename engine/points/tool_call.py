@@ -6,6 +6,7 @@ commands in canonical form, positions of secrets, counts, a digest, and a short 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -43,6 +44,7 @@ _LEVELS = 8
 """Levels that can show."""
 
 _MARK = "[redacted:"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 Folder = Annotated[Line, AfterValidator(canonical_folder)]
 
@@ -82,7 +84,8 @@ class CallFacts(Model):
 
     `touches` are absolute paths that texts of `data` may mean: they count only for rules that refuse or ask.
     `unplaced`: some texts may mean paths below a working folder, and none was named.
-    `bytes` and `digest` are those of the arguments as canonical JSON, or of the text that has no reading.
+    `bytes` and `digest` are those of the arguments as canonical JSON, or of the text that has no reading. `added` are
+    the names of fields that a vendor added to the call.
     """
 
     tool: str
@@ -97,6 +100,7 @@ class CallFacts(Model):
     digest: Digest
     summary: str
     summary_cut: bool
+    added: tuple[str, ...]
 
 
 class DefinitionFacts(Model):
@@ -198,6 +202,7 @@ def _call(call: Call, walked: Walked) -> CallFacts:
         digest=digest(call.data),
         summary=summary,
         summary_cut=cut,
+        added=tuple(name if _NAME.fullmatch(name) else "?" for name in call.added[:_ITEMS]),
     )
 
 

@@ -41,7 +41,10 @@ class Sql(Model):
 
 
 class Condition(Model):
-    """One condition on an argument: exactly one of these, and perhaps `optional`. A list is held to it item by item."""
+    """One condition on an argument: exactly one of these, and perhaps `optional`.
+
+    A list is held to it item by item; in an allow rule only beside `items`, or for `email_domains`.
+    """
 
     one_of: Annotated[Items[Plain], Field(min_length=1)] | None = Field(
         default=None, description="The values: texts, numbers or truth values."
@@ -64,7 +67,7 @@ class Condition(Model):
     items: Bounds | None = Field(default=None, description="The list has so many items, from and to.")
     sql: Sql | None = Field(default=None, description="What the statements do. Only for arguments of a type `sql_…`.")
     optional: Literal[True] | None = Field(
-        default=None, description="The argument may be left out or null: then the condition holds for an allow rule, "
+        default=None, description="The argument may be left out, null or an empty list: then the condition holds for an allow rule, "
         "and other rules do not apply."
     )
 

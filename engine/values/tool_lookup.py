@@ -100,7 +100,7 @@ def _values(tool: str, row: Mapping[str, Any], rules: list[Any]) -> dict[str, di
     stated = [(argument, conditions) for rule in rules for argument, conditions in rule.get("where", {}).items()]
     return {
         name: {
-            _value_aspect(name, conditions): [_compared(one) for one in listed(conditions)]
+            _value_aspect(name, conditions): _all_compared(conditions)
             for argument, conditions in stated
             if argument == name
         }
@@ -111,6 +111,13 @@ def _values(tool: str, row: Mapping[str, Any], rules: list[Any]) -> dict[str, di
 
 def _value_aspect(argument: str, conditions: Any) -> str:
     return f"value {argument} {json.dumps(conditions, sort_keys=True)}"
+
+
+def _all_compared(conditions: Any) -> list[dict[str, Any]]:
+    """The conditions on one argument. A rule that counts the items of a list, or is about recipients, takes a list."""
+    each = listed(conditions)
+    several = any("items" in one or "email_domains" in one for one in each)
+    return [{**_compared(one), "list": several} for one in each]
 
 
 def _compared(condition: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,9 +156,9 @@ def _refusing(rules: list[tuple[str, Any]]) -> dict[str, Any]:
         for selector in dict.fromkeys(rule["tools"]):
             if "where" in rule:
                 where = [
-                    {"argument": argument, **_compared(one)}
+                    {"argument": argument, **one}
                     for argument, conditions in rule["where"].items()
-                    for one in listed(conditions)
+                    for one in _all_compared(conditions)
                 ]
                 row = {"number": number, "aspects": list(_folded(rule)), "where": where}
                 conditional.setdefault(selector, []).append(row)

@@ -154,8 +154,8 @@ GROUP = "group:"
 LONGEST, PARTS, MOST_STARS = 1_024, 32, 8
 """Characters, parts and stars of a path in a rule; rules look at no more folders of a path."""
 
-FOLDER = "{cwd}/"
-"""Prefix of a path below the working folder of a call."""
+CWD, FOLDER = "{cwd}", "{cwd}/"
+"""The working folder of a call, and the prefix of a path below it."""
 
 _PATH = re.compile(r"[ -~]+")  # letter case is compared, so ASCII only
 _WORD = re.compile(r"[!-~]+")
@@ -270,6 +270,8 @@ def _conditions(path: Row, rule: Rule) -> Iterator[InitErrorDetails]:
             "use one of `hosts`, `paths` and `commands`, all three, or none: with two, removing one would admit more"
         )
         yield value_error(message, path, rule.id)
+    if path[2] != "allow" and isinstance(rule.paths, tuple) and CWD in rule.paths:
+        yield value_error(f"write `{FOLDER}`: it covers the folder itself too", (*path, "paths"), CWD)
     for condition, problem in _PROBLEMS.items():
         if isinstance(covered := getattr(rule, condition), tuple):
             for index, one in enumerate(covered):
@@ -308,6 +310,8 @@ def _host_problem(host: str) -> str | None:
 
 
 def _path_problem(path: str) -> str | None:
+    if path == CWD:
+        return None
     rest = path.removeprefix(FOLDER)
     rooted = rest != path or path.startswith(("/", "**/"))
     segments = (rest if rest != path or path.startswith("**/") else path[1:]).split("/")

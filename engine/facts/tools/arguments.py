@@ -81,6 +81,9 @@ _JSON_BEGINS = frozenset(("{", "[", '"', " ", "\t", "\r", "\n"))
 _STOPS = ".,;:!?>"
 _QUOTE = re.compile("[\"']")
 _PATTERN = re.compile(r"[*?\[{]")
+_HERE = re.compile(r"\A\./(?=[^/])")
+"""What says of a relative path only that it is one."""
+
 _TYPES = frozenset(get_args(ArgumentType))
 _SECRETS_ONLY = frozenset(("text", *COVERED))
 
@@ -342,7 +345,8 @@ class _Walk(Walked):
             self.destinations.append(found)
 
     def _path(self, text: str, at: _At) -> None:
-        facts = path_facts(text, self._cwd)
+        here = text in {".", "./"} and self._cwd is not None
+        facts = path_facts(cast("str", self._cwd) if here else _HERE.sub("", text), self._cwd)
         name, path = self._id("paths", at), facts.path
         links: Links = "unknown" if path is None else self._lead(path).links
         found = FoundPath(id=name, canonical=facts.canonical, path=path, below_cwd=facts.below, links=links)

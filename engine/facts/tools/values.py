@@ -46,7 +46,7 @@ class Item(Model):
 
 
 class ArgumentValue(Model):
-    """The value of a declared argument. `present`: it is there and not null. `size` is the number of its items.
+    """The value of a declared argument. `present`: it is there, and neither null nor an empty list. `size` counts its items.
 
     `shape` is `other` for what is nested or too large, and `hidden` for what contains a secret.
     """
@@ -67,7 +67,7 @@ def argument_values(
 
 
 def _value(name: str, value: Any, kind: str, forms: SecretForms) -> ArgumentValue:
-    if value is None:
+    if value is None or value == []:
         return ArgumentValue(name=name, present=False, shape="one", size=0, items=())
     listed = value if isinstance(value, list) else [value]
     if any(isinstance(one, dict | list) for one in listed) or len(listed) > ITEMS:

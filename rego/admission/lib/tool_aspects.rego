@@ -102,6 +102,16 @@ _below_cwd(path) := _ways(below) | _patterns(below) if {
 	path.path != concat("", ["/", path.below_cwd]) # a working folder `/` is the whole machine and admits nothing
 } else := set()
 
+# The working folder itself, for allow rules.
+#
+# METADATA
+# custom:
+#   proof: a path that is not known to be the working folder has no aspect more
+of_cwd(path, context) := {"{cwd}"} if {
+	startswith(path.path, "/")
+	path.path == context.cwd
+} else := set()
+
 # Aspects of a path, for deny and confirm rules.
 of_path_refused(path, context) := ({"any path"} | _over(folded)) | _over_cwd(_slashed(folded), context) if {
 	is_array(data.policy.tool_lookup.path_patterns)

@@ -74,7 +74,7 @@ to_cover := {"hosts": hosts, "paths": paths, "commands": commands, "values": too
 	is_array(input.paths)
 	is_array(input.commands)
 	hosts := [words.allowed(host) | some host in words.hosts]
-	paths := [aspects.of_path(path) | some path in input.paths]
+	paths := [(aspects.of_path(path) | aspects.of_cwd(path, input.context)) | some path in input.paths]
 	commands := [aspects.of_command(command) | some command in input.commands]
 	count(hosts) == count(words.hosts)
 	count(paths) == count(input.paths)

@@ -58,6 +58,7 @@ _shown(condition, value) if {
 #   proof: a value with items has at least one, and their number is a fact of its own
 _shown(condition, value) if {
 	_flat(value)
+	true in {condition.list, value.shape == "one"}
 	every item in value.items {
 		_item_shown(condition, item)
 	}
