@@ -140,6 +140,8 @@ def _facts(statements: list[exp.Expression], tokens: list[_Token], dialect: Dial
                 listed.add(node.this.name.lower() if node.this is not None else "")
             if isinstance(node, exp.Table) and (name := _table(node, dialect)) is not None:
                 tables[name] = None
+    if "?" in tables:
+        return UNKNOWN
     functions = dict.fromkeys(name for name in _functions(tokens) if name not in listed)
     return SqlFacts(
         understood=True, statements=tuple(kinds), tables=tuple(tables), functions=tuple(functions)

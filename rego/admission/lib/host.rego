@@ -45,6 +45,7 @@ public(host) if {
 # custom:
 #   proof: the list of names is present and not empty
 public(host) if {
+	is_string(host)
 	host != ""
 	not literal(host)
 	count(data.policy.addresses.local_names) > 0

@@ -44,12 +44,10 @@ _host_paths := data.policy.tool_lookup.host_paths
 #
 # METADATA
 # custom:
-#   proof: the list of ranges is present, and a name is in none
+#   proof: a name is in no range, and deny and confirm rules need the list of ranges to be present
 _in_ranges(parts) := {concat("", ["host *://", range, ":*"]) |
 	some range in data.policy.tool_lookup.ranges
 	net.cidr_contains(range, host.literal(parts.host))
-} if {
-	is_array(data.policy.tool_lookup.ranges)
 }
 
 # Aspects of a destination, for deny and confirm rules: also every scheme and port, and a domain covers its own name.
@@ -61,6 +59,7 @@ of_destination_refused(destination) := ({"any host"} | named) | _in_ranges(parts
 	destination.canonical == true
 	parts := host.parts(destination.origin)
 	is_array(_host_paths)
+	is_array(data.policy.tool_lookup.ranges)
 	folders := {""} | {folder | some folder in _host_paths; _maybe_below(destination, folder)}
 	named := {form |
 		some name in (host.names(parts.host) | {concat("", ["*.", parts.host])})

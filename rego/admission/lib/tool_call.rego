@@ -73,6 +73,7 @@ to_cover := {"hosts": hosts, "paths": paths, "commands": commands, "values": too
 	is_array(words.hosts)
 	is_array(input.paths)
 	is_array(input.commands)
+	is_array(input.values)
 	hosts := [words.allowed(host) | some host in words.hosts]
 	paths := [(aspects.of_path(path) | aspects.of_cwd(path, input.context)) | some path in input.paths]
 	commands := [aspects.of_command(command) | some command in input.commands]
