@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.secrets.forms import UNKNOWN_FORMS, SecretForms
+from engine.values.tool_lookup import ruled_arguments
 
 Windows = Mapping[str, Mapping[str, int]]
 """By decision point: what is counted, and its window in seconds."""
@@ -22,6 +23,8 @@ class Lookups:
     """What else a point counts, by the name of the quota."""
     argument_types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """How the arguments of each tool are to be read."""
+    ruled_arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The arguments of each tool whose values rules look at, with their types."""
     output_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The fields of each output contract, in the order in which they are checked."""
     echoed_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -60,6 +63,7 @@ class Lookups:
             budgets=_windows(data.get("budgets", {}).get("budgets", {})),
             quotas=_windows(data.get("budgets", {}).get("quotas", {})),
             argument_types={name: tool["arguments"] for name, tool in tools.get("tools", {}).items()},
+            ruled_arguments=ruled_arguments(tools),
             output_fields={name: tuple(one["name"] for one in contract["fields"]) for name, contract in contracts},
             echoed_fields={name: tuple(one["name"] for one in contract["echoed"]) for name, contract in contracts},
             contracts=code.get("outputs", {}),

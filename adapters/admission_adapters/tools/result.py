@@ -11,6 +11,9 @@ from admission_adapters.tools.outcome import Failure, Outcome, ResultText, cut
 from engine.model import Decision, Level
 from engine.model import Outcome as Decided
 
+_LINES, _LINE = 5, 500
+"""Lines of a refusal, and characters of one: enough to act on, too few to fill a prompt."""
+
 Status = Literal["ok", "error", "refused", "awaiting_approval"]
 
 
@@ -33,19 +36,29 @@ class ToolResult:
 
 
 def not_run(decision: Decision) -> ToolResult:
-    """The result of a call that was not allowed: the codes, for the model and readers of its history."""
+    """The result of a call that was not allowed: what has to hold and how to get there, in words for the model."""
     waits = decision.outcome is Decided.CONFIRM
     codes = codes_of(decision)
     approval = None if decision.approval is None or not waits else decision.approval.id
     status_text = f"waits for the approval {approval} of a person" if waits else "is refused"
     return ToolResult(
         "awaiting_approval" if waits else "refused",
-        f"this call {status_text}: {', '.join(codes)}",
+        "\n".join((f"this call {status_text}: {', '.join(codes)}", *_told(decision))),
         {"codes": codes},
         codes[0],
         decision.decision_id,
         approval,
     )
+
+
+def _told(decision: Decision) -> list[str]:
+    """A line for each code of the first findings that refused: where, what must hold, what to do."""
+    refusing = [one for one in decision.findings if one.level is not Level.WARN]
+    found = {}
+    for one in refusing:
+        at = "" if one.subject is None else f" at {one.subject}"
+        found.setdefault(one.code, f"- {one.code}{at}: {one.requirement}. To do: {one.remedy}."[:_LINE])
+    return list(found.values())[:_LINES]
 
 
 def withheld(codes: list[str], decision_id: str | None, *, ran: bool) -> ToolResult:
