@@ -107,7 +107,10 @@ class DefinitionFacts(Model):
 
 
 class ToolCallInput(Model):
-    """What OPA sees of a call. `environment` is what its caller states, `held` what the engine found out itself."""
+    """What OPA sees of a call. `environment` is what its caller states, `held` what the engine found out itself.
+
+    `adds` is what the run touches by it; `flows`, which the engine's state fills, what it has touched before.
+    """
 
     context: CallScope
     call: CallFacts
@@ -119,6 +122,7 @@ class ToolCallInput(Model):
     commands: tuple[Command, ...]
     secrets: tuple[HiddenPlace, ...]
     unreadable: tuple[HiddenPlace, ...]
+    adds: tuple[str, ...]
 
 
 class ToolCallLimits(Limits):
@@ -148,6 +152,7 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         _lead(context),
     )
     stated = request.environment
+    touches = context.lookups.touches.get(call.tool, ())
     hidden = call.arguments is None and is_secret(call.data.decode("utf-8"), context.lookups.forms)
     gathered = ToolCallInput(
         context=CallScope(policy=request.policy, profile=request.profile, cwd=request.cwd),
@@ -160,9 +165,11 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         commands=tuple(walked.commands),
         secrets=(HiddenPlace(id="arguments"),) if hidden else tuple(walked.secrets),
         unreadable=tuple(walked.unreadable),
+        adds=touches,
     )
     approved = None if request.cwd is None or not walked.commands else partial(_approved, request.cwd)
-    return Gathered(gathered, f"call of {printable(call.tool)}", opened=call, state=approved, tool=call.tool)
+    title = f"call of {printable(call.tool)}"
+    return Gathered(gathered, title, opened=call, state=approved, tool=call.tool, touches=touches)
 
 
 def _lead(context: GatherContext) -> Callable[[str], Lead]:
