@@ -150,6 +150,8 @@ class ToolPath:
         if answer.decision.outcome is Decided.CONFIRM and asked is not None:
             self.held.put(asked.id, made)
             return waiting(codes, decision.decision_id, asked.id)
+        if approval is not None:  # such as one that is not granted yet
+            self.held.put(approval, made)
         return withheld(codes, decision.decision_id, ran=True)
 
     def _request(self, call: Any) -> tuple[Any, str | None]:
