@@ -49,6 +49,13 @@ class HeldResults:
                 return None
             return self._held.pop(approval)
 
+    def text(self, approval: str) -> str:
+        """The text of a result that waits, for a person and never for the model; empty if there is none."""
+        with self._lock:
+            held = self._held.get(approval)
+        text = None if held is None else held.outcome.result_text
+        return "" if text is None else text.text
+
 
 def same_call(call: Any) -> tuple[str, Any] | None:
     """The name and arguments of a call in any format, as they were written; None for anything else."""
