@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
@@ -26,7 +27,9 @@ from engine.model import Caller, Via
 from engine.runner.asking import Decisions
 from engine.runner.proxy import Place, ProxiedServer
 from engine.settings import Settings
-from tests.command import lines
+from tests.command import Command, lines
+from tests.facilities import needs
+from tests.mcp_servers import PYTHON, SERVER, definitions, packed
 
 ERAS = ("legacy", "2026-07-28")
 POINTS = frozenset({"administration", "mcp", "tool_call", "tool_result", "tool_visibility"})
@@ -286,3 +289,140 @@ def test_what_the_policy_does_not_list_does_not_pass(engine: Engine) -> None:
     error, _ = proxied(gate_of(engine, run="methods"), server, do, "legacy")
     assert "policy/mcp.yaml" in str(error)
     assert not any(one.get("method") == "resources/read" for one in server.heard)
+
+
+def started_values(folder: Path) -> list[str]:
+    """A policy that starts a real server, and lets an assistant call one of its two tools."""
+    zones = {"timezone": "text", "source_timezone": "text", "time": "text", "target_timezone": "text"}
+    row = {
+        **{"title": "Tell the time", "side_effects": ["read"], "reversal": [], "arguments": zones, "secrets": False},
+        **{"paths_on": "elsewhere", "environments": [], "curated": [], "definition": "any"},
+    }
+    tools = {name: {"definition": digest} for name, digest in definitions().items()}
+    server = {"command": ["python3", *SERVER], "package": packed(folder), "tools": tools}
+    allow = [{"id": "time", "tools": ["mcp_time__get_current_time"]}]
+    return [
+        *(f"tools.tools.mcp_time__{name}={json.dumps(row)}" for name in tools),
+        f"tools.rulesets.workspace.allow={json.dumps(allow)}",
+        f"mcp.started.time={json.dumps(server)}",
+        f"sandbox.executables.python3={PYTHON}",
+    ]
+
+
+@needs("bubblewrap")
+@pytest.mark.full
+@pytest.mark.parametrize("era", ["auto", *ERAS])
+def test_a_real_server_in_the_sandbox_is_called_over_stdio(era: Any, command: Command, tmp_path: Path) -> None:
+    options = [word for value in started_values(tmp_path / "package") for word in ("--values", value)]
+    calls = ["--tool-policy", "assistant", "--profile", "coding"]
+    argv = ["-m", "engine", "mcp", "proxy", "time", *calls, *options]
+    server = StdioServerParameters(
+        command=sys.executable, args=argv, env=command.environment(), cwd=str(command.home)
+    )
+
+    async def go() -> Any:
+        async with Client(server, mode=era, read_timeout_seconds=120) as client:
+            listed = [tool.name for tool in (await client.list_tools()).tools]
+            told = await client.call_tool("get_current_time", {"timezone": "Europe/Paris"})
+            convert = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Europe/Paris"}
+            return listed, told, await client.call_tool("convert_time", convert)
+
+    listed, told, refused = anyio.run(go)
+    assert listed == ["get_current_time", "convert_time"]
+    assert json.loads(text_of(told))["timezone"] == "Europe/Paris"
+    assert (refused.is_error, "confirmation_by_default" in text_of(refused)) == (True, True)
+    decided = [(one["point"], one["outcome"]) for one in lines(command.home / "state") if one["kind"] == "decision"]
+    assert ("sandbox", "allow") in decided
+    assert ("tool_result", "allow") in decided
+
+
+@needs("bubblewrap")
+@pytest.mark.full
+def test_a_server_that_is_not_admitted_is_refused_before_it_starts(command: Command) -> None:
+    done = command("mcp", "proxy", "nowhere")
+    assert (done.code, "server_not_admitted" in done.stderr, done.stdout) == (1, True, "")
+
+
+@pytest.mark.full
+def test_a_server_over_http_is_called_with_its_secret(module_settings: Settings, tmp_path: Path) -> None:
+    """The server is the SDK's own; it sees the secret as a header, and the client never does."""
+    code = (
+        "import sys, uvicorn\n"
+        "from mcp.server.mcpserver import Context, MCPServer\n"
+        "server = MCPServer('hostile')\n"
+        "@server.tool()\n"
+        "def weather(city: str) -> str:\n"
+        "    return f'sunny in {city}'\n"
+        "app = server.streamable_http_app()\n"
+        "async def guarded(scope, receive, send):\n"
+        "    if scope['type'] == 'http' and (b'x_key', b'c4nary') not in scope['headers']:\n"
+        "        await send({'type': 'http.response.start', 'status': 401, 'headers': []})\n"
+        "        await send({'type': 'http.response.body', 'body': b''})\n"
+        "        return\n"
+        "    await app(scope, receive, send)\n"
+        "import socket\n"
+        "listener = socket.create_server(('127.0.0.1', 0))\n"
+        "print(listener.getsockname()[1], flush=True)\n"
+        "uvicorn.Server(uvicorn.Config(guarded, log_level='error', lifespan='on')).run([listener])\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            url = f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+            found, recorded = _over_http(url, tmp_path, module_settings)
+        finally:
+            process.terminate()
+    assert text_of(found) == "sunny in Rome"
+    assert "c4nary" not in recorded
+
+
+def _over_http(url: str, folder: Path, settings: Settings) -> tuple[Any, str]:
+    async def listed() -> Any:
+        async with over_http(url, {"X_KEY": "c4nary"}) as streams:
+
+            @asynccontextmanager
+            async def transport() -> AsyncIterator[tuple[Any, Any]]:
+                yield streams
+
+            async with Client(transport(), mode="legacy") as client:
+                return [tool.model_dump(by_alias=True, exclude_none=True) for tool in (await client.list_tools()).tools]
+
+    (tool,) = anyio.run(listed)
+    row = json.loads(values()[0].partition("=")[2])
+    pinned = {"weather": {"definition": definition_of(tool).digest()}}
+    server = {"transport": "http", "origin": url.removesuffix("/mcp"), "secrets": ["X_KEY"], "tools": pinned}
+    overlay = (
+        f"tools.tools.mcp_hostile__weather={json.dumps(row | {'side_effects': ['read', 'write', 'network']})}",
+        'tools.rulesets.workspace.allow=[{"id": "mcp", "tools": ["mcp_hostile__weather"]}]',
+        f"mcp.servers.hostile={json.dumps(server)}",
+        'levels.levels.mcp={"hint_more_dangerous": {"level": "warn", "owner": "t@example.org", "reason": "no hints",'
+        ' "until": "2099-12-31"}}',
+    )
+    with Engine(Settings(state=folder / "state", cache=settings.cache), values=overlay, points=POINTS) as engine:
+        assert engine.services is not None
+        context = Context(caller=Caller(via=Via.PROCESS, principal="agent"), run="http")
+        place = Place(url=url, secrets={"X_KEY": "c4nary"})
+        decisions = Decisions(engine.services, context)
+        gate = ProxiedServer(decisions, "hostile", place, CallContext("assistant", "coding", "/work"))
+        delivered = gate.delivered(lambda _: None)
+
+        async def both() -> Any:
+            pairs = [anyio.create_memory_object_stream[Any](math.inf) for _ in range(2)]
+            (to_proxy, from_client), (to_client, from_proxy) = pairs
+
+            @asynccontextmanager
+            async def transport() -> AsyncIterator[tuple[Any, Any]]:
+                yield from_proxy, to_proxy
+
+            with ExitStack() as streams:
+                for pair in pairs:
+                    for one in pair:
+                        streams.enter_context(one)
+                async with over_http(delivered.url, dict(delivered.headers)) as up, anyio.create_task_group() as tasks:
+                    tasks.start_soon(Pump(gate, (from_client, to_client), up, lambda _: None).run)
+                    async with Client(transport(), mode="auto", read_timeout_seconds=60) as client:
+                        found = await client.call_tool("weather", {"city": "Rome"})
+                    tasks.cancel_scope.cancel()
+            return found
+
+        return anyio.run(both), json.dumps(lines(engine.settings.state))

@@ -98,6 +98,7 @@ class SandboxedTalk:
                     yield reading, writing
                 finally:
                     self.over.set()
+                    self._begun.set()
                     tasks.cancel_scope.cancel()
 
 
