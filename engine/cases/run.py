@@ -129,6 +129,7 @@ class CaseWorld(Model):
 class Case(Model):
     """One case file. `bundle` names a source bundle beside it, `drop` and `set` change its document.
 
+    `run` is the id of its run, null for none; without it, the case is a run of its own.
     `values` override policy/, and a key such as `+docs` adds a whole row; `covers` names rows of
     fixtures/acceptance.yaml. `world`, `state` and `caller` replace what the engine would gather.
     """
@@ -144,6 +145,7 @@ class Case(Model):
     world: CaseWorld = CaseWorld()
     state: CaseState = CaseState()
     caller: Annotated[Caller, Field(strict=False)] = Caller(via=Via.PROCESS)
+    run: str | None = ""
     now: Moment
     mode: Annotated[Mode, Field(strict=False)] = Mode.ENFORCE
     want: Want
@@ -309,7 +311,8 @@ class Runner(ExitStack):
         parts, case = self.at(file).services, file.case
         if parts is None:
             raise EngineError("the engine of the case is closed", remedy="run cases inside `with Runner(…)`")
-        return run(answer(find(case.point), self.request(file), case.mode, parts, Context(caller=case.caller)))
+        context = Context(caller=case.caller, run=file.path.stem if case.run == "" else case.run)
+        return run(answer(find(case.point), self.request(file), case.mode, parts, context))
 
     def differences(self, file: CaseFile, answer: Answer) -> list[str]:
         """Every difference between the engine's answer and its record and what the case expects."""

@@ -125,6 +125,8 @@ class Gathered:
     """Reads facts from the engine's own state for the caller."""
     tool: str = ""
     """The tool that the request is about; empty if it is about none."""
+    touches: tuple[str, ...] = ()
+    """What the run touches by this request: kinds of data that it reads, and whether it sends something out."""
     quotas: Mapping[str, str] = field(default_factory=dict)
     """What else is counted for this request: the name of a quota, and whom it is counted for."""
     amounts: Mapping[str, int] = field(default_factory=dict)

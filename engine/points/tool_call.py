@@ -115,6 +115,7 @@ class ToolCallInput(Model):
     """What OPA sees of a call. `environment` is what its caller states, `held` what the engine found out itself.
 
     `values` are those of the arguments that rules of policy/tools.yaml have conditions on, and no others.
+    `adds` is what the run touches by it; `flows`, which the engine's state fills, what it has touched before.
     """
 
     context: CallScope
@@ -128,6 +129,7 @@ class ToolCallInput(Model):
     values: tuple[ArgumentValue, ...]
     secrets: tuple[HiddenPlace, ...]
     unreadable: tuple[HiddenPlace, ...]
+    adds: tuple[str, ...]
 
 
 class ToolCallLimits(Limits):
@@ -158,6 +160,7 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         _lead(context),
     )
     stated = request.environment
+    touches = context.lookups.touches.get(call.tool, ())
     hidden = call.arguments is None and is_secret(call.data.decode("utf-8"), context.lookups.forms)
     gathered = ToolCallInput(
         context=CallScope(policy=request.policy, profile=request.profile, cwd=request.cwd),
@@ -173,9 +176,11 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         ),
         secrets=(HiddenPlace(id="arguments"),) if hidden else tuple(walked.secrets),
         unreadable=tuple(walked.unreadable),
+        adds=touches,
     )
     approved = None if request.cwd is None or not walked.commands else partial(_approved, request.cwd)
-    return Gathered(gathered, f"call of {printable(call.tool)}", opened=call, state=approved, tool=call.tool)
+    title = f"call of {printable(call.tool)}"
+    return Gathered(gathered, title, opened=call, state=approved, tool=call.tool, touches=touches)
 
 
 def _lead(context: GatherContext) -> Callable[[str], Lead]:

@@ -46,6 +46,14 @@ class Tool(Model):
         "for secrets only, and so are `value` and SQL, which allow rules have to cover by `where`. `data` is searched for "
         "URLs, hosts, paths, commands and secrets. An argument of any other type must be exactly that."
     )
+    reads: Items[Literal["untrusted", "private"]] = Field(
+        default=(),
+        description="What a call reads: text that anybody may have written, or data that not everybody may see. "
+        "Deleting a word admits MORE.",
+    )
+    sends: Items[Literal["outward"]] = Field(
+        default=(), description="Whether a call can send data out. Deleting the word admits MORE."
+    )
     secrets: bool = Field(description="Whether arguments may contain passwords, tokens or keys.")
     paths_on: Literal["this_machine", "elsewhere"] = Field(
         description="Machine that paths refer to. On `this_machine` they are looked up: a path through a link is "
@@ -175,6 +183,10 @@ class Tools(Checked):
     rulesets: Mapping[Word, Ruleset] = Field(description="Rulesets by the name under which policies include them.")
     policies: Mapping[Word, Policy] = Field(
         description="Tool policies that calls may name. Any other name is decided as `deny_all`."
+    )
+    flows: Items[Items[Literal["untrusted", "private", "outward"]]] = Field(
+        description="What one run may touch together, by `reads` and `sends` of its tools, without a person. The call "
+        "after which a run has touched more waits for approval."
     )
     words_without_hosts: WordsWithoutHosts = Field(
         description="Command prefixes after which words that look like hosts are not hosts. All other words count "

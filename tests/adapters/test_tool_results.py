@@ -261,9 +261,9 @@ def test_the_record_has_a_short_preview_of_the_arguments(engine: Engine) -> None
     assert long not in json.dumps(lines(engine.settings.state))
 
 
-def test_a_result_that_a_person_would_have_to_approve_is_withheld(settings: Settings) -> None:
+def test_a_result_that_a_person_has_to_approve_waits(settings: Settings) -> None:
     with Engine(
         settings, values=(f"levels.levels.tool_result={{result_not_text: {lowered('confirm')}}}",), points=LOADED
     ) as engine:
         result = give(engine, lambda: b"x")
-    assert (result.status, result.code, result.approval) == ("error", "result_not_text", None)
+    assert (result.status, result.code, result.approval is None) == ("awaiting_approval", "result_not_text", False)
