@@ -41,7 +41,7 @@ _SANDBOX = (
 _SECRET, _STOPPED = "artifact_secret", "run_stopped"
 """Why an output file is not stored: a secret in it, or its run stopped."""
 
-_EXECUTION = ("profile", "seed", "artifacts", "task", "tighten")
+_EXECUTION = ("profile", "packages", "seed", "artifacts", "task", "tighten")
 """Fields of a run that are fields of the request for point `code_execution` too, as far as they are stated."""
 
 
@@ -89,7 +89,9 @@ class Run:
         if self._attempt is not None:
             execution["attempt"] = self._attempt
         contract = request.contract or _contract(asking.services, _SOLUTION)
-        solution = Program(_SOLUTION, request.action, hints, contract, request.request, execution, self._story)
+        solution = Program(
+            _SOLUTION, request.action, hints, contract, request.request, execution, self._story, files=request.files
+        )
         self._programs.append(solution)
         yield from perform(solution, asking)
         if request.verifier is not None:
@@ -146,6 +148,8 @@ class Run:
             "answer": sentence(output.answer, metrics, echoed, solution.measured, ran_in),
             "proposed_action": proposed(planned),
             "aggregate": {**echoed, "metrics": metrics},
+            **({"output": solution.printed} if solution.printed else {}),
+            **({"scan_advice": solution.advice} if solution.advice else {}),
             "execution": {
                 "language": planned.language,
                 "code_hash": planned.code_hash,
@@ -153,6 +157,7 @@ class Run:
                 "code_sha256": executed.grant.code_sha256,
                 "seed": executed.grant.seed,
                 **ran_in,
+                **({} if executed.grant.packages is None else {"packages": executed.grant.packages.model_dump()}),
                 "sandbox": _SANDBOX.format(**ran_in, enforced=len(enforcers)),
                 "network_denied": "enforced" if "network" in enforcers else "contract only, not enforced",
                 "boundaries": dict(sorted(enforcers.items())),
