@@ -10,6 +10,7 @@ ends in a registered stop reason (H18); at the end, one line of the record links
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import uuid
 from collections.abc import Mapping
@@ -128,12 +129,20 @@ class Run:
             yield from end_attempt(self._asking.services, self._attempt, ok=True)
             self._attempt = None
         self._story.finished()
-        more = {"decisions": self._asking.decided, "stored": stored["stored"], "artifacts": stored["artifacts"]}
+        more = {"decisions": self._asking.decided, "stored": stored["stored"], "artifacts": self._kept(stored)}
         more |= self._not_kept(_SECRET) | self._public_parts()
         document = succeeded(self._ticket.run_id, outcome, self._story, more)
         yield from self._closing.record(document, self._programs, stored)
         yield from self._closing.trust(self._programs)
         return CodeRun(document, Exit.ALLOW, None, self._asking.last, ran=True)
+
+    def _kept(self, stored: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The stored files, with their content if the request asks for it."""
+        if not self._request.inline_artifacts:
+            return list(stored["artifacts"])
+        runs = [program.executed.run_result for program in self._programs if program.executed is not None]
+        content = {one.sha256: base64.b64encode(one.data).decode("ascii") for run in runs for one in run.artifacts}
+        return [{**one, "content": content[one["sha256"]]} for one in stored["artifacts"]]
 
     def _answer(self, solution: Program) -> dict[str, Any]:
         """The answer of a successful run, made from the limits of the last decision alone (C43)."""

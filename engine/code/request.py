@@ -38,7 +38,8 @@ class CodeRunRequest(Model):
 
     `request` are fields that the answer repeats and that the output is compared with. `contract` names what the
     output must be, `profile` the limits of the sandbox, `packages` what the program can import; the defaults are the
-    policy's. `files` are what it finds in `inputs/`, by name, in base64. Attempts at one
+    policy's. `files` are what it finds in `inputs/`, by name, in base64;
+    with `inline_artifacts` the answer has the content of each kept file, in base64 too. Attempts at one
     `task` are counted together. `approvals` has ids by the decision that required each, `run_id` is a
     UUID by which an active run can be followed and cancelled.
     """
@@ -53,6 +54,7 @@ class CodeRunRequest(Model):
     task: Task | None = None
     seed: Seed | None = None
     artifacts: bool | None = None
+    inline_artifacts: bool = False
     tighten: Tighten | None = None
     verifier: Verify | None = None
     approvals: Annotated[Mapping[Id, Id], Field(max_length=16)] = Field(default_factory=dict)

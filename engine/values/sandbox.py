@@ -68,8 +68,7 @@ class Packages(Model):
     """A package environment: a read-only folder of Python packages."""
 
     tree: Digest = Field(
-        description="Digest of all its files, as `engine sandbox env build` prints it. On a machine with other files it "
-        "cannot be used."
+        description="Digest of all its files, as `engine sandbox env build` prints it. Other files cannot be used."
     )
     profile: Word = Field(description="Profile of programs that use it, unless the request names an alternative.")
 

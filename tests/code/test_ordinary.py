@@ -117,6 +117,14 @@ def test_files_are_given_read_only_and_by_name_alone(bench: Bench) -> None:
         assert refused.stop_reason == "invalid_request:unreadable", name
 
 
+def test_kept_files_are_in_the_answer_if_asked_for(bench: Bench) -> None:
+    program = {"program": "open('artifacts/a.bin', 'wb').write(bytes(range(256)))"}
+    (kept,) = bench.run(asked(program, profile="analysis", inline_artifacts=True)).document["artifacts"]
+    assert base64.b64decode(kept["content"]) == bytes(range(256)) == bench.kept(kept["stored"])
+    (kept,) = bench.run(asked(program, profile="analysis")).document["artifacts"]
+    assert "content" not in kept
+
+
 def test_a_package_environment_that_nobody_admitted_is_refused(bench: Bench) -> None:
     done = bench.run(asked({"program": "print(1)"}, packages="analysis"))
     assert (done.document["phase"], done.exit) == ("policy_check", 1)
