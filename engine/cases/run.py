@@ -32,6 +32,7 @@ from engine.model import (
     AdmittedSource,
     Boundary,
     Caller,
+    Digest,
     Gate,
     HeldEnvironment,
     Mode,
@@ -78,8 +79,8 @@ class CaseWorld(Model):
     `approvals` are those of the state, `addresses` those of each host, and no other host has any. `last_policy` is
     that of the record's last enforced decision. `admitted` is what point `source` has permitted, `held` the open
     environments by id. `adapters` has the switch and what was admitted, `provider` what the variables of the remote
-    model state, `change` what git says of a project. `root` is the folder that limits requests,
-    beside the case file; `links` are created in a copy of it, as path and target.
+    model state, `change` what git says of a project, `packages` the digest of each package environment. `root` is
+    the folder that limits requests, beside the case file; `links` are created in a copy of it, as path and target.
     """
 
     boundaries: tuple[Boundary, ...] | None = None
@@ -94,6 +95,7 @@ class CaseWorld(Model):
     adapters: AdapterFacts = AdapterFacts()
     provider: ProviderSettings = ProviderSettings()
     change: Change | None = None
+    packages: dict[str, Digest] = Field(default_factory=dict)
     root: str | None = None
     links: dict[str, str] = Field(default_factory=dict)
 
@@ -121,6 +123,7 @@ class CaseWorld(Model):
             held=lambda name, _: self.held.get(name),
             adapters=lambda: self.adapters,
             provider=lambda: self.provider,
+            packages=self.packages.get,
             change=own.change if change is None else lambda *_: change,
             root=own.root if self.root is None else Path(self.root),
         )

@@ -18,9 +18,16 @@ host_looked_up if {
 	row.host == input.llm.url.host
 }
 
-# The sandbox in which a program would run: that of the requested profile, else of the language's profile.
+# The sandbox in which a program would run: that of the requested profile, else of the profile of the package
+# environment or the language.
 backend := data.policy.sandbox.profiles[input.profile.value].backend if input.profile.stated == true
 
 backend := data.policy.sandbox.profiles[data.policy.code.execution[input.action.language.value]].backend if {
 	input.profile.stated == false
+	input.packages.stated == false
+}
+
+backend := data.policy.sandbox.profiles[data.policy.sandbox.packages[input.packages.value].profile].backend if {
+	input.profile.stated == false
+	input.packages.stated == true
 }
