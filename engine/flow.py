@@ -316,7 +316,8 @@ def _reserve(case: _Case, serving: Serving, services: Services) -> Steps[None]:
     windows = serving.lookups.quotas.get(case.point.name, {})
     quotas = {name: key for name, key in gathered.quotas.items() if name in windows}
     touches = gathered.touches if case.context.run else ()
-    if not (budgets or quotas or wanted or touches or gathered.state):
+    asks_state = gathered.state is not None and gathered.asks_state(case.context.caller)
+    if not (budgets or quotas or wanted or touches or asks_state):
         return
     store: Store = yield Call(services.store)
     enforced, now, own = case.mode is Mode.ENFORCE, document["now"], case.decision_id
@@ -354,7 +355,7 @@ def _reserve(case: _Case, serving: Serving, services: Services) -> Steps[None]:
 
 def state_facts(gathered: Gathered, store: Store, context: Context) -> Steps[dict[str, Any]]:
     """What the state knows of what this request is about. Raises StateError."""
-    if (ask := gathered.state) is None:
+    if (ask := gathered.state) is None or not gathered.asks_state(context.caller):
         return {}
     known = yield Call(lambda: ask(store, context.caller))
     return {name: known[name] for name in STATE_FACTS if name in known}

@@ -125,6 +125,8 @@ class Gathered:
     """What work needs again and OPA does not, such as an open source bundle; closed by the flow."""
     state: Callable[[Store, Caller], FactsFromState] | None = None
     """Reads facts from the engine's own state for the caller."""
+    asks_state: Callable[[Caller], bool] = lambda _: True
+    """Whether the state may have such facts for this caller; a look into it that is in vain costs time."""
     tool: str = ""
     """The tool that the request is about; empty if it is about none."""
     touches: tuple[str, ...] = ()

@@ -24,6 +24,7 @@ from engine.facts.tools.schemas import fits, schema_valid
 from engine.facts.tools.values import ArgumentValue, argument_values
 from engine.model import Caller, Digest, HeldEnvironment, Limits, Line, Model, Object, Pace
 from engine.points import FactsFromState, GatherContext, Gathered, Point
+from engine.points.episode import calling_agent, may_be_agent
 from engine.points.tool_visibility import Name, ToolScope
 from engine.secrets.patterns import is_secret
 from engine.secrets.redaction import redact
@@ -178,9 +179,16 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         unreadable=tuple(walked.unreadable),
         adds=touches,
     )
-    approved = None if request.cwd is None or not walked.commands else partial(_approved, request.cwd)
-    title = f"call of {printable(call.tool)}"
-    return Gathered(gathered, title, opened=call, state=approved, tool=call.tool, touches=touches)
+    folder = request.cwd if walked.commands else None
+    return Gathered(
+        gathered,
+        f"call of {printable(call.tool)}",
+        opened=call,
+        state=partial(_known, folder),
+        asks_state=lambda caller: folder is not None or may_be_agent(caller),
+        tool=call.tool,
+        touches=touches,
+    )
 
 
 def _lead(context: GatherContext) -> Callable[[str], Lead]:
@@ -261,11 +269,13 @@ def _definition(value: dict[str, Any], call: Call) -> DefinitionFacts:
     return DefinitionFacts(digest=found, schema_valid=schema_valid(schema), fits=fit)
 
 
-def _approved(cwd: str, store: Store, caller: Caller) -> FactsFromState:
-    """The prefixes approved for the caller in this working directory."""
-    if caller.principal is None:
-        return {}
+def _known(cwd: str | None, store: Store, caller: Caller) -> FactsFromState:
+    """The agent that the caller is, and the prefixes approved for it in this working directory, if it has commands."""
+    agents = calling_agent(store, caller)
+    if caller.principal is None or cwd is None:
+        return {"agents": agents}
     return {
+        "agents": agents,
         "prefixes": [
             {
                 "id": row.id,
@@ -278,7 +288,7 @@ def _approved(cwd: str, store: Store, caller: Caller) -> FactsFromState:
                 "revoked": row.revoked_at is not None,
             }
             for row in store.prefixes(caller.principal, cwd, PREFIXES)
-        ]
+        ],
     }
 
 

@@ -27,6 +27,9 @@ ANYWHERE = (
 )
 """What only some points ask for, and every input has."""
 
+AGENT = ("agents.[].id", "agents.[].max_tokens", "agents.[].max_turns", "agents.[].name", "agents.[].role")
+"""What names a provisioned agent and holds it in episodes."""
+
 LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "adapter": {UNREAD: ("manifest.supported_operations.[].id", "tools.[].id")},
     "administration": {
@@ -152,6 +155,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "tool_call": {
         UNREAD: (
+            *AGENT,
             *("call.arguments.[].id", "call.arguments.[].name", "call.digest", "call.summary", "call.summary_cut"),
             *("commands.[].form", "commands.[].id", "destinations.[].id", "held.built", "held.reset",
               "paths.[].id"),
@@ -183,8 +187,9 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         PERMIT: ("entries.[].digest", "episode"),
     },
     "tool_visibility": {
-        UNREAD: ("tools.[].id",),
+        UNREAD: (*AGENT, "tools.[].id"),
         SHOWN: (
+            *("agents.[].active", "agents.[].tools"),
             *("context", "context.policy", "context.profile", "caller.principal"),
             *("tools.[].definition_digest", "tools.[].name", "tools.[].occurrences"),
         ),
