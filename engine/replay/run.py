@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from heapq import nsmallest
@@ -93,7 +94,7 @@ def replay(state: Path, wanted: Filter, candidate: Candidate, sample: int | None
     and DecideError while OPA does not answer.
     """
     found, wanted = Replay(), replace(wanted, until=timestamp(utc_now()))
-    for wave in _waves(_selected(state, wanted, sample, found, told)):
+    for wave in _ahead(_waves(_selected(state, wanted, sample, found, told))):
         with candidate.leased() as served:
             verdicts = run_all([verdict_steps(served, body) for body in wave])
         for body, verdict in zip(wave, verdicts, strict=True):
@@ -149,6 +150,15 @@ def _waves(selected: Iterable[tuple[DecisionRecord, int]]) -> Iterator[list[Deci
         held += size
     if wave:
         yield wave
+
+
+def _ahead(waves: Iterator[list[DecisionRecord]]) -> Iterator[list[DecisionRecord]]:
+    """The waves, the next one read while OPA decides on the current one."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, waves, None)
+        while (wave := coming.result()) is not None:
+            coming = reader.submit(next, waves, None)
+            yield wave
 
 
 def _count(found: Replay, policy: PolicyBundle, body: DecisionRecord, verdict: Verdict) -> None:

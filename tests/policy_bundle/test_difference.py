@@ -32,8 +32,8 @@ def test_values_and_levels(command: Command, policy: Path) -> None:
     levels.write_text(text + f"\n  media: {{media_type_not_admitted: {lowered('warn')}}}\n", encoding="utf-8")
     done = command("policy", "diff", policy)
     assert done.code == 0, done.stderr
-    assert "values\n  licenses.licenses.MIT: removed, was {" in done.stdout
-    assert "licenses.licenses.LicenseRef-ours: added, {" in done.stdout
+    assert "values\n  licenses.licenses.LicenseRef-ours: added, {" in done.stdout
+    assert "licenses.licenses.MIT: removed, was {" in done.stdout
     assert "levels\n  levels.levels.media: added" in done.stdout
     assert '"owner": "owner@example.org"' in done.stdout
     assert "requirements" not in done.stdout
