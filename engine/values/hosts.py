@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from engine.facts.net.urls import canonical_host, reached
 
@@ -22,6 +22,7 @@ _FORM = re.compile(
     r"(?:(?P<scheme>https?)://)?(?P<wild>\*\.)?(?P<host>\[[0-9a-f:]+\]|[a-z0-9.-]+)"
     r"(?::(?P<port>\*|[1-9][0-9]{0,4}))?(?P<path>/[^?#]*)?"
 )
+_PORT = re.compile(r":[0-9]+\Z")
 _RANGE = re.compile(r"[0-9a-f.:]+(?:/[0-9]{1,3})?")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _LAST_PORT = 65_535
@@ -62,6 +63,18 @@ class HostForm:
         if self.scheme is not None:
             return self.allows
         return f"*://{self.name}:{self.port or '*'}{self.path}"
+
+    def names(self, origin: str) -> bool:
+        """Whether it names the host of a canonical origin, whatever the path; only for reports, OPA decides."""
+        scheme, _, authority = origin.partition("://")
+        host, _, port = authority.rpartition(":") if _PORT.search(authority) else (authority, "", "")
+        if self.range is not None:
+            try:
+                return ip_address(host.strip("[]")) in self.range
+            except ValueError:
+                return False
+        named = host.endswith(self.name[1:]) if self.name.startswith("*.") else host == self.name
+        return named and scheme == (self.scheme or "https") and self.port in {"*", port or None}
 
 
 def host_form(text: str) -> HostForm | None:

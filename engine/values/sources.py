@@ -108,6 +108,6 @@ class Addresses(Model):
         description="Ranges in which no address of a host may be. Adding one admits less; deleting one admits MORE."
     )
     local_names: Annotated[Items[Text], Field(min_length=1)] = Field(
-        description="Names that are not public, such as localhost or *.internal. `any` in rules of tools.yaml does not mean "
-        "them. Adding one admits less; deleting one admits MORE."
+        description="Names that are not public, such as localhost or *.internal. `any` in rules of tools.yaml does not "
+        "mean them. Adding one admits less; deleting one admits MORE."
     )
