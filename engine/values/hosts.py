@@ -15,6 +15,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from engine.facts.net.urls import canonical_host, reached
 
@@ -88,6 +91,17 @@ def host_form(text: str) -> HostForm | None:
     if not usable or not _is_path(path) or not _is_port(port, scheme):
         return None
     return HostForm(scheme, f"{wild or ''}{host}", port, path or "")
+
+
+def _host_or_domain(text: str) -> str:
+    form = host_form(text)
+    if form is None or not form.plain or not canonical_host(form.name.removeprefix("*.")):
+        raise ValueError("not a host such as docs.example.com, or a domain such as *.example.com")
+    return text
+
+
+HostOrDomain = Annotated[str, AfterValidator(_host_or_domain)]
+"""A host or domain where scheme and port are stated beside it."""
 
 
 def _network(text: str) -> IPv4Network | IPv6Network | None:
