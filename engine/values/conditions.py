@@ -6,15 +6,17 @@ understood. An allow rule needs the first; a rule that refuses or asks applies u
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from math import isfinite
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
+from pydantic.types import Strict
 
 from engine.documents.files import printable
 from engine.facts.net.urls import canonical_host
-from engine.facts.tools.sql import KINDS, Kind
-from engine.facts.tools.values import folded
+from engine.facts.tools.sql import Kind
+from engine.facts.tools.values import SQL, folded
 from engine.model import Model
 from engine.secrets.forms import least_length
 from engine.values.fields import Items
@@ -23,7 +25,8 @@ from engine.values.hosts import host_form
 Number = StrictInt | StrictFloat
 Plain = StrictBool | StrictInt | StrictFloat | str
 Texts = Annotated[Items[Annotated[str, Field(min_length=1, max_length=1_024)]], Field(min_length=1)]
-Bounds = tuple[Annotated[StrictInt, Field(ge=0)] | None, Annotated[StrictInt, Field(ge=0)] | None]
+Count = Annotated[StrictInt, Field(ge=0)]
+Bounds = Annotated[tuple[Count | None, Count | None], Strict(strict=False)]
 
 
 class Sql(Model):
@@ -60,15 +63,16 @@ class Condition(Model):
         default=None,
         description="The text is e-mail addresses, all of them at these domains, such as example.com or *.example.com.",
     )
-    range: tuple[Number | None, Number | None] | None = Field(
+    range: Annotated[tuple[Number | None, Number | None], Strict(strict=False)] | None = Field(
         default=None, description="The number is from the first to the second, both included; `null` is no bound."
     )
     length: Bounds | None = Field(default=None, description="The text has so many characters, from and to.")
     items: Bounds | None = Field(default=None, description="The list has so many items, from and to.")
     sql: Sql | None = Field(default=None, description="What the statements do. Only for arguments of a type `sql_…`.")
     optional: Literal[True] | None = Field(
-        default=None, description="The argument may be left out, null or an empty list: then the condition holds for an allow rule, "
-        "and other rules do not apply."
+        default=None,
+        description="The argument may be left out, null or an empty list: then the condition holds for an allow rule, "
+        "and other rules do not apply.",
     )
 
 
@@ -108,31 +112,47 @@ def _problems(condition: Condition, types: Mapping[str, str], *, allow: bool) ->
         yield f"write exactly one of {', '.join(f'`{name}`' for name in OPERATORS)}"
         return
     name, operand = stated[0], getattr(condition, stated[0])
-    wrong = sorted({kind for kind in types.values() if (name == "sql") != kind.startswith("sql_")})
+    wrong = sorted({kind for kind in types.values() if (name == "sql") != kind.startswith(SQL)})
     if wrong:
         yield f"`{name}` does not fit an argument of type {', '.join(f'`{kind}`' for kind in wrong)}"
-    if name in {"range", "length", "items"} and None not in operand and operand[0] > operand[1]:
-        yield f"`{name}` from {operand[0]} to {operand[1]} contains nothing: write the smaller number first"
-    if name in {"range", "length", "items"} and operand == (None, None):
-        yield f"`{name}` without bounds covers everything: write `any`, or a bound"
-    if name == "range" and not all(bound is None or abs(bound) < float("inf") for bound in operand):
-        yield "a bound is a number"
-    if name == "pattern":
-        try:
-            least_length(operand)
-        except ValueError as error:
-            yield f"`{printable(operand)}`: {error}"
-    if name == "email_domains":
-        for domain in operand:
-            form = host_form(domain)
-            if form is None or not form.plain or not canonical_host(form.name.removeprefix("*.")):
-                yield f"`{printable(domain)}` is not a domain: write it in lower case, such as example.com or *.example.com"
-    if name in {"one_of", "prefixes", "suffixes"} and not allow:
-        for text in operand:
-            if isinstance(text, str) and text and not folded(text):
-                yield f"`{printable(text)}` has no characters that are compared"
-    if name == "sql":
+    if name in {"range", "length", "items"}:
+        yield from _bound_problems(name, operand)
+    elif name == "pattern":
+        yield from _pattern_problems(operand)
+    elif name == "email_domains":
+        yield from _domain_problems(operand)
+    elif name == "sql":
         yield from _sql_problems(operand, allow=allow)
+    elif not allow:
+        yield from (
+            f"`{printable(text)}` has no characters that are compared"
+            for text in operand
+            if isinstance(text, str) and not folded(text)
+        )
+
+
+def _bound_problems(name: str, bounds: tuple[float | None, float | None]) -> Iterator[str]:
+    low, high = bounds
+    if low is None and high is None:
+        yield f"`{name}` without bounds covers everything: write `any`, or a bound"
+    elif not all(bound is None or isfinite(bound) for bound in bounds):
+        yield "a bound is a number"
+    elif low is not None and high is not None and low > high:
+        yield f"`{name}` from {low} to {high} contains nothing: write the smaller number first"
+
+
+def _pattern_problems(pattern: str) -> Iterator[str]:
+    try:
+        least_length(pattern)
+    except ValueError as error:
+        yield f"`{printable(pattern)}`: {error}"
+
+
+def _domain_problems(domains: Iterable[str]) -> Iterator[str]:
+    for domain in domains:
+        form = host_form(domain)
+        if form is None or not form.plain or not canonical_host(form.name.removeprefix("*.")):
+            yield f"`{printable(domain)}` is no domain: write it in lower case, such as example.com or *.example.com"
 
 
 def _sql_problems(sql: Sql, *, allow: bool) -> Iterator[str]:
@@ -142,6 +162,3 @@ def _sql_problems(sql: Sql, *, allow: bool) -> Iterator[str]:
         yield "state `statements`, `tables` or `functions`"
     if not allow and "any" in (sql.tables, sql.functions):
         yield "leave out what may be anything"
-
-
-__all__ = ["KINDS", "OPERATORS", "Condition", "Conditions", "Sql", "listed", "problems"]

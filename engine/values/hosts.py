@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from engine.facts.net.urls import canonical_host, reached
 
@@ -22,6 +25,7 @@ _FORM = re.compile(
     r"(?:(?P<scheme>https?)://)?(?P<wild>\*\.)?(?P<host>\[[0-9a-f:]+\]|[a-z0-9.-]+)"
     r"(?::(?P<port>\*|[1-9][0-9]{0,4}))?(?P<path>/[^?#]*)?"
 )
+_PORT = re.compile(r":[0-9]+\Z")
 _RANGE = re.compile(r"[0-9a-f.:]+(?:/[0-9]{1,3})?")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _LAST_PORT = 65_535
@@ -63,6 +67,18 @@ class HostForm:
             return self.allows
         return f"*://{self.name}:{self.port or '*'}{self.path}"
 
+    def names(self, origin: str) -> bool:
+        """Whether it names the host of a canonical origin, whatever the path; only for reports, OPA decides."""
+        scheme, _, authority = origin.partition("://")
+        host, _, port = authority.rpartition(":") if _PORT.search(authority) else (authority, "", "")
+        if self.range is not None:
+            try:
+                return ip_address(host.strip("[]")) in self.range
+            except ValueError:
+                return False
+        named = host.endswith(self.name[1:]) if self.name.startswith("*.") else host == self.name
+        return named and scheme == (self.scheme or "https") and self.port in {"*", port or None}
+
 
 def host_form(text: str) -> HostForm | None:
     """The form of a text; None if it is in none. Never raises."""
@@ -75,6 +91,17 @@ def host_form(text: str) -> HostForm | None:
     if not usable or not _is_path(path) or not _is_port(port, scheme):
         return None
     return HostForm(scheme, f"{wild or ''}{host}", port, path or "")
+
+
+def _host_or_domain(text: str) -> str:
+    form = host_form(text)
+    if form is None or not form.plain or not canonical_host(form.name.removeprefix("*.")):
+        raise ValueError("not a host such as docs.example.com, or a domain such as *.example.com")
+    return text
+
+
+HostOrDomain = Annotated[str, AfterValidator(_host_or_domain)]
+"""A host or domain where scheme and port are stated beside it."""
 
 
 def _network(text: str) -> IPv4Network | IPv6Network | None:

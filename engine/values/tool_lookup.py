@@ -18,8 +18,8 @@ An aspect is a part of a call that a rule may cover: `any host`, `host <form>`, 
 `{cwd}/<path>`, `path <pattern>`, `any command`, `command <count> <words>`, `value <argument> <conditions>`. For rules
 about a call without such parts, or about a tool by its name alone, there are `always` and `by name`.
 Deny and confirm need only the first rule of an aspect; allow has all of them, with their number, and by
-number what each rule `covers`, because one rule must cover the whole call. Deny and confirm rules with `where` are tried
-one by one: they are listed by selector under `conditional`, with their aspects and conditions.
+number what each rule `covers`, because one rule must cover the whole call. Deny and confirm rules with `where`
+are tried one by one: they are listed by selector under `conditional`, with their aspects and conditions.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def tool_lookup(tools: Mapping[str, Any]) -> dict[str, Any]:
         "tools": {
             name: {
                 "selectors": [selector for selector, meant in means.items() if name in meant],
-                "values": _values(name, tool, [rule for rule in allowing if _about(rule, name, means)]),
+                "values": _values(tool, [rule for rule in allowing if _about(rule, name, means)]),
             }
             for name, tool in tools["tools"].items()
         },
@@ -95,7 +95,7 @@ def _about(rule: Mapping[str, Any], tool: str, means: Mapping[str, set[str]]) ->
     return any(tool in means[selector] for selector in rule["tools"])
 
 
-def _values(tool: str, row: Mapping[str, Any], rules: list[Any]) -> dict[str, dict[str, list[Any]]]:
+def _values(row: Mapping[str, Any], rules: list[Any]) -> dict[str, dict[str, list[Any]]]:
     """The arguments of a tool that have to be covered, and the conditions on each, by aspect."""
     stated = [(argument, conditions) for rule in rules for argument, conditions in rule.get("where", {}).items()]
     return {
@@ -121,7 +121,7 @@ def _all_compared(conditions: Any) -> list[dict[str, Any]]:
 
 
 def _compared(condition: Mapping[str, Any]) -> dict[str, Any]:
-    """A condition as rules compare it: its operator, its operands as written, and texts as lenient programs read them."""
+    """A condition as rules compare it: its operator, its operands as written, and as lenient programs read them."""
     name = next(name for name in OPERATORS if name in condition)
     operands = condition[name]
     found: dict[str, Any] = {"kind": name, "optional": condition.get("optional", False)}
@@ -172,9 +172,8 @@ def _refusing(rules: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _folded(rule: Mapping[str, Any]) -> Iterator[str]:
     """The aspects of a rule that refuses: letter case of paths and programs does not count."""
-    aspects = [
-        aspect for condition in _WORDS if condition in rule for aspect in _aspects(condition, rule[condition], refuses=True)
-    ]
+    stated = [condition for condition in _WORDS if condition in rule]
+    aspects = [aspect for condition in stated for aspect in _aspects(condition, rule[condition], refuses=True)]
     yield from (_fold(aspect) for aspect in aspects or [_ALWAYS])
     if any(aspect.removeprefix("path ").startswith(FOLDER) for aspect in aspects):
         yield _CWD_UNKNOWN  # without a working folder any path may be in it

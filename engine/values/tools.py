@@ -43,8 +43,8 @@ class Tool(Model):
     )
     arguments: Mapping[Annotated[str, StringConstraints(min_length=1, max_length=128)], ArgumentType] = Field(
         description="Every argument with its type; a call with any other argument is refused. `text` is searched "
-        "for secrets only, and so are `value` and SQL, which allow rules have to cover by `where`. `data` is searched for "
-        "URLs, hosts, paths, commands and secrets. An argument of any other type must be exactly that."
+        "for secrets only, and so are `value` and SQL, which allow rules have to cover by `where`. `data` is searched "
+        "for URLs, hosts, paths, commands and secrets. An argument of any other type must be exactly that."
     )
     reads: Items[Literal["untrusted", "private"]] = Field(
         default=(),
@@ -90,8 +90,8 @@ class Rule(Model):
     )
     where: Annotated[Mapping[str, Conditions], Field(min_length=1)] | None = Field(
         default=None,
-        description="Conditions on arguments by their names, or `any`. An allow rule has to cover every argument of type "
-        "`value` and of SQL; another rule matches unless one of its conditions is shown not to hold.",
+        description="Conditions on arguments by their names, or `any`. An allow rule has to cover every argument of "
+        "type `value` and of SQL; another rule matches unless one of its conditions is shown not to hold.",
     )
 
 
@@ -192,9 +192,7 @@ class Tools(Checked):
         description="Command prefixes after which words that look like hosts are not hosts. All other words count "
         "as both."
     )
-    plain_sql_functions: Items[str] = Field(
-        default=(), description="Functions of SQL, in lower case, that no rule has to name."
-    )
+    plain_sql_functions: Items[str] = Field(description="Functions of SQL, in lower case, that no rule has to name.")
     limits: ToolLimits = Field(description="Limits of each call.")
 
     def _mistakes(self) -> Iterator[InitErrorDetails]:

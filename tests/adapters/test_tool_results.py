@@ -94,8 +94,8 @@ BAD: dict[str, tuple[Callable[[], Any], tuple[str, str | None]]] = {
     "gives 100 MB": (lambda: "x" * 100_000_000, ("ok", None)),
     "gives 100 MB of JSON": (lambda: ["x" * 100_000_000], ("ok", None)),
     "gives bytes": (lambda: b"\xff\x00", ("error", "result_not_text")),
-    "gives an object": (object, ("error", "tool_failed")),
-    "gives no number": (lambda: float("nan"), ("error", "tool_failed")),
+    "gives an object": (object, ("error", "result_unsupported")),
+    "gives no number": (lambda: float("nan"), ("error", "result_unsupported")),
     "gives nothing": (lambda: None, ("ok", None)),
 }
 

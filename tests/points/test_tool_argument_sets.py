@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,18 @@ from ruamel.yaml import YAML
 
 from engine.cases.run import Runner
 from tests.conftest import ROOT
+from tests.expect import there
+from tests.first_hour.pages import blocks
 
 SETS = ROOT / "fixtures" / "tool_calls" / "arguments"
 MOST_REFUSED = 0.03
 """Share of ordinary calls that may be refused."""
 
 
-def read(path: Path) -> Any:
+PAGE = (ROOT / "docs" / "tools.md").read_text(encoding="utf-8")
+
+
+def read(path: Path | str) -> Any:
     return YAML(typ="safe").load(path)
 
 
@@ -62,3 +69,16 @@ def test_ordinary_calls_are_allowed(runner: Runner) -> None:
 def test_hostile_calls_are_not_allowed(runner: Runner, path: Path) -> None:
     allowed = [request["call"] for request in requests(path) if codes(runner, request) == []]
     assert allowed == []
+
+
+def documented() -> list[tuple[str, Any, str]]:
+    section = there(re.search(r"## Write rules about arguments\n(.*?)\n## ", PAGE, re.DOTALL))[1]
+    rows = re.findall(r"^\| `(\w+)` \| `(\{.*\})` \| (\w+) \|$", section, re.MULTILINE)
+    return [(tool, json.loads(arguments), outcome) for tool, arguments, outcome in rows]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "outcome"), documented())
+def test_the_documented_rules_decide_as_documented(tool: str, arguments: Any, outcome: str, runner: Runner) -> None:
+    values = next(read(block) for block in blocks("docs/tools.md", "yaml") if "refunds_create" in block)
+    request = {"call": {"name": tool, "arguments": arguments}, "policy": "shop", "profile": "coding"}
+    assert runner.engine(values).check("tool_call", request).decision.outcome == outcome

@@ -1,17 +1,18 @@
 """What tools return, as text and JSON: each type has one form, and a type without one says what to return instead.
 
-    text, numbers, truth values, None, lists, mappings   as they are; sets and tuples as lists
-    dates and times, durations                           ISO 8601; seconds
-    Decimal, UUID, paths, members of an Enum             text; their value
-    dataclasses, named tuples, pydantic models           a mapping of their fields
-    iterators, generators, also asynchronous ones        the text that their pieces make, else a list
-    bytes as the whole result                            their digest; within another value they have no form
+text, numbers, truth values, None, lists, mappings   as they are; sets and tuples as lists
+dates and times, durations                           ISO 8601; seconds
+Decimal, UUID, paths, members of an Enum             text; their value
+dataclasses, named tuples, pydantic models           a mapping of their fields
+iterators, generators, also asynchronous ones        the text that their pieces make, else a list
+bytes as the whole result                            their digest; within another value they have no form
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator, Iterator, Mapping, Set
+from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -66,9 +67,11 @@ def _form(value: Any, depth: int) -> Any:  # noqa: PLR0911  (one line for each t
         return {_key(name): _form(one, depth - 1) for name, one in fields.items()}
     if isinstance(value, Iterator):
         return joined(_listed(value, depth))
-    if isinstance(value, (list, tuple, Set)):
+    if isinstance(value, (list, tuple, AbstractSet)):
         return _listed(iter(value), depth)
-    raise _unsupported(f"the tool returned a value of type `{type(value).__name__}`, which has no form as text", _RETURN)
+    raise _unsupported(
+        f"the tool returned a value of type `{type(value).__name__}`, which has no form as text", _RETURN
+    )
 
 
 def _fields(value: Any) -> Mapping[Any, Any] | None:
@@ -77,8 +80,8 @@ def _fields(value: Any) -> Mapping[Any, Any] | None:
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return value._asdict()
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return dict(zip(value._fields, value, strict=True))
     if not isinstance(value, type) and hasattr(type(value), "model_fields") and hasattr(value, "model_dump"):
         return value.model_dump(mode="json")  # type: ignore[no-any-return]
     return None

@@ -55,7 +55,7 @@ def not_run(decision: Decision) -> ToolResult:
 def _told(decision: Decision) -> list[str]:
     """A line for each code of the first findings that refused: where, what must hold, what to do."""
     refusing = [one for one in decision.findings if one.level is not Level.WARN]
-    found = {}
+    found: dict[str, str] = {}
     for one in refusing:
         at = "" if one.subject is None else f" at {one.subject}"
         found.setdefault(one.code, f"- {one.code}{at}: {one.requirement}. To do: {one.remedy}."[:_LINE])

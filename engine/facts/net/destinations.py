@@ -1,6 +1,7 @@
 """Destinations in text: every URL and host, canonical or not, including disguised ones.
 
-Only `https` and `http` URLs have a canonical form (`engine.facts.net.urls`). Everything else that a client might accept as an address is a destination without parts:
+Only `https` and `http` URLs have a canonical form (`engine.facts.net.urls`). Everything else that a client might accept
+as an address is a destination without parts:
 another scheme, `//host`, `https:host`, a backslash, an escape, letters of full width, a user before the host.
 """
 

@@ -6,8 +6,9 @@
     Anthropic    {"type": "tool_use", "id", "name", "input": {…}}
     MCP          {"jsonrpc": "2.0", "id", "method": "tools/call", "params": {"name", "arguments": {…}}}
 
-Ids of calls are no facts: the same call is the same input in every shape. Fields that SDKs add are facts by name. Argument text that has no one
-reading is a fact too (`arguments` is None) and no broken request, so that it is refused by the policy and recorded.
+Ids of calls are no facts: the same call is the same input in every shape. Fields that SDKs add are facts by name.
+Argument text that has no one reading is a fact too (`arguments` is None) and no broken request, so that it is refused
+by the policy and recorded.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ LONGEST_NAME = 128
 """Characters of a tool's name; MCP and the model providers allow no more."""
 
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
-_READ = frozenset(("arguments", "function", "input", "jsonrpc", "method", "name", "params", "tool", "tool_name", "args"))
+_READ = frozenset(
+    ("arguments", "function", "input", "jsonrpc", "method", "name", "params", "tool", "tool_name", "args")
+)
 CallId = Annotated[str, Field(max_length=512)]
 Arguments = Object
 

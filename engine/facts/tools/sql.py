@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, get_args
 
 from engine.model import Model
@@ -38,10 +39,10 @@ _NO_SIGNS = {"postgres": "`", "mysql": "[]@#", "sqlite": "]#"}
 _SYNTAX = frozenset(
     re.findall(
         r"\S+",
-        "all and any array as between bigint bit by case char character check conflict cube decimal default distinct else"
-        " end escape except exists filter float from group having ilike in int integer intersect interval into is join"
-        " key lateral like limit materialized not numeric offset on or order over partition primary real recursive"
-        " references returning rollup row select set sets similar some then time timestamp timestamptz to union unique"
+        "all and any array as between bigint bit by case char character check conflict cube decimal default"
+        " distinct else end escape except exists filter float from group having ilike in int integer intersect interval"
+        " into is join key lateral like limit materialized not numeric offset on or order over partition primary real"
+        " recursive references returning rollup row select set sets similar some then time timestamp timestamptz to union unique"
         " using values varchar varying when where window with within",
     )
 )
@@ -88,7 +89,11 @@ _Token = tuple[str, str]
 
 def _lexed(text: str, dialect: Dialect) -> list[_Token] | None:
     """The tokens of a text without blanks and comments; None for one that has no one reading."""
-    if len(text) > LONGEST or "\\" in text or not text.replace("\n", " ").replace("\r", " ").replace("\t", " ").isprintable():
+    if (
+        len(text) > LONGEST
+        or "\\" in text
+        or not text.replace("\n", " ").replace("\r", " ").replace("\t", " ").isprintable()
+    ):
         return None
     tokens: list[_Token] = []
     position = depth = 0
@@ -106,7 +111,7 @@ def _lexed(text: str, dialect: Dialect) -> list[_Token] | None:
         tokens.append((kind, token))
         if len(tokens) > TOKENS or depth > DEPTH:
             return None
-    unicode_escape = any(one[1].lower() == "u" and two[1] == "&" for one, two in zip(tokens, tokens[1:], strict=False))
+    unicode_escape = any(one[1].lower() == "u" and two[1] == "&" for one, two in pairwise(tokens))
     return None if unicode_escape else tokens
 
 
@@ -121,7 +126,7 @@ def _parts(tokens: list[_Token]) -> int:
     return parts + filled
 
 
-def _facts(statements: list[exp.Expression], tokens: list[_Token], dialect: Dialect) -> SqlFacts:
+def _facts(statements: list[exp.Expr], tokens: list[_Token], dialect: Dialect) -> SqlFacts:
     from sqlglot import exp
 
     kinds: dict[Kind, None] = {}
@@ -143,20 +148,18 @@ def _facts(statements: list[exp.Expression], tokens: list[_Token], dialect: Dial
     if "?" in tables:
         return UNKNOWN
     functions = dict.fromkeys(name for name in _functions(tokens) if name not in listed)
-    return SqlFacts(
-        understood=True, statements=tuple(kinds), tables=tuple(tables), functions=tuple(functions)
-    )
+    return SqlFacts(understood=True, statements=tuple(kinds), tables=tuple(tables), functions=tuple(functions))
 
 
-def _kind(node: exp.Expression) -> Kind | None:
+def _kind(node: exp.Expr) -> Kind | None:
     """The kind of a statement; None for a node that is none."""
     from sqlglot import exp
 
     if isinstance(node, exp.Values | exp.Subquery):
         return "select" if node.parent is None else None
-    if isinstance(node, exp.Query) and not isinstance(node, exp.Table):
+    if isinstance(node, exp.Query):
         return "select"
-    kinds: dict[type[exp.Expression], Kind] = {
+    kinds: dict[type[exp.Expr], Kind] = {
         exp.Insert: "insert",
         exp.Update: "update",
         exp.Delete: "delete",
@@ -183,7 +186,7 @@ def _table(node: exp.Table, dialect: Dialect) -> str | None:
     return ".".join(_name(part, dialect) for part in parts)
 
 
-def _name(part: exp.Expression, dialect: Dialect) -> str:
+def _name(part: exp.Expr, dialect: Dialect) -> str:
     folds = dialect == "sqlite" or (dialect == "postgres" and not part.args.get("quoted"))
     return part.name.lower() if folds else part.name
 
@@ -192,25 +195,24 @@ def _defined(node: exp.Table) -> bool:
     """Whether a name is that of a common table expression that is complete before it, or that contains itself."""
     from sqlglot import exp
 
-    inner: exp.Expression = node
+    inner: exp.Expr = node
     while (outer := inner.parent) is not None:
-        defining = outer.args.get("with_")
+        defining, earlier = outer.args.get("with_"), []
         if isinstance(outer, exp.With):
             earlier = outer.expressions[: _index(outer, inner) + bool(outer.args.get("recursive"))]
-            if any(_same(one, node) for one in earlier):
-                return True
         elif isinstance(defining, exp.With) and inner is not defining:
-            if any(_same(one, node) for one in defining.expressions):
-                return True
+            earlier = defining.expressions
+        if any(_same(one, node) for one in earlier):
+            return True
         inner = outer
     return False
 
 
-def _index(outer: exp.Expression, inner: exp.Expression) -> int:
+def _index(outer: exp.Expr, inner: exp.Expr) -> int:
     return next(number for number, one in enumerate(outer.expressions) if one is inner)
 
 
-def _same(one: exp.Expression, node: exp.Table) -> bool:
+def _same(one: exp.Expr, node: exp.Table) -> bool:
     """Whether a common table expression has the name as it is written: in another case it counts as another."""
     return bool(one.alias == node.name)
 

@@ -1,6 +1,7 @@
 """Facts about the values of arguments that rules have conditions on: texts, numbers, e-mail addresses, SQL.
 
-A value is one item or a flat list of items. What is nested, too large or a secret has none, so that nothing is shown of it.
+A value is one item or a flat list of items. What is nested, too large or a secret has none, so that nothing of it is
+shown.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Item(Model):
 
 
 class ArgumentValue(Model):
-    """The value of a declared argument. `present`: it is there, and neither null nor an empty list. `size` counts its items.
+    """The value of an argument; `present` unless it is left out, null or an empty list. `size` counts its items.
 
     `shape` is `other` for what is nested or too large, and `hidden` for what contains a secret.
     """
@@ -62,7 +63,7 @@ class ArgumentValue(Model):
 def argument_values(
     arguments: Mapping[str, Any], ruled: Mapping[str, str], forms: SecretForms
 ) -> tuple[ArgumentValue, ...]:
-    """The facts of the arguments that rules are about, each with its type, in the order of their names. Never raises."""
+    """The facts of the arguments that rules are about, in the order of their names. Never raises."""
     return tuple(_value(name, arguments.get(name), kind, forms) for name, kind in sorted(ruled.items()))
 
 

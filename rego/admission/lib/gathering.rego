@@ -1,16 +1,19 @@
 # What the engine looks up while it gathers facts; requirements do not use it.
 package admission.lib.gathering
 
+import data.admission.lib.host
+import data.admission.lib.origin
 import future.keywords.not
 
 # The host name may be resolved: media by URL is enabled, and this host is admitted.
 host_looked_up if {
 	data.policy.media.allow_url_media_sources == true
-	input.media.url.host in data.policy.media.url.hosts
+	some form in host.names(input.media.url.host)
+	form in data.policy.media.url.hosts
 }
 
 # The host name may be resolved: material may come from this host.
-host_looked_up if input.network.url.host in data.policy.networks.hosts
+host_looked_up if origin.listed(input.network.url.host)
 
 # The host name may be resolved: the remote model may be asked there.
 host_looked_up if {

@@ -92,6 +92,7 @@ _cases := [
 	[_reading, _sql(["delete"], ["orders"], ["f"]), "no"],
 	[_reading, _sql(["select", "delete"], ["hr.orders"], ["x.f"]), "neither"],
 	[_reading, _sql(["select"], ["users"], ["f"]), "no"],
+	[_reading, _sql(["select"], ["orders"], ["g"]), "no"],
 	[_reading, _sql(["select"], ["orders", "users"], ["f", "g"]), "neither"],
 	[_reading, _sql(["select"], ["Orders"], ["f"]), "neither"],
 	[_reading, _sql([], ["orders"], ["f"]), "neither"],
