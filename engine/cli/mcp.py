@@ -14,7 +14,10 @@ from engine.cli import options
 from engine.errors import GatherError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from engine.engine import Engine
+    from engine.runner.asking import Decisions, StoppedError
     from engine.runner.proxy import Place, ProxiedServer
 
 app = typer.Typer()
@@ -36,7 +39,9 @@ def proxy(
     ] = "",
     secret: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VARIABLE", help="Secret header of a server over HTTP, and the variable that has it."),
+        typer.Option(
+            metavar="NAME=VARIABLE", help="Secret header of a server over HTTP, and the variable that has it."
+        ),
     ] = None,
     sandbox: Annotated[
         str | None,
@@ -83,15 +88,16 @@ def proxy(
                 engine.services.store().end_run(context.run or "")
 
 
-def _serve(engine: Engine, gate: ProxiedServer, decisions: object, place: Place) -> None:
+def _serve(engine: Engine, gate: ProxiedServer, decisions: Decisions, place: Place) -> None:
     """Pump until one side has ended; a refusal goes to standard error, and the command ends."""
-    from admission_adapters.shim.pump import anyio, pumped
+    import anyio
+
+    from admission_adapters.shim.pump import pumped
     from admission_adapters.shim.upstream import SandboxedTalk, over_http
-    from engine.runner.asking import Decisions, StoppedError
+    from engine.runner.asking import StoppedError
     from engine.runner.harnesses import Harnesses
     from engine.runner.servers import Servers
 
-    assert isinstance(decisions, Decisions)  # noqa: S101  (for the type checker)
     services = decisions.services
 
     def log(words: str) -> None:
@@ -130,7 +136,7 @@ def _serve(engine: Engine, gate: ProxiedServer, decisions: object, place: Place)
         accepted(engine, stopped[0].answer, "the MCP server")
 
 
-def _leaves(group: BaseExceptionGroup[Exception]):  # type: ignore[no-untyped-def]
+def _leaves(group: BaseExceptionGroup[StoppedError]) -> Iterator[StoppedError]:
     for one in group.exceptions:
         if isinstance(one, BaseExceptionGroup):
             yield from _leaves(one)

@@ -10,14 +10,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from admission_adapters.runner.mcp_server import LINE_BYTES
-from admission_adapters.shim.pump import SessionMessage, anyio, types
+from engine.errors import WorkError
 
 try:
+    import anyio
     import httpx2
+    import mcp_types as types
     from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared.message import SessionMessage
 except ImportError as missing:
-    from engine.errors import WorkError
-
     raise WorkError(
         "the MCP proxy needs packages that are not installed",
         remedy="install the extra with: pip install 'admission-engine[mcp]'",
