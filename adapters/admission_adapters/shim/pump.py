@@ -223,9 +223,10 @@ class Pump:
 
     async def _list(self, request: types.JSONRPCRequest) -> None:
         params = dict(request.params or {})
+        if params.pop("cursor", None) is not None:
+            self._open.discard(request.id)
+            return await self._refuse(request, self._to_client, "there is one page")
         try:
-            if params.pop("cursor", None) is not None:
-                raise _failed("there is one page")
             audit = await self._audited(params, again=True)
             tools = [one for one in self._definitions if _name(one) in audit.shown]
             result = {name: value for name, value in self._first.items() if name != "nextCursor"} | {"tools": tools}
