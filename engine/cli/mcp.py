@@ -14,7 +14,11 @@ from engine.cli import options
 from engine.errors import GatherError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from admission_adapters.sandbox.command import Command
     from engine.engine import Engine
+    from engine.runner.asking import Decisions
     from engine.runner.proxy import Place, ProxiedServer
 
 app = typer.Typer()
@@ -36,7 +40,9 @@ def proxy(
     ] = "",
     secret: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VARIABLE", help="Secret header of a server over HTTP, and the variable that has it."),
+        typer.Option(
+            metavar="NAME=VARIABLE", help="Secret header of a server over HTTP, and the variable that has it."
+        ),
     ] = None,
     sandbox: Annotated[
         str | None,
@@ -83,59 +89,39 @@ def proxy(
                 engine.services.store().end_run(context.run or "")
 
 
-def _serve(engine: Engine, gate: ProxiedServer, decisions: object, place: Place) -> None:
+def _serve(engine: Engine, gate: ProxiedServer, decisions: Decisions, place: Place) -> None:
     """Pump until one side has ended; a refusal goes to standard error, and the command ends."""
-    from admission_adapters.shim.pump import anyio, pumped
-    from admission_adapters.shim.upstream import SandboxedTalk, over_http
-    from engine.runner.asking import Decisions, StoppedError
+    from admission_adapters.shim.upstream import SandboxedTalk, serve_http, serve_started
+    from engine.cli.adapter import accepted
+    from engine.runner.asking import StoppedError
     from engine.runner.harnesses import Harnesses
     from engine.runner.servers import Servers
 
-    assert isinstance(decisions, Decisions)  # noqa: S101  (for the type checker)
-    services = decisions.services
+    harnesses = Harnesses(engine.code_machine().backend, {})
+    servers = Servers(
+        decisions, place.sandbox or "", lambda asked: harnesses.executor(decisions.services, asked, _ended(asked))
+    )
 
-    def log(words: str) -> None:
-        typer.echo(f"engine: {words}", err=True)
+    def start(talk: SandboxedTalk) -> None:
+        gate.started(servers, talk)
 
-    async def started() -> None:
-        talk = SandboxedTalk()
-        harnesses = Harnesses(engine.code_machine().backend, {})
-        servers = Servers(
-            decisions, place.sandbox or "", lambda asked: harnesses.executor(services, asked, talk.over.is_set)
-        )
-        try:
-            async with talk.streams() as up:
-                await anyio.to_thread.run_sync(gate.started, servers, talk)
-                await pumped(gate, up, log)
-        finally:
-            await anyio.to_thread.run_sync(servers.close)
-
-    async def reached() -> None:
-        found = await anyio.to_thread.run_sync(gate.delivered, log)
-        async with over_http(found.url, dict(found.headers)) as up:
-            await pumped(gate, up, log)
-
-    stopped: list[StoppedError] = []
-
-    async def serve() -> None:
-        try:
-            await (reached() if place.url else started())
-        except* StoppedError as group:
-            stopped.append(next(_leaves(group)))
-
-    anyio.run(serve)
-    if stopped:
-        from engine.cli.adapter import accepted
-
-        accepted(engine, stopped[0].answer, "the MCP server")
-
-
-def _leaves(group: BaseExceptionGroup[Exception]):  # type: ignore[no-untyped-def]
-    for one in group.exceptions:
-        if isinstance(one, BaseExceptionGroup):
-            yield from _leaves(one)
+    try:
+        if place.url:
+            found = gate.delivered(_log)
+            serve_http(gate, found.url, dict(found.headers), _log)
         else:
-            yield one
+            serve_started(gate, start, servers.close, _log)
+    except StoppedError as stopped:
+        accepted(engine, stopped.answer, "the MCP server")
+
+
+def _ended(server: Command) -> Callable[[], bool]:
+    """An MCP server does not end by itself."""
+    return lambda: server.cancel is not None and server.cancel.is_set()
+
+
+def _log(words: str) -> None:
+    typer.echo(f"engine: {words}", err=True)
 
 
 def _first(engine: Engine) -> str:

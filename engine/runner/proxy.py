@@ -16,8 +16,9 @@ from typing import Any
 from admission_adapters.runner.mcp_delivery import Delivered, deliver
 from admission_adapters.shim.pump import Audit
 from admission_adapters.shim.upstream import SandboxedTalk
+from admission_adapters.tools.executor import IsolatedTools
 from admission_adapters.tools.held import HeldResults
-from admission_adapters.tools.path import CallContext, IsolatedTools, Question, ToolPath
+from admission_adapters.tools.path import CallContext, Question, ToolPath
 from admission_adapters.tools.registry import UncuratedToolRegistry
 from admission_adapters.tools.result import ToolResult, codes_of
 from engine.administration.act import administer
@@ -63,7 +64,9 @@ class ProxiedServer:
         """`approver` is the principal of the person at the client; None if nobody there may approve."""
         self._decisions, self._place, self._calls, self._approver = decisions, place, calls, approver
         transport = "http" if place.url else "stdio"
-        self._server = McpServer.model_validate({"name": name, "transport": transport, "url": place.url, "env": place.secrets})
+        self._server = McpServer.model_validate(
+            {"name": name, "transport": transport, "url": place.url, "env": place.secrets}
+        )
         self._held = HeldResults()
         self._definitions: dict[str, dict[str, Any]] = {}
         self.methods: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
@@ -196,4 +199,3 @@ def _registry(definitions: Mapping[str, dict[str, Any]], call: Callable[..., Any
 
 def _never(**_: Any) -> Any:
     raise WorkError("this list is for reading only", remedy="call through the proxy")
-

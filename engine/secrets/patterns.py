@@ -193,9 +193,10 @@ def find_secrets(text: str, forms: SecretForms | None = None) -> Iterator[Span]:
 
 
 def find_credentials(text: str, forms: SecretForms) -> Iterator[Span]:
-    """Spans of keys, tokens and passwords, unordered and possibly overlapping; mail addresses and card numbers are none.
+    """Spans of keys, tokens and passwords, unordered and possibly overlapping.
 
-    Narrower than `find_secrets`: account names, digests, images and statements about passwords do not count.
+    Narrower than `find_secrets`: mail addresses, card numbers, account names, digests, images and statements about
+    passwords do not count.
     """
     yield from forms.spans(text)
     for hint, _, find in _FINDERS:

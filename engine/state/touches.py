@@ -1,10 +1,8 @@
 """What each run has touched: kinds of data that it has read, and whether it has sent something out.
 
 A touch is reserved before the decision, kept after an allow and given back after anything else, so that two
-processes cannot both take the second of three. A crash in between counts as touched.
+processes cannot both take the second of three. A crash in between counts as touched. What is kept has no hold.
 """
-
-# ruff: noqa: A002 - the names of the interface
 
 from __future__ import annotations
 
@@ -12,9 +10,6 @@ import sqlite3
 from collections.abc import Sequence
 
 from engine.state.part import Part, text, whole
-
-_KEPT = ""
-"""The hold of what is kept."""
 
 
 class Touches(Part):
@@ -42,7 +37,7 @@ class Touches(Part):
             connection.execute("UPDATE touches SET touched_at = ? WHERE run = ? AND touched_at < ?", (now, run, now))
             connection.executemany(
                 "INSERT INTO touches (run, kind, hold, touched_at) SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS"
-                f" (SELECT 1 FROM touches WHERE run = ?1 AND kind = ?2 AND hold IN ('{_KEPT}', ?3))",
+                " (SELECT 1 FROM touches WHERE run = ?1 AND kind = ?2 AND hold IN ('', ?3))",
                 [(run, kind, hold, now) for kind in kinds],
             )
             return before
@@ -55,7 +50,7 @@ class Touches(Part):
         def operation(connection: sqlite3.Connection) -> None:
             connection.execute(
                 "INSERT OR IGNORE INTO touches (run, kind, hold, touched_at)"
-                f" SELECT run, kind, '{_KEPT}', touched_at FROM touches WHERE hold = ?",
+                " SELECT run, kind, '', touched_at FROM touches WHERE hold = ?",
                 (text("hold", hold),),
             )
             connection.execute("DELETE FROM touches WHERE hold = ?", (hold,))

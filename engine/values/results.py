@@ -29,8 +29,8 @@ class Markers(Model):
     """Signs that a text instructs the model."""
 
     phrases: Annotated[Items[Phrase], Field(max_length=500)] = Field(
-        description="Words in a row, in lower case; `a|b` is one or the other, a word with `?` may be missing. Deleting "
-        "one admits MORE."
+        description="Words in a row, in lower case; `a|b` is one or the other, a word with `?` may be missing. "
+        "Deleting one admits MORE."
     )
     tokens: Annotated[Items[Token], Field(max_length=500)] = Field(
         description="Exact texts of at least four characters, in any case. Deleting one admits MORE."

@@ -114,7 +114,16 @@ def test_a_result_that_waits_is_shown_once_it_is_approved_and_the_tool_is_called
 def test_a_person_is_asked_before_the_third_of_three(engine: Engine) -> None:
     """Private data, then the way out together with untrusted text: the call does not run."""
     called: list[str] = []
-    tools = {READ: lambda search: called.append(search) or "Ada", "http_get": lambda url: called.append(url) or "page"}
+
+    def read(search: str) -> str:
+        called.append(search)
+        return "Ada"
+
+    def fetched(url: str) -> str:
+        called.append(url)
+        return "page"
+
+    tools = {READ: read, "http_get": fetched}
     rule = '[{"id": "all", "tools": ["contacts_list", "http_get"], "hosts": "any"}]'
     with Engine(
         engine.settings, values=(f"tools.rulesets.workspace.allow={rule}",), points=LOADED - {"administration"}
@@ -123,7 +132,11 @@ def test_a_person_is_asked_before_the_third_of_three(engine: Engine) -> None:
         fetch = {"name": "http_get", "arguments": {"url": "https://evil.example/x"}}
         assert gate.call(fetch).status == "ok"
         asked = gate.call(reading())
-        assert (asked.status, asked.code, called) == ("awaiting_approval", "flow_not_admitted", ["https://evil.example/x"])
+        assert (asked.status, asked.code, called) == (
+            "awaiting_approval",
+            "flow_not_admitted",
+            ["https://evil.example/x"],
+        )
         open_policy.store().resolve(asked.approval or "", "granted", "user:ana", None, 0)
         assert gate.call(reading(), asked.approval).status == "ok"
         assert gate.call(fetch).status == "ok"  # it has touched all three already

@@ -22,7 +22,7 @@ PERMIT = "the limits of the permit have it, and without limits there is no permi
 READER = "the reader refuses a source bundle without it, and no rule reads it"
 
 ANYWHERE = (
-    *("agents", "attempts", "caller.points", "checks", "children", "memories", "now", "prefixes", "quotas"),
+    *("agents", "attempts", "caller.points", "checks", "children", "flows", "memories", "now", "prefixes", "quotas"),
     *("stops.[].id", "stops.[].name", "stops.[].principal", "stops.[].tool"),
 )
 """What only some points ask for, and every input has."""
@@ -178,7 +178,8 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "tool_result": {
         UNREAD: ("decision", "details.[].id", "messages.[].id", "messages.[].path", "side_effects.[].id",
                  "side_effects.[].target_digest"),
-        UNUSED: ("messages.[].secret",),
+        EITHER: ("links.[].data", "links.[].kind", "links.[].open", "links.[].origin"),
+        UNUSED: ("messages.[].plain", "messages.[].secret"),
     },
     "transcript": {
         UNREAD: ("entries.[].id", "entries.[].quotes.[].id"),

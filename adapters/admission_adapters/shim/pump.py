@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -43,6 +43,7 @@ _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _STATE = "admission-engine/approval:"
 """How the state of a request begins by which this proxy asks for an approval."""
 
+_NOT_APPROVED = "this call is refused: the person did not approve it"
 _AT_ONCE = 8
 _PAGES = 100
 _WAITING = 256
@@ -222,9 +223,10 @@ class Pump:
 
     async def _list(self, request: types.JSONRPCRequest) -> None:
         params = dict(request.params or {})
+        if params.pop("cursor", None) is not None:
+            self._open.discard(request.id)
+            return await self._refuse(request, self._to_client, "there is one page")
         try:
-            if params.pop("cursor", None) is not None:
-                raise _failed("there is one page")
             audit = await self._audited(params, again=True)
             tools = [one for one in self._definitions if _name(one) in audit.shown]
             result = {name: value for name, value in self._first.items() if name != "nextCursor"} | {"tools": tools}
@@ -250,7 +252,7 @@ class Pump:
                 raise _failed(f"the MCP server lists more than {_PAGES} pages")
             listed = [page.get("tools") for page in pages]
             definitions = [one for page in listed if isinstance(page, list) for one in page]
-            audit = await self._thread(self._gate.audit, definitions)
+            audit: Audit = await self._thread(self._gate.audit, definitions)
             for name, codes in audit.refused.items():
                 self._log(f"the tool `{name}` is left out: {', '.join(codes)}")
             self._first, self._definitions, self._audit = pages[0], definitions, audit
@@ -267,23 +269,19 @@ class Pump:
 
     async def _called(self, request: types.JSONRPCRequest) -> dict[str, Any]:
         params = dict(request.params or {})
-        meta = _meta(params)
-        name, arguments = params.get("name"), params.get("arguments")
-        arguments = {} if arguments is None else arguments
+        meta, name = _meta(params), params.get("name")
+        arguments = {} if params.get("arguments") is None else params["arguments"]
         audit = await self._audited(params)
         if not isinstance(name, str) or name not in audit.shown:
             codes = audit.refused.get(name, ()) if isinstance(name, str) else ()
             return _error(f"this call is refused: {', '.join(codes or ('engine.tool_missing',))}")
         key = json.dumps([name, arguments], sort_keys=True)
         stated, approval = meta.get(APPROVAL), self._waiting.get(key)
-        if (state := params.get("requestState")) is not None and str(state).startswith(_STATE):
-            responses = params.pop("inputResponses", None)
-            del params["requestState"]
+        if str(params.get("requestState", "")).startswith(_STATE):
+            state, responses = params.pop("requestState"), params.pop("inputResponses", None)
             given = responses.get("approval") if isinstance(responses, dict) else None
-            if approval is not None and state == _STATE + approval and _accepted(given):
-                await self._thread(self._gate.grant, approval)
-            else:
-                return _error("this call is refused: the person did not approve it")
+            if approval is None or state != _STATE + approval or not await self._granted(given, approval):
+                return _error(_NOT_APPROVED)
         params["_meta"] = {one: value for one, value in meta.items() if one != APPROVAL}
         if not params["_meta"]:
             del params["_meta"]
@@ -292,23 +290,36 @@ class Pump:
         if result.status == "refused" and approval is not None and stated is None:  # it was not granted in time
             self._waiting.pop(key, None)
             result = await make(None)
-        if result.approval is None:
-            return self._shown(result)
-        self._waiting[key] = result.approval
-        while len(self._waiting) > _WAITING:
-            del self._waiting[next(iter(self._waiting))]
-        if not self._gate.asks or not self._elicits(meta):
+        if result.approval is not None:
+            self._waiting[key] = result.approval
+            while len(self._waiting) > _WAITING:
+                del self._waiting[next(iter(self._waiting))]
+        if result.approval is None or not self._gate.asks or not self._elicits(meta):
             return self._shown(result)
         form = {"message": self._question(name, arguments, result), "requestedSchema": _YES}
-        if _VERSION in meta:
-            ask = {"approval": {"method": _ELICIT, "params": {"mode": "form", **form}}}
-            return {"resultType": "input_required", "inputRequests": ask, "requestState": _STATE + result.approval}
-        answer = await self._ask(self._to_client, self._new_id(), _ELICIT, form)
-        if not _accepted(answer) or not await self._thread(self._gate.grant, result.approval):
-            return _error("this call is refused: the person did not approve it")
-        return self._shown(await make(result.approval))
+        return await self._asked_person(form, result.approval, make, modern=_VERSION in meta)
 
-    async def _made(self, name: str, arguments: Any, id_: Any, params: dict[str, Any], approval: str | None) -> ToolResult:
+    async def _asked_person(
+        self, form: dict[str, Any], approval: str, make: Callable[[str], Awaitable[ToolResult]], *, modern: bool
+    ) -> dict[str, Any]:
+        """Ask at the client: within the call, or by a result after which the client repeats the call."""
+        if modern:
+            ask = {"approval": {"method": _ELICIT, "params": {"mode": "form", **form}}}
+            return {"resultType": "input_required", "inputRequests": ask, "requestState": _STATE + approval}
+        answer = await self._ask(self._to_client, self._new_id(), _ELICIT, form)
+        if not await self._granted(answer, approval):
+            return _error(_NOT_APPROVED)
+        return self._shown(await make(approval))
+
+    async def _granted(self, answer: Any, approval: str) -> bool:
+        """Whether the person said yes, and the policy lets that person."""
+        content = answer.get("content") if isinstance(answer, dict) else None
+        yes = isinstance(content, dict) and answer.get("action") == "accept" and content.get("approve") is True
+        return yes and bool(await self._thread(self._gate.grant, approval))
+
+    async def _made(
+        self, name: str, arguments: Any, id_: Any, params: dict[str, Any], approval: str | None
+    ) -> ToolResult:
         loop = asyncio.get_running_loop()
 
         def send() -> Any:
@@ -361,11 +372,6 @@ def _meta(params: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _name(definition: Any) -> Any:
     return definition.get("name") if isinstance(definition, dict) else None
-
-
-def _accepted(answer: Any) -> bool:
-    content = answer.get("content") if isinstance(answer, dict) else None
-    return isinstance(content, dict) and answer.get("action") == "accept" and content.get("approve") is True
 
 
 def _error(text: str) -> dict[str, Any]:

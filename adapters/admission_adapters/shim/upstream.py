@@ -10,14 +10,16 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from admission_adapters.runner.mcp_server import LINE_BYTES
-from admission_adapters.shim.pump import SessionMessage, anyio, types
+from admission_adapters.shim.pump import ServerGate, pumped
+from engine.errors import WorkError
 
 try:
+    import anyio
     import httpx2
+    import mcp_types as types
     from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared.message import SessionMessage
 except ImportError as missing:
-    from engine.errors import WorkError
-
     raise WorkError(
         "the MCP proxy needs packages that are not installed",
         remedy="install the extra with: pip install 'admission-engine[mcp]'",
@@ -110,3 +112,40 @@ async def over_http(url: str, headers: Mapping[str, str]) -> AsyncIterator[tuple
         streamable_http_client(url, http_client=client) as streams,
     ):
         yield streams[0], streams[1]
+
+
+def serve_started(
+    gate: ServerGate, start: Callable[[SandboxedTalk], None], close: Callable[[], None], log: Callable[[str], None]
+) -> None:
+    """Serve one client on standard input and output in front of a server that `start` starts with a talk of ours.
+
+    Raises what `start` raises. `close` ends the server.
+    """
+    failed: list[Exception] = []
+
+    async def serve() -> None:
+        talk = SandboxedTalk()
+        async with talk.streams() as up:
+            try:
+                await anyio.to_thread.run_sync(start, talk)
+            except Exception as error:  # noqa: BLE001  (raised again, outside of every group)
+                failed.append(error)
+            else:
+                await pumped(gate, up, log)
+
+    try:
+        anyio.run(serve)
+    finally:
+        close()
+    if failed:
+        raise failed[0]
+
+
+def serve_http(gate: ServerGate, url: str, headers: Mapping[str, str], log: Callable[[str], None]) -> None:
+    """Serve one client on standard input and output in front of a server at this address."""
+
+    async def serve() -> None:
+        async with over_http(url, headers) as up:
+            await pumped(gate, up, log)
+
+    anyio.run(serve)

@@ -18,7 +18,7 @@ from admission_adapters.tools.registry import ToolRegistry
 from admission_adapters.tools.request import named_tool, private_copy
 from admission_adapters.tools.result import ToolResult, codes_of, not_run, returned, waiting, withheld
 from engine.errors import EngineError
-from engine.model import Decision, Job, Permit, Result
+from engine.model import Job, Permit, Result
 from engine.model import Outcome as Decided
 
 T = TypeVar("T")

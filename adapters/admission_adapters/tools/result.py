@@ -23,9 +23,10 @@ class ToolResult:
 
     `ok` and `error`: the tool was called, and `content` is its result or its failure. `refused`: nothing ran.
     `awaiting_approval`: nothing ran, or the result waits; `approval` is the id for `engine approvals grant`, and the
-    same call with this id is decided again, without being made twice. `code` is the stable reason of all but `ok`, `decision_id` the decision
-    about the call. `metadata` has `truncated` (B28), `validation_error` (B32), `prompt_bytes`, `codes`, and in `redacted`
-    how many secrets, hidden characters and addresses of links were taken out of the content.
+    same call with this id is decided again, without being made twice. `code` is the stable reason of all but `ok`,
+    `decision_id` the decision about the call. `metadata` has `truncated` (B28), `validation_error` (B32),
+    `prompt_bytes`, `codes`, and in `redacted` how many secrets, hidden characters and addresses of links were taken out
+    of the content.
     """
 
     status: Status
@@ -87,9 +88,7 @@ def returned(outcome: Outcome, grant: ResultGrant, decided: DecidedResult | None
         return ToolResult("error", content, beside, code, decision_id)
     if outcome.result_text is None or decided is None:
         raise unenforceable("tool_result")
-    text, redacted = decided.shown(
-        secrets=grant.redact_secrets, hidden=grant.redact_hidden, links=grant.redact_links
-    )
+    text, redacted = decided.shown(secrets=grant.redact_secrets, hidden=grant.redact_hidden, links=grant.redact_links)
     data = text.encode("utf-8", "replace")
     content = cut(data, grant.max_bytes)
     whole = outcome.result_text.bytes == len(outcome.result_text.text.encode("utf-8", "replace"))

@@ -58,19 +58,21 @@ def hidden_in(text: str) -> Iterator[int]:
 
 def _needed(letter: str, text: str, at: int, *, directed: bool) -> bool:
     before, after = text[at - 1 : at] if at else "", text[at + 1 : at + 2]
-    if letter == "\ufeff":
-        return at == 0
-    if letter == "\xad":
-        return before.isalpha() and after.isalpha()
     if letter in _MARKS or letter in _ISOLATES:
-        return directed
-    if letter in _JOINERS:
-        emoji = letter == "\u200d" and _EMOJI.match(before) and _EMOJI.match(after)
-        return bool(emoji) or _JOINED.match(before) is not None
-    if letter == "\u200b":
-        return _WITHOUT_SPACES.match(before) is not None and _WITHOUT_SPACES.match(after) is not None
-    if _SELECTORS.match(letter):
-        return _SELECTED.match(before) is not None and _INVISIBLE.match(before) is None
-    if _IDEOGRAPHIC.match(letter):
-        return _IDEOGRAPH.match(before) is not None
-    return _OF_THEM.match(letter) is not None and _MONGOLIAN_OR_KHMER.match(before) is not None
+        needed = directed
+    elif letter == "\ufeff":
+        needed = at == 0
+    elif letter == "\xad":
+        needed = before.isalpha() and after.isalpha()
+    elif letter in _JOINERS:
+        emoji = letter == "\u200d" and bool(_EMOJI.match(before) and _EMOJI.match(after))
+        needed = emoji or _JOINED.match(before) is not None
+    elif letter == "\u200b":
+        needed = bool(_WITHOUT_SPACES.match(before) and _WITHOUT_SPACES.match(after))
+    elif _SELECTORS.match(letter):
+        needed = _SELECTED.match(before) is not None and _INVISIBLE.match(before) is None
+    elif _IDEOGRAPHIC.match(letter):
+        needed = _IDEOGRAPH.match(before) is not None
+    else:
+        needed = bool(_OF_THEM.match(letter) and _MONGOLIAN_OR_KHMER.match(before))
+    return needed

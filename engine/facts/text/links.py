@@ -34,7 +34,9 @@ _LOADED = frozenset(
     ("src", "srcset", "href", "xlink:href", "poster", "background", "data", "ping", "action", "formaction", "cite")
 )
 _LISTS = ("srcset", "ping")
-_ADDRESS = re.compile(r"(?i)(?:(https?):[/\\]*|([a-z][a-z0-9+.-]{1,15}):[/\\]{2,}|[/\\]{2,})([^/\\?#]*)([^?#]*)(.*)", re.S)
+_ADDRESS = re.compile(
+    r"(?i)(?:(https?):[/\\]*|([a-z][a-z0-9+.-]{1,15}):[/\\]{2,}|[/\\]{2,})([^/\\?#]*)([^?#]*)(.*)", re.DOTALL
+)
 _CANONICAL = re.compile(r"(https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::[0-9]{1,5})?)(?:[/?#]|\Z)")
 _OPEN = re.compile(r"[{}\[\]<>$*]|(?i:%7b|%5b|%3c)")
 _LONG = re.compile(r"[A-Za-z0-9+_=-]{33,}")
@@ -177,4 +179,6 @@ def _link(kind: Kind, stated: str) -> Link | None:
 def _carried(part: str) -> int:
     """Characters of a host or path that look like data and not like names."""
     found = sum(len(run) for run in _LONG.findall(part) if looks_random(run))
-    return found + sum(len(one) for one in re.split(r"[/.\\]", part) if len(one) > _LONGEST_SEGMENT and not _LONG.search(one))
+    return found + sum(
+        len(one) for one in re.split(r"[/.\\]", part) if len(one) > _LONGEST_SEGMENT and not _LONG.search(one)
+    )

@@ -113,7 +113,9 @@ def _parsed(text: str) -> Any:
 def _depth(value: Any, level: int) -> int:
     if not isinstance(value, dict | list) or level > DEPTH:
         return level
-    return max((_depth(one, level + 1) for one in (value.values() if isinstance(value, dict) else value)), default=level)
+    return max(
+        (_depth(one, level + 1) for one in (value.values() if isinstance(value, dict) else value)), default=level
+    )
 
 
 def _strings(value: Any, name: str) -> Iterator[tuple[str, str]]:
@@ -154,7 +156,6 @@ def _without(text: str, spans: list[tuple[int, int, str]]) -> str:
         if mark and not marked:
             pieces.append(mark)
             marked = True
-        if end > position:
-            position = end
+        position = max(position, end)
     pieces.append(text[position:])
     return "".join(pieces)
