@@ -172,7 +172,7 @@ _ORDINARY = {
     ("memory", "origins"),
     *(("release", section) for section in ("docstrings", "further_suites", "suites")),
 }
-"""Sections of names of a protocol, or that are ordinary words as well, such as the program `log`, the host `localhost`."""
+"""Sections of names of a protocol, or that are ordinary words as well, such as `log`, `localhost`, `format`."""
 
 
 def _scan_words() -> set[str]:
