@@ -95,6 +95,7 @@ def test_the_input_as_a_whole() -> None:
         ),
         "secrets": ({"id": "arguments/body/password"},),
         "unreadable": (),
+        "adds": (),
     }
     assert call["tool"] == "files_read"
     assert (call["readable"], call["complete"], call["depth"], call["count"]) == (True, True, 4, 14)
