@@ -224,9 +224,13 @@ def _again(point: Point, request: Any, taken: Taken, services: Services, context
             now = policy.revisions
     fields: dict[str, Any] = first["decision"]
     same_policy(taken.begun, now)
-    if (facts.input_digest, verdict.outcome) != (fields["input_digest"], fields["outcome"]):
-        raise _stale("the facts or the outcome of this request have changed")
     decision = parsed(point, fields)
+    if (facts.input_digest, verdict.outcome, verdict.limits) != (
+        decision.input_digest,
+        decision.outcome,
+        decision.limits,
+    ):
+        raise _stale("the facts, the outcome or the limits of this request have changed")
     yield replayed(services, context, decision.decision_id)
     return Answer(decision, None, None)
 
