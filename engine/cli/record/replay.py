@@ -44,8 +44,8 @@ def replay_record(
     """Decide recorded inputs again by a candidate policy, and report what it would have decided otherwise.
 
     The candidate is the policy of these options, built as `engine policy build` does. Nothing is enforced or recorded.
-    Exits with 6 if an outcome changed, or what an allow permits; with 5 if the candidate has problems, and with 4 if
-    the record is broken.
+    Exits with 6 if an outcome changed, or what an allow permits; with 5 if the candidate has problems, with 4 if the
+    record is broken, and with 2 if no recorded decision could be compared.
     """
     from engine.record.reader import Filter
     from engine.replay.candidate import opened
@@ -72,7 +72,7 @@ def replay_record(
     else:
         text = json_text(document) if how == "json" else replay_text(document)
     write([(text + "\n", None)])
-    raise typer.Exit(Exit.REPLAY_CHANGED if found.changed else Exit.ALLOW)
+    raise typer.Exit(Exit.REPLAY_CHANGED if found.changed else Exit.ALLOW if found.compared else Exit.UNREADABLE)
 
 
 def require_intact(folder: Path, *, broken: bool = False) -> int:
