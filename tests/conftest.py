@@ -16,12 +16,12 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from engine.cases.run import CaseFile, Runner, read_cases
+from engine.cases.run import CaseFile, Runner
 from engine.documents.files import load
 from engine.secrets.forms import SecretForms
 from engine.secrets.patterns import know
 from engine.settings import ReadLimits, Settings
-from tests.covers import CASE_TEST, Place, expand, places
+from tests.covers import CASE_TEST, Place, cases, expand, places
 from tests.facilities import missing
 from tests.lanes import FAST, FULL, split
 from tests.shared_opa import POOL, lend
@@ -41,7 +41,7 @@ for lane, count in ((FULL, 100), (FAST, 25)):
 
 ROOT = Path(__file__).parent.parent
 BUNDLES = ROOT / "fixtures" / "source_bundles"
-CASES = read_cases(ROOT / "fixtures" / "cases")
+CASES = [*cases()]
 FORMS = SecretForms.of(load((ROOT / "policy/secrets.yaml").read_bytes(), "secrets.yaml", ReadLimits()).value)
 """The forms of secrets of this project's policy."""
 
