@@ -107,7 +107,7 @@ def _replayed(found: ReplayedEpisode) -> dict[str, Any]:
 
 
 def _replayed_text(found: ReplayedEpisode) -> str:
-    from engine.cli.record.replay import what, words
+    from engine.cli.record.replayed import what, words
 
     end, difference = found.end, found.difference
     lines = [f"episode {found.id}: {found.decisions} decisions replayed"]

@@ -38,6 +38,8 @@ _MOST_UNREADABLE = 100
 _REST = "…"
 """Stands for what is counted together once there is too much of it."""
 
+UNCHANGED, UNDECIDED = "unchanged", "not_decided"
+
 Told = Callable[[int, int], None]
 """Called with the decisions replayed so far, and the lines of the record that were read for it."""
 
@@ -79,12 +81,14 @@ class Replay:
         return sum(counted[what] for counted in self.points.values())
 
     @property
+    def compared(self) -> int:
+        """Decisions that could be decided again."""
+        return self.decisions - self.count(UNDECIDED)
+
+    @property
     def changed(self) -> bool:
         """Whether an outcome changed, or what an allow permits."""
         return any(self.count(change) for change in Change if change.counts)
-
-
-UNCHANGED, UNDECIDED = "unchanged", "not_decided"
 
 
 def replay(state: Path, wanted: Filter, candidate: Candidate, sample: int | None, told: Told) -> Replay:

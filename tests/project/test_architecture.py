@@ -15,7 +15,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine", "engine.api", "engine.cases", "engine.subagents"),
     ("engine.engine",),
     ("engine.assembly",),
-    ("engine.episodes", "engine.provisioning"),
+    ("engine.provisioning",),
+    ("engine.episodes",),
     (
         *("engine.code", "engine.completing", "engine.environments", "engine.exporting"),
         *("engine.fetching", "engine.memory", "engine.replay", "engine.runner"),

@@ -50,6 +50,13 @@ def test_nothing_changes_under_the_policy_of_the_record(recorded: Command) -> No
     recorded("record", "replay", "--principal", "nobody").refused("no recorded decision matches")
 
 
+def test_a_replay_that_compares_nothing_is_no_success(command: Command) -> None:
+    command("decide", "license", stdin='{"purpose": 7}')
+    done = command("record", "replay")
+    assert done.code == 2
+    assert "license: the engine refused it, not the policy: engine.request_invalid (1 decision)" in done.stdout
+
+
 def test_the_page_is_whole_and_loads_nothing(recorded: Command) -> None:
     done = recorded("record", "replay", *REFUSED, "--format", "html")
     assert done.code == 6

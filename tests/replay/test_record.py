@@ -121,7 +121,13 @@ def test_what_cannot_be_decided_is_counted_and_named(recorded: Recorded, found: 
 
 
 def test_a_redacted_input_and_a_fault_are_never_guessed(settings: Settings, candidate: Candidate) -> None:
-    request = {"purpose": "train", "export_license": None, "license": SECRET, "sha256": "0" * 64, "decisions": []}
+    request: dict[str, Any] = {
+        "purpose": "train",
+        "export_license": None,
+        "license": SECRET,
+        "sha256": "0" * 64,
+        "decisions": [],
+    }
     with Engine(settings) as engine:
         engine.check("license", request)
         engine.check("license", {"purpose": 7})

@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from engine.cli.formats.show import clean
-from engine.cli.record.replay import value_text, what, words
+from engine.cli.record.replayed import value_text, what, words
 
 _STYLE = """
 :root { color-scheme: light dark; font-family: system-ui, sans-serif; line-height: 1.45; }
