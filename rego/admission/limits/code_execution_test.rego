@@ -34,6 +34,7 @@ _limits := object.union(sandbox_test.of_each(10), {
 	"files": [],
 	"live": false,
 	"scan": "binding",
+	"packages": [],
 })
 
 _wanted := {
@@ -47,7 +48,7 @@ _wanted := {
 	"files go in": [{"files": [{"id": "a", "bytes": 1, "sha256": "x"}]}, {"files": [{"name": "a", "sha256": "x"}]}],
 	"packages": [{"packages": {"stated": true, "value": "science", "tree": "sha256:t"}}, object.union(sandbox_test.of_each(9), {
 		"profile": "loose", "wall_seconds": 2, "stdout_bytes": 8, "stderr_bytes": 7, "artifact_files": 0,
-		"artifact_bytes": 0, "scan": "advisory", "packages": {"name": "science", "tree": "sha256:t"},
+		"artifact_bytes": 0, "scan": "advisory", "packages": [{"name": "science", "tree": "sha256:t"}],
 	})],
 	"little time left": [{"elapsed_ms": 24000}, {"wall_seconds": 1}],
 	"longer hint": [{"hints": {"exec_timeout_seconds": {"readable": true, "value": 99}}}, {"wall_seconds": 10}],

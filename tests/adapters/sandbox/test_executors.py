@@ -56,6 +56,7 @@ OF_CODE = {
     "files": (),
     "live": False,
     "scan": "binding",
+    "packages": (),
 }
 
 
@@ -252,7 +253,7 @@ _TREE = "sha256:" + "7" * 64
 _FILES = {"a.csv": b"1,2\n"}
 _MATERIAL = {
     "files": ({"name": "a.csv", "sha256": hashlib.sha256(_FILES["a.csv"]).hexdigest()},),
-    "packages": {"name": "science", "tree": _TREE},
+    "packages": ({"name": "science", "tree": _TREE},),
 }
 
 
