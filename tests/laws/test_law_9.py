@@ -166,12 +166,14 @@ _SCAN = ("code", "scan")
 _ORDINARY = {
     _SCAN,
     ("tools", "words_without_hosts"),
+    ("secrets", "options"),
     ("tools", "plain_sql_functions"),
     ("addresses", "local_names"),
     ("memory", "origins"),
     *(("release", section) for section in ("docstrings", "further_suites", "suites")),
 }
-"""Sections of names that are ordinary words as well, such as the program `log`, the host `localhost`, the origin `tool`, suite `format`."""
+"""Sections of names that are ordinary words as well, such as the program `log`, the host `localhost`, the origin
+`tool`, suite `format`."""
 
 
 def _scan_words() -> set[str]:
