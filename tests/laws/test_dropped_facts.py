@@ -161,7 +161,8 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "tool_call": {
         UNREAD: (
             *AGENT,
-            *("call.arguments.[].id", "call.arguments.[].name", "call.digest", "call.summary", "call.summary_cut"),
+            *("call.added", "call.arguments.[].id", "call.arguments.[].name", "call.digest", "call.summary"),
+            "call.summary_cut",
             *("commands.[].form", "commands.[].id", "destinations.[].id", "held.built", "held.reset",
               "paths.[].id"),
         ),

@@ -168,6 +168,7 @@ _ORDINARY = {
     _SCAN,
     ("mcp", "methods"),
     ("tools", "words_without_hosts"),
+    ("secrets", "options"),
     ("tools", "plain_sql_functions"),
     ("addresses", "local_names"),
     ("memory", "origins"),

@@ -71,6 +71,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "license_expression": {"engine.facts.licenses"},
     "boolean": {"engine.facts.licenses"},
     "pyarrow": {"admission_adapters.files.exports"},
+    "sqlglot": {"engine.facts.tools.sql"},
     "tree_sitter": {"engine.facts.code.javascript_scan_tree"},
     "tree_sitter_javascript": {"engine.facts.code.javascript_scan_tree"},
     "typer": {"engine.cli"},
