@@ -52,7 +52,8 @@ def test_a_change_that_a_test_notices_is_told_from_one_that_none_does(tmp_path: 
 
 def test_comparisons_of_python_are_changed() -> None:
     names = {mutant.name for mutant in python.mutants(ROOT / "engine/idempotency.py")}
-    compared = '_again: (facts.input_digest, verdict.outcome) != (fields["input_digest"], fields["outcome"])'
+    now = "_again: (facts.input_digest, verdict.outcome, verdict.limits)"
+    compared = f"{now} != ( decision.input_digest, decision.outcome, decision.limits, )"
     assert {
         f"{compared} → True",
         f"{compared} → False",
