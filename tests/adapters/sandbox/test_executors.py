@@ -264,7 +264,7 @@ def test_files_and_packages_are_those_of_the_permit() -> None:
     ((program, _),) = backend.ran
     assert (program.files, program.packages) == ({"inputs/a.csv": b"1,2\n"}, "/tree")
     assert result.facts["packages"] == {"name": "science", "tree": _TREE}
-    assert result.facts["files"] == [_MATERIAL["files"][0]["sha256"]]  # type: ignore[index]
+    assert result.facts["files"] == [_MATERIAL["files"][0]["sha256"]]
     other = "sha256:" + "8" * 64
     for wrong in (
         Code(TEXT, "main.py", b"", {"a.csv": b"1,3\n"}, ("/tree", _TREE)),
