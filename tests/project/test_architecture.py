@@ -53,7 +53,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "urllib3": {"engine.opa.client"},
     "httpx": {"admission_adapters.runner", "engine.api.client", "engine.facts.net.urls"},
     "httpcore": {"admission_adapters.fetch"},
-    "certifi": {"admission_adapters.fetch"},
+    "certifi": {"admission_adapters.trust"},
     "httptools": {"engine.api", "engine.opa"},
     "orjson": {"engine.documents.canonical"},
     "opentelemetry": {"engine.api"},
