@@ -61,7 +61,8 @@ def test_the_section_does_what_it_shows(page: str, tmp_path: Path, cache: Path) 
 
 @pytest.mark.full
 def test_the_program_of_the_page_on_tools_calls_a_tool_once_its_file_is_curated(tmp_path: Path, cache: Path) -> None:
-    program, (curated,) = blocks("docs/tools.md", "python")[0], blocks("docs/tools.md", "yaml")
+    (program,) = (text for text in blocks("docs/tools.md", "python") if "def files_read" in text)
+    (curated,) = (text for text in blocks("docs/tools.md", "yaml") if "DIGEST" in text)
     (tmp_path / "agent.py").write_text(program, encoding="utf-8")
     (tmp_path / "notes.md").write_text("Soup is hot.", encoding="utf-8")
     reader = Reader(tmp_path, cache, tmp_path)
