@@ -67,6 +67,7 @@ _ROWS: Mapping[str, Measurement] = {
     "P18": memory.rows,
     "scale": linear.rows,
     "actions": sandbox.rows,
+    "analysis": sandbox.rows,
     "T1": tool_arguments.rows,
     "E1": environments.rows,
     "F1": fetching.rows,

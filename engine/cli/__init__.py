@@ -34,6 +34,8 @@ _COMMANDS = {
     "episode": ("episode", "Run an episode of several actors, each turn decided and recorded; replay one."),
     "export": ("export", "Export samples with their provenance, if every one of them may leave."),
     "fetch": ("fetch", "Fetch material over HTTPS into a new source bundle, within the policy."),
+    "mcp": ("mcp", "Put the gate of this engine in front of an MCP server."),
+    "memory": ("memory", "Write, read and forget entries of an agent's memory, each after a decision."),
     "model": ("model", "Ask the remote model, within the policy; off until a provider is admitted."),
     "release": ("release", "Decide whether a version may be released, by reports of its tests and checks."),
     "runner": ("runner", "Run agents on this machine: the reference runner."),

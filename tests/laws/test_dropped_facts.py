@@ -22,10 +22,13 @@ PERMIT = "the limits of the permit have it, and without limits there is no permi
 READER = "the reader refuses a source bundle without it, and no rule reads it"
 
 ANYWHERE = (
-    *("agents", "attempts", "caller.points", "checks", "children", "memories", "now", "prefixes", "quotas"),
+    *("agents", "attempts", "caller.points", "checks", "children", "flows", "memories", "now", "prefixes", "quotas"),
     *("stops.[].id", "stops.[].name", "stops.[].principal", "stops.[].tool"),
 )
 """What only some points ask for, and every input has."""
+
+AGENT = ("agents.[].id", "agents.[].max_tokens", "agents.[].max_turns", "agents.[].name", "agents.[].role")
+"""What names a provisioned agent and holds it in episodes."""
 
 LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "adapter": {UNREAD: ("manifest.supported_operations.[].id", "tools.[].id")},
@@ -152,6 +155,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "tool_call": {
         UNREAD: (
+            *AGENT,
             *("call.arguments.[].id", "call.arguments.[].name", "call.digest", "call.summary", "call.summary_cut"),
             *("commands.[].form", "commands.[].id", "destinations.[].id", "held.built", "held.reset",
               "paths.[].id"),
@@ -174,7 +178,8 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "tool_result": {
         UNREAD: ("decision", "details.[].id", "messages.[].id", "messages.[].path", "side_effects.[].id",
                  "side_effects.[].target_digest"),
-        UNUSED: ("messages.[].secret",),
+        EITHER: ("links.[].data", "links.[].kind", "links.[].open", "links.[].origin"),
+        UNUSED: ("messages.[].plain", "messages.[].secret"),
     },
     "transcript": {
         UNREAD: ("entries.[].id", "entries.[].quotes.[].id"),
@@ -183,8 +188,9 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         PERMIT: ("entries.[].digest", "episode"),
     },
     "tool_visibility": {
-        UNREAD: ("tools.[].id",),
+        UNREAD: (*AGENT, "tools.[].id"),
         SHOWN: (
+            *("agents.[].active", "agents.[].tools"),
             *("context", "context.policy", "context.profile", "caller.principal"),
             *("tools.[].definition_digest", "tools.[].name", "tools.[].occurrences"),
         ),

@@ -165,11 +165,14 @@ _SCAN = ("code", "scan")
 
 _ORDINARY = {
     _SCAN,
+    ("mcp", "methods"),
     ("tools", "words_without_hosts"),
+    ("tools", "plain_sql_functions"),
+    ("addresses", "local_names"),
     ("memory", "origins"),
     *(("release", section) for section in ("docstrings", "further_suites", "suites")),
 }
-"""Sections of names that are ordinary words as well, such as the program `log`, the origin `tool`, suite `format`."""
+"""Sections of names of a protocol, or that are ordinary words as well, such as `log`, `localhost`, `format`."""
 
 
 def _scan_words() -> set[str]:

@@ -11,27 +11,45 @@ import ssl
 import threading
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from admission_adapters.fetch import Fetcher
+from admission_adapters.fetch import Fetcher, Transfer, _Pinned, _Wire
 from engine.engine import AsyncEngine, Engine
-from engine.errors import Exit, GatherError, WorkError
+from engine.errors import DecideError, Exit, GatherError, WorkError
 from engine.fetching import Fetched, FetchOrder
-from engine.model import Outcome, Permit
+from engine.flow import Context
+from engine.model import Outcome, Permit, StopSignal
 from engine.points.network import NetworkLimits
 from engine.settings import Settings
-from tests.command import decisions, events
+from tests.administration.test_stops import stopped
+from tests.command import decisions, events, lines
 from tests.documents.test_json_pieces import bomb
-from tests.expect import refused
+from tests.expect import refused, there
+from tests.processes import until
 from tests.sources.https import BODY, HOST, Authority, Server, drips, endless, response, serving
 
 CAP = 200_000
 SECONDS = 3
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What a permit for one address states."""
+
+    url_digest: str
+    host: str
+    port: int
+    addresses: Sequence[str]
+    status: int
+    max_bytes: int
+    seconds: int
 
 
 @dataclass(slots=True)
@@ -328,6 +346,49 @@ def test_a_slow_answer_ends_at_the_deadline(name: str, world: World, tmp_path: P
     assert (codes(done), done.folder) == (["fetch_deadline_exceeded"], None)
     assert time.monotonic() - started >= SECONDS
     assert not world.server.ended.is_set()  # it would have gone on; `scripts/bench F2` measures how late it ends
+
+
+# covers: C68.1
+def test_a_stop_closes_the_connection(world: World, settings: Settings, tmp_path: Path) -> None:
+    values = (*world.values, "networks.fetch.seconds=60")
+    with Engine(replace(settings, ca_file=world.authority.path), values=values) as engine:
+        resolving(engine, world)
+        for name in ("body", "silence"):
+            world.server.answers(drips(DRIPS[name]))
+            with ThreadPoolExecutor(1) as pool:
+                running = pool.submit(engine.fetch, world.order(tmp_path / "stopped"))
+                until(lambda: world.server.requests)
+                with stopped(engine):
+                    done = running.result(60)
+                    assert (there(done.fault).code, done.folder) == ("engine.transfer_stopped", None)
+                    assert codes(engine.fetch(world.order(tmp_path / "later"))) == ["stopped"]
+        results = [line for line in lines(settings.state) if line["kind"] == "result" and "stopped" in line["facts"]]
+        assert {line["status"] for line in results} == {"engine.transfer_stopped"}
+        world.server.answers(response())
+        key = Context(idempotency_key="once")
+        assert engine.fetch(world.order(tmp_path / "kept"), key).folder is not None
+        with stopped(engine), refused(DecideError, "engine.idempotency_stale"):
+            engine.fetch(world.order(tmp_path / "kept"), key)
+        assert engine.fetch(world.order(tmp_path / "kept"), key).replayed
+    assert [path.name for path in tmp_path.iterdir() if path.name != "state"] == ["kept"]
+
+
+def test_a_stop_ends_an_attempt_to_connect() -> None:
+    stop, wire = StopSignal(), _Wire(Transfer(), time.monotonic() + 600)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as stack:
+        address, port = full.getsockname()[:2]
+        for _ in range(3):  # its queue is full: a further attempt gets no answer
+            waiting = stack.enter_context(socket.socket())
+            waiting.settimeout(0)
+            waiting.connect_ex((address, port))
+        with ThreadPoolExecutor(1) as pool, wire.until(stop):
+            trying = pool.submit(
+                _Pinned(Grant("", "", port, [address], 200, 1, 600), wire)._connected, address, port, 600.0
+            )
+            until(lambda: wire._open)
+            assert not trying.done()
+            stop.set()
+            assert isinstance(trying.exception(60), OSError)
 
 
 @pytest.mark.parametrize("fault", ["another name", "unknown authority", "expired"])

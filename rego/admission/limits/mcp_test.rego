@@ -24,7 +24,11 @@ _delivery := {
 _row := {"command": ["time"], "package": {"folder": "/opt/time", "digest": "sha256:bb"}}
 
 _policy := {
-	"mcp": {"started": {"time": _row}, "sandboxes": ["harness"]},
+	"mcp": {
+		"started": {"time": _row},
+		"sandboxes": ["harness"],
+		"methods": {"client": ["ping"], "server": ["notifications/progress"]},
+	},
 	"runners": {"backends": {"local": {"host": "runner"}, "daytona": {"host": "remote"}}},
 }
 
@@ -79,6 +83,8 @@ test_delivery if {
 		}],
 		"skipped": ["empty"],
 		"tools": ["mcp_docs__search"],
+		"client_methods": ["ping"],
+		"server_methods": ["notifications/progress"],
 	}
 }
 
@@ -99,6 +105,8 @@ test_list_delivers_nothing if {
 		"started": [],
 		"skipped": [],
 		"tools": ["mcp_docs__search"],
+		"client_methods": ["ping"],
+		"server_methods": ["notifications/progress"],
 	}
 }
 
