@@ -181,8 +181,7 @@ def _finish(taken: Taken, kept: tuple[Answer, Any] | None) -> None:
 
 def asked_again(last: Answer | None) -> dict[str, Any] | None:
     """What a repetition of a whole run is asked again: the facts of its last answer; None unless that is an allow."""
-    allowed = last is not None and last.decision.outcome is Outcome.ALLOW
-    return last.document if last is not None and allowed else None
+    return None if last is None or last.decision.outcome is not Outcome.ALLOW else last.document
 
 
 def still_allowed(begun: Begun, asked: dict[str, Any] | None, services: Services, context: Context) -> Steps[None]:
@@ -224,11 +223,11 @@ def _again(point: Point, request: Any, taken: Taken, services: Services, context
             now = policy.revisions
     fields: dict[str, Any] = first["decision"]
     same_policy(taken.begun, now)
-    if (facts.input_digest, verdict.outcome) != (fields["input_digest"], fields["outcome"]):
-        raise _stale("the facts or the outcome of this request have changed")
-    decision = parsed(point, fields)
-    yield replayed(services, context, decision.decision_id)
-    return Answer(decision, None, None)
+    was = parsed(point, fields)
+    if (facts.input_digest, verdict.outcome, verdict.limits) != (was.input_digest, was.outcome, was.limits):
+        raise _stale("the facts, the outcome or the limits of this request have changed")
+    yield replayed(services, context, was.decision_id)
+    return Answer(was, None, None)
 
 
 def same_policy(begun: Begun, now: Revisions | None) -> None:

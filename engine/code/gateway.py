@@ -166,7 +166,7 @@ class Run:
                 "code_sha256": executed.grant.code_sha256,
                 "seed": executed.grant.seed,
                 **ran_in,
-                **({} if executed.grant.packages is None else {"packages": executed.grant.packages.model_dump()}),
+                **({"packages": executed.grant.packages[0].model_dump()} if executed.grant.packages else {}),
                 "sandbox": _SANDBOX.format(**ran_in, enforced=len(enforcers)),
                 "network_denied": "enforced" if "network" in enforcers else "contract only, not enforced",
                 "boundaries": dict(sorted(enforcers.items())),

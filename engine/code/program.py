@@ -82,7 +82,7 @@ class Program:
         run, output = self.executed, self.output
         if run is None or not isinstance(output, CodeOutputLimits):
             return {}
-        if output.printed != hashlib.sha256(run.stdout.encode("utf-8", "replace")).hexdigest():
+        if hashlib.sha256(run.stdout.encode("utf-8", "replace")).hexdigest() not in output.printed:
             return {}
         return {"stdout": redact_text(run.stdout), "stderr": redact_text(run.stderr)}
 

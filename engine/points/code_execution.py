@@ -115,7 +115,7 @@ class FileLimit(Model):
 class CodeExecutionLimits(SandboxedLimits):
     """What exactly may run and what it may use; `environment` is all that it finds beside PATH, HOME and LANG.
 
-    `packages` is absent without a package environment. `live`: the output may be shown while the program runs.
+    `packages` is empty without a package environment. `live`: the output may be shown while the program runs.
     `scan` says whether the findings of the scan were binding.
     """
 
@@ -127,7 +127,7 @@ class CodeExecutionLimits(SandboxedLimits):
     seed: Seed
     environment: Mapping[Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")], str]
     retention_days: Annotated[int, Field(ge=1)]
-    packages: PackagesLimit | None = None
+    packages: Annotated[tuple[PackagesLimit, ...], Field(max_length=1)]
     files: tuple[FileLimit, ...]
     live: bool
     scan: Literal["binding", "advisory"]

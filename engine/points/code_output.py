@@ -91,7 +91,7 @@ class CodeOutputLimits(Limits):
     """What an answer may contain: the result in the order of the contract, the echoed fields, the sentence.
 
     `artifacts` are the files that may be kept, by SHA-256; no other file is kept. `printed` is the SHA-256 of standard
-    output that may be passed on as text; absent, none of it may.
+    output that may be passed on as text; empty, none of it may.
     """
 
     contract: str
@@ -99,7 +99,7 @@ class CodeOutputLimits(Limits):
     echoed: tuple[EchoedLimit, ...]
     answer: str
     artifacts: tuple[Sha256, ...]
-    printed: Sha256 | None = None
+    printed: Annotated[tuple[Sha256, ...], Field(max_length=1)]
 
 
 def gather(request: CodeOutputRequest, context: GatherContext) -> Gathered:

@@ -47,4 +47,4 @@ class Results(Model):
     data_characters: DataCharacters = Field(
         description="Characters of data that links and images may carry to any other host."
     )
-    markers: Markers = Field(description="Signs that a text instructs the model.")
+    markers: Markers = Field(description="Phrases and tokens that count as instructions to the model.")

@@ -84,7 +84,7 @@ def test_findings_of_the_scan_are_told_and_recorded(bench: Bench) -> None:
     one = PLAIN["text-text_that_looks_like_a_path"]
     done = bench.run(asked(one, profile="analysis"))
     assert {"code": "literal_not_allowed", "subject": "literals/path"} in done.document["scan_advice"]
-    limits = {line["point"]: line.get("limits") for line in bench.recorded(done) if line.get("point")}
+    limits = {line["point"]: line["limits"] for line in bench.recorded(done) if line.get("limits")}
     assert limits["code_execution"]["scan"] == "advisory"
     assert bench.run(asked(one)).stop_reason.startswith("policy_block:static_policy_violation")
 

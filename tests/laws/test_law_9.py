@@ -73,6 +73,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "adapters/admission_adapters/sandbox/run/report.py": {"ascii"},  # how refused names are made safe
     "adapters/admission_adapters/sandbox/run/user.py": {"ascii", "1", "/proc/"},  # as cgroup.py
     "adapters/admission_adapters/shim/tools.py": {"tools/list"},  # a method of MCP
+    "adapters/admission_adapters/shim/pump.py": {"tools/list"},  # as shim/tools.py
     "adapters/admission_adapters/runner/mcp_server.py": {"1", "tools/list"},  # as shim/tools.py, and its version
     "adapters/admission_adapters/runner/shim.py": {"1", "tools/list"},  # as mcp_server.py
     "engine/points/adapter_envelope.py": {"[0-9a-f]{32}", "tools/list"},  # the form of its ids; a method of MCP
@@ -167,6 +168,7 @@ _ORDINARY = {
     _SCAN,
     ("mcp", "methods"),
     ("tools", "words_without_hosts"),
+    ("secrets", "options"),
     ("tools", "plain_sql_functions"),
     ("addresses", "local_names"),
     ("memory", "origins"),

@@ -97,7 +97,7 @@ def test_no_execution_without_a_timeout(runner: Runner, seconds: Any) -> None:
 
 def _tuples(found: dict[str, Any]) -> dict[str, Any]:
     required = {name: tuple(kinds) for name, kinds in found["required"].items()}
-    return {**found, "required": required, "files": tuple(found["files"])}
+    return {**found, "required": required, "files": tuple(found["files"]), "packages": ()}
 
 
 # covers: A86.1

@@ -10,6 +10,7 @@ from engine.engine import Engine
 from engine.flow import Context
 from engine.model import Caller, Via
 from engine.settings import Settings
+from tests.expect import there
 from tests.provisioning.agents import ANA, mounted, specification
 
 SCOPE = {"policy": "confirm_all", "profile": "coding"}
@@ -59,5 +60,5 @@ def test_a_first_allow_does_not_outlive_the_agent(engine: Engine) -> None:
     asked = {**SCOPE, "tools": ["files_read"]}
     assert engine.decide("tool_visibility", asked, context=context).fault is None
     engine.administer({"act": "end_agent", "id": agent}, ANA)
-    again = engine.decide("tool_visibility", asked, context=context).decision
-    assert getattr(again.limits, "visible", ()) == ()
+    again = engine.decide("tool_visibility", asked, context=context)
+    assert (again.decision.limits, there(again.fault).code) == (None, "engine.idempotency_stale")

@@ -95,7 +95,7 @@ class ExecutionGrant(Granted, Protocol):
     seed: int
     environment: Mapping[str, str]
     retention_days: int
-    packages: Any
+    packages: Sequence[Any]
     files: Sequence[Any]
     live: bool
     scan: str
@@ -160,7 +160,7 @@ def run_code(
 
 def _material(grant: ExecutionGrant) -> tuple[dict[str, str], str | None]:
     """The files of a permit with their digests, and the digest of its packages."""
-    return {file.name: file.sha256 for file in grant.files}, None if grant.packages is None else grant.packages.tree
+    return {file.name: file.sha256 for file in grant.files}, grant.packages[0].tree if grant.packages else None
 
 
 def facts(grant: ExecutionGrant, run_result: RunResult, evidence: SandboxFacts) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def facts(grant: ExecutionGrant, run_result: RunResult, evidence: SandboxFacts) 
         "code_sha256": grant.code_sha256,
         "seed": grant.seed,
         "scan": grant.scan,
-        **({} if grant.packages is None else {"packages": grant.packages.model_dump()}),
+        **({"packages": grant.packages[0].model_dump()} if grant.packages else {}),
         **({"files": [file.sha256 for file in grant.files]} if grant.files else {}),
         **result_facts(grant, run_result, evidence),
         "artifacts": [{"sha256": artifact.sha256, "bytes": len(artifact.data)} for artifact in run_result.artifacts],

@@ -46,9 +46,11 @@ _STATE = "admission-engine/approval:"
 _NOT_APPROVED = "this call is refused: the person did not approve it"
 _AT_ONCE = 8
 _PAGES = 100
+_TRIES = 5
 _WAITING = 256
 _PREVIEW = 600
-"""Calls at once; pages of a list; calls that wait for a person; characters of what a person is shown."""
+"""Calls at once; pages of a list, and readings of one that changes meanwhile; calls that wait for a person; characters
+of what that person is shown."""
 
 _YES = {
     "type": "object",
@@ -112,6 +114,7 @@ class Pump:
         self._own, self._asked_so_far = secrets.token_hex(8), 0
         self._capabilities: Any = {}
         self._audit: Audit | None = None
+        self._changes = 0
         self._first: dict[str, Any] = {}
         self._definitions: list[Any] = []
         self._listing = anyio.Lock()
@@ -146,7 +149,7 @@ class Pump:
                     await self._refuse(message, self._to_server)
             elif isinstance(message, types.JSONRPCNotification):
                 if message.method == _CHANGED:
-                    self._audit = None
+                    self._audit, self._changes = None, self._changes + 1
                 if message.method in self._gate.methods[1]:
                     await self._to_client.send(SessionMessage(message))
             elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
@@ -237,26 +240,34 @@ class Pump:
             self._open.discard(request.id)
 
     async def _audited(self, params: Mapping[str, Any], *, again: bool = False) -> Audit:
-        """What the server lists now, all pages, decided on. Raises WorkError."""
+        """What the server lists now, decided on; once more if the list changes meanwhile. Raises WorkError."""
         async with self._listing:
             if self._audit is not None and not again:
                 return self._audit
-            pages: list[dict[str, Any]] = []
-            asked = {name: value for name, value in params.items() if name == "_meta"}
-            while len(pages) < _PAGES:
-                cursor = {} if not pages else {"cursor": pages[-1]["nextCursor"]}
-                pages.append(await self._ask(self._to_server, self._new_id(), LIST, {**asked, **cursor}))
-                if pages[-1].get("nextCursor") is None:
+            for _ in range(_TRIES):
+                changes = self._changes
+                pages = await self._pages({name: value for name, value in params.items() if name == "_meta"})
+                listed = [page.get("tools") for page in pages]
+                definitions = [one for page in listed if isinstance(page, list) for one in page]
+                audit: Audit = await self._thread(self._gate.audit, definitions)
+                if changes == self._changes:
                     break
             else:
-                raise _failed(f"the MCP server lists more than {_PAGES} pages")
-            listed = [page.get("tools") for page in pages]
-            definitions = [one for page in listed if isinstance(page, list) for one in page]
-            audit: Audit = await self._thread(self._gate.audit, definitions)
+                raise _failed("the MCP server changes its tools all the time")
             for name, codes in audit.refused.items():
                 self._log(f"the tool `{name}` is left out: {', '.join(codes)}")
             self._first, self._definitions, self._audit = pages[0], definitions, audit
             return audit
+
+    async def _pages(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
+        """All pages of the server's list. Raises WorkError."""
+        pages: list[dict[str, Any]] = []
+        while len(pages) < _PAGES:
+            cursor = {} if not pages else {"cursor": pages[-1]["nextCursor"]}
+            pages.append(await self._ask(self._to_server, self._new_id(), LIST, {**asked, **cursor}))
+            if pages[-1].get("nextCursor") is None:
+                return pages
+        raise _failed(f"the MCP server lists more than {_PAGES} pages")
 
     async def _call(self, request: types.JSONRPCRequest) -> None:
         try:

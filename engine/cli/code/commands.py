@@ -286,9 +286,9 @@ def _text(done: CodeRun) -> str:
         told = said(one["code"], one["requirement"])
         lines += [f"  {one['point']}: {one['code']}{about}: {told}", f"    {one['remedy']}"]
     if advice := document.get("scan_advice"):
-        told = sorted({f"{one['code']} {one['subject'] or ''}".strip() for one in advice})
-        first = ", ".join(told[:_MOST_TOLD]) + (", …" if len(told) > _MOST_TOLD else "")
-        lines.append(f"  allowed by this profile: {len(told)} findings of the scan: {first}")
+        found = sorted({f"{one['code']} {one['subject'] or ''}".strip() for one in advice})
+        first = ", ".join(found[:_MOST_TOLD]) + (", …" if len(found) > _MOST_TOLD else "")
+        lines.append(f"  allowed by this profile: {len(found)} findings of the scan: {first}")
     for step in document["trace"]:
         lines += [f"  {name}: {step[name]}" for name in ("stderr_snippet", "stdout_snippet") if name in step]
     if (wanted := document.get("approval")) is not None:

@@ -39,11 +39,12 @@ _NO_SIGNS = {"postgres": "`", "mysql": "[]@#", "sqlite": "]#"}
 _SYNTAX = frozenset(
     re.findall(
         r"\S+",
-        "all and any array as between bigint bit by case char character check conflict cube decimal default"
-        " distinct else end escape except exists filter float from group having ilike in int integer intersect interval"
-        " into is join key lateral like limit materialized not numeric offset on or order over partition primary real"
-        " recursive references returning rollup row select set sets similar some then time timestamp timestamptz to union unique"
-        " using values varchar varying when where window with within",
+        "all and any array as between bigint bit by case char character check conflict cube decimal default "
+        "distinct else end escape except exists filter float from group having ilike in int integer intersect "
+        "interval into is join key lateral like limit materialized not numeric offset on or order over "
+        "partition primary real recursive references returning rollup row select set sets similar some then "
+        "time timestamp timestamptz to union unique using values varchar varying when where window with "
+        "within",
     )
 )
 """Words before a parenthesis that are no functions."""

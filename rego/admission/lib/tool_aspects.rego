@@ -58,9 +58,7 @@ _in_ranges(parts) := {concat("", ["host *://", range, ":*"]) |
 of_destination_refused(destination) := ({"any host"} | named) | _in_ranges(parts) if {
 	destination.canonical == true
 	parts := host.parts(destination.origin)
-	is_array(_host_paths)
-	is_array(data.policy.tool_lookup.ranges)
-	folders := {""} | {folder | some folder in _host_paths; _maybe_below(destination, folder)}
+	folders := {""} | _folders_of_hosts(destination)
 	named := {form |
 		some name in (host.names(parts.host) | {concat("", ["*.", parts.host])})
 		some place in {
@@ -77,6 +75,13 @@ of_destination_refused(destination) := ({"any host"} | named) | _in_ranges(parts
 _stated_port(parts) := parts.port if {
 	parts.port != ""
 } else := {"http": "80", "https": "443"}[parts.scheme]
+
+# METADATA
+# custom:
+#   proof: the list of folders is present
+_folders_of_hosts(destination) := {folder | some folder in _host_paths; _maybe_below(destination, folder)} if {
+	is_array(_host_paths)
+}
 
 # METADATA
 # custom:
@@ -97,6 +102,8 @@ of_path(path) := (({"any path"} | _ways(_bare(path.path))) | _below_cwd(path)) |
 _below_cwd(path) := _ways(below) | _patterns(below) if {
 	is_string(path.below_cwd)
 	path.below_cwd != ""
+
+	# regal ignore:defer-assignment
 	below := concat("", ["{cwd}/", _bare(path.below_cwd)])
 	path.path != concat("", ["/", path.below_cwd]) # a working folder `/` is the whole machine and admits nothing
 } else := set()

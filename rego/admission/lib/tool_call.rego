@@ -54,6 +54,9 @@ _aspects := ((({"always"} | hosts) | paths) | commands) | touched if {
 	is_array(input.paths)
 	is_array(input.commands)
 	is_array(input.call.touches)
+	is_array(data.policy.tool_lookup.path_patterns)
+	is_array(data.policy.tool_lookup.host_paths)
+	is_array(data.policy.tool_lookup.ranges)
 	is_array(input.values)
 	hosts := {aspect | some host in words.hosts; some aspect in words.refused(host)}
 	paths := {aspect | some path in input.paths; some aspect in aspects.of_path_refused(path, input.context)}

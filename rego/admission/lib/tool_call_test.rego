@@ -7,7 +7,9 @@ _lookup := {
 	"ranges": [], "host_paths": [], "path_patterns": [],
 	"tools": {"web": {"selectors": ["web"], "values": {}}, "shell": {"selectors": ["shell"], "values": {}}},
 	"policies": {"p": {
-		"deny": {"size": 1, "names": ["s/never"], "conditional": {}, "selectors": {"web": {"host https://x.example.com": 0, "/work/keys/": 0}}},
+		"deny": {"size": 1, "names": ["s/never"], "conditional": {}, "selectors": {
+			"web": {"host https://x.example.com": 0, "/work/keys/": 0},
+		}},
 		"confirm": {"size": 1, "names": ["s/ask"], "conditional": {}, "selectors": {"web": {"/work/drafts/": 0}}},
 		"allow": {
 			"size": 2,

@@ -9,7 +9,9 @@ _policy := {
 		"tools": {"web": {"selectors": ["web"], "values": {}}},
 		"profiles": {"all": {"web": true}, "none": {}},
 		"policies": {"p": {
-			"deny": {"size": 1, "names": ["s/never"], "conditional": {}, "selectors": {"web": {"host https://x.example.com": 0}}},
+			"deny": {"size": 1, "names": ["s/never"], "conditional": {}, "selectors": {
+				"web": {"host https://x.example.com": 0},
+			}},
 			"confirm": {"size": 1, "names": ["s/ask"], "conditional": {}, "selectors": {"web": {"command 1 rm": 0}}},
 			"allow": {
 				"size": 1,

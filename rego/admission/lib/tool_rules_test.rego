@@ -37,7 +37,11 @@ _deny := {
 }
 
 _policy := {"tool_lookup": {
-	"tools": {"web": {"selectors": ["*", "web"], "values": {}}, "files": {"selectors": ["*"], "values": {}}, "alone": {"selectors": [], "values": {}}},
+	"tools": {
+		"web": {"selectors": ["*", "web"], "values": {}},
+		"files": {"selectors": ["*"], "values": {}},
+		"alone": {"selectors": [], "values": {}},
+	},
 	"policies": {"p": {"deny": _deny, "confirm": object.union(_deny, {"size": 0}), "allow": _allow}},
 }}
 

@@ -31,6 +31,8 @@ _all_shown(name, conditions) if {
 	is_array(conditions)
 	every condition in conditions {
 		some value in input.values
+
+		# regal ignore:non-loop-expression
 		value.name == name
 		_shown(condition, value)
 	}
@@ -103,6 +105,8 @@ _item_shown(condition, item) if {
 	count(item.domains) > 0
 	every domain in item.domains {
 		some name in host.names(domain)
+
+		# regal ignore:non-loop-expression
 		name in condition.of
 	}
 }

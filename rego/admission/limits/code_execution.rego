@@ -29,8 +29,8 @@ limits := object.union_n([
 		"files": _files,
 		"live": _live,
 		"scan": code_execution.scan,
+		"packages": _packages,
 	},
-	_packages,
 ])
 
 _bounds := sandbox.bounds(code_execution.profile, input.role)
@@ -52,9 +52,9 @@ _files := files if {
 	count(files) == count(input.files)
 }
 
-_packages := {} if input.packages.stated == false
+_packages := [] if input.packages.stated == false
 
-_packages := {"packages": {"name": input.packages.value, "tree": input.packages.tree}} if input.packages.stated == true
+_packages := [{"name": input.packages.value, "tree": input.packages.tree}] if input.packages.stated == true
 
 # METADATA
 # custom:

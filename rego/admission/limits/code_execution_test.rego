@@ -34,7 +34,10 @@ _limits := object.union(sandbox_test.of_each(10), {
 	"files": [],
 	"live": false,
 	"scan": "binding",
+	"packages": [],
 })
+
+_science := {"packages": {"stated": true, "value": "science", "tree": "sha256:t"}}
 
 _wanted := {
 	"nothing": [{}, {}],
@@ -45,9 +48,9 @@ _wanted := {
 	],
 	"fields": [{"contract": {"stated": true, "value": "facts"}}, {}],
 	"files go in": [{"files": [{"id": "a", "bytes": 1, "sha256": "x"}]}, {"files": [{"name": "a", "sha256": "x"}]}],
-	"packages": [{"packages": {"stated": true, "value": "science", "tree": "sha256:t"}}, object.union(sandbox_test.of_each(9), {
+	"packages": [_science, object.union(sandbox_test.of_each(9), {
 		"profile": "loose", "wall_seconds": 2, "stdout_bytes": 8, "stderr_bytes": 7, "artifact_files": 0,
-		"artifact_bytes": 0, "scan": "advisory", "packages": {"name": "science", "tree": "sha256:t"},
+		"artifact_bytes": 0, "scan": "advisory", "packages": [{"name": "science", "tree": "sha256:t"}],
 	})],
 	"little time left": [{"elapsed_ms": 24000}, {"wall_seconds": 1}],
 	"longer hint": [{"hints": {"exec_timeout_seconds": {"readable": true, "value": 99}}}, {"wall_seconds": 10}],

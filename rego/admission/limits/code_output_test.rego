@@ -86,6 +86,7 @@ test_complete if {
 		],
 		"answer": "{rate_pct} in {region}",
 		"artifacts": [],
+		"printed": [],
 	}
 }
 
@@ -138,7 +139,7 @@ _text := object.union(_input, {"contract": "t", "output": {
 
 test_text if {
 	limits := code_output.limits with input as _text with data.policy as _free
-	limits == {"contract": "t", "result": [], "echoed": [], "answer": "text", "artifacts": [], "printed": "x"}
+	limits == {"contract": "t", "result": [], "echoed": [], "answer": "text", "artifacts": [], "printed": ["x"]}
 	every path in ["output/sha256", "run/status", "contract"] {
 		not code_output.limits with input as json.remove(_text, [path]) with data.policy as _free
 	}

@@ -17,7 +17,9 @@ _policy := {
 		"ranges": [], "host_paths": [], "path_patterns": [],
 		"tools": {name: {"selectors": [name], "values": {}} | some name in ["read", "write", "run"]},
 		"policies": {"p": {
-			"deny": object.union(_empty, {"names": ["s/stop"], "conditional": {}, "selectors": {"run": {"host https://x.example.com": 0}}}),
+			"deny": object.union(_empty, {"names": ["s/stop"], "conditional": {}, "selectors": {
+				"run": {"host https://x.example.com": 0},
+			}}),
 			"confirm": object.union(_empty, {"names": ["s/ask"], "conditional": {}, "selectors": {"write": {"always": 0}}}),
 			"allow": _allow,
 		}},

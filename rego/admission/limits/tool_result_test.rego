@@ -49,9 +49,9 @@ test_incomplete if {
 }
 
 test_values_missing if {
+	asked := object.union(_shown.ok, {"links": []})
 	every name in ["result_bytes", "prompt_bytes"] {
 		policy := json.remove(_policy, [concat("/", ["tools", "limits", name])])
-		asked := object.union(_shown.ok, {"links": []})
 		not tool_result.limits with input as asked with data.policy as policy
 	}
 }

@@ -56,6 +56,7 @@ OF_CODE = {
     "files": (),
     "live": False,
     "scan": "binding",
+    "packages": (),
 }
 
 
@@ -252,7 +253,7 @@ _TREE = "sha256:" + "7" * 64
 _FILES = {"a.csv": b"1,2\n"}
 _MATERIAL = {
     "files": ({"name": "a.csv", "sha256": hashlib.sha256(_FILES["a.csv"]).hexdigest()},),
-    "packages": {"name": "science", "tree": _TREE},
+    "packages": ({"name": "science", "tree": _TREE},),
 }
 
 
@@ -263,7 +264,7 @@ def test_files_and_packages_are_those_of_the_permit() -> None:
     ((program, _),) = backend.ran
     assert (program.files, program.packages) == ({"inputs/a.csv": b"1,2\n"}, "/tree")
     assert result.facts["packages"] == {"name": "science", "tree": _TREE}
-    assert result.facts["files"] == [_MATERIAL["files"][0]["sha256"]]  # type: ignore[index]
+    assert result.facts["files"] == [_MATERIAL["files"][0]["sha256"]]
     other = "sha256:" + "8" * 64
     for wrong in (
         Code(TEXT, "main.py", b"", {"a.csv": b"1,3\n"}, ("/tree", _TREE)),

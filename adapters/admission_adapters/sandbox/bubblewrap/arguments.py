@@ -23,7 +23,8 @@ PACKAGES = "/packages"
 """Where a program finds the packages of its environment."""
 
 _ALTERNATIVES = "/etc/alternatives"
-"""Links to programs of /usr; on Debian /usr/bin/awk is a link to one of them."""
+_LINKS = "/alternatives"
+"""Where a program finds the links of Debian to programs such as awk: /usr/bin/awk leads to /etc, which is not there."""
 
 _TEMPORARY = "/tmp"  # noqa: S108  (the sandbox's own)
 NAMESPACES = ("user", "ipc", "pid", "net", "uts", "cgroup")
@@ -36,7 +37,7 @@ _WALKING = 20
 """Open files needed to return artifacts: one per level of folders, and a few."""
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
-_FIXED = {"PATH": "/usr/bin", "LANG": "C.UTF-8", "HOME": WORK}
+_FIXED = {"PATH": f"/usr/bin:{_LINKS}", "LANG": "C.UTF-8", "HOME": WORK}
 
 PROTECTIONS = (
     *(f"unshare_{namespace}" for namespace in NAMESPACES),
@@ -77,7 +78,7 @@ def arguments(
         words += ["--setenv", name, value]
     words += ["--bind" if "ro_usr" in without else "--ro-bind", "/usr", "/usr"]
     words += ["--size", _SMALL, "--tmpfs", "/usr/local", "--remount-ro", "/usr/local"]
-    words += [*system(), "--ro-bind-try", _ALTERNATIVES, _ALTERNATIVES]
+    words += [*system(), "--ro-bind-try", _ALTERNATIVES, _LINKS]
     if "dev" in without:
         words += ["--dev-bind", "/dev", "/dev"]
     else:
