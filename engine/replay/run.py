@@ -196,7 +196,8 @@ def _group(found: Replay, policy: PolicyBundle, change: Change, point: str, caus
         if requirement is not None:
             where: Location | None = policy.where(requirement.file, requirement.line)
         else:
-            where = policy.where(f"rego/admission/limits/{point}.rego", 1) if change is Change.LIMITS else None
+            limits = change is Change.LIMITS and point != _REST
+            where = policy.where(f"rego/admission/limits/{point}.rego", 1) if limits else None
         found.groups.setdefault(
             key,
             Group(
