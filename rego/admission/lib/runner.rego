@@ -67,9 +67,11 @@ plain if {
 # METADATA
 # custom:
 #   proof: no credentials are sent if anything is missing
+default credentials := false
+
 credentials if {
 	some origin in data.policy.runners.uri.credentials
 	startswith(concat("", [address, "/"]), concat("", [origin, "/"]))
-} else := false
+}
 
 _hosts := {"loopback": ["127.0.0.1", "localhost", "[::1]"]}

@@ -24,7 +24,7 @@ agent_active(agent) if agent.active == true
 #   fixed: true
 #   each: agents
 #   empty: allowed
-#   remedy: Provision an agent whose specification lists the tool; `engine agent list --format json` prints what each has
+#   remedy: Provision an agent with the tool; `engine agent list --format json` prints the tools of each
 #   after: [agent_inactive]
 # labels:
 #   row: E13, E34

@@ -99,7 +99,7 @@ not_stopped(tool) if tool_visibility.not_stopped(tool)
 #   standing: warn
 #   each: tools
 #   empty: allowed
-#   remedy: Provision an agent whose specification lists the tool; `engine agent list --format json` prints what each has
+#   remedy: Provision an agent with the tool; `engine agent list --format json` prints the tools of each
 #   after: [tool_unknown]
 # labels:
 #   row: E13

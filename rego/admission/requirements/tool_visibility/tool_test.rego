@@ -69,7 +69,10 @@ test_a_stopped_tool_is_hidden if {
 		{"scope": "principal", "name": "read"},
 		{"scope": "all", "name": ""},
 	]}
-	not tool.not_stopped(_read) with input as {"stops": [{"scope": "tool", "name": "write"}, {"scope": "tool", "name": "read"}]}
+	not tool.not_stopped(_read) with input as {"stops": [
+		{"scope": "tool", "name": "write"},
+		{"scope": "tool", "name": "read"},
+	]}
 	every stop in [{}, null, {"scope": "tool"}, {"scope": "tool", "name": null}, {"scope": "others", "name": "write"}] {
 		not tool.not_stopped(_read) with input as {"stops": [stop]}
 	}
