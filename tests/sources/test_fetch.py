@@ -369,7 +369,8 @@ def test_a_stop_ends_an_attempt_to_connect(world: World) -> None:
             waiting.settimeout(0)
             waiting.connect_ex((address, port))
         with ThreadPoolExecutor(1) as pool, wire.until(stop):
-            pinned = _Pinned(limits_for(world, world.server.url()), wire)
+            grant: Any = limits_for(world, world.server.url())
+            pinned = _Pinned(grant, wire)
             trying = pool.submit(pinned._connected, address, port, 600.0)
             until(lambda: wire._open)
             assert not trying.done()
