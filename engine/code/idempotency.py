@@ -29,10 +29,15 @@ from engine.state.rows import Begun
 
 @dataclass(frozen=True, slots=True)
 class RunWatcher:
-    """Controls a run from outside: setting `cancel` ends it, `on_phase` is called as each phase begins."""
+    """Controls a run from outside: setting `cancel` ends it, `on_phase` is called as each phase begins.
+
+    `on_output` gets the name of a stream and its next bytes while the program runs, where the policy lets output be
+    shown before it is decided on. It is called on the thread that enforces the limits, and must not block.
+    """
 
     cancel: threading.Event | None = None
     on_phase: Callable[[Phase], None] | None = None
+    on_output: Callable[[str, bytes], None] | None = None
 
 
 def run_code(
@@ -50,7 +55,7 @@ def run_code(
         heavy = isinstance(request_data, RawJson) and len(request_data.data) > HEAVY_BYTES
         request: CodeRunRequest = (yield Call(lambda: read(request_data), Pace.HEAVY)) if heavy else read(request_data)
         run_id = request.run_id or str(uuid.uuid4())
-        with machine.running.slot(run_id, context.caller, watch.cancel, watch.on_phase) as ticket:
+        with machine.running.slot(run_id, context.caller, watch.cancel, watch.on_phase, watch.on_output) as ticket:
             if context.idempotency_key is None:
                 return (yield from Run(request, ticket, services, machine, context).steps())
             return (yield from _once(context.idempotency_key, request, ticket, services, machine, context))

@@ -6,6 +6,7 @@ commands in canonical form, positions of secrets, counts, a digest, and a short 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,6 +21,7 @@ from engine.facts.tools.arguments import Walked, walk
 from engine.facts.tools.calls import Call, ToolCall, call_of
 from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
 from engine.facts.tools.schemas import fits, schema_valid
+from engine.facts.tools.values import ArgumentValue, argument_values
 from engine.model import Caller, Digest, HeldEnvironment, Limits, Line, Model, Object, Pace
 from engine.points import FactsFromState, GatherContext, Gathered, Point
 from engine.points.episode import calling_agent, may_be_agent
@@ -43,6 +45,7 @@ _LEVELS = 8
 """Levels that can show."""
 
 _MARK = "[redacted:"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 Folder = Annotated[Line, AfterValidator(canonical_folder)]
 
@@ -82,7 +85,8 @@ class CallFacts(Model):
 
     `touches` are absolute paths that texts of `data` may mean: they count only for rules that refuse or ask.
     `unplaced`: some texts may mean paths below a working folder, and none was named.
-    `bytes` and `digest` are those of the arguments as canonical JSON, or of the text that has no reading.
+    `bytes` and `digest` are those of the arguments as canonical JSON, or of the text that has no reading. `added` are
+    the names of fields that a vendor added to the call.
     """
 
     tool: str
@@ -97,6 +101,7 @@ class CallFacts(Model):
     digest: Digest
     summary: str
     summary_cut: bool
+    added: tuple[str, ...]
 
 
 class DefinitionFacts(Model):
@@ -108,7 +113,11 @@ class DefinitionFacts(Model):
 
 
 class ToolCallInput(Model):
-    """What OPA sees of a call. `environment` is what its caller states, `held` what the engine found out itself."""
+    """What OPA sees of a call. `environment` is what its caller states, `held` what the engine found out itself.
+
+    `values` are those of the arguments that rules of policy/tools.yaml have conditions on, and no others.
+    `adds` is what the run touches by it; `flows`, which the engine's state fills, what it has touched before.
+    """
 
     context: CallScope
     call: CallFacts
@@ -118,15 +127,18 @@ class ToolCallInput(Model):
     destinations: tuple[Destination, ...]
     paths: tuple[FoundPath, ...]
     commands: tuple[Command, ...]
+    values: tuple[ArgumentValue, ...]
     secrets: tuple[HiddenPlace, ...]
     unreadable: tuple[HiddenPlace, ...]
+    adds: tuple[str, ...]
 
 
 class ToolCallLimits(Limits):
     """Limits of the call: seconds and result bytes; its side effects, and the rule that admitted it.
 
     `basis` `argument_text_prefix` means that only the text of the command was compared, which guarantees
-    nothing about the program that the system would run (B10).
+    nothing about the program that the system would run (B10); `level`, that policy/levels.yaml lowers what no rule
+    allows.
     """
 
     tool: str
@@ -135,7 +147,7 @@ class ToolCallLimits(Limits):
     side_effects: tuple[str, ...]
     record_side_effect: Literal[True]
     rule: str
-    basis: Literal["rule", "argument_text_prefix", "approval"]
+    basis: Literal["rule", "argument_text_prefix", "approval", "level"]
 
 
 def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
@@ -149,6 +161,7 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         _lead(context),
     )
     stated = request.environment
+    touches = context.lookups.touches.get(call.tool, ())
     hidden = call.arguments is None and is_secret(call.data.decode("utf-8"), context.lookups.forms)
     gathered = ToolCallInput(
         context=CallScope(policy=request.policy, profile=request.profile, cwd=request.cwd),
@@ -159,8 +172,12 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         destinations=tuple(walked.destinations),
         paths=tuple(walked.paths),
         commands=tuple(walked.commands),
+        values=argument_values(
+            call.arguments or {}, context.lookups.ruled_arguments.get(call.tool, {}), context.lookups.forms
+        ),
         secrets=(HiddenPlace(id="arguments"),) if hidden else tuple(walked.secrets),
         unreadable=tuple(walked.unreadable),
+        adds=touches,
     )
     folder = request.cwd if walked.commands else None
     return Gathered(
@@ -170,6 +187,7 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         state=partial(_known, folder),
         asks_state=lambda caller: folder is not None or may_be_agent(caller),
         tool=call.tool,
+        touches=touches,
     )
 
 
@@ -197,6 +215,7 @@ def _call(call: Call, walked: Walked) -> CallFacts:
         digest=digest(call.data),
         summary=summary,
         summary_cut=cut,
+        added=tuple(name if _NAME.fullmatch(name) else "?" for name in call.added[:_ITEMS]),
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from admission_adapters.sandbox.model import Backend
 from admission_adapters.tools.gate import ToolGate, ToolResult
 from admission_adapters.tools.registry import UncuratedToolRegistry
 from engine.documents.canonical import RawJson, canonical
-from engine.errors import WorkError
+from engine.errors import StateError, WorkError
 from engine.facts.run_request import Endpoint, WireRunRequest
 from engine.facts.run_result import AgentOutputs, Usage, WireRunResult
 from engine.flow import Answer, Context, Services
@@ -136,6 +137,9 @@ class AgentRunner:
             answer = Decisions(knowing, own).decide("runner_request", asked, execute)
         finally:
             evidence.close()
+            if context.run is None:
+                with suppress(StateError):  # it ends by its age then
+                    services.store().end_run(run_id)
         if not ended or answer.fault is not None:
             return Ran(answer)
         return ended[0] if ended[0].answer is not None else replace(ended[0], answer=answer)

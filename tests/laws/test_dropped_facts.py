@@ -19,10 +19,11 @@ EITHER = "one of several facts of which each is enough; the rule holds by the ot
 WIDENS = "it can only turn a refusal into an allow: without it fewer requests are allowed"
 SHOWN = "the answer is a list of tools that may be seen, and without it the list is shorter"
 PERMIT = "the limits of the permit have it, and without limits there is no permit"
+ADVISED = "the profile's scan is advisory: it needs the name of everything that was found, and nothing about it"
 READER = "the reader refuses a source bundle without it, and no rule reads it"
 
 ANYWHERE = (
-    *("agents", "attempts", "caller.points", "checks", "children", "memories", "now", "prefixes", "quotas"),
+    *("agents", "attempts", "caller.points", "checks", "children", "flows", "memories", "now", "prefixes", "quotas"),
     *("stops.[].id", "stops.[].name", "stops.[].principal", "stops.[].tool"),
 )
 """What only some points ask for, and every input has."""
@@ -52,6 +53,10 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             *("scan.members.[].top", "scan.modules.[].top"),
             *("scan.names.[].as_value", "scan.names.[].builtin", "scan.names.[].variable"),
         ),
+        ADVISED: (
+            *("scan.attributes.[].dunder", "scan.imports.[].kind", "scan.members.[].module", "scan.members.[].name"),
+            *("scan.modules.[].as_value", "scan.names.[].dunder"),
+        ),
     },
     "code_scan": {
         UNREAD: ("scan.names.[].bound", "code_sha256"),
@@ -62,7 +67,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         ),
     },
     "code_output": {
-        UNREAD: ("artifacts.[].bytes", "artifacts.[].id", "run.exits.[].id"),
+        UNREAD: ("artifacts.[].bytes", "artifacts.[].id", "output.sha256", "run.exits.[].id"),
         UNUSED: ("artifacts.[].secret", "echoed", "output.fields.[].number"),
         EITHER: ("echoed.[].text", "echoed.[].upper", "output.fields.[].sha256", "output.fields.[].upper_sha256"),
     },
@@ -156,7 +161,8 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "tool_call": {
         UNREAD: (
             *AGENT,
-            *("call.arguments.[].id", "call.arguments.[].name", "call.digest", "call.summary", "call.summary_cut"),
+            *("call.added", "call.arguments.[].id", "call.arguments.[].name", "call.digest", "call.summary"),
+            "call.summary_cut",
             *("commands.[].form", "commands.[].id", "destinations.[].id", "held.built", "held.reset",
               "paths.[].id"),
         ),
@@ -178,7 +184,8 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "tool_result": {
         UNREAD: ("decision", "details.[].id", "messages.[].id", "messages.[].path", "side_effects.[].id",
                  "side_effects.[].target_digest"),
-        UNUSED: ("messages.[].secret",),
+        EITHER: ("links.[].data", "links.[].kind", "links.[].open", "links.[].origin"),
+        UNUSED: ("messages.[].plain", "messages.[].secret"),
     },
     "transcript": {
         UNREAD: ("entries.[].id", "entries.[].quotes.[].id"),

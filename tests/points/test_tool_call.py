@@ -65,13 +65,13 @@ def test_the_input_as_a_whole() -> None:
     assert found == {
         "context": {"policy": "assistant", "cwd": "/nowhere"},
         "destinations": (
-            {"id": "arguments/body/to/0", "canonical": True, "origin": "http://127.0.0.1:8080"},
+            {"id": "arguments/body/to/0", "canonical": True, "origin": "http://127.0.0.1:8080", "path": "/x"},
             {
                 "id": "arguments/command",
                 "canonical": False,
                 "word": {"command": "arguments/command", "index": 1, "label": True, "remote": False},
             },
-            {"id": "arguments/url", "canonical": True, "origin": "https://docs.example.com"},
+            {"id": "arguments/url", "canonical": True, "origin": "https://docs.example.com", "path": "/a"},
         ),
         "paths": (
             {"id": "arguments/body/inner/p", "canonical": True, "path": "/etc/passwd", "links": "none"},
@@ -83,6 +83,7 @@ def test_the_input_as_a_whole() -> None:
                 "links": "none",
             },
         ),
+        "values": (),
         "commands": (
             {
                 "id": "arguments/command",
@@ -95,6 +96,7 @@ def test_the_input_as_a_whole() -> None:
         ),
         "secrets": ({"id": "arguments/body/password"},),
         "unreadable": (),
+        "adds": (),
     }
     assert call["tool"] == "files_read"
     assert (call["readable"], call["complete"], call["depth"], call["count"]) == (True, True, 4, 14)

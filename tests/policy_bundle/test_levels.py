@@ -34,7 +34,7 @@ FIXED = {
     },
     "artifact": {"artifact_not_isolated"},
     "code_execution": {
-        *("boundaries_incomplete", "boundary_not_enforced", "profile_below_floor"),
+        *("boundaries_incomplete", "boundary_not_enforced", "packages_changed", "profile_below_floor"),
         *("probe_foreign", "probe_missing", "probe_stale"),
     },
     "environment": {"content_changed", "material_unfit", "source_changed", "source_not_admitted"},

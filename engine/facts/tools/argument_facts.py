@@ -10,8 +10,13 @@ from typing import Literal
 
 from engine.model import Model
 
-ArgumentType = Literal["text", "data", "url", "host", "path", "command"]
-"""How an argument is read. `data` is walked for everything, `text` only for secrets."""
+ArgumentType = Literal[
+    "text", "value", "data", "url", "host", "path", "command", "sql_postgres", "sql_mysql", "sql_sqlite"
+]
+"""How an argument is read. `data` is walked for everything; `text`, `value` and SQL only for secrets."""
+
+COVERED = ("value", "sql_postgres", "sql_mysql", "sql_sqlite")
+"""The types whose values an allow rule has to cover by conditions."""
 
 Links = Literal["none", "linked", "unknown"]
 """Whether a path passes a symbolic link; `unknown`: it could not be examined."""
@@ -42,11 +47,15 @@ class CommandWord(Model):
 
 
 class Destination(Model):
-    """Where a call would lead; `origin` only when it is canonical, `word` when it may be something else than a host."""
+    """Where a call would lead; `origin` only when it is canonical, `word` when it may be something else than a host.
+
+    `path` is the path of a URL; only if it has one reading.
+    """
 
     id: str
     canonical: bool
     origin: str | None = None
+    path: str | None = None
     word: CommandWord | None = None
 
 

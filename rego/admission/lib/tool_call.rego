@@ -4,14 +4,15 @@ package admission.lib.tool_call
 import data.admission.lib.tool_aspects as aspects
 import data.admission.lib.tool_prefixes as prefixes
 import data.admission.lib.tool_rules as rules
+import data.admission.lib.tool_values
 import data.admission.lib.tool_words as words
 import data.admission.lib.tools
 import future.keywords.not
 
 # The numbers of the deny and of the confirm rules that match; undefined unless all could be evaluated.
-denying := rules.matching(input.context.policy, input.call.tool, "deny", _aspects)
+denying := rules.matching(input.context.policy, input.call.tool, "deny", _aspects, input.values)
 
-confirming := rules.matching(input.context.policy, input.call.tool, "confirm", _aspects)
+confirming := rules.matching(input.context.policy, input.call.tool, "confirm", _aspects, input.values)
 
 # The number of the first rule that allows it.
 allowing := rules.first_allowing(input.context.policy, input.call.tool, to_cover) if {
@@ -53,6 +54,10 @@ _aspects := ((({"always"} | hosts) | paths) | commands) | touched if {
 	is_array(input.paths)
 	is_array(input.commands)
 	is_array(input.call.touches)
+	is_array(data.policy.tool_lookup.path_patterns)
+	is_array(data.policy.tool_lookup.host_paths)
+	is_array(data.policy.tool_lookup.ranges)
+	is_array(input.values)
 	hosts := {aspect | some host in words.hosts; some aspect in words.refused(host)}
 	paths := {aspect | some path in input.paths; some aspect in aspects.of_path_refused(path, input.context)}
 	commands := {aspect |
@@ -62,17 +67,18 @@ _aspects := ((({"always"} | hosts) | paths) | commands) | touched if {
 	touched := aspects.of_touched_paths(input.call.touches, input.context) | aspects.unplaced(input.call)
 }
 
-# All hosts, paths and commands of the call, each as the aspects by which an allow rule may cover it.
+# All hosts, paths, commands and values of the call, each as the aspects by which an allow rule may cover it.
 #
 # METADATA
 # custom:
 #   proof: text that is not canonical is left out, and then the counts differ
-to_cover := {"hosts": hosts, "paths": paths, "commands": commands} if {
+to_cover := {"hosts": hosts, "paths": paths, "commands": commands, "values": tool_values.to_cover} if {
 	is_array(words.hosts)
 	is_array(input.paths)
 	is_array(input.commands)
+	is_array(input.values)
 	hosts := [words.allowed(host) | some host in words.hosts]
-	paths := [aspects.of_path(path) | some path in input.paths]
+	paths := [(aspects.of_path(path) | aspects.of_cwd(path, input.context)) | some path in input.paths]
 	commands := [aspects.of_command(command) | some command in input.commands]
 	count(hosts) == count(words.hosts)
 	count(paths) == count(input.paths)
@@ -82,11 +88,12 @@ to_cover := {"hosts": hosts, "paths": paths, "commands": commands} if {
 _besides_commands_allowed if {
 	count(_other_hosts) == 0
 	count(to_cover.paths) == 0
+	count(to_cover.values) == 0
 }
 
 _besides_commands_allowed if {
-	count(_other_hosts) + count(to_cover.paths) > 0
-	besides := {"hosts": _other_hosts, "paths": to_cover.paths, "commands": []}
+	(count(_other_hosts) + count(to_cover.paths)) + count(to_cover.values) > 0
+	besides := {"hosts": _other_hosts, "paths": to_cover.paths, "commands": [], "values": to_cover.values}
 	is_number(rules.first_allowing(input.context.policy, input.call.tool, besides))
 }
 

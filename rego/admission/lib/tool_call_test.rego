@@ -4,10 +4,13 @@ import data.admission.lib.tool_call
 import future.keywords.not
 
 _lookup := {
-	"tools": {"web": {"selectors": ["web"]}, "shell": {"selectors": ["shell"]}},
+	"ranges": [], "host_paths": [], "path_patterns": [],
+	"tools": {"web": {"selectors": ["web"], "values": {}}, "shell": {"selectors": ["shell"], "values": {}}},
 	"policies": {"p": {
-		"deny": {"size": 1, "names": ["s/never"], "selectors": {"web": {"host https://x.example.com": 0, "/work/keys/": 0}}},
-		"confirm": {"size": 1, "names": ["s/ask"], "selectors": {"web": {"/work/drafts/": 0}}},
+		"deny": {"size": 1, "names": ["s/never"], "conditional": {}, "selectors": {
+			"web": {"host https://x.example.com": 0, "/work/keys/": 0},
+		}},
+		"confirm": {"size": 1, "names": ["s/ask"], "conditional": {}, "selectors": {"web": {"/work/drafts/": 0}}},
 		"allow": {
 			"size": 2,
 			"names": ["s/web", "s/shell"],
@@ -33,6 +36,7 @@ _lookup := {
 
 _policy := {
 	"tool_lookup": _lookup,
+	"addresses": {"local_names": ["localhost"]},
 	"tools": {
 		"tools": {"web": {"side_effects": ["network"]}, "shell": {"side_effects": ["execute"]}},
 		"policies": {"p": {"base": "confirm_all", "principals": ["agent"]}},
@@ -56,6 +60,7 @@ _call(tool, hosts, paths, commands) := {
 	"destinations": _hosts(hosts),
 	"paths": _paths(paths),
 	"commands": _commands(commands),
+	"values": [],
 	"prefixes": [{
 		"id": "p1", "tool": "shell", "principal": "agent", "cwd": "/work", "words": ["git"], "approver": "ana",
 		"expires_at": 200, "revoked": false,
@@ -134,7 +139,7 @@ test_what_is_not_canonical_is_not_allowed if {
 }
 
 test_lists_missing if {
-	every list in ["destinations", "paths", "commands"] {
+	every list in ["destinations", "paths", "commands", "values"] {
 		every call in [json.remove(_calls.free, [list]), object.union(_calls.free, {list: null})] {
 			not tool_call.decided with input as call with data.policy as _policy
 			not tool_call.denying with input as call with data.policy as _policy
@@ -170,7 +175,7 @@ test_a_section_that_cannot_be_looked_at_leaves_nothing_decided if {
 }
 
 test_lists_that_are_none_hold_nothing if {
-	every list in ["destinations", "paths", "commands"] {
+	every list in ["destinations", "paths", "commands", "values"] {
 		not tool_call.to_cover with input as object.union(_calls.free, {list: {}}) with data.policy as _policy
 	}
 }

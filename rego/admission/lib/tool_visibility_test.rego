@@ -5,7 +5,7 @@ import future.keywords.not
 
 _policy := {
 	"tool_lookup": {
-		"tools": {"read": {"selectors": ["read"]}, "pinned": {"selectors": ["*"]}},
+		"tools": {"read": {"selectors": ["read"], "values": {}}, "pinned": {"selectors": ["*"], "values": {}}},
 		"profiles": {"all": {"read": true, "*": true}, "some": {"*": true}},
 	},
 	"tools": {

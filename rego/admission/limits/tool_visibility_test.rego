@@ -5,7 +5,7 @@ import future.keywords.not
 
 _policy := {
 	"tool_lookup": {
-		"tools": {"read": {"selectors": ["*"]}, "write": {"selectors": ["*"]}},
+		"tools": {"read": {"selectors": ["*"], "values": {}}, "write": {"selectors": ["*"], "values": {}}},
 		"profiles": {"all": {"*": true}},
 	},
 	"tools": {

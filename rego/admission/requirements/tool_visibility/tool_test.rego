@@ -5,7 +5,7 @@ import future.keywords.not
 
 _policy := {
 	"tool_lookup": {
-		"tools": {"read": {"selectors": ["*"]}, "pinned": {"selectors": ["*"]}},
+		"tools": {"read": {"selectors": ["*"], "values": {}}, "pinned": {"selectors": ["*"], "values": {}}},
 		"profiles": {"all": {"*": true}, "nothing": {}},
 	},
 	"tools": {
