@@ -11,7 +11,7 @@ import ssl
 import threading
 import time
 import tracemalloc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -37,19 +37,6 @@ from tests.sources.https import BODY, HOST, Authority, Server, drips, endless, r
 
 CAP = 200_000
 SECONDS = 3
-
-
-@dataclass(frozen=True)
-class Grant:
-    """What a permit for one address states."""
-
-    url_digest: str
-    host: str
-    port: int
-    addresses: Sequence[str]
-    status: int
-    max_bytes: int
-    seconds: int
 
 
 @dataclass(slots=True)
@@ -298,7 +285,7 @@ def test_no_answer_takes_more_memory_than_twice_the_cap(name: str, world: World)
     fetcher = Fetcher(world.authority.path)
     tracemalloc.start()
     try:
-        _, moved = fetcher.fetch(permit, digest, NetworkLimits, url)
+        _, moved = fetcher.fetch(permit, digest, NetworkLimits, url, StopSignal())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -373,7 +360,7 @@ def test_a_stop_closes_the_connection(world: World, settings: Settings, tmp_path
     assert [path.name for path in tmp_path.iterdir() if path.name != "state"] == ["kept"]
 
 
-def test_a_stop_ends_an_attempt_to_connect() -> None:
+def test_a_stop_ends_an_attempt_to_connect(world: World) -> None:
     stop, wire = StopSignal(), _Wire(Transfer(), time.monotonic() + 600)
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as stack:
         address, port = full.getsockname()[:2]
@@ -382,9 +369,9 @@ def test_a_stop_ends_an_attempt_to_connect() -> None:
             waiting.settimeout(0)
             waiting.connect_ex((address, port))
         with ThreadPoolExecutor(1) as pool, wire.until(stop):
-            trying = pool.submit(
-                _Pinned(Grant("", "", port, [address], 200, 1, 600), wire)._connected, address, port, 600.0
-            )
+            grant: Any = limits_for(world, world.server.url())
+            pinned = _Pinned(grant, wire)
+            trying = pool.submit(pinned._connected, address, port, 600.0)
             until(lambda: wire._open)
             assert not trying.done()
             stop.set()
@@ -587,7 +574,7 @@ def test_the_executor_works_only_for_the_address_of_its_permit(world: World) -> 
     limits = limits_for(world, url)
     fetcher = Fetcher(world.authority.path)
     permit = Permit.seal(decision_id="d", point="network", input_digest=digest, limits=limits)
-    _, moved = fetcher.fetch(permit, digest, NetworkLimits, url)
+    _, moved = fetcher.fetch(permit, digest, NetworkLimits, url, StopSignal())
     assert bytes(moved.data) == BODY
     other = Permit.seal(decision_id="d", point="media", input_digest=digest, limits=limits)
     for wrong, about, asked, code in (
@@ -597,7 +584,7 @@ def test_the_executor_works_only_for_the_address_of_its_permit(world: World) -> 
         (replace(permit, limits=limits.model_copy(update={"port": 443})), digest, url, "engine.permit_missing"),
     ):
         with refused(WorkError, code):
-            fetcher.fetch(wrong, about, NetworkLimits, asked)
+            fetcher.fetch(wrong, about, NetworkLimits, asked, StopSignal())
     assert len(world.server.requests) == 1
 
 
