@@ -131,7 +131,7 @@ def _draft(visit: Visit) -> Draft:
 
 
 def _shown(visit: Visit, draft: Draft, status: int = 200, fault: FileError | None = None) -> Response:
-    return visit.page("previews.html", status, draft=draft, replay=draft.replay, kinds=KINDS, fault=fault)
+    return visit.page("values_preview.html", status, draft=draft, replay=draft.replay, kinds=KINDS, fault=fault)
 
 
 def saved(visit: Visit) -> Response:
