@@ -132,7 +132,7 @@ def _shown(visit: Visit, found: Recorded, **tried: Any) -> Response:
         refused=refused,
         approval=approval,
         undecidable=undecidable(body),
-        **{"overrides": "", "problems": (), "verdict": None, "causes": (), "changed": None, **tried},
+        **{"overrides": "", "problems": (), "otherwise": None, "causes": (), "changed": None, **tried},
     )
 
 
@@ -151,4 +151,4 @@ def tried(visit: Visit) -> Response:
     with opened(policy, visit.desk.settings.opa, points) as candidate, candidate.leased() as served:
         (verdict,) = run_all([verdict_steps(served, body)])
     change, causes = compared(body, verdict) or (None, ())
-    return _shown(visit, found, overrides=text, verdict=verdict, changed=change, causes=causes)
+    return _shown(visit, found, overrides=text, otherwise=verdict, changed=change, causes=causes)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,10 +25,10 @@ NASTY = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x1b[31m\u202e
 """What a page must show and not do."""
 
 
-def ask(state: Path, seconds: int = 3600, **changes: str) -> ApprovalRow:
+def ask(state: Path, **changes: Any) -> ApprovalRow:
     """A request for approval that waits, as the engine leaves it."""
     now = int(time.time())
-    row = {
+    row: dict[str, Any] = {
         "point": "license",
         "input_digest": "sha256:" + "c" * 64,
         "rules": "sha256:" + "1" * 64,
@@ -36,7 +37,7 @@ def ask(state: Path, seconds: int = 3600, **changes: str) -> ApprovalRow:
     }
     with closing(open_store(state)) as store:
         return store.request_approval(
-            ApprovalRow(**(row | changes), codes=("license_review_required",), created_at=now, expires_at=now + seconds)
+            ApprovalRow(**(row | changes), codes=("license_review_required",), created_at=now, expires_at=now + 3600)
         )
 
 
