@@ -34,7 +34,7 @@ from benchmarks import (
 )
 from benchmarks.measure import FEWEST, Bench, NotMeasuredError, Row
 from benchmarks.table import document, table
-from engine.opa.binary import find_binary
+from engine.binaries import find_binary
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import build
 from engine.policy_bundle.sources import PolicySources

@@ -29,7 +29,7 @@ from engine.errors import EngineError, Exit, GatherError, Location, RecordError
 from engine.flow import Answer, Context, Services
 from engine.idempotency import answer_once
 from engine.model import Boundary, Caller, Decision, Gate, HeldEnvironment, Mode, Revisions
-from engine.opa.binary import find_binary
+from engine.binaries import find_binary
 from engine.opa.generation import Generation
 from engine.opa.server import Served as ServedFiles
 from engine.opa.supervisor import Supervisor

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.errors import DecideError
-from engine.opa.binary import Binary
+from engine.binaries import Binary
 from engine.opa.server import Served, Server
 from engine.settings import OpaLimits
 

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 from engine.documents.canonical import canonical, digest
 from engine.documents.files import printable
 from engine.facts.paths import Lead, canonical_folder, lead
-from engine.facts.tools.argument_facts import Argument, Command, Destination, FoundPath, HiddenPlace
+from engine.facts.tools.argument_facts import Argument, Command, CommandPart, Destination, FoundPath, HiddenPlace
 from engine.facts.tools.arguments import Walked, walk
 from engine.facts.tools.calls import Call, ToolCall, call_of
 from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
@@ -117,6 +117,7 @@ class ToolCallInput(Model):
     destinations: tuple[Destination, ...]
     paths: tuple[FoundPath, ...]
     commands: tuple[Command, ...]
+    command_parts: tuple[CommandPart, ...]
     secrets: tuple[HiddenPlace, ...]
     unreadable: tuple[HiddenPlace, ...]
 
@@ -146,6 +147,7 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         request.cwd,
         context.lookups.forms,
         _lead(context),
+        context.lookups.programs,
     )
     stated = request.environment
     hidden = call.arguments is None and is_secret(call.data.decode("utf-8"), context.lookups.forms)
@@ -158,6 +160,7 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         destinations=tuple(walked.destinations),
         paths=tuple(walked.paths),
         commands=tuple(walked.commands),
+        command_parts=tuple(walked.command_parts),
         secrets=(HiddenPlace(id="arguments"),) if hidden else tuple(walked.secrets),
         unreadable=tuple(walked.unreadable),
     )

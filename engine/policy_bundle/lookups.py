@@ -22,6 +22,8 @@ class Lookups:
     """What else a point counts, by the name of the quota."""
     argument_types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """How the arguments of each tool are to be read."""
+    programs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """How the options of programs in commands are to be read."""
     output_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The fields of each output contract, in the order in which they are checked."""
     echoed_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -60,6 +62,7 @@ class Lookups:
             budgets=_windows(data.get("budgets", {}).get("budgets", {})),
             quotas=_windows(data.get("budgets", {}).get("quotas", {})),
             argument_types={name: tool["arguments"] for name, tool in tools.get("tools", {}).items()},
+            programs=data.get("program_rows", {}),
             output_fields={name: tuple(one["name"] for one in contract["fields"]) for name, contract in contracts},
             echoed_fields={name: tuple(one["name"] for one in contract["echoed"]) for name, contract in contracts},
             contracts=code.get("outputs", {}),

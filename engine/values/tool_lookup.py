@@ -11,7 +11,8 @@ lists the selectors that include it; so the size grows with the rules and not wi
                                       `selectors`, each with a map from aspects of a call to numbers of rules
 
 An aspect is a part of a call that a rule may cover: `any host`, `host <origin>`, `any path`, `/<path>`,
-`{cwd}/<path>`, `any command`, `command <count> <words>`. For rules about a call without such parts,
+`{cwd}/<path>`, `any command`, `command <count> <words>`, `command+<abilities> <count> <words>` for what a command
+can do beyond its first words, `option <option> <count> <words>` (`?` for what may be any option). For rules about a call without such parts,
 or about a tool by its name alone, there are `always` and `by name`.
 Deny and confirm need only the first rule of an aspect; allow has all of them, with their number, and by
 number what each rule `covers`, because one rule must cover the whole call.
@@ -20,6 +21,7 @@ number what each rule `covers`, because one rule must cover the whole call.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
 from typing import Any
 
 from engine.values.tools import FOLDER, GROUP
@@ -94,8 +96,9 @@ def _fold(aspect: str) -> str:
     if aspect.startswith(_PATHS):
         return aspect.lower()
     kind, *words = aspect.split(" ")
-    if kind == "command":
-        words[1] = words[1].lower()
+    if kind in {"command", "option"}:
+        program = 1 if kind == "command" else 2
+        words[program] = words[program].lower()
     return " ".join((kind, *words))
 
 
@@ -127,5 +130,17 @@ def _aspects(condition: str, covered: Any) -> Iterable[str]:
     if covered == "any":
         return [f"any {_WORDS[condition]}"]
     if condition == "commands":
-        return [" ".join(("command", str(len(words)), *words)) for words in covered]
+        return [aspect for one in covered for aspect in _of_command(one)]
     return [f"host {one}" for one in covered] if condition == "hosts" else covered
+
+
+def _of_command(one: Any) -> Iterator[str]:
+    """Without conditions, an allow rule covers commands that can do nothing beyond; each subset of `can` is an aspect."""
+    words, can, options = (one["words"], one.get("can", ()), one.get("options")) if isinstance(one, dict) else (one, (), None)
+    named = " ".join((str(len(words)), *words))
+    if options is not None:
+        yield from (f"option {option} {named}" for option in (*options, "?"))
+        return
+    for size in range(len(set(can)) + 1):
+        for subset in combinations(sorted(set(can)), size):
+            yield f"command+{','.join(subset)} {named}" if subset else f"command {named}"

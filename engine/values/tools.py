@@ -15,8 +15,9 @@ from pydantic_core import InitErrorDetails
 from engine.documents.files import printable
 from engine.facts.net.urls import origin_facts
 from engine.facts.tools.argument_facts import ArgumentType
-from engine.facts.tools.commands import MOST_WORDS, argv_facts
+from engine.facts.tools.commands import MOST_WORDS, is_prefix
 from engine.model import Digest, Model
+from engine.values.commands import Ability, Option
 from engine.values.fields import Checked, Items, Text, Word, unknown, value_error
 
 ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
@@ -59,6 +60,21 @@ class Tool(Model):
     )
 
 
+class CommandRule(Model):
+    """Commands that begin with these words, and what they can do or which options they have beyond."""
+
+    words: Annotated[Items[str], Field(min_length=1)] = Field(description="First words, such as [git, push].")
+    can: Items[Ability] | None = Field(
+        default=None,
+        description="In allow rules: what options, redirections and words behind these may do. Without it, nothing.",
+    )
+    options: Annotated[Items[Option], Field(min_length=1)] | None = Field(
+        default=None,
+        description="In deny and confirm rules: only commands with one of these options, or with words or options that "
+        "may be one.",
+    )
+
+
 class Rule(Model):
     """One rule of a ruleset. A condition that is left out covers nothing."""
 
@@ -74,8 +90,10 @@ class Rule(Model):
         description="Absolute files, or folders with a trailing `/`, that it covers; `{cwd}/` is the working folder "
         "of the call. Or `any`.",
     )
-    commands: Literal["any"] | Annotated[Items[Items[str]], Field(min_length=1)] | None = Field(
-        default=None, description="Command prefixes that it covers, such as [git, status], or `any`."
+    commands: Literal["any"] | Annotated[Items[Items[str] | CommandRule], Field(min_length=1)] | None = Field(
+        default=None,
+        description="Commands that it covers, by their first words, such as [git, status]; or a mapping with `words`, "
+        "and what they can do beyond. Or `any`.",
     )
 
 
@@ -243,6 +261,10 @@ def _conditions(path: Row, rule: Rule) -> Iterator[InitErrorDetails]:
             "use one of `hosts`, `paths` and `commands`, all three, or none: with two, removing one would admit more"
         )
         yield value_error(message, path, rule.id)
+    for index, one in enumerate(rule.commands if isinstance(rule.commands, tuple) else ()):
+        if isinstance(one, CommandRule) and (one.can if path[2] != "allow" else one.options) is not None:
+            message = "use `can` in allow rules only, and `options` in deny and confirm rules only"
+            yield value_error(message, (*path, "commands", index), one.words)
     for condition, problem in _PROBLEMS.items():
         if isinstance(covered := getattr(rule, condition), tuple):
             for index, one in enumerate(covered):
@@ -273,9 +295,10 @@ def _path_problem(path: str) -> str | None:
     )
 
 
-def _command_problem(words: Sequence[str]) -> str | None:
-    plain = 1 <= len(words) <= MOST_WORDS and all(_WORD.fullmatch(word) for word in words) and "*" not in words
-    if plain and argv_facts(words).canonical:
+def _command_problem(rule: Sequence[str] | CommandRule) -> str | None:
+    words = rule.words if isinstance(rule, CommandRule) else rule
+    plain = all(_WORD.fullmatch(word) for word in words) and "*" not in words
+    if plain and is_prefix(words):
         return None
     return (
         f"a command is 1 to {MOST_WORDS} words without blanks and without `;`, `&`, `|`, `<`, `>`, `$` or backticks, "

@@ -13,7 +13,7 @@ import pytest
 
 from engine.errors import DecideError
 from engine.opa import packed
-from engine.opa.binary import find_binary
+from engine.binaries import find_binary
 from engine.opa.command import OpaCommand
 from engine.opa.server import Served, Server
 from engine.opa.supervisor import Supervisor

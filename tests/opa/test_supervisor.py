@@ -23,7 +23,7 @@ import pytest
 import uvloop
 
 from engine.errors import DecideError
-from engine.opa.binary import find_binary
+from engine.binaries import find_binary
 from engine.opa.generation import Generation
 from engine.opa.supervisor import HealthHistory, SupervisionLimits, Supervisor
 from engine.policy_bundle.build import Archive, PolicyBundle

@@ -41,7 +41,7 @@ from benchmarks.workload import workload
 from benchmarks.wrk import Wrk
 from engine.engine import Engine
 from engine.model import Outcome
-from engine.opa.binary import find_binary
+from engine.binaries import find_binary
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import build
 from engine.policy_bundle.sources import PolicySources

@@ -9,19 +9,48 @@ import data.admission.lib.tools
 import future.keywords.not
 
 # The numbers of the deny and of the confirm rules that match; undefined unless all could be evaluated.
-denying := rules.matching(input.context.policy, input.call.tool, "deny", _aspects)
+denying := rules.matching(input.context.policy, input.call.tool, "deny", _aspects) | _met("deny")
 
-confirming := rules.matching(input.context.policy, input.call.tool, "confirm", _aspects)
+confirming := rules.matching(input.context.policy, input.call.tool, "confirm", _aspects) | _met("confirm")
 
-# The number of the first rule that allows it.
-allowing := rules.first_allowing(input.context.policy, input.call.tool, to_cover) if {
-	tools.principal_admitted(input.context)
+# The rules with a path that a pattern of file names may become.
+#
+# METADATA
+# custom:
+#   proof: each command has the list of its patterns, or another requirement refuses it
+_met(section) := {number |
+	some command in input.commands
+	some pattern in command.patterns
+	some number in rules.meeting(input.context.policy, input.call.tool, section, pattern)
 }
 
-# The approved command prefix that allows it. Destinations and paths still need a rule.
-approved := prefixes.for_commands[0] if {
+# The rule or approved prefix that allows each unit of the call; defined only if there is one for every unit.
+#
+# METADATA
+# custom:
+#   proof: a unit that nothing allows is missing here, and the counts are compared
+admitting := found if {
+	found := [admitted | some unit in units; admitted := _admitted(unit)]
+	count(found) > 0
+	count(found) == count(units)
+}
+
+_admitted(unit) := {"rule": rules.name(input.context.policy, "allow", number), "basis": "rule"} if {
+	number := _rule_for(unit)
+}
+
+# METADATA
+# custom:
+#   proof: a unit that a rule allows needs no approved prefix; each way is complete without the other
+_admitted(unit) := {"rule": concat(":", ["prefix", id]), "basis": "argument_text_prefix"} if {
+	not _rule_for(unit)
 	tools.visible(input.context, input.call.tool)
-	_besides_commands_allowed
+	id := prefixes.approved(unit.command)
+	_besides_command_allowed(unit)
+}
+
+_rule_for(unit) := rules.first_allowing(input.context.policy, input.call.tool, _to_cover(unit)) if {
+	tools.principal_admitted(input.context)
 }
 
 # The deciding section, the rule as `<ruleset>/<id>` or `prefix:<id>`, and the basis of an allow.
@@ -34,11 +63,17 @@ decided := {"section": "deny", "rule": rules.name(input.context.policy, "deny", 
 } else := {"section": "confirm", "rule": rules.name(input.context.policy, "confirm", min(confirming))} if {
 	count(denying) == 0
 	count(confirming) > 0
-} else := {"section": "allow", "rule": rules.name(input.context.policy, "allow", allowing), "basis": "rule"} if {
-	_undisputed
-} else := {"section": "allow", "rule": concat(":", ["prefix", approved]), "basis": "argument_text_prefix"} if {
+} else := {"section": "allow", "rule": concat(", ", {one.rule | some one in admitting}), "basis": _basis} if {
 	_undisputed
 }
+
+# METADATA
+# custom:
+#   proof: it is read only where every unit is allowed, and an approved prefix anywhere is named
+_basis := "argument_text_prefix" if {
+	some one in admitting
+	one.basis == "argument_text_prefix"
+} else := "rule"
 
 _undisputed if {
 	count(denying) == 0
@@ -62,39 +97,89 @@ _aspects := ((({"always"} | hosts) | paths) | commands) | touched if {
 	touched := aspects.of_touched_paths(input.call.touches, input.context) | aspects.unplaced(input.call)
 }
 
-# All hosts, paths and commands of the call, each as the aspects by which an allow rule may cover it.
+# The parts of a call that one rule has to cover each: every command with its own hosts and paths, and with those
+# that are in no command. A call without commands is one unit.
+#
+# METADATA
+# custom:
+#   proof: each host and path is in the unit of its command or in all; the lists are complete, or there are no units
+units := [{"hosts": words.hosts, "paths": input.paths, "commands": []}] if {
+	_complete
+	input.commands == []
+} else := [unit |
+	some command in input.commands
+	unit := {
+		"hosts": [host | some host in words.hosts; _in(host, command)],
+		"paths": [path | some path in input.paths; _in(path, command)],
+		"commands": [command],
+		"command": command,
+	}
+] if {
+	_complete
+	count(input.commands) == count({command.id | some command in input.commands})
+}
+
+# METADATA
+# custom:
+#   proof: what names a command that is not there would be in no unit, so nothing is defined then
+_complete if {
+	is_array(words.hosts)
+	is_array(input.paths)
+	is_array(input.commands)
+	ids := {command.id | some command in input.commands}
+	every one in array.concat(input.destinations, input.paths) {
+		_placed(one, ids)
+	}
+}
+
+_placed(one, ids) if one.command in ids
+
+# METADATA
+# custom:
+#   proof: what is in no command is in every unit
+_placed(one, _) if not one.command
+
+_in(one, command) if one.command == command.id
+
+# METADATA
+# custom:
+#   proof: what is in no command is in every unit
+_in(one, _) if not one.command
+
+# A unit as the aspects by which an allow rule may cover its hosts, paths and command.
 #
 # METADATA
 # custom:
 #   proof: text that is not canonical is left out, and then the counts differ
-to_cover := {"hosts": hosts, "paths": paths, "commands": commands} if {
-	is_array(words.hosts)
-	is_array(input.paths)
-	is_array(input.commands)
-	hosts := [words.allowed(host) | some host in words.hosts]
-	paths := [aspects.of_path(path) | some path in input.paths]
-	commands := [aspects.of_command(command) | some command in input.commands]
-	count(hosts) == count(words.hosts)
-	count(paths) == count(input.paths)
-	count(commands) == count(input.commands)
+_to_cover(unit) := {"hosts": hosts, "paths": paths, "commands": commands} if {
+	hosts := [words.allowed(host) | some host in unit.hosts]
+	paths := [aspects.of_path(path) | some path in unit.paths]
+	commands := [aspects.of_command(command) | some command in unit.commands]
+	count(hosts) == count(unit.hosts)
+	count(paths) == count(unit.paths)
+	count(commands) == count(unit.commands)
 }
 
-_besides_commands_allowed if {
-	count(_other_hosts) == 0
-	count(to_cover.paths) == 0
-}
-
-_besides_commands_allowed if {
-	count(_other_hosts) + count(to_cover.paths) > 0
-	besides := {"hosts": _other_hosts, "paths": to_cover.paths, "commands": []}
-	is_number(rules.first_allowing(input.context.policy, input.call.tool, besides))
-}
-
-# The hosts that no approved prefix contains as a word of its command.
+# The hosts and paths of a unit, without the words of its approved prefix, need an allow rule.
 #
 # METADATA
 # custom:
-#   proof: each counts unless a valid prefix contains it, and `to_cover` is defined only if all could be read
-_other_hosts := [words.allowed(host) | some host in words.hosts; not prefixes.approved_word(host)] if {
-	is_array(to_cover.hosts)
+#   proof: each host counts unless a valid prefix contains it
+_besides_command_allowed(unit) if {
+	hosts := [host | some host in unit.hosts; not prefixes.approved_word(host)]
+	_covered_or_none({"hosts": hosts, "paths": unit.paths, "commands": []})
 }
+
+_covered_or_none(besides) if besides == {"hosts": [], "paths": [], "commands": []}
+
+_covered_or_none(besides) if {
+	count(besides.hosts) + count(besides.paths) > 0
+	is_number(rules.first_allowing(input.context.policy, input.call.tool, _to_cover(besides)))
+}
+
+# The commands that a rule or an approved prefix allows, by their ids.
+#
+# METADATA
+# custom:
+#   proof: a unit that nothing allows is missing
+admitted_commands := {unit.command.id | some unit in units; is_object(_admitted(unit))}

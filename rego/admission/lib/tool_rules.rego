@@ -20,6 +20,41 @@ matching(policy, tool, section, aspects) := {number |
 	is_number(data.policy.tool_lookup.policies[policy][section].size)
 }
 
+# The numbers of the rules of a section with a path that a pattern of file names may become, or that is above or below.
+#
+# METADATA
+# custom:
+#   proof: it is one more way for rules that refuse to match; another requirement refuses a pattern that is no text
+meeting(policy, tool, section, pattern) := {number |
+	some selector in _selectors(tool)
+	some aspect, number in data.policy.tool_lookup.policies[policy][section].selectors[selector]
+	_meets(split(trim_suffix(lower(upper(pattern)), "/"), "/"), split(trim_suffix(_placed(aspect), "/"), "/"))
+}
+
+_placed(aspect) := aspect if startswith(aspect, "/")
+
+_placed(aspect) := concat("", [trim_suffix(lower(upper(input.context.cwd)), "/"), "/", trim_prefix(aspect, "{cwd}/")]) if {
+	startswith(aspect, "{cwd}/")
+}
+
+# METADATA
+# custom:
+#   proof: a pattern matches where its parts do; `*` matches no name that begins with a dot, as in a shell
+_meets(pattern, path) if {
+	length := min([count(pattern), count(path)])
+	glob.match(concat("/", array.slice(pattern, 0, length)), ["/"], concat("/", array.slice(path, 0, length)))
+	every index in numbers.range(0, length - 1) {
+		_dotted(pattern[index], path[index])
+	}
+}
+
+_dotted(_, name) if {
+	is_string(name)
+	substring(name, 0, 1) != "."
+}
+
+_dotted(part, _) if startswith(part, ".")
+
 _selectors(tool) := data.policy.tool_lookup.tools[tool].selectors
 
 # The number of the first rule that allows the whole call: `to_cover` has a set of aspects for each
