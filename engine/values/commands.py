@@ -13,7 +13,7 @@ from engine.documents.files import printable
 from engine.model import Model
 from engine.values.fields import Checked, Items, value_error
 
-Ability = Literal["read", "write", "connect", "execute", "unknown"]
+Ability = Literal["read", "write", "redirect", "connect", "execute", "unknown"]
 """What a part of a command can do beyond what its program is known for."""
 
 Option = Annotated[str, StringConstraints(pattern=r"^(-#|--?[!-<>-~]+|[!-~]{1,3})$", max_length=64)]

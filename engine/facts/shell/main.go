@@ -439,7 +439,7 @@ func (l *lister) word(word *syntax.Word) Word {
 	switch {
 	case unknown != "":
 		return Word{Unknown: unknown}
-	case pattern:
+	case pattern && value != "[": // which is a program
 		return Word{Pattern: &value}
 	}
 	return plain(value)

@@ -65,6 +65,7 @@ decided := {"section": "deny", "rule": rules.name(input.context.policy, "deny", 
 	count(confirming) > 0
 } else := {"section": "allow", "rule": concat(", ", {one.rule | some one in admitting}), "basis": _basis} if {
 	_undisputed
+	is_array(admitting)
 }
 
 # METADATA

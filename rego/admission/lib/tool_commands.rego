@@ -3,7 +3,7 @@ package admission.lib.tool_commands
 
 import future.keywords.not
 
-# What a part can do: `none`, or some of read, write, connect and execute; `unknown` unless a value says otherwise.
+# What a part can do: `none`, or some of read, write, redirect, connect and execute; `unknown` unless a value says otherwise.
 #
 # METADATA
 # custom:
@@ -37,7 +37,7 @@ _stated(part) := {"none"} if {
 	part.name in data.policy.commands.syntax
 }
 
-_stated(part) := {"write"} if part.kind == "redirect"
+_stated(part) := {"redirect"} if part.kind == "redirect"
 
 _stated(part) := {"none"} if {
 	part.kind in {"word", "pattern"}
