@@ -6,7 +6,14 @@ import future.keywords.not
 _lookup := {
 	"tools": {"web": {"selectors": ["web"]}, "shell": {"selectors": ["shell"]}},
 	"policies": {"p": {
-		"deny": {"size": 1, "names": ["s/never"], "selectors": {"web": {"host https://x.example.com": 0, "/work/keys/": 0}}},
+		"deny": {
+			"size": 2,
+			"names": ["s/never", "s/no_keys"],
+			"selectors": {
+				"web": {"host https://x.example.com": 0, "/work/keys/": 0},
+				"shell": {"/work/keys/": 1, "{cwd}/.env": 1},
+			},
+		},
 		"confirm": {"size": 1, "names": ["s/ask"], "selectors": {"web": {"/work/drafts/": 0}}},
 		"allow": {
 			"size": 2,
@@ -45,7 +52,7 @@ _paths(paths) := [{"id": path, "canonical": true, "path": path} | some path in p
 
 _commands(commands) := [command |
 	some words in commands
-	command := {"id": concat(" ", words), "canonical": true, "words": words, "touches": [], "unplaced": false}
+	command := {"id": concat(" ", words), "canonical": true, "words": words, "short": [], "parts": 0, "patterns": [], "touches": []}
 ]
 
 _call(tool, hosts, paths, commands) := {
@@ -56,6 +63,7 @@ _call(tool, hosts, paths, commands) := {
 	"destinations": _hosts(hosts),
 	"paths": _paths(paths),
 	"commands": _commands(commands),
+	"command_parts": [],
 	"prefixes": [{
 		"id": "p1", "tool": "shell", "principal": "agent", "cwd": "/work", "words": ["git"], "approver": "ana",
 		"expires_at": 200, "revoked": false,
@@ -81,9 +89,31 @@ _calls := {
 	"text that means a refused path": _touching("/work/keys/a"),
 	"text that means a path": _touching("/work/a"),
 	"approved with path": _call("shell", [], ["/work/a"], [["git", "log"]]),
+	"two commands": _call("shell", [], [], [["ls", "a"], ["ls", "b"]]),
+	"a command and an approved one": _call("shell", ["a"], [], [["ls", "a"], ["git", "log"]]),
+	"one command of two": _call("shell", [], [], [["ls", "a"], ["rm"]]),
+	"a host of one command": _placed("ls", "destinations", _hosts(["b"])),
+	"a host of a command that a rule covers": _placed("ls", "destinations", _hosts(["a"])),
+	"a host of a command that is not there": _placed("cat", "destinations", _hosts(["a"])),
+	"a path of a command that is not there": _placed("cat", "paths", _paths(["/work/a"])),
+	"a pattern that may be a refused path": _with_pattern("/work/K*"),
+	"a pattern that is no refused path": _with_pattern("/work/x*"),
+	"a pattern of hidden files": _with_pattern("/work/.e*"),
+	"a pattern that matches no hidden file": _with_pattern("/work/*nv"),
 	"another command": _call("shell", [], [], [["rm"]]),
 	"unknown tool": _call("other", [], [], []),
 }
+
+# Two commands, `ls` and `git`, and what was found in one.
+_placed(program, list, found) := object.union(
+	_call("shell", [], [], [["ls"], ["git"]]),
+	{list: [object.union(one, {"command": program}) | some one in found]},
+)
+
+_with_pattern(pattern) := object.union(
+	_call("shell", [], [], []),
+	{"commands": [object.union(_commands([["ls"]])[0], {"patterns": [pattern]})]},
+)
 
 _with_word(program, index) := object.union(_call("shell", [], [], [[program, "x"]]), {"destinations": [{
 	"id": "w",
@@ -108,6 +138,13 @@ _decided := {
 	"approved": _prefix,
 	"approved with host": _prefix,
 	"a word that an approved beginning names": _prefix,
+	"two commands": _allow("s/shell"),
+	"a command and an approved one": {"section": "allow", "rule": "prefix:p1, s/shell", "basis": "argument_text_prefix"},
+	"a host of a command that a rule covers": {"section": "allow", "rule": "prefix:p1, s/shell", "basis": "argument_text_prefix"},
+	"a pattern that may be a refused path": {"section": "deny", "rule": "s/no_keys"},
+	"a pattern that is no refused path": _allow("s/shell"),
+	"a pattern of hidden files": {"section": "deny", "rule": "s/no_keys"},
+	"a pattern that matches no hidden file": _allow("s/shell"),
 	"a word that a rule names": _allow("s/shell"),
 	"text that means a refused path": {"section": "deny", "rule": "s/never"},
 	"text that means a path": _allow("s/web"),
@@ -129,7 +166,7 @@ test_what_is_not_canonical_is_not_allowed if {
 	every list in ["destinations", "paths", "commands"] {
 		call := object.union(_calls.free, {list: [{"id": "x", "canonical": false}]})
 		not tool_call.decided with input as call with data.policy as _policy
-		not tool_call.to_cover with input as call with data.policy as _policy
+		not tool_call.admitting with input as call with data.policy as _policy
 	}
 }
 
@@ -138,7 +175,7 @@ test_lists_missing if {
 		every call in [json.remove(_calls.free, [list]), object.union(_calls.free, {list: null})] {
 			not tool_call.decided with input as call with data.policy as _policy
 			not tool_call.denying with input as call with data.policy as _policy
-			not tool_call.to_cover with input as call with data.policy as _policy
+			not tool_call.units with input as call with data.policy as _policy
 		}
 	}
 	every call in [{"tool": "web"}, {"tool": "web", "touches": null}] {
@@ -150,13 +187,13 @@ test_lists_missing if {
 
 test_another_principal if {
 	call := object.union(_calls.free, {"caller": {"principal": "other"}})
-	not tool_call.allowing with input as call with data.policy as _policy
+	not tool_call.admitting with input as call with data.policy as _policy
 	not tool_call.decided with input as call with data.policy as _policy
 }
 
 test_a_hidden_tool_has_no_approved_prefix if {
 	hidden := json.patch(_policy, [{"op": "replace", "path": "tools/policies/p/base", "value": "deny_all"}])
-	not tool_call.approved with input as _calls.approved with data.policy as hidden
+	not tool_call.admitting with input as _calls.approved with data.policy as hidden
 }
 
 test_a_section_that_cannot_be_looked_at_leaves_nothing_decided if {
@@ -171,7 +208,7 @@ test_a_section_that_cannot_be_looked_at_leaves_nothing_decided if {
 
 test_lists_that_are_none_hold_nothing if {
 	every list in ["destinations", "paths", "commands"] {
-		not tool_call.to_cover with input as object.union(_calls.free, {list: {}}) with data.policy as _policy
+		not tool_call.units with input as object.union(_calls.free, {list: {}}) with data.policy as _policy
 	}
 }
 
@@ -183,4 +220,9 @@ test_values_missing if {
 	] {
 		not tool_call.decided with input as _calls.free with data.policy as json.remove(_policy, [lost])
 	}
+}
+
+test_admitted_commands if {
+	admitted := tool_call.admitted_commands with input as _calls["one command of two"] with data.policy as _policy
+	admitted == {"ls a"}
 }

@@ -34,6 +34,7 @@ _request := {
 	"destinations": [_host("a")],
 	"paths": [],
 	"commands": [],
+	"command_parts": [],
 	"prefixes": [],
 }
 
@@ -58,7 +59,7 @@ _prefix := {
 	"expires_at": 200, "revoked": false,
 }
 
-_command(words) := {"id": "c", "canonical": true, "words": words, "touches": [], "unplaced": false}
+_command(words) := {"id": "c", "canonical": true, "words": words, "short": [], "parts": 0, "patterns": [], "touches": []}
 
 _unknown_policy := object.union(_undecided, {
 	"visible": false,
