@@ -59,7 +59,7 @@ def parse(texts: Sequence[str]) -> list[Parsed]:
             return [_parsed(one) for one in answers]
     except DecideError:
         return [Parsed(refused="parser_missing")] * len(texts)
-    except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError):
+    except (OSError, subprocess.SubprocessError, AttributeError, LookupError, TypeError, ValueError):
         pass
     return [Parsed(refused="parser_failed")] * len(texts)
 

@@ -98,7 +98,7 @@ class CommandPart(Model):
     """What a rule has to permit of a command beside the words it names.
 
     `kind`: an option, a variable that is set, a word or pattern whose value is not known, a script, an unlisted
-    subcommand, a redirection into a file, syntax around the command. `program` is the row of policy/commands.yaml that
+    subcommand, a redirection into a file, syntax around the command, code that it carries out. `program` is the row of policy/commands.yaml that
     it was read by, `index` the place of its word, `text` a script without secrets.
     """
 

@@ -16,7 +16,15 @@ from engine.facts.shell import ShellWord
 Rows = Mapping[str, Mapping[str, Any]]
 """The rows of `programs` in policy/commands.yaml, as `data.policy` has them."""
 
-Kind = Literal["option", "variable", "word", "pattern", "script", "subcommand", "redirect", "syntax"]
+Kind = Literal["option", "variable", "word", "pattern", "script", "subcommand", "redirect", "syntax", "code"]
+
+_CODE = frozenset(
+    (
+        *(".", "alias", "bind", "builtin", "command", "compgen", "complete", "coproc", "enable", "eval", "exec"),
+        *("hash", "mapfile", "readarray", "shopt", "source", "trap", "unalias"),
+    )
+)
+"""Built-ins of shells that carry out their words, or change what later words mean."""
 
 _READ_ON = ("script_options", "rows_by")
 """Lists of options whose value is read on."""
@@ -73,7 +81,10 @@ class _Reader:
         self._plain = False  # after `--`
         self._shell = False  # the first operand is a text for a shell
         self._scripted = False
-        self._enter(words[0].value or "" if words else "")
+        program = words[0].value or "" if words else ""
+        self._enter(program)
+        if program in _CODE:
+            self._part("code", program, 0)
         index = 1
         while 0 < index < len(words):
             index = self._word(index)

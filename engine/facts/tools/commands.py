@@ -31,7 +31,9 @@ MOST_FOLDERS = 16
 ROUNDS = 4
 """Commands inside of commands: `bash -c 'timeout 5 bash -c …'`; what is deeper is refused."""
 
-_PLAIN = re.compile(r"(?:[\w@%+:,./=-]|[^\x00-\x7f])+")
+_SPECIAL = re.compile(r"[;&|<>$`\n*?\[{]")
+"""What makes more of a list of words than these words, once it is a text for a shell."""
+
 _PROGRAM = re.compile(r"(?!-)(?:/|(?:\./)+)?[A-Za-z0-9_.+@:\[-]+(?:/[A-Za-z0-9_.+@-]+)*")
 _OPERATOR = re.compile(r"[;&|<>$`]")
 _OPTION = re.compile(r"\A-[A-Za-z]+(?=[/~.\\])")
@@ -103,7 +105,7 @@ def commands(texts: Sequence[str | Sequence[Any]], rows: Rows, *, shell: Sequenc
             found[number].append(CommandFacts(rest=_pieces(line), refused="words"))
             continue
         waiting += _listed(found[number], number, [ShellCommand(tuple(map(ShellWord, words)))], rows)
-        if joined and any(_PLAIN.fullmatch(word) is None for word in words):
+        if joined and _SPECIAL.search(line):
             waiting.append((number, line))
     for _ in range(ROUNDS):
         waiting = list(_round(found, waiting, rows))
@@ -256,7 +258,7 @@ def host_pieces(word: str) -> tuple[str, ...]:
 
 
 def _is_program(word: str) -> bool:
-    return _PROGRAM.fullmatch(word) is not None and not {".", ".."}.intersection(below(word).split("/"))
+    return _PROGRAM.fullmatch(word) is not None and not {"", ".", ".."}.intersection(below(word).lstrip("/").split("/"))
 
 
 def url_of(word: str) -> str:

@@ -41,6 +41,7 @@ _parts := [
 	[{"kind": "script", "program": "sed"}, {"unknown"}],
 	[{"kind": "script", "program": "awk", "text": "10p"}, {"unknown"}],
 	[{"kind": "subcommand", "name": "subcommand", "program": "sort"}, {"unknown"}],
+	[{"kind": "code", "name": "eval"}, {"unknown"}],
 	[{"kind": "pipe", "name": "pipe"}, {"unknown"}],
 	[{}, {"unknown"}],
 	[null, {"unknown"}],
