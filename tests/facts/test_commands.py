@@ -133,7 +133,7 @@ def test_what_cannot_be_read_says_why(text: Any, reason: str) -> None:
         ("cat <(ls)", {("syntax", "process")}),
         ("sed 1p f", {("script", "script")}),
         ("sed -n -e 1p f", {("option", "-n"), ("option", "-e"), ("script", "script")}),
-        ("bash x", {("word", "operand")}),
+        ("bash x", set()),
         ("bash -c $x", {("option", "-c"), ("word", "parameter")}),
         ("cd", {("word", "folder")}), ("cd -", {("word", "folder")}), ("cd $x", {("word", "parameter"), ("word", "folder")}),
         ("cd a", set()),

@@ -66,13 +66,13 @@ def test_the_input_as_a_whole() -> None:
         "context": {"policy": "assistant", "cwd": "/nowhere"},
         "destinations": (
             {"id": "arguments/body/to/0", "canonical": True, "origin": "http://127.0.0.1:8080"},
+            {"id": "arguments/url", "canonical": True, "origin": "https://docs.example.com"},
             {
                 "id": "arguments/command",
                 "canonical": False,
                 "command": "arguments/command",
                 "word": {"command": "arguments/command", "index": 1, "label": True, "remote": False},
             },
-            {"id": "arguments/url", "canonical": True, "origin": "https://docs.example.com"},
         ),
         "paths": (
             {"id": "arguments/body/inner/p", "canonical": True, "path": "/etc/passwd", "links": "none"},
@@ -103,6 +103,7 @@ def test_the_input_as_a_whole() -> None:
                 "command": "arguments/command",
                 "kind": "subcommand",
                 "name": "subcommand",
+                "program": "git",
                 "index": 1,
             },
         ),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.coverage import ToolValues
-from engine.coverage.tool_values import ANY, CoveredRule
+from engine.coverage.tool_values import ANY, CommandsWith, CoveredRule
 from engine.documents.files import printable
 from engine.errors import Location
 from engine.model import Finding
@@ -177,12 +177,17 @@ def _missing(case: Case, rule: CoveredRule) -> str:
 
 def _named(entry: Any, stated: tuple[Any, ...], cwd: str) -> bool:
     if isinstance(entry, list):
-        return any(entry[: len(words)] == list(words) for words in stated)
+        return any(entry[: len(words)] == list(words) for words in map(_first_words, stated))
     absolute = entry.replace(_CWD, cwd, 1)
     return any(
         absolute == (whole := one.replace(_CWD, cwd, 1)) or (whole.endswith("/") and absolute.startswith(whole))
         for one in stated
     )
+
+
+def _first_words(entry: Any) -> tuple[str, ...]:
+    words: tuple[str, ...] = entry.words if isinstance(entry, CommandsWith) else entry
+    return words
 
 
 def _new_rule(case: Case, policy: str) -> Change:
@@ -199,15 +204,20 @@ def _new_rule(case: Case, policy: str) -> Change:
 
 def _prefix(case: Case) -> Iterator[Change]:
     """Beginnings count for tools that run commands, and not under a policy that hides what no rule names."""
-    cwd, commands = case.document["context"].get("cwd"), case.found["commands"]
+    cwd, uncovered = case.document["context"].get("cwd"), case.explanation.get("uncovered") or {}
+    commands = [one for one in case.document["commands"] if "words" in one and one["id"] in uncovered.get("commands", ())]
     runs = "execute" in case.values.values["tools"][case.tool]["side_effects"]
     if cwd is None or case.principal is None or not commands or not runs or case.explanation.get("base") == "deny_all":
         return
     head = f"engine tools prefixes approve --principal {shlex.quote(case.principal)} --cwd {shlex.quote(cwd)}"
-    open_ = (case.explanation.get("uncovered") or {}).get("destinations", ())
-    words = [one["word"]["index"] for one in case.document["destinations"] if "word" in one and one["id"] in open_]
-    command = f"{head} --tool {case.tool} -- {shlex.join(commands[0][: max([1, *words]) + 1])}"
-    yield Change(f"have another person approve the command prefix for this principal and folder:\n{command}")
+    open_ = uncovered.get("destinations", ())
+    words = [one for one in case.document["destinations"] if "word" in one and one["id"] in open_]
+    for command in commands[:_MOST_RULES]:
+        hosts = [one["word"]["index"] for one in words if one["word"]["command"] == command["id"]]
+        parts = [one["index"] for one in case.document["command_parts"] if one["command"] == command["id"]]
+        prefix = shlex.join(command["words"][: max([1, *hosts, *parts]) + 1])
+        told = "have another person approve the command prefix for this principal and folder:"
+        yield Change(f"{told}\n{head} --tool {case.tool} -- {prefix}")
 
 
 def _type(case: Case, finding: Finding) -> Iterator[Change]:
@@ -261,7 +271,14 @@ def condition_text(rule: CoveredRule) -> str:
 
 def _flow(entries: list[Any]) -> str:
     """Entries as items of a YAML list."""
-    return ", ".join(scalar(one) if isinstance(one, str) else f"[{_flow(one)}]" for one in entries)
+    return ", ".join(_item(one) for one in entries)
+
+
+def _item(entry: Any) -> str:
+    if isinstance(entry, CommandsWith):
+        stated = ("words", entry.words), ("can", entry.can), ("options", entry.options)
+        return f"{{{', '.join(f'{name}: [{_flow(list(listed))}]' for name, listed in stated if listed)}}}"
+    return scalar(entry) if isinstance(entry, str) else f"[{_flow(entry)}]"
 
 
 def scalar(text: str) -> str:

@@ -189,7 +189,7 @@ class _Reader:
         elif operands == "subcommand" and self._operands == 1:
             self._subcommand(f"{self.reading.program} {value}", index)
         elif operands == "shell" and self._operands == 1:
-            self._text(value, index)
+            self._text(value)
         elif operands == "script" and self._operands == 1 and not self._scripted:
             self._part("script", "script", index, value)
         elif operands in {"command", "input_command"}:
@@ -211,11 +211,9 @@ class _Reader:
         self.reading.subcommand = index
         self._enter(program)
 
-    def _text(self, value: str | None, index: int) -> None:
+    def _text(self, value: str | None) -> None:
         if self._shell and value is not None:
             self.reading.texts.append(value)
-        elif not self._shell:
-            self._part("word", "operand", index)
 
     def _command(self, value: str | None, index: int, operands: str) -> int:
         """The words of another command, behind variables and what comes before it."""
