@@ -10,6 +10,7 @@ from typing import Any
 from admission_adapters.files.artifacts import ArtifactDirectory
 from engine.cases.run import CaseFile, Runner, read_cases
 from engine.errors import EngineError
+from engine.flow import FROM_STATE
 from engine.model import Outcome
 from engine.points import GatherContext
 from engine.points.registry import POINTS
@@ -22,6 +23,7 @@ _GRANTED = {"id": "one", "state": "granted", "requester": "a", "approver": "b", 
 _BROUGHT = {
     "approvals": [{**_GRANTED, **_DIGESTS, "expected": _DIGESTS}],
     "budgets": [{"id": "principal", "used": 1, "amount": 1}],
+    "stops": [{"id": "one", "scope": "tool", "name": "a", "tool": "b", "principal": "c"}],
 }
 
 
@@ -59,7 +61,7 @@ class Documents:
         return [self._found[name] for name in sorted(self._good) if name[0] == point]
 
     def spoiled(self, point: str) -> Iterator[Any]:
-        """Each good input, and the first one with an approval and a counted budget too, with one field spoiled.
+        """Each good input, and the first one with an approval, a counted budget and a stop too, with one field spoiled.
 
         The field is dropped, or worth a value of another type.
         """
@@ -78,7 +80,7 @@ def _document(file: CaseFile, runner: Runner, context: GatherContext) -> Any:
         gathered.opened.close()
     facts = point.document(gathered, context.clock())
     caller = file.case.caller.model_dump(mode="json", exclude_none=True)
-    return {**facts, "caller": caller, "approvals": [], "budgets": []}
+    return {**facts, "caller": caller, **{name: [] for name in FROM_STATE}}
 
 
 def _clock(file: CaseFile) -> Any:

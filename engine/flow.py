@@ -186,12 +186,12 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
         started = _lap(case, "gather", started)
         yield from _reserve(case, serving, services)
         services.gather_context.progress("deciding", 0, 0)
-        stops = yield from services.running.stops()
+        stops = services.running.last_stops
         while True:
             facts.document["stops"] = stop_facts(stops, facts.gathered, case.context)
             verdict = read(case.point, (yield from _ask(case, serving)), serving.catalogue)
             asked, stops = stops, (yield from services.running.stops())
-            if stops == asked:  # none was added meanwhile
+            if stops == asked:  # those in force now, after OPA's answer
                 break
         if verdict.limits is not None and verdict.limits.boundaries():
             proven = _boundaries(

@@ -48,11 +48,14 @@ class Running:
         self._watched: list[_Watched] = []
         self._thread: threading.Thread | None = None
         self._closed = False
+        self.last_stops: Stops = ()
+        """The stops that were read last; none before the first read."""
 
     def stops(self) -> Steps[Stops]:
         """The stops in force. Raises StateError: what cannot be read may stop anything."""
         store: Store = self._now() or (yield Call(self._opened))
-        return store.stops_in_force()
+        self.last_stops = store.stops_in_force()
+        return self.last_stops
 
     @contextmanager
     def watching(self, signal: StopSignal, seen: list[str], allowed: Callable[[Stops, float], bool]) -> Iterator[None]:

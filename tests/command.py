@@ -22,7 +22,7 @@ from engine.record.verify import verify
 from engine.settings import ReadLimits
 from tests.conftest import BUNDLES, NOW, ROOT
 from tests.shared_opa import POOL
-from tests.warm import WarmCommands
+from tests.warm import WarmCommands, forkable
 
 SECONDS = 120.0
 """Far more than any of these commands needs; a command that hangs fails instead of the whole suite."""
@@ -31,22 +31,6 @@ SECONDS = 120.0
 def measured() -> dict[str, str]:
     """What a process is told where coverage is measured."""
     return {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
-
-
-def program(cache: Path) -> list[str]:
-    """The command `engine`, in a process of its own; in the fast lane one that may lease its OPA."""
-    opa = POOL.noted(cache)
-    return [sys.executable, *(("-m", "engine") if opa is None else ("-c", _LEASING, str(opa)))]
-
-
-_LEASING = """
-import sys
-from pathlib import Path
-from engine.cli import main
-from tests.shared_opa import lease
-lease(Path(sys.argv.pop(1)))
-main()
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +96,17 @@ class Command:
     ) -> Run:
         """Run `engine ARGUMENTS…` to its end. Whatever it was given, it shows no traceback.
 
-        In the fast lane it is a fork of a process that has imported the engine, unless `env` or `prefix` say how.
+        In the fast lane it is a fork of a process that has imported the engine, if it has no `prefix`.
         """
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        if env is None and not prefix and not measured():
+        environment = self.environment(env)
+        if not prefix and forkable(environment):
             opa = POOL.noted(self.cache)
-            done = _warm().run([*map(str, arguments)], cwd, self.environment(), data, SECONDS, opa)
+            done = warm().run([*map(str, arguments)], cwd, environment, data, SECONDS, opa)
         else:
             line = [*prefix, *self.argv(*arguments)]
             done = subprocess.run(
-                line, cwd=cwd, env=self.environment(env), input=data, capture_output=True, timeout=SECONDS, check=False
+                line, cwd=cwd, env=environment, input=data, capture_output=True, timeout=SECONDS, check=False
             )
         run = Run(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
         assert "Traceback" not in run.stdout + run.stderr, run.stderr
@@ -145,7 +130,8 @@ class Command:
 
 
 @cache
-def _warm() -> WarmCommands:
+def warm() -> WarmCommands:
+    """The process of this worker that has imported the engine."""
     commands = WarmCommands({"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}:{ROOT}/adapters"})
     atexit.register(commands.close)
     return commands

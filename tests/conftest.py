@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import signal
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,13 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from engine.cases.run import CaseFile, Runner, read_cases
+from engine.cases.run import CaseFile, Runner
 from engine.documents.files import load
 from engine.secrets.forms import SecretForms
 from engine.secrets.patterns import know
 from engine.settings import ReadLimits, Settings
 from engine.values.commands import Commands, program_rows
-from tests.covers import CASE_TEST, Place, expand, places
+from tests.covers import CASE_TEST, Place, cases, expand, places
 from tests.facilities import missing
 from tests.lanes import FAST, FULL, split
 from tests.shared_opa import POOL, lend
@@ -49,7 +50,7 @@ def _program_rows() -> dict[str, Any]:
 
 
 BUNDLES = ROOT / "fixtures" / "source_bundles"
-CASES = read_cases(ROOT / "fixtures" / "cases")
+CASES = [*cases()]
 FORMS = SecretForms.of(load((ROOT / "policy/secrets.yaml").read_bytes(), "secrets.yaml", ReadLimits()).value)
 """The forms of secrets of this project's policy."""
 
@@ -59,6 +60,18 @@ ROWS = _program_rows()
 know(FORMS)  # as an engine does when it starts: the record is tested with them
 NOW = "2026-11-21T00:00:00Z"
 _OF_A_POINT = re.compile(r"tests/(?:cases|laws)/.*\[([a-z_]+)(?:/[^/]*)?\]$")
+_COSTS = {
+    "facts": 1,
+    "secrets": 2,
+    "values": 1,
+    "api": 12,
+    "policy_bundle": 10,
+    "cli": 12,
+    "opa": 16,
+    "environments": 14,
+}
+"""Hundredths of a second of CPU that a test takes in a folder; 5 in the others."""
+
 LEFT_OUT = pytest.StashKey[int]()
 """How many tests the fast lane left out."""
 
@@ -164,10 +177,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if named or config.getoption("all") or config.getoption("update_snapshots"):
         return
     items[:], left_out = split(items)
+    if hasattr(config, "workerinput"):  # of pytest-xdist
+        dearest_first(items)
     config.hook.pytest_deselected(items=left_out)
     config.stash[LEFT_OUT] = len(left_out)
     if hasattr(config, "workeroutput"):  # of pytest-xdist
         config.workeroutput["left_out"] = len(left_out)
+
+
+def unit(test: str) -> str:
+    """What one worker runs, of a node id: a file, and of cases and laws a decision point; engines start once there."""
+    point = _OF_A_POINT.match(test)
+    return test.partition("::")[0] if point is None else point[1]
+
+
+def dearest_first(items: list[pytest.Item]) -> None:
+    """Order the units so that the workers end together, and that only one of them builds the policy.
+
+    While it does, the others have the tests of facts, which need no policy.
+    """
+    names = {id(item): unit(item.nodeid) for item in items}
+    costs: Counter[str] = Counter()
+    for item in items:
+        folder = item.nodeid.split("/")[1]
+        costs[names[id(item)]] += _COSTS.get(folder, 5)
+    ranks = {name: (not name.startswith("tests/facts/"), -cost, name) for name, cost in costs.items()}
+    first = min((name for name in ranks if ranks[name][0]), key=ranks.__getitem__, default="")
+    items.sort(key=lambda item: (names[id(item)] != first, ranks[names[id(item)]]))
 
 
 def security_tests(items: list[pytest.Item], asked: str, *, full: bool) -> list[pytest.Item]:
@@ -190,12 +226,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Workers of pytest-xdist take files, and of cases and laws decision points: each starts its engines once."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # it carries no types
+    class ByUnit(LoadScopeScheduling):  # type: ignore[misc]  # it carries no types
         def _split_scope(self, nodeid: str) -> str:
-            point = _OF_A_POINT.match(nodeid)
-            return nodeid.partition("::")[0] if point is None else point[1]
+            return unit(nodeid)
 
-    return ByFile(config, log)
+    config.option.loadscopereorder = bool(config.getoption("all"))  # it counts the tests of a unit
+    return ByUnit(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -11,10 +11,11 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from engine.cases.run import read_cases
+from engine.cases.run import CaseFile, read_cases
 from engine.documents.files import load
 from engine.settings import ReadLimits
 
@@ -53,9 +54,15 @@ def expand(entry: str) -> list[tuple[str, int | None]]:
     return [(row, number) for number in range(int(first), int(last or first) + 1)]
 
 
+@cache
+def cases() -> tuple[CaseFile, ...]:
+    """Every case file; reading them takes seconds."""
+    return tuple(read_cases(ROOT / "fixtures" / "cases"))
+
+
 def places() -> Iterator[Place]:
     """Every case file and every test that names a row."""
-    for file in read_cases(ROOT / "fixtures" / "cases"):
+    for file in cases():
         if file.case.covers:
             yield Place(str(file.path.relative_to(ROOT)), file.case.covers)
     for path in sorted((ROOT / "tests").rglob("test_*.py")):

@@ -1,4 +1,4 @@
-# What every point requires of callers, budgets and approvals; see source.rego.
+# What every point requires of callers, stops, budgets and approvals; see source.rego.
 package deny_set.common
 
 import future.keywords.not
@@ -104,6 +104,26 @@ _by_another(given) if {
 _plain_name(name) if {
 	is_string(name)
 	regex.match(`^[^\pZ\pC]+( [^\pZ\pC]+)*$`, name)
+}
+
+deny contains {"code": "stops_missing", "subject": null} if not is_array(input.stops)
+
+deny contains {"code": "stopped", "subject": _subject("stops", index, stop)} if {
+	some index, stop in input.stops
+	not _elsewhere(stop)
+}
+
+_elsewhere(stop) if {
+	stop.scope == "all"
+	input.point in {"administration", "runner_bind"}
+}
+
+_elsewhere(stop) if {
+	some kind in ["tool", "principal"]
+	stop.scope == kind
+	is_string(stop.name)
+	is_string(stop[kind])
+	stop[kind] != stop.name
 }
 
 _subject(list, index, item) := concat("/", [list, item.id]) if {

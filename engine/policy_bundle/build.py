@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from engine.documents.canonical import canonical, digest
+from engine.documents.canonical import canonical, digest, parse
 from engine.documents.files import Document
 from engine.errors import DecideError, GatherError, Location, PolicyError, Problem
 from engine.model import Model, Revisions
@@ -188,7 +188,7 @@ def build(
         raise _refused(sources, found)
     served, places = values.content[archives.VALUES_DATA], values.files[_PLACES]
     catalogue = Catalogue.model_validate_json(rules.files[_CATALOGUE])
-    data, lines = json.loads(served), _lines(places)
+    data, lines = parse(served), _lines(places)
     found += level_problems(data.get("levels", {}).get("levels", {}), catalogue.points, lines)
     found += mapping_problems(data.get("operations", {}), catalogue.points, lines)
     if found:
@@ -226,7 +226,7 @@ class _Part:
         except (KeyError, GatherError):
             return False
         self.files = files or {}
-        words = json.loads(self.content[MANIFEST]).get("metadata", {}).get(archives.WORDS)
+        words = parse(self.content[MANIFEST]).get("metadata", {}).get(archives.WORDS)
         return words is None or words == digest(self.files.get(_CATALOGUE, b""))
 
 
@@ -271,7 +271,7 @@ def _models(documents: Mapping[str, type[Model]] | None) -> Mapping[str, type[Mo
 
 def _lines(places: bytes) -> dict[tuple[str | int, ...], Location]:
     """The location of each value, by its path below `policy/`."""
-    return {tuple(path): Location(*place) for path, place in json.loads(places)}
+    return {tuple(path): Location(*place) for path, place in parse(places)}
 
 
 def _refused(sources: PolicySources, found: list[Problem]) -> PolicyError:

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.state import open_store
-from tests.command import lines, measured, program
+from tests.command import lines, measured, warm
 from tests.conftest import ROOT
 from tests.shared_opa import POOL
+from tests.warm import Forked, forkable
 
 SECONDS = 60.0
 """For a start or an end on a busy machine; a hang fails."""
@@ -57,7 +58,7 @@ class Reply:
 class Serving:
     """A running `engine serve`."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
     state: Path
     log: Path
     host: str
@@ -177,14 +178,11 @@ def issue(
 _WITH_LIMITS = """
 import json, sys
 from pathlib import Path
-from tests.shared_opa import lease
 from admission_adapters.runner.run import ForwardLimits
 from engine.api.limits import ApiLimits
 from engine.api.server import Listen, run
 from engine.settings import Settings
 state, given = Path(sys.argv[1]), json.loads(sys.argv[2])
-if given["opa"]:
-    lease(Path(given["opa"]))
 policy = {"policy": Path(given["policy"])} if given["policy"] else {}
 listen = Listen(port=0, limits=ApiLimits(**given["limits"]), forward=ForwardLimits(**given["forward"]))
 sys.exit(run(Settings(state=state, root=Path("/dev/null"), **policy), listen, lambda _: None))
@@ -209,14 +207,18 @@ def serving(
     """
     state = folder / "state"
     log = folder / "log"
-    line = [*program(cache), *command, "--port", "0", "--state", str(state), *map(str, arguments)]
+    code, line = None, [*command, "--port", "0", "--state", str(state), *map(str, arguments)]
     if limits is not None:
-        opa = POOL.noted(cache)
         given = {"limits": limits, "forward": forward or {}, "policy": None if policy is None else str(policy)}
-        given["opa"] = None if opa is None else str(opa)
-        line = [sys.executable, "-c", _WITH_LIMITS, str(state), json.dumps(given)]
+        code, line = _WITH_LIMITS, [str(state), json.dumps(given)]
+    opa, variables = POOL.noted(cache), environment(cache, env)
+    process: subprocess.Popen[bytes] | Forked
     with log.open("wb") as file:
-        process = subprocess.Popen(line, stderr=file, env=environment(cache, env))
+        if opa is not None and forkable(variables):
+            process = warm().start(code, line, variables, file, opa)
+        else:
+            start = ["-m", "engine"] if code is None else ["-c", code]
+            process = subprocess.Popen([sys.executable, *start, *line], stderr=file, env=variables)
     try:
         bound = _listening(process, log)
         yield Serving(process, state, log, bound["host"], bound["port"])
@@ -235,13 +237,16 @@ def refused(
     cache: Path,
     *arguments: str | Path,
     env: Mapping[str, str] | None = None,
+    command: Sequence[str] = ("serve",),
 ) -> tuple[int, str]:
     """Exit code and standard error of an `engine serve` that should not start."""
-    command = [sys.executable, "-m", "engine", "serve", "--state", str(folder / "state"), *map(str, arguments)]
-    done = subprocess.run(
-        command, env=environment(cache, env), capture_output=True, timeout=SECONDS, check=False, text=True
-    )
-    return done.returncode, done.stderr
+    line, variables = [*command, "--state", str(folder / "state"), *map(str, arguments)], environment(cache, env)
+    if (opa := POOL.noted(cache)) is not None and forkable(variables):
+        done = warm().run(line, ROOT, variables, b"", SECONDS, opa)
+    else:
+        start = [sys.executable, "-m", "engine", *line]
+        done = subprocess.run(start, env=variables, capture_output=True, timeout=SECONDS, check=False)
+    return done.returncode, done.stderr.decode()
 
 
 def followed(engine: Serving, body: Any, media: str = "application/x-ndjson") -> Iterator[dict[str, Any]]:
@@ -262,7 +267,7 @@ def followed(engine: Serving, body: Any, media: str = "application/x-ndjson") ->
             assert answer.read() == b"\r\n"  # complete, and closed
 
 
-def _listening(process: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
+def _listening(process: subprocess.Popen[bytes] | Forked, log: Path) -> dict[str, Any]:
     end = time.monotonic() + SECONDS
     while time.monotonic() < end and process.poll() is None:
         for line in log.read_text().splitlines():

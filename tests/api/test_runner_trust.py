@@ -18,7 +18,7 @@ from cryptography.x509.oid import NameOID
 from admission_adapters.runner.sealed import seal
 from tests.adapters.test_sealed import keys
 from tests.agents import policy_with
-from tests.api.serving import SECONDS, Serving, environment, issue, serving, until
+from tests.api.serving import SECONDS, Serving, environment, issue, refused, serving, until
 from tests.api.test_access import Authority
 from tests.api.test_runner import HELLO, Agents, listening, tool
 from tests.conftest import ROOT
@@ -187,8 +187,5 @@ def test_port_is_read_and_operators_are_told_what_is_lost(tmp_path: Path, cache:
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("url", ["agenta.example.com", "http://agenta.example.com", "https://a.example.com/path?x"])
 def test_a_platform_that_is_no_origin_does_not_start(tmp_path: Path, cache: Path, url: str) -> None:
-    command = [sys.executable, "-m", "engine", "runner", "serve", "--port", "0", "--state", str(tmp_path)]
-    env = environment(cache, {"AGENTA_HOST": url})
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert done.returncode == 2
-    assert "use an origin" in done.stderr
+    code, said = refused(tmp_path, cache, "--port", "0", env={"AGENTA_HOST": url}, command=("runner", "serve"))
+    assert (code, "use an origin" in said) == (2, True)

@@ -162,6 +162,7 @@ def peak(data: bytearray, read: Callable[[bytearray], object]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.full(after=4)
 @pytest.mark.parametrize("name", BOMBS)
 def test_no_body_takes_more_memory_than_its_size(name: str) -> None:
     data = bomb(name, 600_000)

@@ -274,6 +274,7 @@ def test_a_target_that_cannot_be_written_gets_nothing(into: str, engine: Engine,
     assert left(tmp_path) == before
 
 
+@pytest.mark.full
 def test_a_full_disk_leaves_nothing(engine: Engine, tmp_path: Path) -> None:
     """No file may grow beyond a limit, as on a disk that is full; the record of the refusal is smaller."""
     program = f"""

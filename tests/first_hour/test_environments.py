@@ -14,6 +14,7 @@ from tests.first_hour.pages import Reader, blocks, steps
 PAGE = "docs/environments.md"
 
 
+@pytest.mark.full
 def test_the_page_runs_as_written(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / "fixtures" / "material", tmp_path / "fixtures" / "material")
     reader = Reader(tmp_path, cache, tmp_path)

@@ -31,6 +31,7 @@ from tests.laws.asking import (
     outcomes,
     payload,
     read_for,
+    shape,
     taken,
 )
 from tests.laws.mutations import DROPPED, Path_, get, paths, with_value
@@ -168,7 +169,7 @@ def answered(point: str, path: Path_, value: Any) -> bool:
 
 
 # covers: H12.1-2
-@pytest.mark.parametrize("file", lane([file for file in NARROWED if file.case.bundle is None], codes), ids=case_id)
+@pytest.mark.parametrize("file", lane([file for file in NARROWED if file.case.bundle is None], shape), ids=case_id)
 def test_1_no_field_of_a_request_missing_or_of_another_type_widens(
     file: CaseFile, runner: Runner, *, full: bool
 ) -> None:

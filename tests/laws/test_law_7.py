@@ -19,7 +19,7 @@ from engine.model import Mode
 from engine.points.registry import POINTS
 from engine.policy_bundle.catalogue import Entries
 from tests.conftest import ROOT, case_id
-from tests.lanes import lane
+from tests.lanes import covering, lane
 from tests.laws.asking import DECIDED, codes, context, parts, served_values, taken
 
 
@@ -34,7 +34,7 @@ def test_7_one_by_one_and_again_gives_the_same_bytes(file: CaseFile, runner: Run
 
 
 def test_7_one_by_one_and_in_a_batch_agree(runner: Runner) -> None:
-    cases = [taken(runner, file) for file in DECIDED if not file.case.values]
+    cases = [taken(runner, file) for file in covering(DECIDED, codes) if not file.case.values]
     engine = cases[0][0]
     documents = [document for _, document, _ in cases]
     one_by_one = [engine.opa.ask("decision", document).result for document in documents]

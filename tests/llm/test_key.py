@@ -8,7 +8,7 @@ import shlex
 import ssl
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
@@ -41,12 +41,22 @@ class Setup:
     folder: Path
     more: dict[str, str] = field(default_factory=dict)
 
-    def ask(self, *arguments: str | Path, env: dict[str, str], stdin: str = "canary-prompt") -> Run:
+    def ask(
+        self, *arguments: str | Path, env: dict[str, str], stdin: str = "canary-prompt", prefix: Sequence[str] = ()
+    ) -> Run:
         path = f"{self.folder}:{ROOT}:{ROOT}/adapters"
         own = [part for one in values(self.server.server.port, **self.more) for part in ("--values", one)]
         trusted = ("--ca-file", self.server.authority.path)
         return self.command(
-            "model", "ask", "-", *trusted, *own, *arguments, stdin=stdin, env={"PYTHONPATH": path, **env}
+            "model",
+            "ask",
+            "-",
+            *trusted,
+            *own,
+            *arguments,
+            stdin=stdin,
+            env={"PYTHONPATH": path, **env},
+            prefix=prefix,
         )
 
 
@@ -96,7 +106,7 @@ def test_the_key_is_in_one_header_and_nowhere_else(*, by_file: bool, setup: Setu
     if by_file:
         file.write_text("".join(f"{name}={text}\n" for name, text in stated.items()), encoding="utf-8")
     arguments = ("--env-file", file) if by_file else ()
-    done = setup.ask(*arguments, env={} if by_file else stated)
+    done = setup.ask(*arguments, env={} if by_file else stated, prefix=("env",))  # a process with this environment
     assert (done.code, done.stdout) == (0, f"{SAID}\n"), done.stderr
     assert done.stderr == "engine: 12 + 30 tokens, 0.0000528 USD, 1 retry\n"
     (held,) = during

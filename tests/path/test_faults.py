@@ -432,6 +432,7 @@ def test_a_damaged_cache_is_built_again(command: Command, tmp_path: Path) -> Non
     assert own.check(GOOD).code == 0
 
 
+@pytest.mark.own_opa
 def test_no_room_for_the_private_folder_of_opa_denies(command: Command, short: Path) -> None:
     (short / f"admission-engine-{os.getuid()}").write_text("a file", encoding="utf-8")
     (report,) = (run := command.check(GOOD, "--format", "json", env={"TMPDIR": str(short)})).json["reports"]

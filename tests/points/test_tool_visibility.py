@@ -60,6 +60,7 @@ def profiles() -> Iterator[str | None]:
 
 
 # covers: B01.1 B15.1 B17.1
+@pytest.mark.full(after=24)
 @pytest.mark.parametrize(("policy", "profile"), [*product([*SHIPPED["policies"], "unknown", None], profiles())])
 def test_a_profile_only_narrows(engine: Engine, policy: str | None, profile: str | None) -> None:
     alone = visible(engine, policy, EVERYTHING)

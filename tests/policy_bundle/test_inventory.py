@@ -144,6 +144,7 @@ UNREAD = {
 }
 
 
+@pytest.mark.full(after=13)
 @pytest.mark.parametrize("name", UNREAD)
 @pytest.mark.parametrize("folder", [REQUIREMENTS, RULES, "rego", "rego/admission/lib"])
 def test_a_file_that_is_not_read_is_an_error(folder: str, name: str, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def own(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.full
 def test_a_new_folder_passes_its_own_tests_and_cases(own: Path) -> None:
     result = run("test", "--policy", str(own))
     assert result.exit_code == 0, result.output
