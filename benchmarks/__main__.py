@@ -30,6 +30,7 @@ from benchmarks import (
     startup,
     throughput,
     tool_arguments,
+    tool_commands,
     tool_rules,
 )
 from benchmarks.measure import FEWEST, Bench, NotMeasuredError, Row
@@ -67,6 +68,7 @@ _ROWS: Mapping[str, Measurement] = {
     "scale": linear.rows,
     "actions": sandbox.rows,
     "T1": tool_arguments.rows,
+    "T2": tool_commands.rows,
     "E1": environments.rows,
     "F1": fetching.rows,
     "F2": fetching.rows,

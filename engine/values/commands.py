@@ -1,4 +1,4 @@
-"""policy/commands.yaml: what the options of programs in commands can do, and which variables and syntax are harmless."""
+"""policy/commands.yaml: what options of programs in commands can do, and which variables and syntax are harmless."""
 
 from __future__ import annotations
 
@@ -15,6 +15,25 @@ from engine.values.fields import Checked, Items, value_error
 
 Ability = Literal["read", "write", "redirect", "connect", "execute", "unknown"]
 """What a part of a command can do beyond what its program is known for."""
+
+Syntax = Literal[
+    "and",
+    "or",
+    "pipe",
+    "subshell",
+    "group",
+    "if",
+    "loop",
+    "case",
+    "substitution",
+    "process",
+    "time",
+    "background",
+    "function",
+    "arithmetic",
+    "expansion",
+]
+"""What may stand around a command; the last four are not harmless."""
 
 Option = Annotated[str, StringConstraints(pattern=r"^(-#|--?[!-<>-~]+|[!-~]{1,3})$", max_length=64)]
 """An option as it is written, without its value: `-n`, `--include`; `-#` is any number such as `-20`."""
@@ -70,19 +89,16 @@ class Commands(Checked):
     variables: Items[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]] = Field(
         description="Variables that a command may set. Any other is `unknown`: many of them make programs run others."
     )
-    syntax: Items[
-        Literal[
-            *("and", "or", "pipe", "subshell", "group", "if", "loop", "case", "substitution", "process", "time"),
-            *("background", "function", "arithmetic", "expansion"),
-        ]
-    ] = Field(description="Syntax that a text for a shell may have. Any other is `unknown`.")
+    syntax: Items[Syntax] = Field(description="Syntax that a text for a shell may have. Any other is `unknown`.")
 
     def _mistakes(self) -> Iterator[InitErrorDetails]:
         named = list(self.programs)
         for name, program in self.programs.items():
             for index, other in enumerate(program.also):
                 if other in named:
-                    yield value_error(f"`{printable(other)}` has a row already", ("programs", name, "also", index), other)
+                    yield value_error(
+                        f"`{printable(other)}` has a row already", ("programs", name, "also", index), other
+                    )
                 named.append(other)
         for name, program in self.programs.items():
             for index, pattern in enumerate(program.scripts):
@@ -100,9 +116,13 @@ def _pattern_problem(pattern: str) -> str | None:
     while (fewer := re.sub(r"\([^()]*\)", "", outside)) != outside:
         outside = fewer
     if not (pattern.startswith("^") and pattern.endswith("$")) or "|" in outside:
-        return f"`{printable(pattern)}` does not match a whole script: begin with `^`, end with `$`, put `|` in brackets"
+        return (
+            f"`{printable(pattern)}` does not match a whole script: begin with `^`, end with `$`, put `|` in brackets"
+        )
     if re.search(r"\(\?[^:]|\\[1-9]", pattern):
-        return f"`{printable(pattern)}` has a construct that the rules cannot match: leave out look-arounds and references"
+        return (
+            f"`{printable(pattern)}` has a construct that the rules cannot match: leave out look-arounds and references"
+        )
     return None
 
 

@@ -11,9 +11,9 @@ lists the selectors that include it; so the size grows with the rules and not wi
                                       `selectors`, each with a map from aspects of a call to numbers of rules
 
 An aspect is a part of a call that a rule may cover: `any host`, `host <origin>`, `any path`, `/<path>`,
-`{cwd}/<path>`, `any command`, `command <count> <words>`, `command+<abilities> <count> <words>` for what a command
-can do beyond its first words, `option <option> <count> <words>` (`?` for what may be any option). For rules about a call without such parts,
-or about a tool by its name alone, there are `always` and `by name`.
+`{cwd}/<path>`, `any command`, `command <count> <words>`; `command+<abilities> <count> <words>` for what a command
+can do beyond its first words; `option <option> <count> <words>`, where `?` is what may be any option. For rules about
+a call without such parts, or about a tool by its name alone, there are `always` and `by name`.
 Deny and confirm need only the first rule of an aspect; allow has all of them, with their number, and by
 number what each rule `covers`, because one rule must cover the whole call.
 """
@@ -135,8 +135,10 @@ def _aspects(condition: str, covered: Any) -> Iterable[str]:
 
 
 def _of_command(one: Any) -> Iterator[str]:
-    """Without conditions, an allow rule covers commands that can do nothing beyond; each subset of `can` is an aspect."""
-    words, can, options = (one["words"], one.get("can", ()), one.get("options")) if isinstance(one, dict) else (one, (), None)
+    """An allow rule covers commands that can do nothing beyond its words, or any part of `can`, each an aspect."""
+    words, can, options = (
+        (one["words"], one.get("can", ()), one.get("options")) if isinstance(one, dict) else (one, (), None)
+    )
     named = " ".join((str(len(words)), *words))
     if options is not None:
         yield from (f"option {option} {named}" for option in (*options, "?"))

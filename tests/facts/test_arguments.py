@@ -18,7 +18,15 @@ from tests.expect import there
 from tests.lanes import examples
 
 A, EVIL = "https://a.example.com/", "https://evil.org/"
-TYPES = {"text": "text", "url": "url", "host": "host", "path": "path", "command": "command", "data": "data", "argv": "argv"}
+TYPES = {
+    "text": "text",
+    "url": "url",
+    "host": "host",
+    "path": "path",
+    "command": "command",
+    "data": "data",
+    "argv": "argv",
+}
 TOKEN = "ghp_" + "a1B2" * 9
 
 
@@ -490,5 +498,8 @@ def test_patterns_are_absolute() -> None:
 
 def test_parts_of_a_command_with_a_secret_are_not_shown() -> None:
     found = walked({"command": f"sed -n 's/{TOKEN}/x/' f"})
-    assert [(one.kind, one.name, one.text) for one in found.command_parts] == [("option", None, None), ("script", None, None)]
+    assert [(one.kind, one.name, one.text) for one in found.command_parts] == [
+        ("option", None, None),
+        ("script", None, None),
+    ]
     assert TOKEN not in "".join(part.model_dump_json() for part in found.command_parts)

@@ -26,8 +26,8 @@ from tests.conftest import ROWS
 from tests.lanes import examples
 
 
-def facts(text: Any, *, shell: bool = True) -> list[CommandFacts]:
-    return commands([text], ROWS, shell=[shell])[0]
+def facts(text: Any, *, joined: bool = True) -> list[CommandFacts]:
+    return commands([text], ROWS, joined=[joined])[0]
 
 
 def words(text: Any) -> list[tuple[str, ...] | None]:
@@ -80,7 +80,8 @@ def test_simple_commands(text: str, found: list[tuple[str, ...]]) -> None:
     [
         ("ls 'a", "syntax"), ("ls |", "syntax"), ("ls )", "syntax"), ("select f in a; do ls; done", "syntax"),
         ("echo x >&-a", "syntax"), ("exec {fd}> x", "syntax"), ("", "empty"), ("# ls", "empty"),
-        ("ls\r", "control"), ("ls \x00", "control"), ("ls \u202ea", "control"), ("ls\u00a0a", "control"), ("\ud800", "control"),
+        ("ls\r", "control"), ("ls \x00", "control"), ("ls \u202ea", "control"), ("ls\u00a0a", "control"),
+        ("\ud800", "control"),
         ("ls " + "x" * LONGEST, "control"), ("echo $(" * 100 + "ls" + ")" * 100, "nesting"), ("ls;" * 2_001, "nesting"),
         ("ls;" * MOST_COMMANDS + "ls", "size"), ("{a,b}" * 20, "size"),
         ("$X a", "program"), ("$(ls) a", "program"), ("*/ls", "program"), ("../ls", "program"), ("a/../ls", "program"),
@@ -135,7 +136,8 @@ def test_what_cannot_be_read_says_why(text: Any, reason: str) -> None:
         ("sed -n -e 1p f", {("option", "-n"), ("option", "-e"), ("script", "script")}),
         ("bash x", set()),
         ("bash -c $x", {("option", "-c"), ("word", "parameter")}),
-        ("cd", {("word", "folder")}), ("cd -", {("word", "folder")}), ("cd $x", {("word", "parameter"), ("word", "folder")}),
+        ("cd", {("word", "folder")}), ("cd -", {("word", "folder")}),
+        ("cd $x", {("word", "parameter"), ("word", "folder")}),
         ("cd a", set()),
         ("xargs rm", {("word", "input")}),
         ("python -m venv x", {("option", "-m")}),
@@ -151,7 +153,7 @@ def test_a_list_is_one_command_and_the_text_that_it_would_make() -> None:
     assert words(["git", "log"]) == [("git", "log")]
     assert words(told) == [tuple(told), ("git", "commit", "-m", "a"), ("rm", "b")]
     assert words(["curl", "-H", "Accept: a"]) == [("curl", "-H", "Accept: a")]
-    assert [one.words for one in facts(told, shell=False)] == [tuple(told)]
+    assert [one.words for one in facts(told, joined=False)] == [tuple(told)]
     assert words(["rm", "$X"]) == [("rm", "$X"), ("rm",)]
 
 

@@ -20,13 +20,16 @@ def test_texts_are_answered_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["$(" * 10_000, "(" * 60_000, "{" * 30_000, "`" * 2_001, "ls|" * 5_000, "a=(" * 3_000, "${" * 20_000, "x" * 70_000]
+    "text",
+    ["$(" * 10_000, "(" * 60_000, "{" * 30_000, "`" * 2_001, "ls|" * 5_000, "a=(" * 3_000, "${" * 20_000, "x" * 70_000],
 )
 def test_what_would_take_long_is_refused_at_once(text: str) -> None:
     assert parse([text])[0].refused in {"nesting", "size", "syntax"}
 
 
-@pytest.mark.parametrize("text", ["$((" * 600, "<(" * 900 + "ls" + ")" * 900, "{a,b}" * 12, "$(" * 63 + "ls" + ")" * 63])
+@pytest.mark.parametrize(
+    "text", ["$((" * 600, "<(" * 900 + "ls" + ")" * 900, "{a,b}" * 12, "$(" * 63 + "ls" + ")" * 63]
+)
 def test_what_is_within_the_bounds_ends_in_time(text: str) -> None:
     parse([text])
 
@@ -48,7 +51,8 @@ FAILED = [Parsed(refused="parser_failed")] * 2
 
 @pytest.mark.parametrize(
     "script",
-    ["exit 1", "kill -9 $$", "echo", "echo '{}'", "echo '{\"commands\": []}'", "printf '[]\\n[]\\n'", "cat", "printf '\\377'",
+    ["exit 1", "kill -9 $$", "echo", "echo '{}'", "echo '{\"commands\": []}'", "printf '[]\\n[]\\n'", "cat",
+     "printf '\\377'",
      "printf 'null\\n{\"commands\": 5}\\n'", "printf '{\"commands\":[{}]}\\n{\"commands\":[{}]}\\n'"],
 )  # fmt: skip
 def test_nothing_of_a_parser_that_fails_counts(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

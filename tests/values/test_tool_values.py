@@ -234,7 +234,9 @@ def test_aspects_of_conditions() -> None:
 def test_the_lookup_is_deterministic() -> None:
     shuffled = {key: SHIPPED[key] for key in reversed(SHIPPED)}
     values = [Tools.model_validate(one).model_dump(mode="json", exclude_none=True) for one in (SHIPPED, shuffled)]
-    first, second = (json.dumps(derived({"tools": one, "commands": {"programs": {}}}), sort_keys=True) for one in values)
+    first, second = (
+        json.dumps(derived({"tools": one, "commands": {"programs": {}}}), sort_keys=True) for one in values
+    )
     assert first == second
 
 

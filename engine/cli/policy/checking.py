@@ -87,8 +87,8 @@ def _built(sources: options.Sources) -> tuple[Checked, PolicyBundle | None]:
 
 
 def _rego_tests(policy: PolicyBundle, *, cases: bool) -> Iterator[Checked]:
-    from engine.cli.formats.problems import Checked
     from engine.binaries import find_binary
+    from engine.cli.formats.problems import Checked
     from engine.opa.command import OpaCommand
     from engine.policy_bundle.testing import run_tests
 

@@ -205,7 +205,9 @@ def _new_rule(case: Case, policy: str) -> Change:
 def _prefix(case: Case) -> Iterator[Change]:
     """Beginnings count for tools that run commands, and not under a policy that hides what no rule names."""
     cwd, uncovered = case.document["context"].get("cwd"), case.explanation.get("uncovered") or {}
-    commands = [one for one in case.document["commands"] if "words" in one and one["id"] in uncovered.get("commands", ())]
+    commands = [
+        one for one in case.document["commands"] if "words" in one and one["id"] in uncovered.get("commands", ())
+    ]
     runs = "execute" in case.values.values["tools"][case.tool]["side_effects"]
     if cwd is None or case.principal is None or not commands or not runs or case.explanation.get("base") == "deny_all":
         return

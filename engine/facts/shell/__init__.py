@@ -21,7 +21,7 @@ SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ShellWord:
-    """A word of a command: its `value`, or why that is not known; of a `pattern` of file names the value is the text."""
+    """A word of a command: its `value`, the text of a `pattern` of file names, or why it is `unknown`."""
 
     value: str | None
     pattern: bool = False

@@ -14,7 +14,8 @@ from engine.model import Model
 ArgumentType = Literal["text", "data", "url", "host", "path", "command", "argv"]
 """How an argument is read. `data` is walked for everything, `text` only for secrets.
 
-`argv` is a list of words that the tool runs without a shell; `command` is a text for one, or a list that may become one.
+`argv` is a list of words that the tool runs without a shell; `command` is a text for one, or a list that may become
+one.
 """
 
 Links = Literal["none", "linked", "unknown"]
@@ -98,8 +99,8 @@ class CommandPart(Model):
     """What a rule has to permit of a command beside the words it names.
 
     `kind`: an option, a variable that is set, a word or pattern whose value is not known, a script, an unlisted
-    subcommand, a redirection into a file, syntax around the command, code that it carries out. `program` is the row of policy/commands.yaml that
-    it was read by, `index` the place of its word, `text` a script without secrets.
+    subcommand, a redirection into a file, syntax around the command, code that it carries out. `program` is the row of
+    policy/commands.yaml that it was read by, `index` the place of its word, `text` a script without secrets.
     """
 
     id: str

@@ -375,7 +375,7 @@ class _Walk(Walked):
     def read_commands(self) -> None:
         """List the simple commands of all texts and lists that are commands; they are parsed together."""
         texts = [value for value, *_ in self._waiting]
-        listed = commands(texts, self._rows, shell=[kind != "argv" for _, kind, _ in self._waiting])
+        listed = commands(texts, self._rows, joined=[kind != "argv" for _, kind, _ in self._waiting])
         for (value, _, at), found in zip(self._waiting, listed, strict=True):
             text = value if isinstance(value, str) else " ".join(word for word in value if isinstance(word, str))
             handed = hands_secret(text) or self._forms.handed(text)
@@ -404,8 +404,8 @@ class _Walk(Walked):
             plain = below(word)
             self._word(plain, name, index, at)
             if facts.canonical and not hidden:
-                found = path_pieces(without_urls(plain, PROGRAM_ENDINGS))
-                looked = self._touched(found, touches, at, folders) and looked
+                paths = path_pieces(without_urls(plain, PROGRAM_ENDINGS))
+                looked = self._touched(paths, touches, at, folders) and looked
             elif facts.canonical and "/" in word and not self._holds_secret(word):
                 looked = self._touched((plain,), touches, at, folders) and looked
             else:

@@ -68,9 +68,10 @@ class Redirection:
 class CommandFacts:
     """One simple command. `words` are those that rules compare: the known ones before the first that is not known.
 
-    `short` are the words without options before a subcommand, as in `git --no-pager push`, if there are any. `rest` are all words but the program as texts, `patterns` those of them that are patterns of file names, `parts`
-    what else a rule has to permit, `folders` those that a `cd` of the same text names. `refused` says why a command
-    could not be read; it then has no words.
+    `short` are the words without options before a subcommand, as in `git --no-pager push`, if there are any. `rest` are
+    all words but the program as texts, `patterns` those of them that are patterns of file names, `parts` what else a
+    rule has to permit, `folders` those that a `cd` of the same text names. `refused` says why a command could not be
+    read; it then has no words.
     """
 
     words: tuple[str, ...] | None = None
@@ -88,14 +89,14 @@ class CommandFacts:
         return self.words is not None
 
 
-def commands(texts: Sequence[str | Sequence[Any]], rows: Rows, *, shell: Sequence[bool]) -> list[list[CommandFacts]]:
+def commands(texts: Sequence[str | Sequence[Any]], rows: Rows, *, joined: Sequence[bool]) -> list[list[CommandFacts]]:
     """The simple commands of each text or list of words, in order; at least one fact each. Never raises.
 
-    `rows` say what the options of programs mean. `shell`: whether a list may be joined for a shell.
+    `rows` say what the options of programs mean. `joined`: whether a list may become a text for a shell.
     """
     found: list[list[CommandFacts]] = [[] for _ in texts]
     waiting: list[tuple[int, str]] = []
-    for number, (text, joined) in enumerate(zip(texts, shell, strict=True)):
+    for number, (text, may_join) in enumerate(zip(texts, joined, strict=True)):
         if isinstance(text, str):
             waiting.append((number, text))
             continue
@@ -105,7 +106,7 @@ def commands(texts: Sequence[str | Sequence[Any]], rows: Rows, *, shell: Sequenc
             found[number].append(CommandFacts(rest=_pieces(line), refused="words"))
             continue
         waiting += _listed(found[number], number, [ShellCommand(tuple(map(ShellWord, words)))], rows)
-        if joined and _SPECIAL.search(line):
+        if may_join and _SPECIAL.search(line):
             waiting.append((number, line))
     for _ in range(ROUNDS):
         waiting = list(_round(found, waiting, rows))
