@@ -153,11 +153,12 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "tool_call": {
         UNREAD: (
             *("call.arguments.[].id", "call.arguments.[].name", "call.digest", "call.summary", "call.summary_cut"),
-            *("commands.[].form", "commands.[].id", "destinations.[].id", "held.built", "held.reset",
+            *("command_parts.[].id", "commands.[].form", "destinations.[].id", "held.built", "held.reset",
               "paths.[].id"),
         ),
         EITHER: (
-            *("call.unplaced", "destinations.[].canonical", "destinations.[].origin", "destinations.[].word"),
+            *("call.unplaced", "destinations.[].canonical", "destinations.[].command", "destinations.[].origin"),
+            *("destinations.[].word",),
             *("destinations.[].word.command", "destinations.[].word.index"),
             *("destinations.[].word.label", "destinations.[].word.remote"),
             *("environment.checkpoint", "environment.reset"),

@@ -166,6 +166,8 @@ _SCAN = ("code", "scan")
 _ORDINARY = {
     _SCAN,
     ("tools", "words_without_hosts"),
+    ("commands", "programs"),
+    ("commands", "variables"),
     ("memory", "origins"),
     *(("release", section) for section in ("docstrings", "further_suites", "suites")),
 }
