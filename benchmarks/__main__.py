@@ -25,6 +25,7 @@ from benchmarks import (
     opa_killed,
     policy_swap,
     record_check,
+    replaying,
     requirement_first,
     sandbox,
     startup,
@@ -67,12 +68,14 @@ _ROWS: Mapping[str, Measurement] = {
     "P18": memory.rows,
     "scale": linear.rows,
     "actions": sandbox.rows,
+    "analysis": sandbox.rows,
     "T1": tool_arguments.rows,
     "T2": tool_commands.rows,
     "E1": environments.rows,
     "F1": fetching.rows,
     "F2": fetching.rows,
     "episodes": episodes.rows,
+    "P23": replaying.rows,
 }
 
 

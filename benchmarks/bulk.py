@@ -35,10 +35,10 @@ def rows(bench: Bench, count: int = _REQUESTS) -> Iterator[Row]:
         own = stack.enter_context(engine(bench, bench.folder("bulk") / "state"))
         bare = stack.enter_context(as_the_engine_starts_it(bench, "bulk/opa"))
         documents = [answer.document for answer in _allowed(own.decide_many(POINT, requests))]
-        parts: dict[str, Callable[[], float]] = {"together": lambda: _decided(lambda: own.decide_many(POINT, requests))}
+        parts: dict[str, Callable[[], float]] = {"together": lambda: decided(lambda: own.decide_many(POINT, requests))}
         if "P7" in bench.asked:
-            parts["one by one"] = lambda: _decided(lambda: [own.decide(POINT, one) for one in requests])
-            parts["client"] = lambda: _client(bare, documents)
+            parts["one by one"] = lambda: decided(lambda: [own.decide(POINT, one) for one in requests])
+            parts["client"] = lambda: asked_by_client(bare, documents)
         batch = bench.scratch / "bulk" / "batch.json"
         batch.write_text(json.dumps({"items": documents[:BATCH_ITEMS]}), encoding="utf-8")
         parts["opa bench"] = lambda: _opa_bench(bench, batch) / len(documents[:BATCH_ITEMS]) * count
@@ -58,7 +58,8 @@ def rows(bench: Bench, count: int = _REQUESTS) -> Iterator[Row]:
     yield Row("bulk", f"{what}, microseconds a record", None, microseconds, "µs")
 
 
-def _decided(decide: Callable[[], Sequence[Answer]]) -> float:
+def decided(decide: Callable[[], Sequence[Answer]]) -> float:
+    """Seconds that these decisions take, all of which must be allowed."""
     started = time.perf_counter()
     answers = decide()
     taken = time.perf_counter() - started
@@ -66,7 +67,8 @@ def _decided(decide: Callable[[], Sequence[Answer]]) -> float:
     return taken
 
 
-def _client(bare: Bare, documents: Sequence[dict[str, Any] | None]) -> float:
+def asked_by_client(bare: Bare, documents: Sequence[dict[str, Any] | None]) -> float:
+    """Seconds that a loop of opa-python-client takes for these inputs."""
     client = OpaClient(host="127.0.0.1", port=bare.port)
     client._session.trust_env = False  # noqa: SLF001  (a proxy of the machine is not what is measured)
     started = time.perf_counter()

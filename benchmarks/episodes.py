@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved
+from engine.completing import Completion, Prompt
 from engine.engine import Engine
 from engine.episodes.definition import EpisodeDefinition, definition_of
 from engine.episodes.run import cast
@@ -59,7 +60,7 @@ def _bare(defined: EpisodeDefinition) -> float:
     from engine.episodes.actors import Turn
 
     started = time.perf_counter()
-    actors, state, said = cast(defined, {}), {"A": {"price": 120}}, []
+    actors, state, said = cast(defined, {}, _no_model), {"A": {"price": 120}}, []
     for number in range(_TURNS):
         reply = actors["a"](Turn("a", "Actor", (), state, 8192, 1000, number))
         proposal = json.loads(reply.text)
@@ -67,6 +68,10 @@ def _bare(defined: EpisodeDefinition) -> float:
             state[group].update(values)
         said.append(proposal["dialogue"])
     return (time.perf_counter() - started) / _TURNS
+
+
+def _no_model(_: Prompt) -> Completion:
+    raise NotMeasuredError("the actors are scripts")
 
 
 def _many(engine: Engine, defined: EpisodeDefinition) -> float:

@@ -1,4 +1,4 @@
-"""P12, P13 and actions: what a sandbox costs beside a plain subprocess that runs the same program.
+"""P12, P13, analysis and actions: what a sandbox costs beside a plain subprocess that runs the same program.
 
 Everything is timed from asking to the answer, handshake and death of the whole tree included. The divisor is
 `python3 -I -S -c 'print(1)'`, the system's interpreter as a plain subprocess, started and waited for.
@@ -10,10 +10,15 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
 from admission_adapters.sandbox.model import Bounds, Program, RunResult, Status
+from admission_adapters.sandbox.probe.canaries import shared_folder
 from admission_adapters.sandbox.run.pool import Pooled
 from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved, ratios
 
@@ -37,6 +42,11 @@ _BOUNDS = Bounds(
     artifact_files=0,
     artifact_bytes=0,
 )
+_ROOMY = replace(
+    _BOUNDS, memory_bytes=1024 * _MIB, processes=32, open_files=256, file_bytes=64 * _MIB, disk_bytes=256 * _MIB
+)
+_ANALYSIS = {"PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
+"""What policy sets for the profile `analysis`."""
 
 
 def rows(bench: Bench, actions: int = _ACTIONS) -> Iterator[Row]:
@@ -53,6 +63,12 @@ def rows(bench: Bench, actions: int = _ACTIONS) -> Iterator[Row]:
             told = partial(bench.tell, "P13 warm sandbox")
             what = "warm sandbox, submit to death ÷ plain subprocess"
             yield Row("P13", what, _WARM_GOAL, ratios(partial(_warm, pool), _plain, _TIMES, bench.rounds, told))
+    if "analysis" in bench.asked:
+        with _packages() as folder:
+            told = partial(bench.tell, "analysis cold sandbox with packages")
+            what = "cold sandbox with the limits and packages of analysis ÷ plain subprocess"
+            part = partial(_cold, backend, replace(_program(), packages=folder, environment=_ANALYSIS), _ROOMY)
+            yield Row("analysis", what, None, ratios(part, _plain, _TIMES, bench.rounds, told))
     if "actions" in bench.asked:
         yield from _many(bench, backend, actions)
 
@@ -81,9 +97,18 @@ def _seconds(action: Callable[[], object], actions: int) -> float:
     return time.perf_counter() - started
 
 
-def _cold(backend: Bubblewrap) -> float:
+@contextmanager
+def _packages() -> Iterator[str]:
+    """A folder of one package that every sandbox can read; how large an environment is does not change its start."""
+    with TemporaryDirectory(dir=shared_folder()) as folder:
+        Path(folder).chmod(0o755)
+        Path(folder, "tiny.py").touch(0o644)
+        yield folder
+
+
+def _cold(backend: Bubblewrap, program: Program | None = None, bounds: Bounds = _BOUNDS) -> float:
     started = time.perf_counter()
-    _run(backend)
+    _run(backend, program, bounds)
     return time.perf_counter() - started
 
 
@@ -104,8 +129,8 @@ def _plain() -> float:
     return taken
 
 
-def _run(backend: Bubblewrap | Pooled) -> RunResult:
-    ended = backend.run(_program(), _BOUNDS)
+def _run(backend: Bubblewrap | Pooled, program: Program | None = None, bounds: Bounds = _BOUNDS) -> RunResult:
+    ended = backend.run(program or _program(), bounds)
     if (ended.status, ended.stdout) != (Status.OK, b"1\n"):
         raise NotMeasuredError(f"the sandbox ended with {ended.status}: {ended.stderr.decode(errors='replace')[:200]}")
     return ended

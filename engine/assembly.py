@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -51,6 +51,7 @@ from engine.work import Executor
 if TYPE_CHECKING:
     from admission_adapters.fetch import Fetcher
     from admission_adapters.llm import RemoteModel
+    from admission_adapters.sandbox.packages import Packages
     from engine.administration.act import Administered
     from engine.code.asking import Machine
     from engine.code.idempotency import RunWatcher
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from engine.episodes.result import Episode
     from engine.fetching import Fetched, FetchOrder
     from engine.sandboxes.evidence import Sandboxes
+    from engine.sandboxes.packages import PackageEnvironments
     from engine.state.store import Store
 
 T = TypeVar("T")
@@ -143,6 +145,7 @@ class Assembly:
         self._control_again = 0.0 if control else math.inf
         self._boundaries: tuple[Boundary, ...] | None = None
         self._sandboxes: Sandboxes | None = None
+        self._environments: PackageEnvironments | None = None
         self._supervisor: Supervisor[PolicyBundle] | Unavailable
         self._log: StandingLog
         self._store: Store | None = None
@@ -206,6 +209,7 @@ class Assembly:
                 clock=self.now,
                 boundaries=self._probe,
                 sandbox_facts=lambda backend, seconds: self._open_sandboxes().facts(backend, seconds),
+                packages=self._packages_tree,
                 read=self.settings.read,
                 progress=self._progress,
                 gate=self._gate,
@@ -426,7 +430,8 @@ class Assembly:
         from engine.episodes.run import cast, episode_steps
 
         parts, folder = self.opened, self._transcripts
-        everyone = cast(definition, actors)
+        own = replace(context, idempotency_key=None, approval=None)
+        everyone = cast(definition, actors, lambda prompt: run(self._complete_steps(prompt, own)))
         name = episode or parts.new_id()
         claims.enter_context(folder.claimed(name))
         known = recorded(self.settings.state, folder, name, definition) if episode else None
@@ -442,7 +447,8 @@ class Assembly:
         with self._opening:
             if self._machine is None:
                 store = ArtifactStore(self.settings.state / "artifacts")
-                self._machine = Machine(sandboxes.backend, store, Running(self.settings.code_runs))
+                running = Running(self.settings.code_runs)
+                self._machine = Machine(sandboxes.backend, store, running, self._packages)
             return self._machine
 
     def _serving(self) -> Served | Unavailable:
@@ -571,6 +577,22 @@ class Assembly:
                 backends = partial(registered, self.settings.cache, self.settings.warm_sandboxes)
                 self._sandboxes = Sandboxes(self.settings.state, self.now, backends, self._progress)
             return self._sandboxes
+
+    def _packages(self, name: str) -> Packages | None:
+        """The package environment of this name, verified."""
+        from admission_adapters.sandbox.packages import place
+        from engine.sandboxes.packages import PackageEnvironments
+
+        with self._opening:
+            if self._environments is None:
+                folder = partial(place, self.settings.cache)
+                self._environments = PackageEnvironments(self.settings.state, folder, self.now)
+            environments = self._environments
+        return environments.find(name)
+
+    def _packages_tree(self, name: str) -> str | None:
+        found = self._packages(name)
+        return None if found is None else found.tree
 
     def now(self) -> int:
         """The engine's clock, in seconds since 1970 UTC."""

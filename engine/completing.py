@@ -30,13 +30,14 @@ _MILLION = 1_000_000
 class Prompt:
     """What to ask the remote model. `messages` are objects with `role` (system, user, assistant) and `content`.
 
-    `target` is the host that the caller means, by default the configured one.
+    `target` is the host that the caller means, and `model` the name of the model; by default the configured ones.
     """
 
     messages: Sequence[dict[str, str]]
     max_output_tokens: int = 1_024
     stream: bool = False
     target: str | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ class _Run:
         """One attempt; None if it was refused or failed inside the engine."""
         request = {
             "target": target,
+            "model": self._prompt.model,
             "messages": list(self._prompt.messages),
             "max_output_tokens": self._prompt.max_output_tokens,
             "stream": self._prompt.stream,
@@ -124,7 +126,7 @@ class _Run:
 
         def send(permit: Permit, job: Job) -> Result:
             ready = job.opened
-            found = self._model.attempt(permit, job.input_digest, LlmLimits, ready.url, ready.body)
+            found = self._model.attempt(permit, job.input_digest, LlmLimits, ready.url, ready.body, job.stop)
             entry = self._entry(permit.demand("llm", job.input_digest, LlmLimits), found)
             brought.append(found)
             return Result(found.error or "answered", entry.model_dump(mode="json", exclude_none=True))

@@ -19,7 +19,7 @@ from engine.decide import parsed
 from engine.drive import Steps
 from engine.flow import Answer, Context, Services, answer
 from engine.idempotency import Whole, whole_once
-from engine.model import AdmittedSource, Decision, Job, Mode, Outcome, Permit, Result, Revisions
+from engine.model import AdmittedSource, Decision, Job, Mode, Outcome, Permit, Result
 from engine.points import Gathered, environment, source
 from engine.points.registry import find
 
@@ -41,15 +41,12 @@ def build_once(services: Services, path: Path, into: Path, digest: str | None, c
     return (yield from whole_once(whole, services, context))
 
 
-def _kept(first: Answer) -> tuple[Revisions, Any] | None:
+def _kept(first: Answer) -> tuple[Answer, Any] | None:
     """The decision and what was built; None after a fault."""
-    revisions = first.decision.policy
-    if first.fault is not None or revisions is None:
+    if first.fault is not None:
         return None
-    return revisions, {
-        "decision": first.decision.model_dump(mode="json"),
-        "built": None if first.result is None else first.result.facts,
-    }
+    built = None if first.result is None else first.result.facts
+    return first, {"decision": first.decision.model_dump(mode="json"), "built": built}
 
 
 def _again(first: Any) -> tuple[Answer, str]:

@@ -26,7 +26,7 @@ from engine.facts.fetched import fetched_content
 from engine.facts.net.urls import url_facts
 from engine.flow import Answer, Context, Services, answer
 from engine.idempotency import Whole, whole_once
-from engine.model import Job, Limits, Mode, Outcome, Pace, Permit, Result, Revisions
+from engine.model import Job, Limits, Mode, Outcome, Pace, Permit, Result
 from engine.points.media import MediaLimits
 from engine.points.network import NetworkLimits
 from engine.points.network_response import NetworkResponseLimits
@@ -97,13 +97,13 @@ def fetch_once(order: FetchOrder, services: Services, fetcher: Fetcher, context:
     return (yield from whole_once(whole, services, context))
 
 
-def _kept(first: Fetched) -> tuple[Revisions, Any] | None:
+def _kept(first: Fetched) -> tuple[Answer, Any] | None:
     """The whole result; None after a fault, when nothing was written."""
-    revisions = first.answers[-1].decision.policy
-    if first.fault is not None or revisions is None:
+    if first.fault is not None:
         return None
     folder = None if first.folder is None else str(first.folder)
-    return revisions, {"folder": folder, "decisions": [one.decision.model_dump(mode="json") for one in first.answers]}
+    decisions = [one.decision.model_dump(mode="json") for one in first.answers]
+    return first.answers[-1], {"folder": folder, "decisions": decisions}
 
 
 def _again(first: Any) -> tuple[Fetched, str]:
@@ -204,7 +204,8 @@ class _Run:
 
         def transfer(permit: Permit, job: Job) -> Result:
             most = None if self.media is None else self.media.max_bytes
-            result, found = self._fetcher.fetch(permit, job.input_digest, NetworkLimits, order.urls[position], most)
+            url = order.urls[position]
+            result, found = self._fetcher.fetch(permit, job.input_digest, NetworkLimits, url, job.stop, most)
             moved.append(found)
             return result
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from engine.state.store import Store
 
 _EXITS = {Outcome.ALLOW: Exit.ALLOW, Outcome.CONFIRM: Exit.CONFIRM, Outcome.DENY: Exit.DENY}
-FROM_STATE = ("approvals", "budgets", "quotas", "stops", *STATE_FACTS)
+FROM_STATE = ("approvals", "budgets", "flows", "quotas", "stops", *STATE_FACTS)
 """Lists of every input that the engine's state fills; a point without such facts has them empty."""
 
 HEAVY_BYTES = 64 << 10
@@ -207,7 +207,12 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
 
 def stop_facts(stops: Sequence[StopRow], gathered: Gathered, context: Context) -> list[dict[str, Any]]:
     """The stops in force, and what of this request they may apply to."""
-    about = {"principal": context.caller.principal or "", "tool": gathered.tool}
+    return stops_of(stops, context, gathered.tool)
+
+
+def stops_of(stops: Sequence[StopRow], context: Context, tool: str) -> list[dict[str, Any]]:
+    """The same for a request about this tool; empty if it is about none."""
+    about = {"principal": context.caller.principal or "", "tool": tool}
     return [{"id": stop.id, "scope": stop.scope, "name": stop.name, **about} for stop in stops]
 
 
@@ -303,19 +308,24 @@ def _boundaries(context: GatherContext, backend: str | None) -> tuple[Boundary, 
 
 
 def _reserve(case: _Case, serving: Serving, services: Services) -> Steps[None]:
-    """Take one from each budget and quota, and the approval that was brought; a dry run only looks."""
+    """Take one from each budget and quota, what the run touches, and the approval that was brought; a dry run looks."""
     budgets, wanted, document = serving.lookups.budgets.get(case.point.name, {}), case.context.approval, case.document
     gathered = case.gathered
     if document is None or gathered is None:
         return
     windows = serving.lookups.quotas.get(case.point.name, {})
     quotas = {name: key for name, key in gathered.quotas.items() if name in windows}
-    if not (budgets or quotas or wanted or gathered.state):
+    touches = gathered.touches if case.context.run else ()
+    asks_state = gathered.state is not None and gathered.asks_state(case.context.caller)
+    if not (budgets or quotas or wanted or touches or asks_state):
         return
     store: Store = yield Call(services.store)
     enforced, now, own = case.mode is Mode.ENFORCE, document["now"], case.decision_id
     case.taken = store if enforced else None
     document.update((yield from state_facts(gathered, store, case.context)))
+    if touches and (run := case.context.run):
+        touched = yield Call(lambda: store.touch(run, touches, own, now) if enforced else store.touched(run))
+        document["flows"] = [{"id": run, "touched": list(touched)}]
     if budgets or quotas:
         keys = {"principal": case.context.caller.principal or "", "run": case.context.run or "", "all": ""}
         counters = [Counter(f"{case.point.name}.{scope}", keys[scope], window) for scope, window in budgets.items()]
@@ -345,7 +355,7 @@ def _reserve(case: _Case, serving: Serving, services: Services) -> Steps[None]:
 
 def state_facts(gathered: Gathered, store: Store, context: Context) -> Steps[dict[str, Any]]:
     """What the state knows of what this request is about. Raises StateError."""
-    if (ask := gathered.state) is None:
+    if (ask := gathered.state) is None or not gathered.asks_state(context.caller):
         return {}
     known = yield Call(lambda: ask(store, context.caller))
     return {name: known[name] for name in STATE_FACTS if name in known}
@@ -400,8 +410,9 @@ def _approve(case: _Case, verdict: Verdict, services: Services) -> Steps[None]:
 
 
 def _give_back(case: _Case) -> Steps[None]:
-    """Release what a request that is not allowed has reserved; what cannot be released stays reserved.
+    """Release what a request that is not allowed has reserved, and keep what one that is allowed touches.
 
+    What cannot be released stays reserved.
     After a fault, the request for approval is withdrawn too: its id is in no answer and in no record.
     """
     store, own, wanted, asked = case.taken, case.decision_id, case.context.approval, case.asked
@@ -409,6 +420,8 @@ def _give_back(case: _Case) -> Steps[None]:
         return
     allowed = case.fault is None and case.verdict is not None and case.verdict.outcome is Outcome.ALLOW
     returned = [] if allowed else [lambda: store.release(own)]
+    if case.gathered is not None and case.gathered.touches:
+        returned.append(lambda: store.keep_touches(own) if allowed else store.give_back_touches(own))
     if wanted and not (allowed and case.approval is not None):
         returned.append(lambda: store.unclaim(wanted, own))
     if asked and case.fault is not None:

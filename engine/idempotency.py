@@ -2,7 +2,7 @@
 
 A repetition must have the same body, caller, scopes, run and approval. It is gathered and decided
 again, with the budgets, approvals and attempts of the first one; the first decision is returned only if the facts and
-the policy are unchanged and still agree: no earlier allow outlives them (H13).
+the policy are unchanged and still agree: no earlier allow outlives them (H13), or a stop (C68).
 """
 
 from __future__ import annotations
@@ -17,9 +17,21 @@ from engine.decide import parsed, read
 from engine.documents.canonical import RawJson, canonical, digest
 from engine.drive import Append, Ask, Call, Steps
 from engine.errors import DecideError, EngineError, GatherError
-from engine.flow import HEAVY_BYTES, Answer, Context, Services, answer, as_json, gathering, state_facts, stop_facts
-from engine.model import Mode, Pace, Revisions
+from engine.flow import (
+    HEAVY_BYTES,
+    Answer,
+    Context,
+    Services,
+    answer,
+    as_json,
+    gathering,
+    state_facts,
+    stop_facts,
+    stops_of,
+)
+from engine.model import Mode, Outcome, Pace, Revisions
 from engine.points import Point
+from engine.points.registry import find
 from engine.record.model import ReplayRecord, timestamp
 from engine.state.rows import Begun
 from engine.work import Executor
@@ -116,7 +128,7 @@ def take(name: str, key: str, same: str, services: Services, context: Context) -
 class Whole(Generic[T]):
     """A run of several decisions that one idempotency key covers.
 
-    `stated` is everything that must be equal in a repetition, as JSON. `keep` returns the revisions and the JSON of
+    `stated` is everything that must be equal in a repetition, as JSON. `keep` returns the last answer and the JSON of
     a result that is kept, or None after a fault: then nothing was made, and the key is free again. `again` restores
     a result and names the decision that is replayed, `unkept` adds the error from keeping it.
     """
@@ -124,7 +136,7 @@ class Whole(Generic[T]):
     name: str
     stated: Any
     run: Callable[[], Steps[T]]
-    keep: Callable[[T], tuple[Revisions, Any] | None]
+    keep: Callable[[T], tuple[Answer, Any] | None]
     again: Callable[[Any], tuple[T, str]]
     unkept: Callable[[T, EngineError], T]
 
@@ -141,9 +153,9 @@ def whole_once(whole: Whole[T], services: Services, context: Context) -> Steps[T
     same = digest(json.dumps(stated, sort_keys=True).encode("utf-8"))
     taken = yield from take(whole.name, key, same, services, context)
     if taken.begun.kind == "done":
-        with services.policy() as policy:
-            same_policy(taken.begun, policy.revisions)
-        found, decision_id = whole.again(json.loads(taken.begun.answer or "{}"))
+        kept = json.loads(taken.begun.answer or "{}")
+        found, decision_id = whole.again(kept["result"])
+        yield from still_allowed(taken.begun, kept["asked"], services, context)
         yield replayed(services, context, decision_id)
         return found
     try:
@@ -158,13 +170,31 @@ def whole_once(whole: Whole[T], services: Services, context: Context) -> Steps[T
     return first
 
 
-def _finish(taken: Taken, kept: tuple[Revisions, Any] | None) -> None:
-    if kept is None:
+def _finish(taken: Taken, kept: tuple[Answer, Any] | None) -> None:
+    revisions = None if kept is None else kept[0].decision.policy
+    if kept is None or revisions is None:
         taken.store.abandon(taken.scope, taken.key)
         return
-    revisions, answer = kept
-    text = canonical(answer).decode("utf-8")
+    text = canonical({"result": kept[1], "asked": asked_again(kept[0])}).decode("utf-8")
     taken.store.finish(taken.scope, taken.key, text, revisions.rules, revisions.values)
+
+
+def asked_again(last: Answer | None) -> dict[str, Any] | None:
+    """What a repetition of a whole run is asked again: the facts of its last answer; None unless that is an allow."""
+    return None if last is None or last.decision.outcome is not Outcome.ALLOW else last.document
+
+
+def still_allowed(begun: Begun, asked: dict[str, Any] | None, services: Services, context: Context) -> Steps[None]:
+    """Raise DecideError if the policy has changed, or a stop applies to what was allowed on these facts."""
+    with services.policy() as policy:
+        same_policy(begun, policy.revisions)
+        if asked is None:
+            return
+        point = find(asked["point"])
+        stops = stops_of((yield from services.running.stops()), context, "")
+        verdict = read(point, (yield Ask(policy.opa, {**asked, "stops": stops})), policy.catalogue)
+    if verdict.outcome is not Outcome.ALLOW:
+        raise _stale("what was allowed has been stopped")
 
 
 def _keep(taken: Taken, first: Answer) -> None:
@@ -193,11 +223,11 @@ def _again(point: Point, request: Any, taken: Taken, services: Services, context
             now = policy.revisions
     fields: dict[str, Any] = first["decision"]
     same_policy(taken.begun, now)
-    if (facts.input_digest, verdict.outcome) != (fields["input_digest"], fields["outcome"]):
-        raise _stale("the facts or the outcome of this request have changed")
-    decision = parsed(point, fields)
-    yield replayed(services, context, decision.decision_id)
-    return Answer(decision, None, None)
+    was = parsed(point, fields)
+    if (facts.input_digest, verdict.outcome, verdict.limits) != (was.input_digest, was.outcome, was.limits):
+        raise _stale("the facts, the outcome or the limits of this request have changed")
+    yield replayed(services, context, was.decision_id)
+    return Answer(was, None, None)
 
 
 def same_policy(begun: Begun, now: Revisions | None) -> None:

@@ -4,24 +4,27 @@ The name is never resolved again: the connection goes to an address of the permi
 redirect is followed, no proxy, CA or key log of the environment is used, no body is unpacked. How a transfer ended
 is reported as facts; which word that is comes from the policy (point `network_response`).
 
-One total deadline bounds every call on the socket. httpcore is imported here only.
+One total deadline bounds every call on the socket, and a stop closes it. httpcore is imported here only.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import socket
 import ssl
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import httpcore
 
+from admission_adapters.trust import client_tls
 from engine.errors import WorkError
-from engine.model import Limits, Permit, Result
+from engine.model import Limits, Permit, Result, StopSignal
 
 POINT = "network"
 
@@ -100,13 +103,19 @@ class Fetcher:
         self._context: ssl.SSLContext | None = None
 
     def fetch(
-        self, permit: Permit, input_digest: str, limits: type[Limits], url: str, most: int | None = None
+        self,
+        permit: Permit,
+        input_digest: str,
+        limits: type[Limits],
+        url: str,
+        stop: StopSignal,
+        most: int | None = None,
     ) -> tuple[Result, Transfer]:
         """Fetch the address that the permit is for; blocks until the transfer ended, in whichever way.
 
         `most` lowers its cap of bytes.
         Raises WorkError: `engine.permit_missing`; `engine.limit_unenforceable` for an address that is not the one
-        of the permit, or limits that cannot be held.
+        of the permit, or limits that cannot be held; `engine.transfer_stopped`.
         """
         permitted = permit.demand(POINT, input_digest, limits)
         lower = (
@@ -117,40 +126,33 @@ class Fetcher:
         grant = permitted.model_copy(update=lower)
         if not isinstance(grant, FetchGrant):
             raise _unenforceable()
-        transfer = self.exchange(grant, url, Sent())
+        transfer = self.exchange(grant, url, Sent(), stop)
         facts = {"bytes": len(transfer.data), "complete": transfer.complete}
         return Result("transferred" if transfer.complete else "ended_early", facts), transfer
 
-    def exchange(self, grant: FetchGrant, url: str, sent: Sent) -> Transfer:
+    def exchange(self, grant: FetchGrant, url: str, sent: Sent, stop: StopSignal) -> Transfer:
         """One request under a grant that the caller took from its permit; blocks until the transfer ended.
 
-        Raises WorkError `engine.limit_unenforceable` as `fetch` does.
+        `stop` closes the connection. Raises WorkError `engine.limit_unenforceable` and `engine.transfer_stopped` as
+        `fetch` does.
         """
         target = _target(grant, url)
         transfer, deadline = Transfer(), time.monotonic() + grant.seconds
+        wire = _Wire(transfer, deadline)
         try:
-            _transfer(grant, target, sent, self._trusted(), deadline, transfer)
+            with wire.until(stop):
+                _transfer(grant, target, sent, self._trusted(), wire)
         except (httpcore.TimeoutException, TimeoutError):
             transfer.in_time = False
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError):
             transfer.in_time = time.monotonic() < deadline
+        if stop.is_set():
+            raise WorkError("the transfer was stopped", remedy="see `engine stop list`", code="engine.transfer_stopped")
         return transfer
 
     def _trusted(self) -> ssl.SSLContext:
-        """Our own TLS context: `ssl.create_default_context` obeys SSL_CERT_FILE and SSLKEYLOGFILE."""
         if self._context is None:
-            import certifi
-
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            context.minimum_version = ssl.TLSVersion.TLSv1_2
-            try:
-                context.load_verify_locations(self._ca_file or certifi.where())
-            except (OSError, ssl.SSLError) as error:
-                raise WorkError(
-                    "the file of trusted certificate authorities cannot be read",
-                    remedy="name a PEM file with `--ca-file`, or leave the option out",
-                ) from error
-            self._context = context
+            self._context = client_tls(self._ca_file)
         return self._context
 
 
@@ -166,11 +168,9 @@ def _target(grant: FetchGrant, url: str) -> bytes:
     return url.removeprefix(origin).encode("ascii")
 
 
-def _transfer(
-    grant: FetchGrant, target: bytes, sent: Sent, context: ssl.SSLContext, deadline: float, transfer: Transfer
-) -> None:
-    """Connect, send the request, read the answer into `transfer`. Raises what httpcore and sockets raise."""
-    wire = _Wire(transfer, deadline)
+def _transfer(grant: FetchGrant, target: bytes, sent: Sent, context: ssl.SSLContext, wire: _Wire) -> None:
+    """Connect, send the request, read the answer into the transfer. Raises what httpcore and sockets raise."""
+    transfer = wire.transfer
     pool = httpcore.ConnectionPool(
         ssl_context=context,
         max_connections=1,
@@ -245,14 +245,38 @@ def _head(status: int, headers: Sequence[tuple[bytes, bytes]]) -> dict[str, Any]
 
 
 class _Wire:
-    """What one connection has left of its deadline, and how many bytes came."""
+    """What one connection has left of its deadline, how many bytes came, and what a stop closes."""
 
     def __init__(self, transfer: Transfer, deadline: float) -> None:
         self.transfer = transfer
         self.received = 0
-        self.secured: httpcore.NetworkStream | None = None
+        self.secured: _Stream | None = None
         self._deadline = deadline
         self._beginning = bytearray()
+        self._stop, self._open = StopSignal(), list[socket.socket]()
+
+    @contextmanager
+    def until(self, stop: StopSignal) -> Iterator[None]:
+        """Cut the connection when it is stopped: calls on its socket return at once, and fail."""
+        self._stop = stop
+        stop.then(self._cut)
+        try:
+            yield
+        finally:
+            stop.forget(self._cut)
+            for one in self._open:
+                one.close()
+
+    def opened(self, one: socket.socket) -> None:
+        """Note a socket, before it connects; a second handle stays valid when TLS takes the first one over."""
+        self._open.append(one.dup())
+        if self._stop.is_set():
+            self._cut()
+
+    def _cut(self) -> None:
+        for one in list(self._open):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
 
     def left(self) -> float:
         """Seconds until the deadline. Raises httpcore.ReadTimeout at its end."""
@@ -271,8 +295,8 @@ class _Wire:
     def has_more(self) -> bool:
         """Whether another byte is here already; waits for none."""
         try:
-            return self.secured is not None and self.secured.read(1, 0.0) != b""
-        except (httpcore.TimeoutException, httpcore.NetworkError):
+            return self.secured is not None and self.secured.receive(1, 0.0) != b""
+        except OSError:
             return False
 
     def heads(self) -> int:
@@ -286,22 +310,35 @@ class _Wire:
 
 
 class _Stream(httpcore.NetworkStream):
-    """A stream under the total deadline."""
+    """A connected socket under the total deadline."""
 
-    def __init__(self, inner: httpcore.NetworkStream, wire: _Wire) -> None:
-        self._inner, self._wire = inner, wire
+    def __init__(self, own: socket.socket, wire: _Wire) -> None:
+        self._own, self._wire = own, wire
+
+    def receive(self, most: int, seconds: float) -> bytes:
+        """The next bytes; empty at the end. Raises OSError."""
+        self._own.settimeout(seconds)
+        return self._own.recv(most)
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002  (ours counts)
-        return self._wire.came(self._inner.read(max_bytes, self._wire.left()))
+        return self._wire.came(self.receive(max_bytes, self._wire.left()))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
-        self._inner.write(buffer, self._wire.left())
+        view = memoryview(buffer)
+        while view:
+            self._own.settimeout(self._wire.left())
+            try:
+                view = view[self._own.send(view) :]
+            except TimeoutError:
+                raise
+            except OSError as error:  # what was answered before is still read
+                raise httpcore.WriteError from error
 
     def close(self) -> None:
-        self._inner.close()
+        self._own.close()
 
-    def get_extra_info(self, info: str) -> Any:
-        return self._inner.get_extra_info(info)
+    def get_extra_info(self, info: str) -> Any:  # noqa: ARG002  (nothing that a single request needs)
+        return None
 
     def start_tls(
         self,
@@ -309,10 +346,15 @@ class _Stream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ARG002
     ) -> httpcore.NetworkStream:
-        inner = self._inner.start_tls(ssl_context, server_hostname, self._wire.left())
+        self._own.settimeout(self._wire.left())
+        try:
+            inner = ssl_context.wrap_socket(self._own, server_hostname=server_hostname)
+        except BaseException:
+            self._own.close()
+            raise
         self._wire.transfer.secured = True
-        self._wire.secured = inner
-        return _Stream(inner, self._wire)
+        self._wire.secured = _Stream(inner, self._wire)
+        return self._wire.secured
 
 
 class _Pinned(httpcore.NetworkBackend):
@@ -328,23 +370,30 @@ class _Pinned(httpcore.NetworkBackend):
         while addresses:
             address = addresses.pop(0)
             try:
-                stream = self._connected(address, port, self._wire.left() / (len(addresses) + 1))
-            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                own = self._connected(address, port, self._wire.left() / (len(addresses) + 1))
+            except OSError:
                 if not addresses:
                     raise
                 continue
             self._wire.transfer.connected = True
-            return _Stream(stream, self._wire)
+            return _Stream(own, self._wire)
         raise httpcore.ConnectError("no address")
 
-    @staticmethod
-    def _connected(address: str, port: int, seconds: float) -> httpcore.NetworkStream:
-        stream = httpcore.SyncBackend().connect_tcp(address, port, timeout=seconds)
-        peer = stream.get_extra_info("server_addr")
+    def _connected(self, address: str, port: int, seconds: float) -> socket.socket:
+        own = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+        try:
+            self._wire.opened(own)
+            own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            own.settimeout(seconds)
+            own.connect((address, port))
+            peer = own.getpeername()
+        except BaseException:
+            own.close()
+            raise
         if peer[:2] != (address, port):
-            stream.close()
-            raise httpcore.ConnectError("another peer")
-        return stream
+            own.close()
+            raise ConnectionError("another peer")
+        return own
 
     def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore.NetworkStream:
         raise httpcore.ConnectError("refused")

@@ -21,7 +21,7 @@ from admission_adapters.fetch import Fetcher, FetchGrant, Sent, Transfer
 from admission_adapters.llm_answer import ModelAnswer, Tokens, plain_answer, streamed_answer
 from admission_adapters.llm_provider import Provider, ProviderKey
 from engine.errors import WorkError
-from engine.model import Limits, ModelError, Permit
+from engine.model import Limits, ModelError, Permit, StopSignal
 
 POINT = "llm"
 
@@ -69,11 +69,13 @@ class RemoteModel:
         self._fetcher = Fetcher(ca_file)
         self._random = random.SystemRandom()
 
-    def attempt(self, permit: Permit, input_digest: str, limits: type[Limits], url: str, body: bytes) -> Attempt:
+    def attempt(
+        self, permit: Permit, input_digest: str, limits: type[Limits], url: str, body: bytes, stop: StopSignal
+    ) -> Attempt:
         """Send one request; blocks until it ended, in whichever way.
 
         Raises WorkError: `engine.permit_missing`; `engine.limit_unenforceable` for an address or a body that is not
-        the one of the permit, or limits that cannot be held.
+        the one of the permit, or limits that cannot be held; `engine.transfer_stopped`.
         """
         grant = permit.demand(POINT, input_digest, limits)
         key, found = self.provider.key, f"sha256:{hashlib.sha256(body).hexdigest()}"
@@ -90,7 +92,7 @@ class RemoteModel:
             "content-type": _JSON,
             "authorization": key.header(),
         }
-        transfer = self._fetcher.exchange(grant, url, Sent("POST", headers, body))
+        transfer = self._fetcher.exchange(grant, url, Sent("POST", headers, body), stop)
         return _attempt(grant, transfer, key)
 
     def wait(self, limits: Limits, retry_after: float | None) -> float | None:

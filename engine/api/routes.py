@@ -13,12 +13,13 @@ from engine.api.runner import AgentRuns
 from engine.points.registry import POINTS
 
 if TYPE_CHECKING:
+    from admission_adapters.runner.access import RunnerAccess
     from admission_adapters.runner.run import ForwardLimits
     from engine.runner.run import RunnerSettings
 
 
-def routes(forward: ForwardLimits | None = None) -> Routes:
-    """All operations by path and method; `forward` has the limits of a runner."""
+def routes(forward: ForwardLimits | None = None, access: RunnerAccess | None = None) -> Routes:
+    """All operations by path and method; `forward` has the limits of a runner, `access` what it is shown."""
     mode = frozenset({"mode"})
     table: dict[str, dict[str, Operation]] = {}
     for point in (point.name for point in POINTS.values()):  # loads them all before the first request
@@ -40,7 +41,7 @@ def routes(forward: ForwardLimits | None = None) -> Routes:
         "/health": {"GET": Operation("health", health.health, Access.OPEN)},
         "/ready": {"GET": Operation("ready", health.ready, Access.OPEN)},
         "/metrics": {"GET": Operation("metrics", health.metrics, Access.LOCAL)},
-        "/run": {"POST": Operation("run", ForwardedRuns(forward).run, body=Body.JSON, point="runner_request")},
+        "/run": {"POST": Operation("run", ForwardedRuns(forward, access).run, body=Body.JSON, point="runner_request")},
         "/v1/code/run": {"POST": Operation("code_run", code_run.run, body=Body.JSON, point="code_action")},
         "/v1/code/runs/{run_id}": {
             "GET": Operation("code_run_phase", code_run.show),

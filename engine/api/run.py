@@ -42,6 +42,7 @@ from engine.points.runner_uri import UriLimits
 from engine.secrets.redaction import redact_text
 
 if TYPE_CHECKING:
+    from admission_adapters.runner.access import RunnerAccess
     from engine.api.app import App
     from engine.api.messages import Exchange, Response
     from engine.work import Job
@@ -51,7 +52,8 @@ MOST_RUNS = 32
 """Runs in progress; each occupies a thread, its body and its answer for minutes. More are refused with 503."""
 
 
-INVALID = 422
+_INVALID, _BAD_REQUEST = "engine.request_invalid", 400
+"""Missing or wrong fields have the status that callers of a runner compare (D25)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,6 @@ class Asked:
 
 class Runs:
     """Answers `/run`. For one event loop. A runner itself does other than forward an admitted run."""
-
-    invalid = INVALID
-    """The status of a run with missing or wrong fields."""
 
     def __init__(self) -> None:
         self._turns = Load(MOST_RUNS, 0)
@@ -90,20 +89,20 @@ class Runs:
     async def _answer(self, api: App, exchange: Exchange, body: bytes, following: Following) -> Response:
         try:
             if exchange.refusal is not None:  # refused whatever the load
-                return await refuse(api, exchange, exchange.refusal, self.invalid)
+                return await refuse(api, exchange, exchange.refusal)
             async with self._turns.turn(exchange.account):
                 try:
                     asked = await within(body, lambda: _read(api, body))
                     await _bind_key(api, exchange.context, asked)
                 except EngineError as error:
-                    return await refuse(api, exchange, error, self.invalid)
+                    return await refuse(api, exchange, error)
                 return await self.perform(api, exchange, asked, following)
         except EngineError as error:
             fault = error
         except Exception as crash:  # noqa: BLE001  (a fault of ours is an answer without details)
             fault = fault_inside("run", "report the request id; standard error of the engine shows where it failed")
             fault.__cause__ = crash
-        return await undecided(fault, exchange, None, self.invalid)
+        return await undecided(fault, exchange, None)
 
     @abstractmethod
     async def perform(self, api: App, exchange: Exchange, asked: Asked, following: Following) -> Response:
@@ -113,9 +112,9 @@ class Runs:
 class ForwardedRuns(Runs):
     """The gate in front of a runner: an admitted run is sent to it, unchanged."""
 
-    def __init__(self, limits: ForwardLimits | None = None) -> None:
+    def __init__(self, limits: ForwardLimits | None = None, access: RunnerAccess | None = None) -> None:
         super().__init__()
-        self._runner = Runner(limits or ForwardLimits())
+        self._runner = Runner(limits or ForwardLimits(), access)
 
     async def perform(self, api: App, exchange: Exchange, asked: Asked, following: Following) -> Response:
         """Decide the address, then the run, and forward it."""
@@ -148,13 +147,11 @@ class ForwardedRuns(Runs):
         return await respond_to(answer, exchange, kept[0] if kept else None)
 
 
-async def respond_to(
-    answer: Answer, exchange: Exchange, kept: RunAnswer | None = None, invalid: int = INVALID
-) -> Response:
-    """The result of a run if there is one, else why there is none; `invalid` is the status of bad fields."""
+async def respond_to(answer: Answer, exchange: Exchange, kept: RunAnswer | None = None) -> Response:
+    """The result of a run if there is one, else why there is none."""
     decision, fault = answer.decision, answer.fault
     if fault is not None and answer.result is None:
-        return await undecided(fault, exchange, decision, invalid)
+        return await undecided(fault, exchange, decision)
     if fault is not None:
         await tell(fault)
         return _failed(fault.message, decision, status_of(fault)[0], (fault.code,))
@@ -163,16 +160,16 @@ async def respond_to(
     return _allowed(kept, decision)
 
 
-async def refuse(api: App, exchange: Exchange, error: EngineError, invalid: int) -> Response:
+async def refuse(api: App, exchange: Exchange, error: EngineError) -> Response:
     """Record the deny of a run that cannot be decided on."""
-    return await respond_to(await api.refuse(exchange, "runner_request", error), exchange, invalid=invalid)
+    return await respond_to(await api.refuse(exchange, "runner_request", error), exchange)
 
 
-async def undecided(fault: EngineError, exchange: Exchange, decision: Decision | None, invalid: int) -> Response:
+async def undecided(fault: EngineError, exchange: Exchange, decision: Decision | None) -> Response:
     """The problem of a broken request or engine, with `ok` and `error` for callers of a runner."""
     await tell(fault)
     found = describe(fault, exchange, decision)
-    status = invalid if found.status == INVALID else found.status
+    status = _BAD_REQUEST if fault.code == _INVALID else found.status
     return respond(answers.RunFailure(**{**dict(found), "status": status}, error=found.detail))
 
 
@@ -248,8 +245,9 @@ def _not_forwarded(decision: Decision, *, replayed: bool) -> Response:
 
 
 def print_stack(error: BaseException) -> None:
-    """Write the stack of an error to standard error; blocks until it is read."""
-    text = redact_text(f"[sandbox-agent] run error: {stack_of(error)}\n").encode("utf-8", "replace")
+    """Write the stack of an error and its remedy to standard error; blocks until it is read."""
+    fix = f"fix: {error.remedy}\n" if isinstance(error, EngineError) else ""
+    text = redact_text(f"[sandbox-agent] run error: {stack_of(error)}\n{fix}").encode("utf-8", "replace")
     with suppress(OSError, ValueError):
         write_all(sys.stderr.fileno(), [text])
 

@@ -31,13 +31,9 @@ if TYPE_CHECKING:
     from engine.api.messages import Exchange
     from engine.api.streams import Following
 
-_BAD_REQUEST = 400
-
 
 class AgentRuns(Runs):
     """Answers the paths of a runner. For one event loop."""
-
-    invalid = _BAD_REQUEST
 
     def __init__(self, settings: RunnerSettings) -> None:
         super().__init__()
@@ -59,7 +55,7 @@ class AgentRuns(Runs):
         if ran.answer is None:
             raise fault_inside("run", "see the record")
         if ran.result is None:
-            return await respond_to(ran.answer, exchange, invalid=self.invalid)
+            return await respond_to(ran.answer, exchange)
         error = None if ran.result.error is None else redact_text(ran.result.error)
         return Response.of(ran.result.model_copy(update={"error": error}), decision=ran.answer.decision)
 

@@ -36,6 +36,7 @@ from engine.model import Gate, Limits
 from engine.points.runner_bind import BindLimits
 
 if TYPE_CHECKING:
+    from admission_adapters.runner.access import RunnerAccess
     from admission_adapters.runner.run import ForwardLimits
     from engine.engine import AsyncEngine
     from engine.runner.run import RunnerSettings
@@ -57,8 +58,9 @@ class Listen:
 
     `audience` is the name of this server in scoped tokens that are for one server; None accepts no such token.
     `payload_days` is the retention of a log with payloads; None for a log without. `forward` has the limits of a
-    runner; None for the defaults. `otlp` is the address of the collector that gets a span of every
-    request; None for none. With `runner`, the API of a runner is served in place of the decision API.
+    runner, None for the defaults; `access` is what a runner is shown. `otlp` is the address of the collector that
+    gets a span of every request; None for none. With `runner`, the API of a runner is served in place of the
+    decision API.
     """
 
     host: str = "127.0.0.1"
@@ -73,6 +75,7 @@ class Listen:
     audience: str | None = None
     limits: ApiLimits = field(default_factory=ApiLimits)
     forward: ForwardLimits | None = None
+    access: RunnerAccess | None = None
     otlp: str | None = None
     runner: RunnerSettings | None = None
 
@@ -99,6 +102,8 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
     context = None
     if listen.certificate is not None and listen.key is not None:
         context = tls(listen.certificate, listen.key, listen.client_authority)
+    if listen.access is not None:
+        listen.access.shown()  # files that cannot be read are reported at the start
     metrics = Metrics()
     log = OperationalLog(listen.log_level, payload=listen.payload_days is not None)
     shared = shared_token()
@@ -136,7 +141,7 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
             log=log,
             gate=gate,
             site=Site(leave.host, leave.loopback, frozenset(listen.names)),
-            routes=runner_routes(listen.runner) if listen.runner else routes(listen.forward),
+            routes=runner_routes(listen.runner) if listen.runner else routes(listen.forward, listen.access),
             uploads=settings.state / "uploads",
             tracing=tracing,
         )

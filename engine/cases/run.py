@@ -32,6 +32,7 @@ from engine.model import (
     AdmittedSource,
     Boundary,
     Caller,
+    Digest,
     Gate,
     HeldEnvironment,
     Mode,
@@ -78,8 +79,8 @@ class CaseWorld(Model):
     `approvals` are those of the state, `addresses` those of each host, and no other host has any. `last_policy` is
     that of the record's last enforced decision. `admitted` is what point `source` has permitted, `held` the open
     environments by id. `adapters` has the switch and what was admitted, `provider` what the variables of the remote
-    model state, `change` what git says of a project. `root` is the folder that limits requests,
-    beside the case file; `links` are created in a copy of it, as path and target.
+    model state, `change` what git says of a project, `packages` the digest of each package environment. `root` is
+    the folder that limits requests, beside the case file; `links` are created in a copy of it, as path and target.
     """
 
     boundaries: tuple[Boundary, ...] | None = None
@@ -94,6 +95,7 @@ class CaseWorld(Model):
     adapters: AdapterFacts = AdapterFacts()
     provider: ProviderSettings = ProviderSettings()
     change: Change | None = None
+    packages: dict[str, Digest] = Field(default_factory=dict)
     root: str | None = None
     links: dict[str, str] = Field(default_factory=dict)
 
@@ -121,6 +123,7 @@ class CaseWorld(Model):
             held=lambda name, _: self.held.get(name),
             adapters=lambda: self.adapters,
             provider=lambda: self.provider,
+            packages=self.packages.get,
             change=own.change if change is None else lambda *_: change,
             root=own.root if self.root is None else Path(self.root),
         )
@@ -129,6 +132,7 @@ class CaseWorld(Model):
 class Case(Model):
     """One case file. `bundle` names a source bundle beside it, `drop` and `set` change its document.
 
+    `run` is the id of its run, null for none; without it, the case is a run of its own.
     `values` override policy/, and a key such as `+docs` adds a whole row; `covers` names rows of
     fixtures/acceptance.yaml. `world`, `state` and `caller` replace what the engine would gather.
     """
@@ -144,6 +148,7 @@ class Case(Model):
     world: CaseWorld = CaseWorld()
     state: CaseState = CaseState()
     caller: Annotated[Caller, Field(strict=False)] = Caller(via=Via.PROCESS)
+    run: str | None = ""
     now: Moment
     mode: Annotated[Mode, Field(strict=False)] = Mode.ENFORCE
     want: Want
@@ -309,7 +314,8 @@ class Runner(ExitStack):
         parts, case = self.at(file).services, file.case
         if parts is None:
             raise EngineError("the engine of the case is closed", remedy="run cases inside `with Runner(…)`")
-        return run(answer(find(case.point), self.request(file), case.mode, parts, Context(caller=case.caller)))
+        context = Context(caller=case.caller, run=file.path.stem if case.run == "" else case.run)
+        return run(answer(find(case.point), self.request(file), case.mode, parts, context))
 
     def differences(self, file: CaseFile, answer: Answer) -> list[str]:
         """Every difference between the engine's answer and its record and what the case expects."""

@@ -1,4 +1,4 @@
-"""The initial state of a test case: prefixes, children, attempts, checks of artifacts, memory, sources, stops, agents.
+"""The initial state of a test case: prefixes, children, attempts, checks, memory, sources, flows, stops, agents.
 
 Such a case gets its own store, so that cases do not affect each other.
 """
@@ -147,6 +147,19 @@ class CaseMemory(Model):
         store.add_memory(MemoryRow(sha256=found, decision_id="before", **self.model_dump()))
 
 
+class CaseFlow(Model):
+    """What a run has touched before."""
+
+    run: str
+    touched: tuple[str, ...]
+    touched_at: Moment
+
+    def write(self, store: Store) -> None:
+        """Write it to a store."""
+        store.touch(self.run, self.touched, "before", self.touched_at)
+        store.keep_touches("before")
+
+
 class CaseSource(Model):
     """A record of a source bundle that was admitted before, with its text."""
 
@@ -190,6 +203,7 @@ class CaseState(Model):
     agents: tuple[CaseAgent, ...] = ()
     memories: tuple[CaseMemory, ...] = ()
     sources: tuple[CaseSource, ...] = ()
+    flows: tuple[CaseFlow, ...] = ()
 
     def write(self, store: Store) -> None:
         """Write all rows to a store, once. Raises ValueError for rows that no engine would have written."""
@@ -207,7 +221,8 @@ class CaseState(Model):
                 store.end_attempt(tried.id, tried.state, tried.created_at)
         for check in self.checks:
             store.add_artifact_check(ArtifactCheckRow(**check.model_dump()))
-        rows: tuple[CaseStop | CaseMemory | CaseSource, ...] = (*self.stops, *self.memories, *self.sources)
+        rows: tuple[CaseStop | CaseMemory | CaseSource | CaseFlow, ...] = (*self.stops, *self.memories, *self.sources)
+        rows = (*rows, *self.flows)
         for row in rows:
             row.write(store)
         for agent in self.agents:

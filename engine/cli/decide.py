@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from engine.cli import options
-from engine.cli.inputs import content_or_error
+from engine.cli.inputs import request_or_error
 from engine.cli.outputs import json_text, write
 from engine.documents.files import printable
 
@@ -25,7 +24,7 @@ _MOST_FACTS = 60
 def decide(
     point: options.Point,
     sources: options.Sources,
-    request: Annotated[Path | None, options.read(help="Request as JSON (default: standard input).")] = None,
+    request: options.Request = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of the point's requests and exit.")
     ] = False,
@@ -50,7 +49,7 @@ def decide(
         return
     if explain and how == "json":
         raise typer.BadParameter("it needs --format text", param_hint="--explain")
-    stated = content_or_error(request or Path("-"))
+    stated = request_or_error(point, request)
     with sources.engine(point) as engine:
         options.tell_lowered(engine, point)
         context = options.context(principal, run, approval)

@@ -1,7 +1,8 @@
-"""`engine episode`: run an episode of several actors, each turn decided and recorded."""
+"""`engine episode`: run an episode of several actors, each turn decided and recorded; decide a recorded one again."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,16 +12,15 @@ from engine.cli import options
 from engine.cli.outputs import json_text, write
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
+from engine.errors import Exit
 
 if TYPE_CHECKING:
-    from engine.episodes.result import Episode
+    from collections.abc import Mapping
+
+    from engine.episodes.replay import ReplayedEpisode
+    from engine.episodes.result import Ended, Episode
 
 app = typer.Typer()
-
-
-@app.callback()
-def episode() -> None:
-    """Keep `run` a command of its own."""
 
 
 @app.command("run")
@@ -32,11 +32,16 @@ def run(
         str | None,
         typer.Option("--id", metavar="ID", help="Id of the episode; one that the record knows goes on where it stood."),
     ] = None,
+    env_file: Annotated[
+        Path | None,
+        options.file("--env-file", help="Variables of the remote model as lines NAME=value, such as .env."),
+    ] = None,
+    ca_file: options.CaFile = None,
     how: options.Output = "text",
     principal: options.Principal = None,
     run_id: options.Run = None,
 ) -> None:
-    """Run an episode with the actors of its file, to its end.
+    """Run an episode with the actors of its file, scripts and models, to its end.
 
     Every call of an actor is decided on before, and every reply after it. With --id, a run that was killed goes on,
     and an episode that has ended prints its recorded end. Exits with 0 if it was completed, aborted or timed out, and
@@ -47,12 +52,77 @@ def run(
 
     definition = read_definition(path, ReadLimits())
     progress = _Progress()
-    with sources.engine("episode", "transcript", progress=progress) as engine, progress:
+    points = ["episode", "transcript", *(["llm"] if any(one.model for one in definition.actors) else [])]
+    with sources.engine(*points, progress=progress, ca_file=ca_file, env_file=env_file) as engine, progress:
         done = engine.episode(definition, None, options.text(name), options.context(principal, run_id))
     if done.end is None and done.fault is not None:
         raise done.fault
     write([(json_text(document(done)) + "\n" if how == "json" else _people(done), None)])
     raise typer.Exit(done.exit)
+
+
+@app.command("replay")
+@options.sourced("state", *options.RULES, "values")
+def replay(
+    sources: options.Sources,
+    name: Annotated[str, typer.Argument(metavar="ID", help="Id of an episode that has ended.")],
+    how: options.Output = "text",
+) -> None:
+    """Decide every recorded event of an ended episode again, and compare each decision and the end.
+
+    No actor is called, nothing is enforced and nothing is recorded. Exits with 0 if all is the same, and with 6 at the
+    first decision that differs; with 4 if the record is broken, or the transcript is not the recorded one.
+    """
+    from admission_adapters.episodes.transcripts import TranscriptFolder
+    from engine.cli.policy.commands import built_policy
+    from engine.cli.record.commands import existing_folder
+    from engine.cli.record.replay import require_intact
+    from engine.episodes.replay import replay_episode
+    from engine.replay.candidate import opened
+
+    folder = existing_folder(sources.state)
+    policy = built_policy(sources)
+    require_intact(folder)
+    with opened(policy, sources.settings().opa, frozenset({"episode", "transcript"})) as candidate:
+        found = replay_episode(folder, TranscriptFolder(folder / "episodes"), name, candidate)
+    write([(json_text(_replayed(found)) + "\n" if how == "json" else _replayed_text(found), None)])
+    raise typer.Exit(Exit.ALLOW if found.difference is None else Exit.REPLAY_CHANGED)
+
+
+def _replayed(found: ReplayedEpisode) -> dict[str, Any]:
+    end, difference = found.end, found.difference
+    return {
+        "episode": found.id,
+        "same": difference is None,
+        "decisions": found.decisions,
+        "skipped": found.skipped,
+        "turns": found.turns,
+        "difference": None if difference is None else asdict(difference),
+        "reason": None if end is None else end.reason,
+        "scores": {} if end is None else dict(end.scores),
+        "penalties": {} if end is None else dict(end.penalties),
+        "tokens": 0 if end is None else end.tokens,
+        "state": {name: dict(values) for name, values in found.state.items()},
+    }
+
+
+def _replayed_text(found: ReplayedEpisode) -> str:
+    from engine.cli.record.replayed import what, words
+
+    end, difference = found.end, found.difference
+    lines = [f"episode {found.id}: {found.decisions} decisions replayed"]
+    if found.skipped:
+        lines.append(f"  skipped: {found.skipped}, which the engine refused, not the policy")
+    if difference is not None:
+        change = difference.change.value
+        lines.append(f"  first difference: {difference.event}, {words(change)}")
+        for one in difference.causes:
+            about = "" if one.subject is None else f" ({one.subject})"
+            lines.append(f"    {printable(what({'change': change, **asdict(one)}) + about, 500)}")
+    if end is not None:
+        lines.append(f"  the same end: {end.reason} after {found.turns} turns, {end.tokens} tokens")
+        lines += [*_scores(end), *_state(found.state)]
+    return "\n".join(lines) + "\n"
 
 
 def document(done: Episode) -> dict[str, Any]:
@@ -84,12 +154,20 @@ def _people(done: Episode) -> str:
     review = [f"entry {at}, {_entry(done, at)}" for at in end.review]
     lines = [
         f"episode {done.id}: {end.reason} after {done.turns} turns, {end.tokens} tokens",
-        *(f"  {actor}: score {score}, penalties {end.penalties[actor]}" for actor, score in end.scores.items()),
+        *_scores(end),
         *(f"  rejected: {one.turn}.{one.attempt} of {one.actor}: {', '.join(one.codes)}" for one in done.rejections),
         *(f"  for review: {one}" for one in review),
-        *(f"  {group}: {_values(values)}" for group, values in done.state.items()),
+        *_state(done.state),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _scores(end: Ended) -> list[str]:
+    return [f"  {actor}: score {score}, penalties {end.penalties[actor]}" for actor, score in end.scores.items()]
+
+
+def _state(state: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    return [f"  {group}: {_values(values)}" for group, values in state.items()]
 
 
 def _entry(done: Episode, at: int) -> str:

@@ -40,3 +40,12 @@ def content_or_error(file: Path) -> Any:
         return content(file)
     except GatherError as error:
         return error
+
+
+def request_or_error(point: str, file: Path | None) -> Any:
+    """A request as JSON or YAML (None: standard input), at point `source` also a folder with its `bundle.yaml`."""
+    from engine.facts.archives.source_bundle import DOCUMENT
+
+    if point == "source" and file is not None and (file.is_dir() or file.name == DOCUMENT):
+        return {"path": str(file.parent if file.name == DOCUMENT else file), "digest": None}
+    return content_or_error(file or Path("-"))

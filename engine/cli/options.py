@@ -73,6 +73,10 @@ file = partial(typer.Option, metavar="FILE", exists=True, dir_okay=False)
 """Options for a folder and for a file that exist."""
 read = partial(typer.Option, "-i", "--input", metavar="FILE")
 """An option for the file that a command reads in place of standard input."""
+Request = Annotated[
+    Path | None,
+    read(help="Request as JSON or YAML (default: standard input); at point source also the folder itself."),
+]
 
 CaFile = Annotated[
     Path | None,

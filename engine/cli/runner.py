@@ -63,6 +63,7 @@ def serve(
             help="Folder of the Pi harness, as it sees it in its sandbox; passed on as PI_CODING_AGENT_DIR.",
         ),
     ] = "",
+    ca_file: options.CaFile = None,
     log_level: LogLevel = "info",
 ) -> None:
     """Serve runs of agents over HTTP until SIGTERM or SIGINT: each is decided, and its harness runs in a sandbox."""
@@ -73,7 +74,7 @@ def serve(
 
     check_tls(tls_cert, tls_key, tls_client_ca)
     variables = {"PI_CODING_AGENT_DIR": pi_dir.strip()} if pi_dir.strip() else {}
-    settings = RunnerSettings(Opener(secret_key), _origin(callbacks.strip()), variables)
+    settings = RunnerSettings(Opener(secret_key), _origin(callbacks.strip()), variables, ca_file)
     listen = Listen(
         host=host.strip() or LOOPBACK,
         port=port,

@@ -44,6 +44,26 @@ ClientAuthority = Annotated[
         help="Certificate authority (PEM) that client certificates must be issued by.",
     ),
 ]
+RunnerToken = Annotated[
+    Path | None,
+    options.file(
+        "--runner-token-file",
+        envvar="ENGINE_RUNNER_TOKEN_FILE",
+        help="File with the bearer token for the runner behind POST /run; read for each run.",
+    ),
+]
+RunnerCertificate = Annotated[
+    Path | None,
+    options.file(
+        "--runner-cert",
+        envvar="ENGINE_RUNNER_CERT",
+        help="Client certificate chain for the runner behind POST /run (PEM).",
+    ),
+]
+RunnerKey = Annotated[
+    Path | None,
+    options.file("--runner-key", envvar="ENGINE_RUNNER_KEY", help="Private key of the client certificate (PEM)."),
+]
 LogLevel = Annotated[
     Literal["info", "warning"], typer.Option(envvar="ENGINE_LOG_LEVEL", help="Log level on standard error.")
 ]
@@ -94,6 +114,9 @@ def serve(
     tls_cert: Certificate = None,
     tls_key: Key = None,
     tls_client_ca: ClientAuthority = None,
+    runner_token_file: RunnerToken = None,
+    runner_cert: RunnerCertificate = None,
+    runner_key: RunnerKey = None,
     log_level: LogLevel = "info",
     log_detail: Annotated[
         Literal["facts", "payload"],
@@ -148,10 +171,13 @@ def serve(
     """Serve decisions over HTTP until SIGTERM or SIGINT; SIGHUP activates a changed policy."""
     from dataclasses import replace
 
+    from admission_adapters.runner.access import RunnerAccess
     from engine.api.oplog import Level
     from engine.api.server import Listen, run
 
     check_tls(tls_cert, tls_key, tls_client_ca)
+    if (runner_cert is None) != (runner_key is None):
+        raise typer.BadParameter("give --runner-cert and --runner-key together", param_hint="--runner-cert")
     if log_detail == "payload" and log_retention_days is None:
         raise typer.BadParameter("say how long it is kept, with --log-retention-days", param_hint="--log-detail")
     listen = Listen(
@@ -166,6 +192,7 @@ def serve(
         names=tuple(server_name or ()),
         audience=audience,
         otlp=otlp,
+        access=RunnerAccess(runner_token_file, runner_cert, runner_key, ca_file),
     )
     chosen = sources.settings()
     opa = replace(chosen.opa, answer_seconds=deadline)

@@ -88,7 +88,8 @@ def init(
     source = f" and {described.file}" if described else ""
     records = f"{started.records:,} record{'' if started.records == 1 else 's'}"
     typer.echo(f"{printable(str(target))}: {records}, from the files{source}")
-    typer.echo(f"next: complete the lines that begin with `#`, then run `engine check {printable(str(folder))}`")
+    check = f"run `engine check {printable(str(folder))}`"
+    typer.echo(f"next: {f'complete the lines that begin with `#`, then {check}' if started.open else check}")
 
 
 def _beside(sources: options.Sources) -> tuple[str, ...]:

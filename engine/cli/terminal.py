@@ -60,3 +60,9 @@ def remark(text: str) -> None:
     """Print a remark for people on standard error."""
     if not quiet():
         typer.echo(text, err=True)
+
+
+def tamed(data: bytes) -> bytes:
+    """What a terminal may get: nothing in it that would drive the terminal."""
+    text = data.decode("utf-8", "replace")
+    return "".join(one if one.isprintable() or one in "\n\t" else "\N{REPLACEMENT CHARACTER}" for one in text).encode()

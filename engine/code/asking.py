@@ -9,6 +9,7 @@ from typing import Any
 
 from admission_adapters.files.artifact_store import ArtifactStore
 from admission_adapters.sandbox.model import Backend
+from admission_adapters.sandbox.packages import Packages
 from engine.code.running import Running, Ticket
 from engine.drive import Steps
 from engine.flow import Answer, Context, Services, answer
@@ -19,11 +20,12 @@ from engine.work import Executor
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a run uses of this machine: sandboxes by name, the artifact store, the active runs, the clock."""
+    """What a run uses of this machine: sandboxes and packages by name, the store, the active runs, the clock."""
 
     backend: Callable[[str], Backend]
     store: ArtifactStore
     running: Running
+    packages: Callable[[str], Packages | None] = lambda _: None
     monotonic: Callable[[], float] = time.monotonic
 
 

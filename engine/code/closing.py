@@ -46,7 +46,9 @@ class Closing:
 
         def keep() -> dict[str, Any]:
             keeper = self._keeper()
-            return _merged([keeper.success(p.executed, p.result, p.admitted) if p.executed else {} for p in programs])
+            return _merged(
+                [keeper.success(p.executed, p.result or p.printed, p.admitted) if p.executed else {} for p in programs]
+            )
 
         found: dict[str, Any] = yield Call(keep, Pace.SLOW)
         return found

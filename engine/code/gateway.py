@@ -10,6 +10,7 @@ ends in a registered stop reason (H18); at the end, one line of the record links
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import uuid
 from collections.abc import Mapping
@@ -41,7 +42,7 @@ _SANDBOX = (
 _SECRET, _STOPPED = "artifact_secret", "run_stopped"
 """Why an output file is not stored: a secret in it, or its run stopped."""
 
-_EXECUTION = ("profile", "seed", "artifacts", "task", "tighten")
+_EXECUTION = ("profile", "packages", "seed", "artifacts", "task", "tighten")
 """Fields of a run that are fields of the request for point `code_execution` too, as far as they are stated."""
 
 
@@ -89,7 +90,9 @@ class Run:
         if self._attempt is not None:
             execution["attempt"] = self._attempt
         contract = request.contract or _contract(asking.services, _SOLUTION)
-        solution = Program(_SOLUTION, request.action, hints, contract, request.request, execution, self._story)
+        solution = Program(
+            _SOLUTION, request.action, hints, contract, request.request, execution, self._story, files=request.files
+        )
         self._programs.append(solution)
         yield from perform(solution, asking)
         if request.verifier is not None:
@@ -126,12 +129,20 @@ class Run:
             yield from end_attempt(self._asking.services, self._attempt, ok=True)
             self._attempt = None
         self._story.finished()
-        more = {"decisions": self._asking.decided, "stored": stored["stored"], "artifacts": stored["artifacts"]}
+        more = {"decisions": self._asking.decided, "stored": stored["stored"], "artifacts": self._kept(stored)}
         more |= self._not_kept(_SECRET) | self._public_parts()
         document = succeeded(self._ticket.run_id, outcome, self._story, more)
         yield from self._closing.record(document, self._programs, stored)
         yield from self._closing.trust(self._programs)
         return CodeRun(document, Exit.ALLOW, None, self._asking.last, ran=True)
+
+    def _kept(self, stored: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The stored files, with their content if the request asks for it."""
+        if not self._request.inline_artifacts:
+            return list(stored["artifacts"])
+        runs = [program.executed.run_result for program in self._programs if program.executed is not None]
+        content = {one.sha256: base64.b64encode(one.data).decode("ascii") for run in runs for one in run.artifacts}
+        return [{**one, "content": content[one["sha256"]]} for one in stored["artifacts"]]
 
     def _answer(self, solution: Program) -> dict[str, Any]:
         """The answer of a successful run, made from the limits of the last decision alone (C43)."""
@@ -146,6 +157,8 @@ class Run:
             "answer": sentence(output.answer, metrics, echoed, solution.measured, ran_in),
             "proposed_action": proposed(planned),
             "aggregate": {**echoed, "metrics": metrics},
+            **({"output": solution.printed} if solution.printed else {}),
+            **({"scan_advice": solution.advice} if solution.advice else {}),
             "execution": {
                 "language": planned.language,
                 "code_hash": planned.code_hash,
@@ -153,6 +166,7 @@ class Run:
                 "code_sha256": executed.grant.code_sha256,
                 "seed": executed.grant.seed,
                 **ran_in,
+                **({"packages": executed.grant.packages[0].model_dump()} if executed.grant.packages else {}),
                 "sandbox": _SANDBOX.format(**ran_in, enforced=len(enforcers)),
                 "network_denied": "enforced" if "network" in enforcers else "contract only, not enforced",
                 "boundaries": dict(sorted(enforcers.items())),

@@ -22,17 +22,22 @@ from engine.documents.canonical import RawJson, canonical, digest
 from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit
 from engine.flow import HEAVY_BYTES, Context, Services
-from engine.idempotency import NEW_KEY, Taken, replayed, same_policy, take
+from engine.idempotency import NEW_KEY, Taken, asked_again, replayed, still_allowed, take
 from engine.model import Pace, Revisions
 from engine.state.rows import Begun
 
 
 @dataclass(frozen=True, slots=True)
 class RunWatcher:
-    """Controls a run from outside: setting `cancel` ends it, `on_phase` is called as each phase begins."""
+    """Controls a run from outside: setting `cancel` ends it, `on_phase` is called as each phase begins.
+
+    `on_output` gets the name of a stream and its next bytes while the program runs, where the policy lets output be
+    shown before it is decided on. It is called on the thread that enforces the limits, and must not block.
+    """
 
     cancel: threading.Event | None = None
     on_phase: Callable[[Phase], None] | None = None
+    on_output: Callable[[str, bytes], None] | None = None
 
 
 def run_code(
@@ -50,7 +55,7 @@ def run_code(
         heavy = isinstance(request_data, RawJson) and len(request_data.data) > HEAVY_BYTES
         request: CodeRunRequest = (yield Call(lambda: read(request_data), Pace.HEAVY)) if heavy else read(request_data)
         run_id = request.run_id or str(uuid.uuid4())
-        with machine.running.slot(run_id, context.caller, watch.cancel, watch.on_phase) as ticket:
+        with machine.running.slot(run_id, context.caller, watch.cancel, watch.on_phase, watch.on_output) as ticket:
             if context.idempotency_key is None:
                 return (yield from Run(request, ticket, services, machine, context).steps())
             return (yield from _once(context.idempotency_key, request, ticket, services, machine, context))
@@ -85,13 +90,14 @@ def _keep(taken: Taken, first: CodeRun, revisions: Revisions | None) -> None:
         return
     decision = None if first.answer is None else first.answer.decision.decision_id
     answer_stored = {"document": first.document, "exit": int(first.exit), "decision_id": decision}
+    answer_stored["asked"] = asked_again(first.answer)
     taken.store.finish(taken.scope, taken.key, json.dumps(answer_stored), revisions.rules, revisions.values)
 
 
 def _replay(known: Begun, services: Services, context: Context) -> Steps[CodeRun]:
-    """Replay the first result, under the policy of that time."""
-    same_policy(known, _revisions(services))
+    """Replay the first result, under the policy of that time, unless a stop applies to it."""
     first_answer: dict[str, Any] = json.loads(known.answer or "{}")
+    yield from still_allowed(known, first_answer["asked"], services, context)
     yield replayed(services, context, first_answer["decision_id"] or "")
     exit_ = Exit(first_answer["exit"])
     fault = None

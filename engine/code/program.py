@@ -5,6 +5,7 @@ The solution and its verifier both take this path, each with its own decisions, 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,6 +33,9 @@ from engine.work import Job
 _PASSED = "policy_pass"
 """The reason of a policy check that found nothing (C19)."""
 
+_MOST_ADVICE = 50
+"""Findings of a scan that an answer has; the record of the scan has all of them."""
+
 
 @dataclass(slots=True)
 class Program:
@@ -49,12 +53,16 @@ class Program:
     story: Story
     names: str = ""
     """Prefix of the names of its decisions; empty for the solution."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """What it finds in `inputs/`, by name."""
     planned: CodeActionLimits | None = None
     executed: Executed | None = None
     output: Limits | None = None
     output_decision: str | None = None
     answers: list[Answer] = field(default_factory=list)
     """The decisions that found something."""
+    advice: list[dict[str, Any]] = field(default_factory=list)
+    """What the scan found in code that ran in spite of it."""
 
     @property
     def measured(self) -> dict[str, int]:
@@ -67,6 +75,16 @@ class Program:
     def admitted(self) -> frozenset[str]:
         """The SHA-256 of the files that may be stored."""
         return frozenset(self.output.artifacts) if isinstance(self.output, CodeOutputLimits) else frozenset()
+
+    @property
+    def printed(self) -> dict[str, str]:
+        """Both streams as text without secrets, if the decision on the output admits that; else empty."""
+        run, output = self.executed, self.output
+        if run is None or not isinstance(output, CodeOutputLimits):
+            return {}
+        if hashlib.sha256(run.stdout.encode("utf-8", "replace")).hexdigest() not in output.printed:
+            return {}
+        return {"stdout": redact_text(run.stdout), "stderr": redact_text(run.stderr)}
 
     @property
     def result(self) -> Mapping[str, Any]:
@@ -103,12 +121,13 @@ def _execute(program: Program, planned: CodeActionLimits, asking: Asking) -> Ste
     if scan.fault is None or scan.fault.exit is not Exit.UNREADABLE:  # the policy refuses languages without a scanner
         _pass(program, scan, "policy_check", planned)
     executor = partial(_run, program, planned, asking)
-    more = {"elapsed_ms": asking.elapsed_ms, "role": program.role, **program.execution}
+    more = {"elapsed_ms": asking.elapsed_ms, "role": program.role, **program.execution, **_material(program)}
     body = {"action": program.action, **program.hints, **more}
     answer = yield from asking.ask(f"{program.names}code_execution", "code_execution", body, executor)
     executed = program.executed
     if executed is None:
         _not_started(program, planned, scan, answer)
+    program.advice = [{"code": one.code, "subject": one.subject} for one in scan.decision.findings][:_MOST_ADVICE]
     story.judged(planned, "allow", _PASSED)
     story.ran("execute_code", planned)
     try:
@@ -120,6 +139,15 @@ def _execute(program: Program, planned: CodeActionLimits, asking: Asking) -> Ste
         story.failed(stop.reason, output)
         raise
     story.went_well(program.measured, program.result)
+
+
+def _material(program: Program) -> dict[str, Any]:
+    """The fields of the request for the contract and the files; the files by their digests."""
+    files = [
+        {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for name, content in program.files.items()
+    ]
+    return {"contract": program.contract, **({"files": files} if files else {})}
 
 
 def _not_started(program: Program, planned: CodeActionLimits, scan: Answer, answer: Answer) -> None:
@@ -195,7 +223,16 @@ def _run(program: Program, planned: CodeActionLimits, asking: Asking, permit: Pe
     backend = asking.machine.backend(permit.limits.on_backend() or "")
     found = asking.services.gather_context.sandbox_facts(backend.name, None)
     payload = json.dumps(program.action["input_payload"]) + "\n"
-    code = Code(program.action["code"], planned.entrypoint, payload.encode("ascii"))
+    name = program.execution.get("packages")
+    packages = None if name is None else asking.machine.packages(name)
+    code = Code(
+        program.action["code"],
+        planned.entrypoint,
+        payload.encode("ascii"),
+        program.files,
+        None if packages is None else (str(packages.folder), packages.tree),
+        asking.ticket.on_output,
+    )
     asking.ticket.enter("execute")
     result, run_result, grant = run_code(
         permit,

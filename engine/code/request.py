@@ -10,14 +10,14 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Base64Bytes, Field
 
 from engine.documents.canonical import RawJson, canonical
 from engine.documents.validation import validate
 from engine.errors import EngineError, GatherError
 from engine.facts.code.boundaries import ProfileName, Tighten
 from engine.model import Model, Word
-from engine.points.code_execution import Seed, Task
+from engine.points.code_execution import FileName, Seed, Task
 from engine.settings import ReadLimits
 
 LEVELS = 64
@@ -37,7 +37,9 @@ class CodeRunRequest(Model):
     """One run. The policy decides what `action` and `policy_hints` may contain.
 
     `request` are fields that the answer repeats and that the output is compared with. `contract` names what the
-    output must be, `profile` the limits of the sandbox; the defaults are the policy's. Attempts at one
+    output must be, `profile` the limits of the sandbox, `packages` what the program can import; the defaults are the
+    policy's. `files` are what it finds in `inputs/`, by name, in base64;
+    with `inline_artifacts` the answer has the content of each kept file, in base64 too. Attempts at one
     `task` are counted together. `approvals` has ids by the decision that required each, `run_id` is a
     UUID by which an active run can be followed and cancelled.
     """
@@ -47,9 +49,12 @@ class CodeRunRequest(Model):
     policy_hints: Any = None
     contract: Word | None = None
     profile: ProfileName | None = None
+    packages: Word | None = None
+    files: Annotated[Mapping[FileName, Base64Bytes], Field(max_length=1_000)] = Field(default_factory=dict)
     task: Task | None = None
     seed: Seed | None = None
     artifacts: bool | None = None
+    inline_artifacts: bool = False
     tighten: Tighten | None = None
     verifier: Verify | None = None
     approvals: Annotated[Mapping[Id, Id], Field(max_length=16)] = Field(default_factory=dict)

@@ -33,6 +33,7 @@ class Ticket:
     run_id: str
     cancel: threading.Event = field(default_factory=threading.Event)
     on_phase: Callable[[Phase], None] = lambda _: None
+    on_output: Callable[[str, bytes], None] | None = None
     phase: Phase = "plan"
 
     def enter(self, phase: Phase) -> None:
@@ -56,9 +57,11 @@ class Running:
         caller: Caller,
         cancel: threading.Event | None,
         on_phase: Callable[[Phase], None] | None,
+        on_output: Callable[[str, bytes], None] | None = None,
     ) -> Iterator[Ticket]:
         """Hold a slot. Raises EngineError `engine.overloaded`, or GatherError if a run with this id is active."""
-        ticket, key = Ticket(run_id, cancel or threading.Event(), on_phase or (lambda _: None)), _key(run_id, caller)
+        ticket = Ticket(run_id, cancel or threading.Event(), on_phase or (lambda _: None), on_output)
+        key = _key(run_id, caller)
         with self._lock:
             if key in self._tickets:
                 raise GatherError(

@@ -13,6 +13,7 @@ from engine.documents.files import printable
 from engine.errors import Location
 from engine.record.model import DecisionRecord
 from engine.record.reader import Filter, entries
+from engine.values.hosts import host_form
 
 _MOST_UNREADABLE = 100
 
@@ -107,7 +108,8 @@ def _hosts(values: ToolValues, used: Usage) -> Iterator[Gap]:
                 covered.setdefault(entry, set()).update(rule.tools)
     anywhere = covered.get(ANY, set())
     for origin, use in sorted(used.origins.items()):
-        if open_ := use.tools - anywhere - covered.get(origin, set()):
+        named = {tool for entry, tools in covered.items() if _names(entry, origin) for tool in tools}
+        if open_ := use.tools - anywhere - named:
             yield Gap(
                 Kind.HOST_WITHOUT_RULE,
                 origin,
@@ -117,6 +119,10 @@ def _hosts(values: ToolValues, used: Usage) -> Iterator[Gap]:
                 "add it to `hosts` of an allow rule to permit it, or of a deny rule to refuse it",
                 values.where("tools", "rulesets"),
             )
+
+
+def _names(entry: str, origin: str) -> bool:
+    return (form := host_form(entry)) is not None and form.names(origin)
 
 
 def _unstated(values: ToolValues, used: Usage) -> Iterator[Gap]:

@@ -72,7 +72,10 @@ class CommandsWith:
 
 @dataclass(frozen=True, slots=True)
 class CoveredRule:
-    """One rule of a ruleset. `conditions` are the stated ones: `any`, or a tuple of entries."""
+    """One rule of a ruleset. `conditions` are the stated ones: `any`, or a tuple of entries; `where`, on arguments.
+
+    `partial`: some of its tools have arguments that an allow rule has to cover by `where`.
+    """
 
     ruleset: str
     section: str
@@ -81,6 +84,8 @@ class CoveredRule:
     selectors: tuple[str, ...]
     tools: frozenset[str]
     conditions: Mapping[str, Any]
+    where: Mapping[str, Any]
+    partial: bool
 
     @property
     def name(self) -> str:
@@ -96,8 +101,8 @@ class CoveredRule:
     def always(self) -> bool:
         """Whether it applies to every call of its tools."""
         if self.section == "allow":
-            return all(self.conditions.get(condition) == ANY for condition in CONDITIONS)
-        return not self.conditions
+            return not self.partial and all(self.conditions.get(condition) == ANY for condition in CONDITIONS)
+        return not self.conditions and not self.where
 
 
 @dataclass(frozen=True)
@@ -160,7 +165,10 @@ class ToolValues:
             for index, row in enumerate(sections.get(section, ())):
                 selectors = tuple(row["tools"])
                 conditions = {name: _stated(row[name]) for name in CONDITIONS if name in row}
-                yield CoveredRule(ruleset, section, index, row["id"], selectors, self.selected(selectors), conditions)
+                tools = self.selected(selectors)
+                partial = any(self.policy.data["tool_lookup"]["tools"][tool]["values"] for tool in tools)
+                where = row.get("where", {})
+                yield CoveredRule(ruleset, section, index, row["id"], selectors, tools, conditions, where, partial)
 
 
 def _stated(condition: Any) -> Any:

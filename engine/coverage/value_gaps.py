@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,7 +59,7 @@ def _tools(values: ToolValues) -> Iterator[Gap]:
 
 def _guards_all(rule: CoveredRule) -> bool:
     """Whether it only refuses some calls of every tool, and so is about no particular tool."""
-    return rule.section == "deny" and rule.selectors == _EVERY and bool(rule.conditions)
+    return rule.section == "deny" and rule.selectors == _EVERY and bool(rule.conditions or rule.where)
 
 
 def _rulesets(values: ToolValues) -> Iterator[Gap]:
@@ -192,11 +193,15 @@ def _hidden(values: ToolValues, policy: str) -> Iterator[tuple[CoveredRule, tupl
 
 
 def _single(rule: CoveredRule) -> tuple[Condition, ...]:
-    """The conditions of a rule one by one."""
-    return tuple(
-        (name, entry)
-        for name, stated in sorted(rule.conditions.items())
-        for entry in ((ANY,) if stated == ANY else stated)
+    """The conditions of a rule one by one; those on arguments only for an allow rule, which has to cover them all."""
+    where = ((f"where {name}", json.dumps(stated, sort_keys=True)) for name, stated in sorted(rule.where.items()))
+    return (
+        *(
+            (name, entry)
+            for name, stated in sorted(rule.conditions.items())
+            for entry in ((ANY,) if stated == ANY else stated)
+        ),
+        *(where if rule.section == "allow" else ()),
     )
 
 
@@ -218,6 +223,6 @@ def _remember(rule: CoveredRule, conditions: tuple[Condition, ...], seen: _Seen)
         seen.always = rule
     if rule.section == "allow":
         seen.whole.setdefault(conditions, rule)
-    else:  # requires one condition: whichever it is, this rule matches the call
+    elif not rule.where:  # requires one condition: whichever it is, this rule matches the call
         for condition in conditions:
             seen.conditions.setdefault(condition, rule)

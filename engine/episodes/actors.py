@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.episodes.definition import ActorDefinition
+from engine.errors import EngineError
 from engine.model import StopSignal
 from engine.points.episode import CallPermit
 
@@ -27,6 +28,7 @@ class Turn:
     """What an actor is given: the entries that it may read, the state, and what its reply may use.
 
     `calls`: how often it has replied before, retries included. `rejected`: codes of its last reply, if it was rejected.
+    `replies`: whether it has to reply with a `proposal` or with `text`.
     """
 
     actor: str
@@ -37,6 +39,7 @@ class Turn:
     milliseconds: int
     calls: int
     rejected: tuple[str, ...] = ()
+    replies: str = "proposal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,14 @@ class ActorReply:
 
     text: str
     usage: Any = None
+
+
+class ActorStoppedError(Exception):
+    """Raised by an actor that may not go on, through no fault of its own: the episode stops with `error`."""
+
+    def __init__(self, error: EngineError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 Actor = Callable[[Turn], ActorReply]
@@ -74,6 +85,7 @@ class PendingCall:
     stop: StopSignal
     _done: threading.Event = field(default_factory=threading.Event)
     _reply: ActorReply | None = None
+    _error: EngineError | None = None
 
     def start(self) -> None:
         """Call the actor."""
@@ -81,9 +93,14 @@ class PendingCall:
         threading.Thread(target=self._call, name="engine-actor", daemon=True).start()
 
     def wait(self) -> ActorReply | None:
-        """The reply; None if there was none in time, or before the call was stopped."""
+        """The reply; None if there was none in time, or before the call was stopped.
+
+        Raises the error by which the actor stopped the episode.
+        """
         self._done.wait(self.grant.milliseconds / 1000)
         self.stop.forget(self._done.set)
+        if self._error is not None:
+            raise self._error
         return self._reply
 
     def _call(self) -> None:
@@ -91,6 +108,8 @@ class PendingCall:
             found: Any = self.actor(self.turn)
             if isinstance(found, ActorReply) and isinstance(getattr(found, "text", None), str):
                 self._reply = found
+        except ActorStoppedError as stopped:
+            self._error = stopped.error
         except Exception:  # noqa: BLE001  (an actor that fails has not replied)
             self._reply = None
         finally:

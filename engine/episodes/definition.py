@@ -54,8 +54,16 @@ class Line(Model):
         return self
 
 
+class ModelActor(Model):
+    """The remote model as an actor: its name, what it is told first, and the most tokens of one reply."""
+
+    name: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,128}$")]
+    instructions: Annotated[str, Field(min_length=1, max_length=1 << 16)]
+    max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 1_024
+
+
 class ActorDefinition(Model):
-    """An actor. Without `script`, the program that runs the episode passes it.
+    """An actor: a script, or the remote model. Without either, the program that runs the episode passes it.
 
     `agent`: the id of the provisioned agent that it is. `rounds`: those in which it has a turn (default: all).
     `recipient`: for whom its hints are. A script goes on with its last line.
@@ -67,6 +75,13 @@ class ActorDefinition(Model):
     rounds: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False, min_length=1)] | None = None
     recipient: Name | None = None
     script: Annotated[tuple[Line, ...], Field(strict=False, min_length=1)] | None = None
+    model: ModelActor | None = None
+
+    @model_validator(mode="after")
+    def _one_at_most(self) -> Self:
+        if self.script is not None and self.model is not None:
+            raise ValueError("state `script` or `model`, not both")
+        return self
 
 
 class Group(Model):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from admission_adapters.episodes.transcripts import TranscriptFolder
+from engine.documents.canonical import digest
 from engine.episodes.definition import EpisodeDefinition
 from engine.episodes.standing import Standing
 from engine.errors import GatherError
@@ -33,7 +34,7 @@ def recorded(state: Path, folder: TranscriptFolder, episode: str, definition: Ep
     standing = Standing(episode, definition)
     started_by, appended = "", 0
     admitted: list[dict[str, Any]] = []
-    for body in _decisions(state, "episode", episode):
+    for body in decisions_of(state, "episode", episode):
         document: dict[str, Any] = body.input or {}
         if any(path.startswith(("input.", "limits.")) for path in body.redactions):
             standing.broken = True
@@ -43,18 +44,30 @@ def recorded(state: Path, folder: TranscriptFolder, episode: str, definition: Ep
         standing.apply(document, body.outcome.value, body.limits, [finding.code for finding in body.findings])
     if not standing.started:
         return None
-    for body in _decisions(state, "transcript", episode):
+    for body in decisions_of(state, "transcript", episode):
         appended += 1
         admitted += [] if body.limits is None else body.limits["entries"]
     transcript = folder.read(episode)
-    stated = [{name: one[name] for name in one if name != "text"} for one in transcript]
-    standing.broken = standing.broken or stated != admitted or appended != standing.accepted()
+    standing.broken = standing.broken or not fits(transcript, admitted) or appended != standing.accepted()
     if standing.end is None:
         standing.interrupt()
     return Recorded(standing, transcript, started_by)
 
 
-def _decisions(state: Path, point: str, episode: str) -> Iterator[DecisionRecord]:
+def fits(transcript: Sequence[Any], admitted: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a transcript has exactly the entries that were admitted, each with the text of its digest."""
+    return len(transcript) == len(admitted) and all(map(_same_entry, transcript, admitted))
+
+
+def _same_entry(entry: Any, admitted: Mapping[str, Any]) -> bool:
+    text = entry.get("text") if isinstance(entry, dict) else None
+    if not isinstance(text, str) or entry != {**admitted, "text": text}:
+        return False
+    return digest(text.encode("utf-8", "replace")) == str(admitted["digest"])
+
+
+def decisions_of(state: Path, point: str, episode: str) -> Iterator[DecisionRecord]:
+    """The enforced decisions on an episode at a point, oldest first. Raises RecordError."""
     for found in entries(state, Filter(point=point, mode=Mode.ENFORCE.value)):
         body = getattr(found, "body", None)
         if isinstance(body, DecisionRecord) and (body.input or {}).get("episode") == episode:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from admission_adapters.episodes.transcripts import TranscriptFolder
+from engine.completing import Completion, Prompt
 from engine.drive import Call, Steps, Work
 from engine.episodes.actors import Actor, ActorReply, Entry, PendingCall, Turn, scripted
 from engine.episodes.definition import ActorDefinition, EpisodeDefinition
+from engine.episodes.model_actor import remote
 from engine.episodes.recorded import Recorded
 from engine.episodes.result import ERRORS, Ended, Episode, EpisodeError, Rejection
 from engine.episodes.standing import Standing
@@ -32,13 +34,20 @@ _PRIVATE = "monologue"
 """The field of a proposal whose text is an entry of its own."""
 
 
-def cast(definition: EpisodeDefinition, given: Mapping[str, Actor]) -> dict[str, Actor]:
-    """The actors by id: those that were passed, else those of scripts. Raises GatherError if one is missing."""
+def cast(
+    definition: EpisodeDefinition, given: Mapping[str, Actor], complete: Callable[[Prompt], Completion]
+) -> dict[str, Actor]:
+    """The actors by id: those that were passed, else scripts and models of the file. Raises GatherError if one lacks.
+
+    `complete` asks the remote model.
+    """
     actors: dict[str, Actor] = {}
     for one in definition.actors:
-        found = given.get(one.id) or scripted(one)
+        found = given.get(one.id) or (scripted(one) if one.model is None else remote(one.model, complete))
         if found is None:
-            raise GatherError(f"actor `{one.id}` has no script", remedy="write one, or pass the actor to the run")
+            raise GatherError(
+                f"actor `{one.id}` has no script and no model", remedy="write one, or pass the actor to the run"
+            )
         actors[one.id] = found
     return actors
 
@@ -138,7 +147,8 @@ class _Run:
                 return Result("not_called", {})
             state = {name: dict(values) for name, values in standing.values.items()}
             calls, codes = standing.calls(actor.id), standing.last_codes(actor.id)
-            turn = Turn(actor.id, actor.role, read, state, grant.tokens, grant.milliseconds, calls, codes)
+            allowed = (grant.tokens, grant.milliseconds)
+            turn = Turn(actor.id, actor.role, read, state, *allowed, calls, codes, grant.replies)
             begun.append(PendingCall(self._actors[actor.id], turn, grant, job.stop))
             begun[0].start()
             return Result("called", {"actor": actor.id, "turn": number, "attempt": attempt})

@@ -61,7 +61,7 @@ def license_alternatives(label: str, aliases: Aliases = MappingProxyType({})) ->
     text = whole or _WORDS.sub(lambda word: aliases.get(alias_key(word[0]), word[0]), text)
     if len(text) > _LABEL_CHARACTERS:
         return None
-    return _read(text) or _read_loosely(text)
+    return _read(text) or _read_loosely(label.strip())
 
 
 def alias_key(text: str) -> str:

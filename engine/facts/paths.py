@@ -13,6 +13,7 @@ import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.facts.text.disguises import undisguised
 from engine.facts.tools.argument_facts import Links
 
 LONGEST = 4_096
@@ -22,6 +23,9 @@ LONGEST_PART = 255
 """Bytes of one part of a path (NAME_MAX of Linux)."""
 
 _ESCAPED = re.compile(r"%(?:2[eEfF]|5[cC]|25|00)")
+_EXPANDED = re.compile(r"\A\$[A-Z_]|`|\$[({]")
+"""What a shell, or a program that expands variables as one, would replace."""
+
 _NOTHING = re.compile(r"/(?:\.?/)+")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _LIKE_A_PATH = re.compile(
@@ -118,9 +122,12 @@ def collapsed(text: str) -> str:
 
 def _plain(text: str) -> bool:
     """Whether every reader of this text opens the same file."""
-    if not text or text != text.strip() or text.startswith("~") or "\\" in text or _ESCAPED.search(text):
+    if not text or text != text.strip() or text.startswith("~") or "\\" in text:
+        return False
+    if _ESCAPED.search(text) is not None or _EXPANDED.search(text) is not None:
         return False
     # Not printable are also half surrogates, format characters and every space but the usual one.
     if not text.isprintable() or not unicodedata.is_normalized("NFC", text):
         return False
-    return unicodedata.normalize("NFKC", text).count("/") == text.count("/")  # no character only looks like a slash
+    shown = text if text.isascii() else undisguised(text)  # where no character only looks like a slash or dot
+    return shown.count("/") == text.count("/") and (shown is text or not {".", ".."} & set(shown.split("/")))

@@ -70,8 +70,10 @@ class GatherContext:
     """All addresses of a host, looked up once; None if the lookup failed or was too slow."""
     sandbox_facts: Callable[[str, int | None], SandboxFacts] = lambda *_: SandboxFacts()
     """The probe result of this backend, at most this many seconds old; None uses the engine's default."""
-    backend_of: Callable[[str | None, str | None], str | None] = lambda *_: None
-    """The backend of a profile, else of the profile for a language, in the policy being served."""
+    backend_of: Callable[[str | None, str | None, str | None], str | None] = lambda *_: None
+    """The backend of a profile, else that of a package environment or a language, in the policy being served."""
+    packages: Callable[[str], str | None] = lambda _: None
+    """The digest of the package environment of this name on this machine; None if there is none."""
     approval: Callable[[str], ApprovalRow | None] = lambda _: None
     """The request for approval of this id, as the state has it. Blocks. Raises StateError."""
     policy_in_force: Callable[[], bool] = lambda: True
@@ -95,9 +97,9 @@ class GatherContext:
     root: Path | None = None
     """The only folder below which requests may name paths; None if the caller is this process."""
 
-    def sandbox(self, profile: str | None, language: str | None = None) -> SandboxFacts:
+    def sandbox(self, profile: str | None, language: str | None = None, packages: str | None = None) -> SandboxFacts:
         """The probe result of this profile's sandbox. The first probe takes seconds."""
-        backend = self.backend_of(profile, language)
+        backend = self.backend_of(profile, language, packages)
         return SandboxFacts() if backend is None else self.sandbox_facts(backend, self.lookups.probe_seconds)
 
 
@@ -123,8 +125,12 @@ class Gathered:
     """What work needs again and OPA does not, such as an open source bundle; closed by the flow."""
     state: Callable[[Store, Caller], FactsFromState] | None = None
     """Reads facts from the engine's own state for the caller."""
+    asks_state: Callable[[Caller], bool] = lambda _: True
+    """Whether the state may have such facts for this caller; a look into it that is in vain costs time."""
     tool: str = ""
     """The tool that the request is about; empty if it is about none."""
+    touches: tuple[str, ...] = ()
+    """What the run touches by this request: kinds of data that it reads, and whether it sends something out."""
     quotas: Mapping[str, str] = field(default_factory=dict)
     """What else is counted for this request: the name of a quota, and whom it is counted for."""
     amounts: Mapping[str, int] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from engine.facts.code.actions import ActionFacts, action_facts, hint_facts
 from engine.facts.code.boundaries import Amount, Needs, ProfileName, SandboxedLimits, Stated, Tighten, amounts, stated
 from engine.facts.code.scan import scan
 from engine.facts.code.scan_items import ScanFacts
-from engine.model import Boundary, Caller, Pace, Probe, Sha256
+from engine.model import Boundary, Caller, Digest, Model, Pace, Probe, Sha256, Word
 from engine.points import FactsFromState, GatherContext, Gathered, Point
 from engine.points.code_action import CodeActionInput, CodeActionRequest
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from engine.state.store import Store
 
 Role = Literal["solution", "verifier"]
+FileName = Annotated[str, StringConstraints(pattern=r"^[^/\\.\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*$", max_length=100)]
+"""The name of one file: it names no folder, and is not hidden."""
+
 Task = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,200}$")]
 AttemptId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
@@ -35,20 +38,46 @@ EARLIER = 128
 """Attempts that are looked at, the newest first: more than policy can admit."""
 
 
+class InputFile(Model):
+    """A file that the program finds in `inputs/`: its name there, its bytes, its content by its SHA-256."""
+
+    name: FileName
+    bytes: Annotated[int, Field(ge=0)]
+    sha256: Sha256
+
+
 class CodeExecutionRequest(CodeActionRequest):
     """A request to run an action, `elapsed_ms` after its run began.
 
     `attempt` is this attempt in the engine's state, if the caller has begun one; only earlier ones count against
-    it. `artifacts` requests the files that the program leaves in its artifact folder.
+    it. `artifacts` requests the files that the program leaves in its artifact folder, `packages` names the packages
+    that it imports, `contract` what its output must be, `files` what it is given to read.
     """
 
     role: Role
     profile: ProfileName | None = None
+    packages: Word | None = None
+    contract: Word | None = None
+    files: Annotated[tuple[InputFile, ...], Field(max_length=1_000)] = ()
     seed: Seed = 0
     artifacts: bool = False
     task: Task | None = None
     attempt: AttemptId | None = None
     tighten: Tighten | None = None
+
+
+class PackagesFacts(Stated):
+    """The named package environment, and the digest of the files that this machine has under that name."""
+
+    tree: Digest | None = None
+
+
+class FileFacts(Model):
+    """An input file by its name."""
+
+    id: str
+    bytes: int
+    sha256: Sha256
 
 
 class CodeExecutionInput(CodeActionInput):
@@ -57,6 +86,9 @@ class CodeExecutionInput(CodeActionInput):
     scan: ScanFacts | None = None
     role: Role
     profile: Stated
+    packages: PackagesFacts
+    contract: Stated
+    files: tuple[FileFacts, ...]
     seed: int
     artifacts: bool
     task: Stated
@@ -66,8 +98,26 @@ class CodeExecutionInput(CodeActionInput):
     probes: tuple[Probe, ...]
 
 
+class PackagesLimit(Model):
+    """The packages that the program may import: their name here, and the digest of all their files."""
+
+    name: Word
+    tree: Digest
+
+
+class FileLimit(Model):
+    """A file that the program gets: its name, and its content by its SHA-256."""
+
+    name: FileName
+    sha256: Sha256
+
+
 class CodeExecutionLimits(SandboxedLimits):
-    """What exactly may run and what it may use; `environment` is all that it finds beside PATH, HOME and LANG."""
+    """What exactly may run and what it may use; `environment` is all that it finds beside PATH, HOME and LANG.
+
+    `packages` is empty without a package environment. `live`: the output may be shown while the program runs.
+    `scan` says whether the findings of the scan were binding.
+    """
 
     action_id: Annotated[str, Field(min_length=1, max_length=128)]
     language: Annotated[str, Field(min_length=1, max_length=64)]
@@ -77,6 +127,10 @@ class CodeExecutionLimits(SandboxedLimits):
     seed: Seed
     environment: Mapping[Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")], str]
     retention_days: Annotated[int, Field(ge=1)]
+    packages: Annotated[tuple[PackagesLimit, ...], Field(max_length=1)]
+    files: tuple[FileLimit, ...]
+    live: bool
+    scan: Literal["binding", "advisory"]
 
     @model_validator(mode="after")
     def _one_seed(self) -> Self:
@@ -88,7 +142,7 @@ class CodeExecutionLimits(SandboxedLimits):
 def gather(request: CodeExecutionRequest, context: GatherContext) -> Gathered:
     """Scan the code, and probe the sandboxes that the policy names unless that was done before."""
     facts = action_facts(request.action)
-    found = context.sandbox(request.profile, facts.language.value)
+    found = context.sandbox(request.profile, facts.language.value, request.packages)
     return Gathered(
         CodeExecutionInput(
             action=facts,
@@ -97,6 +151,9 @@ def gather(request: CodeExecutionRequest, context: GatherContext) -> Gathered:
             scan=_scan(request.action, facts),
             role=request.role,
             profile=stated(request.profile),
+            packages=_packages(request.packages, context),
+            contract=stated(request.contract),
+            files=_files(request.files),
             seed=request.seed,
             artifacts=request.artifacts,
             task=stated(request.task),
@@ -114,6 +171,15 @@ def _scan(action: Any, facts: ActionFacts) -> ScanFacts | None:
     if facts.language.value is None or not facts.code.text:
         return None
     return scan(facts.language.value, action["code"])
+
+
+def _packages(name: str | None, context: GatherContext) -> PackagesFacts:
+    tree = None if name is None else context.packages(name)
+    return PackagesFacts(stated=name is not None, value=name, tree=tree)
+
+
+def _files(files: tuple[InputFile, ...]) -> tuple[FileFacts, ...]:
+    return tuple(FileFacts(id=file.name, bytes=file.bytes, sha256=file.sha256) for file in files)
 
 
 def _attempts(task: str, attempt: str | None, store: Store, caller: Caller) -> FactsFromState:

@@ -90,7 +90,8 @@ class CodeOutputInput(Model):
 class CodeOutputLimits(Limits):
     """What an answer may contain: the result in the order of the contract, the echoed fields, the sentence.
 
-    `artifacts` are the files that may be kept, by SHA-256; no other file is kept.
+    `artifacts` are the files that may be kept, by SHA-256; no other file is kept. `printed` is the SHA-256 of standard
+    output that may be passed on as text; empty, none of it may.
     """
 
     contract: str
@@ -98,6 +99,7 @@ class CodeOutputLimits(Limits):
     echoed: tuple[EchoedLimit, ...]
     answer: str
     artifacts: tuple[Sha256, ...]
+    printed: Annotated[tuple[Sha256, ...], Field(max_length=1)]
 
 
 def gather(request: CodeOutputRequest, context: GatherContext) -> Gathered:

@@ -9,6 +9,7 @@ get into the input. Rows E02 to E05, E10 to E12, E20 to E22, E31, E32, E35, E37,
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
 EpisodeId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-AgentId = Annotated[str, Field(pattern=r"^[0-9a-f]{1,64}$")]
+AGENT_ID = r"^[0-9a-f]{1,64}$"
+AgentId = Annotated[str, Field(pattern=AGENT_ID)]
 Whole = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
 Positive = Annotated[int, Field(ge=1, le=1 << 40)]
 Scalar = bool | int | Annotated[float, Field(allow_inf_nan=False)] | Annotated[str, Field(max_length=1_000)]
@@ -333,6 +335,17 @@ def agent_facts(row: AgentRow) -> dict[str, Any]:
         "tools": specification["tools"],
         **specification["constraints"],
     }
+
+
+def may_be_agent(caller: Caller) -> bool:
+    """Whether the name of a caller has the form of an agent's id."""
+    return re.fullmatch(AGENT_ID, caller.principal or "") is not None
+
+
+def calling_agent(store: Store, caller: Caller) -> list[dict[str, Any]]:
+    """The provisioned agent that the caller is, active or ended; none for other callers."""
+    row = store.agent(caller.principal or "") if may_be_agent(caller) else None
+    return [] if row is None else [agent_facts(row)]
 
 
 def stated_usage(usage: Any, name: str) -> int | None:

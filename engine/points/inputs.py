@@ -45,6 +45,13 @@ class GivenApproval(Model):
     codes: tuple[str, ...] | None
 
 
+class RunFlow(Model):
+    """What the run of this request has touched before; absent for a request without a run."""
+
+    id: str
+    touched: tuple[str, ...]
+
+
 class StopInForce(Model):
     """A stop, and what it may apply to: the principal and the tool of this request, empty where it has none."""
 
@@ -127,6 +134,7 @@ _ADDED: dict[str, Any] = {
     "now": (int, ...),
     "caller": (Caller, ...),
     "budgets": (tuple[Counted, ...], ...),
+    "flows": (tuple[RunFlow, ...], ...),
     "quotas": (tuple[Counted, ...], ...),
     "approvals": (tuple[GivenApproval, ...], ...),
     "stops": (tuple[StopInForce, ...], ...),

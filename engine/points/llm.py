@@ -32,10 +32,12 @@ class ModelMessage(Model):
 class LlmRequest(Model):
     """Ask for one attempt. `target` is the host that the caller means: the key goes to no other one.
 
-    `after` is the error of the attempt before, `none` for the first.
+    `model` names another model of the provider than the configured one. `after` is the error of the attempt before,
+    `none` for the first.
     """
 
     target: Line
+    model: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,128}$")] | None = None
     messages: Annotated[list[ModelMessage], Field(max_length=10_000)]
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)]
     stream: bool
@@ -118,16 +120,15 @@ def gather(request: LlmRequest, context: GatherContext) -> Gathered:
     """Build what would be sent, and look the host up where it is the caller's and the policy's."""
     settings = _stated(context.provider(), context.lookups)
     messages = [one.model_dump() for one in request.messages]
-    ready = prepared(
-        settings.base_url or "", settings.model or "", messages, request.max_output_tokens, stream=request.stream
-    )
+    model = request.model or settings.model
+    ready = prepared(settings.base_url or "", model or "", messages, request.max_output_tokens, stream=request.stream)
     url = None if settings.base_url is None else remote_url(ready.url, endpoint_facts(settings.base_url))
     host = None if url is None or settings.missing or url.host != request.target else url.host
     answers = None if host is None else context.addresses(host)
     facts = LlmFacts(
         target=request.target,
         url=url,
-        model=settings.model,
+        model=model,
         messages=len(messages),
         prompt_digest=digest(ready.body),
         prompt_bytes=len(ready.body),

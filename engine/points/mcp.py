@@ -15,6 +15,9 @@ from engine.documents.canonical import digest
 from engine.facts.code.boundaries import Stated, stated
 from engine.facts.net.urls import origin_facts
 from engine.facts.run_request import MOST_SERVERS, McpServer, Wire
+from engine.facts.text.content import texts
+from engine.facts.text.hidden import hidden_in
+from engine.facts.text.instructions import Markers
 from engine.facts.tools.definitions import Definition, Hints, UnreadableDefinitionError, listing_of
 from engine.facts.tools.mcp_names import collisions, confusables, local_name, unambiguous
 from engine.model import Digest, Limits, Model, Object, Word
@@ -76,12 +79,17 @@ class ServerFacts(Model):
 
 
 class ToolFacts(Model):
-    """A listed tool by its local name. `remote` only where it is plain; a name in other letters is no key."""
+    """A listed tool by its local name. `remote` only where it is plain; a name in other letters is no key.
+
+    `hidden` and `instructions` count what its definition has of both, see `engine.facts.text`.
+    """
 
     id: str
     server: str
     remote: str | None = None
     definition: Digest
+    hidden: int
+    instructions: int
     hints: Hints
     collides: bool
     confusable: bool
@@ -125,6 +133,7 @@ class McpLimits(Limits):
     """What may be delivered or started, what is left out of the delivery, and which tools were admitted.
 
     `relay` is the profile of the sandbox in which the relay may run and servers may be started; empty: none.
+    `client_methods` and `server_methods` are the methods that a proxy lets through from either side.
     """
 
     phase: Literal["plan", "delivery", "list"]
@@ -133,9 +142,11 @@ class McpLimits(Limits):
     started: tuple[StartedServerLimit, ...]
     skipped: tuple[str, ...]
     tools: tuple[str, ...]
+    client_methods: tuple[str, ...]
+    server_methods: tuple[str, ...]
 
 
-def gather(request: McpRequest, _: GatherContext) -> Gathered:
+def gather(request: McpRequest, context: GatherContext) -> Gathered:
     """Read addresses and definitions, and compare names with one another."""
     listed = [_listed(server) for server in request.servers]
     names = [server.name for server in request.servers]
@@ -148,7 +159,10 @@ def gather(request: McpRequest, _: GatherContext) -> Gathered:
             _server(server, listing, twin)
             for server, (listing, _), twin in zip(request.servers, listed, twins, strict=True)
         ),
-        tools=_tools([(name, one) for name, (_, found) in zip(names, listed, strict=True) for one in found]),
+        tools=_tools(
+            [(name, one) for name, (_, found) in zip(names, listed, strict=True) for one in found],
+            context.lookups.markers,
+        ),
     )
     return Gathered(made, f"{len(made.servers)} MCP servers, {request.phase}")
 
@@ -185,7 +199,7 @@ def _server(server: ListedServer, listing: Literal["none", "whole", "part", "unr
     )
 
 
-def _tools(found: Sequence[tuple[str, Definition]]) -> tuple[ToolFacts, ...]:
+def _tools(found: Sequence[tuple[str, Definition]], markers: Markers) -> tuple[ToolFacts, ...]:
     local = [local_name(server, one.name) for server, one in found]
     looks = confusables([f"mcp_{server}__{one.name}" for server, one in found])
     return tuple(
@@ -194,6 +208,8 @@ def _tools(found: Sequence[tuple[str, Definition]]) -> tuple[ToolFacts, ...]:
             server=server,
             remote=one.name if _PLAIN.fullmatch(one.name) else None,
             definition=one.digest(),
+            hidden=sum(1 for _, text in texts(one.document()) for _ in hidden_in(text)),
+            instructions=sum(markers.count(text) for _, text in texts(one.document())),
             hints=one.hints(),
             collides=collides,
             confusable=alike,

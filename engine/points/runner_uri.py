@@ -39,10 +39,14 @@ class UriInput(Model):
 
 
 class UriLimits(Limits):
-    """The runner to use. `encrypted`: over TLS and nothing else."""
+    """The runner to use. `encrypted`: over TLS and nothing else.
+
+    `credentials`: it gets the token and the client certificate of this gate.
+    """
 
     uri: str
     encrypted: bool
+    credentials: bool
 
 
 def gather(request: UriRequest, _: GatherContext) -> Gathered:

@@ -6,6 +6,7 @@ commands in canonical form, positions of secrets, counts, a digest, and a short 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,8 +21,10 @@ from engine.facts.tools.arguments import Walked, walk
 from engine.facts.tools.calls import Call, ToolCall, call_of
 from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
 from engine.facts.tools.schemas import fits, schema_valid
+from engine.facts.tools.values import ArgumentValue, argument_values
 from engine.model import Caller, Digest, HeldEnvironment, Limits, Line, Model, Object, Pace
 from engine.points import FactsFromState, GatherContext, Gathered, Point
+from engine.points.episode import calling_agent, may_be_agent
 from engine.points.tool_visibility import Name, ToolScope
 from engine.secrets.patterns import is_secret
 from engine.secrets.redaction import redact
@@ -42,6 +45,7 @@ _LEVELS = 8
 """Levels that can show."""
 
 _MARK = "[redacted:"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 Folder = Annotated[Line, AfterValidator(canonical_folder)]
 
@@ -81,7 +85,8 @@ class CallFacts(Model):
 
     `touches` are absolute paths that texts of `data` may mean: they count only for rules that refuse or ask.
     `unplaced`: some texts may mean paths below a working folder, and none was named.
-    `bytes` and `digest` are those of the arguments as canonical JSON, or of the text that has no reading.
+    `bytes` and `digest` are those of the arguments as canonical JSON, or of the text that has no reading. `added` are
+    the names of fields that a vendor added to the call.
     """
 
     tool: str
@@ -96,6 +101,7 @@ class CallFacts(Model):
     digest: Digest
     summary: str
     summary_cut: bool
+    added: tuple[str, ...]
 
 
 class DefinitionFacts(Model):
@@ -107,7 +113,11 @@ class DefinitionFacts(Model):
 
 
 class ToolCallInput(Model):
-    """What OPA sees of a call. `environment` is what its caller states, `held` what the engine found out itself."""
+    """What OPA sees of a call. `environment` is what its caller states, `held` what the engine found out itself.
+
+    `values` are those of the arguments that rules of policy/tools.yaml have conditions on, and no others.
+    `adds` is what the run touches by it; `flows`, which the engine's state fills, what it has touched before.
+    """
 
     context: CallScope
     call: CallFacts
@@ -118,15 +128,18 @@ class ToolCallInput(Model):
     paths: tuple[FoundPath, ...]
     commands: tuple[Command, ...]
     command_parts: tuple[CommandPart, ...]
+    values: tuple[ArgumentValue, ...]
     secrets: tuple[HiddenPlace, ...]
     unreadable: tuple[HiddenPlace, ...]
+    adds: tuple[str, ...]
 
 
 class ToolCallLimits(Limits):
     """Limits of the call: seconds and result bytes; its side effects, and the rule that admitted it.
 
     `basis` `argument_text_prefix` means that only the text of the command was compared, which guarantees
-    nothing about the program that the system would run (B10).
+    nothing about the program that the system would run (B10); `level`, that policy/levels.yaml lowers what no rule
+    allows.
     """
 
     tool: str
@@ -135,7 +148,7 @@ class ToolCallLimits(Limits):
     side_effects: tuple[str, ...]
     record_side_effect: Literal[True]
     rule: str
-    basis: Literal["rule", "argument_text_prefix", "approval"]
+    basis: Literal["rule", "argument_text_prefix", "approval", "level"]
 
 
 def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
@@ -150,6 +163,7 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         context.lookups.programs,
     )
     stated = request.environment
+    touches = context.lookups.touches.get(call.tool, ())
     hidden = call.arguments is None and is_secret(call.data.decode("utf-8"), context.lookups.forms)
     gathered = ToolCallInput(
         context=CallScope(policy=request.policy, profile=request.profile, cwd=request.cwd),
@@ -161,11 +175,23 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         paths=tuple(walked.paths),
         commands=tuple(walked.commands),
         command_parts=tuple(walked.command_parts),
+        values=argument_values(
+            call.arguments or {}, context.lookups.ruled_arguments.get(call.tool, {}), context.lookups.forms
+        ),
         secrets=(HiddenPlace(id="arguments"),) if hidden else tuple(walked.secrets),
         unreadable=tuple(walked.unreadable),
+        adds=touches,
     )
-    approved = None if request.cwd is None or not walked.commands else partial(_approved, request.cwd)
-    return Gathered(gathered, f"call of {printable(call.tool)}", opened=call, state=approved, tool=call.tool)
+    folder = request.cwd if walked.commands else None
+    return Gathered(
+        gathered,
+        f"call of {printable(call.tool)}",
+        opened=call,
+        state=partial(_known, folder),
+        asks_state=lambda caller: folder is not None or may_be_agent(caller),
+        tool=call.tool,
+        touches=touches,
+    )
 
 
 def _lead(context: GatherContext) -> Callable[[str], Lead]:
@@ -192,6 +218,7 @@ def _call(call: Call, walked: Walked) -> CallFacts:
         digest=digest(call.data),
         summary=summary,
         summary_cut=cut,
+        added=tuple(name if _NAME.fullmatch(name) else "?" for name in call.added[:_ITEMS]),
     )
 
 
@@ -245,11 +272,13 @@ def _definition(value: dict[str, Any], call: Call) -> DefinitionFacts:
     return DefinitionFacts(digest=found, schema_valid=schema_valid(schema), fits=fit)
 
 
-def _approved(cwd: str, store: Store, caller: Caller) -> FactsFromState:
-    """The prefixes approved for the caller in this working directory."""
-    if caller.principal is None:
-        return {}
+def _known(cwd: str | None, store: Store, caller: Caller) -> FactsFromState:
+    """The agent that the caller is, and the prefixes approved for it in this working directory, if it has commands."""
+    agents = calling_agent(store, caller)
+    if caller.principal is None or cwd is None:
+        return {"agents": agents}
     return {
+        "agents": agents,
         "prefixes": [
             {
                 "id": row.id,
@@ -262,7 +291,7 @@ def _approved(cwd: str, store: Store, caller: Caller) -> FactsFromState:
                 "revoked": row.revoked_at is not None,
             }
             for row in store.prefixes(caller.principal, cwd, PREFIXES)
-        ]
+        ],
     }
 
 

@@ -1,19 +1,23 @@
 """Point `tool_result`: whether the result of a tool may be returned to the model, and how it is shown.
 
-The input contains no content of a result: only sizes, digests, kinds, and whether the visible part of an
-error looks like a secret or names a path. Rows A07, A99, B28 to B32.
+The input contains no content of a result: only sizes, digests, kinds, how much was found that is not for a model, and
+whether the visible part of an error looks like a secret or names a path. Rows A07, A99, B28 to B32.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from engine.facts.text.disguises import names_a_path
-from engine.model import Digest, Limits, Model, Word
+from engine.facts.text.hidden import hidden_in
+from engine.facts.text.instructions import Markers
+from engine.facts.text.links import links_in
+from engine.facts.tools.result_content import ResultContent
+from engine.model import Digest, Limits, Model, Text, Word
 from engine.points import GatherContext, Gathered, Point
 from engine.secrets.patterns import find_secrets
 
@@ -30,12 +34,18 @@ MESSAGE_CHARACTERS = 4_000
 """Of the message of an error, and of each of its details: a model needs a sentence to correct itself."""
 
 
-class ResultText(Model):
+class ResultFacts(Model):
     """The result of a tool: its size as text for the model, in bytes, and its digest."""
 
     bytes: Size
     digest: Digest
     media: Literal["text", "json", "binary"]
+
+
+class ResultText(ResultFacts):
+    """The result, and its text as far as it may be shown: looked at here; only its size and digest go further."""
+
+    text: Text | None = None
 
 
 class ToolError(Model):
@@ -82,11 +92,34 @@ class ToolResultRequest(Model):
 
 
 class TextFacts(Model):
-    """A text that may be visible: whether it looks like a secret, and whether it names a path."""
+    """A text that may be visible: whether it looks like a secret, names a path, and is nothing but words.
+
+    `plain`: it has no hidden characters, no instructions to a model, and no image or link that carries data.
+    """
 
     id: str
     secret: bool
     path: bool
+    plain: bool
+
+
+class ContentFacts(Model):
+    """What was found in the text of a result, in numbers. `complete`: all of it is in the facts."""
+
+    secrets: int
+    hidden: int
+    instructions: int
+    complete: bool
+
+
+class LinkFacts(Model):
+    """An image or link in a result that can carry data; see `engine.facts.text.links`."""
+
+    id: str
+    kind: Literal["image", "link", "text"]
+    origin: str | None = None
+    data: int
+    open: bool
 
 
 class ErrorFacts(Model):
@@ -101,7 +134,9 @@ class ToolResultInput(Model):
     tool: str
     decision: str | None = None
     status: Literal["ok", "error"]
-    result: ResultText | None = None
+    result: ResultFacts | None = None
+    content: ContentFacts | None = None
+    links: tuple[LinkFacts, ...]
     error: ErrorFacts | None = None
     error_mode: Mode
     messages: tuple[TextFacts, ...]
@@ -110,54 +145,104 @@ class ToolResultInput(Model):
 
 
 class ToolResultLimits(Limits):
-    """How a result may be shown: maximum bytes of it and of a prompt, and the visible part of an error."""
+    """How a result may be shown: maximum bytes of it and of a prompt, what is taken out, the visible part of an error.
+
+    `redact_links` are the numbers of links whose addresses are taken out.
+    """
 
     max_bytes: Size
     prompt_bytes: Size
+    redact_secrets: bool
+    redact_hidden: bool
+    redact_links: tuple[str, ...]
     error_mode: Mode
     show_message: bool
     record_side_effect: Literal[True]
 
 
-_Secret = Callable[[str], bool]
+class ShownResult:
+    """The result that was looked at, for the executor."""
+
+    def __init__(self, content: ResultContent) -> None:
+        self._content = content
+
+    def shown(self, *, secrets: bool, hidden: bool, links: Sequence[str]) -> tuple[str, dict[str, int]]:
+        """Its text without these, and how many of each were taken out."""
+        return self._content.shown(secrets=secrets, hidden=hidden, links=[int(number) for number in links])
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+_Look = Callable[..., TextFacts]
 
 
 def gather(request: ToolResultRequest, context: GatherContext) -> Gathered:
-    """Compute facts about the visible part of an error; the result itself is not read."""
-    error = request.error
-
-    def secret(text: str) -> bool:
-        return next(find_secrets(text, context.lookups.forms), None) is not None
-
+    """Look at everything of a result or an error that may be shown."""
+    error, result, look = request.error, request.result, _looking(context)
+    content = None
+    if result is not None and result.text is not None:
+        content = ResultContent(result.text, result.media, context.lookups.forms, context.lookups.markers)
+    found = None
+    if content is not None:
+        found = ContentFacts(
+            secrets=content.secrets,
+            hidden=content.hidden,
+            instructions=content.instructions,
+            complete=content.complete,
+        )
     return Gathered(
         ToolResultInput(
             tool=request.tool,
             decision=request.decision,
             status=request.status,
-            result=request.result,
+            result=None if result is None else ResultFacts(**result.model_dump(exclude={"text"})),
+            content=found,
+            links=() if content is None else tuple(_links(content)),
             error=None if error is None else ErrorFacts(kind=error.kind),
             error_mode=request.error_mode,
-            messages=() if error is None or error.message is None else (_text(secret, "message", error.message),),
-            details=() if error is None else tuple(_details(error, secret)),
+            messages=() if error is None or error.message is None else (look("message", error.message),),
+            details=() if error is None else tuple(_details(error, look)),
             side_effects=request.side_effects,
         ),
         f"result of {request.tool}: {request.status}",
+        opened=None if content is None else ShownResult(content),
         tool=request.tool,
     )
 
 
-def _details(error: ToolError, secret: _Secret) -> Iterator[TextFacts]:
+def _links(content: ResultContent) -> Iterator[LinkFacts]:
+    for number, link in enumerate(content.links):
+        yield LinkFacts(id=str(number), kind=link.kind, origin=link.origin, data=link.data, open=link.open)
+
+
+def _looking(context: GatherContext) -> _Look:
+    forms, markers = context.lookups.forms, context.lookups.markers
+
+    def look(id_: str, *texts: str) -> TextFacts:
+        return TextFacts(
+            id=id_,
+            secret=any(next(find_secrets(text, forms), None) is not None for text in texts),
+            path=any(map(names_a_path, texts)),
+            plain=all(_plain(text, markers) for text in texts),
+        )
+
+    return look
+
+
+def _plain(text: str, markers: Markers) -> bool:
+    nothing = next(hidden_in(text), None) is None and next(links_in(text), None) is None
+    return nothing and markers.count(text) == 0
+
+
+def _details(error: ToolError, look: _Look) -> Iterator[TextFacts]:
     """Everything visible besides the message; a name with special characters is identified by its number."""
-    yield _text(secret, "class", error.class_)
+    yield look("class", error.class_)
     if error.code is not None:
-        yield _text(secret, "code", error.code)
+        yield look("code", error.code)
     for number, (name, value) in enumerate(error.details.items()):
-        plain = _PLAIN.fullmatch(name) and not secret(name)
-        yield _text(secret, f"details.{name}" if plain else f"details.#{number}", f"{name}: {value}", name, value)
-
-
-def _text(secret: _Secret, id_: str, *texts: str) -> TextFacts:
-    return TextFacts(id=id_, secret=any(map(secret, texts)), path=any(map(names_a_path, texts)))
+        plain = _PLAIN.fullmatch(name) and not look("", name).secret
+        yield look(f"details.{name}" if plain else f"details.#{number}", f"{name}: {value}", name, value)
 
 
 POINT = Point("tool_result", ToolResultRequest, ToolResultInput, ToolResultLimits, gather, secret=True)

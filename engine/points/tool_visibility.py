@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from engine.facts.tools.calls import LONGEST_NAME
 from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
-from engine.model import Digest, Limits, Line, Model, Object
-from engine.points import GatherContext, Gathered, Point
+from engine.model import Caller, Digest, Limits, Line, Model, Object
+from engine.points import FactsFromState, GatherContext, Gathered, Point
+from engine.points.episode import calling_agent, may_be_agent
+
+if TYPE_CHECKING:
+    from engine.state.store import Store
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """The name of a tool, as in policy/; no entry has any other name."""
@@ -96,7 +100,11 @@ def gather(request: VisibilityRequest, _: GatherContext) -> Gathered:
             for number, (name, digest) in enumerate(tools)
         ),
     )
-    return Gathered(gathered, f"{len(tools)} tools to show")
+    return Gathered(gathered, f"{len(tools)} tools to show", state=_agent, asks_state=may_be_agent)
+
+
+def _agent(store: Store, caller: Caller) -> FactsFromState:
+    return {"agents": calling_agent(store, caller)}
 
 
 def _listed(tools: Listed | McpListing | McpAnswer) -> Listed:

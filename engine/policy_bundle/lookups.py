@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.facts.text.instructions import Markers
 from engine.secrets.forms import UNKNOWN_FORMS, SecretForms
+from engine.values.tool_lookup import ruled_arguments
 
 Windows = Mapping[str, Mapping[str, int]]
 """By decision point: what is counted, and its window in seconds."""
@@ -24,6 +26,10 @@ class Lookups:
     """How the arguments of each tool are to be read."""
     programs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """How the options of programs in commands are to be read."""
+    ruled_arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The arguments of each tool whose values rules look at, with their types."""
+    touches: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What a run touches by a call of each tool."""
     output_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The fields of each output contract, in the order in which they are checked."""
     echoed_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -52,6 +58,8 @@ class Lookups:
     """The backend of runs that name none."""
     forms: SecretForms = UNKNOWN_FORMS
     """The forms in which vendors issue secrets."""
+    markers: Markers = field(default_factory=Markers)
+    """Signs that a text instructs a model."""
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Lookups:
@@ -63,6 +71,10 @@ class Lookups:
             quotas=_windows(data.get("budgets", {}).get("quotas", {})),
             argument_types={name: tool["arguments"] for name, tool in tools.get("tools", {}).items()},
             programs=data.get("program_rows", {}),
+            ruled_arguments=ruled_arguments(tools),
+            touches={
+                name: (*tool.get("reads", ()), *tool.get("sends", ())) for name, tool in tools.get("tools", {}).items()
+            },
             output_fields={name: tuple(one["name"] for one in contract["fields"]) for name, contract in contracts},
             echoed_fields={name: tuple(one["name"] for one in contract["echoed"]) for name, contract in contracts},
             contracts=code.get("outputs", {}),
@@ -79,6 +91,7 @@ class Lookups:
             backends=data.get("runners", {}).get("backends", {}),
             default_backend=data.get("runners", {}).get("default_backend", ""),
             forms=SecretForms.of(data.get("secrets")),
+            markers=Markers.of(data.get("results")),
         )
 
 

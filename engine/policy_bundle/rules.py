@@ -56,14 +56,13 @@ def compile_rules(
     with tempfile.TemporaryDirectory(prefix="admission-policy-") as scratch:
         build = _Build(taken, inputs, documents, opa, Path(scratch), found, own)
         read = build.read()
-        if len(found) > before:
-            if read:
-                build.compile(build.bare())
-            return None
-        served = build.served()
+        served = None if len(found) > before else build.served()
         if len(found) == before:
-            build.compile(served)
-    return None if len(found) > before else build.packed(served)
+            build.compile(served or {})
+        elif read and served is None:
+            build.compile(build.bare())
+        build.inventory()
+    return None if served is None or len(found) > before else build.packed(served)
 
 
 class _Build:
@@ -97,6 +96,7 @@ class _Build:
         self._places: dict[str, RuleFile] = {}
         self._modules: dict[str, Module] = {}
         self._foreign: set[str] = set()
+        self._readable = False
 
     def read(self) -> bool:
         """Read every file; false when one has no place or does not parse."""
@@ -113,9 +113,8 @@ class _Build:
         self._found.extend(self._parser.unformatted(own))
         added_files = [one for one in self._modules.values() if self._places[one.name].added]
         self._found.extend(unreachable.parameter_problems(self._own, added_files))
+        self._readable = whole and len(self._found) == before  # a requirement that cannot be read was not removed
         if whole:
-            if len(self._found) == before:  # a requirement that cannot be read was not removed
-                self._inventory()
             for point in self._points.values():
                 self._found.extend(points.problems(point))
         return whole
@@ -230,7 +229,10 @@ class _Build:
         about = message.partition(": ")[2]
         return archives.authored_line(text, row, lines, lambda line: bool(about) and about in line)
 
-    def _inventory(self) -> None:
+    def inventory(self) -> None:
+        """Compare the requirements with the inventories, if all of them could be read."""
+        if not self._readable:
+            return
         every = {(one.point, one.code): one for point in self._points.values() for one in point.requirements()}
         for name, added_ones in (("rego", False), (f"bundles/{self._taken.recipe_name}", True)):
             file = f"{name}/inventory.yaml"
@@ -339,7 +341,7 @@ def _order_problems(document: Document, listed: dict[str, list[str]]) -> Iterato
         for index, (before, entry) in enumerate(pairwise(entries), 1):
             if before >= entry:
                 message = f"`{entry}` is listed after `{before}`"
-                yield Problem(_listed_at(document, point, index), message, "sort the codes and list each once")
+                yield Problem(_listed_at(document, point, index), message, "sort the codes by name and list each once")
 
 
 def _listed_at(document: Document, *path: str | int) -> Location:

@@ -41,12 +41,13 @@ class Served:
         """What the engine looks up in its values."""
         return self.opa.policy.lookups
 
-    def backend_of(self, profile: str | None, language: str | None) -> str | None:
-        """The sandbox of a profile, else of the profile for a language, from the policy."""
-        stated = {"stated": False} if profile is None else {"stated": True, "value": profile}
-        said = self.opa.ask(
-            f"{_GATHERING}/backend", {"profile": stated, "action": {"language": {"value": language or ""}}}
-        )
+    def backend_of(self, profile: str | None, language: str | None, packages: str | None) -> str | None:
+        """The sandbox of a profile, else of that for a package environment or a language, from the policy."""
+        named = {
+            name: {"stated": False} if value is None else {"stated": True, "value": value}
+            for name, value in {"profile": profile, "packages": packages}.items()
+        }
+        said = self.opa.ask(f"{_GATHERING}/backend", {**named, "action": {"language": {"value": language or ""}}})
         return said.result if said.defined and isinstance(said.result, str) else None
 
     def looks_up(self, point: str, host: str) -> bool:
@@ -86,7 +87,7 @@ class Unavailable:
         """No answer."""
         raise self.fault
 
-    def backend_of(self, _profile: str | None, _language: str | None) -> None:
+    def backend_of(self, _profile: str | None, _language: str | None, _packages: str | None) -> None:
         """None is named: nothing will be allowed."""
 
     def looks_up(self, _point: str, _host: str) -> bool:

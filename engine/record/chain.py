@@ -8,7 +8,7 @@ and in those before.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
@@ -46,12 +46,13 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line, read strictly, and the number of its chain."""
+    """One line, read strictly, the number of its chain, and its bytes without the newline."""
 
     seq: int
     prev: str
     body: Body
     chain: int = 1
+    size: int = field(default=0, compare=False)
 
 
 class LineError(Exception):
@@ -91,7 +92,7 @@ def parse(line: bytes, chain: int = 1) -> Entry:
         raise LineError(BreakKind.BAD_KEYS, f"a value of the wrong type in `{field}`") from None
     except (ValueError, RecursionError):
         raise LineError(BreakKind.BAD_JSON, "JSON without a canonical form") from None
-    return Entry(seq, prev, body, chain)
+    return Entry(seq, prev, body, chain, len(line))
 
 
 def head(seq: int, prev: str) -> bytes:

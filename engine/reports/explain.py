@@ -58,11 +58,14 @@ def report(path: str, answer: Answer, policy: PolicyBundle | None) -> Report:
     """The report of one answer on the file at `path`."""
     gathered = answer.gathered
     fault = None if answer.fault is None else answer.fault.where
-    asked = None if gathered is None or policy is None else _Asked(gathered, policy)
+    asked = None if gathered is None or policy is None else _Asked(_document(gathered), policy)
     places = {} if gathered is None else gathered.places
     explained = tuple(
         _explained(
-            Explained(finding, fault or places.get(finding.subject, places.get(None))), answer.decision.point, asked
+            Explained(finding, fault or places.get(finding.subject, places.get(None))),
+            answer.decision.point,
+            asked,
+            gathered,
         )
         for finding in answer.decision.findings
     )
@@ -71,14 +74,26 @@ def report(path: str, answer: Answer, policy: PolicyBundle | None) -> Report:
     return Report(path, title, answer.decision, explained, subjects, answer.exit)
 
 
+def rows_read(
+    document: dict[str, Any], requirement: Requirement, subject: str | None, policy: PolicyBundle
+) -> tuple[PolicyRow, ...]:
+    """The rows of the policy that a requirement reads for a subject of this input."""
+    asked = _Asked(document, policy)
+    paths = [path for template in requirement.reads for path in _expand(template, asked, subject)]
+    return tuple(map(asked.row, paths[:_MOST_ROWS]))
+
+
+def _document(gathered: Gathered) -> dict[str, Any]:
+    return gathered.input.model_dump(mode="json", exclude_none=True)
+
+
 class _Asked:
     """What the rules were asked about: each item of a list, and the whole input, in which they may look too."""
 
-    def __init__(self, gathered: Gathered, policy: PolicyBundle) -> None:
-        self.gathered = gathered
+    def __init__(self, document: dict[str, Any], policy: PolicyBundle) -> None:
         self.policy = policy
-        self._document = gathered.input.model_dump(mode="json", exclude_none=True)
-        self._items = _items(self._document)
+        self._document = document
+        self._items = _items(document)
         self._alike: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
 
     def fact(self, subject: str | None, path: str) -> Any:
@@ -101,16 +116,16 @@ class _Asked:
         return self._alike[text, table]
 
 
-def _explained(item: Explained, point: str, asked: _Asked | None) -> Explained:
+def _explained(item: Explained, point: str, asked: _Asked | None, gathered: Gathered | None) -> Explained:
     finding = item.finding
     requirement = None if asked is None else asked.policy.catalogue.requirement(point, finding.code)
-    if requirement is None or asked is None:
+    if requirement is None or asked is None or gathered is None:
         return item
     paths = [path for template in requirement.reads for path in _expand(template, asked, finding.subject)]
-    stated = None if requirement.field is None else asked.gathered.stated(finding.subject, requirement.field)
+    stated = None if requirement.field is None else gathered.stated(finding.subject, requirement.field)
     found = (
         _facts(requirement, finding.subject, asked),
-        asked.gathered.notes.get(finding.subject or ""),
+        gathered.notes.get(finding.subject or ""),
         None if stated is None else stated.note,
         None if stated is None or paths else _misspelt(stated.value, requirement, asked),
     )

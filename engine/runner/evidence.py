@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from pathlib import Path
 
 from admission_adapters.runner.platform import Platform, PlatformError, RemoteSandbox
 from engine.documents.canonical import RawJson
@@ -19,8 +20,11 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 class RunEvidence:
     """Looked up once, and only if the run declares a boundary. Close it at the end of the run."""
 
-    def __init__(self, run_id: str, asked: RawJson, services: Services, harnesses: Harnesses) -> None:
+    def __init__(
+        self, run_id: str, asked: RawJson, services: Services, harnesses: Harnesses, ca_file: Path | None
+    ) -> None:
         self._run_id, self._asked, self._services, self._harnesses = run_id, asked, services, harnesses
+        self._ca_file = ca_file
         self._made: tuple[Platform, RemoteSandbox] | None = None
 
     @cached_property
@@ -77,4 +81,4 @@ class RunEvidence:
             lookups = serving.lookups
         backend = agent_of(request)[0].sandbox or lookups.default_backend
         address = lookups.backends.get(backend, {}).get("platform")
-        return request, backend, None if address is None else Platform(address)
+        return request, backend, None if address is None else Platform(address, self._ca_file)

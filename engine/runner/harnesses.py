@@ -175,7 +175,9 @@ class Harnesses:
         with services.policy() as serving:
             seconds, backends = serving.lookups.probe_seconds, serving.lookups.backends
             sandboxes = {
-                name: serving.backend_of(row["profile"], None) for name, row in backends.items() if row.get("profile")
+                name: serving.backend_of(row["profile"], None, None)
+                for name, row in backends.items()
+                if row.get("profile")
             }
         for name, sandbox in sandboxes.items():
             rows = () if sandbox is None else services.gather_context.sandbox_facts(sandbox, seconds).boundaries

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -27,11 +29,11 @@ from admission_adapters.sandbox.model import Backend
 from admission_adapters.tools.gate import ToolGate, ToolResult
 from admission_adapters.tools.registry import UncuratedToolRegistry
 from engine.documents.canonical import RawJson, canonical
-from engine.errors import WorkError
+from engine.errors import StateError, WorkError
 from engine.facts.run_request import Endpoint, WireRunRequest
 from engine.facts.run_result import AgentOutputs, Usage, WireRunResult
 from engine.flow import Answer, Context, Services
-from engine.model import Caller, Job, Permit, Result, Revisions, Via
+from engine.model import Caller, Job, Permit, Result, Revisions, StopSignal, Via
 from engine.points import Probed
 from engine.points.runner_capability import CapabilityLimits
 from engine.points.runner_request import RunnerLimits
@@ -72,6 +74,7 @@ class _Run:
     evidence: RunEvidence
     policy: Revisions | None
     follow: Follow
+    stop: StopSignal
     calls: list[dict[str, Any]] = field(default_factory=list)
     """Each call that was made: its tool, how it ended, and its decision."""
 
@@ -81,12 +84,14 @@ class RunnerSettings:
     """What the operator of a runner sets beside the policy.
 
     `opener` has the key for sealed secrets. `callbacks` is the origin where tools are called whose run states no
-    callback. `variables` are set for every harness.
+    callback. `variables` are set for every harness. `ca_file` has the authorities (PEM) that callbacks and platforms
+    are trusted by; None for those of certifi.
     """
 
     opener: Opener
     callbacks: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    ca_file: Path | None = None
 
 
 class AgentRunner:
@@ -100,7 +105,7 @@ class AgentRunner:
     def run(self, asked: RawJson, services: Services, context: Context, follow: Follow) -> Ran:
         """Decide a run and everything that it needs, and run it under its permit; blocks until it has ended."""
         run_id = services.new_id()
-        evidence = RunEvidence(run_id, asked, services, self.harnesses)
+        evidence = RunEvidence(run_id, asked, services, self.harnesses, self._settings.ca_file)
         known = replace(
             services.gather_context, boundaries=lambda: evidence.boundaries, callbacks=self._settings.callbacks
         )
@@ -113,7 +118,7 @@ class AgentRunner:
         def execute(permit: Permit, job: Job) -> Result:
             limits = permit.demand("runner_request", job.input_digest, RunnerLimits)
             grant = Grant(permit, job.input_digest, RunnerLimits)
-            active = _Run(run_id, asked, limits, grant, evidence, policy, follow)
+            active = _Run(run_id, asked, limits, grant, evidence, policy, follow, job.stop)
             try:
                 stopped = Ran(result=self._admitted(active, decisions))
                 status, code = "finished", None
@@ -132,6 +137,9 @@ class AgentRunner:
             answer = Decisions(knowing, own).decide("runner_request", asked, execute)
         finally:
             evidence.close()
+            if context.run is None:
+                with suppress(StateError):  # it ends by its age then
+                    services.store().end_run(run_id)
         if not ended or answer.fault is not None:
             return Ran(answer)
         return ended[0] if ended[0].answer is not None else replace(ended[0], answer=answer)
@@ -227,7 +235,8 @@ class AgentRunner:
     def _callback(self, active: _Run, to: Endpoint | None, place: str) -> Callback | None:
         if to is None:
             return None
-        return Callback(active.grant, active.run_id, place, to.endpoint, to.authorization, self._settings.opener)
+        opener, ca_file = self._settings.opener, self._settings.ca_file
+        return Callback(active.grant, active.run_id, place, to.endpoint, to.authorization, opener, active.stop, ca_file)
 
     def _here(self, plan: RunPlan, decisions: Decisions, talk: Harness, relay: Relay | None) -> str:
         """Run the harness in a sandbox of this machine; returns what ended it."""
@@ -364,7 +373,7 @@ def _there(plan: RunPlan, active: _Run, talk: Harness) -> str:
     demand(made is not None, "a remote run has no sandbox", "state the platform of its backend in policy/runners.yaml")
     if made is not None:
         platform, sandbox = made
-        said = platform.run(active.grant, sandbox, plan.command, talk.script())
+        said = platform.run(active.grant, sandbox, plan.command, talk.script(), active.stop)
         talk.begin(lambda _: None)
         talk.hear(said)
         talk.end()

@@ -8,12 +8,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from admission_adapters.runner.mcp_server import McpServerTalk, package_files
 from admission_adapters.runner.relay import Relay
 from admission_adapters.runner.run import Grant
 from admission_adapters.sandbox.command import Command
+from admission_adapters.sandbox.model import Dialogue
 from engine.errors import EngineError
 from engine.facts.run_request import McpServer, Tool
 from engine.facts.tools.definitions import definition_of
@@ -49,13 +50,19 @@ class ServerTool:
     call: Callable[..., Any]
 
 
+class Talk(Dialogue, Protocol):
+    """The talk with a server, which ends when `over` is set."""
+
+    over: threading.Event
+
+
 class Servers:
     """The started servers of one run. Close it at the end."""
 
     def __init__(self, decisions: Decisions, profile: str, execute: _Execute) -> None:
         """`execute` makes the executor of point `sandbox` for a command."""
         self._decisions, self._profile, self._execute = decisions, profile, execute
-        self._running: list[tuple[McpServerTalk, threading.Thread]] = []
+        self._running: list[tuple[Talk, threading.Thread]] = []
 
     def start(self, servers: Sequence[McpServer]) -> list[ServerTool]:
         """Start the servers, and return the tools that they list. Raises StoppedError or WorkError."""
@@ -80,6 +87,15 @@ class Servers:
             found += [_tool(server.name, stated, talk) for stated in listing["tools"]]
         return found
 
+    def begin(self, server: McpServer, talk: Talk) -> McpLimits:
+        """Start one server, with a talk of the caller's own. Raises StoppedError or WorkError."""
+        wanted = {"phase": "delivery", "relay": self._profile, "servers": [_asked(server)]}
+        permit, _ = self._decisions.demand("mcp", wanted)
+        limits = permit.demand("mcp", permit.input_digest, McpLimits)
+        (one,) = limits.started
+        self._begin(one, talk)
+        return limits
+
     def close(self) -> None:
         """End the servers; returns when they are dead."""
         for talk, _ in self._running:
@@ -87,7 +103,7 @@ class Servers:
         for _, thread in self._running:
             thread.join()
 
-    def _begin(self, one: StartedServerLimit, talk: McpServerTalk) -> list[Exception]:
+    def _begin(self, one: StartedServerLimit, talk: Talk) -> list[Exception]:
         """Start a server in a thread of its own; what ends it is appended to the list."""
         command = Command(one.command, dialogue=talk, cancel=talk.over, files=package_files(one.package))
         wanted = {"profile": self._profile, "command": list(one.command)}

@@ -125,6 +125,7 @@ _PUBLIC = re.compile(
     r"(?<![A-Za-z0-9])(?:sha(?:1|224|256|384|512)[:-](?:[0-9a-f]{40,128}|[A-Za-z0-9+/]{27,88}={0,2})|h1:[A-Za-z0-9+/]{43}="
     r"|(?:[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{60}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})(?![A-Za-z0-9])"
     r"|data:[a-z0-9.+/-]{1,100};base64,[A-Za-z0-9+/=]+"  # RFC 2397
+    r"|-----BEGIN (?:CERTIFICATE|CERTIFICATE REQUEST|PUBLIC KEY|RSA PUBLIC KEY)-----\s{1,4}MI[A-Za-z0-9+/=\s]+"
     r"|AAAA(?:B3NzaC1|C3NzaC1|E2VjZHNh|Gnsk)[A-Za-z0-9+/=]+"  # public keys of SSH
     r"|(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|UEsDB|H4sI|PHN2Zy)[A-Za-z0-9+/=]{60,})"  # images, archives, PDF
     r"|abcdefghijklmnopqrstuvwxyz|ABCDEFGHIJKLMNOPQRSTUVWXYZ|0123456789"
@@ -191,14 +192,21 @@ def find_secrets(text: str, forms: SecretForms | None = None) -> Iterator[Span]:
             yield from find(text)
 
 
-def is_secret(text: str, forms: SecretForms) -> bool:
-    """Whether a text contains a key, token or password; mail addresses and card numbers are none.
+def find_credentials(text: str, forms: SecretForms) -> Iterator[Span]:
+    """Spans of keys, tokens and passwords, unordered and possibly overlapping.
 
-    Narrower than `find_secrets`: account names, digests, images and statements about passwords do not count.
+    Narrower than `find_secrets`: mail addresses, card numbers, account names, digests, images and statements about
+    passwords do not count.
     """
-    if next(forms.spans(text), None) is not None:
-        return True
-    return any(find is not None and hint(text) and next(find(text), None) is not None for hint, _, find in _FINDERS)
+    yield from forms.spans(text)
+    for hint, _, find in _FINDERS:
+        if find is not None and hint(text):
+            yield from find(text)
+
+
+def is_secret(text: str, forms: SecretForms) -> bool:
+    """Whether a text contains a key, token or password, as `find_credentials` finds them."""
+    return next(find_credentials(text, forms), None) is not None
 
 
 def find_private(text: str) -> Iterator[Span]:

@@ -8,10 +8,11 @@ may read the record may try.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import Any
 
+from engine.secrets.forms import Span
 from engine.secrets.patterns import find_secrets, find_secrets_across, is_card
 
 TEXT_CHARACTERS = 1 << 20
@@ -62,15 +63,16 @@ def redact_text(text: str, mark: Callable[[str], str] = redacted) -> str:
         return mark(text)
     pieces: list[str] = []
     position = 0
-    for start, end in _merged(text):
+    for start, end in merged(find_secrets(text)):
         pieces += (text[position:start], mark(text[start:end]))
         position = end
     return "".join((*pieces, text[position:]))
 
 
-def _merged(text: str) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    for start, end in sorted(find_secrets(text)):
+def merged(found: Iterable[Span]) -> list[Span]:
+    """The spans in order, those that overlap or touch as one."""
+    spans: list[Span] = []
+    for start, end in sorted(found):
         if spans and start <= spans[-1][1]:
             spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
         else:

@@ -43,6 +43,11 @@ class Started:
     records: int
     remarks: tuple[str, ...]
 
+    @property
+    def open(self) -> bool:
+        """Whether a person has to complete comments below the first line."""
+        return any(line.lstrip().startswith("#") for line in self.text.splitlines()[1:])
+
 
 def start(
     folder: Path,

@@ -34,6 +34,7 @@ class StateLimits:
     settled_hold_seconds: int = 3_600  # for how long a settled reservation is known again
     idempotency_seconds: int = 86_400  # of a key; callers that retry do so within hours
     unanswered_seconds: int = 30 * 86_400  # an unresolved approval is kept after it expired
+    run_seconds: int = 30 * 86_400  # what a run has touched is kept until it was not used for so long
     batch: int = 1_024  # operations that share one commit
     sweep: int = 64  # rows too old to matter that one writing operation removes
     checked_bytes: int = 64 << 20  # a larger file is not read whole when it is opened

@@ -221,6 +221,15 @@ CREATE TABLE source_blocks (
     record INTEGER NOT NULL REFERENCES source_records (number),
     PRIMARY KEY (digest, record)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE touches (
+    run TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    hold TEXT NOT NULL,
+    touched_at INTEGER NOT NULL,
+    PRIMARY KEY (run, kind, hold)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX touches_by_hold ON touches (hold);
+CREATE INDEX touches_by_age ON touches (touched_at);
 """
 
 _STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)

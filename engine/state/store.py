@@ -28,6 +28,7 @@ from engine.state.rows import StateLimits
 from engine.state.source_records import SourceRecords
 from engine.state.stops import Stops
 from engine.state.tokens import Tokens
+from engine.state.touches import Touches
 
 
 class Store(
@@ -45,6 +46,7 @@ class Store(
     Agents,
     Memories,
     SourceRecords,
+    Touches,
 ):
     """The state of one installation. Opened by `engine.state.open_store`."""
 

@@ -22,6 +22,7 @@ from engine.values.llm import Llm
 from engine.values.memory import Memory
 from engine.values.operations import Administration, Approvals, Budgets, Callers, Levels, Operations
 from engine.values.release import Release
+from engine.values.results import Results
 from engine.values.runners import Mcp, Runners
 from engine.values.sandbox import Sandbox
 from engine.values.secrets import Secrets
@@ -52,6 +53,7 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "proposals": Proposals,
     "provisioning": Provisioning,
     "release": Release,
+    "results": Results,
     "runners": Runners,
     "sandbox": Sandbox,
     "secrets": Secrets,

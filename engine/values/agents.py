@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictInt, StringConstraints
 
 from engine.model import Digest, Model
-from engine.values.fields import Host, Items, Text, Word
+from engine.values.fields import Items, Text, Word
+from engine.values.hosts import HostOrDomain
 from engine.values.tools import ToolName
 
 MediaType = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+/[a-z0-9][a-z0-9.+-]*$", max_length=200)]
@@ -28,8 +29,8 @@ class UrlMedia(Model):
     """Where media may be fetched from; if incomplete, with an empty list or 0 bytes, from nowhere."""
 
     schemes: Items[Literal["https"]] = Field(description="URL schemes that media may be fetched over.")
-    hosts: Items[Host] = Field(
-        description="Hosts that media may be fetched from: exact names, a subdomain is another host."
+    hosts: Items[HostOrDomain] = Field(
+        description="Hosts that media may be fetched from, such as media.example.org or *.example.org."
     )
     max_bytes: Bytes = Field(description="Maximum size of one item, in bytes. A larger item is refused; 0 refuses all.")
 

@@ -16,6 +16,7 @@ from engine.values.fields import Checked, Items, Text, Word, value_error
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
 Bound = Annotated[float, Field(ge=-MAX_SAFE_INTEGER, le=MAX_SAFE_INTEGER)] | Literal["any"]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
 SAID_OF_A_RUN = ("exec_ms", "stdout_bytes", "stderr_bytes", "backend", "isolation")
 """Fields about the run itself that an answer may use: milliseconds, bytes of output, the sandbox and its type."""
@@ -94,10 +95,20 @@ class Echoed(_Named):
     )
 
 
+class Printed(Model):
+    """Output that is text: it is passed on as the program printed it, without secrets, and nothing vouches for it."""
+
+    stdout_bytes: Count = Field(description="Maximum size of standard output, in bytes. More is refused.")
+    stderr_bytes: Count = Field(description="Maximum size of standard error, in bytes. More is refused.")
+
+
 class Contract(Model):
     """The required output of a program, and the answer made from it."""
 
-    fields: Annotated[Items[OutputField], Field(min_length=1)] = Field(
+    text: Printed | None = Field(
+        default=None, description="The output is text, within these limits. Such a contract has no fields."
+    )
+    fields: Items[OutputField] = Field(
         description="Fields of the output, in the order in which they are checked. The first failure is reported."
     )
     echoed: Items[Echoed] = Field(description="Fields of the request that the answer repeats.")
@@ -109,6 +120,8 @@ class Contract(Model):
 def _contract_errors(name: str, contract: Contract) -> Iterator[InitErrorDetails]:
     """Every mistake of one contract, at the path of its field."""
     at = ("contracts", name)
+    if (contract.text is None) != bool(contract.fields):
+        yield value_error("states either `text` or at least one field", (*at, "fields"), [])
     fields = [field.name for field in contract.fields]
     echoed = [field.name for field in contract.echoed]
     percents = [
@@ -156,7 +169,6 @@ def _answer_errors(path: tuple[str | int, ...], answer: str, known: set[str]) ->
 
 
 Seconds = Annotated[float, Field(gt=0, le=3_600)]
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Entrypoint = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+\.[a-z0-9]+$", max_length=64)]
 
 CodeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_$][A-Za-z0-9_$]*$", max_length=64)]
@@ -216,6 +228,13 @@ class Hints(Model):
     )
 
 
+class Inputs(Model):
+    """Files that a program may be given beside its input."""
+
+    files: Annotated[int, Field(ge=0, le=1_000)] = Field(description="Maximum number of files.")
+    bytes: Annotated[int, Field(ge=0, le=1 << 30)] = Field(description="Maximum size of all files together, in bytes.")
+
+
 class Outputs(Model):
     """The contract for the output of a program, by its role in a run."""
 
@@ -249,6 +268,7 @@ class Code(Checked):
     hints: Hints = Field(description="Values that a request may influence by hints, with their bounds.")
     scan: Mapping[Word, Scan] = Field(description="What source code may contain, by language.")
     contracts: Mapping[Word, Contract] = Field(description="Output contracts by name.")
+    inputs: Inputs = Field(description="Limits of the files that a program finds in `inputs/`.")
     outputs: Outputs = Field(description="Output contract for each role of a program.")
 
     def _mistakes(self) -> Iterator[InitErrorDetails]:

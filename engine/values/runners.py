@@ -96,6 +96,10 @@ class RunnerUri(Model):
     )
     unencrypted: Items[Literal["loopback"]] = Field(description="Classes of addresses to which plain HTTP is allowed.")
     allowlist: Items[Origin] = Field(description="Origins of runners that a request may name.")
+    credentials: Items[Origin] = Field(
+        description="Origins of runners that get the token and the client certificate of the gate "
+        "(`engine serve --runner-token-file`, `--runner-cert`)."
+    )
 
 
 class Runners(Model):
@@ -152,6 +156,9 @@ RemoteName = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]
 SecretName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
 
 
+Method = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z_/]{0,63}$")]
+
+
 class McpTool(Model):
     """A tool of a server."""
 
@@ -194,6 +201,13 @@ class StartedServer(Model):
     tools: Mapping[RemoteName, McpTool] = Field(description="Tools by their names on the server, as under `servers`.")
 
 
+class McpMethods(Model):
+    """The methods of MCP that a proxy lets through."""
+
+    client: Items[Method] = Field(description="Methods and notifications of clients.")
+    server: Items[Method] = Field(description="Methods and notifications of servers.")
+
+
 class Mcp(Model):
     """policy/mcp.yaml: the MCP servers that runs may use."""
 
@@ -203,6 +217,9 @@ class Mcp(Model):
     )
     sandboxes: Items[Word] = Field(
         description="Profiles of policy/sandbox.yaml in which the relay may run, and servers may be started."
+    )
+    methods: McpMethods = Field(
+        description="Methods that `engine mcp proxy` lets through. Any other request is answered with an error."
     )
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints
 from pydantic_core import InitErrorDetails
 
 from engine.facts.code.boundaries import BOUND_NAMES, BOUNDARIES, BoundaryName, Bounds, Isolation, Kind
-from engine.model import Model
+from engine.model import Digest, Model
 from engine.values.fields import Checked, Items, Word, value_error
 
 BackendName = Literal["bubblewrap", "gvisor", "wasmtime"]
@@ -58,6 +58,19 @@ class Profile(Model):
     limits: Bounds = Field(description="Limits of a program.")
     verifier: Bounds = Field(description="Limits of a program that verifies another one.")
     alternatives: Items[Word] = Field(description="Profiles that a request may choose in place of this one.")
+    scan: Literal["binding", "advisory"] = Field(
+        description="What findings of the code scan do here: `binding` refuses the program; `advisory` reports them "
+        "where every boundary is proven on this machine. Code that cannot be scanned is refused by both."
+    )
+
+
+class Packages(Model):
+    """A package environment: a read-only folder of Python packages."""
+
+    tree: Digest = Field(
+        description="Digest of all its files, as `engine sandbox env build` prints it. Other files cannot be used."
+    )
+    profile: Word = Field(description="Profile of programs that use it, unless the request names an alternative.")
 
 
 class ArtifactIsolation(Model):
@@ -94,6 +107,9 @@ class Sandbox(Checked):
     )
     floor: Floor = Field(description="Minimum for all profiles: who may enforce each boundary, and the highest limits.")
     profiles: Mapping[Word, Profile] = Field(description="Profiles by name.")
+    packages: Mapping[Word, Packages] = Field(
+        description="Package environments that programs may import from, by name."
+    )
     executables: Mapping[Command, Executable] = Field(
         description="Paths of programs that may be run by name. Shells, and programs that start others, are refused."
     )
@@ -102,6 +118,9 @@ class Sandbox(Checked):
         yield from _every(self.floor.boundaries, ("floor", "boundaries"))
         for name, profile in self.profiles.items():
             yield from _profile(self, profile, ("profiles", name))
+        for name, environment in self.packages.items():
+            if environment.profile not in self.profiles:
+                yield value_error("is not a profile", ("packages", name, "profile"), environment.profile)
         for name, path in self.executables.items():
             if SHELLS & {name, PurePosixPath(path).name}:
                 message = "is a shell, or starts other programs; list programs that run no other programs"

@@ -9,7 +9,8 @@ from pydantic import AfterValidator, Field, StrictInt, StringConstraints, model_
 
 from engine.facts.archives.source_bundle import Purpose
 from engine.model import Model
-from engine.values.fields import Day, Host, Items, Text, Word
+from engine.values.fields import Day, Items, Text, Word
+from engine.values.hosts import HostOrDomain
 
 Member = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*/?$", max_length=200)]
 """A path below the folder of `bundle.yaml`."""
@@ -52,8 +53,8 @@ class Fetch(Model):
 class Networks(Model):
     """policy/networks.yaml: where material may come from, and what a fetch may bring in."""
 
-    hosts: Items[Host] = Field(
-        description="Hosts from which material may come: exact names, a subdomain is another host."
+    hosts: Items[HostOrDomain] = Field(
+        description="Hosts from which material may come, such as data.example.org or *.example.org."
     )
     schemes: Items[Word] = Field(description="URL schemes over which material may come.")
     ports: Items[Annotated[StrictInt, Field(ge=1, le=65535)]] = Field(
@@ -106,4 +107,8 @@ class Addresses(Model):
     )
     refused: Annotated[Items[RefusedRange], Field(min_length=1)] = Field(
         description="Ranges in which no address of a host may be. Adding one admits less; deleting one admits MORE."
+    )
+    local_names: Annotated[Items[Text], Field(min_length=1)] = Field(
+        description="Names that are not public, such as localhost or *.internal. `any` in rules of tools.yaml does not "
+        "mean them. Adding one admits less; deleting one admits MORE."
     )

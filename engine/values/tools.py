@@ -6,19 +6,20 @@ Rules read them through an index by tool: `engine.values.tool_lookup`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt, StringConstraints
 from pydantic_core import InitErrorDetails
 
 from engine.documents.files import printable
-from engine.facts.net.urls import origin_facts
-from engine.facts.tools.argument_facts import ArgumentType
+from engine.facts.tools.argument_facts import COVERED, ArgumentType
 from engine.facts.tools.commands import MOST_WORDS, is_prefix
 from engine.model import Digest, Model
 from engine.values.commands import Ability, Option
+from engine.values.conditions import Conditions, problems
 from engine.values.fields import Checked, Items, Text, Word, unknown, value_error
+from engine.values.hosts import PROBLEM, host_form
 
 ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 
@@ -43,8 +44,16 @@ class Tool(Model):
     )
     arguments: Mapping[Annotated[str, StringConstraints(min_length=1, max_length=128)], ArgumentType] = Field(
         description="Every argument with its type; a call with any other argument is refused. `text` is searched "
-        "for secrets only. `data` is searched for URLs, hosts, paths, commands and secrets. An argument "
-        "of any other type must be exactly that."
+        "for secrets only, and so are `value` and SQL, which allow rules have to cover by `where`. `data` is searched "
+        "for URLs, hosts, paths, commands and secrets. An argument of any other type must be exactly that."
+    )
+    reads: Items[Literal["untrusted", "private"]] = Field(
+        default=(),
+        description="What a call reads: text that anybody may have written, or data that not everybody may see. "
+        "Deleting a word admits MORE.",
+    )
+    sends: Items[Literal["outward"]] = Field(
+        default=(), description="Whether a call can send data out. Deleting the word admits MORE."
     )
     secrets: bool = Field(description="Whether arguments may contain passwords, tokens or keys.")
     paths_on: Literal["this_machine", "elsewhere"] = Field(
@@ -83,17 +92,24 @@ class Rule(Model):
         description="Tools that the rule applies to: names, `group:name`, `*`, or a name prefix that ends with `*`."
     )
     hosts: Literal["any"] | Annotated[Items[str], Field(min_length=1)] | None = Field(
-        default=None, description="Exact origins that it covers, such as https://docs.example.com, or `any`."
+        default=None,
+        description="Hosts that it covers, such as docs.example.com, *.example.com, https://api.example.com:8443/v1/ "
+        "or 10.0.0.0/8, or `any`: in an allow rule any public host by https.",
     )
     paths: Literal["any"] | Annotated[Items[str], Field(min_length=1)] | None = Field(
         default=None,
-        description="Absolute files, or folders with a trailing `/`, that it covers; `{cwd}/` is the working folder "
-        "of the call. Or `any`.",
+        description="Absolute files, folders with a trailing `/`, or patterns such as `**/*.key` that it covers; "
+        "`{cwd}/` is the working folder of the call. Or `any`.",
     )
     commands: Literal["any"] | Annotated[Items[Items[str] | CommandRule], Field(min_length=1)] | None = Field(
         default=None,
         description="Commands that it covers, by their first words, such as [git, status]; or a mapping with `words`, "
         "and what they can do beyond. Or `any`.",
+    )
+    where: Annotated[Mapping[str, Conditions], Field(min_length=1)] | None = Field(
+        default=None,
+        description="Conditions on arguments by their names, or `any`. An allow rule has to cover every argument of "
+        "type `value` and of SQL; another rule matches unless one of its conditions is shown not to hold.",
     )
 
 
@@ -161,11 +177,11 @@ class ToolLimits(Model):
 
 Row = tuple[str | int, ...]
 GROUP = "group:"
-LONGEST, PARTS = 1_024, 32
-"""Characters and parts of a path in a rule; rules look at no more folders of a path."""
+LONGEST, PARTS, MOST_STARS = 1_024, 32, 8
+"""Characters, parts and stars of a path in a rule; rules look at no more folders of a path."""
 
-FOLDER = "{cwd}/"
-"""Prefix of a path below the working folder of a call."""
+CWD, FOLDER = "{cwd}", "{cwd}/"
+"""The working folder of a call, and the prefix of a path below it."""
 
 _PATH = re.compile(r"[ -~]+")  # letter case is compared, so ASCII only
 _WORD = re.compile(r"[!-~]+")
@@ -186,10 +202,15 @@ class Tools(Checked):
     policies: Mapping[Word, Policy] = Field(
         description="Tool policies that calls may name. Any other name is decided as `deny_all`."
     )
+    flows: Items[Items[Literal["untrusted", "private", "outward"]]] = Field(
+        description="What one run may touch together, by `reads` and `sends` of its tools, without a person. The call "
+        "after which a run has touched more waits for approval."
+    )
     words_without_hosts: WordsWithoutHosts = Field(
         description="Command prefixes after which words that look like hosts are not hosts. All other words count "
         "as both."
     )
+    plain_sql_functions: Items[str] = Field(description="Functions of SQL, in lower case, that no rule has to name.")
     limits: ToolLimits = Field(description="Limits of each call.")
 
     def _mistakes(self) -> Iterator[InitErrorDetails]:
@@ -205,6 +226,7 @@ class Tools(Checked):
         yield from _doubled(self)
         for path, rule in rules(self):
             yield from _conditions(path, rule)
+            yield from _where(self, path, rule)
         for which, beginnings in self.words_without_hosts:
             for index, words in enumerate(beginnings):
                 if (told := _command_problem(words)) is not None:
@@ -225,6 +247,21 @@ def _unknown_tools(tools: Tools, path: Row, selectors: Sequence[str]) -> Iterato
             yield from unknown("group", selector.removeprefix(GROUP), tools.groups, (*path, index))
         elif not selector.endswith("*"):
             yield from unknown("tool", selector, tools.tools, (*path, index))
+
+
+def meant(selector: str, tools: Iterable[str], groups: Mapping[str, Sequence[str]]) -> set[str]:
+    """The tools that a selector means; groups may contain groups, and themselves by mistake."""
+    found: set[str] = set()
+    seen, waiting = set(), [selector]
+    while waiting:
+        if (one := waiting.pop()) in seen:
+            continue
+        seen.add(one)
+        if one.startswith(GROUP):
+            waiting += groups.get(one.removeprefix(GROUP), ())
+        else:
+            found |= {name for name in tools if name == one or (one.endswith("*") and name.startswith(one[:-1]))}
+    return found
 
 
 def _cycles(tools: Tools) -> Iterator[InitErrorDetails]:
@@ -265,6 +302,8 @@ def _conditions(path: Row, rule: Rule) -> Iterator[InitErrorDetails]:
         if isinstance(one, CommandRule) and (one.can if path[2] != "allow" else one.options) is not None:
             message = "use `can` in allow rules only, and `options` in deny and confirm rules only"
             yield value_error(message, (*path, "commands", index), one.words)
+    if path[2] != "allow" and isinstance(rule.paths, tuple) and CWD in rule.paths:
+        yield value_error(f"write `{FOLDER}`: it covers the folder itself too", (*path, "paths"), CWD)
     for condition, problem in _PROBLEMS.items():
         if isinstance(covered := getattr(rule, condition), tuple):
             for index, one in enumerate(covered):
@@ -272,26 +311,55 @@ def _conditions(path: Row, rule: Rule) -> Iterator[InitErrorDetails]:
                     yield value_error(told, (*path, condition, index), one)
 
 
+def _where(tools: Tools, path: Row, rule: Rule) -> Iterator[InitErrorDetails]:
+    named = {tool for selector in rule.tools for tool in meant(selector, tools.tools, tools.groups)}
+    for argument, stated in (rule.where or {}).items():
+        at = (*path, "where", argument)
+        types = {tool: tools.tools[tool].arguments.get(argument) for tool in sorted(named)}
+        without = [tool for tool, kind in types.items() if kind is None]
+        if without:
+            yield value_error(f"the tool `{without[0]}` has no argument `{printable(argument)}`", at, argument)
+            continue
+        found = {tool: kind for tool, kind in types.items() if kind is not None}
+        yield from (value_error(one, at, argument) for one in _where_problems(stated, found, allow=path[2] == "allow"))
+
+
+def _where_problems(stated: Conditions, types: Mapping[str, ArgumentType], *, allow: bool) -> Iterator[str]:
+    fit = COVERED if allow else ("text", "data", *COVERED)
+    for kind in sorted({kind for kind in types.values() if kind not in fit}):
+        yield f"an argument of type `{kind}` has no conditions here: {_INSTEAD.get(kind, _DECLARE)}"
+    if stated == "any" and not allow:
+        yield "`any` is for allow rules: leave the argument out"
+    yield from problems(stated, types, allow=allow)
+
+
+_DECLARE = "declare it as `value`, so that every allow rule has to cover it"
+_INSTEAD = {kind: f"use `{kind}s`" for kind in ("host", "path", "command")} | {
+    "url": "use `hosts`",
+    "argv": "use `commands`",
+}
+
+
 def _host_problem(host: str) -> str | None:
-    if origin_facts(f"{host}/").origin == host:
-        return None
-    return (
-        f"`{printable(host)}` is not an exact origin: write scheme, host in lower case, and the port unless it is "
-        "the default, such as https://docs.example.com; http only to 127.0.0.1, [::1] or localhost"
-    )
+    return None if host_form(host) is not None else f"`{printable(host)}` is no host: {PROBLEM}"
 
 
 def _path_problem(path: str) -> str | None:
+    if path == CWD:
+        return None
     rest = path.removeprefix(FOLDER)
-    rooted = rest != path or path.startswith("/")
-    segments = (rest if rest != path else path[1:]).split("/")
-    plain = len(path) <= LONGEST and _PATH.fullmatch(path) is not None and not set(rest) & set("\\%~{}*?[]")
-    if rooted and plain and all(segments[:-1]) and len(segments) <= PARTS and not {".", ".."} & set(segments):
+    rooted = rest != path or path.startswith(("/", "**/"))
+    segments = (rest if rest != path or path.startswith("**/") else path[1:]).split("/")
+    plain = len(path) <= LONGEST and _PATH.fullmatch(path) is not None and not set(rest) & set("\\%~{}?[]")
+    stars = all("**" not in segment or segment == "**" for segment in segments) and path.count("*") <= MOST_STARS
+    fine = all(segments[:-1]) and len(segments) <= PARTS and not {".", ".."} & set(segments) and segments[-1] != "**"
+    if rooted and plain and fine and stars and not ("*" in path and path.endswith("/")):
         return None
     return (
         f"`{printable(path)}` is not an absolute path in canonical form: start with `/` or `{FOLDER}`, end folders "
         f"with `/`, at most {PARTS} parts, none empty, `.` or `..`, no `\\`, `%`, `~`, braces or letters beyond ASCII; "
-        "there are no patterns such as `*`, `?` or `[a]`: a folder covers everything in it"
+        "a folder covers everything in it, and in the name of a file `*` is any characters, `**` any folders: "
+        f"`**/*.key`, `{FOLDER}docs/*.md`; there is no `?` and no `[a]`"
     )
 
 

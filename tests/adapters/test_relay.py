@@ -46,7 +46,16 @@ print(json.dumps(sorted(os.listdir("/work/relay"))))
 
 
 def limits(relay: str = "harness") -> McpLimits:
-    return McpLimits(phase="delivery", relay=relay, servers=(), started=(), skipped=(), tools=())
+    return McpLimits(
+        phase="delivery",
+        relay=relay,
+        servers=(),
+        started=(),
+        skipped=(),
+        tools=(),
+        client_methods=(),
+        server_methods=(),
+    )
 
 
 def grant(relay: str = "harness") -> Grant:

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import NameOID
 
+from admission_adapters.runner.access import RunnerAccess
 from admission_adapters.runner.answer import ERROR_CHARACTERS, RunAnswer, clean, run_result, secrets_of
 from admission_adapters.runner.run import ForwardLimits, Grant, Runner
 from engine.errors import WorkError
@@ -25,6 +27,7 @@ from tests.runners import OUTPUT, Behavior, LoopbackRunner, answering, dripping,
 
 RUN, ADDRESS = "sha256:" + "ab" * 32, "sha256:" + "cd" * 32
 BODY = b'{ "messages": [{"role": "user", "content": "h\xc3\xa9"}],  "agent": {"harness": "pi_core"} }'
+NDJSON = "application/x-ndjson"
 SOON = ForwardLimits(seconds=1.0, connect_seconds=0.5, answer_bytes=4096)
 EVER = ForwardLimits(seconds=60.0, connect_seconds=60.0, answer_bytes=4096)
 """Far more time than an answer takes here, also on a busy machine."""
@@ -37,6 +40,7 @@ class RunLimits(Limits):
 class AddressLimits(Limits):
     uri: str
     encrypted: bool
+    credentials: bool = True
 
 
 class OtherLimits(Limits):
@@ -129,11 +133,119 @@ def test_a_runner_whose_certificate_nobody_vouches_for_gets_nothing(tmp_path: Pa
     authority, context = Authority(tmp_path), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*authority.issue("runner", (NameOID.COMMON_NAME, "runner")))
     with running(context=context) as found:
-        assert refusal(found.address).code == "engine.runner_unreachable"
+        assert refusal(found.address).code == "engine.runner_tls"
         assert found.received == []
         trusting = ssl.create_default_context(cafile=str(authority.path))
         assert httpx.post(found.address, verify=trusting, trust_env=False).json() == OUTPUT  # the control
         assert len(found.received) == 1
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+def with_access(uri: str, access: RunnerAccess, *, credentials: bool = True) -> RunAnswer:
+    limits = AddressLimits(uri=uri, encrypted=uri.startswith("https"), credentials=credentials)
+    address = Grant(sealed("runner_uri", limits, ADDRESS), ADDRESS, AddressLimits)
+    return Runner(EVER, access).forward(run_grant(), address, BODY)[1]
+
+
+# covers: D30.2
+def test_a_runner_that_asks_for_certificates_gets_that_of_the_gate(authority: Authority, tmp_path: Path) -> None:
+    guarded = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    guarded.load_cert_chain(*authority.issue("runner", (NameOID.COMMON_NAME, "runner")))
+    guarded.verify_mode = ssl.CERT_REQUIRED
+    guarded.load_verify_locations(authority.path)
+    mine = authority.issue("gate", (NameOID.COMMON_NAME, "gate"))
+    wrong = {
+        "none": (None, None),
+        "expired": authority.issue("expired", (NameOID.COMMON_NAME, "gate"), days=-1),
+        "unknown authority": Authority(tmp_path, "other").issue("other", (NameOID.COMMON_NAME, "gate")),
+    }
+    with running(context=guarded) as found:
+        good = RunnerAccess(None, *mine, authority.path)
+        assert json.loads(with_access(found.address, good).data) == OUTPUT
+        for pair in wrong.values():
+            with refused(WorkError, "engine.runner_hung_up"):
+                with_access(found.address, RunnerAccess(None, *pair, authority.path))
+        with refused(WorkError, "engine.runner_hung_up"):  # the permit names no credentials
+            with_access(found.address, good, credentials=False)
+        with refused(WorkError, "engine.runner_tls"):
+            with_access(found.address, RunnerAccess(None, *mine))
+        assert len(found.received) == 1
+
+
+def test_a_runner_whose_certificate_has_expired_gets_nothing(authority: Authority) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue("late", (NameOID.COMMON_NAME, "runner"), days=-1))
+    with running(context=context) as found:
+        with pytest.raises(WorkError, match="certificate has expired") as caught:
+            with_access(found.address, RunnerAccess(ca_file=authority.path))
+        assert caught.value.code == "engine.runner_tls"
+        assert found.received == []
+
+
+# covers: D31.1
+def test_the_token_is_read_for_each_run_and_only_a_listed_runner_gets_it(
+    runner: LoopbackRunner, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    access = RunnerAccess(token=file)
+    for token in ("first-t0ken", "second-t0ken"):
+        file.write_text(f"{token}\n")
+        with_access(runner.address, access)
+        with_access(runner.address, access, credentials=False)
+        *_, own, none = runner.received
+        assert dict(own.headers)["authorization"] == f"Bearer {token}"
+        assert "authorization" not in dict(none.headers)
+
+
+def test_no_answer_returns_the_token(runner: LoopbackRunner, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("own-t0ken")
+    runner.behavior = answering({"ok": False, "error": "bad token own-t0ken"})
+    assert with_access(runner.address, RunnerAccess(token=file)).error == "bad token [secret]"
+    runner.behavior = answering({"ok": True, "output": "own-t0ken"})
+    with refused(WorkError, "engine.runner_answer"):
+        with_access(runner.address, RunnerAccess(token=file))
+    runner.behavior = answering(b'{"type": "update", "text": "own-t0ken"}\n{"ok": true}\n', Content_Type=NDJSON)
+    seen: list[dict[str, object]] = []
+    with refused(WorkError, "engine.runner_answer"):
+        Runner(EVER, RunnerAccess(token=file)).forward(run_grant(), address_grant(runner.address), BODY, seen.append)
+    assert seen == []
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_runner_that_refuses_the_token_is_told_of_by_a_code(runner: LoopbackRunner, status: int) -> None:
+    runner.behavior = answering({"ok": False, "error": "c4nary"}, status)
+    got = refusal(runner.address)
+    assert (got.code, "c4nary" in str(got)) == ("engine.runner_unauthorized", False)
+    assert "--runner-token-file" in got.remedy
+
+
+def test_files_that_cannot_be_used_send_nothing(authority: Authority, runner: LoopbackRunner, tmp_path: Path) -> None:
+    certificate, key = authority.issue("mine", (NameOID.COMMON_NAME, "gate"))
+    other = authority.issue("another", (NameOID.COMMON_NAME, "gate"))
+    locked, token = tmp_path / "locked.key", tmp_path / "token"
+    private = serialization.load_pem_private_key(key.read_bytes(), None)
+    secret = serialization.BestAvailableEncryption(b"secret")
+    locked.write_bytes(private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, secret))
+    broken = [
+        *(RunnerAccess(None, certificate, one) for one in (other[1], locked, tmp_path / "gone", certificate)),
+        *(RunnerAccess(ca_file=one) for one in (key, tmp_path / "gone")),
+    ]
+    for text in (b"", b"short", b"two words-in-it", b"t\xc3\xb6ken-of-a-gate", b"x" * 5_000, None):
+        if text is None:
+            token.unlink()
+        else:
+            token.write_bytes(text)
+        with refused(WorkError, "engine.runner_credentials"):
+            with_access(runner.address, RunnerAccess(token=token))
+    for access in broken:
+        with refused(WorkError, "engine.runner_credentials"):
+            with_access(runner.address, access)
+    assert runner.received == []
 
 
 def test_no_redirect_is_followed(runner: LoopbackRunner) -> None:

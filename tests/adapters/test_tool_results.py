@@ -94,8 +94,8 @@ BAD: dict[str, tuple[Callable[[], Any], tuple[str, str | None]]] = {
     "gives 100 MB": (lambda: "x" * 100_000_000, ("ok", None)),
     "gives 100 MB of JSON": (lambda: ["x" * 100_000_000], ("ok", None)),
     "gives bytes": (lambda: b"\xff\x00", ("error", "result_not_text")),
-    "gives an object": (object, ("error", "tool_failed")),
-    "gives no number": (lambda: float("nan"), ("error", "tool_failed")),
+    "gives an object": (object, ("error", "result_unsupported")),
+    "gives no number": (lambda: float("nan"), ("error", "result_unsupported")),
     "gives nothing": (lambda: None, ("ok", None)),
 }
 
@@ -261,9 +261,9 @@ def test_the_record_has_a_short_preview_of_the_arguments(engine: Engine) -> None
     assert long not in json.dumps(lines(engine.settings.state))
 
 
-def test_a_result_that_a_person_would_have_to_approve_is_withheld(settings: Settings) -> None:
+def test_a_result_that_a_person_has_to_approve_waits(settings: Settings) -> None:
     with Engine(
         settings, values=(f"levels.levels.tool_result={{result_not_text: {lowered('confirm')}}}",), points=LOADED
     ) as engine:
         result = give(engine, lambda: b"x")
-    assert (result.status, result.code, result.approval) == ("error", "result_not_text", None)
+    assert (result.status, result.code, result.approval is None) == ("awaiting_approval", "result_not_text", False)

@@ -10,10 +10,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple, NoReturn
+from uuid import UUID
 
 import pytest
+from pydantic import BaseModel
 
 from admission_adapters.tools.effects import MOST_EFFECTS, Effects, ToolStoppedError, record_side_effect
 from admission_adapters.tools.outcome import Failure, Outcome, ResultText, ToolValidationError, cut
@@ -75,24 +82,96 @@ ENDS: dict[str, tuple[Callable[[], Any], str]] = {
     "the end of an iteration": (raising(StopIteration()), "StopIteration"),
     "an error without text": (raising(UnreadableError()), "UnreadableError"),
     "an error with an odd name": (raising(type("Odd\nName", (Exception,), {})()), "Error"),
-    "an object": (object, "TypeError"),
-    "a set": (lambda: {1, 2}, "TypeError"),
-    "no number": (lambda: float("nan"), "ValueError"),
-    "no end": (lambda: [float("inf")], "ValueError"),
-    "a hundred thousand levels": (lambda: deep(100_000), "RecursionError"),
-    "itself": (own_reference, "ValueError"),
-    "a generator": (lambda: (yield), "TypeError"),
 }
-"""What tools raise and give instead of a result, and how it is named."""
+"""What tools raise instead of a result, and how it is named."""
 
 
 # covers: B38.1
 @pytest.mark.parametrize("what", ENDS)
-def test_what_a_tool_raises_and_what_it_cannot_give_is_a_failure(what: str) -> None:
+def test_what_a_tool_raises_is_a_failure(what: str) -> None:
     tool, class_ = ENDS[what]
     outcome, _ = call(tool)
     failure = there(outcome.failure)
     assert (outcome.result_text, failure.kind, failure.class_) == (None, "other", class_)
+
+
+UNSUPPORTED: dict[str, tuple[Callable[[], Any], str]] = {
+    "an object": (object, "a value of type `object`"),
+    "a class": (lambda: int, "a value of type `type`"),
+    "bytes in a list": (lambda: [b"x"], "a value of type `bytes`"),
+    "no number": (lambda: float("nan"), "NaN"),
+    "no end": (lambda: [float("inf")], "NaN"),
+    "a hundred thousand levels": (lambda: deep(100_000), "deeper than 64 levels"),
+    "itself": (own_reference, "deeper than 64 levels"),
+    "a list without an end": (lambda: iter(int, 1), "more than 100000 values"),
+    "a list as a key": (lambda: {(1, 2): 3}, "a key of type `tuple`"),
+}
+"""What has no form as text, and how that is told."""
+
+
+@pytest.mark.parametrize("what", UNSUPPORTED)
+def test_a_result_without_a_form_says_what_to_return(what: str) -> None:
+    tool, told = UNSUPPORTED[what]
+    outcome, _ = call(tool)
+    failure = there(outcome.failure)
+    assert (outcome.result_text, failure.kind, failure.code) == (None, "validation", "result_unsupported")
+    assert told in there(failure.message)
+    assert "its developer has to" in there(failure.message)
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass
+class Point:
+    x: int
+    at: datetime
+
+
+class Row(NamedTuple):
+    name: str
+    price: Decimal
+
+
+class Order(BaseModel):
+    id: UUID
+    tags: set[str] = set()
+
+
+def words() -> Iterator[str]:
+    yield from ("a", "b")
+
+
+async def numbers() -> AsyncIterator[int]:
+    yield 1
+    yield 2
+
+
+FORMS: dict[str, tuple[Callable[[], Any], str]] = {
+    "a time": (lambda: datetime(2026, 11, 24, 9, 30, tzinfo=UTC), "2026-11-24T09:30:00+00:00"),
+    "a day": (lambda: {"day": date(2026, 11, 24)}, '{"day": "2026-11-24"}'),
+    "a duration": (lambda: timedelta(minutes=1.5), "90.0"),
+    "an amount": (lambda: [Decimal("1.10")], '["1.10"]'),
+    "a path": (lambda: PurePosixPath("/a/b"), "/a/b"),
+    "a member": (lambda: {Colour.RED: Colour.RED}, '{"red": "red"}'),
+    "a dataclass": (lambda: Point(1, datetime(2026, 1, 1, tzinfo=UTC)), '{"x": 1, "at": "2026-01-01T00:00:00+00:00"}'),
+    "a named tuple": (lambda: Row("nut", Decimal(2)), '{"name": "nut", "price": "2"}'),
+    "a model": (lambda: Order(id=UUID(int=1)), '{"id": "00000000-0000-0000-0000-000000000001", "tags": []}'),
+    "a set": (lambda: {1}, "[1]"),
+    "a tuple": (lambda: (1, "a"), '[1, "a"]'),
+    "a stream of text": (words, "ab"),
+    "a generator": (lambda: (n for n in (1, 2)), "[1, 2]"),
+    "an asynchronous stream": (numbers, "[1, 2]"),
+}
+"""What tools return, and its form."""
+
+
+@pytest.mark.parametrize("what", FORMS)
+def test_each_type_has_one_form(what: str) -> None:
+    tool, text = FORMS[what]
+    outcome, _ = call(tool)
+    assert there(outcome.result_text).text == text
 
 
 GIVEN: dict[str, tuple[Any, str, str]] = {

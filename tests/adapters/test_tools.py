@@ -368,10 +368,25 @@ def test_a_permit_is_for_one_call(tools: Tools) -> None:
 @pytest.mark.parametrize(
     ("outcome", "approval", "levels", "wanted"),
     [
-        (Outcome.DENY, None, "dw", ("refused", "code-d", None, "this call is refused: code-d")),
-        (Outcome.DENY, "id", "d", ("refused", "code-d", None, "this call is refused: code-d")),
-        (Outcome.CONFIRM, "id", "wc", ("awaiting_approval", "code-c", "id", "approval id of a person: code-c")),
-        (Outcome.CONFIRM, None, "c", ("awaiting_approval", "code-c", None, "approval None of a person: code-c")),
+        (Outcome.DENY, None, "dw", ("refused", "code-d", None, "refused: code-d\n- code-d: must hold. To do: none.")),
+        (Outcome.DENY, "id", "d", ("refused", "code-d", None, "refused: code-d\n- code-d: must hold. To do: none.")),
+        (
+            Outcome.CONFIRM,
+            "id",
+            "wc",
+            ("awaiting_approval", "code-c", "id", "approval id of a person: code-c\n- code-c: must hold. To do: none."),
+        ),
+        (
+            Outcome.CONFIRM,
+            None,
+            "c",
+            (
+                "awaiting_approval",
+                "code-c",
+                None,
+                "approval None of a person: code-c\n- code-c: must hold. To do: none.",
+            ),
+        ),
         (Outcome.DENY, None, "w", ("refused", "engine.work_not_run", None, "is refused: engine.work_not_run")),
     ],
     ids=["deny", "deny with an approval", "confirm", "confirm without an approval", "a warning alone"],

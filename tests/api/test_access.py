@@ -219,10 +219,11 @@ class Authority:
         certificate = self._signed(self._name, self._key.public_key(), authority=True)
         self.path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, file: str, *names: tuple[x509.ObjectIdentifier, str]) -> tuple[Path, Path]:
+    def issue(self, file: str, *names: tuple[x509.ObjectIdentifier, str], days: int = 1) -> tuple[Path, Path]:
+        """A certificate and its key, valid for so many days from now."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(kind, value) for kind, value in names])
-        certificate = self._signed(subject, key.public_key(), authority=False)
+        certificate = self._signed(subject, key.public_key(), authority=False, days=days)
         paths = self.folder / f"{file}.pem", self.folder / f"{file}.key"
         paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         paths[1].write_bytes(
@@ -232,7 +233,9 @@ class Authority:
         )
         return paths
 
-    def _signed(self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, authority: bool) -> x509.Certificate:
+    def _signed(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, authority: bool, days: int = 1
+    ) -> x509.Certificate:
         now = dt.datetime.now(dt.UTC)
         address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
         own = x509.SubjectKeyIdentifier.from_public_key(key)
@@ -254,8 +257,8 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - dt.timedelta(days=1))
-            .not_valid_after(now + dt.timedelta(days=1))
+            .not_valid_before(now - dt.timedelta(days=9))
+            .not_valid_after(now + dt.timedelta(days=days))
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
             .add_extension(address, critical=False)
             .add_extension(own, critical=False)

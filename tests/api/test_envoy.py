@@ -14,7 +14,7 @@ from tests.api.serving import Reply, Serving, serving
 from tests.conftest import ROOT
 
 HOST, TOKEN = "tools.example.com", "0123456789abcdef" * 2
-SENT = {"Host": HOST, "X-Agenta-Runner-Token": TOKEN}
+SENT = {"Host": HOST, "X-Agenta-Runner-Token": TOKEN, "X-Run-ID": "run-1"}
 ROW = {
     "hosts": [HOST],
     "methods": ["GET", "DELETE"],
@@ -92,7 +92,8 @@ def test_what_is_missing_or_unknown_does_not_pass(api: Serving) -> None:
 def test_a_header_that_decides_what_is_asked_counts_once(api: Serving) -> None:
     """The service behind Envoy would read another one of them, or both."""
     head = (
-        f"GET /v1/envoy/contacts/7 HTTP/1.1\r\nHost: {HOST}\r\nX-Agenta-Runner-Token: {TOKEN}\r\nConnection: close\r\n"
+        f"GET /v1/envoy/contacts/7 HTTP/1.1\r\nHost: {HOST}\r\nX-Agenta-Runner-Token: {TOKEN}\r\n"
+        "X-Run-ID: run-1\r\nConnection: close\r\n"
     )
     twice = api.raw(f"{head}X-Tool: contacts_list\r\nx-tool: contacts_list\r\n\r\n".encode())
     assert twice.startswith(b"HTTP/1.1 403 ")

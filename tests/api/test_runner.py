@@ -295,6 +295,9 @@ def test_tools_without_a_row_a_callback_or_a_client_are_refused(front: Agents) -
     assert front.run(run).json["error"] == "the tools of the run have no tool_callback to be called at"
     run = front.with_tools("hello", tool(kind="client"))
     assert front.run(run).json["error"].startswith("the tool `lookup` is called by the client")
+    far = [{"name": "docs", "transport": "http", "url": "https://mcp.example.com/"}]
+    reply = front.run({**front.with_tools("hello"), "mcp_servers": far})
+    assert reply.json["error"] == "the MCP server `docs` cannot be reached from the sandbox, which has no network"
 
 
 # covers: D18

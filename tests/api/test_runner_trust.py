@@ -157,8 +157,7 @@ def test_both_sides_publish_the_stored_schemas_and_keep_to_them(sealing: tuple[A
     for wrong in ({}, {"messages": "hello"}, {**good, "surprise": 1}, {**good, "agent": {"sandbox": "local"}}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, request)
-        assert agents.run(wrong).status == 400
-        assert api.ask("POST", "/run", wrong).status == 422
+        assert [agents.run(wrong).status, api.ask("POST", "/run", wrong).status] == [400, 400]
 
 
 # covers: D47.1 D54.1

@@ -35,6 +35,8 @@ ENTRY = """\
 """
 
 
+METHODS: dict[str, list[str]] = {"client": [], "server": []}
+
 Audit = Callable[..., Run]
 
 
@@ -65,7 +67,7 @@ def admit(policy: Path, effects: str = "read", **digests: str) -> None:
     pinned = {name: {"definition": digest} for name, digest in digests.items()}
     server = {"transport": "http", "origin": "https://mcp.example.com", "secrets": [], "tools": pinned}
     (policy / "mcp.yaml").write_text(
-        json.dumps({"servers": {"docs": server}, "started": {}, "sandboxes": []}), encoding="utf-8"
+        json.dumps({"servers": {"docs": server}, "started": {}, "sandboxes": [], "methods": METHODS}), encoding="utf-8"
     )
 
 

@@ -21,6 +21,7 @@ from engine.code.idempotency import RunWatcher
 from engine.errors import RecordError
 from engine.model import Caller, Via
 from engine.opa.generation import Generation
+from tests.administration.test_stops import stopped
 from tests.code.conftest import CODE, GOLDEN, PIPELINE, Bench, golden, printing
 from tests.conftest import lowered
 from tests.expect import there
@@ -127,6 +128,17 @@ def test_a_repeated_key_gives_the_whole_result_and_runs_nothing(bench: Bench) ->
     assert ran(bench, other) == []
     somebody_else = replace(context, caller=context.caller.model_copy(update={"principal": "somebody else"}))
     assert not bench.run(golden(), somebody_else).replayed
+
+
+# covers: C68.1
+def test_under_a_stop_no_result_is_given_again(bench: Bench) -> None:
+    context = replace(PIPELINE, idempotency_key=str(uuid.uuid4()))
+    first = bench.run(golden(), context)
+    with stopped(bench.engine):
+        again = bench.run(golden(), context)
+        assert (again.stop_reason, again.exit) == ("engine_fault:engine.idempotency_stale", 4)
+        assert "answer" not in again.document
+    assert bench.run(golden(), context).document == first.document
 
 
 def test_a_failed_run_is_told_again_too(bench: Bench) -> None:

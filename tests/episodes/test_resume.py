@@ -94,14 +94,15 @@ def test_another_file_under_the_same_id_is_refused(engine: Engine, whole: Episod
         engine.episode(other, episode=whole.id)
 
 
-@pytest.mark.parametrize("damage", ["lost", "changed"])
+@pytest.mark.parametrize("damage", ["lost", "changed", "other words"])
 def test_a_damaged_transcript_ends_the_episode_as_corrupted(settings: Settings, damage: str) -> None:
     with Engine(settings) as engine:
         steps = stopped(engine, "e", 10_000)
         stopped(engine, "damaged", steps - 8)
         file = Path(settings.state / "episodes" / "damaged.jsonl")
         lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-        file.write_text("".join(lines[:-1] if damage == "lost" else [lines[0].replace("Actor", "Judge"), *lines[1:]]))
+        old, new = ("Actor", "Judge") if damage == "changed" else ("I go to 110.", "I go to 101.")
+        file.write_text("".join(lines[:-1] if damage == "lost" else [lines[0].replace(old, new), *lines[1:]]))
         done = engine.episode(DEFINED, episode="damaged")
     assert done.end is not None
     assert (done.end.reason, done.end.scores["agent_a"]) == ("EpisodeCorruptedError", -5)

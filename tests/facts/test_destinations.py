@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.facts.net.destinations import MOST, destinations, url_destinations, url_origin, urls, without_urls
+from engine.facts.net.destinations import MOST, destinations, url_destinations, urls, without_urls
 from engine.facts.net.hosts import PROGRAM_ENDINGS, host_origin, word_host
+from engine.facts.net.urls import reached
 from engine.facts.text.disguises import undisguised
 from tests.expect import there
 from tests.lanes import examples
@@ -36,11 +37,22 @@ CANONICAL = {
     "127.0.0.1": ["http://127.0.0.1"],
     "[::1]:8080": ["http://[::1]:8080"],
     "::1": ["http://[::1]"],
+    "http://evil.org/": ["http://evil.org"],
+    f"{A}": [A],
+    f"see {A}, or {B}.": [A, B],
+    f"{A}/#x": [A],
+    f"{A}?a[b]=c&d=\u00e9#e": [A],
+    f"{A}/%2e%2e/": [A],
+    "https://1.2.3.4/": ["https://1.2.3.4"],
+    "https://[2001:db8::1]/": ["https://[2001:db8::1]"],
+    "http://169.254.169.254/latest/meta-data": ["http://169.254.169.254"],
+    "169.254.169.254": ["https://169.254.169.254"],
+    "1.2.3.4:80": ["https://1.2.3.4:80"],
+    "192.168.1.1/24": ["https://192.168.1.1"],
 }
 
 HIDDEN = [
     # another scheme, or a scheme written so that only some clients see it
-    "http://evil.org/",
     "ftp://a.example.com/",
     "ws://a.example.com/",
     "file:///etc/passwd",
@@ -57,11 +69,19 @@ HIDDEN = [
     "see //evil.org/x",
     "HTTPS://a.example.com/",
     "https://A.example.com/",
-    "https://a.example.com",
     "https://a.example.com./",
     "https://a.example.com:443/",
-    "https://a.example.com/#x",
-    "https://a.example.com/%2e%2e/",
+    "http://a.example.com:80/",
+    "https://a.example.com:/",
+    "https://[::ffff:1.2.3.4]/",
+    "https://[::ffff:7f00:1]/",
+    "https://[64:ff9b::7f00:1]/",
+    "https://[2002:7f00:1::]/",
+    "https://[2001:DB8::1]/",
+    "https://[2001:db8:0::1]/",
+    "https://[fe80::1%25eth0]/",
+    "https://01.2.3.4/",
+    "https://a.example.com/\u200b",
     # a user before the host, and hosts hidden by one
     "https://user:word@a.example.com/",
     "https://a.example.com@evil.org/",
@@ -72,8 +92,6 @@ HIDDEN = [
     "git@evil.org:owner/name.git",
     # control characters, inside of what clients strip and what they keep
     "https://a.example.com\x00.evil.org/",
-    "https://a.example.com\t.evil.org/",
-    "https://a.example.com\n.evil.org/",
     "ht\ntps://evil.org/",
     "https:\r\n//evil.org/",
     "https:" + "\n" * 20 + "//evil.org/",
@@ -97,19 +115,12 @@ HIDDEN = [
     "Docs.Example.com",
     "docs.example.com.",
     # addresses
-    "https://1.2.3.4/",
-    "https://[2001:db8::1]/",
-    "http://169.254.169.254/latest/meta-data",
-    "169.254.169.254",
-    "1.2.3.4:80",
-    "192.168.1.1/24",
     "127.1",
     "2130706433",
     "0x7f000001",
     "0x7f.1",
     "0177.0.0.1",
     "2001:db8::1",
-    "[2001:db8::1]:443",
     "::ffff:127.0.0.1",
     "fe80::1",
     "LOCALHOST",
@@ -175,6 +186,11 @@ def test_a_destination_in_any_other_spelling_has_none(text: str) -> None:
     assert not any(one.canonical or one.origin for one in found)
 
 
+@pytest.mark.parametrize("text", [f"{A}\t.evil.org/", f"{A}\n.evil.org/"])
+def test_a_host_that_goes_on_behind_a_blank_is_found_too(text: str) -> None:
+    assert [found.origin for found in destinations(text)] == [A, None]
+
+
 @pytest.mark.parametrize("text", NOWHERE)
 def test_other_text_leads_nowhere(text: str) -> None:
     assert destinations(text) == []
@@ -197,14 +213,32 @@ def test_the_url_of_an_escaped_query_is_found() -> None:
         (f"{A}/?x=1", A),
         ("http://127.0.0.1:8080/?x=1", "http://127.0.0.1:8080"),
         ("http://127.0.0.1:8080/?x=<", None),
-        ("http://127.0.0.1:8080/?", None),
-        ("http://127.0.0.1:8080/#x", None),
+        ("http://127.0.0.1:8080/?", "http://127.0.0.1:8080"),
+        ("http://127.0.0.1:8080/#x", "http://127.0.0.1:8080"),
         ("", None),
         ("docs.example.com", None),
     ],
 )
 def test_a_declared_url_is_one_url(text: str, origin: str | None) -> None:
-    assert url_origin(text).origin == origin
+    assert reached(text).origin == origin
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (A, "/"),
+        (f"{A}?q", "/"),
+        (f"{A}/v1/x?y#z", "/v1/x"),
+        (f"{A}/a%20b", "/a%20b"),
+        *[(f"{A}{path}", None) for path in (
+            "/v1/../x", "/v1/%2e%2e/x", "/v1/%2E%2E/x", "/v1/..;/x", "/v1/.;a=b/x", "//v1/", "/v1//x", "/%76", "/a%2fb",
+            "/a%2Fb", "/a%5Cb", "/a%252e", "/a%00", "/a[b]", "/\u00e9",
+        )],
+    ],
+)  # fmt: skip
+def test_the_path_of_a_url_is_known_only_in_one_reading(text: str, path: str | None) -> None:
+    assert reached(text).canonical
+    assert reached(text).path == path
 
 
 @pytest.mark.parametrize(
@@ -222,7 +256,7 @@ def test_a_declared_url_is_one_url(text: str, origin: str | None) -> None:
         ("docs.example.com ", None),
         ("127.0.0.1:80", None),
         ("127.1", None),
-        ("10.0.0.1", None),
+        ("10.0.0.1", "https://10.0.0.1"),
         ("2130706433", None),
         ("", None),
         ("x" * 3_000, None),
@@ -314,7 +348,7 @@ def test_there_is_an_end_to_what_is_found(unit: str) -> None:
 @settings(max_examples=examples(300))
 @given(st.text(max_size=60) | st.text(alphabet="htps:/\\.@%2fF a0\n\t\u3002\uff48[]#?&;", max_size=60))
 def test_nothing_raises_and_nothing_is_half_canonical(text: str) -> None:
-    for found in (*destinations(text), *destinations(text, PROGRAM_ENDINGS), url_origin(text), host_origin(text)):
+    for found in (*destinations(text), *destinations(text, PROGRAM_ENDINGS), reached(text), host_origin(text)):
         assert found.canonical is (found.origin is not None)
     found_word = word_host(text)
     assert found_word is None or found_word.facts.canonical is (found_word.facts.origin is not None)

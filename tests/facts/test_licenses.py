@@ -314,7 +314,18 @@ def test_an_alias_counts_as_its_id(label: str, alternatives: object) -> None:
 
 @pytest.mark.parametrize(
     "label",
-    ["gemma", "pddl", "llama2", "llama3", "odc-by", "https://creativecommons.org/publicdomain/zero/1.0/", "CC BY 4.0"],
+    [
+        *("gemma", "pddl", "llama2", "llama3", "odc-by", "https://creativecommons.org/publicdomain/zero/1.0/"),
+        *(
+            "CC BY 4.0",
+            "CC0 1.0",
+            "ODbL 1.0",
+            "Creative Commons Zero v1.0 Universal",
+            "BSD 3-Clause License",
+            "The Unlicense",
+        ),
+        *("GNU General Public License v3.0", "Mozilla Public License 2.0", "ISC License", "GPL v3", "ODC-By v1.0"),
+    ],
 )
 def test_labels_of_data_sets_have_a_row(label: str) -> None:
     values = SHIPPED["licenses"]

@@ -30,6 +30,7 @@ def test_the_page_runs_as_written(tmp_path: Path, cache: Path, monkeypatch: pyte
     assert names["done"].end.reason == "completed"
 
 
-def test_the_file_of_the_page_is_an_episode() -> None:
-    (written,) = blocks(PAGE, "yaml")
-    assert definition_of(load(written.encode(), "page", ReadLimits()).value, "page", ReadLimits()).actors
+def test_the_file_of_the_page_is_an_episode_also_with_its_model() -> None:
+    whole, model = (load(text.encode(), "page", ReadLimits()).value for text in blocks(PAGE, "yaml"))
+    assert definition_of(whole, "page", ReadLimits()).actors
+    assert definition_of({**whole, **model}, "page", ReadLimits()).actors[0].model

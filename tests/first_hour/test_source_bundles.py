@@ -11,8 +11,8 @@ import pytest
 
 from engine.facts.archives.source_bundle import LicenseDecision, Record, SourceBundle
 from tests.conftest import ROOT
-from tests.first_hour.kinds import KINDS, filled, write
-from tests.first_hour.pages import Reader, blocks
+from tests.first_hour.kinds import KINDS, PERSON, ROWS, Kind, card, filled, write
+from tests.first_hour.pages import Reader, Step, blocks, steps_in
 
 PAGE = "docs/source-bundles.md"
 CONTENT = b'{"title": "Soup"}\n'
@@ -55,6 +55,25 @@ def test_data_of_each_kind_reaches_its_right_end_within_two_checks(name: str, tm
         document.write_text(filled(document.read_text(encoding="utf-8"), kind), encoding="utf-8")
         last = reader.run("engine check my-sources")
     assert (last.stdout.partition(" ")[0].lower(), *found(last.stdout)) == kind.ends, last.stdout
+
+
+@pytest.mark.full
+def test_a_source_bundle_that_a_person_must_approve_reaches_yes_by_the_page(tmp_path: Path, cache: Path) -> None:
+    folder = tmp_path / "my-sources"
+    write(Kind({"README.md": card("cc-by-sa-4.0"), "data/train.jsonl": ROWS}, PERSON), folder)
+    reader = Reader(tmp_path, cache, tmp_path)
+    started = reader.run(shlex.join(["engine", "source", "init", "my-sources", *PERSON]))
+    assert "next: run `engine check my-sources`" in started.stdout
+    section = re.search(
+        r"^## Get an approval\n(.*?)^## ", (ROOT / PAGE).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert section is not None
+    asked, *rest = steps_in(section[1])
+    first = reader.run(asked.command)
+    (id_,) = set(re.findall(r"approvals? (?:grant )?(\w{32})$", first.stdout, re.MULTILINE))
+    for step, done in [(asked, first), *((step, reader.run(step.command.replace("ID", id_))) for step in rest)]:
+        shown = Step(step.command, step.output and step.output.replace("ID", id_))
+        assert shown.matches(done.stdout), (step.command, done)
 
 
 def found(text: str) -> set[str]:

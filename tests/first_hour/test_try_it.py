@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import socket
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
-from tests.first_hour.pages import Reader, Step, steps_in
+from tests.first_hour.pages import Reader, Step, blocks, steps_in
 
 _MARK = "@@ end of step"
 _SECTION = re.compile(r"^## Try it\n(.*?)^## ", re.MULTILINE | re.DOTALL)
@@ -55,3 +57,19 @@ def test_the_section_does_what_it_shows(page: str, tmp_path: Path, cache: Path) 
         shown = re.sub("^ID", "…", step.output or "") or None
         assert Step(step.command, shown).matches(output), (step.command, output, done.stderr)
     assert len(printed) == len(found) + 1, done.stderr
+
+
+@pytest.mark.full
+def test_the_program_of_the_page_on_tools_calls_a_tool_once_its_file_is_curated(tmp_path: Path, cache: Path) -> None:
+    (program,) = (text for text in blocks("docs/tools.md", "python") if "def files_read" in text)
+    (curated,) = (text for text in blocks("docs/tools.md", "yaml") if "DIGEST" in text)
+    (tmp_path / "agent.py").write_text(program, encoding="utf-8")
+    (tmp_path / "notes.md").write_text("Soup is hot.", encoding="utf-8")
+    reader = Reader(tmp_path, cache, tmp_path)
+    run = f"PYTHONPATH={ROOT}:{ROOT}/adapters {sys.executable} agent.py"
+    assert reader.run("engine policy init my-policy").returncode == 0
+    assert reader.run(run).stdout.splitlines()[0] == "deny ['not_curated']"
+    digest = hashlib.sha256(program.encode()).hexdigest()
+    (tmp_path / "my-policy" / "values" / "tools.yaml").write_text(curated.replace("DIGEST", digest), encoding="utf-8")
+    done = reader.run(run)
+    assert done.stdout == "allow []\nok None Soup is hot.\n", done.stderr

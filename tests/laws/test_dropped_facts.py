@@ -19,13 +19,17 @@ EITHER = "one of several facts of which each is enough; the rule holds by the ot
 WIDENS = "it can only turn a refusal into an allow: without it fewer requests are allowed"
 SHOWN = "the answer is a list of tools that may be seen, and without it the list is shorter"
 PERMIT = "the limits of the permit have it, and without limits there is no permit"
+ADVISED = "the profile's scan is advisory: it needs the name of everything that was found, and nothing about it"
 READER = "the reader refuses a source bundle without it, and no rule reads it"
 
 ANYWHERE = (
-    *("agents", "attempts", "caller.points", "checks", "children", "memories", "now", "prefixes", "quotas"),
+    *("agents", "attempts", "caller.points", "checks", "children", "flows", "memories", "now", "prefixes", "quotas"),
     *("stops.[].id", "stops.[].name", "stops.[].principal", "stops.[].tool"),
 )
 """What only some points ask for, and every input has."""
+
+AGENT = ("agents.[].id", "agents.[].max_tokens", "agents.[].max_turns", "agents.[].name", "agents.[].role")
+"""What names a provisioned agent and holds it in episodes."""
 
 LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "adapter": {UNREAD: ("manifest.supported_operations.[].id", "tools.[].id")},
@@ -49,6 +53,10 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             *("scan.members.[].top", "scan.modules.[].top"),
             *("scan.names.[].as_value", "scan.names.[].builtin", "scan.names.[].variable"),
         ),
+        ADVISED: (
+            *("scan.attributes.[].dunder", "scan.imports.[].kind", "scan.members.[].module", "scan.members.[].name"),
+            *("scan.modules.[].as_value", "scan.names.[].dunder"),
+        ),
     },
     "code_scan": {
         UNREAD: ("scan.names.[].bound", "code_sha256"),
@@ -59,7 +67,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         ),
     },
     "code_output": {
-        UNREAD: ("artifacts.[].bytes", "artifacts.[].id", "run.exits.[].id"),
+        UNREAD: ("artifacts.[].bytes", "artifacts.[].id", "output.sha256", "run.exits.[].id"),
         UNUSED: ("artifacts.[].secret", "echoed", "output.fields.[].number"),
         EITHER: ("echoed.[].text", "echoed.[].upper", "output.fields.[].sha256", "output.fields.[].upper_sha256"),
     },
@@ -152,7 +160,9 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "tool_call": {
         UNREAD: (
-            *("call.arguments.[].id", "call.arguments.[].name", "call.digest", "call.summary", "call.summary_cut"),
+            *AGENT,
+            *("call.added", "call.arguments.[].id", "call.arguments.[].name", "call.digest", "call.summary"),
+            "call.summary_cut",
             *("command_parts.[].id", "commands.[].form", "destinations.[].id", "held.built", "held.reset",
               "paths.[].id"),
         ),
@@ -175,7 +185,8 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "tool_result": {
         UNREAD: ("decision", "details.[].id", "messages.[].id", "messages.[].path", "side_effects.[].id",
                  "side_effects.[].target_digest"),
-        UNUSED: ("messages.[].secret",),
+        EITHER: ("links.[].data", "links.[].kind", "links.[].open", "links.[].origin"),
+        UNUSED: ("messages.[].plain", "messages.[].secret"),
     },
     "transcript": {
         UNREAD: ("entries.[].id", "entries.[].quotes.[].id"),
@@ -184,8 +195,9 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         PERMIT: ("entries.[].digest", "episode"),
     },
     "tool_visibility": {
-        UNREAD: ("tools.[].id",),
+        UNREAD: (*AGENT, "tools.[].id"),
         SHOWN: (
+            *("agents.[].active", "agents.[].tools"),
             *("context", "context.policy", "context.profile", "caller.principal"),
             *("tools.[].definition_digest", "tools.[].name", "tools.[].occurrences"),
         ),

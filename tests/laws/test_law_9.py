@@ -73,6 +73,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "adapters/admission_adapters/sandbox/run/report.py": {"ascii"},  # how refused names are made safe
     "adapters/admission_adapters/sandbox/run/user.py": {"ascii", "1", "/proc/"},  # as cgroup.py
     "adapters/admission_adapters/shim/tools.py": {"tools/list"},  # a method of MCP
+    "adapters/admission_adapters/shim/pump.py": {"tools/list"},  # as shim/tools.py
     "adapters/admission_adapters/runner/mcp_server.py": {"1", "tools/list"},  # as shim/tools.py, and its version
     "adapters/admission_adapters/runner/shim.py": {"1", "tools/list"},  # as mcp_server.py
     "engine/points/adapter_envelope.py": {"[0-9a-f]{32}", "tools/list"},  # the form of its ids; a method of MCP
@@ -165,13 +166,17 @@ _SCAN = ("code", "scan")
 
 _ORDINARY = {
     _SCAN,
+    ("mcp", "methods"),
     ("tools", "words_without_hosts"),
+    ("secrets", "options"),
+    ("tools", "plain_sql_functions"),
+    ("addresses", "local_names"),
     ("commands", "programs"),
     ("commands", "variables"),
     ("memory", "origins"),
     *(("release", section) for section in ("docstrings", "further_suites", "suites")),
 }
-"""Sections of names that are ordinary words as well, such as the program `log`, the origin `tool`, suite `format`."""
+"""Sections of names of a protocol, or that are ordinary words as well, such as `log`, `localhost`, `format`."""
 
 
 def _scan_words() -> set[str]:

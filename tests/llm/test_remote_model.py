@@ -6,6 +6,7 @@ import asyncio
 import json
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -19,10 +20,11 @@ from admission_adapters.llm_provider import Provider, ProviderKey
 from engine.completing import Completion, Prompt
 from engine.engine import AsyncEngine
 from engine.errors import Exit, GatherError, WorkError
-from engine.model import Outcome, Permit
+from engine.model import Outcome, Permit, StopSignal
 from engine.points.llm import LlmLimits
 from engine.record.model_log import ModelLogEntry
 from engine.settings import Settings
+from tests.administration.test_stops import stopped
 from tests.command import decisions, lines
 from tests.conftest import BUNDLES
 from tests.expect import of, refused, there
@@ -46,6 +48,7 @@ from tests.llm.server import (
     variables,
     world_of,
 )
+from tests.processes import until
 from tests.sources.https import Authority, drips, endless, response
 
 THROTTLED = failed("429 Too Many Requests")
@@ -282,6 +285,21 @@ def test_a_drip_ends_at_the_deadline(name: str, server: ModelServer, settings: S
         assert 1_000_000 <= result["duration"] <= 3_000_000
 
 
+# covers: C68.1
+def test_a_stop_closes_the_connection(server: ModelServer, settings: Settings) -> None:
+    server.answers(LATE["a stream"])
+    with (
+        world_of(server, settings, **{"llm.request.seconds": "60"}) as world,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        running = pool.submit(world.ask, stream=True)
+        until(lambda: server.requests)
+        with stopped(world.engine):
+            done = running.result(60)
+            assert (done.text, done.error, len(done.answers)) == (None, "engine.transfer_stopped", 1)
+            assert world.ask().error == "stopped"
+
+
 def test_a_prompt_with_the_key_is_not_sent(world: World) -> None:
     done = world.ask([{"role": "user", "content": f"use {KEY}"}])
     assert (done.error, world.server.server.connections) == ("key_in_request", 0)
@@ -421,7 +439,7 @@ def test_the_executor_works_only_under_its_permit(world: World) -> None:
     model, url = there(world.engine._remote_model), f"{world.server.base_url}/chat/completions"
     permit = Permit.seal(decision_id="d", point="llm", input_digest=about, limits=limits)
     body = world.server.requests[0].partition(b"\r\n\r\n")[2]
-    assert model.attempt(permit, about, LlmLimits, url, body).text == SAID  # the control
+    assert model.attempt(permit, about, LlmLimits, url, body, StopSignal()).text == SAID  # the control
     other = Permit.seal(decision_id="d", point="network", input_digest=about, limits=limits)
     changed = replace(permit, limits=limits.model_copy(update={"port": 443}))
     evil = url.replace(HOST, "evil.example")
@@ -433,7 +451,7 @@ def test_the_executor_works_only_under_its_permit(world: World) -> None:
         (changed, url, body, "engine.permit_missing"),
     ):
         with refused(WorkError, code):
-            model.attempt(wrong, about, LlmLimits, asked, sent)
+            model.attempt(wrong, about, LlmLimits, asked, sent, StopSignal())
     assert len(world.server.requests) == 2
 
 

@@ -96,7 +96,8 @@ def test_no_execution_without_a_timeout(runner: Runner, seconds: Any) -> None:
 
 
 def _tuples(found: dict[str, Any]) -> dict[str, Any]:
-    return {**found, "required": {name: tuple(kinds) for name, kinds in found["required"].items()}}
+    required = {name: tuple(kinds) for name, kinds in found["required"].items()}
+    return {**found, "required": required, "files": tuple(found["files"]), "packages": ()}
 
 
 # covers: A86.1
@@ -106,6 +107,7 @@ def test_the_seed_is_set_and_recorded_and_gives_the_same_again(runner: Runner) -
     assert twice[0].seed == 4_294_967_295
     assert twice[0].environment == {
         "PYTHONHASHSEED": "4294967295", "PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1",
+        "LOGNAME": "sandbox", "MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg",
     }  # fmt: skip
     answer = runner.answer(case("code_execution", "proven"))
     record = runner._record(case("code_execution", "proven"), answer.decision.decision_id)

@@ -34,7 +34,7 @@ def facts(**request: Any) -> SandboxInput:
         clock=lambda: 7,
         boundaries=tuple,
         sandbox_facts=found,
-        backend_of=lambda profile, _: {"standard": "bubblewrap"}.get(profile or ""),
+        backend_of=lambda profile, *_: {"standard": "bubblewrap"}.get(profile or ""),
         lookups=Lookups(probe_seconds=60),
     )
     text = json.dumps({"profile": "standard", **request})

@@ -65,8 +65,8 @@ def test_the_input_as_a_whole() -> None:
     assert found == {
         "context": {"policy": "assistant", "cwd": "/nowhere"},
         "destinations": (
-            {"id": "arguments/body/to/0", "canonical": True, "origin": "http://127.0.0.1:8080"},
-            {"id": "arguments/url", "canonical": True, "origin": "https://docs.example.com"},
+            {"id": "arguments/body/to/0", "canonical": True, "origin": "http://127.0.0.1:8080", "path": "/x"},
+            {"id": "arguments/url", "canonical": True, "origin": "https://docs.example.com", "path": "/a"},
             {
                 "id": "arguments/command",
                 "canonical": False,
@@ -84,6 +84,7 @@ def test_the_input_as_a_whole() -> None:
                 "links": "none",
             },
         ),
+        "values": (),
         "commands": (
             {
                 "id": "arguments/command",
@@ -109,6 +110,7 @@ def test_the_input_as_a_whole() -> None:
         ),
         "secrets": ({"id": "arguments/body/password"},),
         "unreadable": (),
+        "adds": (),
     }
     assert call["tool"] == "files_read"
     assert (call["readable"], call["complete"], call["depth"], call["count"]) == (True, True, 4, 14)

@@ -115,7 +115,7 @@ def test_why_a_call_is_decided_as_it_is(runner: Runner) -> None:
         "section": "none",
         "rule": None,
         "basis": None,
-        "uncovered": {"destinations": [], "paths": ["arguments/path"], "commands": []},
+        "uncovered": {"destinations": [], "paths": ["arguments/path"], "commands": [], "values": []},
         "needs": ["allow_rule"],
     }
 

@@ -34,7 +34,7 @@ FIXED = {
     },
     "artifact": {"artifact_not_isolated"},
     "code_execution": {
-        *("boundaries_incomplete", "boundary_not_enforced", "profile_below_floor"),
+        *("boundaries_incomplete", "boundary_not_enforced", "packages_changed", "profile_below_floor"),
         *("probe_foreign", "probe_missing", "probe_stale"),
     },
     "environment": {"content_changed", "material_unfit", "source_changed", "source_not_admitted"},
@@ -67,7 +67,7 @@ FIXED = {
         *("content_hash_mismatch", "content_hash_missing", "redaction_off", "source_audit_off"),
     },
     "subagent": {"not_own_subagent", "not_parent", "tool_policy_principal"},
-    "tool_call": {"definition_changed", "tool_policy_principal"},
+    "tool_call": {"agent_inactive", "agent_tool_not_approved", "definition_changed", "tool_policy_principal"},
     "tool_contract": {"definition_changed"},
 }
 """Requirements about hashes, boundaries, records, secrets and callers; everywhere those about callers and stops too."""

@@ -136,6 +136,16 @@ def test_what_no_schema_knows_is_refused(name: str, tmp_path: Path) -> None:
     assert any(message in one.message and remedy in one.remedy for one in found), caught.value.problems
 
 
+def test_an_inventory_that_lacks_a_code_hides_no_misspelt_fact(tmp_path: Path) -> None:
+    files, file, *_ = UNKNOWN["item_of_a_requirement"]
+    sources = write(tmp_path, {**files, "rego/inventory.yaml": "source:\n  - stated\n"})
+    with pytest.raises(PolicyError) as caught:
+        build(sources, CLOSED, opa(), tmp_path / "cache", DOCUMENTS)
+    told = "\n".join(f"{one.where.file}: {one.message}" for one in caught.value.problems)
+    for words in (f"{file}: `record.licence`", "`admitted` is not in", "`stated` of `source` must exist"):
+        assert words in told, told
+
+
 KNOWN = {
     "added_deny": deny('some record in input.bundle.records; record.license == "GPL-2.0-only"'),
     "added_deny_of_values": deny('data.policy.licenses.licenses[input.bundle.purpose] == "refuse"'),

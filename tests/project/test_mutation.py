@@ -52,12 +52,14 @@ def test_a_change_that_a_test_notices_is_told_from_one_that_none_does(tmp_path: 
 
 def test_comparisons_of_python_are_changed() -> None:
     names = {mutant.name for mutant in python.mutants(ROOT / "engine/idempotency.py")}
-    compared = '_again: (facts.input_digest, verdict.outcome) != (fields["input_digest"], fields["outcome"])'
+    now, was = "facts.input_digest, verdict.outcome, verdict.limits", "was.input_digest, was.outcome, was.limits"
+    compared = f"_again: ({now}) != ({was})"
     assert {
         f"{compared} → True",
         f"{compared} → False",
         f"{compared} → without facts.input_digest",
         f"{compared} → without verdict.outcome",
+        f"{compared} → without verdict.limits",
     } < names
     (demand,) = python.mutants(ROOT / "adapters/admission_adapters/tools/grants.py")
     assert demand.name == "granted: permit.demand(point, job.input_digest, type(permit.limits)) → permit.limits"

@@ -1,4 +1,7 @@
-"""Many processes on one state folder: servers, commands and writers that are killed, all of them at once."""
+"""Many processes on one state folder: servers, commands and writers that are killed, all of them at once.
+
+`ENGINE_KILL_ROUNDS=50 pytest --all tests/record/test_many_processes.py` kills as often as wanted.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ from engine.state import open_store
 from tests.api.serving import ALLOWED, Serving, serving
 from tests.command import Command, Run
 from tests.conftest import BUNDLES, ROOT
+from tests.facilities import needs
 
 OWN: dict[str, str] = {}
 """Has a command run in a process of its own: the one that forks commands runs them one after another."""
@@ -74,6 +78,7 @@ def intact(state: Path) -> bool:
 
 
 @pytest.mark.full
+@needs("bubblewrap")
 @pytest.mark.parametrize("times", [1, 4])
 def test_everything_at_once(times: int, command: Command, cache: Path, tmp_path: Path, policy: Path) -> None:
     """Two servers under load, and `times` commands of each kind, twenty in parallel: no lock, an exact budget."""
@@ -91,6 +96,7 @@ def test_everything_at_once(times: int, command: Command, cache: Path, tmp_path:
         (("decide", "license", *values), request),
         (("tools", "call", "-i", "-", *values), json.dumps(CALL)),
         (("record", "retain", "--keep-days", "30", *values), ""),
+        (("code", "run", ROOT / "fixtures" / "code" / "incident_metrics.json", *values), ""),
         (("doctor",), ""),
         (("record", "verify"), ""),
     ]
@@ -194,7 +200,7 @@ WRITING = 4  # processes at once
 
 
 @pytest.mark.full(after=1)
-@pytest.mark.parametrize("rounds", [5, 25])
+@pytest.mark.parametrize("rounds", [5, int(os.environ.get("ENGINE_KILL_ROUNDS", "25"))])
 def test_kill_while_several_processes_append_loses_and_doubles_nothing(rounds: int, tmp_path: Path) -> None:
     chance, state, answered = random.Random(29), tmp_path / "state", set[int]()  # noqa: S311  (when to kill is no secret)
     process = subprocess.Popen(

@@ -12,22 +12,27 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from admission_adapters.fetch import Fetcher
+from admission_adapters.fetch import Fetcher, Transfer, _Pinned, _Wire
 from engine.engine import AsyncEngine, Engine
-from engine.errors import Exit, GatherError, WorkError
+from engine.errors import DecideError, Exit, GatherError, WorkError
 from engine.fetching import Fetched, FetchOrder
-from engine.model import Outcome, Permit
+from engine.flow import Context
+from engine.model import Outcome, Permit, StopSignal
 from engine.points.network import NetworkLimits
 from engine.settings import Settings
-from tests.command import decisions, events
+from tests.administration.test_stops import stopped
+from tests.command import decisions, events, lines
 from tests.documents.test_json_pieces import bomb
-from tests.expect import refused
+from tests.expect import refused, there
+from tests.processes import until
 from tests.sources.https import BODY, HOST, Authority, Server, drips, endless, response, serving
 
 CAP = 200_000
@@ -280,7 +285,7 @@ def test_no_answer_takes_more_memory_than_twice_the_cap(name: str, world: World)
     fetcher = Fetcher(world.authority.path)
     tracemalloc.start()
     try:
-        _, moved = fetcher.fetch(permit, digest, NetworkLimits, url)
+        _, moved = fetcher.fetch(permit, digest, NetworkLimits, url, StopSignal())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -328,6 +333,49 @@ def test_a_slow_answer_ends_at_the_deadline(name: str, world: World, tmp_path: P
     assert (codes(done), done.folder) == (["fetch_deadline_exceeded"], None)
     assert time.monotonic() - started >= SECONDS
     assert not world.server.ended.is_set()  # it would have gone on; `scripts/bench F2` measures how late it ends
+
+
+# covers: C68.1
+def test_a_stop_closes_the_connection(world: World, settings: Settings, tmp_path: Path) -> None:
+    values = (*world.values, "networks.fetch.seconds=60")
+    with Engine(replace(settings, ca_file=world.authority.path), values=values) as engine:
+        resolving(engine, world)
+        for name in ("body", "silence"):
+            world.server.answers(drips(DRIPS[name]))
+            with ThreadPoolExecutor(1) as pool:
+                running = pool.submit(engine.fetch, world.order(tmp_path / "stopped"))
+                until(lambda: world.server.requests)
+                with stopped(engine):
+                    done = running.result(60)
+                    assert (there(done.fault).code, done.folder) == ("engine.transfer_stopped", None)
+                    assert codes(engine.fetch(world.order(tmp_path / "later"))) == ["stopped"]
+        results = [line for line in lines(settings.state) if line["kind"] == "result" and "stopped" in line["facts"]]
+        assert {line["status"] for line in results} == {"engine.transfer_stopped"}
+        world.server.answers(response())
+        key = Context(idempotency_key="once")
+        assert engine.fetch(world.order(tmp_path / "kept"), key).folder is not None
+        with stopped(engine), refused(DecideError, "engine.idempotency_stale"):
+            engine.fetch(world.order(tmp_path / "kept"), key)
+        assert engine.fetch(world.order(tmp_path / "kept"), key).replayed
+    assert [path.name for path in tmp_path.iterdir() if path.name != "state"] == ["kept"]
+
+
+def test_a_stop_ends_an_attempt_to_connect(world: World) -> None:
+    stop, wire = StopSignal(), _Wire(Transfer(), time.monotonic() + 600)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as stack:
+        address, port = full.getsockname()[:2]
+        for _ in range(3):  # its queue is full: a further attempt gets no answer
+            waiting = stack.enter_context(socket.socket())
+            waiting.settimeout(0)
+            waiting.connect_ex((address, port))
+        with ThreadPoolExecutor(1) as pool, wire.until(stop):
+            grant: Any = limits_for(world, world.server.url())
+            pinned = _Pinned(grant, wire)
+            trying = pool.submit(pinned._connected, address, port, 600.0)
+            until(lambda: wire._open)
+            assert not trying.done()
+            stop.set()
+            assert isinstance(trying.exception(60), OSError)
 
 
 @pytest.mark.parametrize("fault", ["another name", "unknown authority", "expired"])
@@ -526,7 +574,7 @@ def test_the_executor_works_only_for_the_address_of_its_permit(world: World) -> 
     limits = limits_for(world, url)
     fetcher = Fetcher(world.authority.path)
     permit = Permit.seal(decision_id="d", point="network", input_digest=digest, limits=limits)
-    _, moved = fetcher.fetch(permit, digest, NetworkLimits, url)
+    _, moved = fetcher.fetch(permit, digest, NetworkLimits, url, StopSignal())
     assert bytes(moved.data) == BODY
     other = Permit.seal(decision_id="d", point="media", input_digest=digest, limits=limits)
     for wrong, about, asked, code in (
@@ -536,7 +584,7 @@ def test_the_executor_works_only_for_the_address_of_its_permit(world: World) -> 
         (replace(permit, limits=limits.model_copy(update={"port": 443})), digest, url, "engine.permit_missing"),
     ):
         with refused(WorkError, code):
-            fetcher.fetch(wrong, about, NetworkLimits, asked)
+            fetcher.fetch(wrong, about, NetworkLimits, asked, StopSignal())
     assert len(world.server.requests) == 1
 
 

@@ -67,7 +67,14 @@ def test_a_backend_is_one_of_three_things() -> None:
 
 # covers: A94
 def test_a_profile_names_a_backend_that_is_registered() -> None:
-    assert errors("backends/gvisor", DROP) == {"profiles/gvisor/backend": "is not among `backends`"}
+    assert errors("backends/gvisor", DROP) == {
+        f"profiles/{name}/backend": "is not among `backends`" for name in ("gvisor", "analysis_gvisor")
+    }
+
+
+def test_packages_name_a_profile() -> None:
+    row = {"tree": "sha256:" + "7" * 64, "profile": "nowhere"}
+    assert errors("packages", {"science": row}) == {"packages/science/profile": "is not a profile"}
 
 
 def test_a_profile_in_the_place_of_another_is_there() -> None:

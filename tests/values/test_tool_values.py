@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from engine.values import derived
-from engine.values.tool_lookup import tool_lookup
+from engine.values.hosts import host_form
+from engine.values.tool_lookup import ruled_arguments, tool_lookup
 from engine.values.tools import Tools
 from tests.values import shipped
 
@@ -85,15 +86,27 @@ def test_one_of_two_conditions_would_admit_more_when_removed(section: str) -> No
         *[
             ("hosts", host)
             for host in (
-                "docs.example.com",
                 "https://docs.example.com/",
                 "https://Docs.example.com",
                 "https://docs.example.com:443",
                 "https://docs.example.com.",
                 "https://user@docs.example.com",
-                "https://*.example.com",
-                "https://10.0.0.1",
-                "http://docs.example.com",
+                "https://a.*.example.com",
+                "*example.com",
+                "*",
+                "*.*",
+                "*.10.0.0.1",
+                "10.0.0.1/8",
+                "10.0.0.0/33",
+                "010.0.0.1",
+                "https://10.1",
+                "fd00::/8/x/",
+                "docs.example.com:0",
+                "docs.example.com:65536",
+                "docs.example.com:8443:1",
+                "https://docs.example.com/v1",
+                "https://docs.example.com/v1/../",
+                "https://docs.example.com/%76/",
                 "ftp://docs.example.com",
                 "https://docs.example.com?q",
                 "",
@@ -110,9 +123,12 @@ def test_one_of_two_conditions_would_admit_more_when_removed(section: str) -> No
                 "//work",
                 "/work//a",
                 "/work/*\\",
-                "/work/*",
-                "/work/**/key",
-                "{cwd}/src/*.py",
+                "/work/*/",
+                "/work/**",
+                "/work/a**b",
+                "*/key",
+                "*.key",
+                "**/*/*/*/*/*/*/*/*/*/a",
                 "/work/?",
                 "/work/[a]/",
                 "/work/{a,b}/",
@@ -120,7 +136,6 @@ def test_one_of_two_conditions_would_admit_more_when_removed(section: str) -> No
                 "/a~b",
                 "/work/%2e",
                 "/wörk/",
-                "{cwd}",
                 "{cwd}/../a",
                 "{home}/a",
                 "/a/{cwd}/",
@@ -139,8 +154,110 @@ def test_what_no_call_could_match_is_refused(condition: str, value: Any) -> None
 
 
 def test_a_pattern_in_a_path_is_told_what_to_write() -> None:
-    [(_, told)] = errors(("rulesets/workspace/deny", rule(paths=["{cwd}/secrets/*"])))
-    assert "there are no patterns such as `*`, `?` or `[a]`: a folder covers everything in it" in told
+    [(_, told)] = errors(("rulesets/workspace/deny", rule(paths=["{cwd}/secrets/[ab]"])))
+    assert "`*` is any characters, `**` any folders" in told
+
+
+def test_a_rule_that_refuses_the_working_folder_names_it_as_a_folder() -> None:
+    [(place, told)] = errors(("rulesets/workspace/deny", rule(paths=["{cwd}"])))
+    assert (place, told) == ("rulesets.workspace.deny.0.paths", "write `{cwd}/`: it covers the folder itself too")
+    Tools.model_validate(changed(("rulesets/workspace/allow", rule(paths=["{cwd}", "{cwd}/**/*.py", "**/*.md"]))))
+
+
+@pytest.mark.parametrize(
+    ("host", "allows", "refuses"),
+    [
+        ("docs.example.com", "https://docs.example.com", "*://docs.example.com:*"),
+        ("*.example.com", "https://*.example.com", "*://*.example.com:*"),
+        ("docs.example.com:8443", "https://docs.example.com:8443", "*://docs.example.com:8443"),
+        ("docs.example.com:*", "https://docs.example.com:*", "*://docs.example.com:*"),
+        ("https://docs.example.com", "https://docs.example.com", "https://docs.example.com"),
+        ("http://127.0.0.1:8080", "http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ("https://a.example.com/v1/", "https://a.example.com/v1/", "https://a.example.com/v1/"),
+        ("10.0.0.0/8", "*://10.0.0.0/8:*", "*://10.0.0.0/8:*"),
+        ("10.1.2.3", "*://10.1.2.3/32:*", "*://10.1.2.3/32:*"),
+        ("fd00::/8", "*://fd00::/8:*", "*://fd00::/8:*"),
+    ],
+)
+def test_a_host_has_one_form(host: str, allows: str, refuses: str) -> None:
+    form = host_form(host)
+    assert form is not None
+    assert (form.allows, form.refuses) == (allows, refuses)
+
+
+def tools(kind: str) -> tuple[str, Any]:
+    return "tools/contacts_add/arguments", {"name": kind, "email": "text"}
+
+
+def where(**conditions: Any) -> list[dict[str, Any]]:
+    return [{"id": "one", "tools": ["contacts_add"], "where": conditions}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition", "told"),
+    [
+        ("value", {}, "write exactly one of `one_of`, "),
+        ("value", {"prefixes": ["a"], "suffixes": ["b"]}, "write exactly one of "),
+        ("value", {"optional": True}, "write exactly one of "),
+        ("value", {"range": [5, 1]}, "`range` from 5 to 1 contains nothing"),
+        ("value", {"length": [2, 1]}, "`length` from 2 to 1 contains nothing"),
+        ("value", {"items": [None, None]}, "`items` without bounds covers everything"),
+        ("value", {"range": [float("inf"), None]}, "a bound is a number"),
+        ("value", {"pattern": "(a+)+"}, "`(a+)+`: not valid from character 1"),
+        ("value", {"pattern": "a{1,5}[ab]"}, "`a{1,5}[ab]`: a part of varying length must share no character"),
+        ("value", {"email_domains": ["Example.com"]}, "`Example.com` is no domain"),
+        ("value", {"email_domains": ["example.com:25"]}, "`example.com:25` is no domain"),
+        ("value", {"email_domains": ["10.0.0.0/8"]}, "`10.0.0.0/8` is no domain"),
+        ("value", {"sql": {"statements": ["select"]}}, "`sql` does not fit an argument of type `value`"),
+        ("sql_sqlite", {"one_of": ["select 1"]}, "`one_of` does not fit an argument of type `sql_sqlite`"),
+        ("sql_sqlite", {"sql": {"tables": ["a"]}}, "state the `statements` that are allowed"),
+        ("value", [{"one_of": ["a"]}, {"length": [1, 2]}], "`one_of` states the values already"),
+        ("value", [{"prefixes": ["a"]}, {"prefixes": ["b"]}], "write each kind of condition once"),
+        ("value", [{"prefixes": ["a"], "optional": True}, {"length": [1, 2]}], "write `optional` in all conditions"),
+        ("text", {"one_of": ["a"]}, "an argument of type `text` has no conditions here: declare it as `value`"),
+        ("path", {"one_of": ["a"]}, "an argument of type `path` has no conditions here: use `paths`"),
+        ("url", {"prefixes": ["a"]}, "an argument of type `url` has no conditions here: use `hosts`"),
+    ],
+)
+def test_a_condition_that_no_call_could_meet_is_refused(kind: str, condition: Any, told: str) -> None:
+    found = errors(tools(kind), ("rulesets/workspace/allow", where(name=condition)))
+    assert {place for place, _ in found} == {"rulesets.workspace.allow.0.where.name"}
+    assert any(one.startswith(told) for _, one in found), found
+
+
+@pytest.mark.parametrize(
+    "condition", [{"one_of": []}, {"prefixes": [""]}, {"sql": {"statements": ["scan"]}}, [], {"x": 1}]
+)
+def test_a_condition_of_another_form_is_refused(condition: Any) -> None:
+    found = errors(tools("value"), ("rulesets/workspace/allow", where(name=condition)))
+    assert all(place.startswith("rulesets.workspace.allow.0.where.name") for place, _ in found)
+    assert found
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("any", "`any` is for allow rules: leave the argument out"),
+        ({"one_of": ["\u200b"]}, "`?` has no characters that are compared"),
+    ],
+)
+def test_a_condition_of_a_rule_that_refuses(condition: Any, told: str) -> None:
+    [(place, found)] = errors(tools("text"), ("rulesets/workspace/deny", where(name=condition)))
+    assert (place, found) == ("rulesets.workspace.deny.0.where.name", told)
+
+
+def test_every_tool_of_a_rule_has_its_arguments() -> None:
+    conditional = [{"id": "one", "tools": ["*"], "where": {"email": {"one_of": ["a"]}}}]
+    [(place, told)] = errors(("rulesets/workspace/deny", conditional))
+    assert place == "rulesets.workspace.deny.0.where.email"
+    assert told.endswith("has no argument `email`")
+
+
+def test_the_arguments_whose_values_are_facts_are_those_that_rules_name() -> None:
+    laid = changed(tools("value"), ("rulesets/workspace/deny", where(email={"suffixes": [".test"]})))
+    values = Tools.model_validate(laid).model_dump(mode="json", exclude_none=True)
+    assert ruled_arguments(values) == {"contacts_add": {"email": "text", "name": "value"}}
+    assert ruled_arguments({}) == {}
 
 
 @pytest.mark.parametrize("which", ["all", "plain", "next"])

@@ -15,6 +15,8 @@ from engine.errors import WorkError
 ERROR_CHARACTERS = 500
 """Of a runner's error; a sentence for a person is shorter."""
 
+CREDENTIAL_TOLD = "it contains the token of this gate"
+
 _OK = 200
 _NO_REASON = "the runner gave no reason"
 _PATH = re.compile(r"(?:file://|\b[A-Za-z]:\\|(?<![\w:/.])(?:~|\.{1,2})?/(?=[\w.@~+-]))[^\s'\"`()<>,;]*")
@@ -49,8 +51,8 @@ def run_result(answer: Any) -> dict[str, Any]:
     raise WorkError(f"Agent run failed: {error}", remedy="see the accompanying decision", code="engine.run_failed")
 
 
-def read_answer(status: int, data: bytes, body: bytes) -> RunAnswer:
-    """Read a runner's answer; `body` is the request that it got. Raises RunnerError for an invalid answer."""
+def read_answer(status: int, data: bytes, secrets: tuple[str, ...]) -> RunAnswer:
+    """Read a runner's answer; `secrets` are those that it got. Raises RunnerError for an invalid answer."""
     document = _document(data, status)
     ok = document.get("ok")
     if ok is True and status == _OK:
@@ -58,7 +60,7 @@ def read_answer(status: int, data: bytes, body: bytes) -> RunAnswer:
     if ok is not False:
         raise not_an_answer("it reports neither success nor failure", status)
     error = document.get("error")
-    return RunAnswer(error=clean(error, secrets_of(body)) if isinstance(error, str) else _NO_REASON)
+    return RunAnswer(error=clean(error, secrets) if isinstance(error, str) else _NO_REASON)
 
 
 def clean(error: str, secrets: tuple[str, ...]) -> str:

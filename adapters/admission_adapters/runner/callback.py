@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import httpx
 
 from admission_adapters.runner.answer import plain_object
+from admission_adapters.runner.exchange import Bounds, NoAnswerError, exchange
 from admission_adapters.runner.run import Grant
 from admission_adapters.runner.sealed import Opener, Secret
 from engine.errors import WorkError
+from engine.model import StopSignal
 
 _OK = 200
 
@@ -34,7 +37,8 @@ class CallbackError(Exception):
 class Callback:
     """Where the tools of a run are called, or its trace is posted. `run` is its permit.
 
-    A sealed `authorization` is opened for each call; `place` is where the run has it.
+    A sealed `authorization` is opened for each call; `place` is where the run has it. `stop` ends calls under way,
+    `ca_file` has the trusted authorities (PEM).
     """
 
     run: Grant
@@ -43,6 +47,8 @@ class Callback:
     endpoint: str
     authorization: Secret
     opener: Opener
+    stop: StopSignal
+    ca_file: Path | None = None
     seconds: float = 30.0
     answer_bytes: int = 1 << 20
 
@@ -63,22 +69,15 @@ class Callback:
         headers = {"accept": "application/json", "accept-encoding": "identity"}
         if token := self.opener.open(self.authorization, self.place):
             headers["authorization"] = token
-        data = bytearray()
         try:
-            with (
-                httpx.Client(timeout=self.seconds, trust_env=False, follow_redirects=False) as client,
-                client.stream("POST", url, json=call, headers=headers) as response,
-            ):
-                for chunk in response.iter_raw():
-                    data += chunk
-                    if len(data) > self.answer_bytes:
-                        raise CallbackError(f"its answer is larger than {self.answer_bytes} bytes")
-        except (httpx.HTTPError, OSError) as error:
-            raise CallbackError("it cannot be reached, or closed the connection") from error
-        if response.status_code != _OK:
-            raise CallbackError(f"it answered {response.status_code}")
+            bounds = Bounds(self.seconds, self.answer_bytes, self.ca_file)
+            status, data = exchange(bounds, "POST", url, call, headers, self.stop)
+        except NoAnswerError as error:
+            raise CallbackError(str(error)) from error
+        if status != _OK:
+            raise CallbackError(f"it answered {status}")
         try:
-            answer = plain_object(bytes(data))
+            answer = plain_object(data)
         except ValueError as error:
             raise CallbackError("its answer is not a plain JSON object") from error
         return answer.get("result", answer)

@@ -10,18 +10,18 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from admission_adapters.runner.answer import clean, not_an_answer, plain_object, secrets_of
+from admission_adapters.runner.answer import CREDENTIAL_TOLD, clean, not_an_answer, plain_object
 
 Follow = Callable[[dict[str, Any]], None]
 """Takes one event. May block."""
 
 
 class EventLines:
-    """The lines of one answer. `body` is the request that it is for."""
+    """The lines of one answer. `secrets` are those that the runner got; `token`, one of them, is the gate's own."""
 
-    def __init__(self, follow: Follow, body: bytes) -> None:
+    def __init__(self, follow: Follow, secrets: tuple[str, ...], token: str = "") -> None:
         self._follow = follow
-        self._secrets = secrets_of(body)
+        self._secrets, self._token = secrets, token.encode("ascii")
         self._open = b""
         self._name = ""
         self._data: list[bytes] = []
@@ -56,6 +56,8 @@ class EventLines:
     def _event(self, data: bytes, name: str = "") -> None:
         if self._result is not None:
             raise not_an_answer("it goes on after its result")
+        if self._token and self._token in data:
+            raise not_an_answer(CREDENTIAL_TOLD)
         try:
             event = plain_object(data)
         except ValueError as error:

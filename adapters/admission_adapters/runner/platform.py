@@ -15,14 +15,15 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
-
-import httpx
 
 from admission_adapters.digests import json_digest
 from admission_adapters.runner.answer import plain_object
+from admission_adapters.runner.exchange import Bounds, NoAnswerError, exchange
 from admission_adapters.runner.run import Grant
 from engine.errors import WorkError
+from engine.model import StopSignal
 
 KEY_VARIABLE = "ENGINE_PLATFORM_KEY"
 """The environment variable with the platform's key, sent as a bearer token; none is sent without it."""
@@ -52,9 +53,10 @@ class PlatformError(WorkError):
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """One platform. Each method raises PlatformError."""
+    """One platform. `ca_file` has the authorities it is trusted by (PEM). Each method raises PlatformError."""
 
     address: str
+    ca_file: Path | None = None
     seconds: float = 60.0
     answer_bytes: int = 1 << 20
 
@@ -68,11 +70,13 @@ class Platform:
             raise _wrong("it did not answer this request")
         return RemoteSandbox(str(made), str(found.get("run", "")), dict(applied or {}), json_digest(applied))
 
-    def run(self, grant: Grant, sandbox: RemoteSandbox, command: tuple[str, ...], stdin: bytes) -> bytes:
-        """The standard output of a program that ran in the sandbox, under the permit of its run."""
+    def run(
+        self, grant: Grant, sandbox: RemoteSandbox, command: tuple[str, ...], stdin: bytes, stop: StopSignal
+    ) -> bytes:
+        """The standard output of a program that ran in the sandbox, under the permit of its run, until `stop`."""
         grant.demand("runner_request")
         asked = {"command": list(command), "stdin": stdin.decode("utf-8")}
-        found = self._ask("POST", f"/sandboxes/{sandbox.id}/run", asked)
+        found = self._ask("POST", f"/sandboxes/{sandbox.id}/run", asked, stop)
         stdout = found.get("stdout")
         if not isinstance(stdout, str):
             raise _wrong("it returned no output")
@@ -83,27 +87,20 @@ class Platform:
         with suppress(PlatformError):
             self._ask("DELETE", f"/sandboxes/{sandbox.id}", None)
 
-    def _ask(self, method: str, path: str, body: Any) -> dict[str, Any]:
+    def _ask(self, method: str, path: str, body: Any, stop: StopSignal | None = None) -> dict[str, Any]:
         key = os.environ.get(KEY_VARIABLE, "").strip()
         headers = {"accept-encoding": "identity"} | ({"authorization": f"Bearer {key}"} if key else {})
-        data = bytearray()
+        url, bounds = self.address.rstrip("/") + path, Bounds(self.seconds, self.answer_bytes, self.ca_file)
         try:
-            with (
-                httpx.Client(timeout=self.seconds, trust_env=False, follow_redirects=False) as client,
-                client.stream(method, self.address.rstrip("/") + path, json=body, headers=headers) as response,
-            ):
-                for chunk in response.iter_raw():
-                    data += chunk
-                    if len(data) > self.answer_bytes:
-                        raise _wrong(f"its answer is larger than {self.answer_bytes} bytes")
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            status, data = exchange(bounds, method, url, body, headers, stop or StopSignal())
+        except NoAnswerError as error:
             raise PlatformError(
-                "the platform cannot be reached, or closed the connection", remedy="check its address and its log"
+                f"the platform gave no answer: {error}", remedy="check its address and its log"
             ) from error
-        if response.status_code not in _DONE:
-            raise _wrong(f"it answered {response.status_code}")
+        if status not in _DONE:
+            raise _wrong(f"it answered {status}")
         try:
-            return plain_object(bytes(data) or b"{}")
+            return plain_object(data or b"{}")
         except ValueError as error:
             raise _wrong("its answer is not a plain JSON object") from error
 

@@ -1,19 +1,30 @@
 """The executor of a run: sends exactly the admitted request to exactly the admitted runner, once.
 
 Headers are made here and none comes from a caller (D20). No redirect is followed, no proxy of the
-environment and no cookie is used, nothing is sent twice. The request is neither stored nor logged.
+environment and no cookie is used, nothing is sent twice. The request is neither stored nor logged, and neither are
+the credentials of the gate, which only a runner gets that the permit names for them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import httpx
 
-from admission_adapters.runner.answer import RunAnswer, RunnerError, not_an_answer, read_answer
+from admission_adapters.runner.access import RunnerAccess, Shown
+from admission_adapters.runner.answer import (
+    CREDENTIAL_TOLD,
+    RunAnswer,
+    RunnerError,
+    not_an_answer,
+    read_answer,
+    secrets_of,
+)
 from admission_adapters.runner.events import EventLines, Follow
+from admission_adapters.stoppable import WasStoppedError, run_until
 from engine.errors import WorkError
 from engine.model import Limits, Permit, Result, StopSignal
 
@@ -23,7 +34,7 @@ _HEADERS = {
     "content-type": "application/json",
     "user-agent": "admission-engine",
 }
-_MOVED = range(300, 400)
+_MOVED, _REFUSED = range(300, 400), {401, 403}
 _NDJSON, _EVENTS = "application/x-ndjson", "text/event-stream"
 
 
@@ -42,6 +53,7 @@ class UriGrant(Protocol):
 
     uri: str  # the address of the runner; the run is posted to `run` below it
     encrypted: bool  # whether it has to be reached over TLS
+    credentials: bool  # whether it gets the token and the client certificate of the gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +72,8 @@ class Grant:
 class Runner:
     """Sends runs to runners; threads may share it."""
 
-    def __init__(self, limits: ForwardLimits = ForwardLimits()) -> None:
-        self._limits = limits
+    def __init__(self, limits: ForwardLimits = ForwardLimits(), access: RunnerAccess | None = None) -> None:
+        self._limits, self._access = limits, access or RunnerAccess()
 
     def forward(
         self,
@@ -76,57 +88,63 @@ class Runner:
         With `follow`, the runner may answer in parts (NDJSON or server-sent events), and each event but the last,
         which is the result, is passed to it. `stop` closes the connection. The result has facts without content.
         Raises WorkError: `engine.permit_missing`; `engine.limit_unenforceable` for an address with another scheme
-        than the permit's; `engine.runner_unreachable`, `engine.runner_late`, `engine.runner_answer`,
+        than the permit's; `engine.runner_credentials`, `engine.runner_unauthorized`, `engine.runner_tls`,
+        `engine.runner_hung_up`, `engine.runner_unreachable`, `engine.runner_late`, `engine.runner_answer`,
         `engine.runner_stopped`.
         """
         run.demand("runner_request")
         granted = address.demand("runner_uri")
         if not isinstance(granted, UriGrant):
             raise _unenforceable()
-        posted = self._stoppable(_target(granted), body, follow, stop or StopSignal())
-        status, data, size = asyncio.run(posted)
-        answer = read_answer(status, data, body)
+        url, shown = _target(granted), self._access.shown(credentials=granted.credentials)
+        secrets = (*secrets_of(body), *filter(None, (shown.token,)))
+        try:
+            status, data, size = run_until(stop or StopSignal(), self._post(url, body, shown, secrets, follow))
+        except WasStoppedError as error:
+            raise RunnerError(
+                "the run was stopped", remedy="see `engine stop list`", code="engine.runner_stopped"
+            ) from error
+        if status in _REFUSED:
+            raise RunnerError(
+                f"the runner refused the credentials of this gate: it answered {status}",
+                remedy="renew the token of --runner-token-file, and list the runner under `uri.credentials` in "
+                "policy/runners.yaml",
+                code="engine.runner_unauthorized",
+            )
+        answer = read_answer(status, data, secrets)
+        if shown.token and shown.token.encode("ascii") in answer.data:
+            raise not_an_answer(CREDENTIAL_TOLD)
         went_well = answer.error is None
         facts = {"http_status": status, "bytes": size, "ok": went_well}
         return Result("forwarded" if went_well else "run_failed", facts), answer
 
-    async def _stoppable(
-        self, url: httpx.URL, body: bytes, follow: Follow | None, stop: StopSignal
+    async def _post(
+        self, url: httpx.URL, body: bytes, shown: Shown, secrets: tuple[str, ...], follow: Follow | None
     ) -> tuple[int, bytes, int]:
-        loop, post = asyncio.get_running_loop(), asyncio.ensure_future(self._post(url, body, follow))
-
-        def cancel() -> None:
-            loop.call_soon_threadsafe(post.cancel)
-
-        stop.then(cancel)
-        try:
-            return await post
-        except asyncio.CancelledError as error:
-            if not stop.is_set():
-                raise
-            raise RunnerError(
-                "the run was stopped", remedy="see `engine stop list`", code="engine.runner_stopped"
-            ) from error
-        finally:
-            stop.forget(cancel)
-
-    async def _post(self, url: httpx.URL, body: bytes, follow: Follow | None) -> tuple[int, bytes, int]:
         """Status, the JSON of the result, and the size of the whole answer."""
-        limits, size = self._limits, 0
+        limits, size, answering = self._limits, 0, False
         headers = _HEADERS if follow is None else {**_HEADERS, "accept": f"{_NDJSON}, {_EVENTS}, application/json"}
+        headers = {**headers, "authorization": f"Bearer {shown.token}"} if shown.token else headers
         timeout = httpx.Timeout(limits.seconds, connect=min(limits.connect_seconds, limits.seconds))
         try:
             async with (
                 asyncio.timeout(limits.seconds),
-                httpx.AsyncClient(timeout=timeout, trust_env=False, follow_redirects=False) as client,
+                httpx.AsyncClient(
+                    verify=shown.context, timeout=timeout, trust_env=False, follow_redirects=False
+                ) as client,
                 client.stream("POST", url, content=body, headers=headers) as response,
             ):
+                answering = True
                 if response.status_code in _MOVED:
                     raise not_an_answer("it points elsewhere")
                 if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
                     raise not_an_answer("it is packed")
                 media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-                parts = None if follow is None or media not in {_NDJSON, _EVENTS} else EventLines(follow, body)
+                parts = (
+                    None
+                    if follow is None or media not in {_NDJSON, _EVENTS}
+                    else EventLines(follow, secrets, shown.token)
+                )
                 data = bytearray()
                 async for chunk in response.aiter_raw():
                     size += len(chunk)
@@ -142,10 +160,32 @@ class Runner:
                 "the runner did not answer in time", remedy="check the run on the runner", code="engine.runner_late"
             ) from error
         except (httpx.HTTPError, OSError) as error:
-            raise RunnerError(
-                "the runner cannot be reached, or closed the connection",
-                remedy="check that it is running and listening at that address",
-            ) from error
+            raise _failed(error, answering=answering, encrypted=url.scheme == "https") from error
+
+
+def _failed(error: BaseException, *, answering: bool, encrypted: bool) -> RunnerError:
+    """Why there is no answer. A runner that does not accept a client certificate ends the connection, often unsaid."""
+    at: BaseException | None = error
+    while at is not None and not isinstance(at, ssl.SSLError):
+        at = at.__cause__ or at.__context__
+    if isinstance(at, ssl.SSLCertVerificationError):
+        return RunnerError(
+            f"the certificate of the runner is not trusted: {at.verify_message}",
+            remedy="name its authority with --ca-file, or renew the certificate of the runner",
+            code="engine.runner_tls",
+        )
+    if encrypted and not answering and (at is not None or not isinstance(error, httpx.ConnectError)):
+        told = "" if at is None or not at.reason else f": {at.reason.lower().replace('_', ' ')}"
+        return RunnerError(
+            f"the runner ended the TLS connection before it answered{told}",
+            remedy="name a client certificate that it accepts, and that has not expired, with --runner-cert and "
+            "--runner-key; else see the log of the runner",
+            code="engine.runner_hung_up",
+        )
+    return RunnerError(
+        "the runner cannot be reached, or closed the connection",
+        remedy="check that it is running and listening at that address",
+    )
 
 
 def _target(granted: UriGrant) -> httpx.URL:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from admission_adapters.sandbox.model import Backend, Bounds, Program, RunResult, Status
@@ -66,6 +66,9 @@ def unenforceable(message: str) -> WorkError:
 
 _POINT = "code_execution"
 
+INPUTS = "inputs"
+"""The folder of a program's input files, below its working folder."""
+
 ROOT_CAUSES: Mapping[Status, str] = {
     Status.OK: "none",
     Status.RUNTIME_ERROR: "program_error",
@@ -92,15 +95,26 @@ class ExecutionGrant(Granted, Protocol):
     seed: int
     environment: Mapping[str, str]
     retention_days: int
+    packages: Sequence[Any]
+    files: Sequence[Any]
+    live: bool
+    scan: str
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The code that was decided on, its entry point, and its standard input."""
+    """The code that was decided on, its entry point, its standard input and the files in its `inputs/`.
+
+    `packages` is the folder of its packages and the digest of all files in it. `on_output` gets what the program
+    prints, where the permit says that it may be shown.
+    """
 
     text: str
     entrypoint: str
     stdin: bytes
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    packages: tuple[str, str] | None = None
+    on_output: Callable[[str, bytes], None] | None = None
 
 
 def run_code(
@@ -121,16 +135,32 @@ def run_code(
     if not isinstance(grant, ExecutionGrant):
         raise unenforceable("the limits of a code execution are not complete")
     text = code.text.encode("utf-8", "surrogatepass")
-    granted = (grant.code_sha256, grant.entrypoint, grant.backend)
-    if granted != (hashlib.sha256(text).hexdigest(), code.entrypoint, backend.name):
+    granted = (grant.code_sha256, grant.entrypoint, grant.backend, _material(grant))
+    files = {name: hashlib.sha256(content).hexdigest() for name, content in code.files.items()}
+    tree = None if code.packages is None else code.packages[1]
+    if granted != (hashlib.sha256(text).hexdigest(), code.entrypoint, backend.name, (files, tree)):
         raise WorkError(
-            "the permit is for other code, another entry point or another sandbox",
+            "the permit is for other code, files or packages, another entry point or another sandbox",
             remedy="request a decision on exactly this run",
             code="engine.permit_missing",
         )
-    program = Program(grant.language, code.text, code.stdin, dict(grant.environment), grant.seed)
+    program = Program(
+        grant.language,
+        code.text,
+        code.stdin,
+        dict(grant.environment),
+        grant.seed,
+        files={f"{INPUTS}/{name}": content for name, content in code.files.items()},
+        packages="" if code.packages is None else code.packages[0],
+        on_output=code.on_output if grant.live else None,
+    )
     run_result = run_granted(grant, backend, evidence, program, cancel)
     return Result(run_result.status.value, facts(grant, run_result, evidence)), run_result, grant
+
+
+def _material(grant: ExecutionGrant) -> tuple[dict[str, str], str | None]:
+    """The files of a permit with their digests, and the digest of its packages."""
+    return {file.name: file.sha256 for file in grant.files}, grant.packages[0].tree if grant.packages else None
 
 
 def facts(grant: ExecutionGrant, run_result: RunResult, evidence: SandboxFacts) -> dict[str, Any]:
@@ -140,6 +170,9 @@ def facts(grant: ExecutionGrant, run_result: RunResult, evidence: SandboxFacts) 
         "language": grant.language,
         "code_sha256": grant.code_sha256,
         "seed": grant.seed,
+        "scan": grant.scan,
+        **({"packages": grant.packages[0].model_dump()} if grant.packages else {}),
+        **({"files": [file.sha256 for file in grant.files]} if grant.files else {}),
         **result_facts(grant, run_result, evidence),
         "artifacts": [{"sha256": artifact.sha256, "bytes": len(artifact.data)} for artifact in run_result.artifacts],
         "refused_artifacts": len(run_result.refused_artifacts),

@@ -73,6 +73,8 @@ class Program:
     `folder` is the name of the working folder, `environment` its variables beside PATH, HOME and LANG. With a
     `dialogue`, standard input is what that writes, and not `stdin`. `files` are written before it starts, by their
     paths below its working folder or below `/work`. A `relay` gets the requests that it leaves in `/work/relay`.
+    `packages` is a folder of Python packages on this machine, which it can import and not change. `on_output` gets
+    each piece of `stdout` and `stderr` within their limits as it is read; it must not block.
     """
 
     language: str = ""
@@ -85,6 +87,8 @@ class Program:
     dialogue: Dialogue | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
     relay: Dialogue | None = None
+    packages: str = ""
+    on_output: Callable[[str, bytes], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

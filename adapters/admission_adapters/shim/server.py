@@ -1,6 +1,6 @@
 """The MCP server in front of an adapter, by the official SDK: `tools/list` and `tools/call`, and nothing else.
 
-No other file imports the SDK (extra `mcp`). This one opens no connection: its caller provides the streams.
+The SDK (extra `mcp`) is imported in this folder only. This file opens no connection: its caller provides the streams.
 """
 
 from __future__ import annotations

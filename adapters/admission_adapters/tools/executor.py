@@ -103,6 +103,8 @@ def result_request(executor: CallExecutor, outcome: Outcome, decision_id: str, e
         "side_effects": executor.effects,
         **measured(outcome),
     }
+    if (text := outcome.result_text) is not None:
+        request["result"] |= {"text": text.text}
     failure = outcome.failure
     if failure is not None and (failure.kind == "validation" or error_mode == "debug"):
         error = {"code": failure.code, "message": failure.message, "details": dict(failure.details)}

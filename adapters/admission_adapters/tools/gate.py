@@ -10,7 +10,9 @@ effects, and its result is decided on again. Whatever a tool or a model does, th
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Generic, Literal, TypeVar
 
 from admission_adapters.interfaces import Answer, Decides, DecidesAsync
@@ -52,7 +54,7 @@ class _Gate(Generic[EngineT]):
         isolated: Iterable[str] = (),
         process_environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`context` is the engine's Context: the caller and its run. `cwd` is absolute.
+        """`context` is the engine's Context: the caller and its run; without a run, the gate is one. `cwd` is absolute.
 
         `policy` and `profile` are names from policy/tools.yaml; none is the policy that denies everything.
         `environment` states what could undo a destructive call (`reset`, `checkpoint`), or the id of an environment
@@ -63,6 +65,8 @@ class _Gate(Generic[EngineT]):
         if isinstance(isolated, str):
             raise TypeError("`isolated` must be a list of names")  # whose letters would isolate nothing
         self._engine = engine
+        if context.run is None:
+            context = replace(context, run=uuid.uuid4().hex)  # what this agent touches is counted by its run
         call_context = CallContext(policy, profile, cwd, None if environment is None else dict(environment))
         isolated_tools = IsolatedTools(frozenset(isolated), dict(process_environment or {}))
         self._path = ToolPath(registry, context, call_context, error_mode, isolated_tools)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from engine.errors import WorkError
@@ -25,6 +26,9 @@ class ResultGrant(Protocol):
 
     max_bytes: int  # how much of the result may be returned
     prompt_bytes: int  # how much a prompt may hold
+    redact_secrets: bool  # whether secrets are taken out of it
+    redact_hidden: bool  # whether hidden characters are taken out of it
+    redact_links: tuple[str, ...]  # the numbers of links whose addresses are taken out of it
     error_mode: Literal["safe", "debug"]  # how much of an error is shown
     show_message: bool  # whether the message of the error may be shown
 
@@ -41,6 +45,13 @@ class DecidedCall(Protocol):
 
     tool: str  # the name of the tool
     arguments: dict[str, Any]  # its arguments by name
+
+
+class DecidedResult(Protocol):
+    """The result as it was decided on: the resource that gather leaves open at point `tool_result`."""
+
+    def shown(self, *, secrets: bool, hidden: bool, links: Sequence[str]) -> tuple[str, dict[str, int]]:
+        """Its text without these, and how many of each were taken out."""
 
 
 def granted(permit: Permit, job: Job, point: str) -> Limits:

@@ -47,7 +47,7 @@ class ResultText:
             data = bytes(value)
             return cls(len(data), digest(data), "binary", "")
         plain = isinstance(value, str)
-        text = value if plain else json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text = value if plain else _json(value)
         data = str.encode(text, "utf-8", "replace")
         return cls(len(data), digest(data), "text" if plain else "json", cut(data, most))
 
@@ -115,6 +115,14 @@ class Outcome:
             None if failure is None else Failure(**failure),
             stated["late"],
         )
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        message = "the result has a number without a JSON form, such as NaN; its developer has to return null or text"
+        raise ToolValidationError("result_unsupported", message) from None
 
 
 def cut(data: bytes, most: int) -> str:

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from admission_adapters.interfaces import Answer
 from admission_adapters.tools.executor import CallExecutor, IsolatedTools, result_request
 from admission_adapters.tools.grants import ResultGrant, VisibilityGrant, granted, unenforceable
-from admission_adapters.tools.outcome import Outcome
+from admission_adapters.tools.held import HeldResult, HeldResults, same_call
 from admission_adapters.tools.registry import ToolRegistry
 from admission_adapters.tools.request import named_tool, private_copy
-from admission_adapters.tools.result import ToolResult, codes_of, not_run, returned, withheld
+from admission_adapters.tools.result import ToolResult, codes_of, not_run, returned, waiting, withheld
 from engine.errors import EngineError
-from engine.model import Decision, Job, Permit, Result
+from engine.model import Job, Permit, Result
 from engine.model import Outcome as Decided
 
 T = TypeVar("T")
@@ -62,9 +62,9 @@ class CallContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolPath:
-    """The steps of a gate; stateless, so threads and tasks may share it.
+    """The steps of a gate; threads and tasks may share it.
 
-    `context` is the engine's Context of the caller.
+    `context` is the engine's Context of the caller, `held` the results that wait for a person.
     """
 
     registry: ToolRegistry
@@ -72,6 +72,7 @@ class ToolPath:
     call_context: CallContext
     error_mode: str
     isolated: IsolatedTools
+    held: HeldResults = field(default_factory=HeldResults)
 
     def listed(self) -> Steps[Listed]:
         """The definitions that may go into the prompt; none if no decision can be made.
@@ -101,6 +102,8 @@ class ToolPath:
 
     def call(self, call: Any, approval: str | None) -> Steps[ToolResult]:
         """Decide on the call, run it, decide on the result."""
+        if (held := self.held.take(approval, same_call(call))) is not None:
+            return (yield from self._read_back(held, approval))
         request, name = self._request(call)
         executor = CallExecutor(self.registry, self.isolated, name)
         try:
@@ -117,29 +120,39 @@ class ToolPath:
             return not_run(decision)
         if answer.fault is not None:
             return withheld([answer.fault.code], decision.decision_id, ran=True)
-        return (yield from self._read_back(executor, executor.outcome, decision))
+        made = HeldResult(same_call(request["call"]) or ("", None), executor, executor.outcome, decision)
+        return (yield from self._read_back(made, None))
 
-    def _read_back(self, call: CallExecutor, outcome: Outcome, decision: Decision) -> Steps[ToolResult]:
-        """Decide on the result, and return the permitted part of it."""
+    def _read_back(self, made: HeldResult, approval: str | None) -> Steps[ToolResult]:
+        """Decide on the result, and return the permitted part of it; what waits for a person is kept."""
         results: list[ToolResult] = []
+        outcome, decision = made.outcome, made.decision
 
         def executor(permit: Permit, job: Job) -> Result:
             grant = granted(permit, job, "tool_result")
             if not isinstance(grant, ResultGrant):
                 raise unenforceable("tool_result")
-            result = returned(outcome, grant, decision.decision_id)
+            result = returned(outcome, grant, job.opened, decision.decision_id)
             results.append(result)
-            size = len(result.content.encode("utf-8"))
-            return Result("returned", {"bytes": size, "truncated": result.metadata["truncated"]})
+            facts = {"bytes": len(result.content.encode("utf-8")), "truncated": result.metadata["truncated"]}
+            return Result("returned", facts | {"redacted": result.metadata.get("redacted", {})})
 
         try:
-            request = result_request(call, outcome, decision.decision_id, self.error_mode)
-            answer = yield Question("tool_result", request, executor, self._context(None))
+            request = result_request(made.executor, outcome, decision.decision_id, self.error_mode)
+            answer = yield Question("tool_result", request, executor, self._context(approval))
         except Exception as error:  # noqa: BLE001
             return withheld([_code(error)], decision.decision_id, ran=True)
         if answer.fault is not None:
             return withheld([answer.fault.code], decision.decision_id, ran=True)
-        return results[0] if results else withheld(codes_of(answer.decision), decision.decision_id, ran=True)
+        if results:
+            return results[0]
+        codes, asked = codes_of(answer.decision), answer.decision.approval
+        if answer.decision.outcome is Decided.CONFIRM and asked is not None:
+            self.held.put(asked.id, made)
+            return waiting(codes, decision.decision_id, asked.id)
+        if approval is not None:  # such as one that is not granted yet
+            self.held.put(approval, made)
+        return withheld(codes, decision.decision_id, ran=True)
 
     def _request(self, call: Any) -> tuple[Any, str | None]:
         """The request for a call and the name of its tool; for an unreadable call the error, for the record."""

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from admission_adapters.tools.grants import ResultGrant
-from admission_adapters.tools.outcome import Failure, Outcome, ResultText, cut
+from admission_adapters.tools.grants import DecidedResult, ResultGrant, unenforceable
+from admission_adapters.tools.outcome import Failure, Outcome, cut
 from engine.model import Decision, Level
 from engine.model import Outcome as Decided
+
+_LINES, _LINE = 5, 500
+"""Lines of a refusal, and characters of one: enough to act on, too few to fill a prompt."""
 
 Status = Literal["ok", "error", "refused", "awaiting_approval"]
 
@@ -18,10 +21,12 @@ Status = Literal["ok", "error", "refused", "awaiting_approval"]
 class ToolResult:
     """The result of a call, for the model.
 
-    `ok` and `error`: the tool was called, and `content` is its result or its failure. `refused` and
-    `awaiting_approval`: nothing ran; `approval` is the id for `engine approvals grant`, and the same call
-    with this id is decided again. `code` is the stable reason of all but `ok`, `decision_id` the decision
-    about the call. `metadata` has `truncated` (B28), `validation_error` (B32), `prompt_bytes`, `codes`.
+    `ok` and `error`: the tool was called, and `content` is its result or its failure. `refused`: nothing ran.
+    `awaiting_approval`: nothing ran, or the result waits; `approval` is the id for `engine approvals grant`, and the
+    same call with this id is decided again, without being made twice. `code` is the stable reason of all but `ok`,
+    `decision_id` the decision about the call. `metadata` has `truncated` (B28), `validation_error` (B32),
+    `prompt_bytes`, `codes`, and in `redacted` how many secrets, hidden characters and addresses of links were taken out
+    of the content.
     """
 
     status: Status
@@ -33,19 +38,29 @@ class ToolResult:
 
 
 def not_run(decision: Decision) -> ToolResult:
-    """The result of a call that was not allowed: the codes, for the model and readers of its history."""
+    """The result of a call that was not allowed: what has to hold and how to get there, in words for the model."""
     waits = decision.outcome is Decided.CONFIRM
     codes = codes_of(decision)
     approval = None if decision.approval is None or not waits else decision.approval.id
     status_text = f"waits for the approval {approval} of a person" if waits else "is refused"
     return ToolResult(
         "awaiting_approval" if waits else "refused",
-        f"this call {status_text}: {', '.join(codes)}",
+        "\n".join((f"this call {status_text}: {', '.join(codes)}", *_told(decision))),
         {"codes": codes},
         codes[0],
         decision.decision_id,
         approval,
     )
+
+
+def _told(decision: Decision) -> list[str]:
+    """A line for each code of the first findings that refused: where, what must hold, what to do."""
+    refusing = [one for one in decision.findings if one.level is not Level.WARN]
+    found: dict[str, str] = {}
+    for one in refusing:
+        at = "" if one.subject is None else f" at {one.subject}"
+        found.setdefault(one.code, f"- {one.code}{at}: {one.requirement}. To do: {one.remedy}."[:_LINE])
+    return list(found.values())[:_LINES]
 
 
 def withheld(codes: list[str], decision_id: str | None, *, ran: bool) -> ToolResult:
@@ -56,8 +71,14 @@ def withheld(codes: list[str], decision_id: str | None, *, ran: bool) -> ToolRes
     )
 
 
-def returned(outcome: Outcome, grant: ResultGrant, decision_id: str) -> ToolResult:
-    """The tool's result or failure, within the limits of point `tool_result`."""
+def waiting(codes: list[str], decision_id: str, approval: str) -> ToolResult:
+    """The result of a call that was made and whose result a person must see first."""
+    content = f"the tool was called, and its result waits for the approval {approval} of a person: {', '.join(codes)}"
+    return ToolResult("awaiting_approval", content, {"codes": codes}, codes[0], decision_id, approval)
+
+
+def returned(outcome: Outcome, grant: ResultGrant, decided: DecidedResult | None, decision_id: str) -> ToolResult:
+    """The tool's result or failure, within the limits of point `tool_result`; `decided` is the result decided on."""
     beside: dict[str, Any] = {"prompt_bytes": grant.prompt_bytes}
     if outcome.failure is not None:
         text, more, code = _error_text(outcome.failure, grant)
@@ -65,13 +86,19 @@ def returned(outcome: Outcome, grant: ResultGrant, decision_id: str) -> ToolResu
         content = cut(data, grant.max_bytes)
         beside |= {**more, "truncated": len(content.encode()) < len(data)}
         return ToolResult("error", content, beside, code, decision_id)
-    result_text = outcome.result_text or ResultText.of("", 0)
-    content = cut(result_text.text.encode("utf-8", "replace"), grant.max_bytes)
+    if outcome.result_text is None or decided is None:
+        raise unenforceable("tool_result")
+    text, redacted = decided.shown(secrets=grant.redact_secrets, hidden=grant.redact_hidden, links=grant.redact_links)
+    data = text.encode("utf-8", "replace")
+    content = cut(data, grant.max_bytes)
+    whole = outcome.result_text.bytes == len(outcome.result_text.text.encode("utf-8", "replace"))
     beside |= {
-        "media": result_text.media,
-        "bytes": result_text.bytes,
-        "truncated": len(content.encode()) < result_text.bytes,
+        "media": outcome.result_text.media,
+        "bytes": outcome.result_text.bytes,
+        "truncated": not whole or len(content.encode()) < len(data),
     }
+    if redacted:
+        beside["redacted"] = redacted
     return ToolResult("ok", content, beside, None, decision_id)
 
 

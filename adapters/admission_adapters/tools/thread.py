@@ -6,12 +6,13 @@ import asyncio
 import inspect
 import queue
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
 
 from admission_adapters.tools.effects import Effects, recording
+from admission_adapters.tools.forms import gathered, joined, whole
 from admission_adapters.tools.outcome import Outcome, ResultText, ToolValidationError
 from engine.model import StopSignal
 
@@ -57,7 +58,9 @@ def attempt(tool: Tool, arguments: Mapping[str, Any], seconds: float, most: int,
             value = tool(**arguments)
             if inspect.isawaitable(value):
                 value = asyncio.run(_awaited(value, seconds))
-            return Outcome(result_text=ResultText.of(value, most))
+            if isinstance(value, AsyncIterator):
+                value = joined(asyncio.run(_awaited(gathered(value), seconds)))
+            return Outcome(result_text=ResultText.of(whole(value), most))
     except _LateError:
         return Outcome.too_late()
     except BaseException as error:  # noqa: BLE001  (nothing of a tool gets out but its end)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import secrets
 import shlex
 import signal
 import subprocess
@@ -12,9 +14,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,18 +25,25 @@ import typer
 from engine.cli import options
 from engine.cli.inputs import content, content_or_error
 from engine.cli.outputs import json_text
-from engine.cli.terminal import remark
+from engine.cli.terminal import remark, tamed
 from engine.cli.waiting import sandbox_tried
 from engine.documents.files import load, printable, read_bytes
 from engine.errors import GatherError
 from engine.settings import ReadLimits
 
 if TYPE_CHECKING:
+    from admission_adapters.files.artifact_store import ArtifactStore
     from engine.code.repair import Rejection, Repair
     from engine.code.result import CodeRun
 
 
 app = typer.Typer()
+
+_PRINTED = "printed"
+"""The contract of a program that states none: its output is text."""
+
+_AS_MUCH = 1_000_000
+"""A hint that the policy lowers to its own limit."""
 
 _INTERRUPTED = 130
 """The exit code of a run that Ctrl-C ended, as shells have it."""
@@ -50,9 +60,28 @@ def run_action(
             help="JSON document with action, request, policy_hints, …, or a program (.py); - reads standard input.",
         ),
     ],
-    payload: Annotated[Path | None, options.read(help="Input of a program as JSON.")] = None,
+    payload: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Standard input of a program as JSON (default: {}).")
+    ] = None,
     contract: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Output contract of a program, in policy/code.yaml.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Output contract of a program, in policy/code.yaml (default: printed, which is any text).",
+        ),
+    ] = None,
+    packages: Annotated[
+        str | None, typer.Option("--env", metavar="NAME", help="Package environment, in policy/sandbox.yaml.")
+    ] = None,
+    profile: Annotated[str | None, typer.Option(metavar="NAME", help="Profile, in policy/sandbox.yaml.")] = None,
+    files: Annotated[
+        list[Path] | None, options.read(help="File that the program finds in inputs/; repeatable.")
+    ] = None,
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="Folder for the files that the program leaves in artifacts/."
+        ),
     ] = None,
     how: options.Output = "text",
     principal: options.Principal = None,
@@ -86,8 +115,9 @@ def run_action(
 ) -> None:
     """Decide on an action, run it in a sandbox, check its output and record each step.
 
-    The program can read the machine's /usr, except /usr/local, and no other file. Files that it leaves are kept byte
-    for byte or not at all; the answer names each file that is not kept, with its reason, and the sandbox that ran.
+    The program can read the machine's /usr, except /usr/local, the packages of --env, and the files that it is given.
+    Files that it leaves are kept byte for byte or not at all; the answer names each file that is not kept, with its
+    reason, and the sandbox that ran. Output that its contract does not check is shown while it runs.
 
     Exits with 0 if the run succeeded, 1 if it was refused or failed, 3 if a person must approve first. Ctrl-C
     kills the sandbox and records the run as cancelled.
@@ -98,15 +128,20 @@ def run_action(
 
     variables = repair_variables(repair_env or [])
     document = _document(action, approvals or [], payload, contract)
+    if isinstance(document, dict):
+        document = document | _stated(packages, profile, files or [], into)
     context = replace(options.context(principal, run), idempotency_key=key)
     cancel = threading.Event()
     with sources.engine(progress=sandbox_tried) as engine, _cancelled_by_interrupt(cancel):
-        watch = RunWatcher(cancel, _tell if how == "text" else None)
+        shown = Shown()
+        watch = RunWatcher(cancel, _tell, shown.take) if how == "text" else RunWatcher(cancel)
         if repair is None:
             done = engine.run_code(document, context, watch)
         else:
             done = engine.repair_code(document, repairing(repair, repair_seconds, cancel, variables), context, watch)
-    typer.echo(_text(done) if how == "text" else json_text(done.document))
+        shown.close()
+        left = [] if into is None else written(done.document, into, engine.code_machine().store)
+    typer.echo("\n".join([_text(done), *left]) if how == "text" else json_text(done.document), err=shown.any)
     raise typer.Exit(_INTERRUPTED if done.stop_reason == "cancelled" else done.exit)
 
 
@@ -133,6 +168,60 @@ def show_kept(
     sys.stdout.buffer.flush()
 
 
+def _stated(packages: str | None, profile: str | None, files: list[Path], into: Path | None) -> dict[str, Any]:
+    """What the options state about a run."""
+    found: dict[str, Any] = {"packages": packages, "profile": profile, "artifacts": True if into is not None else None}
+    given = {file.name: base64.b64encode(read_bytes(file, _MOST)).decode("ascii") for file in files}
+    if len(given) != len(files):
+        raise typer.BadParameter("two files have the same name", param_hint="--input")
+    return {name: value for name, value in found.items() if value is not None} | ({"files": given} if given else {})
+
+
+def written(document: dict[str, Any], into: Path, store: ArtifactStore) -> list[str]:
+    """Write the kept files of a run into a folder, each whole or not at all; returns a line about each."""
+    lines = []
+    for one in document.get("artifacts", ()):
+        target, data = into / one["path"], store.get(one["stored"])
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if data is None or not target.parent.resolve().is_relative_to(into.resolve()):
+            raise GatherError(
+                f"`{printable(one['path'])}` cannot be written",
+                remedy="name a folder without links to other folders",
+            )
+        aside = target.with_name(f".{secrets.token_hex(8)}")
+        aside.write_bytes(data)
+        aside.replace(target)
+        lines.append(f"  wrote {target} ({len(data)} bytes)")
+    return lines
+
+
+class Shown:
+    """Shows what a program prints while it runs, on a thread of its own: a slow terminal delays nothing else."""
+
+    def __init__(self) -> None:
+        self.any = False
+        self._pieces: SimpleQueue[tuple[str, bytes] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._show, name="code-output", daemon=True)
+        self._thread.start()
+
+    def take(self, stream: str, data: bytes) -> None:
+        """The next bytes of `stdout` or `stderr`."""
+        self.any = True
+        self._pieces.put((stream, data))
+
+    def close(self) -> None:
+        """Show what is left."""
+        self._pieces.put(None)
+        self._thread.join()
+
+    def _show(self) -> None:
+        while (piece := self._pieces.get()) is not None:
+            stream = sys.stdout if piece[0] == "stdout" else sys.stderr
+            with suppress(OSError):  # nobody reads it any more
+                stream.buffer.write(tamed(piece[1]) if stream.isatty() else piece[1])
+                stream.flush()
+
+
 def _document(action: Path, approvals: list[str], payload: Path | None, contract: str | None) -> Any:
     """The run in the file, with the approvals of the command; or the error that the engine records."""
     pairs = [one.partition("=") for one in approvals]
@@ -157,8 +246,8 @@ def _program(file: Path, payload: Path | None, contract: str | None) -> Any:
     except UnicodeDecodeError:
         return GatherError(f"`{printable(str(file))}` is not UTF-8 text", remedy="save it as UTF-8")
     action = {"id": "cli", "language": "python", "entrypoint": "main.py", "code": code, "input_payload": given}
-    made = {"action": action, "request": {}, "policy_hints": {}}
-    return made if contract is None else made | {"contract": contract}
+    hints = dict.fromkeys(("max_code_chars", "exec_timeout_seconds"), _AS_MUCH)
+    return {"action": action, "request": {}, "policy_hints": hints, "contract": contract or _PRINTED}
 
 
 @contextmanager
@@ -196,6 +285,10 @@ def _text(done: CodeRun) -> str:
         about = f" ({one['subject']})" if one["subject"] else ""
         told = said(one["code"], one["requirement"])
         lines += [f"  {one['point']}: {one['code']}{about}: {told}", f"    {one['remedy']}"]
+    if advice := document.get("scan_advice"):
+        found = sorted({f"{one['code']} {one['subject'] or ''}".strip() for one in advice})
+        first = ", ".join(found[:_MOST_TOLD]) + (", …" if len(found) > _MOST_TOLD else "")
+        lines.append(f"  allowed by this profile: {len(found)} findings of the scan: {first}")
     for step in document["trace"]:
         lines += [f"  {name}: {step[name]}" for name in ("stderr_snippet", "stdout_snippet") if name in step]
     if (wanted := document.get("approval")) is not None:
@@ -232,6 +325,9 @@ _ORDINARY = (
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "VIRTUAL_ENV", "PYTHONPATH"),
 )
 """Variables that every repair program gets."""
+
+_MOST_TOLD = 5
+"""Findings of a scan that are shown."""
 
 _LOOK_SECONDS = 0.02
 """How often to look whether it has ended."""

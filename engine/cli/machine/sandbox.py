@@ -10,6 +10,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.inputs import all_bytes
+from engine.cli.terminal import tamed
 from engine.cli.waiting import during, sandbox_tried
 from engine.errors import EngineError, Exit
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from engine.flow import Answer
 
 app = typer.Typer()
+environments = typer.Typer(help="Environments of Python packages that programs may import.")
+app.add_typer(environments, name="env")
 
 _INPUT_BYTES = 1 << 20
 """Maximum size of a program's standard input, which is read into memory."""
@@ -76,6 +79,40 @@ def install(
     typer.echo(f"{name} {done.version} is in {done.path}, sha256 {done.sha256}")
 
 
+@environments.command("build")
+def build_packages(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the environment.")],
+    lock: Annotated[
+        Path, typer.Option(metavar="FILE", help="Lock file: NAME==VERSION --hash=sha256:… for every package.")
+    ],
+    wheels: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of wheels, in place of pip's index.")
+    ] = None,
+) -> None:
+    """Build a package environment from wheels whose hashes a lock file states, and print its row for the policy.
+
+    Nothing of a package is executed. Needs pip; downloads what is missing, unless --wheels is given. The environment
+    can be used once policy/sandbox.yaml has its row.
+    """
+    from admission_adapters.sandbox import packages
+
+    settings = options.Sources().settings()
+    with during(f"building the environment {name}"):
+        made = packages.build(name, lock, packages.place(settings.cache), wheels)
+    typer.echo(f"{len(made.modules)} modules are in {made.folder}; lock file {made.lock}")
+    typer.echo("add to policy/sandbox.yaml, below `packages`, and name the profile of programs that use it:")
+    typer.echo(f'  {made.name}: {{tree: "{made.tree}", profile: analysis}}')
+
+
+@environments.command("list")
+def list_packages() -> None:
+    """List the package environments of this machine, with the digests that the policy must have."""
+    from admission_adapters.sandbox import packages
+
+    for one in packages.found(packages.place(options.Sources().settings().cache)):
+        typer.echo(f"{one.name}  {one.tree}  {', '.join(one.modules)}")
+
+
 def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any) -> tuple[Answer, RunResult | None]:
     """Decide a command and run it if it is allowed; None if it did not run."""
     from admission_adapters.sandbox.command import Command, run_command
@@ -110,7 +147,7 @@ def _show(answer: Answer, ended: RunResult | None) -> None:
         return
     for data, stream in ((ended.stdout, sys.stdout), (ended.stderr, sys.stderr)):
         stream.flush()
-        stream.buffer.write(_plain(data) if stream.isatty() else data)
+        stream.buffer.write(tamed(data) if stream.isatty() else data)
         stream.flush()
     limit = "" if ended.limit is None else f", limit {ended.limit}"
     code = "" if ended.exit_code is None else f", exit code {ended.exit_code}"
@@ -125,12 +162,6 @@ def _exit(answer: Answer, ended: RunResult | None) -> Exit:
     if ended.status.value == "sandbox_error":
         return Exit.FAILED_CLOSED
     return Exit.ALLOW if ended.status.value == "ok" else Exit.DENY
-
-
-def _plain(data: bytes) -> bytes:
-    """What a terminal may get: nothing in it that would drive the terminal."""
-    text = data.decode("utf-8", "replace")
-    return "".join(one if one.isprintable() or one in "\n\t" else "\N{REPLACEMENT CHARACTER}" for one in text).encode()
 
 
 def _amount(text: str) -> tuple[str, Any]:

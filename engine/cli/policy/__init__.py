@@ -6,6 +6,7 @@ from engine.cli.policy.authoring import facts, init, values
 from engine.cli.policy.checking import lint_policy, run_policy_tests
 from engine.cli.policy.commands import app
 from engine.cli.policy.coverage import coverage
+from engine.cli.policy.diff import diff_policies
 
 __all__ = ["app"]
 
@@ -16,5 +17,6 @@ for name, command in {
     "lint": lint_policy,
     "test": run_policy_tests,
     "coverage": coverage,
+    "diff": diff_policies,
 }.items():
     app.command(name)(command)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
-from engine.cli.inputs import content_or_error
+from engine.cli.inputs import request_or_error
 from engine.cli.outputs import json_text
 from engine.documents.files import printable
 from engine.errors import GatherError
@@ -38,10 +38,7 @@ def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="New folder.
 def facts(
     sources: options.Sources,
     point: options.Point,
-    request: Annotated[
-        Path | None,
-        options.read(help="Request as JSON or YAML (default: standard input); a source bundle at the point source."),
-    ] = None,
+    request: options.Request = None,
     principal: options.Principal = None,
     run: options.Run = None,
     approval: options.Approval = None,
@@ -53,7 +50,7 @@ def facts(
     from engine.policy_bundle.reads import values_read
 
     with sources.engine(point) as engine:
-        answer = engine.check(point, _stated(point, request), options.context(principal, run, approval))
+        answer = engine.check(point, request_or_error(point, request), options.context(principal, run, approval))
         if answer.fault is not None and (answer.document is None or engine.policy is None):
             raise answer.fault
         read = [] if engine.policy is None else values_read(engine.policy, point)
@@ -99,15 +96,6 @@ def _first_sentence(file: Path) -> str:
     )
     text = " ".join(" ".join(line.lstrip("#") for line in comment).split())
     return printable(re.split(r"(?<=\.)\s", text, maxsplit=1)[0].rstrip("."), 200)
-
-
-def _stated(point: str, file: Path | None) -> dict[str, Any] | GatherError:
-    from engine.facts.archives.source_bundle import DOCUMENT
-
-    if point == "source" and file is not None and (file.is_dir() or file.name == DOCUMENT):
-        return {"path": str(file.parent if file.name == DOCUMENT else file), "digest": None}
-    stated: dict[str, Any] | GatherError = content_or_error(file or Path("-"))
-    return stated
 
 
 def _schemas() -> dict[str, Any]:

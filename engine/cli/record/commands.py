@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,6 +21,9 @@ from engine.cli.terminal import colored
 from engine.cli.waiting import during
 from engine.documents.files import printable, read_bytes
 from engine.errors import Exit, GatherError, Location
+
+if TYPE_CHECKING:
+    from engine.record.verify import Verification
 
 app = typer.Typer()
 
@@ -76,20 +79,23 @@ def verify_record(
     Exits with 0; with 1 if a crash left a torn tail, which the next start repairs; with 4 if
     the record is broken, or older than the engine's state or the --against checkpoint.
     """
-    from engine.record.verify_chains import verify_chains
-    from engine.state import exists, open_store
-
-    folder = existing_folder(state)
-    copy = None if against is None else _copy(against)
-    with closing(open_store(folder)) if exists(folder) else nullcontext() as store:
-        heads = {} if store is None else store.record_heads()
-    with during("verifying the record"):
-        found = verify_chains(folder, heads, copy)
+    found = verified(existing_folder(state), None if against is None else _copy(against))
     typer.echo(json_text(verification_document(found), sort=True) if how == "json" else verification_text(found))
     if all(chain.ok for chain in found.values()):
         raise typer.Exit(Exit.ALLOW)
     repairable = all(chain.ok or chain.repairable for chain in found.values())
     raise typer.Exit(Exit.DENY if repairable else Exit.FAILED_CLOSED)
+
+
+def verified(folder: Path, copy: bytes | None = None) -> dict[int, Verification]:
+    """The verification of each chain of a state folder. Raises RecordError, StateError."""
+    from engine.record.verify_chains import verify_chains
+    from engine.state import exists, open_store
+
+    with closing(open_store(folder)) if exists(folder) else nullcontext() as store:
+        heads = {} if store is None else store.record_heads()
+    with during("verifying the record"):
+        return verify_chains(folder, heads, copy)
 
 
 def _copy(path: Path) -> bytes:

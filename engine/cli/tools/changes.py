@@ -76,6 +76,13 @@ class Case:
             "commands": [list(one["words"]) for one in self.document["commands"] if "words" in one],
         }
 
+    @property
+    def where(self) -> dict[str, str]:
+        """Conditions on the arguments that no allow rule covers, as narrow as they can be."""
+        open_ = (self.explanation.get("uncovered") or {}).get("values", ())
+        facts = {one["name"]: one for one in self.document["values"]}
+        return {name: _condition(facts.get(name, {})) for name in open_}
+
     def edit(self, text: str, *path: str | int) -> Change:
         """An edit of the value at this path of policy/tools.yaml."""
         return Change(text, self.values.where("tools", *path))
@@ -172,7 +179,22 @@ def _missing(case: Case, rule: CoveredRule) -> str:
             told.append(f"add {_flow(left)} to `{name}` of")
         elif left:
             told.append(f"write `{name}: [{_flow(left)}]` into")
+    told += [f"widen the condition on `{name}` in `where` of" for name in case.where if name in rule.where]
+    told += [f"write `{name}: {one}` below `where` of" for name, one in case.where.items() if name not in rule.where]
     return ", and ".join(told)
+
+
+def _condition(fact: Mapping[str, Any]) -> str:
+    """The condition that covers this value and no other."""
+    if (sql := fact.get("sql")) is not None and sql["understood"]:
+        parts = ", ".join(
+            f"{name}: [{_flow(sql[name])}]" for name in ("statements", "tables", "functions") if sql[name]
+        )
+        return f"{{sql: {{{parts}}}}}"
+    items = [one.get("text", one.get("number", one.get("boolean"))) for one in fact.get("items", ())]
+    if not fact.get("present"):
+        return ANY
+    return ANY if not items or None in items else f"{{one_of: [{_flow(items)}]}}"
 
 
 def _named(entry: Any, stated: tuple[Any, ...], cwd: str) -> bool:
@@ -192,6 +214,8 @@ def _first_words(entry: Any) -> tuple[str, ...]:
 
 def _new_rule(case: Case, policy: str) -> Change:
     conditions = "".join(f", {name}: [{_flow(entries)}]" for name, entries in case.found.items() if entries)
+    if case.where:
+        conditions += f", where: {{{', '.join(f'{name}: {one}' for name, one in case.where.items())}}}"
     identity = "".join(one if one.isalnum() else "_" for one in case.tool.lower()).strip("_")
     rule = f"- {{id: allow_{identity}, tools: [{case.tool}]{conditions}}}"
     rulesets = case.values.policies[policy]
@@ -262,25 +286,37 @@ def pasted(tool: str, arguments: list[str], definition: str = "none") -> str:
 
 def condition_text(rule: CoveredRule) -> str:
     """The conditions of a rule, in a few words."""
-    if not rule.conditions:
+    if not rule.conditions and not rule.where:
         return "every call by name" if rule.section != "allow" else "calls without hosts, paths and commands"
     told = [
         f"{name} {ANY if stated == ANY else _flow([list(one) if isinstance(one, tuple) else one for one in stated])}"
         for name, stated in rule.conditions.items()
     ]
-    return ("; " if rule.section == "allow" else " or ").join(told)
+    where = [f"{name} {_stated(one)}" for name, one in rule.where.items()]
+    if rule.section == "allow":
+        return "; ".join((*told, *where))
+    return " and ".join((*([" or ".join(told)] if told else []), *where))
 
 
-def _flow(entries: list[Any]) -> str:
+def _flow(entries: Sequence[Any]) -> str:
     """Entries as items of a YAML list."""
-    return ", ".join(_item(one) for one in entries)
+    return ", ".join(_entry_text(one) for one in entries)
 
 
-def _item(entry: Any) -> str:
+def _entry_text(entry: Any) -> str:
     if isinstance(entry, CommandsWith):
         stated = ("words", entry.words), ("can", entry.can), ("options", entry.options)
-        return f"{{{', '.join(f'{name}: [{_flow(list(listed))}]' for name, listed in stated if listed)}}}"
-    return scalar(entry) if isinstance(entry, str) else f"[{_flow(entry)}]"
+        return f"{{{', '.join(f'{name}: [{_flow(listed)}]' for name, listed in stated if listed)}}}"
+    if isinstance(entry, str):
+        return scalar(entry)
+    return f"[{_flow(entry)}]" if isinstance(entry, list | tuple) else json.dumps(entry)
+
+
+def _stated(condition: Any) -> str:
+    """A condition of `where` in YAML."""
+    if isinstance(condition, Mapping):
+        return f"{{{', '.join(f'{name}: {_stated(one)}' for name, one in condition.items())}}}"
+    return _entry_text(condition)
 
 
 def scalar(text: str) -> str:

@@ -42,6 +42,7 @@ class OutputFacts(Model):
     """Standard output. `bytes` counts it untrimmed as UTF-8; `parsed`: it is one JSON value that all readers share."""
 
     bytes: int
+    sha256: Sha256
     blank: bool
     parsed: bool
     object: bool
@@ -67,6 +68,7 @@ def output_facts(stdout: str, names: Sequence[str]) -> OutputFacts:
     fields = tuple(_field(name, value) for name in names) if isinstance(value, dict) else ()
     return OutputFacts(
         bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
         blank=not stdout.strip(),
         parsed=readable,
         object=isinstance(value, dict),

@@ -71,6 +71,11 @@ def host_addresses(answers: tuple[str, ...]) -> tuple[HostAddress, ...]:
     return tuple(_facts(text, index) for index, text in enumerate(sorted(set(answers))))
 
 
+def is_isatap(address: IPv6Address) -> bool:
+    """Whether an address contains an IPv4 address as ISATAP does."""
+    return (int(address) >> 32) & 0xFFFF_FFFF in _ISATAP
+
+
 def _facts(text: str, index: int) -> HostAddress:
     try:
         address = ip_address(text)
@@ -81,7 +86,7 @@ def _facts(text: str, index: int) -> HostAddress:
     return HostAddress(
         id=text if plain else f"#{index}",
         family="ipv6" if isinstance(address, IPv6Address) else "ipv4",
-        isatap=isinstance(address, IPv6Address) and (int(address) >> 32) & 0xFFFF_FFFF in _ISATAP,
+        isatap=isinstance(address, IPv6Address) and is_isatap(address),
         scoped=scoped,
         text=text if plain else None,
     )

@@ -1,7 +1,7 @@
 """Destinations in text: every URL and host, canonical or not, including disguised ones.
 
-Only `https` URLs, and `http` to the loopback interface, have a canonical form (`engine.facts.net.urls`,
-`engine.facts.net.urls`). Everything else that a client might accept as an address is a destination without parts:
+Only `https` and `http` URLs have a canonical form (`engine.facts.net.urls`). Everything else that a client might accept
+as an address is a destination without parts:
 another scheme, `//host`, `https:host`, a backslash, an escape, letters of full width, a user before the host.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from engine.facts.net.hosts import FILE_ENDINGS, bare_host
-from engine.facts.net.urls import LONGEST, REFUSED, OriginFacts, https_origin, origin_facts
+from engine.facts.net.urls import LONGEST, REFUSED, OriginFacts, reached
 from engine.facts.text.disguises import undisguised
 
 MOST = 1_000
@@ -43,22 +43,13 @@ _LENIENT = frozenset(
 """Schemes that clients also accept with one slash. In a word, `src:/app` is a folder or another host."""
 
 _RUN = re.compile(r"[^\s\"<>`]*")
+_PUNCTUATION = ".,;:!?)]}'*_|"
 _HEAD = re.compile(r"[^/?#\s]*:?[/\\]{0,3}[^/\\?#\s\"<>`]*")
-_QUERY = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-F]{2})+")
-
-
-def url_origin(text: str) -> OriginFacts:
-    """The origin of a text that is one URL, with a query or without. Never raises."""
-    if text.startswith("http://"):
-        address, mark, query = text.partition("?")
-        fine = len(text) <= LONGEST and (not mark or _QUERY.fullmatch(query) is not None)
-        return origin_facts(address) if fine else REFUSED
-    return https_origin(text)
 
 
 def url_destinations(text: str) -> list[OriginFacts]:
     """A text that is declared as a URL: the URL itself, then any others in its query."""
-    return [url_origin(text), *(_origin(run) for start, run in _found(text) if start != 0)]
+    return [reached(text), *(_origin(run) for start, run in _found(text) if start != 0)]
 
 
 def destinations(text: str, endings: frozenset[str] = FILE_ENDINGS) -> list[OriginFacts]:
@@ -94,7 +85,10 @@ def without_urls(text: str, endings: frozenset[str] = FILE_ENDINGS) -> str:
 
 
 def _origin(run: str | None) -> OriginFacts:
-    return REFUSED if run is None else url_origin(run)
+    """The origin of a URL in a text, without the punctuation of the sentence behind it."""
+    if run is None or (found := reached(run)).canonical:
+        return REFUSED if run is None else found
+    return reached(run.rstrip(_PUNCTUATION))
 
 
 def _found(text: str, endings: frozenset[str] = FILE_ENDINGS) -> list[tuple[int, str | None]]:

@@ -1,7 +1,7 @@
 """Detects text that is only a host name or address, in any spelling, and its origin.
 
 A host without a scheme is one that is reached by `https`, on the loopback interface by `http`: that is the
-origin which rules compare. Addresses have no canonical spelling but those of the loopback interface.
+origin which rules compare. An address has one spelling.
 A word of a command may be a host although it looks like a file, a number or a plain word (`word_host`).
 """
 
@@ -12,7 +12,7 @@ import socket
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, ip_address
 
-from engine.facts.net.urls import LONGEST, REFUSED, OriginFacts, https_origin, origin_facts
+from engine.facts.net.urls import LONGEST, REFUSED, OriginFacts, https_origin, reached
 
 _AUTHORITY = re.compile(
     r"(?:(?P<user>[^/?#\\]*)@)?(?P<host>\[[^\]]*\]|[^:@/?#\\]*)(?P<port>:[^/?#\\@]*)?(?P<rest>[/?#\\].*)?"
@@ -63,9 +63,9 @@ class WordHost:
 
 
 def host_origin(text: str) -> OriginFacts:
-    """The origin of a host that is declared as one: a name, `name:port`, or a loopback address. Never raises."""
+    """The origin of a host that is declared as one: a name or address, perhaps with a port. Never raises."""
     if text == "::1":
-        return origin_facts("http://[::1]/")
+        return reached("http://[::1]/")
     if len(text) > LONGEST or (match := _AUTHORITY.fullmatch(text)) is None:
         return REFUSED
     if match["user"] is not None or match["rest"] is not None:
@@ -124,9 +124,8 @@ def _number(host: str, *, remote: bool, alone: bool) -> WordHost | None:
 
 
 def _origin(host: str, authority: str, rest: str) -> OriginFacts:
-    if host in {"localhost", "127.0.0.1", "[::1]"}:
-        return origin_facts(f"http://{authority}{rest}")
-    return https_origin(f"https://{authority}{rest}")
+    scheme = "http" if host in {"localhost", "127.0.0.1", "[::1]"} else "https"
+    return reached(f"{scheme}://{authority}{rest}")
 
 
 def _looks_like_host(host: str, alone: bool, endings: frozenset[str]) -> bool:  # noqa: FBT001 (one caller)

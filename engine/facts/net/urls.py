@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from ipaddress import IPv4Address, ip_address
 from urllib.parse import urlsplit
 
+from engine.facts.net.addresses import is_isatap
 from engine.model import Model
 
 LONGEST = 2_048
@@ -111,10 +113,14 @@ _LOOPBACK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class OriginFacts:
-    """The facts of an address; `origin` (scheme, host, port if not the default) only if it is canonical."""
+    """The facts of an address; `origin` (scheme, host, port if not the default) only if it is canonical.
+
+    `path` only where it has one reading, whatever a server decodes or removes.
+    """
 
     canonical: bool
     origin: str | None = None
+    path: str | None = None
 
 
 REFUSED = OriginFacts(canonical=False)
@@ -146,3 +152,74 @@ def _loopback(match: re.Match[str]) -> OriginFacts:
     if any(segment in {".", ".."} for segment in match["path"].split("/")):
         return REFUSED
     return OriginFacts(canonical=True, origin=match["origin"])
+
+
+_REACHED = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+|\[[0-9a-f:]+\])(?::(?P<port>[1-9][0-9]{0,4}))?"
+    r"(?P<target>(?P<path>/[^?#]*)?(?:\?[^#]*)?(?:#.*)?)"
+)
+_NO_TARGET = re.compile(r"[\s\\\"<>`]")
+_DEFAULT_PORTS = {"http": _HTTP_PORT, "https": _DEFAULT_PORT}
+_PLAIN_PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-F]{2})*)+")
+_MAPPED, _NAT64 = 0xFFFF, 0x0064_FF9B << 64
+"""Bits above the last 32 of IPv6 addresses that contain an IPv4 address (RFC 4291, RFC 6052)."""
+
+_LOOSE_ESCAPES = frozenset("%/\\")
+"""Characters whose escapes some servers decode before they look for the parts of a path."""
+
+
+def reached(text: str) -> OriginFacts:
+    """Where a client would connect to for a URL, whatever its path, query and fragment are. Never raises.
+
+    The host is a canonical name, an address in its only spelling, or `localhost`; the scheme is `https` or `http`.
+    """
+    if len(text) > LONGEST or (match := _REACHED.fullmatch(text)) is None:
+        return REFUSED
+    scheme, host, port, target, path = match.group("scheme", "host", "port", "target", "path")
+    number = None if port is None else int(port)
+    if number is not None and (number > _LAST_PORT or number == _DEFAULT_PORTS[scheme]):
+        return REFUSED
+    if _NO_TARGET.search(target) is not None or not target.isprintable():
+        return REFUSED
+    if not (host == "localhost" or canonical_host(host) or _canonical_address(host)):
+        return REFUSED
+    if not _clients_agree(text, scheme, host, number):
+        return REFUSED
+    origin = f"{scheme}://{host}" if port is None else f"{scheme}://{host}:{port}"
+    return OriginFacts(canonical=True, origin=origin, path=_one_reading(path or "/"))
+
+
+def _canonical_address(host: str) -> bool:
+    """Whether this is an address in its only spelling; one that contains another address is not."""
+    try:
+        address = ip_address(host[1:-1] if host.startswith("[") else host)
+    except ValueError:
+        return False
+    if isinstance(address, IPv4Address):
+        return str(address) == host
+    embedded = int(address) >> 32 in {0, _MAPPED, _NAT64} and int(address) > 1
+    holds_another = embedded or address.sixtofour is not None or address.teredo is not None or is_isatap(address)
+    return f"[{address}]" == host and not holds_another
+
+
+def _clients_agree(text: str, scheme: str, host: str, port: int | None) -> bool:
+    import httpx
+
+    try:
+        url, split = httpx.URL(text), urlsplit(text)
+        found = (split.scheme, split.netloc, split.port)
+    except (httpx.InvalidURL, ValueError):
+        return False
+    authority = host if port is None else f"{host}:{port}"
+    by_httpx = (url.scheme, url.raw_host, url.port, url.userinfo)
+    return by_httpx == (scheme, host.strip("[]").encode("ascii"), port, b"") and found == (scheme, authority, port)
+
+
+def _one_reading(path: str) -> str | None:
+    """The path of a URL, unless parts of it may be decoded, removed or joined on the way."""
+    segments = path[1:].split("/")
+    plain = _PLAIN_PATH.fullmatch(path) is not None and all(segments[:-1])
+    dotted = any(segment.partition(";")[0] in {".", ".."} for segment in segments)
+    decoded = {chr(int(code, 16)) for code in _ESCAPE.findall(path)}
+    loose = any(one in _UNRESERVED or one in _LOOSE_ESCAPES or not one.isprintable() for one in decoded)
+    return path if plain and not dotted and not loose else None

@@ -11,12 +11,17 @@ from typing import Literal
 from engine.facts.tools.command_options import Kind
 from engine.model import Model
 
-ArgumentType = Literal["text", "data", "url", "host", "path", "command", "argv"]
-"""How an argument is read. `data` is walked for everything, `text` only for secrets.
+ArgumentType = Literal[
+    "text", "value", "data", "url", "host", "path", "command", "argv", "sql_postgres", "sql_mysql", "sql_sqlite"
+]
+"""How an argument is read. `data` is walked for everything; `text`, `value` and SQL only for secrets.
 
 `argv` is a list of words that the tool runs without a shell; `command` is a text for one, or a list that may become
 one.
 """
+
+COVERED = ("value", "sql_postgres", "sql_mysql", "sql_sqlite")
+"""The types whose values an allow rule has to cover by conditions."""
 
 Links = Literal["none", "linked", "unknown"]
 """Whether a path passes a symbolic link; `unknown`: it could not be examined."""
@@ -49,12 +54,13 @@ class CommandWord(Model):
 class Destination(Model):
     """Where a call would lead; `origin` only when it is canonical, `word` when it may be something else than a host.
 
-    `command` is the id of the command that it was found in.
+    `path` is the path of a URL; only if it has one reading. `command` is the id of the command that it was found in.
     """
 
     id: str
     canonical: bool
     origin: str | None = None
+    path: str | None = None
     command: str | None = None
     word: CommandWord | None = None
 

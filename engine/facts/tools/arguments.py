@@ -2,7 +2,7 @@
 
 The declared type of an argument determines how everything below it is read:
 
-    text                       searched for secrets only
+    text, value, sql_…         searched for secrets only
     url, host, path,           every value is read as exactly that; anything else is not canonical
     command, argv
     data, or no type           searched for everything: URLs and hosts, paths, commands, JSON inside strings, keys
@@ -25,6 +25,7 @@ from engine.facts.net.urls import OriginFacts
 from engine.facts.paths import LONGEST, Lead, collapsed, looks_like_path, path_facts
 from engine.facts.text.disguises import undisguised
 from engine.facts.tools.argument_facts import (
+    COVERED,
     Argument,
     ArgumentType,
     Command,
@@ -89,7 +90,11 @@ _ODD = re.compile(r"[{}\\\]!^,]")
 """Characters that mean something else to a reader of patterns."""
 
 _LONGEST_NAME = 64
+_HERE = re.compile(r"\A\./(?=[^/])")
+"""What says of a relative path only that it is one."""
+
 _TYPES = frozenset(get_args(ArgumentType))
+_SECRETS_ONLY = frozenset(("text", *COVERED))
 
 
 @dataclass(slots=True)
@@ -179,7 +184,7 @@ class _Walk(Walked):
     def _named(self, name: str, value: Any, kind: ArgumentType, at: _At) -> None:
         """A value and its key, which is read as data: an address is one also where a name is expected."""
         if not self._is_plain(name):
-            self._text(name, "text" if kind == "text" else "data", _At(at.place, "", at.level, WRAPPINGS))
+            self._text(name, "text" if kind in _SECRETS_ONLY else "data", _At(at.place, "", at.level, WRAPPINGS))
         self._value(value, kind, at)
 
     def _is_plain(self, name: str) -> bool:
@@ -348,17 +353,25 @@ class _Walk(Walked):
     def _unreadable(self, at: _At) -> None:
         self.unreadable.append(HiddenPlace(id=self._id("unreadable", at)))
 
-    def _found(self, found: list[OriginFacts], at: _At, word: CommandWord | None = None) -> None:
-        for facts in found:
+    def _found(self, origins: list[OriginFacts], at: _At, word: CommandWord | None = None) -> None:
+        for facts in origins:
             if not self._room(None, at.level):
                 return
             name = self._id("destinations", at)
-            origin, command = facts.origin, self._in_command
-            found_here = Destination(id=name, canonical=facts.canonical, origin=origin, command=command, word=word)
-            self.destinations.append(found_here)
+            self.destinations.append(
+                Destination(
+                    id=name,
+                    canonical=facts.canonical,
+                    origin=facts.origin,
+                    path=facts.path,
+                    command=self._in_command,
+                    word=word,
+                )
+            )
 
     def _path(self, text: str, at: _At) -> None:
-        facts = path_facts(text, self._cwd)
+        here = text in {".", "./"} and self._cwd is not None
+        facts = path_facts(cast("str", self._cwd) if here else _HERE.sub("", text), self._cwd)
         name, path = self._id("paths", at), facts.path
         links: Links = "unknown" if path is None else self._lead(path).links
         command, below_cwd = self._in_command, facts.below

@@ -6,17 +6,18 @@
     Anthropic    {"type": "tool_use", "id", "name", "input": {…}}
     MCP          {"jsonrpc": "2.0", "id", "method": "tools/call", "params": {"name", "arguments": {…}}}
 
-Ids of calls are no facts: the same call is the same input in every shape. Argument text that has no one
-reading is a fact too (`arguments` is None) and no broken request, so that it is refused by the policy and recorded.
+Ids of calls are no facts: the same call is the same input in every shape. Fields that SDKs add are facts by name.
+Argument text that has no one reading is a fact too (`arguments` is None) and no broken request, so that it is refused
+by the policy and recorded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from engine.documents.canonical import canonical
 from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, read_strict
@@ -26,6 +27,9 @@ LONGEST_NAME = 128
 """Characters of a tool's name; MCP and the model providers allow no more."""
 
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+_READ = frozenset(
+    ("arguments", "function", "input", "jsonrpc", "method", "name", "params", "tool", "tool_name", "args")
+)
 CallId = Annotated[str, Field(max_length=512)]
 Arguments = Object
 
@@ -37,22 +41,39 @@ class OwnCall(Model):
     arguments: Arguments
 
 
-class OpenAiFunction(Model):
+class Vendor(Model, extra="allow"):
+    """A part of a block in which a vendor may add fields. They are facts by their names, and nothing reads them.
+
+    A field that is what another shape calls a tool or its arguments makes the block ambiguous.
+    """
+
+    @model_validator(mode="after")
+    def _one_reading(self) -> Self:
+        if _READ.intersection(self.added()):
+            raise ValueError("a call has one tool and one set of arguments")
+        return self
+
+    def added(self) -> tuple[str, ...]:
+        """The fields that this engine does not know."""
+        return tuple(sorted(self.model_extra or ()))
+
+
+class OpenAiFunction(Vendor):
     """What is called; `arguments` is the JSON text that the model wrote."""
 
     name: Name
     arguments: Text
 
 
-class OpenAiCall(Model):
+class OpenAiCall(Vendor):
     """A tool call of OpenAI's chat completions."""
 
     id: CallId | None = None
-    type: Literal["function"]
+    type: Literal["function"] | None = None
     function: OpenAiFunction
 
 
-class ResponsesCall(Model):
+class ResponsesCall(Vendor):
     """A tool call of OpenAI's responses."""
 
     type: Literal["function_call"]
@@ -63,7 +84,7 @@ class ResponsesCall(Model):
     status: Literal["in_progress", "completed", "incomplete"] | None = None
 
 
-class AnthropicCall(Model):
+class AnthropicCall(Vendor):
     """A `tool_use` block of Anthropic's messages."""
 
     type: Literal["tool_use"]
@@ -72,7 +93,7 @@ class AnthropicCall(Model):
     input: Arguments
 
 
-class McpParams(Model):
+class McpParams(Vendor):
     """What is called over MCP; `_meta` belongs to the transport and is no argument."""
 
     name: Name
@@ -80,7 +101,7 @@ class McpParams(Model):
     meta: Object | None = Field(default=None, alias="_meta")
 
 
-class McpCall(Model):
+class McpCall(Vendor):
     """A `tools/call` request of MCP."""
 
     jsonrpc: Literal["2.0"]
@@ -117,12 +138,13 @@ ToolCall = Annotated[
 class Call:
     """A call in its one form; `arguments` is None when they have no one reading as an object.
 
-    `data` are the arguments as canonical JSON, or the text that has no reading.
+    `data` are the arguments as canonical JSON, or the text that has no reading. `added` are fields of a vendor.
     """
 
     tool: str
     arguments: Arguments | None
     data: bytes
+    added: tuple[str, ...] = ()
 
     def close(self) -> None:
         """Nothing stays open: the caller uses exactly this value, which was decided."""
@@ -131,26 +153,28 @@ class Call:
 def call_of(call: OwnCall | OpenAiCall | ResponsesCall | AnthropicCall | McpCall) -> Call:
     """The one form of a call in any shape. Never raises."""
     if isinstance(call, OpenAiCall):
-        return _parsed_call(call.function.name, call.function.arguments)
+        return _parsed_call(call.function.name, call.function.arguments, (*call.added(), *call.function.added()))
     if isinstance(call, ResponsesCall):
-        return _parsed_call(call.name, call.arguments)
+        return _parsed_call(call.name, call.arguments, call.added())
     if isinstance(call, AnthropicCall):
-        return _call_of(call.name, call.input)
+        return _call_of(call.name, call.input, call.added())
     if isinstance(call, McpCall):
-        return _call_of(call.params.name, call.params.arguments)
-    return _call_of(call.name, call.arguments)
+        return _call_of(call.params.name, call.params.arguments, (*call.added(), *call.params.added()))
+    return _call_of(call.name, call.arguments, ())
 
 
-def _parsed_call(name: str, text: str) -> Call:
+def _parsed_call(name: str, text: str, added: tuple[str, ...]) -> Call:
     try:
         value = read_strict(text)
     except (NotJsonError, AmbiguousJsonError):
         value = None
-    return _call_of(name, value) if isinstance(value, dict) else Call(name, None, text.encode("utf-8", "replace"))
+    if isinstance(value, dict):
+        return _call_of(name, value, added)
+    return Call(name, None, text.encode("utf-8", "replace"), added)
 
 
-def _call_of(name: str, arguments: Arguments) -> Call:
+def _call_of(name: str, arguments: Arguments, added: tuple[str, ...]) -> Call:
     try:
-        return Call(name, arguments, canonical(arguments))
+        return Call(name, arguments, canonical(arguments), added)
     except (ValueError, TypeError, RecursionError):  # a number without a JSON form, endless nesting
-        return Call(name, None, b"")
+        return Call(name, None, b"", added)

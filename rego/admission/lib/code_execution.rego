@@ -1,13 +1,21 @@
 # Where a code action would run, how much time it has left, and its contract without the entry point.
 package admission.lib.code_execution
 
+import data.admission.lib.boundary
 import data.admission.lib.code_contract
 import future.keywords.not
 
 # METADATA
-# description: The profile in which the language of the action runs.
+# description: The profile of the named package environment, else the one in which the language of the action runs.
 default_profile := profile if {
+	input.packages.stated == false
 	profile := data.policy.code.execution[input.action.language.value]
+	is_string(profile)
+}
+
+default_profile := profile if {
+	input.packages.stated == true
+	profile := data.policy.sandbox.packages[input.packages.value].profile
 	is_string(profile)
 }
 
@@ -18,6 +26,48 @@ profile := default_profile if input.profile.stated == false
 profile := input.profile.value if {
 	input.profile.stated == true
 	is_string(input.profile.value)
+}
+
+# METADATA
+# description: The limits of both output streams, in bytes. Those of a text contract are its own.
+streams := data.policy.code if input.contract.stated == false
+
+streams := data.policy.code if {
+	input.contract.stated == true
+	is_array(data.policy.code.contracts[input.contract.value].fields)
+	count(data.policy.code.contracts[input.contract.value].fields) > 0
+}
+
+streams := _text if {
+	input.contract.stated == true
+	is_object(_text)
+}
+
+# METADATA
+# description: Whether the output is text, which may be shown as it comes.
+live if {
+	input.contract.stated == true
+	is_object(_text)
+}
+
+# METADATA
+# description: Whether findings of the scan are binding in the profile.
+scan := data.policy.sandbox.profiles[profile].scan
+
+# METADATA
+# description: Whether every boundary of the profile is proven on this machine.
+contained if {
+	count(boundary.names) > 0
+	every name in boundary.names { boundary.proven(profile, name) }
+}
+
+# METADATA
+# description: Bytes of all input files together.
+# custom:
+#   proof: a file without a size is no number, and a sum of other than numbers is undefined
+file_bytes := sum([file.bytes | some file in input.files]) if {
+	is_array(input.files)
+	every file in input.files { _file(file) }
 }
 
 # METADATA
@@ -42,4 +92,13 @@ contract_holds if {
 entrypoint_admitted if {
 	code_contract.entrypoint_is_name
 	code_contract.entrypoint_admitted
+}
+
+_text := data.policy.code.contracts[input.contract.value].text
+
+_file(file) if {
+	is_string(file.id)
+	is_string(file.sha256)
+	is_number(file.bytes)
+	file.bytes >= 0
 }

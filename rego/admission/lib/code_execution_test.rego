@@ -16,6 +16,11 @@ policy := {
 		"attempts": 3,
 		"retention_days": 30,
 		"environment": {"CALM": "1"},
+		"inputs": {"files": 2, "bytes": 4},
+		"contracts": {
+			"facts": {"fields": [{"name": "n"}]},
+			"free": {"fields": [], "text": {"stdout_bytes": 6, "stderr_bytes": 5}},
+		},
 		"hints": {
 			"network_access": ["denied"],
 			"max_code_chars": {"default": 100, "minimum": 10, "maximum": 200},
@@ -60,6 +65,9 @@ run := object.union(sandbox_test.facts, {
 	"elapsed_ms": 500,
 	"role": "solution",
 	"profile": {"stated": false},
+	"packages": {"stated": false},
+	"contract": {"stated": false},
+	"files": [],
 	"seed": 7,
 	"artifacts": false,
 	"task": {"stated": false},
@@ -113,4 +121,54 @@ test_entrypoint_admitted if {
 			with data.policy as policy
 	}
 	not code_execution.entrypoint_admitted with input as run with data.policy as {}
+}
+
+_science := object.union(run, {"packages": {"stated": true, "value": "science", "tree": "sha256:t"}})
+
+test_profile_of_packages if {
+	code_execution.profile == "loose" with input as _science with data.policy as policy
+	code_execution.default_profile == "loose" with input as _science with data.policy as policy
+	every change in [{"value": "magic"}, {"value": null}, {"stated": null}] {
+		unknown := object.union(_science, {"packages": change})
+		not code_execution.profile with input as unknown with data.policy as policy
+	}
+	not code_execution.profile with input as _science with data.policy as {"code": policy.code}
+}
+
+test_streams if {
+	code_execution.streams.stdout_bytes == 8 with input as run with data.policy as policy
+	facts := object.union(run, {"contract": {"stated": true, "value": "facts"}})
+	code_execution.streams.stdout_bytes == 8 with input as facts with data.policy as policy
+	not code_execution.live with input as facts with data.policy as policy
+	free := object.union(run, {"contract": {"stated": true, "value": "free"}})
+	code_execution.streams == {"stdout_bytes": 6, "stderr_bytes": 5} with input as free with data.policy as policy
+	code_execution.live with input as free with data.policy as policy
+	not code_execution.live with input as run with data.policy as policy
+	every value in ["none", null] {
+		unknown := object.union(run, {"contract": {"stated": true, "value": value}})
+		not code_execution.streams with input as unknown with data.policy as policy
+		not code_execution.live with input as unknown with data.policy as policy
+	}
+	not code_execution.live with input as object.union(free, {"contract": {"stated": null}}) with data.policy as policy
+	not code_execution.streams with input as object.union(free, {"contract": {"stated": null}})
+		with data.policy as policy
+}
+
+test_contained if {
+	code_execution.contained with input as run with data.policy as policy
+	not code_execution.contained with input as object.union(run, {"probes": []}) with data.policy as policy
+	fewer := object.union(run, {"boundaries": array.slice(run.boundaries, 1, 99)})
+	not code_execution.contained with input as fewer with data.policy as policy
+	not code_execution.contained with input as run with data.policy as {}
+}
+
+test_file_bytes if {
+	code_execution.file_bytes == 0 with input as run with data.policy as policy
+	files := [{"id": "a", "bytes": 1, "sha256": "x"}, {"id": "b", "bytes": 2, "sha256": "y"}]
+	code_execution.file_bytes == 3 with input as object.union(run, {"files": files}) with data.policy as policy
+	every change in [{"bytes": -1}, {"bytes": "1"}, {"bytes": null}, {"id": null}, {"sha256": null}] {
+		odd := [files[0], object.union(files[1], change)]
+		not code_execution.file_bytes with input as object.union(run, {"files": odd}) with data.policy as policy
+	}
+	not code_execution.file_bytes with input as object.union(run, {"files": null}) with data.policy as policy
 }

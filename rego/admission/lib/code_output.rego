@@ -5,6 +5,17 @@ import future.keywords.not
 
 contract := data.policy.code.contracts[input.contract]
 
+# The output is text, which has no fields.
+is_text if is_object(contract.text)
+
+# The limits of both output streams, in bytes.
+streams := contract.text if is_text
+
+streams := data.policy.code if {
+	is_array(contract.fields)
+	count(contract.fields) > 0
+}
+
 # The sandbox killed the program.
 stopped if input.run.status in {"output_limit", "timeout_cpu", "timeout_wall"}
 

@@ -254,3 +254,20 @@ test_values_missing if {
 	}
 	count(got3) == 7
 }
+
+_free := {"code": {"stdout_bytes": 9, "stderr_bytes": 8, "contracts": {
+	"text": {"text": {"stdout_bytes": 7, "stderr_bytes": 6}, "fields": []},
+	"none": {"fields": []},
+}}}
+
+test_text if {
+	code_output.is_text with input as {"contract": "text"} with data.policy as _free
+	code_output.streams == {"stdout_bytes": 7, "stderr_bytes": 6} with input as {"contract": "text"}
+		with data.policy as _free
+	not code_output.is_text with input as _input with data.policy as _policy
+	code_output.streams.stdout_bytes == 40 with input as _input with data.policy as _policy
+	every name in ["none", "other", null] {
+		not code_output.is_text with input as {"contract": name} with data.policy as _free
+		not code_output.streams with input as {"contract": name} with data.policy as _free
+	}
+}

@@ -16,6 +16,23 @@ clean if {
 	input_read_within
 }
 
+# METADATA
+# description: All of the code was scanned; its findings are reported and bind nobody.
+# custom:
+#   proof: each list is present, and its items are named; it is empty if the code has nothing of that kind
+readable if {
+	language_scanned
+	complete
+	parsed
+	input_read_within
+	is_number(input.scan.network_literals)
+	every name in _lists {
+		is_array(input.scan[name])
+		every item in input.scan[name] { _named(item) }
+	}
+	every kind in input.scan.encodings { encoding_allowed(kind) }
+}
+
 language_scanned if is_object(rules)
 
 complete if input.scan.complete == true

@@ -6,7 +6,10 @@ import future.keywords.not
 _policy := {
 	"media": {"allow_url_media_sources": true, "url": {"hosts": ["a.example.org"]}},
 	"code": {"execution": {"python": "offline"}},
-	"sandbox": {"profiles": {"offline": {"backend": "bubblewrap"}, "strict": {"backend": "gvisor"}}},
+	"sandbox": {
+		"profiles": {"offline": {"backend": "bubblewrap"}, "strict": {"backend": "gvisor"}},
+		"packages": {"science": {"profile": "strict"}},
+	},
 }
 
 test_host_looked_up if {
@@ -48,8 +51,17 @@ test_a_profile_counts_where_it_is_stated if {
 		asked := {"profile": {"stated": stated, "value": "strict"}, "action": {"language": {"value": "python"}}}
 		not gathering.backend with input as asked with data.policy as _policy
 	}
-	unstated := {"profile": {"stated": false, "value": "strict"}, "action": {"language": {"value": "python"}}}
+	unstated := object.union(_unasked("python"), {"profile": {"value": "strict"}})
 	gathering.backend == "bubblewrap" with input as unstated with data.policy as _policy
+}
+
+test_backend_of_packages if {
+	gathering.backend == "gvisor" with input as _science with data.policy as _policy
+	every change in [{"value": "magic"}, {"value": null}, {"stated": null}] {
+		not gathering.backend with input as object.union(_science, {"packages": change}) with data.policy as _policy
+	}
+	asked := object.union(_science, {"profile": {"stated": true, "value": "offline"}})
+	gathering.backend == "bubblewrap" with input as asked with data.policy as _policy
 }
 
 test_backend if {
@@ -67,7 +79,11 @@ test_backend if {
 
 _asked(profile) := {"profile": {"stated": true, "value": profile}, "action": {"language": {"value": "python"}}}
 
-_unasked(language) := {"profile": {"stated": false}, "action": {"language": {"value": language}}}
+_unasked(language) := {
+	"profile": {"stated": false}, "packages": {"stated": false}, "action": {"language": {"value": language}},
+}
+
+_science := object.union(_unasked("python"), {"packages": {"stated": true, "value": "science"}})
 
 _host(name) := {"media": {"url": {"host": name}}}
 

@@ -4,6 +4,7 @@
 # so that a record that lost its URL does not become an offline one.
 package admission.lib.origin
 
+import data.admission.lib.host
 import future.keywords.not
 
 # Nothing was or will be retrieved over the network for this record.
@@ -17,6 +18,13 @@ offline(record) if {
 # custom:
 #   proof: hosts are only looked up in it, so an empty set refuses every host
 hosts contains host if some host in data.policy.networks.hosts
+
+# The host is listed in policy/networks.yaml, by its name or by a domain that it is in.
+listed(name) if {
+	is_string(name)
+	some form in host.names(name)
+	form in hosts
+}
 
 # The record was or will be retrieved from one address.
 external(record) if {

@@ -62,4 +62,16 @@ plain if {
 	regex.match(`^(:[0-9]{1,5})?$`, substring(authority, count(host), -1))
 }
 
+# Whether the runner gets the token and the client certificate of this gate.
+#
+# METADATA
+# custom:
+#   proof: no credentials are sent if anything is missing
+default credentials := false
+
+credentials if {
+	some origin in data.policy.runners.uri.credentials
+	startswith(concat("", [address, "/"]), concat("", [origin, "/"]))
+}
+
 _hosts := {"loopback": ["127.0.0.1", "localhost", "[::1]"]}

@@ -103,6 +103,25 @@ test_plain_to_exactly_the_hosts_of_a_place if {
 	held == {"127.0.0.1", "127.0.0.1:80", "localhost:80", "[::1]:80"}
 }
 
+test_credentials_for_listed_runners_only if {
+	policy := {"runners": {"uri": {"credentials": ["https://a.example.com"]}}}
+	held := {text |
+		some text in [
+			"https://a.example.com", "https://a.example.com/", "https://a.example.com/agents", "https://a.example.com:1/",
+			"https://a.example.com.evil.test/", "https://b.example.com/", "http://a.example.com/",
+		]
+		runner.credentials with input as {"uri": {"source": "override", "text": text}} with data.policy as policy
+	}
+	held == {"https://a.example.com", "https://a.example.com/", "https://a.example.com/agents"}
+	every wrong in [{}, {"runners": {"uri": {"credentials": []}}}, {"runners": {"uri": {"credentials": null}}}] {
+		none := runner.credentials with input as {"uri": {"source": "override", "text": "https://a.example.com/"}}
+			with data.policy as wrong
+		none == false
+	}
+	lost := runner.credentials with input as {} with data.policy as policy
+	lost == false
+}
+
 test_values_missing if {
 	every policy in [{}, {"runners": {}}, json.remove(_policy, ["runners/boundaries/network/enforced_by"])] {
 		not runner.proven(_requests.clean, "network") with data.policy as policy

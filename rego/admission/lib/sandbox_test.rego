@@ -14,12 +14,20 @@ policy := {"sandbox": {
 	"profiles": {
 		"here": {
 			"backend": "jail", "boundaries": kernel, "limits": of_each(10), "verifier": of_each(5),
-			"alternatives": ["there"],
+			"alternatives": ["there", "loose"], "scan": "binding",
 		},
-		"there": {"backend": "jail", "boundaries": kernel, "limits": of_each(9), "verifier": of_each(4), "alternatives": []},
+		"there": {
+			"backend": "jail", "boundaries": kernel, "limits": of_each(9), "verifier": of_each(4),
+			"alternatives": [], "scan": "binding",
+		},
+		"loose": {
+			"backend": "jail", "boundaries": kernel, "limits": of_each(9), "verifier": of_each(4),
+			"alternatives": [], "scan": "advisory",
+		},
 		"other": {"backend": "jail", "boundaries": kernel, "limits": of_each(9), "verifier": of_each(4), "alternatives": []},
 		"low": {"backend": "jail", "boundaries": kernel, "limits": of_each(21), "verifier": of_each(4), "alternatives": []},
 	},
+	"packages": {"science": {"tree": "sha256:t", "profile": "loose"}},
 	"executables": {"cat": "/usr/bin/cat"},
 }}
 

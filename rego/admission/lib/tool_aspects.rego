@@ -4,17 +4,95 @@
 # letter case of paths and programs and the folder of a program, and a folder also covers itself.
 package admission.lib.tool_aspects
 
+import data.admission.lib.host
 import data.admission.lib.tool_commands as commands
 import future.keywords.not
 
-# Aspects of a destination, for every rule: its exact origin.
-of_destination(destination) := {"any host", concat(" ", ["host", destination.origin])} if {
+# Aspects of a destination, for allow rules: its origin, the domains and ranges that contain its host, and folders.
+#
+# METADATA
+# custom:
+#   proof: it collects forms of one origin that is present; without a path, no folder covers it
+of_destination(destination) := (_anywhere(parts) | named) | _in_ranges(parts) if {
 	destination.canonical == true
-	contains(destination.origin, "://")
+	parts := host.parts(destination.origin)
+	named := {form |
+		some name in host.names(parts.host)
+		some port in {_port(parts.port), ":*"}
+		some folder in ({""} | {folder | some folder in _host_paths; startswith(destination.path, folder)})
+		form := concat("", ["host ", parts.scheme, "://", name, port, folder])
+	}
 }
 
+# METADATA
+# custom:
+#   proof: a host that is not known to be public is in no rule for any host
+_anywhere(parts) := {"any host"} if {
+	parts.scheme == "https"
+	host.public(parts.host)
+} else := set()
+
+# METADATA
+# custom:
+#   proof: a port is digits, or empty; an origin has no other
+_port(port) := concat("", [":", port]) if {
+	port != ""
+} else := ""
+
+_host_paths := data.policy.tool_lookup.host_paths
+
+# Ranges of addresses cover every scheme and port.
+#
+# METADATA
+# custom:
+#   proof: a name is in no range, and deny and confirm rules need the list of ranges to be present
+_in_ranges(parts) := {concat("", ["host *://", range, ":*"]) |
+	some range in data.policy.tool_lookup.ranges
+	net.cidr_contains(range, host.literal(parts.host))
+}
+
+# Aspects of a destination, for deny and confirm rules: also every scheme and port, and a domain covers its own name.
+#
+# METADATA
+# custom:
+#   proof: it collects forms of one origin that is present; without a path, every folder counts
+of_destination_refused(destination) := ({"any host"} | named) | _in_ranges(parts) if {
+	destination.canonical == true
+	parts := host.parts(destination.origin)
+	folders := {""} | _folders_of_hosts(destination)
+	named := {form |
+		some name in (host.names(parts.host) | {concat("", ["*.", parts.host])})
+		some place in {
+			[parts.scheme, _port(parts.port)], [parts.scheme, ":*"], ["*", _port(_stated_port(parts))], ["*", ":*"],
+		}
+		some folder in folders
+		form := concat("", ["host ", place[0], "://", name, place[1], folder])
+	}
+}
+
+# METADATA
+# custom:
+#   proof: a port is digits, or empty; an origin has no other
+_stated_port(parts) := parts.port if {
+	parts.port != ""
+} else := {"http": "80", "https": "443"}[parts.scheme]
+
+# METADATA
+# custom:
+#   proof: the list of folders is present
+_folders_of_hosts(destination) := {folder | some folder in _host_paths; _maybe_below(destination, folder)} if {
+	is_array(_host_paths)
+}
+
+# METADATA
+# custom:
+#   proof: a destination without a path counts as one that may be anywhere on its host
+_maybe_below(destination, folder) if startswith(_slashed(lower(destination.path)), lower(folder))
+
+_maybe_below(destination, _) if not is_string(destination.path)
+
 # Aspects of a path, for allow rules: the path and every folder that contains it.
-of_path(path) := ({"any path"} | _ways(_bare(path.path))) | _below_cwd(path) if {
+of_path(path) := (({"any path"} | _ways(_bare(path.path))) | _below_cwd(path)) | _patterns(path.path) if {
 	path.canonical == true
 	startswith(path.path, "/")
 }
@@ -22,14 +100,28 @@ of_path(path) := ({"any path"} | _ways(_bare(path.path))) | _below_cwd(path) if 
 # METADATA
 # custom:
 #   proof: without a stated working folder, a path is in no folder that could allow it
-_below_cwd(path) := _ways(concat("", ["{cwd}/", _bare(path.below_cwd)])) if {
+_below_cwd(path) := _ways(below) | _patterns(below) if {
 	is_string(path.below_cwd)
 	path.below_cwd != ""
+
+	# regal ignore:defer-assignment
+	below := concat("", ["{cwd}/", _bare(path.below_cwd)])
 	path.path != concat("", ["/", path.below_cwd]) # a working folder `/` is the whole machine and admits nothing
+} else := set()
+
+# The working folder itself, for allow rules.
+#
+# METADATA
+# custom:
+#   proof: a path that is not known to be the working folder has no aspect more
+of_cwd(path, context) := {"{cwd}"} if {
+	startswith(path.path, "/")
+	path.path == context.cwd
 } else := set()
 
 # Aspects of a path, for deny and confirm rules.
 of_path_refused(path, context) := ({"any path"} | _over(folded)) | _over_cwd(_slashed(folded), context) if {
+	is_array(data.policy.tool_lookup.path_patterns)
 	path.canonical == true
 	startswith(path.path, "/")
 	folded := lower(upper(path.path)) # some letters have an equal only in upper case
@@ -46,7 +138,17 @@ _over_cwd(slashed, context) := _over(concat("", ["{cwd}/", trim_prefix(slashed, 
 	startswith(context.cwd, "/")
 } else := {"any path without cwd"}
 
-_over(path) := {_slashed(path)} | _ways(_bare(path))
+_over(path) := ({_slashed(path)} | _ways(_bare(path))) | _patterns(_bare(path))
+
+# The patterns of rules that a whole path matches.
+#
+# METADATA
+# custom:
+#   proof: it collects the patterns of one list; deny and confirm rules need the list to be present
+_patterns(path) := {concat(" ", ["path", pattern[0]]) |
+	some pattern in data.policy.tool_lookup.path_patterns
+	regex.match(pattern[1], path)
+}
 
 # Aspects of a command, for allow rules: its first words, with all that it can do beyond them.
 #

@@ -10,6 +10,22 @@ test_unplaced if {
 	}
 }
 
+_policy := {
+	"tool_lookup": {
+		"ranges": ["10.0.0.0/8", "fd00::/8"],
+		"host_paths": ["/v1/"],
+		"path_patterns": [
+			["**/*.key", `^/(?:[^/]+/)*[^/]*\.key$`],
+			["{cwd}/docs/*.md", `^\{cwd\}/docs/[^/]*\.md$`],
+		],
+	},
+	"addresses": {
+		"public": [{"family": "ipv4", "cidr": "0.0.0.0/0"}],
+		"refused": [{"cidr": "10.0.0.0/8"}],
+		"local_names": ["localhost", "*.internal"],
+	},
+}
+
 _host := {"id": "a", "canonical": true, "origin": "https://a.example.com"}
 
 _path := {"id": "a", "canonical": true, "path": "/Work/Notes/a.txt", "below_cwd": "Notes/a.txt"}
@@ -23,7 +39,13 @@ _of(command) := found if {
 }
 
 test_destination if {
-	tool_aspects.of_destination(_host) == {"any host", "host https://a.example.com"}
+	found := tool_aspects.of_destination(_host) with data.policy as _policy
+	found == {
+		"any host",
+		"host https://a.example.com", "host https://a.example.com:*",
+		"host https://*.example.com", "host https://*.example.com:*",
+		"host https://*.com", "host https://*.com:*",
+	}
 	broken := [
 		json.patch(_host, [{"op": "replace", "path": "canonical", "value": false}]),
 		json.remove(_host, ["canonical"]),
@@ -32,8 +54,97 @@ test_destination if {
 		json.patch(_host, [{"op": "replace", "path": "origin", "value": "a.example.com"}]),
 	]
 	every one in broken {
-		not tool_aspects.of_destination(one)
+		not tool_aspects.of_destination(one) with data.policy as _policy
+		not tool_aspects.of_destination_refused(one) with data.policy as _policy
 	}
+}
+
+_at(origin) := {"canonical": true, "origin": origin}
+
+test_any_host_is_public_and_by_https if {
+	every origin in ["https://a.example.com", "https://8.8.8.8", "https://a.example.com:8443"] {
+		found := tool_aspects.of_destination(_at(origin)) with data.policy as _policy
+		"any host" in found
+	}
+	every origin in [
+		"http://a.example.com", "https://localhost", "https://db.internal", "https://10.1.2.3", "https://[fd00::1]",
+	] {
+		found := tool_aspects.of_destination(_at(origin)) with data.policy as _policy
+		not "any host" in found
+		refused := tool_aspects.of_destination_refused(_at(origin)) with data.policy as _policy
+		"any host" in refused
+	}
+	without := tool_aspects.of_destination(_host) with data.policy as json.remove(_policy, ["addresses/local_names"])
+	not "any host" in without
+}
+
+test_ports_ranges_and_folders if {
+	port := tool_aspects.of_destination(_at("https://a.example.com:8443")) with data.policy as _policy
+	"host https://a.example.com:8443" in port
+	"host https://*.example.com:*" in port
+	not "host https://a.example.com" in port
+	address := tool_aspects.of_destination(_at("http://10.1.2.3:9200")) with data.policy as _policy
+	"host *://10.0.0.0/8:*" in address
+	six := tool_aspects.of_destination(_at("https://[fd00::1]")) with data.policy as _policy
+	"host *://fd00::/8:*" in six
+	below := tool_aspects.of_destination(object.union(_host, {"path": "/v1/x"})) with data.policy as _policy
+	"host https://a.example.com/v1/" in below
+	every path in ["/v1", "/v10/x", "/V1/x", null] {
+		found := tool_aspects.of_destination(object.union(_host, {"path": path})) with data.policy as _policy
+		not "host https://a.example.com/v1/" in found
+	}
+}
+
+test_refused_by_every_scheme_and_port if {
+	found := tool_aspects.of_destination_refused(_at("http://a.example.com:8080")) with data.policy as _policy
+	every form in [
+		"http://a.example.com:8080", "http://a.example.com:*", "*://a.example.com:8080", "*://a.example.com:*",
+		"*://*.example.com:*", "*://*.a.example.com:*",
+	] {
+		concat(" ", ["host", form]) in found
+	}
+	plain := tool_aspects.of_destination_refused(_at("http://a.example.com")) with data.policy as _policy
+	"host *://a.example.com:80" in plain
+	secure := tool_aspects.of_destination_refused(_host) with data.policy as _policy
+	"host *://a.example.com:443" in secure
+}
+
+test_refused_in_a_folder_whatever_its_spelling if {
+	every path in ["/v1/x", "/V1/x", "/v1", null] {
+		found := tool_aspects.of_destination_refused(object.union(_host, {"path": path})) with data.policy as _policy
+		"host https://a.example.com/v1/" in found
+	}
+	other := tool_aspects.of_destination_refused(object.union(_host, {"path": "/v2/"})) with data.policy as _policy
+	not "host https://a.example.com/v1/" in other
+	lost := json.remove(_policy, ["tool_lookup/host_paths"])
+	not tool_aspects.of_destination_refused(_host) with data.policy as lost
+}
+
+test_patterns_of_paths if {
+	key := {"canonical": true, "path": "/work/Deploy/Server.KEY", "below_cwd": "Deploy/Server.KEY"}
+	refused := tool_aspects.of_path_refused(key, {"cwd": "/work"}) with data.policy as _policy
+	"path **/*.key" in refused
+	allowed := tool_aspects.of_path(key) with data.policy as _policy
+	not "path **/*.key" in allowed
+	document := {"canonical": true, "path": "/work/docs/a.md", "below_cwd": "docs/a.md"}
+	below := tool_aspects.of_path(document) with data.policy as _policy
+	"path {cwd}/docs/*.md" in below
+	over := tool_aspects.of_path_refused(document, {"cwd": "/work"}) with data.policy as _policy
+	"path {cwd}/docs/*.md" in over
+	deeper := {"canonical": true, "path": "/work/docs/x/a.md", "below_cwd": "docs/x/a.md"}
+	none := tool_aspects.of_path(deeper) with data.policy as _policy
+	not "path {cwd}/docs/*.md" in none
+	lost := json.remove(_policy, ["tool_lookup/path_patterns"])
+	not tool_aspects.of_path_refused(key, {"cwd": "/work"}) with data.policy as lost
+}
+
+test_the_working_folder_itself if {
+	tool_aspects.of_cwd({"path": "/work"}, {"cwd": "/work"}) == {"{cwd}"}
+	every path in ["/work/", "/work/a", null, ""] {
+		tool_aspects.of_cwd({"path": path}, {"cwd": "/work"}) == set()
+	}
+	tool_aspects.of_cwd({}, {}) == set()
+	tool_aspects.of_cwd({"path": null}, {"cwd": null}) == set()
 }
 
 test_path_letter_for_letter if {
@@ -74,31 +185,35 @@ test_refused_whatever_the_letter_case if {
 		"{cwd}/notes/",
 		"{cwd}/notes/a.txt",
 		"{cwd}/notes/a.txt/",
-	}
+	} with data.policy as _policy
 	kelvin := {"canonical": true, "path": "/\u212aeys"}
-	"/keys" in tool_aspects.of_path_refused(kelvin, {"cwd": "/work"})
+	"/keys" in tool_aspects.of_path_refused(kelvin, {"cwd": "/work"}) with data.policy as _policy
 	long_s := {"canonical": true, "path": "/\u017fecret"}
-	"/secret" in tool_aspects.of_path_refused(long_s, {"cwd": "/work"})
+	"/secret" in tool_aspects.of_path_refused(long_s, {"cwd": "/work"}) with data.policy as _policy
 }
 
 test_a_folder_is_refused_itself if {
 	every path in ["/etc", "/etc/", "/ETC"] {
-		"/etc/" in tool_aspects.of_path_refused({"canonical": true, "path": path}, {"cwd": "/work"})
+		found := tool_aspects.of_path_refused({"canonical": true, "path": path}, {"cwd": "/work"}) with data.policy as _policy
+		"/etc/" in found
 	}
 	every path in ["/work", "/work/"] {
-		"{cwd}/" in tool_aspects.of_path_refused({"canonical": true, "path": path}, {"cwd": "/work"})
+		found := tool_aspects.of_path_refused({"canonical": true, "path": path}, {"cwd": "/work"}) with data.policy as _policy
+		"{cwd}/" in found
 	}
-	"/" in tool_aspects.of_path_refused({"canonical": true, "path": "/"}, {"cwd": "/work"})
-	"{cwd}/a" in tool_aspects.of_path_refused({"canonical": true, "path": "/a"}, {"cwd": "/"})
+	"/" in tool_aspects.of_path_refused({"canonical": true, "path": "/"}, {"cwd": "/work"}) with data.policy as _policy
+	"{cwd}/a" in tool_aspects.of_path_refused({"canonical": true, "path": "/a"}, {"cwd": "/"}) with data.policy as _policy
 }
 
 test_refused_without_a_working_folder if {
 	every asked in [{}, {"cwd": null}, {"cwd": ""}, null] {
-		"any path without cwd" in tool_aspects.of_path_refused(_path, asked)
+		"any path without cwd" in tool_aspects.of_path_refused(_path, asked) with data.policy as _policy
 	}
-	not "any path without cwd" in tool_aspects.of_path_refused(_path, {"cwd": "/other"})
-	not "{cwd}/" in tool_aspects.of_path_refused(_path, {"cwd": "/other"})
-	not "{cwd}/" in tool_aspects.of_path_refused({"canonical": true, "path": "/worker"}, {"cwd": "/work"})
+	not "any path without cwd" in tool_aspects.of_path_refused(_path, {"cwd": "/other"}) with data.policy as _policy
+	not "{cwd}/" in tool_aspects.of_path_refused(_path, {"cwd": "/other"}) with data.policy as _policy
+	worker := {"canonical": true, "path": "/worker"}
+	beside := tool_aspects.of_path_refused(worker, {"cwd": "/work"}) with data.policy as _policy
+	not "{cwd}/" in beside
 }
 
 test_path_missing if {
@@ -141,19 +256,19 @@ test_command_refused_whatever_the_folder_of_its_program if {
 		"command 1 git",
 		"command 2 git status",
 		"command 3 git status -s",
-	}
+	} with data.policy as _policy
 }
 
 test_command_refused_by_what_its_words_may_be if {
 	touching := object.union(_command, {"touches": ["/usr/bin/Git", "/work/Keys/a"]})
-	found := tool_aspects.of_command_refused(touching, {"cwd": "/work"})
+	found := tool_aspects.of_command_refused(touching, {"cwd": "/work"}) with data.policy as _policy
 	every aspect in ["/usr/bin/", "/usr/bin/git", "{cwd}/keys/", "{cwd}/keys/a", "/work/"] {
 		aspect in found
 	}
 	not "any path" in found
 	not "any path without cwd" in found
 	every asked in [{}, {"cwd": null}, {"cwd": ""}, null] {
-		"any path without cwd" in tool_aspects.of_command_refused(_command, asked)
+		"any path without cwd" in tool_aspects.of_command_refused(_command, asked) with data.policy as _policy
 	}
 }
 
@@ -169,10 +284,10 @@ test_a_command_of_many_words if {
 }
 
 test_what_is_not_canonical_is_looked_at_by_no_rule if {
-	tool_aspects.of_command_refused(_command, {"cwd": "/work"})
+	tool_aspects.of_command_refused(_command, {"cwd": "/work"}) with data.policy as _policy
 	every canonical in [false, null] {
 		one := object.union(_command, {"canonical": canonical})
-		not tool_aspects.of_command_refused(one, {"cwd": "/work"})
+		not tool_aspects.of_command_refused(one, {"cwd": "/work"}) with data.policy as _policy
 		not _of(one)
 	}
 }
@@ -208,7 +323,7 @@ test_refused_by_an_option_or_behind_options_of_its_program if {
 	part := {"command": "a", "kind": "option", "name": "-f", "program": "git push", "index": 3}
 	command := object.union(_command, {"words": ["git", "-p", "push", "-f"], "short": ["git", "push", "-f"], "parts": 1})
 	found := tool_aspects.of_command_refused(command, {"cwd": "/work"}) with input.command_parts as [part]
-		with data.policy as {"program_rows": {"git push": {"write": ["-f"]}}}
+		with data.policy as object.union(_policy, {"program_rows": {"git push": {"write": ["-f"]}}})
 	every aspect in ["command 2 git push", "option -f 2 git push", "option -f 1 git"] {
 		aspect in found
 	}

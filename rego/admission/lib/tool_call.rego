@@ -4,14 +4,17 @@ package admission.lib.tool_call
 import data.admission.lib.tool_aspects as aspects
 import data.admission.lib.tool_prefixes as prefixes
 import data.admission.lib.tool_rules as rules
+import data.admission.lib.tool_values
 import data.admission.lib.tool_words as words
 import data.admission.lib.tools
 import future.keywords.not
 
 # The numbers of the deny and of the confirm rules that match; undefined unless all could be evaluated.
-denying := rules.matching(input.context.policy, input.call.tool, "deny", _aspects) | _met("deny")
+denying := rules.matching(input.context.policy, input.call.tool, "deny", _aspects, input.values) | _met("deny")
 
-confirming := rules.matching(input.context.policy, input.call.tool, "confirm", _aspects) | _met("confirm")
+confirming := _asked | _met("confirm")
+
+_asked := rules.matching(input.context.policy, input.call.tool, "confirm", _aspects, input.values)
 
 # The rules with a path that a pattern of file names may become.
 #
@@ -89,6 +92,10 @@ _aspects := ((({"always"} | hosts) | paths) | commands) | touched if {
 	is_array(input.paths)
 	is_array(input.commands)
 	is_array(input.call.touches)
+	is_array(data.policy.tool_lookup.path_patterns)
+	is_array(data.policy.tool_lookup.host_paths)
+	is_array(data.policy.tool_lookup.ranges)
+	is_array(input.values)
 	hosts := {aspect | some host in words.hosts; some aspect in words.refused(host)}
 	paths := {aspect | some path in input.paths; some aspect in aspects.of_path_refused(path, input.context)}
 	commands := {aspect |
@@ -127,6 +134,7 @@ _complete if {
 	is_array(words.hosts)
 	is_array(input.paths)
 	is_array(input.commands)
+	is_array(input.values)
 	ids := {command.id | some command in input.commands}
 	every one in array.concat(input.destinations, input.paths) {
 		_placed(one, ids)
@@ -147,14 +155,14 @@ _in(one, command) if one.command == command.id
 #   proof: what is in no command is in every unit
 _in(one, _) if not one.command
 
-# A unit as the aspects by which an allow rule may cover its hosts, paths and command.
+# A unit as the aspects by which an allow rule may cover its hosts, paths, command, and the values of the call.
 #
 # METADATA
 # custom:
 #   proof: text that is not canonical is left out, and then the counts differ
-_to_cover(unit) := {"hosts": hosts, "paths": paths, "commands": commands} if {
+_to_cover(unit) := {"hosts": hosts, "paths": paths, "commands": commands, "values": tool_values.to_cover} if {
 	hosts := [words.allowed(host) | some host in unit.hosts]
-	paths := [aspects.of_path(path) | some path in unit.paths]
+	paths := [(aspects.of_path(path) | aspects.of_cwd(path, input.context)) | some path in unit.paths]
 	commands := [aspects.of_command(command) | some command in unit.commands]
 	count(hosts) == count(unit.hosts)
 	count(paths) == count(unit.paths)
@@ -171,10 +179,16 @@ _besides_command_allowed(unit) if {
 	_covered_or_none({"hosts": hosts, "paths": unit.paths, "commands": []})
 }
 
-_covered_or_none(besides) if besides == {"hosts": [], "paths": [], "commands": []}
+# METADATA
+# custom:
+#   proof: nothing is left to cover only if there are neither hosts and paths nor values
+_covered_or_none(besides) if {
+	besides == {"hosts": [], "paths": [], "commands": []}
+	tool_values.to_cover == []
+}
 
 _covered_or_none(besides) if {
-	count(besides.hosts) + count(besides.paths) > 0
+	(count(besides.hosts) + count(besides.paths)) + count(tool_values.to_cover) > 0
 	is_number(rules.first_allowing(input.context.policy, input.call.tool, _to_cover(besides)))
 }
 

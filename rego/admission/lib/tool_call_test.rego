@@ -4,17 +4,19 @@ import data.admission.lib.tool_call
 import future.keywords.not
 
 _lookup := {
-	"tools": {"web": {"selectors": ["web"]}, "shell": {"selectors": ["shell"]}},
+	"ranges": [], "host_paths": [], "path_patterns": [],
+	"tools": {"web": {"selectors": ["web"], "values": {}}, "shell": {"selectors": ["shell"], "values": {}}},
 	"policies": {"p": {
 		"deny": {
-			"size": 2,
-			"names": ["s/never", "s/no_keys"],
+			"size": 3,
+			"names": ["s/never", "s/no_keys", "s/no_pem"],
+			"conditional": {},
 			"selectors": {
 				"web": {"host https://x.example.com": 0, "/work/keys/": 0},
-				"shell": {"/work/keys/": 1, "{cwd}/.env": 1},
+				"shell": {"/work/keys/": 1, "{cwd}/.env": 1, "path **/*.pem": 2, "path {cwd}/docs/*.md": 2},
 			},
 		},
-		"confirm": {"size": 1, "names": ["s/ask"], "selectors": {"web": {"/work/drafts/": 0}}},
+		"confirm": {"size": 1, "names": ["s/ask"], "conditional": {}, "selectors": {"web": {"/work/drafts/": 0}}},
 		"allow": {
 			"size": 2,
 			"names": ["s/web", "s/shell"],
@@ -40,6 +42,7 @@ _lookup := {
 
 _policy := {
 	"tool_lookup": _lookup,
+	"addresses": {"local_names": ["localhost"]},
 	"tools": {
 		"tools": {"web": {"side_effects": ["network"]}, "shell": {"side_effects": ["execute"]}},
 		"policies": {"p": {"base": "confirm_all", "principals": ["agent"]}},
@@ -64,6 +67,7 @@ _call(tool, hosts, paths, commands) := {
 	"paths": _paths(paths),
 	"commands": _commands(commands),
 	"command_parts": [],
+	"values": [],
 	"prefixes": [{
 		"id": "p1", "tool": "shell", "principal": "agent", "cwd": "/work", "words": ["git"], "approver": "ana",
 		"expires_at": 200, "revoked": false,
@@ -97,9 +101,12 @@ _calls := {
 	"a host of a command that is not there": _placed("cat", "destinations", _hosts(["a"])),
 	"a path of a command that is not there": _placed("cat", "paths", _paths(["/work/a"])),
 	"a pattern that may be a refused path": _with_pattern("/work/K*"),
-	"a pattern that is no refused path": _with_pattern("/work/x*"),
+	"a pattern that is no refused path": _with_pattern("/work/x*.py"),
 	"a pattern of hidden files": _with_pattern("/work/.e*"),
 	"a pattern that matches no hidden file": _with_pattern("/work/*nv"),
+	"a pattern that may be that of a rule": _with_pattern("/work/a/*.p?m"),
+	"a pattern that may be that of a rule below the working folder": _with_pattern("/work/docs/a*"),
+	"a pattern that is never that of a rule": _with_pattern("/work/a/*.py"),
 	"another command": _call("shell", [], [], [["rm"]]),
 	"unknown tool": _call("other", [], [], []),
 }
@@ -145,6 +152,9 @@ _decided := {
 	"a pattern that is no refused path": _allow("s/shell"),
 	"a pattern of hidden files": {"section": "deny", "rule": "s/no_keys"},
 	"a pattern that matches no hidden file": _allow("s/shell"),
+	"a pattern that may be that of a rule": {"section": "deny", "rule": "s/no_pem"},
+	"a pattern that may be that of a rule below the working folder": {"section": "deny", "rule": "s/no_pem"},
+	"a pattern that is never that of a rule": _allow("s/shell"),
 	"a word that a rule names": _allow("s/shell"),
 	"text that means a refused path": {"section": "deny", "rule": "s/never"},
 	"text that means a path": _allow("s/web"),
@@ -171,7 +181,7 @@ test_what_is_not_canonical_is_not_allowed if {
 }
 
 test_lists_missing if {
-	every list in ["destinations", "paths", "commands"] {
+	every list in ["destinations", "paths", "commands", "values"] {
 		every call in [json.remove(_calls.free, [list]), object.union(_calls.free, {list: null})] {
 			not tool_call.decided with input as call with data.policy as _policy
 			not tool_call.denying with input as call with data.policy as _policy
@@ -207,7 +217,7 @@ test_a_section_that_cannot_be_looked_at_leaves_nothing_decided if {
 }
 
 test_lists_that_are_none_hold_nothing if {
-	every list in ["destinations", "paths", "commands"] {
+	every list in ["destinations", "paths", "commands", "values"] {
 		not tool_call.units with input as object.union(_calls.free, {list: {}}) with data.policy as _policy
 	}
 }

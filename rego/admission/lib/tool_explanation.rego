@@ -4,6 +4,7 @@ package admission.lib.tool_explanation
 import data.admission.lib.tool_aspects as aspects
 import data.admission.lib.tool_call
 import data.admission.lib.tool_rules as rules
+import data.admission.lib.tool_values
 import data.admission.lib.tool_words as words
 import data.admission.lib.tools
 import future.keywords.not
@@ -23,6 +24,10 @@ explanation := {
 		"destinations": [host.id | some host in words.hosts; not _can_cover(words.allowed(host))],
 		"paths": [path.id | some path in input.paths; not _can_cover(aspects.of_path(path))],
 		"commands": [command.id | some command in input.commands; not _can_cover(aspects.of_command(command))],
+		"values": [name |
+			some name, _ in data.policy.tool_lookup.tools[input.call.tool].values
+			not _can_cover(tool_values.aspects(name))
+		],
 	},
 	"needs": [need | some need in _needs; not need in met],
 } if {

@@ -5,11 +5,14 @@ import future.keywords.not
 
 _policy := {
 	"tool_lookup": {
-		"tools": {"web": {"selectors": ["web"]}},
+		"ranges": [], "host_paths": [], "path_patterns": [],
+		"tools": {"web": {"selectors": ["web"], "values": {}}},
 		"profiles": {"all": {"web": true}, "none": {}},
 		"policies": {"p": {
-			"deny": {"size": 1, "names": ["s/never"], "selectors": {"web": {"host https://x.example.com": 0}}},
-			"confirm": {"size": 1, "names": ["s/ask"], "selectors": {"web": {"command 1 rm": 0}}},
+			"deny": {"size": 1, "names": ["s/never"], "conditional": {}, "selectors": {
+				"web": {"host https://x.example.com": 0},
+			}},
+			"confirm": {"size": 1, "names": ["s/ask"], "conditional": {}, "selectors": {"web": {"command 1 rm": 0}}},
 			"allow": {
 				"size": 1,
 				"names": ["s/web"],
@@ -35,10 +38,11 @@ _request := {
 	"paths": [],
 	"commands": [],
 	"command_parts": [],
+	"values": [],
 	"prefixes": [],
 }
 
-_nothing := {"destinations": [], "paths": [], "commands": []}
+_nothing := {"destinations": [], "paths": [], "commands": [], "values": []}
 
 _allowed := {
 	"visible": true,
@@ -131,7 +135,7 @@ test_what_a_rule_covers_is_not_told_as_uncovered if {
 		"commands": [_command(["ls"]), object.union(_command(["rm"]), {"id": "d"})],
 	})
 	told := tool_explanation.explanation with input as request with data.policy as policy
-	told.uncovered == {"destinations": [], "paths": ["q"], "commands": ["d"]}
+	told.uncovered == {"destinations": [], "paths": ["q"], "commands": ["d"], "values": []}
 }
 
 test_without_facts if {

@@ -4,20 +4,34 @@
 # at a cost that grows with the number of rules. Without `size`, a section is missing and nothing is defined.
 package admission.lib.tool_rules
 
+import data.admission.lib.tool_values
 import future.keywords.not
 
-# The numbers of the rules of a section, `deny` or `confirm`, that cover any of these aspects.
+# The numbers of the rules of a section, `deny` or `confirm`, that cover any of these aspects. A rule with conditions on
+# arguments matches unless `values` show that one of them does not hold.
 #
 # METADATA
 # custom:
 #   proof: the selectors of the tool and the section are present, and the aspects are complete or refused elsewhere
-matching(policy, tool, section, aspects) := {number |
+matching(policy, tool, section, aspects, values) := _by_aspect(policy, tool, section, aspects) | {row.number |
 	some selector in _selectors(tool)
-	some aspect in aspects
-	number := data.policy.tool_lookup.policies[policy][section].selectors[selector][aspect]
+	some row in data.policy.tool_lookup.policies[policy][section].conditional[selector]
+	some aspect in row.aspects
+	aspect in aspects
+	not tool_values.refuted(row.where, values)
 } if {
 	is_array(_selectors(tool))
 	is_number(data.policy.tool_lookup.policies[policy][section].size)
+	is_object(data.policy.tool_lookup.policies[policy][section].conditional)
+}
+
+# METADATA
+# custom:
+#   proof: matching needs the selectors of the tool and the section to be present
+_by_aspect(policy, tool, section, aspects) := {number |
+	some selector in _selectors(tool)
+	some aspect in aspects
+	number := data.policy.tool_lookup.policies[policy][section].selectors[selector][aspect]
 }
 
 # The numbers of the rules of a section with a path that a pattern of file names may become, or that is above or below.
@@ -25,11 +39,49 @@ matching(policy, tool, section, aspects) := {number |
 # METADATA
 # custom:
 #   proof: it is one more way for rules that refuse to match; another requirement refuses a pattern that is no text
-meeting(policy, tool, section, pattern) := {number |
-	some selector in _selectors(tool)
-	some aspect, number in data.policy.tool_lookup.policies[policy][section].selectors[selector]
-	_meets(split(trim_suffix(lower(upper(pattern)), "/"), "/"), split(trim_suffix(_placed(aspect), "/"), "/"))
+meeting(policy, tool, section, pattern) := plain | conditional if {
+	plain := {number |
+		some selector in _selectors(tool)
+		some aspect, number in data.policy.tool_lookup.policies[policy][section].selectors[selector]
+		_may_become(lower(upper(pattern)), aspect)
+	}
+	conditional := {row.number |
+		some selector in _selectors(tool)
+		some row in data.policy.tool_lookup.policies[policy][section].conditional[selector]
+		some aspect in row.aspects
+		_may_become(lower(upper(pattern)), aspect)
+		not tool_values.refuted(row.where, input.values)
+	}
 }
+
+_may_become(pattern, aspect) if {
+	_meets(split(trim_suffix(pattern, "/"), "/"), split(trim_suffix(_placed(aspect), "/"), "/"))
+}
+
+# Two patterns may mean the same file unless they are shown not to.
+#
+# METADATA
+# custom:
+#   proof: it is one more way for rules that refuse to match, and what cannot be compared matches
+_may_become(pattern, aspect) if {
+	startswith(aspect, "path ")
+	not _disjoint(pattern, _placed(_rooted(trim_prefix(aspect, "path "))))
+}
+
+_rooted(path) := concat("", ["/", path]) if startswith(path, "**/")
+
+_rooted(path) := path if {
+	is_string(path)
+	substring(path, 0, 3) != "**/"
+}
+
+_disjoint(pattern, other) if regex.globs_match(_globbed(pattern), _globbed(other)) == false
+
+# A pattern as `regex.globs_match` compares it, where `*` also covers folders.
+_globbed(pattern) := strings.replace_n(
+	{"\\": "\\\\", ".": "\\.", "+": "\\+", "[": "\\[", "]": "\\]", "*": ".*", "?": "."},
+	replace(pattern, "**/", "*"),
+)
 
 _placed(aspect) := aspect if startswith(aspect, "/")
 
@@ -58,7 +110,7 @@ _dotted(part, _) if startswith(part, ".")
 _selectors(tool) := data.policy.tool_lookup.tools[tool].selectors
 
 # The number of the first rule that allows the whole call: `to_cover` has a set of aspects for each
-# destination, path and command. Only the rules of the set with the fewest rules are tried.
+# destination, path, command and value. Only the rules of the set with the fewest rules are tried.
 #
 # METADATA
 # custom:
@@ -106,16 +158,16 @@ _tries(policy, tool, aspects) := sum([size |
 
 # METADATA
 # custom:
-#   proof: a call has nothing to cover only if its three lists are present and empty
+#   proof: a call has nothing to cover only if its four lists are present and empty
 _pivots(to_cover) := [{"always"}] if {
-	to_cover == {"hosts": [], "paths": [], "commands": []}
+	to_cover == {"hosts": [], "paths": [], "commands": [], "values": []}
 } else := [aspect_sets[0] | some aspect_sets in to_cover; count(aspect_sets) > 0]
 
 # METADATA
 # custom:
 #   proof: the lists are complete, or `to_cover` would be undefined; an empty call has nothing to cover
 _covers_all(policy, number, to_cover) if {
-	every aspect_sets in [to_cover.hosts, to_cover.paths, to_cover.commands] {
+	every aspect_sets in [to_cover.hosts, to_cover.paths, to_cover.commands, to_cover.values] {
 		every aspects in aspect_sets {
 			_covers(policy, number, aspects)
 		}

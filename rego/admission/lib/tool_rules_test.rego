@@ -33,31 +33,35 @@ _allow := {
 _deny := {
 	"size": 3,
 	"names": ["s/first", "s/second", "s/third"],
-	"selectors": {"*": {"host x": 2, "host y": 1}, "web": {"always": 0, "host x": 0}},
+	"conditional": {}, "selectors": {"*": {"host x": 2, "host y": 1}, "web": {"always": 0, "host x": 0}},
 }
 
 _policy := {"tool_lookup": {
-	"tools": {"web": {"selectors": ["*", "web"]}, "files": {"selectors": ["*"]}, "alone": {"selectors": []}},
+	"tools": {
+		"web": {"selectors": ["*", "web"], "values": {}},
+		"files": {"selectors": ["*"], "values": {}},
+		"alone": {"selectors": [], "values": {}},
+	},
 	"policies": {"p": {"deny": _deny, "confirm": object.union(_deny, {"size": 0}), "allow": _allow}},
 }}
 
 test_matching if {
-	tool_rules.matching("p", "web", "deny", {"always", "host x"}) == {0, 2} with data.policy as _policy
-	tool_rules.matching("p", "files", "deny", {"always", "host x"}) == {2} with data.policy as _policy
-	tool_rules.matching("p", "files", "deny", {"always", "host z"}) == set() with data.policy as _policy
-	tool_rules.matching("p", "alone", "deny", {"always", "host x"}) == set() with data.policy as _policy
-	tool_rules.matching("p", "web", "confirm", {"always"}) == {0} with data.policy as _policy
+	tool_rules.matching("p", "web", "deny", {"always", "host x"}, []) == {0, 2} with data.policy as _policy
+	tool_rules.matching("p", "files", "deny", {"always", "host x"}, []) == {2} with data.policy as _policy
+	tool_rules.matching("p", "files", "deny", {"always", "host z"}, []) == set() with data.policy as _policy
+	tool_rules.matching("p", "alone", "deny", {"always", "host x"}, []) == set() with data.policy as _policy
+	tool_rules.matching("p", "web", "confirm", {"always"}, []) == {0} with data.policy as _policy
 }
 
 test_matching_needs_to_know_that_nothing_is_missing if {
-	not tool_rules.matching("q", "web", "deny", {"always"}) with data.policy as _policy
-	not tool_rules.matching("p", "unknown", "deny", {"always"}) with data.policy as _policy
-	not tool_rules.matching("p", "web", "denied", {"always"}) with data.policy as _policy
+	not tool_rules.matching("q", "web", "deny", {"always"}, []) with data.policy as _policy
+	not tool_rules.matching("p", "unknown", "deny", {"always"}, []) with data.policy as _policy
+	not tool_rules.matching("p", "web", "denied", {"always"}, []) with data.policy as _policy
 	every lost in [
 		"tool_lookup", "tool_lookup/tools", "tool_lookup/tools/web", "tool_lookup/tools/web/selectors",
 		"tool_lookup/policies", "tool_lookup/policies/p", "tool_lookup/policies/p/deny", "tool_lookup/policies/p/deny/size",
 	] {
-		not tool_rules.matching("p", "web", "deny", {"always"}) with data.policy as json.remove(_policy, [lost])
+		not tool_rules.matching("p", "web", "deny", {"always"}, []) with data.policy as json.remove(_policy, [lost])
 	}
 }
 
@@ -70,16 +74,16 @@ _work := {"any path", "/", "/work/"}
 _data := {"any path", "/", "/data/"}
 
 _calls := {
-	"nothing": {"hosts": [], "paths": [], "commands": []},
-	"one host": {"hosts": [_host_a], "paths": [], "commands": []},
-	"two hosts": {"hosts": [_host_a, _host_b], "paths": [], "commands": []},
-	"host and folder": {"hosts": [_host_b], "paths": [_work], "commands": []},
-	"another host and folder": {"hosts": [{"any host", "host c"}], "paths": [_data, _data], "commands": []},
-	"one of two folders": {"hosts": [], "paths": [_work, _data], "commands": []},
-	"host of one rule, folder of another": {"hosts": [_host_a], "paths": [_data], "commands": []},
-	"a command too": {"hosts": [_host_a], "paths": [], "commands": [{"any command"}]},
-	"a command": {"hosts": [], "paths": [], "commands": [{"any command"}]},
-	"nothing that a rule could cover": {"hosts": [set()], "paths": [], "commands": []},
+	"nothing": {"hosts": [], "paths": [], "commands": [], "values": []},
+	"one host": {"hosts": [_host_a], "paths": [], "commands": [], "values": []},
+	"two hosts": {"hosts": [_host_a, _host_b], "paths": [], "commands": [], "values": []},
+	"host and folder": {"hosts": [_host_b], "paths": [_work], "commands": [], "values": []},
+	"another host and folder": {"hosts": [{"any host", "host c"}], "paths": [_data, _data], "commands": [], "values": []},
+	"one of two folders": {"hosts": [], "paths": [_work, _data], "commands": [], "values": []},
+	"host of one rule, folder of another": {"hosts": [_host_a], "paths": [_data], "commands": [], "values": []},
+	"a command too": {"hosts": [_host_a], "paths": [], "commands": [{"any command"}], "values": []},
+	"a command": {"hosts": [], "paths": [], "commands": [{"any command"}], "values": []},
+	"nothing that a rule could cover": {"hosts": [set()], "paths": [], "commands": [], "values": []},
 }
 
 test_one_rule_has_to_cover_all if {
@@ -114,7 +118,7 @@ test_only_rules_of_the_tool_allow if {
 }
 
 test_what_is_held_has_to_be_complete if {
-	every lost in ["hosts", "paths", "commands"] {
+	every lost in ["hosts", "paths", "commands", "values"] {
 		every held in _calls {
 			not tool_rules.first_allowing("p", "web", json.remove(held, [lost])) with data.policy as _policy
 		}

@@ -5,7 +5,7 @@ import future.keywords.not
 
 _policy := {
 	"tool_lookup": {
-		"tools": {"read": {"selectors": ["read"]}, "pinned": {"selectors": ["*"]}},
+		"tools": {"read": {"selectors": ["read"], "values": {}}, "pinned": {"selectors": ["*"], "values": {}}},
 		"profiles": {"all": {"read": true, "*": true}, "some": {"*": true}},
 	},
 	"tools": {
@@ -43,7 +43,7 @@ test_visible if {
 		some name, [asked, first, second] in _lists
 		ids := {tool.id |
 			some tool in [first, second]
-			tool_visibility.visible(tool) with input as {"context": asked} with data.policy as _policy
+			tool_visibility.visible(tool) with input as {"context": asked, "stops": [], "agents": []} with data.policy as _policy
 		}
 	}
 	found == {

@@ -42,7 +42,7 @@ allowed(destination) := {"any host"} | _reaching(destination, destination.word.i
 } else := aspects.of_destination(destination)
 
 # Aspects of a destination for deny and confirm rules.
-refused(destination) := aspects.of_destination(destination)
+refused(destination) := aspects.of_destination_refused(destination)
 
 refused(destination) := {"any host"} if destination.word.label == true
 

@@ -50,8 +50,8 @@ in_profile(context, tool) if {
 outcome_by_name(context, tool) := outcome if {
 	in_profile(context, tool)
 	principal_admitted(context)
-	count(rules.matching(context.policy, tool, "deny", {"always"})) == 0
-	confirming := rules.matching(context.policy, tool, "confirm", {"always"})
+	count(rules.matching(context.policy, tool, "deny", {"always"}, [])) == 0
+	confirming := rules.matching(context.policy, tool, "confirm", {"always"}, [])
 	outcome := _by_name(context, tool, count(confirming))
 } else := "deny"
 

@@ -3,10 +3,10 @@ package admission.lib.tools_test
 import data.admission.lib.tools
 import future.keywords.not
 
-_section := {"size": 1, "names": ["s/one"], "selectors": {}}
+_section := {"size": 1, "names": ["s/one"], "conditional": {}, "selectors": {}}
 
 _lookup := {
-	"tools": {name: {"selectors": [name]} | some name in ["read", "write", "stop", "other"]},
+	"tools": {name: {"selectors": [name], "values": {}} | some name in ["read", "write", "stop", "other"]},
 	"profiles": {"both": {"read": true, "write": true, "stop": true}, "empty": {}},
 	"policies": {name: {
 		"deny": object.union(_section, {"selectors": {"stop": {"always": 0}}}),

@@ -14,8 +14,8 @@ limits := object.union_n([
 	_bounds,
 	{
 		"wall_seconds": min([_bounds.wall_seconds, code.exec_timeout_seconds, code_execution.remaining_seconds]),
-		"stdout_bytes": min([_bounds.stdout_bytes, data.policy.code.stdout_bytes]),
-		"stderr_bytes": min([_bounds.stderr_bytes, data.policy.code.stderr_bytes]),
+		"stdout_bytes": min([_bounds.stdout_bytes, code_execution.streams.stdout_bytes]),
+		"stderr_bytes": min([_bounds.stderr_bytes, code_execution.streams.stderr_bytes]),
 		"artifact_files": _artifact_files,
 		"artifact_bytes": _artifact_bytes,
 		"action_id": input.action.id.value,
@@ -26,6 +26,10 @@ limits := object.union_n([
 		"seed": input.seed,
 		"environment": object.union(data.policy.code.environment, {"PYTHONHASHSEED": format_int(input.seed, 10)}),
 		"retention_days": data.policy.code.retention_days,
+		"files": _files,
+		"live": _live,
+		"scan": code_execution.scan,
+		"packages": _packages,
 	},
 ])
 
@@ -38,3 +42,23 @@ _artifact_files := _bounds.artifact_files if input.artifacts == true
 _artifact_bytes := 0 if input.artifacts == false
 
 _artifact_bytes := _bounds.artifact_bytes if input.artifacts == true
+
+# METADATA
+# custom:
+#   proof: a file that is incomplete is left out, and their number is compared
+_files := files if {
+	is_array(input.files)
+	files := [{"name": file.id, "sha256": file.sha256} | some file in input.files]
+	count(files) == count(input.files)
+}
+
+_packages := [] if input.packages.stated == false
+
+_packages := [{"name": input.packages.value, "tree": input.packages.tree}] if input.packages.stated == true
+
+# METADATA
+# custom:
+#   proof: what is missing shows less
+_live := false if not code_execution.live
+
+_live if code_execution.live

@@ -31,11 +31,27 @@ _limits := object.union(sandbox_test.of_each(10), {
 	"seed": 7,
 	"environment": {"CALM": "1", "PYTHONHASHSEED": "7"},
 	"retention_days": 30,
+	"files": [],
+	"live": false,
+	"scan": "binding",
+	"packages": [],
 })
+
+_science := {"packages": {"stated": true, "value": "science", "tree": "sha256:t"}}
 
 _wanted := {
 	"nothing": [{}, {}],
 	"files come out": [{"artifacts": true}, {"artifact_files": 10, "artifact_bytes": 10}],
+	"text": [
+		{"contract": {"stated": true, "value": "free"}},
+		{"stdout_bytes": 6, "stderr_bytes": 5, "live": true},
+	],
+	"fields": [{"contract": {"stated": true, "value": "facts"}}, {}],
+	"files go in": [{"files": [{"id": "a", "bytes": 1, "sha256": "x"}]}, {"files": [{"name": "a", "sha256": "x"}]}],
+	"packages": [_science, object.union(sandbox_test.of_each(9), {
+		"profile": "loose", "wall_seconds": 2, "stdout_bytes": 8, "stderr_bytes": 7, "artifact_files": 0,
+		"artifact_bytes": 0, "scan": "advisory", "packages": [{"name": "science", "tree": "sha256:t"}],
+	})],
 	"little time left": [{"elapsed_ms": 24000}, {"wall_seconds": 1}],
 	"longer hint": [{"hints": {"exec_timeout_seconds": {"readable": true, "value": 99}}}, {"wall_seconds": 10}],
 	"tightened": [
@@ -62,7 +78,9 @@ test_incomplete if {
 	every change in [
 		{"role": "judge"}, {"role": null}, {"artifacts": null}, {"seed": null}, {"seed": "7"}, {"elapsed_ms": null},
 		{"profile": {"stated": null}}, {"action": {"language": {"value": "javascript"}}},
-		{"hints": {"exec_timeout_seconds": {"readable": null}}},
+		{"hints": {"exec_timeout_seconds": {"readable": null}}}, {"contract": {"stated": true, "value": "none"}},
+		{"contract": {"stated": null}}, {"packages": {"stated": null}}, {"packages": {"stated": true, "value": "science"}},
+		{"files": null}, {"files": [{"id": "a", "bytes": 1}]},
 	] {
 		not code_execution.limits with input as object.union(_run, change) with data.policy as _policy
 	}

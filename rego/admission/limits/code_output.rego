@@ -13,14 +13,18 @@ limits := {
 	"echoed": _echoed,
 	"answer": code_output.contract.answer,
 	"artifacts": _kept,
+	"printed": _printed,
 } if {
 	input.run.status == "ok"
 	count(input.run.exits) == 1
 	input.run.exits[0].code == 0
-	code_output.named
 	count(_result) == count(code_output.contract.fields)
 	count(_echoed) == count(code_output.contract.echoed)
 }
+
+_printed := [] if code_output.named
+
+_printed := [input.output.sha256] if code_output.is_text
 
 # METADATA
 # custom:

@@ -86,6 +86,7 @@ test_complete if {
 		],
 		"answer": "{rate_pct} in {region}",
 		"artifacts": [],
+		"printed": [],
 	}
 }
 
@@ -125,4 +126,22 @@ test_values_missing if {
 		not code_output.limits with input as _input with data.policy as policy
 	}
 	not code_output.limits with input as _input with data.policy as {}
+}
+
+_free := {"code": {
+	"stdout_bytes": 9, "stderr_bytes": 8,
+	"contracts": {"t": {"text": {"stdout_bytes": 50, "stderr_bytes": 40}, "fields": [], "echoed": [], "answer": "text"}},
+}}
+
+_text := object.union(_input, {"contract": "t", "output": {
+	"bytes": 50, "sha256": "x", "blank": true, "parsed": false, "object": false, "fields": [],
+}})
+
+test_text if {
+	limits := code_output.limits with input as _text with data.policy as _free
+	limits == {"contract": "t", "result": [], "echoed": [], "answer": "text", "artifacts": [], "printed": ["x"]}
+	every path in ["output/sha256", "run/status", "contract"] {
+		not code_output.limits with input as json.remove(_text, [path]) with data.policy as _free
+	}
+	not code_output.limits with input as _text with data.policy as json.remove(_free, ["code/contracts/t/text"])
 }

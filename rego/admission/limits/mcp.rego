@@ -11,13 +11,24 @@ limits := {
 	"started": _started,
 	"skipped": _skipped,
 	"tools": _tools,
+	"client_methods": data.policy.mcp.methods.client,
+	"server_methods": data.policy.mcp.methods.server,
 } if {
 	input.phase in {"plan", "delivery"}
 	(count(_servers) + count(_started)) + count(_skipped) == count(input.servers)
 	count(_tools) == count(input.tools)
 }
 
-limits := {"phase": "list", "relay": _relay, "servers": [], "started": [], "skipped": [], "tools": _tools} if {
+limits := {
+	"phase": "list",
+	"relay": _relay,
+	"servers": [],
+	"started": [],
+	"skipped": [],
+	"tools": _tools,
+	"client_methods": data.policy.mcp.methods.client,
+	"server_methods": data.policy.mcp.methods.server,
+} if {
 	input.phase == "list"
 	count(_tools) == count(input.tools)
 }

@@ -24,7 +24,11 @@ _delivery := {
 _row := {"command": ["time"], "package": {"folder": "/opt/time", "digest": "sha256:bb"}}
 
 _policy := {
-	"mcp": {"started": {"time": _row}, "sandboxes": ["harness"]},
+	"mcp": {
+		"started": {"time": _row},
+		"sandboxes": ["harness"],
+		"methods": {"client": ["ping"], "server": ["notifications/progress"]},
+	},
 	"runners": {"backends": {"local": {"host": "runner"}, "daytona": {"host": "remote"}}},
 }
 
@@ -66,7 +70,7 @@ test_loopback_of_another_machine_is_left_out if {
 }
 
 test_delivery if {
-	limits := mcp.limits with input as _delivery
+	limits := mcp.limits with input as _delivery with data.policy as _policy
 	limits == {
 		"phase": "delivery",
 		"relay": "",
@@ -79,19 +83,21 @@ test_delivery if {
 		}],
 		"skipped": ["empty"],
 		"tools": ["mcp_docs__search"],
+		"client_methods": ["ping"],
+		"server_methods": ["notifications/progress"],
 	}
 }
 
 test_nothing_is_left_out_of_a_plan if {
 	not mcp.limits with input as object.union(_delivery, {"phase": "plan"})
 	plan := object.union(_delivery, {"phase": "plan", "servers": [_server]})
-	limits := mcp.limits with input as plan
+	limits := mcp.limits with input as plan with data.policy as _policy
 	limits.skipped == []
 	count(limits.servers) == 1
 }
 
 test_list_delivers_nothing if {
-	limits := mcp.limits with input as object.union(_delivery, {"phase": "list"})
+	limits := mcp.limits with input as object.union(_delivery, {"phase": "list"}) with data.policy as _policy
 	limits == {
 		"phase": "list",
 		"relay": "",
@@ -99,6 +105,8 @@ test_list_delivers_nothing if {
 		"started": [],
 		"skipped": [],
 		"tools": ["mcp_docs__search"],
+		"client_methods": ["ping"],
+		"server_methods": ["notifications/progress"],
 	}
 }
 

@@ -33,7 +33,7 @@ limits := {
 	is_boolean(input.bundle.network.enabled)
 	is_array(input.bundle.network.allowed_hosts)
 	is_array(data.policy.networks.hosts)
-	allowed_hosts := [host | some host in input.bundle.network.allowed_hosts; host in origin.hosts]
+	allowed_hosts := [host | some host in input.bundle.network.allowed_hosts; origin.listed(host)]
 	is_number(input.bundle.network.budget.max_requests)
 	is_array(input.bundle.records)
 	records := [{"id": record.id, "sha256": record.content.sha256, "bytes": record.content.bytes} |

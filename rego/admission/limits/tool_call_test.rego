@@ -3,7 +3,7 @@ package admission.limits.tool_call_test
 import data.admission.limits.tool_call
 import future.keywords.not
 
-_empty := {"size": 0, "names": [], "selectors": {}}
+_empty := {"size": 0, "names": [], "conditional": {}, "selectors": {}}
 
 _allow := {
 	"size": 1,
@@ -14,10 +14,13 @@ _allow := {
 
 _policy := {
 	"tool_lookup": {
-		"tools": {name: {"selectors": [name]} | some name in ["read", "write", "run"]},
+		"ranges": [], "host_paths": [], "path_patterns": [],
+		"tools": {name: {"selectors": [name], "values": {}} | some name in ["read", "write", "run"]},
 		"policies": {"p": {
-			"deny": object.union(_empty, {"names": ["s/stop"], "selectors": {"run": {"host https://x.example.com": 0}}}),
-			"confirm": object.union(_empty, {"names": ["s/ask"], "selectors": {"write": {"always": 0}}}),
+			"deny": object.union(_empty, {"names": ["s/stop"], "conditional": {}, "selectors": {
+				"run": {"host https://x.example.com": 0},
+			}}),
+			"confirm": object.union(_empty, {"names": ["s/ask"], "conditional": {}, "selectors": {"write": {"always": 0}}}),
 			"allow": _allow,
 		}},
 	},
@@ -39,6 +42,7 @@ _request := {
 	"paths": [],
 	"commands": [],
 	"command_parts": [],
+	"values": [],
 	"prefixes": [{
 		"id": "p1", "tool": "run", "principal": "agent", "cwd": "/work", "words": ["ls"], "approver": "ana",
 		"expires_at": 200, "revoked": false,
@@ -81,24 +85,31 @@ test_complete if {
 	}
 }
 
-test_none_for_what_is_refused if {
+# What a level lowers is not allowed by a rule, and says so.
+test_limits_of_what_is_refused if {
 	host := {"id": "x", "canonical": true, "origin": "https://x.example.com"}
-	refused := object.union(_request, {"call": {"tool": "run", "touches": [], "unplaced": false}, "destinations": [host]})
-	not tool_call.limits with input as refused with data.policy as _policy
+	run := {"tool": "run", "touches": [], "unplaced": false}
+	refused := object.union(_request, {"call": run, "destinations": [host]})
+	by_rule := tool_call.limits with input as refused with data.policy as _policy
+	[by_rule.rule, by_rule.basis] == ["s/stop", "level"]
 	hidden := object.union(_request, {"context": {"policy": "q"}})
-	not tool_call.limits with input as hidden with data.policy as _policy
+	by_base := tool_call.limits with input as hidden with data.policy as _policy
+	[by_base.rule, by_base.basis] == ["base/deny_all", "level"]
+	other := {"call": {"tool": "other", "touches": [], "unplaced": false}}
+	unknown := tool_call.limits with input as object.union(_request, other) with data.policy as _policy
+	unknown.side_effects == ["read", "write", "network", "execute", "destructive"]
 }
 
 test_incomplete if {
-	every lost in ["call", "call/tool", "context", "context/policy"] {
+	every lost in ["call", "call/tool"] {
 		not tool_call.limits with input as json.remove(_request, [lost]) with data.policy as _policy
 	}
 }
 
 test_values_missing if {
 	every lost in [
-		"tools", "tools/limits", "tools/limits/seconds", "tools/limits/result_bytes", "tools/tools/read",
-		"tools/tools/read/side_effects", "tools/policies/p",
+		"tools", "tools/limits", "tools/limits/seconds", "tools/limits/result_bytes", "tools/tools",
+		"tools/tools/read/side_effects",
 	] {
 		not tool_call.limits with input as _request with data.policy as json.remove(_policy, [lost])
 	}

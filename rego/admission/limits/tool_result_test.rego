@@ -3,7 +3,10 @@ package admission.limits.tool_result_test
 import data.admission.limits.tool_result
 import future.keywords.not
 
-_policy := {"tools": {"limits": {"result_bytes": 200000, "prompt_bytes": 400000}}}
+_policy := {
+	"tools": {"limits": {"result_bytes": 200000, "prompt_bytes": 400000}},
+	"results": {"redact": ["secrets"], "hosts": [], "data_characters": {"image": 0, "link": 200, "text": 4000}},
+}
 
 _shown := {
 	"ok": {"status": "ok", "error_mode": "safe"},
@@ -15,11 +18,16 @@ _shown := {
 }
 
 test_complete if {
+	links := [{"id": "0", "kind": "image", "data": 1}]
 	every name, request in _shown {
-		limits := tool_result.limits with input as request with data.policy as _policy
+		asked := object.union(request, {"links": links})
+		limits := tool_result.limits with input as asked with data.policy as _policy
 		limits == {
 			"max_bytes": 200000,
 			"prompt_bytes": 400000,
+			"redact_secrets": true,
+			"redact_hidden": false,
+			"redact_links": ["0"],
 			"error_mode": request.error_mode,
 			"show_message": name in {"validation", "validation in debug", "other in debug"},
 			"record_side_effect": true,
@@ -34,13 +42,16 @@ test_incomplete if {
 		{"status": "error", "error": {"kind": null}, "error_mode": "debug"},
 	]
 	every request in requests {
-		not tool_result.limits with input as request with data.policy as _policy
+		asked := object.union(request, {"links": []})
+		not tool_result.limits with input as asked with data.policy as _policy
 	}
+	not tool_result.limits with input as _shown.ok with data.policy as _policy
 }
 
 test_values_missing if {
+	asked := object.union(_shown.ok, {"links": []})
 	every name in ["result_bytes", "prompt_bytes"] {
 		policy := json.remove(_policy, [concat("/", ["tools", "limits", name])])
-		not tool_result.limits with input as _shown.ok with data.policy as policy
+		not tool_result.limits with input as asked with data.policy as policy
 	}
 }

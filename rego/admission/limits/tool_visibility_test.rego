@@ -5,7 +5,7 @@ import future.keywords.not
 
 _policy := {
 	"tool_lookup": {
-		"tools": {"read": {"selectors": ["*"]}, "write": {"selectors": ["*"]}},
+		"tools": {"read": {"selectors": ["*"], "values": {}}, "write": {"selectors": ["*"], "values": {}}},
 		"profiles": {"all": {"*": true}},
 	},
 	"tools": {
@@ -16,6 +16,8 @@ _policy := {
 
 _request := {
 	"context": {"policy": "p", "profile": "all"},
+	"stops": [],
+	"agents": [],
 	"tools": [
 		{"id": "read", "name": "read", "occurrences": 1},
 		{"id": "write", "name": "write", "occurrences": 1}, {"id": "#2", "occurrences": 1},

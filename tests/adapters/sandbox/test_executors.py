@@ -53,6 +53,10 @@ OF_CODE = {
     "seed": 7,
     "environment": {"PYTHONHASHSEED": "7"},
     "retention_days": 90,
+    "files": (),
+    "live": False,
+    "scan": "binding",
+    "packages": (),
 }
 
 
@@ -243,3 +247,42 @@ def test_a_command_in_a_real_sandbox_reads_its_input_and_no_shell_its_words() ->
     said = command(Bubblewrap())[1]
     assert said.status is Status.RUNTIME_ERROR  # four files that are not there
     assert b"uid=" not in said.stdout + said.stderr
+
+
+_TREE = "sha256:" + "7" * 64
+_FILES = {"a.csv": b"1,2\n"}
+_MATERIAL = {
+    "files": ({"name": "a.csv", "sha256": hashlib.sha256(_FILES["a.csv"]).hexdigest()},),
+    "packages": ({"name": "science", "tree": _TREE},),
+}
+
+
+def test_files_and_packages_are_those_of_the_permit() -> None:
+    backend, permit = Recorder(), to_run_code(**_MATERIAL)
+    right = Code(TEXT, "main.py", b"", _FILES, ("/tree", _TREE))
+    result, *_ = run_code(permit, DIGEST, CodeExecutionLimits, right, backend, SHOWN)
+    ((program, _),) = backend.ran
+    assert (program.files, program.packages) == ({"inputs/a.csv": b"1,2\n"}, "/tree")
+    assert result.facts["packages"] == {"name": "science", "tree": _TREE}
+    assert result.facts["files"] == [_MATERIAL["files"][0]["sha256"]]
+    other = "sha256:" + "8" * 64
+    for wrong in (
+        Code(TEXT, "main.py", b"", {"a.csv": b"1,3\n"}, ("/tree", _TREE)),
+        Code(TEXT, "main.py", b"", {"b.csv": b"1,2\n"}, ("/tree", _TREE)),
+        Code(TEXT, "main.py", b"", {**_FILES, "b.csv": b""}, ("/tree", _TREE)),
+        Code(TEXT, "main.py", b"", {}, ("/tree", _TREE)),
+        Code(TEXT, "main.py", b"", _FILES, ("/tree", other)),
+        Code(TEXT, "main.py", b"", _FILES),
+    ):
+        idle = Recorder()
+        with pytest.raises(WorkError) as caught:
+            run_code(to_run_code(**_MATERIAL), DIGEST, CodeExecutionLimits, wrong, idle, SHOWN)
+        assert (caught.value.code, idle.ran) == ("engine.permit_missing", [])
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_output_is_shown_only_under_a_permit_that_says_so(*, live: bool) -> None:
+    backend = Recorder()
+    of = Code(TEXT, "main.py", b"", on_output=lambda *_: None)
+    run_code(to_run_code(live=live), DIGEST, CodeExecutionLimits, of, backend, SHOWN)
+    assert (backend.ran[0][0].on_output is not None) == live

@@ -53,6 +53,8 @@ def test_every_number_has_the_answer_of_its_name(machine: str) -> None:
             wanted = ALLOW  # of the process itself, and without a flag
         elif name == "clone3":
             wanted = ENOSYS
+        elif name in seccomp.ATTRIBUTES:
+            wanted = seccomp.ENOTSUP
         assert answer(code, word, number) == wanted, (number, name)
 
 
@@ -122,6 +124,7 @@ def test_an_event_loop_gets_a_pair_of_streams_and_nothing_with_an_address(machin
 
 def test_no_name_is_in_two_lists_and_each_has_a_number() -> None:
     guarded = {"clone", "clone3", "ioctl", "prctl", "prlimit64", "socketpair", "sendto", "recvfrom"}
+    guarded |= seccomp.ATTRIBUTES
     assert not seccomp.ALLOWED & seccomp.KILLED
     assert not guarded & (seccomp.ALLOWED | seccomp.KILLED)
     assert seccomp.ALLOWED | seccomp.KILLED | guarded == set(numbers(1))

@@ -17,7 +17,14 @@ BWRAP = "/usr/bin/bwrap"
 PYTHON = "/usr/bin/python3"
 NODE = "/usr/bin/node"
 WORK = "/work"
-"""The one place that a program can write to; its working folder is below it, and /tmp is a link into it."""
+"""The one place that a program can write to; its working folder is below it, /tmp and /dev/shm are links into it."""
+
+PACKAGES = "/packages"
+"""Where a program finds the packages of its environment."""
+
+_ALTERNATIVES = "/etc/alternatives"
+_LINKS = "/alternatives"
+"""Where a program finds the links of Debian to programs such as awk: /usr/bin/awk leads to /etc, which is not there."""
 
 _TEMPORARY = "/tmp"  # noqa: S108  (the sandbox's own)
 NAMESPACES = ("user", "ipc", "pid", "net", "uts", "cgroup")
@@ -30,7 +37,7 @@ _WALKING = 20
 """Open files needed to return artifacts: one per level of folders, and a few."""
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
-_FIXED = {"PATH": "/usr/bin", "LANG": "C.UTF-8", "HOME": WORK}
+_FIXED = {"PATH": f"/usr/bin:{_LINKS}", "LANG": "C.UTF-8", "HOME": WORK}
 
 PROTECTIONS = (
     *(f"unshare_{namespace}" for namespace in NAMESPACES),
@@ -47,12 +54,13 @@ def arguments(
     descriptors: Mapping[str, int],
     without: frozenset[str],
     job: Path | None = None,
+    packages: str = "",
 ) -> bytes:
     """All arguments except the command, each ended by a null byte, as `--args` expects.
 
     `descriptors` has those of the filter (`seccomp`) and of the status (`status`); `job` is a folder of the
-    host that replaces the private one, for the probe only. Raises WorkError for an environment that no
-    process can have.
+    host that replaces the private one, for the probe only; `packages` is a folder of the host. Raises WorkError for
+    an environment that no process can have.
     """
     _check(bounds)
     words: list[str] = []
@@ -66,11 +74,11 @@ def arguments(
     words += _unless(without, "new_session", "--new-session")
     words += _unless(without, "unshare_uts", "--hostname", "sandbox")
     words += _unless(without, "clearenv", "--clearenv")
-    for name, value in variables(environment).items():
+    for name, value in variables(environment, packages).items():
         words += ["--setenv", name, value]
     words += ["--bind" if "ro_usr" in without else "--ro-bind", "/usr", "/usr"]
     words += ["--size", _SMALL, "--tmpfs", "/usr/local", "--remount-ro", "/usr/local"]
-    words += system()
+    words += [*system(), "--ro-bind-try", _ALTERNATIVES, _LINKS]
     if "dev" in without:
         words += ["--dev-bind", "/dev", "/dev"]
     else:
@@ -81,6 +89,10 @@ def arguments(
         words += ["--bind", str(job), WORK]
     inner = f"{WORK}{_TEMPORARY}"
     words += ["--dir", inner]
+    if "dev" not in without:
+        words += ["--dir", f"{WORK}/shm", "--symlink", f"{WORK}/shm", "/dev/shm"]  # noqa: S108
+    if packages:
+        words += ["--ro-bind", packages, PACKAGES]
     if "private_tmp" in without:
         words += ["--bind", _TEMPORARY, _TEMPORARY]
     else:
@@ -99,7 +111,7 @@ def interpreter() -> list[str]:
     return [path, "-s", "-S", "-B", *safe_path]
 
 
-def variables(environment: Mapping[str, str]) -> dict[str, str]:
+def variables(environment: Mapping[str, str], packages: str = "") -> dict[str, str]:
     """All there is of an environment. Raises WorkError for one that no process can have."""
     for name, value in environment.items():
         if not name or "=" in name or not is_word(name) or not is_word(value):
@@ -107,7 +119,7 @@ def variables(environment: Mapping[str, str]) -> dict[str, str]:
                 "the environment of a program has an invalid name or value",
                 remedy="use names without `=`, and text without null bytes or lone surrogates",
             )
-    return {**_FIXED, **environment}
+    return {**_FIXED, **environment} | ({"PYTHONPATH": PACKAGES} if packages else {})
 
 
 def identity(path: str) -> str:

@@ -20,6 +20,7 @@ ALLOW = 0x7FFF0000
 KILL = 0x80000000
 EPERM = 0x00050001
 ENOSYS = 0x00050026
+ENOTSUP = 0x0005005F
 
 
 def _names(text: str) -> frozenset[str]:
@@ -55,6 +56,14 @@ KILLED = _names(
     """
 )
 """What only an attack uses; the process dies of SIGSYS, which the probe reads as evidence."""
+
+ATTRIBUTES = _names(
+    """
+    setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr removexattr
+    lremovexattr fremovexattr
+    """
+)
+"""Extended attributes, answered as by a file system that has none: copying a file goes on without them."""
 
 NAMESPACE_BITS = 0x7E020000
 """The flags of clone that make a namespace."""
@@ -122,6 +131,7 @@ _GUARDED: Mapping[str, list[Instruction]] = {
     "socketpair": STREAM_PAIR,
     "sendto": without_address(4),
     "recvfrom": without_address(4),
+    **{name: [give(ENOTSUP)] for name in ATTRIBUTES},
 }
 """The calls whose answer depends on an argument."""
 

@@ -52,7 +52,7 @@ FLAGS = (
 """Of runsc, before the command. The last one: all of it is in the one binary that was verified."""
 
 
-def container(bounds: Bounds, environment: Mapping[str, str], command: list[str]) -> bytes:
+def container(bounds: Bounds, environment: Mapping[str, str], command: list[str], packages: str = "") -> bytes:
     """The config.json of the inner layer: gVisor's kernel, with our filter and limits in it.
 
     Raises WorkError for an environment that no process can have.
@@ -60,7 +60,7 @@ def container(bounds: Bounds, environment: Mapping[str, str], command: list[str]
     mounts = [_memory(path, 4096, "ro", "mode=0555") for path in _EMPTY]
     mounts += [
         {"destination": path, "type": "bind", "source": path, "options": ["rbind", "ro", "nosuid", "nodev"]}
-        for path in ("/usr", *(f"/{folder}" for folder in arguments.folders()))
+        for path in ("/usr", *(f"/{folder}" for folder in arguments.folders()), *_shown(packages))
     ]
     mounts.append(_memory(_WRITABLE, bounds.disk_bytes, "mode=0700", "uid=65534", "gid=65534"))
     return json.dumps(
@@ -70,7 +70,7 @@ def container(bounds: Bounds, environment: Mapping[str, str], command: list[str]
                 "terminal": False,
                 "user": {"uid": 65534, "gid": 65534},
                 "args": command,
-                "env": [f"{name}={value}" for name, value in arguments.variables(environment).items()],
+                "env": [f"{name}={value}" for name, value in arguments.variables(environment, packages).items()],
                 "cwd": _WRITABLE,
                 "capabilities": {},
                 "noNewPrivileges": True,
@@ -84,7 +84,11 @@ def container(bounds: Bounds, environment: Mapping[str, str], command: list[str]
     ).encode("utf-8", "surrogateescape")
 
 
-def outside(config: int, status: int) -> bytes:
+def _shown(packages: str) -> tuple[str, ...]:
+    return (arguments.PACKAGES,) if packages else ()
+
+
+def outside(config: int, status: int, packages: str = "") -> bytes:
     """The outer layer: bubblewrap's arguments as `--args` reads them, without the command and a filter.
 
     runsc sees only /usr of the machine and has no network; if bubblewrap dies, everything dies.
@@ -98,6 +102,8 @@ def outside(config: int, status: int) -> bytes:
     for folder in ("usr", "dev", *(path.strip("/") for path in (*_EMPTY, _WRITABLE)), *arguments.folders()):
         words += ["--dir", f"{_ROOT}/{folder}"]
     words += ["--symlink", _WRITABLE.strip("/"), f"{_ROOT}{arguments.WORK}"]
+    if packages:
+        words += ["--ro-bind", packages, arguments.PACKAGES, "--dir", f"{_ROOT}{arguments.PACKAGES}"]
     words += arguments.system()
     for folder in arguments.SYSTEM:
         if folder not in arguments.folders():
@@ -160,9 +166,9 @@ class Gvisor(Bubblewrap):
             runsc = gvisor_binary.find(self._folder)
         except gvisor_binary.MissingError as error:
             raise WorkError("gVisor cannot be used", remedy=str(error), code="engine.limit_unenforceable") from error
-        inside = container(setup.bounds, setup.environment, _launcher(setup.without))
+        inside = container(setup.bounds, setup.environment, _launcher(setup.without), setup.packages)
         config, code_file = memory_file(stack, inside), memory_file(stack, launcher.code())
-        outer = memory_file(stack, outside(config, ends.status))
+        outer = memory_file(stack, outside(config, ends.status, setup.packages))
         options = {"launcher": code_file, "ready": ends.ready, "go": ends.go, "job": ends.job, "report": ends.report}
         passed = [f"--pass-fd={number}:{GUEST[name]}" for name, number in options.items()]
         inner = [f"/proc/self/fd/{runsc.descriptor}", *FLAGS, "run", "--bundle", BUNDLE]

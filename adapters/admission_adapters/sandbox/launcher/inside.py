@@ -3,10 +3,9 @@
 The engine does not import it: the system's interpreter compiles it once, and the sandbox receives
 the result. It reports that it is ready, waits for the go signal, reads its job, sets the limits, and starts
 the program as its child. When that has ended it reports, over a pipe that the program never had. It keeps to
-the syntax of Python 3.9, and to built-in modules: each import would cost a tenth of a start.
+the syntax of Python 3.9, and to built-in modules: each import would cost a tenth of a start. It imports nothing
+from `__future__`, which the program's own text would inherit.
 """
-
-from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
 import gc
@@ -59,7 +58,7 @@ def launch(ready: int, go: int, job: int, report: int) -> None:
     leave(0)
 
 
-def _prepare(work: dict[str, Any]) -> None:
+def _prepare(work: "dict[str, Any]") -> None:
     posix.mkdir(work["folder"], 0o700)
     posix.chdir(work["folder"])
     posix.unsetenv("PWD")  # bubblewrap's own
@@ -84,7 +83,7 @@ def _file(path: str, content: bytes) -> None:
     posix.close(file)
 
 
-def _program(work: dict[str, Any]) -> None:
+def _program(work: "dict[str, Any]") -> None:
     """Become the program, and never return."""
     if work["close"]:
         posix.closerange(3, 65536)
@@ -106,7 +105,7 @@ def _program(work: dict[str, Any]) -> None:
     leave(_finished(_run(source, names), names))
 
 
-def _run(source: str, names: dict[str, Any]) -> int:
+def _run(source: str, names: "dict[str, Any]") -> int:
     """Run it as `__main__` and return its exit code, as the interpreter would.
 
     The text is not compiled first: `compile` makes all types of syntax trees, for an eighth of a start. It is
@@ -148,7 +147,7 @@ def _explained(error: BaseException, source: str) -> None:
         sys.excepthook(type(error), error, error.__traceback__)
 
 
-def _finished(code: int, names: dict[str, Any]) -> int:
+def _finished(code: int, names: "dict[str, Any]") -> int:
     """What the interpreter does at its end, without taking itself apart: that would copy every page of a fork."""
     import atexit
 
@@ -188,7 +187,7 @@ def _quiet() -> None:
         time.sleep(0.0005)
 
 
-def _named(code: bytes, name: str) -> Any:
+def _named(code: bytes, name: str) -> "Any":
     names: dict[str, Any] = {"__name__": "sandbox"}
     exec(marshal.loads(code), names)  # noqa: S102, S302  (the engine's own)
     return names[name]

@@ -2,8 +2,8 @@
 
 What waits is what every cold run is before its `G`: no code, no input and no working folder is in it, and its
 limits are set once it is let go. So isolation and single use are those of a cold run, and only the start has
-been paid before. A sandbox is made for exactly one set of bounds and one environment, hash seed included;
-other programs start cold. When the engine dies, each of them reads the end of its go pipe and ends.
+been paid before. A sandbox is made for exactly one set of bounds, one environment, hash seed included, and one
+folder of packages; other programs start cold. When the engine dies, each of them reads the end of its go pipe and ends.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class _Kind:
 
     bounds: Bounds
     environment: tuple[tuple[str, str], ...]
+    packages: str
 
 
 @dataclass(slots=True)
@@ -158,7 +159,7 @@ class Pooled(Bubblewrap):
 
     def _start(self, kind: _Kind) -> None:
         try:
-            sandbox = start(Setup(kind.bounds, dict(kind.environment)))
+            sandbox = start(Setup(kind.bounds, dict(kind.environment), packages=kind.packages))
         except (NotStartedError, WorkError):  # the next run starts cold and reports the reason
             with self._changed:
                 self._kinds.pop(kind, None)
@@ -192,4 +193,4 @@ class Pooled(Bubblewrap):
 
 
 def _kind(program: Program, bounds: Bounds) -> _Kind:
-    return _Kind(bounds, tuple(program.environment.items()))
+    return _Kind(bounds, tuple(program.environment.items()), program.packages)

@@ -28,7 +28,8 @@ def run_in(sandbox: Sandbox, program: Program, cancel: threading.Event | None = 
     """
     setup = sandbox.setup
     try:
-        if dict(program.environment) != dict(setup.environment) or setup.talks != (program.dialogue is not None):
+        same = dict(program.environment) == dict(setup.environment) and program.packages == setup.packages
+        if not same or setup.talks != (program.dialogue is not None):
             raise ValueError("a prepared sandbox runs only programs with the same environment and kind of input")
         try:
             work = sandbox.recipe.work(program, setup.bounds, setup.without)
@@ -61,7 +62,8 @@ def run_once(
     """Start a sandbox, run the program in it, end it. `without` and `job` are for the probe only."""
     try:
         recipe.work(program, bounds, without)  # what cannot be stated starts nothing
-        setup = Setup(bounds, program.environment, without, job, talks=program.dialogue is not None)
+        talks = program.dialogue is not None
+        setup = Setup(bounds, program.environment, without, job, talks=talks, packages=program.packages)
         sandbox = start(setup, recipe)
     except NotStartedError as error:
         return not_started(str(error))

@@ -41,7 +41,8 @@ class Setup:
     """Everything that is fixed when a sandbox starts.
 
     `without` names protections that are left out, `job` is a folder of the host that replaces the private one;
-    both are for the probe only. `talks`: its standard input is written while it runs.
+    both are for the probe only. `talks`: its standard input is written while it runs. `packages` is the folder of
+    Python packages that it shows, if any.
     """
 
     bounds: Bounds
@@ -49,6 +50,7 @@ class Setup:
     without: frozenset[str] = frozenset()
     job: Path | None = None
     talks: bool = False
+    packages: str = ""
 
 
 class Recipe:
@@ -69,7 +71,7 @@ class Recipe:
         """The command line; files that it opens are closed with the stack. Raises WorkError."""
         filter_file, code_file = memory_file(stack, seccomp.here()), memory_file(stack, launcher.code())
         options = {"seccomp": filter_file, "status": ends.status}
-        words = arguments.arguments(setup.bounds, setup.environment, options, setup.without, setup.job)
+        words = arguments.arguments(setup.bounds, setup.environment, options, setup.without, setup.job, setup.packages)
         argument_file = memory_file(stack, words)
         inner = launcher.command(code_file, ends.ready, ends.go, ends.job, ends.report)
         command = [arguments.BWRAP, "--args", str(argument_file), "--", *inner]

@@ -32,6 +32,7 @@ class RunSupervision:
     def __init__(self, sandbox: Sandbox, cancel: threading.Event | None, program: Program | None = None) -> None:
         self._sandbox = sandbox
         self._dialogue = None if program is None else program.dialogue
+        self._on_output = None if program is None else program.on_output
         relay = None if program is None or program.relay is None else program.relay.hear
         self._bounds, self._without = sandbox.setup.bounds, sandbox.setup.without
         self.observed = RunObservations(Report(self._bounds, relay))
@@ -140,16 +141,23 @@ class RunSupervision:
                 self._poll.unregister(source)
             return False
         if source == sandbox.stdout:
+            told = data[: max(0, self._bounds.stdout_bytes - observed.stdout_bytes)]
             if self._dialogue is not None:
-                self._dialogue.hear(data[: max(0, self._bounds.stdout_bytes - observed.stdout_bytes)])
+                self._dialogue.hear(told)
+            self._tell("stdout", told)
             observed.stdout_bytes = _count(observed.stdout, observed.stdout_bytes, data, self._bounds.stdout_bytes)
         elif source == sandbox.stderr:
+            self._tell("stderr", data[: max(0, self._bounds.stderr_bytes - observed.stderr_bytes)])
             observed.stderr_bytes = _count(observed.stderr, observed.stderr_bytes, data, self._bounds.stderr_bytes)
         else:
             observed.report.feed(data)
             if observed.report.wait_status is not None and self._ended is None:
                 self._ended = time.monotonic()
         return True
+
+    def _tell(self, stream: str, data: bytes) -> None:
+        if self._on_output is not None and data:
+            self._on_output(stream, data)
 
     def _rest(self) -> None:
         """Read the rest: everything that was written before the death is in the pipes by now."""

@@ -1,6 +1,7 @@
 package admission.requirements.code_execution.language
 
 import data.admission.lib.code
+import data.admission.lib.code_execution
 import data.admission.lib.code_scan
 import future.keywords.not
 
@@ -33,11 +34,13 @@ language_executable if is_string(data.policy.code.execution[input.action.languag
 # METADATA
 # title: The code passes its scan
 # description: Point code_scan names each violation. The scan explains and filters; the sandbox is what confines a
-#   program.
+#   program. A profile with an advisory scan runs a program in spite of findings, where every boundary is proven on
+#   this machine and all of the code was scanned.
 # custom:
 #   code: static_policy_violation
-#   remedy: Decide this code at point code_scan, and correct its findings
-#   reads: ["code.scan.{action.language.value}"]
+#   remedy: Decide this code at point code_scan, and correct its findings; or name a profile with an advisory scan,
+#     where `engine doctor --sandbox` shows every boundary
+#   reads: ["code.scan.{action.language.value}", sandbox.profiles]
 #   after: [language_denied_execution]
 # labels:
 #   row: C19, C29, C75, E08, H03
@@ -45,4 +48,11 @@ language_executable if is_string(data.policy.code.execution[input.action.languag
 scan_clean if {
 	input.scan.language == input.action.language.value
 	code_scan.clean
+}
+
+scan_clean if {
+	input.scan.language == input.action.language.value
+	code_scan.readable
+	code_execution.scan == "advisory"
+	code_execution.contained
 }

@@ -42,3 +42,26 @@ test_scan_clean if {
 	not language.scan_clean with input as json.remove(_run, ["scan"]) with data.policy as _policy
 	not language.scan_clean with input as _run with data.policy as _without("code/scan/python")
 }
+
+_found := object.union(_run, {
+	"profile": {"stated": true, "value": "loose"},
+	"scan": {"imports": [{"id": "os", "kind": "module"}], "network_literals": 1},
+})
+
+test_an_advisory_scan if {
+	language.scan_clean with input as _found with data.policy as _policy
+	every profile in ["here", "there", "other", null] {
+		bound := object.union(_found, {"profile": {"value": profile}})
+		not language.scan_clean with input as bound with data.policy as _policy
+	}
+	every scan in [
+		{"parsed": false}, {"complete": false}, {"language": "javascript"}, {"network_literals": null},
+		{"encodings": [{"id": "utf-7"}]}, {"input_calls": 2}, {"imports": null}, {"imports": [{"kind": "module"}]},
+	] {
+		not language.scan_clean with input as object.union(_found, {"scan": scan}) with data.policy as _policy
+	}
+	not language.scan_clean with input as object.union(_found, {"probes": []}) with data.policy as _policy
+	open := object.union(_found, {"boundaries": array.slice(_run.boundaries, 1, 99)})
+	not language.scan_clean with input as open with data.policy as _policy
+	not language.scan_clean with input as _found with data.policy as _without("sandbox/profiles/loose/scan")
+}

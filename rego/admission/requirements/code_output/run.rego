@@ -52,15 +52,16 @@ in_time if input.run.status == "output_limit"
 #   code: "code_output_too_large"
 #   after: [code_timeout]
 #   remedy: Print only the result
-#   reads: [code.stdout_bytes]
+#   reads: [code.stdout_bytes, "code.contracts.{contract}.text"]
 # labels:
 #   row: C35, C61, C73, C85
 stdout_fits if {
 	_not_cut("stderr")
 	is_number(input.run.stdout_bytes)
 	is_number(input.output.bytes)
-	input.run.stdout_bytes <= data.policy.code.stdout_bytes
-	input.output.bytes <= data.policy.code.stdout_bytes
+	is_number(code_output.streams.stdout_bytes)
+	input.run.stdout_bytes <= code_output.streams.stdout_bytes
+	input.output.bytes <= code_output.streams.stdout_bytes
 }
 
 # METADATA
@@ -70,13 +71,14 @@ stdout_fits if {
 #   code: "code_stderr_too_large"
 #   after: [code_output_too_large]
 #   remedy: Print less on standard error
-#   reads: [code.stderr_bytes]
+#   reads: [code.stderr_bytes, "code.contracts.{contract}.text"]
 # labels:
 #   row: C35, C61, C73, C85
 stderr_fits if {
 	_not_cut("stdout")
 	is_number(input.run.stderr_bytes)
-	input.run.stderr_bytes <= data.policy.code.stderr_bytes
+	is_number(code_output.streams.stderr_bytes)
+	input.run.stderr_bytes <= code_output.streams.stderr_bytes
 }
 
 # No other limit cut the output.

@@ -84,7 +84,7 @@ test_ended_well if {
 
 test_each_way_not_to_hold if {
 	got1 := run with input as _set("/contract", "other") with data.policy as _policy
-	_true(got1) == _all - {"contract_known"}
+	_true(got1) == {"ended", "in_time"}
 	got2 := run with input as _run({"status": "timeout_wall"}) with data.policy as _policy
 	_true(got2) == _all - {"in_time"}
 	got3 := run with input as _run({"status": "timeout_cpu", "exits": []}) with data.policy as _policy
@@ -111,7 +111,7 @@ test_each_way_not_to_hold if {
 
 test_fact_missing if {
 	got1 := run with input as _without("/contract") with data.policy as _policy
-	_true(got1) == _all - {"contract_known"}
+	_true(got1) == {"ended", "in_time"}
 	got2 := run with input as _without("/run/status") with data.policy as _policy
 	_true(got2) == {"contract_known"}
 	got3 := run with input as _without("/run/exits") with data.policy as _policy
@@ -150,4 +150,24 @@ test_only_a_program_that_was_stopped_for_it_has_a_limit if {
 test_values_missing if {
 	got1 := run with input as _input with data.policy as {}
 	_true(got1) == {"ended", "in_time"}
+}
+
+_free := {"code": {
+	"stdout_bytes": 9, "stderr_bytes": 8,
+	"contracts": {"t": {"text": {"stdout_bytes": 50, "stderr_bytes": 40}, "fields": [], "echoed": [], "answer": "text"}},
+}}
+
+_text := object.union(_input, {"contract": "t", "output": {
+	"bytes": 50, "sha256": "x", "blank": true, "parsed": false, "object": false, "fields": [],
+}})
+
+test_text_has_its_own_limits if {
+	longer := object.union(_text, {"run": {"stdout_bytes": 50}})
+	run.stdout_fits with input as longer with data.policy as _free
+	run.stderr_fits with input as longer with data.policy as _free
+	not run.stdout_fits with input as object.union(longer, {"run": {"stdout_bytes": 51}}) with data.policy as _free
+	not run.stderr_fits with input as object.union(longer, {"run": {"stderr_bytes": 41}}) with data.policy as _free
+	every path in ["code/contracts/t/text/stdout_bytes", "code/contracts/t/text"] {
+		not run.stdout_fits with input as longer with data.policy as json.remove(_free, [path])
+	}
 }

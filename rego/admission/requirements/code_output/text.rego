@@ -5,7 +5,7 @@ import future.keywords.not
 
 # METADATA
 # title: The output is not empty
-# description: White space counts as empty.
+# description: White space counts as empty. Where the output is text, a program may print nothing and leave files.
 # custom:
 #   code: "invalid_code_output:empty_stdout"
 #   after: [code_stderr_too_large]
@@ -15,6 +15,8 @@ import future.keywords.not
 printed if input.output.blank == false
 
 printed if code_output.failed
+
+printed if code_output.is_text
 
 # METADATA
 # title: The output is one JSON value
@@ -29,6 +31,8 @@ is_json if input.output.parsed == true
 
 is_json if code_output.failed
 
+is_json if code_output.is_text
+
 # METADATA
 # title: The output is a JSON object
 # description: A list or a number has no fields.
@@ -41,6 +45,8 @@ is_json if code_output.failed
 is_an_object if input.output.object == true
 
 is_an_object if code_output.failed
+
+is_an_object if code_output.is_text
 
 # METADATA
 # title: The output has every field of its contract
@@ -59,3 +65,5 @@ complete if {
 }
 
 complete if code_output.failed
+
+complete if code_output.is_text

@@ -116,3 +116,19 @@ test_values_missing if {
 	got1 := text with input as _input with data.policy as {}
 	_true(got1) == _all - {"complete"}
 }
+
+_free := {"code": {
+	"stdout_bytes": 9, "stderr_bytes": 8,
+	"contracts": {"t": {"text": {"stdout_bytes": 50, "stderr_bytes": 40}, "fields": [], "echoed": [], "answer": "text"}},
+}}
+
+_text := object.union(_input, {"contract": "t", "output": {
+	"bytes": 50, "sha256": "x", "blank": true, "parsed": false, "object": false, "fields": [],
+}})
+
+test_text_need_be_no_json if {
+	got1 := text with input as _text with data.policy as _free
+	_true(got1) == _all
+	got2 := text with input as object.union(_text, {"contract": "m"}) with data.policy as _policy
+	_true(got2) == set()
+}

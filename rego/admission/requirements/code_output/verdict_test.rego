@@ -28,6 +28,7 @@ test_a_verdict_that_passes if {
 		"echoed": [],
 		"answer": "verified",
 		"artifacts": [],
+		"printed": [],
 	}
 }
 

@@ -46,7 +46,7 @@ compatible if license.compatible(input, _use)
 #   code: license_review_required
 #   standing: confirm
 #   after: [license_incompatible]
-#   remedy: Have the license reviewed, and replace the license decision with one that accepts this content
+#   remedy: Have a person approve this request with `engine approvals grant`, or correct the license decision
 #   reads:
 #     - "licenses.licenses.{license.alternatives}"
 #     - "licenses.categories.{licenses.licenses.{license.alternatives}.category}"

@@ -52,6 +52,24 @@ unchanged(tool) if {
 }
 
 # METADATA
+# title: The definition of the tool has no hidden characters and no instructions to the model
+# description: A model reads every definition in its prompt. Markers are values in policy/results.yaml.
+# custom:
+#   code: definition_steers
+#   each: tools
+#   empty: allowed
+#   remedy: Leave the tool out, or have its server changed; an exception in policy/levels.yaml has an owner and an end
+#   reads: [results.markers]
+# labels:
+#   row: H14
+#   threat: injection
+informs(tool) if {
+	tool.hidden == 0
+	tool.instructions == 0
+	is_object(data.policy.results.markers)
+}
+
+# METADATA
 # title: The server's own risk hints do not exceed our classification of the tool
 # description: Side effects are values in policy/tools.yaml and override milder hints. A missing hint counts as the
 #   worst case (MCP's own defaults), so a tool without hints writes, destroys and reaches other systems.

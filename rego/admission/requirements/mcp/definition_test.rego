@@ -26,6 +26,19 @@ _with(change) := object.union(_tool, change)
 
 _without(path) := json.remove(_tool, [path])
 
+test_informs if {
+	policy := {"results": {"markers": {"phrases": [], "tokens": []}}}
+	plain := _with({"hidden": 0, "instructions": 0})
+	definition.informs(plain) with data.policy as policy
+	not definition.informs(plain) with data.policy as {}
+	every change in [{"hidden": 1}, {"instructions": 1}, {"hidden": null}, {"instructions": null}] {
+		not definition.informs(object.union(plain, change)) with data.policy as policy
+	}
+	every name in ["hidden", "instructions"] {
+		not definition.informs(json.remove(plain, [name])) with data.policy as policy
+	}
+}
+
 test_known if {
 	definition.known(_tool) with data.policy as _policy
 	every one in [_with({"id": "mcp_docs__Search"}), _without("id")] {

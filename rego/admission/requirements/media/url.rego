@@ -1,5 +1,6 @@
 package admission.requirements.media.url
 
+import data.admission.lib.host
 import data.admission.lib.media
 import future.keywords.not
 
@@ -71,5 +72,6 @@ host_allowlisted if media.brought
 
 host_allowlisted if {
 	media.by_url
-	input.media.url.host in data.policy.media.url.hosts
+	some form in host.names(input.media.url.host)
+	form in data.policy.media.url.hosts
 }

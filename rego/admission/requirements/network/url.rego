@@ -1,5 +1,6 @@
 package admission.requirements.network.url
 
+import data.admission.lib.origin
 import future.keywords.not
 
 # METADATA
@@ -33,8 +34,8 @@ canonical if {
 
 # METADATA
 # title: Both the caller and the organisation allow exactly this host
-# description: The exact host name of a canonical address, named by the caller and listed in policy/networks.yaml. A
-#   subdomain is another host, and neither list can add to the other.
+# description: The exact host name of a canonical address, named by the caller and listed in policy/networks.yaml,
+#   where `*.domain` lists every host below a domain. Neither list can add to the other.
 # custom:
 #   code: host_not_allowlisted
 #   after: [unsafe_scheme]
@@ -48,7 +49,7 @@ host_allowlisted if {
 	is_string(input.network.url.host)
 	is_array(input.network.allowed_hosts)
 	input.network.url.host in _allowed
-	input.network.url.host in data.policy.networks.hosts
+	origin.listed(input.network.url.host)
 }
 
 # METADATA

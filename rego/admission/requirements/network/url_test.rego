@@ -36,6 +36,7 @@ test_canonical if {
 
 test_host_allowlisted if {
 	url.host_allowlisted with input as _clean with data.policy as _policy
+	url.host_allowlisted with input as _clean with data.policy as {"networks": {"hosts": ["*.example.org"]}}
 	every request in [
 		_url({"host": "other.example.org"}),
 		_url({"host": "b.a.example.org"}),

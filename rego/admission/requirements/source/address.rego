@@ -47,7 +47,7 @@ host_allowlisted(record) if {
 	is_string(record.url.host)
 	record.url.host != ""
 	record.url.host in _allowed_hosts
-	record.url.host in origin.hosts
+	origin.listed(record.url.host)
 }
 
 # METADATA

@@ -56,7 +56,7 @@ compatible(record) if license.compatible(record, _use)
 #   after: [license_incompatible]
 #   field: license
 #   facts: {purpose: bundle.purpose}
-#   remedy: Have the license reviewed, and replace the license decision with one that accepts this content
+#   remedy: Have a person approve this request with `engine approvals grant`, or correct the license decision
 #   reads:
 #     - "licenses.licenses.{license.alternatives}"
 #     - "licenses.categories.{licenses.licenses.{license.alternatives}.category}"

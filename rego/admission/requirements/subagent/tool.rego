@@ -18,7 +18,7 @@ import future.keywords.not
 granted_by_policy if tools.outcome_by_name(input.context, subagent.row(input.operation).tool) in {"allow", "confirm"}
 
 granted_by_policy if {
-	some number in rules.matching(input.context.policy, subagent.row(input.operation).tool, "deny", {"always"})
+	some number in rules.matching(input.context.policy, subagent.row(input.operation).tool, "deny", {"always"}, [])
 	is_number(number)
 }
 

@@ -34,7 +34,7 @@ _requests := {
 # What the tool policy says of three tools: one is granted, one asks a person, one is taken away by a rule.
 _outcome(asked, tool) := {"start": "allow", "look": "confirm", "end": "deny"}[tool] if asked.policy == "p"
 
-_matching("p", tool, "deny", {"always"}) := {"start": set(), "look": set(), "end": {0}}[tool]
+_matching("p", tool, "deny", {"always"}, []) := {"start": set(), "look": set(), "end": {0}}[tool]
 
 _profiled(asked, "start") if asked.profile == "f"
 

@@ -6,10 +6,13 @@ import future.keywords.not
 _policy := {
 	"program_rows": {"ls": {"none": ["-l"]}},
 	"tool_lookup": {
-		"tools": {"shell": {"selectors": ["shell"]}},
+		"tools": {"shell": {"selectors": ["shell"], "values": {}}},
+		"ranges": [],
+		"host_paths": [],
+		"path_patterns": [],
 		"policies": {"p": {
-			"deny": {"size": 0, "names": [], "selectors": {}},
-			"confirm": {"size": 0, "names": [], "selectors": {}},
+			"deny": {"size": 0, "names": [], "conditional": {}, "selectors": {}},
+			"confirm": {"size": 0, "names": [], "conditional": {}, "selectors": {}},
 			"allow": {
 				"size": 1,
 				"names": ["s/ls"],
@@ -31,6 +34,7 @@ _request(words, name) := {
 	"call": {"tool": "shell", "touches": [], "unplaced": false},
 	"destinations": [],
 	"paths": [],
+	"values": [],
 	"commands": [{
 		"id": "c", "canonical": true, "words": words, "short": [], "parts": 1, "patterns": [], "touches": [],
 	}],

@@ -3,11 +3,12 @@ package admission.requirements.tool_call.fallback_test
 import data.admission.requirements.tool_call.fallback
 import future.keywords.not
 
-_empty := {"size": 0, "names": [], "selectors": {}}
+_empty := {"size": 0, "names": [], "conditional": {}, "selectors": {}}
 
 _policy := {
 	"tool_lookup": {
-		"tools": {"read": {"selectors": ["read"]}, "write": {"selectors": []}},
+		"ranges": [], "host_paths": [], "path_patterns": [],
+		"tools": {"read": {"selectors": ["read"], "values": {}}, "write": {"selectors": [], "values": {}}},
 		"policies": {name: {"deny": _empty, "confirm": _empty, "allow": {
 			"size": 1,
 			"names": ["s/free"],
@@ -33,6 +34,7 @@ _request(policy, tool) := {
 	"destinations": [],
 	"paths": [],
 	"commands": [],
+	"values": [],
 }
 
 _requests := [_request(policy, tool) |
@@ -59,7 +61,7 @@ test_decided_by_rule if {
 }
 
 test_facts_missing if {
-	every lost in ["context", "context/policy", "call", "destinations", "paths", "commands"] {
+	every lost in ["context", "context/policy", "call", "destinations", "paths", "commands", "values"] {
 		request := json.remove(_request("shows", "read"), [lost])
 		not fallback.decided with input as request with data.policy as _policy
 		not fallback.decided_by_rule with input as request with data.policy as _policy

@@ -3,10 +3,11 @@ package admission.requirements.tool_call.rule_test
 import data.admission.requirements.tool_call.rule
 import future.keywords.not
 
-_section := {"size": 1, "names": ["s/one"], "selectors": {"web": {"host https://x.example.com": 0}}}
+_section := {"size": 1, "names": ["s/one"], "conditional": {}, "selectors": {"web": {"host https://x.example.com": 0}}}
 
 _policy := {"tool_lookup": {
-	"tools": {"web": {"selectors": ["web"]}},
+	"ranges": [], "host_paths": [], "path_patterns": [],
+	"tools": {"web": {"selectors": ["web"], "values": {}}},
 	"policies": {"p": {"deny": _section, "confirm": _section}},
 }}
 
@@ -16,6 +17,7 @@ _request := {
 	"destinations": [{"id": "a", "canonical": true, "origin": "https://a.example.com"}],
 	"paths": [],
 	"commands": [],
+	"values": [],
 }
 
 test_no_rule_matches if {
@@ -31,7 +33,7 @@ test_a_rule_matches if {
 }
 
 test_facts_missing if {
-	every lost in ["context", "context/policy", "call", "call/tool", "destinations", "paths", "commands"] {
+	every lost in ["context", "context/policy", "call", "call/tool", "destinations", "paths", "commands", "values"] {
 		not rule.no_deny_rule with input as json.remove(_request, [lost]) with data.policy as _policy
 		not rule.no_confirm_rule with input as json.remove(_request, [lost]) with data.policy as _policy
 	}

@@ -5,7 +5,7 @@ import future.keywords.not
 
 _policy := {
 	"tool_lookup": {
-		"tools": {"files_read": {"selectors": ["files_read"]}},
+		"tools": {"files_read": {"selectors": ["files_read"], "values": {}}},
 		"profiles": {"reading": {"files_read": true}, "nothing": {}},
 	},
 	"tools": {"tools": {"files_read": {}}},

@@ -17,8 +17,9 @@ mode_admitted if {
 }
 
 # METADATA
-# title: The visible details of an error contain no secret and no path
-# description: Class, code and details of a validation error are visible to everyone.
+# title: The visible details of an error are plain words without a secret or path
+# description: Class, code and details of a validation error are visible to everyone. Hidden characters, links that
+#   carry data and instructions to the model do not belong there.
 # custom:
 #   code: details_not_safe
 #   each: details
@@ -29,10 +30,11 @@ mode_admitted if {
 detail_safe(detail) if {
 	detail.secret == false
 	detail.path == false
+	detail.plain == true
 }
 
 # METADATA
-# title: The visible message of an error contains no secret and no path
+# title: The visible message of an error is plain words without a secret or path
 # description: The message of a validation error is shown so that the model can correct itself; other messages only in
 #   mode debug, where they may name paths.
 # custom:
@@ -45,10 +47,12 @@ detail_safe(detail) if {
 message_safe(message) if {
 	message.secret == false
 	message.path == false
+	message.plain == true
 }
 
 message_safe(message) if {
 	message.secret == false
+	message.plain == true
 	input.error_mode == "debug"
 }
 

@@ -20,12 +20,14 @@ test_mode_admitted if {
 }
 
 _texts := {
-	"clean": {"id": "message", "secret": false, "path": false},
-	"secret": {"id": "message", "secret": true, "path": false},
-	"path": {"id": "message", "secret": false, "path": true},
-	"secret unknown": {"id": "message", "path": false},
-	"path unknown": {"id": "message", "secret": false},
-	"secret is null": {"id": "message", "secret": null, "path": false},
+	"clean": {"id": "message", "secret": false, "path": false, "plain": true},
+	"secret": {"id": "message", "secret": true, "path": false, "plain": true},
+	"path": {"id": "message", "secret": false, "path": true, "plain": true},
+	"not plain": {"id": "message", "secret": false, "path": false, "plain": false},
+	"plain unknown": {"id": "message", "secret": false, "path": false},
+	"secret unknown": {"id": "message", "path": false, "plain": true},
+	"path unknown": {"id": "message", "secret": false, "plain": true},
+	"secret is null": {"id": "message", "secret": null, "path": false, "plain": true},
 	"nothing": {},
 }
 

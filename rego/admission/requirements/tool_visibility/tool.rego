@@ -75,3 +75,32 @@ as_pinned(tool) if tool_visibility.defined(tool)
 # labels:
 #   row: H14
 listed_once(tool) if tool_visibility.listed_once(tool)
+
+# METADATA
+# title: The tool is not stopped
+# description: A call of a stopped tool is refused, so no prompt offers it.
+# custom:
+#   code: tool_stopped
+#   standing: warn
+#   each: tools
+#   empty: allowed
+#   remedy: See who stopped it, and why, with `engine stop list`; `engine stop lift` lifts the stop
+#   after: [tool_unknown]
+# labels:
+#   row: C68
+not_stopped(tool) if tool_visibility.not_stopped(tool)
+
+# METADATA
+# title: The agent was approved with the tool
+# description: A caller whose name is the id of a provisioned agent sees the tools that a person approved for it, while
+#   it is active.
+# custom:
+#   code: agent_tool_not_approved
+#   standing: warn
+#   each: tools
+#   empty: allowed
+#   remedy: Provision an agent with the tool; `engine agent list --format json` prints the tools of each
+#   after: [tool_unknown]
+# labels:
+#   row: E13
+approved(tool) if tool_visibility.approved(tool)

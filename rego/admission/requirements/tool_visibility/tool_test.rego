@@ -5,7 +5,7 @@ import future.keywords.not
 
 _policy := {
 	"tool_lookup": {
-		"tools": {"read": {"selectors": ["*"]}, "pinned": {"selectors": ["*"]}},
+		"tools": {"read": {"selectors": ["*"], "values": {}}, "pinned": {"selectors": ["*"], "values": {}}},
 		"profiles": {"all": {"*": true}, "nothing": {}},
 	},
 	"tools": {
@@ -29,7 +29,13 @@ _holds("as_pinned", one) if tool.as_pinned(one)
 
 _holds("listed_once", one) if tool.listed_once(one)
 
-_all := {"known", "shown", "in_profile", "as_pinned", "listed_once"}
+_holds("not_stopped", one) if tool.not_stopped(one)
+
+_holds("approved", one) if tool.approved(one)
+
+_all := {"known", "shown", "in_profile", "as_pinned", "listed_once", "not_stopped", "approved"}
+
+_input(context) := {"context": context, "stops": [], "agents": []}
 
 _granted := {"policy": "p", "profile": "all"}
 
@@ -42,7 +48,7 @@ _tools := [
 	[_read, {"policy": "p"}, {"in_profile"}],
 	[object.union(_read, {"occurrences": 2}), _granted, {"listed_once"}],
 	[{"id": "pinned", "name": "pinned", "occurrences": 1}, _granted, {"as_pinned"}],
-	[{"id": "Read", "name": "Read", "occurrences": 1}, _granted, _all - {"listed_once"}],
+	[{"id": "Read", "name": "Read", "occurrences": 1}, _granted, _all - {"listed_once", "not_stopped", "approved"}],
 	[{"id": "#0", "occurrences": 1}, _granted, _all],
 	[{}, {}, _all],
 ]
@@ -51,8 +57,37 @@ test_each_by_itself if {
 	every line in _tools {
 		held := {name |
 			some name in _all
-			_holds(name, line[0]) with input as {"context": line[1]} with data.policy as _policy
+			_holds(name, line[0]) with input as _input(line[1]) with data.policy as _policy
 		}
 		held == _all - line[2]
+	}
+}
+
+test_a_stopped_tool_is_hidden if {
+	tool.not_stopped(_read) with input as {"stops": [
+		{"scope": "tool", "name": "write"},
+		{"scope": "principal", "name": "read"},
+		{"scope": "all", "name": ""},
+	]}
+	not tool.not_stopped(_read) with input as {"stops": [
+		{"scope": "tool", "name": "write"},
+		{"scope": "tool", "name": "read"},
+	]}
+	every stop in [{}, null, {"scope": "tool"}, {"scope": "tool", "name": null}, {"scope": "others", "name": "write"}] {
+		not tool.not_stopped(_read) with input as {"stops": [stop]}
+	}
+	every wrong in [{}, {"stops": null}, {"stops": {}}] {
+		not tool.not_stopped(_read) with input as wrong
+	}
+}
+
+test_an_agent_sees_its_tools if {
+	agent := {"active": true, "tools": ["read"]}
+	tool.approved(_read) with input as {"agents": [agent]}
+	every change in [{"active": false}, {"active": null}, {"tools": []}, {"tools": ["write"]}, {"tools": "read"}] {
+		not tool.approved(_read) with input as {"agents": [object.union(agent, change)]}
+	}
+	every wrong in [{}, {"agents": null}, {"agents": {}}, {"agents": [{}]}, {"agents": [null]}] {
+		not tool.approved(_read) with input as wrong
 	}
 }

@@ -1,0 +1,399 @@
+"""The messages between an MCP client and one server, pumped through a gate: nothing is negotiated, so both eras pass.
+
+    client ──> methods of the policy, `tools/call` through the gate ──> server
+           <── methods of the policy, `tools/list` as it was audited  <──
+
+What a message has besides the fields that are read here stays in it. A request that the policy does not name is
+answered with an error, a notification is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+from admission_adapters.shim.server import APPROVAL
+from admission_adapters.tools.result import ToolResult
+from engine.errors import WorkError
+
+try:
+    import anyio
+    import mcp_types as types
+    from mcp.server.stdio import stdio_server
+    from mcp.shared.message import SessionMessage
+except ImportError as missing:
+    raise WorkError(
+        "the MCP proxy needs packages that are not installed",
+        remedy="install the extra with: pip install 'admission-engine[mcp]'",
+        code="engine.mcp_unavailable",
+    ) from missing
+
+LIST, CALL, START = "tools/list", "tools/call", "initialize"
+_CHANGED, _CANCELLED, _ELICIT = (
+    "notifications/tools/list_changed",
+    "notifications/cancelled",
+    "elicitation/create",
+)
+_VERSION = "io.modelcontextprotocol/protocolVersion"
+_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+_STATE = "admission-engine/approval:"
+"""How the state of a request begins by which this proxy asks for an approval."""
+
+_NOT_APPROVED = "this call is refused: the person did not approve it"
+_AT_ONCE = 8
+_PAGES = 100
+_TRIES = 5
+_WAITING = 256
+_PREVIEW = 600
+"""Calls at once; pages of a list, and readings of one that changes meanwhile; calls that wait for a person; characters
+of what that person is shown."""
+
+_YES = {
+    "type": "object",
+    "properties": {"approve": {"type": "boolean", "title": "Approve this one call"}},
+    "required": ["approve"],
+}
+
+
+class Audit(Protocol):
+    """What a server lists, as it was decided on."""
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The names of the tools that the client may see and call."""
+
+    @property
+    def refused(self) -> Mapping[str, tuple[str, ...]]:
+        """Why each of the others may not be called."""
+
+
+class ServerGate(Protocol):
+    """The decisions on one server. Every method blocks, and threads may share it."""
+
+    @property
+    def methods(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The methods that a client and a server may use."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether the person at the client may approve."""
+
+    def audit(self, definitions: list[Any]) -> Audit:
+        """Decide on what the server lists."""
+
+    def call(self, name: str, arguments: Any, send: Callable[[], Any], approval: str | None) -> ToolResult:
+        """Decide on a call, make it with `send`, decide on its result."""
+
+    def grant(self, approval: str) -> bool:
+        """Grant an approval as the person at the client."""
+
+    def waiting(self, approval: str) -> str:
+        """The result that waits for this approval, for the person; empty if it is a call that waits."""
+
+
+class _ServerFailedError(WorkError):
+    """The server answered with an error, or ended."""
+
+    code = "engine.mcp_server_failed"
+
+
+class Pump:
+    """One client and one server. `down` and `up` are streams of messages, each as reading and writing end."""
+
+    def __init__(self, gate: ServerGate, down: Any, up: Any, log: Callable[[str], None]) -> None:
+        self._gate, self._log = gate, log
+        (self._client, self._to_client), (self._server, self._to_server) = down, up
+        self._open: set[Any] = set()
+        self._passed: set[Any] = set()
+        self._of_server: set[Any] = set()
+        self._asked: dict[Any, asyncio.Future[dict[str, Any]]] = {}
+        self._own, self._asked_so_far = secrets.token_hex(8), 0
+        self._capabilities: Any = {}
+        self._audit: Audit | None = None
+        self._changes = 0
+        self._first: dict[str, Any] = {}
+        self._definitions: list[Any] = []
+        self._listing = anyio.Lock()
+        self._threads = anyio.CapacityLimiter(_AT_ONCE)
+        self._waiting: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """Pump until one of both has ended."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._down, tasks)
+            tasks.start_soon(self._up, tasks)
+
+    async def _down(self, tasks: Any) -> None:
+        async for item in self._client:
+            message = getattr(item, "message", None)  # an exception for a line that is none
+            if isinstance(message, types.JSONRPCRequest):
+                await self._asked_by_client(message, tasks)
+            elif isinstance(message, types.JSONRPCNotification):
+                await self._told_by_client(message)
+            elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+                await self._answered(message, self._of_server, self._to_server)
+        self._end(tasks)
+
+    async def _up(self, tasks: Any) -> None:
+        async for item in self._server:
+            message = getattr(item, "message", None)
+            if isinstance(message, types.JSONRPCRequest):
+                if message.method in self._gate.methods[1] and message.id not in self._of_server:
+                    self._of_server.add(message.id)
+                    await self._to_client.send(SessionMessage(message))
+                else:
+                    await self._refuse(message, self._to_server)
+            elif isinstance(message, types.JSONRPCNotification):
+                if message.method == _CHANGED:
+                    self._audit, self._changes = None, self._changes + 1
+                if message.method in self._gate.methods[1]:
+                    await self._to_client.send(SessionMessage(message))
+            elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+                await self._answered(message, self._passed, self._to_client)
+        self._log("the MCP server has ended")
+        self._end(tasks)
+
+    def _end(self, tasks: Any) -> None:
+        for one in self._asked.values():
+            if not one.done():
+                one.set_exception(_failed("the MCP server has ended"))
+        tasks.cancel_scope.cancel()
+
+    async def _answered(self, message: Any, passed: set[Any], to: Any) -> None:
+        """An answer: to a question of ours, or to one that was passed on; any other is dropped."""
+        future = self._asked.get(message.id)
+        if future is not None:
+            if future.done():
+                return
+            if isinstance(message, types.JSONRPCResponse):
+                future.set_result(message.result)
+            else:
+                future.set_exception(_failed("the MCP server refused the request"))
+        elif message.id in passed:
+            passed.discard(message.id)
+            self._open.discard(message.id)
+            await to.send(SessionMessage(message))
+
+    async def _asked_by_client(self, request: types.JSONRPCRequest, tasks: Any) -> None:
+        if request.id in self._open or request.id in self._asked:
+            await self._refuse(request, self._to_client, "this id is in use")
+        elif request.method not in self._gate.methods[0]:
+            await self._refuse(request, self._to_client)
+        elif request.method in {LIST, CALL}:
+            self._open.add(request.id)
+            tasks.start_soon(self._list if request.method == LIST else self._call, request)
+        else:
+            if request.method == START:
+                self._capabilities = (request.params or {}).get("capabilities")
+            self._open.add(request.id)
+            self._passed.add(request.id)
+            await self._to_server.send(SessionMessage(request))
+
+    async def _told_by_client(self, message: types.JSONRPCNotification) -> None:
+        if message.method not in self._gate.methods[0]:
+            return
+        cancelled = (message.params or {}).get("requestId") if message.method == _CANCELLED else None
+        future = self._asked.get(cancelled) if isinstance(cancelled, str | int) else None
+        await self._to_server.send(SessionMessage(message))
+        if future is not None and not future.done():
+            future.set_exception(_failed("the call was cancelled"))
+
+    async def _refuse(self, request: types.JSONRPCRequest, to: Any, why: str = "") -> None:
+        told = why or "policy/mcp.yaml does not list this method under `methods`"
+        error = types.ErrorData(code=types.INVALID_REQUEST if why else types.METHOD_NOT_FOUND, message=told)
+        await to.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request.id, error=error)))
+
+    async def _ask(self, to: Any, id_: Any, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """A question of ours, under an id that the other side has no other question with. Raises WorkError."""
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._asked[id_] = future
+        try:
+            request = types.JSONRPCRequest(jsonrpc="2.0", id=id_, method=method, params=params)
+            await to.send(SessionMessage(request))
+            return await future
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            raise _failed("the MCP server has ended") from error
+        finally:
+            del self._asked[id_]
+
+    def _new_id(self) -> str:
+        self._asked_so_far += 1
+        return f"gate-{self._own}-{self._asked_so_far}"
+
+    async def _list(self, request: types.JSONRPCRequest) -> None:
+        params = dict(request.params or {})
+        if params.pop("cursor", None) is not None:
+            self._open.discard(request.id)
+            return await self._refuse(request, self._to_client, "there is one page")
+        try:
+            audit = await self._audited(params, again=True)
+            tools = [one for one in self._definitions if _name(one) in audit.shown]
+            result = {name: value for name, value in self._first.items() if name != "nextCursor"} | {"tools": tools}
+            await self._reply(request, result)
+        except Exception as error:  # noqa: BLE001  (an empty list would look like the answer)
+            told = error.message if isinstance(error, WorkError) else "the list of tools is refused"
+            await self._refuse(request, self._to_client, told)
+            self._open.discard(request.id)
+
+    async def _audited(self, params: Mapping[str, Any], *, again: bool = False) -> Audit:
+        """What the server lists now, decided on; once more if the list changes meanwhile. Raises WorkError."""
+        async with self._listing:
+            if self._audit is not None and not again:
+                return self._audit
+            for _ in range(_TRIES):
+                changes = self._changes
+                pages = await self._pages({name: value for name, value in params.items() if name == "_meta"})
+                listed = [page.get("tools") for page in pages]
+                definitions = [one for page in listed if isinstance(page, list) for one in page]
+                audit: Audit = await self._thread(self._gate.audit, definitions)
+                if changes == self._changes:
+                    break
+            else:
+                raise _failed("the MCP server changes its tools all the time")
+            for name, codes in audit.refused.items():
+                self._log(f"the tool `{name}` is left out: {', '.join(codes)}")
+            self._first, self._definitions, self._audit = pages[0], definitions, audit
+            return audit
+
+    async def _pages(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
+        """All pages of the server's list. Raises WorkError."""
+        pages: list[dict[str, Any]] = []
+        while len(pages) < _PAGES:
+            cursor = {} if not pages else {"cursor": pages[-1]["nextCursor"]}
+            pages.append(await self._ask(self._to_server, self._new_id(), LIST, {**asked, **cursor}))
+            if pages[-1].get("nextCursor") is None:
+                return pages
+        raise _failed(f"the MCP server lists more than {_PAGES} pages")
+
+    async def _call(self, request: types.JSONRPCRequest) -> None:
+        try:
+            result = await self._called(request)
+        except Exception:  # noqa: BLE001  (what fails here is refused, and says nothing of itself)
+            result = _error("refused: engine.internal")
+        if _VERSION in _meta(request.params):
+            result = {"resultType": "complete"} | result
+        await self._reply(request, result)
+
+    async def _called(self, request: types.JSONRPCRequest) -> dict[str, Any]:
+        params = dict(request.params or {})
+        meta, name = _meta(params), params.get("name")
+        arguments = {} if params.get("arguments") is None else params["arguments"]
+        audit = await self._audited(params)
+        if not isinstance(name, str) or name not in audit.shown:
+            codes = audit.refused.get(name, ()) if isinstance(name, str) else ()
+            return _error(f"this call is refused: {', '.join(codes or ('engine.tool_missing',))}")
+        key = json.dumps([name, arguments], sort_keys=True)
+        stated, approval = meta.get(APPROVAL), self._waiting.get(key)
+        if str(params.get("requestState", "")).startswith(_STATE):
+            state, responses = params.pop("requestState"), params.pop("inputResponses", None)
+            given = responses.get("approval") if isinstance(responses, dict) else None
+            if approval is None or state != _STATE + approval or not await self._granted(given, approval):
+                return _error(_NOT_APPROVED)
+        params["_meta"] = {one: value for one, value in meta.items() if one != APPROVAL}
+        if not params["_meta"]:
+            del params["_meta"]
+        make = partial(self._made, name, arguments, request.id, params)
+        result = await make(stated if isinstance(stated, str) else approval)
+        if result.status == "refused" and approval is not None and stated is None:  # it was not granted in time
+            self._waiting.pop(key, None)
+            result = await make(None)
+        if result.approval is not None:
+            self._waiting[key] = result.approval
+            while len(self._waiting) > _WAITING:
+                del self._waiting[next(iter(self._waiting))]
+        if result.approval is None or not self._gate.asks or not self._elicits(meta):
+            return self._shown(result)
+        form = {"message": self._question(name, arguments, result), "requestedSchema": _YES}
+        return await self._asked_person(form, result.approval, make, modern=_VERSION in meta)
+
+    async def _asked_person(
+        self, form: dict[str, Any], approval: str, make: Callable[[str], Awaitable[ToolResult]], *, modern: bool
+    ) -> dict[str, Any]:
+        """Ask at the client: within the call, or by a result after which the client repeats the call."""
+        if modern:
+            ask = {"approval": {"method": _ELICIT, "params": {"mode": "form", **form}}}
+            return {"resultType": "input_required", "inputRequests": ask, "requestState": _STATE + approval}
+        answer = await self._ask(self._to_client, self._new_id(), _ELICIT, form)
+        if not await self._granted(answer, approval):
+            return _error(_NOT_APPROVED)
+        return self._shown(await make(approval))
+
+    async def _granted(self, answer: Any, approval: str) -> bool:
+        """Whether the person said yes, and the policy lets that person."""
+        content = answer.get("content") if isinstance(answer, dict) else None
+        yes = isinstance(content, dict) and answer.get("action") == "accept" and content.get("approve") is True
+        return yes and bool(await self._thread(self._gate.grant, approval))
+
+    async def _made(
+        self, name: str, arguments: Any, id_: Any, params: dict[str, Any], approval: str | None
+    ) -> ToolResult:
+        loop = asyncio.get_running_loop()
+
+        def send() -> Any:
+            asked = self._ask(self._to_server, id_, CALL, params)
+            return asyncio.run_coroutine_threadsafe(asked, loop).result()
+
+        result: ToolResult = await self._thread(self._gate.call, name, arguments, send, approval)
+        return result
+
+    async def _thread(self, do: Callable[..., Any], *arguments: Any) -> Any:
+        return await anyio.to_thread.run_sync(partial(do, *arguments), limiter=self._threads)
+
+    def _elicits(self, meta: Mapping[str, Any]) -> bool:
+        stated = meta.get(_CAPABILITIES) if _VERSION in meta else self._capabilities
+        return isinstance(stated, dict) and isinstance(stated.get("elicitation"), dict)
+
+    def _question(self, name: str, arguments: Any, result: ToolResult) -> str:
+        """What a person is asked, in ASCII: what looks like something else is seen."""
+        held = self._gate.waiting(result.approval or "")
+        about = f"arguments {json.dumps(arguments)[:_PREVIEW]}" if not held else f"result {json.dumps(held)[:_PREVIEW]}"
+        verb = "Show the result of the tool to the model" if held else "Approve one call of the tool"
+        return f"{verb}: {name}. Reason: {', '.join(result.metadata.get('codes', ()))}. {about}"
+
+    def _shown(self, result: ToolResult) -> dict[str, Any]:
+        """The server's own result as it may be shown, or why there is none."""
+        if result.status == "ok":
+            try:
+                found = json.loads(result.content)
+            except ValueError:
+                return _error(f"the result is too long and was cut: {result.content}")
+            asked = found.get("inputRequests") if isinstance(found, dict) else None
+            methods = [one.get("method") for one in asked.values()] if isinstance(asked, dict) else []
+            if isinstance(found, dict) and set(methods) <= self._gate.methods[1]:
+                return found
+            return _error("the result is withheld: the server asks for what policy/mcp.yaml does not list")
+        how = ""
+        if result.approval is not None:
+            how = f"; a person approves it with `engine approvals grant {result.approval}`, then repeat the same call"
+        return _error(f"{result.content}{how}")
+
+    async def _reply(self, request: types.JSONRPCRequest, result: dict[str, Any]) -> None:
+        self._open.discard(request.id)
+        await self._to_client.send(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=request.id, result=result)))
+
+
+def _meta(params: Mapping[str, Any] | None) -> dict[str, Any]:
+    found = (params or {}).get("_meta")
+    return found if isinstance(found, dict) else {}
+
+
+def _name(definition: Any) -> Any:
+    return definition.get("name") if isinstance(definition, dict) else None
+
+
+def _error(text: str) -> dict[str, Any]:
+    return {"isError": True, "content": [{"type": "text", "text": text}]}
+
+
+def _failed(message: str) -> _ServerFailedError:
+    return _ServerFailedError(message, remedy="see the log of the proxy and the limits of the server's sandbox")
+
+
+async def pumped(gate: ServerGate, up: Any, log: Callable[[str], None]) -> None:
+    """Serve one client on standard input and output."""
+    async with stdio_server() as down:
+        await Pump(gate, down, up, log).run()

@@ -1,0 +1,151 @@
+"""The server's side of the proxy as streams of messages: a server in the sandbox, or one that is reached over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from admission_adapters.runner.mcp_server import LINE_BYTES
+from admission_adapters.shim.pump import ServerGate, pumped
+from engine.errors import WorkError
+
+try:
+    import anyio
+    import httpx2
+    import mcp_types as types
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared.message import SessionMessage
+except ImportError as missing:
+    raise WorkError(
+        "the MCP proxy needs packages that are not installed",
+        remedy="install the extra with: pip install 'admission-engine[mcp]'",
+        code="engine.mcp_unavailable",
+    ) from missing
+
+
+class SandboxedTalk:
+    """The lines of a server in the sandbox, as the dialogue of its program. Set `over` to end the server."""
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+        self._begun = threading.Event()
+        self._rest = bytearray()
+        self._said: Callable[[bytes | None], None] = lambda _: None
+        self._write: Callable[[bytes], None] | None = None
+
+    def begin(self, write: Callable[[bytes], None]) -> None:
+        """It runs."""
+        self._write = write
+        self._begun.set()
+
+    def hear(self, data: bytes) -> None:
+        """The next piece of its output."""
+        *lines, rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._said(bytes(line))
+        self._rest = bytearray(rest)
+        if len(rest) > LINE_BYTES:
+            self.over.set()
+
+    def end(self) -> None:
+        """It is dead, or never ran."""
+        self.over.set()
+        self._begun.set()
+        self._said(None)
+
+    @asynccontextmanager
+    async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
+        """Its messages, and where messages to it go. Start the server within."""
+        loop = asyncio.get_running_loop()
+        heard, reading = anyio.create_memory_object_stream[Any](math.inf)
+        writing, to_send = anyio.create_memory_object_stream[Any](0)
+
+        def said(line: bytes | None) -> None:
+            try:
+                loop.call_soon_threadsafe(deliver, line)
+            except RuntimeError:  # the client has gone, and its loop with it
+                self.over.set()
+
+        def deliver(line: bytes | None) -> None:
+            if line is None:
+                heard.close()
+                return
+            try:
+                message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValueError:  # a stray print
+                return
+            heard.send_nowait(SessionMessage(message))
+
+        async def send() -> None:
+            await anyio.to_thread.run_sync(self._begun.wait)
+            async for item in to_send:
+                data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode("utf-8") + b"\n"
+                if self._write is None or self.over.is_set():
+                    break
+                try:
+                    await anyio.to_thread.run_sync(self._write, data)
+                except OSError:
+                    break
+            to_send.close()
+
+        self._said = said
+        with heard, reading, writing, to_send:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(send)
+                try:
+                    yield reading, writing
+                finally:
+                    self.over.set()
+                    self._begun.set()
+                    tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def over_http(url: str, headers: Mapping[str, str]) -> AsyncIterator[tuple[Any, Any]]:
+    """A server at exactly this address: no redirect, no proxy and no variable of the environment counts."""
+    async with (
+        httpx2.AsyncClient(headers=dict(headers), follow_redirects=False, trust_env=False) as client,
+        streamable_http_client(url, http_client=client) as streams,
+    ):
+        yield streams[0], streams[1]
+
+
+def serve_started(
+    gate: ServerGate, start: Callable[[SandboxedTalk], None], close: Callable[[], None], log: Callable[[str], None]
+) -> None:
+    """Serve one client on standard input and output in front of a server that `start` starts with a talk of ours.
+
+    Raises what `start` raises. `close` ends the server.
+    """
+    failed: list[Exception] = []
+
+    async def serve() -> None:
+        talk = SandboxedTalk()
+        async with talk.streams() as up:
+            try:
+                await anyio.to_thread.run_sync(start, talk)
+            except Exception as error:  # noqa: BLE001  (raised again, outside of every group)
+                failed.append(error)
+            else:
+                await pumped(gate, up, log)
+
+    try:
+        anyio.run(serve)
+    finally:
+        close()
+    if failed:
+        raise failed[0]
+
+
+def serve_http(gate: ServerGate, url: str, headers: Mapping[str, str], log: Callable[[str], None]) -> None:
+    """Serve one client on standard input and output in front of a server at this address."""
+
+    async def serve() -> None:
+        async with over_http(url, headers) as up:
+            await pumped(gate, up, log)
+
+    anyio.run(serve)

@@ -1,0 +1,143 @@
+"""`engine mcp`: the gate of this engine in front of an MCP server."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import options
+from engine.errors import GatherError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from admission_adapters.sandbox.command import Command
+    from engine.engine import Engine
+    from engine.runner.asking import Decisions
+    from engine.runner.proxy import Place, ProxiedServer
+
+app = typer.Typer()
+_POINTS = ("administration", "mcp", "sandbox", "tool_call", "tool_result", "tool_visibility")
+
+
+@app.callback()
+def _group() -> None:
+    """Keep `proxy` a command of the group, although it is the only one."""
+
+
+@app.command("proxy")
+@options.sourced("state", *options.SERVED, "values")
+def proxy(
+    sources: options.Sources,
+    server: Annotated[str, typer.Argument(metavar="SERVER", help="Id of the server in policy/mcp.yaml.")],
+    url: Annotated[
+        str, typer.Option(metavar="URL", help="Address of a server over HTTP; without it, the server is started.")
+    ] = "",
+    secret: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VARIABLE", help="Secret header of a server over HTTP, and the variable that has it."
+        ),
+    ] = None,
+    sandbox: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Sandbox profile of a started server (default: the first of mcp.yaml)."),
+    ] = None,
+    tool_policy: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Tool policy of the calls, in policy/tools.yaml.")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Profile of the calls, in policy/tools.yaml.")
+    ] = None,
+    cwd: Annotated[
+        Path | None, typer.Option(metavar="DIR", file_okay=False, help="Working folder of the calls.")
+    ] = None,
+    approver: Annotated[
+        str | None,
+        options.words(metavar="NAME", help="Person at the client, who is asked there to approve (default: nobody)."),
+    ] = None,
+    principal: options.Principal = None,
+    run: options.Run = None,
+) -> None:
+    """Serve one MCP client on standard input and output, in front of one server of policy/mcp.yaml.
+
+    A started server runs in a sandbox. Its tools are listed as they were reviewed, and each call and each result is
+    decided on. Ends with 0 when the client or the server has ended, or with the findings if the server is refused.
+    """
+    from admission_adapters.tools.path import CallContext
+    from engine.runner.asking import Decisions
+    from engine.runner.proxy import Place, ProxiedServer
+
+    context = options.context(principal, run)
+    context = replace(context, run=context.run or uuid.uuid4().hex)
+    folder = None if cwd is None else str(cwd.resolve())
+    with sources.engine(*_POINTS) as engine:
+        if engine.services is None:
+            raise GatherError("the engine is not open", remedy="see `engine doctor`")
+        place = Place(url=url, secrets=_secrets(secret or [])) if url else Place(sandbox or _first(engine))
+        calls = CallContext(tool_policy, profile, folder)
+        decisions = Decisions(engine.services, context)
+        try:
+            _serve(engine, ProxiedServer(decisions, server, place, calls, approver), decisions, place)
+        finally:
+            if run is None:
+                engine.services.store().end_run(context.run or "")
+
+
+def _serve(engine: Engine, gate: ProxiedServer, decisions: Decisions, place: Place) -> None:
+    """Pump until one side has ended; a refusal goes to standard error, and the command ends."""
+    from admission_adapters.shim.upstream import SandboxedTalk, serve_http, serve_started
+    from engine.cli.adapter import accepted
+    from engine.runner.asking import StoppedError
+    from engine.runner.harnesses import Harnesses
+    from engine.runner.servers import Servers
+
+    harnesses = Harnesses(engine.code_machine().backend, {})
+    servers = Servers(
+        decisions, place.sandbox or "", lambda asked: harnesses.executor(decisions.services, asked, _ended(asked))
+    )
+
+    def start(talk: SandboxedTalk) -> None:
+        gate.started(servers, talk)
+
+    try:
+        if place.url:
+            found = gate.delivered(_log)
+            serve_http(gate, found.url, dict(found.headers), _log)
+        else:
+            serve_started(gate, start, servers.close, _log)
+    except StoppedError as stopped:
+        accepted(engine, stopped.answer, "the MCP server")
+
+
+def _ended(server: Command) -> Callable[[], bool]:
+    """An MCP server does not end by itself."""
+    return lambda: server.cancel is not None and server.cancel.is_set()
+
+
+def _log(words: str) -> None:
+    typer.echo(f"engine: {words}", err=True)
+
+
+def _first(engine: Engine) -> str:
+    """The first profile in which servers may be started."""
+    found = None if engine.policy is None else engine.policy.row(("mcp", "sandboxes")).value
+    if not found:
+        raise GatherError("no sandbox may start an MCP server", remedy="list a profile under `sandboxes` of mcp.yaml")
+    return str(found[0])
+
+
+def _secrets(stated: list[str]) -> dict[str, str]:
+    """The secrets by name, from variables. Raises GatherError."""
+    found = {}
+    for one in stated:
+        name, _, variable = one.partition("=")
+        if not name or not variable or variable not in os.environ:
+            raise GatherError(f"the secret `{name}` names no variable that is set", remedy="use NAME=VARIABLE")
+        found[name] = os.environ[variable]
+    return found

@@ -1,0 +1,118 @@
+"""`engine memory`: entries of agents' memory, each written, read and forgotten only after a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import options
+from engine.cli.administration import acts
+from engine.cli.inputs import all_bytes
+from engine.cli.outputs import json_text, write
+from engine.documents.files import printable
+from engine.errors import GatherError
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+    from engine.memory import Memory
+    from engine.state.rows import MemoryRow
+
+app = typer.Typer()
+
+_BYTES = 1 << 24
+"""Maximum size of a file with an entry; the policy admits less."""
+
+_SHOWN = 80
+"""Characters of an entry in a list."""
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="Id of the entry, as printed by `list`.", callback=options.text)]
+
+
+@app.command("put")
+@options.sourced("state", *options.SERVED)
+def put(
+    sources: options.Sources,
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Entry as text; - reads standard input.")],
+    origin: Annotated[str, options.words(metavar="KIND", help="Kind of its origin, a row of policy/memory.yaml.")],
+    origin_name: Annotated[
+        str, options.words(metavar="NAME", help="Name of its origin, such as that of a tool or session.")
+    ],
+    sensitivity: Annotated[str, options.words(metavar="WORD", help="Its sensitivity, a row of policy/memory.yaml.")],
+    how: options.Output = "text",
+    principal: options.Principal = None,
+    run_id: options.Run = None,
+    approval: options.Approval = None,
+) -> None:
+    """Write an entry for its owner, the principal, and print its id.
+
+    An entry of an untrusted origin needs the approval of a person: the first run exits with 3 and prints its id, the
+    second one brings it with --approval.
+    """
+    from engine.memory import NewEntry
+
+    try:
+        text = all_bytes(path, _BYTES).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise GatherError("the entry is not UTF-8 text", remedy="name a text file") from error
+    new = NewEntry(text, origin, origin_name, sensitivity)
+    context = options.context(principal, run_id, approval)
+    _perform(sources, how, lambda engine: engine.remember(new, context), lambda row: row.id)
+
+
+@app.command("get")
+@options.sourced("state", *options.SERVED)
+def get(sources: options.Sources, id_: Id, how: options.Output = "text", principal: options.Principal = None) -> None:
+    """Print the text of an entry; only its owner reads it."""
+    context = options.context(principal)
+    _perform(sources, how, lambda engine: engine.recall(id_, context), lambda row: row.text.removesuffix("\n"))
+
+
+@app.command("list")
+@options.sourced("state", *options.SERVED)
+def list_entries(sources: options.Sources, how: options.Output = "text", principal: options.Principal = None) -> None:
+    """List the entries of the principal, newest first, at most 1,000."""
+    context = options.context(principal)
+    _perform(sources, how, lambda engine: engine.recall(None, context), _line)
+
+
+@app.command("forget")
+@options.sourced("state", *options.SERVED)
+def forget(
+    sources: options.Sources, id_: Id, how: options.Output = "text", principal: options.Principal = None
+) -> None:
+    """Remove an entry; only its owner may."""
+    context = options.context(principal)
+    _perform(sources, how, lambda engine: engine.forget(id_, context), lambda row: f"forgotten: {row.id}")
+
+
+def _perform(
+    sources: options.Sources, how: str, ask: Callable[[Engine], Memory], shown: Callable[[MemoryRow], str]
+) -> None:
+    """Ask, and print the entries or why there are none; the exit code is that of the decision."""
+    with sources.engine("memory") as engine:
+        options.tell_lowered(engine, "memory")
+        got = ask(engine)
+    if got.answer.fault is not None:
+        raise got.answer.fault
+    decision = got.answer.decision
+    if how == "json":
+        entries = [asdict(row) for row in got.entries]
+        write([(json_text({"entries": entries, "decision": decision.model_dump(mode="json")}) + "\n", None)])
+        raise typer.Exit(got.exit)
+    from engine.cli.formats.show import finding_text
+
+    typer.echo("".join(f"{finding_text(one)}\n" for one in decision.findings), err=True, nl=False)
+    lines = [printable(line, _BYTES) for row in got.entries for line in shown(row).split("\n")]
+    if decision.approval is not None and decision.approval.state == "requested":
+        lines = [f"waiting for approval {decision.approval.id}: nothing is stored before it is granted"]
+    write([("".join(f"{line}\n" for line in lines), None)])
+    raise typer.Exit(got.exit)
+
+
+def _line(row: MemoryRow) -> str:
+    text = printable(" ".join(row.text.split()), _SHOWN)
+    return f"{row.id}  {acts.time_text(row.created_at)}  {row.sensitivity}  {row.origin}  {text}"

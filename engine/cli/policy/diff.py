@@ -1,0 +1,87 @@
+"""`engine policy diff`: what differs between two policies, in words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engine.cli import options
+from engine.cli.outputs import json_text
+from engine.cli.policy.commands import built_policy
+from engine.documents.files import printable
+
+if TYPE_CHECKING:
+    from engine.policy_bundle.difference import PolicyDifference, RequirementDifference, ValueDifference
+
+_VALUE = 300
+
+
+@options.sourced("rego")
+def diff_policies(
+    sources: options.Sources,
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Policy folder, or all values."),
+    ],
+    other: Annotated[
+        Path | None,
+        typer.Argument(metavar="DIR", exists=True, file_okay=False, help="What it became."),
+    ] = None,
+    how: options.Output = "text",
+) -> None:
+    """Compare two policies, or the shipped one with one policy: values, requirements, levels and files of rules.
+
+    Both are built as `engine policy build` does, and exit code 5 reports problems of either. Otherwise exits with 0.
+    """
+    from engine.policy_bundle.difference import difference
+
+    pair = (None, folder) if other is None else (folder, other)
+    old, new = (built_policy(replace(sources, policy=one)) for one in pair)
+    found = difference(old, new)
+    typer.echo(json_text(_document(found)) if how == "json" else _text(found))
+
+
+def _document(found: PolicyDifference) -> dict[str, Any]:
+    def listed(rows: Any) -> list[dict[str, Any]]:
+        return [{**asdict(one), "where": None if one.where is None else str(one.where)} for one in rows]
+
+    return {
+        "values": listed(found.values),
+        "levels": listed(found.levels),
+        "requirements": listed(found.requirements),
+        "rules": [{"kind": kind, "file": name} for kind, name in found.rules],
+    }
+
+
+def _text(found: PolicyDifference) -> str:
+    parts = [
+        ("values", [line for one in found.values for line in _value(one)]),
+        ("levels", [line for one in found.levels for line in _value(one)]),
+        ("requirements", [line for one in found.requirements for line in _requirement(one)]),
+        ("files of rules", [f"  {kind}: {printable(name)}" for kind, name in found.rules]),
+    ]
+    lines = [line for title, told in parts if told for line in (title, *told, "")]
+    return "\n".join(lines[:-1]) if lines else "the policies are the same"
+
+
+def _value(one: ValueDifference) -> list[str]:
+    told = {
+        "added": f"added, {_json(one.after)}",
+        "removed": f"removed, was {_json(one.before)}",
+        "changed": f"{_json(one.before)} → {_json(one.after)}",
+    }
+    place = "" if one.where is None else f" ({printable(str(one.where))})"
+    return [f"  {printable(one.path)}: {told[one.kind]}{place}"]
+
+
+def _requirement(one: RequirementDifference) -> list[str]:
+    lines = [f"  {one.kind}: {one.point} {one.code}, {printable(one.title)} ({printable(str(one.where))})"]
+    return lines + [f"    {name}: {printable(old, 1_000)} → {printable(new, 1_000)}" for name, old, new in one.words]
+
+
+def _json(value: Any) -> str:
+    return printable(json.dumps(value, ensure_ascii=False), _VALUE)

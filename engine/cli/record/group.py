@@ -1,0 +1,10 @@
+"""`engine record`, with the commands that build a policy too."""
+
+from __future__ import annotations
+
+from engine.cli.record.commands import app
+from engine.cli.record.replay import replay_record
+
+__all__ = ["app"]
+
+app.command("replay")(replay_record)

@@ -1,0 +1,94 @@
+"""`engine record replay`: what a candidate policy would have decided otherwise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from engine.cli import options
+from engine.cli.outputs import json_text, write
+from engine.cli.policy.commands import built_policy
+from engine.cli.record.commands import Since, existing_folder, tell_unreadable, verified
+from engine.cli.record.replayed import replay_document, replay_text
+from engine.cli.record.verification import verification_text
+from engine.cli.waiting import Waiting
+from engine.errors import Exit, GatherError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MOST_SAMPLE = 1_000_000
+_BAR = 20
+
+
+@options.sourced("state", *options.RULES, "values")
+def replay_record(
+    sources: options.Sources,
+    since: Since = None,
+    point: Annotated[
+        str | None, typer.Option(help="Filter by decision point, such as source.", **options.POINT)
+    ] = None,
+    principal: Annotated[str | None, typer.Option(metavar="NAME", help="Filter by caller.")] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, max=_MOST_SAMPLE, metavar="N", help="Replay N of the decisions, the same ones every time."),
+    ] = None,
+    broken: Annotated[
+        bool, typer.Option("--broken", help="Replay the readable lines of a record that is broken.")
+    ] = False,
+    how: Annotated[
+        Literal["text", "json", "html"], typer.Option("--format", help="Output format; html is one page to send on.")
+    ] = "text",
+) -> None:
+    """Decide recorded inputs again by a candidate policy, and report what it would have decided otherwise.
+
+    The candidate is the policy of these options, built as `engine policy build` does. Nothing is enforced or recorded.
+    Exits with 6 if an outcome changed, or what an allow permits; with 5 if the candidate has problems, with 4 if the
+    record is broken, and with 2 if no recorded decision could be compared.
+    """
+    from engine.record.reader import Filter
+    from engine.replay.candidate import opened
+    from engine.replay.run import replay
+
+    folder = existing_folder(sources.state)
+    policy = built_policy(sources)
+    lines = require_intact(folder, broken=broken)
+    with (
+        opened(policy, sources.settings().opa, None if point is None else frozenset({point})) as candidate,
+        Waiting() as waiting,
+    ):
+        wanted = Filter(since=since, point=point, principal=principal)
+        found = replay(folder, wanted, candidate, sample, lambda done, read: waiting.tell(_bar(done, read, lines)))
+    for place in found.unreadable:
+        tell_unreadable(place)
+    if not found.decisions:
+        raise GatherError("no recorded decision matches", remedy="widen --since, --point or --principal")
+    document = replay_document(found, policy)
+    if how == "html":
+        from engine.cli.record.replay_page import page
+
+        text = page(document)
+    else:
+        text = json_text(document) if how == "json" else replay_text(document)
+    write([(text + "\n", None)])
+    raise typer.Exit(Exit.REPLAY_CHANGED if found.changed else Exit.ALLOW if found.compared else Exit.UNREADABLE)
+
+
+def require_intact(folder: Path, *, broken: bool = False) -> int:
+    """Verify the record and return the number of its lines. With `broken`, only report where it is broken.
+
+    A torn tail breaks nothing: no answer depended on it.
+    """
+    found = verified(folder)
+    if not all(chain.ok or chain.repairable for chain in found.values()):
+        typer.echo(verification_text(found), err=True)
+        if not broken:
+            typer.echo("nothing was replayed; --broken replays the readable lines", err=True)
+            raise typer.Exit(Exit.FAILED_CLOSED)
+    return sum(chain.removed + chain.records for chain in found.values())
+
+
+def _bar(done: int, read: int, lines: int) -> str:
+    part = min(read / max(lines, 1), 1.0)
+    return f"[{'#' * round(part * _BAR):<{_BAR}}] {part:4.0%}  decisions replayed: {done:,}"

@@ -1,0 +1,148 @@
+"""A replay of the record, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from engine.cli.outputs import table
+from engine.documents.files import printable
+
+if TYPE_CHECKING:
+    from engine.policy_bundle.build import PolicyBundle
+    from engine.replay.run import Group, Replay
+
+_MOST_SUBJECTS, _MOST_VALUES, _MOST_EXAMPLES = 20, 20, 10
+_MOST_SHOWN = 5
+_VALUE = 300
+
+
+def replay_document(found: Replay, policy: PolicyBundle) -> dict[str, Any]:
+    """A replay for programs, and what texts and pages are made from."""
+    from engine.replay.comparing import Change
+    from engine.replay.run import UNCHANGED, UNDECIDED
+
+    kinds = [UNCHANGED, *(change.value for change in Change), UNDECIDED]
+    groups = sorted(
+        found.groups.values(), key=lambda one: (list(Change).index(one.change), -one.decisions, one.point, one.code)
+    )
+    return {
+        "policy": {"name": policy.name, "rules": policy.rules.revision, "values": policy.values.revision},
+        "record": {
+            "decisions": found.decisions,
+            "first": found.first,
+            "last": found.last,
+            "unreadable_lines": [str(place) for place in found.unreadable],
+        },
+        "changed": found.changed,
+        "counts": {kind: found.count(kind) for kind in kinds},
+        "points": [
+            {"point": point, **{kind: counted[kind] for kind in kinds}}
+            for point, counted in sorted(found.points.items())
+        ],
+        "changes": [_group(one) for one in groups],
+        "not_decided": [
+            {"point": point, "reason": reason, "decisions": count}
+            for (point, reason), count in sorted(found.undecided.items())
+        ],
+    }
+
+
+def _group(one: Group) -> dict[str, Any]:
+    return {
+        "change": one.change.value,
+        "point": one.point,
+        "code": one.code,
+        "before": one.before,
+        "after": one.after,
+        "decisions": one.decisions,
+        "required": None if one.words is None else one.words.title,
+        "fix": None if one.words is None else one.words.remedy,
+        "rule": None if one.where is None else str(one.where),
+        "values": [
+            {"path": row.path, "value": row.value, "where": None if row.where is None else str(row.where)}
+            for row in list(one.values.values())[:_MOST_VALUES]
+        ],
+        "subjects": [
+            {"subject": subject, "times": times} for subject, times in one.subjects.most_common(_MOST_SUBJECTS)
+        ],
+        "more_subjects": max(len(one.subjects) - _MOST_SUBJECTS, 0),
+        "examples": one.examples[:_MOST_EXAMPLES],
+    }
+
+
+def words(kind: str) -> str:
+    """A kind of change for people."""
+    return kind.replace("_", " ")
+
+
+def what(change: dict[str, Any]) -> str:
+    """What became of a finding, or of a field of the limits, in words."""
+    before, after = change["before"], change["after"]
+    if change["change"] == "other_limits":
+        return f"limits.{change['code']}"
+    if before is not None and after is not None:
+        return f"{change['code']}: {before} before, {after} now"
+    return f"{change['code']}: {f'{after} now' if before is None else f'{before} before, not found now'}"
+
+
+def replay_text(document: dict[str, Any]) -> str:
+    """A replay for people."""
+    policy, record = document["policy"], document["record"]
+    lines = [
+        f"{record['decisions']:,} recorded decisions, {record['first']} to {record['last']}",
+        f"  policy  {printable(policy['name'])}",
+        f"  rules   {policy['rules']}",
+        f"  values  {policy['values']}",
+        "",
+    ]
+    kinds = [kind for kind, count in document["counts"].items() if count]
+    cells = [[one["point"], *(f"{one[kind]:,}" for kind in kinds)] for one in document["points"]]
+    cells += [["all", *(f"{document['counts'][kind]:,}" for kind in kinds)]] if len(cells) > 1 else []
+    lines.append(table(["POINT", *(words(kind).upper() for kind in kinds)], cells))
+    told = ""
+    for change in document["changes"]:
+        if change["change"] != told:
+            told = change["change"]
+            lines += ["", words(told)]
+        lines += _change(change)
+    if document["not_decided"]:
+        lines += ["", "not decided"]
+        lines += [
+            f"  {one['point']}: {one['reason']} ({_counted(one['decisions'])})" for one in document["not_decided"]
+        ]
+    return "\n".join(lines)
+
+
+def _change(change: dict[str, Any]) -> list[str]:
+    lines = [f"  {change['point']} {what(change)} ({_counted(change['decisions'])})"]
+    if change["required"] is not None:
+        lines.append(f"    required: {printable(change['required'], 1_000)}")
+    elif change["change"] != "other_limits":
+        lines.append("    the candidate has no requirement with this code")
+    if change["rule"] is not None:
+        lines.append(f"    rule: {printable(change['rule'])}")
+    lines += [f"    value: {value_text(row)}" for row in change["values"][:_MOST_SHOWN]]
+    lines += _more(len(change["values"]) - _MOST_SHOWN, "value")
+    named = [f"{printable(one['subject'], 500)} ({one['times']:,})" for one in change["subjects"][:_MOST_SHOWN]]
+    more = len(change["subjects"]) - len(named) + change["more_subjects"]
+    title = "before and now" if change["change"] == "other_limits" else "subjects"
+    lines.append(f"    {title}: {', '.join(named)}{f' and {more:,} more' if more else ''}")
+    lines.append(f"    such as: {', '.join(map(printable, change['examples'][:_MOST_SHOWN]))}")
+    return lines
+
+
+def value_text(row: dict[str, Any]) -> str:
+    """A value of the policy with its place."""
+    if row["where"] is None:
+        return f"{printable(row['path'])} is no row of the policy"
+    value = printable(json.dumps(row["value"], ensure_ascii=False), _VALUE)
+    return f"{printable(row['path'])} = {value} ({printable(row['where'])})"
+
+
+def _more(count: int, what: str) -> list[str]:
+    return [f"    … and {count:,} more {what}{'' if count == 1 else 's'}"] if count > 0 else []
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} decision{'' if count == 1 else 's'}"

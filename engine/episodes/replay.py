@@ -1,0 +1,183 @@
+"""An episode decided again from its record: every recorded event, on the state that the new decisions lead to.
+
+The inputs are the recorded ones. The history in each has to follow from the decisions before it, and the transcript has
+to be the one that was admitted; otherwise nothing is replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from heapq import merge
+from pathlib import Path
+from typing import Any
+
+from admission_adapters.episodes.transcripts import TranscriptFolder
+from engine.decide import Verdict
+from engine.documents.files import printable
+from engine.drive import run
+from engine.episodes.definition import ActorDefinition, EpisodeCeilings, EpisodeDefinition, Group
+from engine.episodes.recorded import decisions_of, fits
+from engine.episodes.result import Ended
+from engine.episodes.standing import Standing
+from engine.errors import GatherError, RecordError
+from engine.record.model import DecisionRecord
+from engine.replay.candidate import Candidate, undecidable, verdict_steps
+from engine.replay.comparing import Cause, Change, compared
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first decision that differs; `event` says which, such as `proposal 3.1 of agent_b`."""
+
+    event: str
+    change: Change
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedEpisode:
+    """What a replay found. Without a difference, `end` and `state` are the recorded ones.
+
+    `skipped` decisions were refused by the engine itself, not by the policy, and changed nothing.
+    """
+
+    id: str
+    decisions: int
+    skipped: int
+    turns: int
+    end: Ended | None
+    state: Mapping[str, Mapping[str, Any]]
+    difference: Difference | None
+
+
+def replay_episode(state: Path, folder: TranscriptFolder, episode: str, candidate: Candidate) -> ReplayedEpisode:
+    """Decide an ended episode again, up to the first decision that differs.
+
+    Raises GatherError for one that is unknown, has not ended or was redacted, RecordError if record and transcript do
+    not fit together, DecideError while OPA does not answer.
+    """
+    replaying = _Replaying(episode, candidate)
+    for body in _in_order(state, folder, episode):
+        if replaying.differs(body):
+            break
+    return replaying.result()
+
+
+def _in_order(state: Path, folder: TranscriptFolder, episode: str) -> list[DecisionRecord]:
+    """The decisions of an ended episode and its transcript, which have to be whole."""
+    bodies = list(
+        merge(*(decisions_of(state, point, episode) for point in ("episode", "transcript")), key=lambda body: body.time)
+    )
+    if not any(body.point == "episode" and _event(body)["kind"] == "end" and body.limits for body in bodies):
+        raise GatherError(
+            f"the record has no ended episode `{printable(episode, 64)}`",
+            remedy="name one that has ended; `engine episode run FILE --id ID` goes on with one that was stopped",
+        )
+    admitted = [
+        entry for body in bodies if body.point == "transcript" and body.limits for entry in body.limits["entries"]
+    ]
+    if not fits(folder.read(episode), admitted):
+        raise RecordError(
+            f"the transcript of episode `{episode}` is not the one that was recorded",
+            remedy=f"restore episodes/{episode}.jsonl in the state folder; the record has the digests of its texts",
+            code="engine.episode_transcript_broken",
+        )
+    return bodies
+
+
+class _Replaying:
+    """One episode, so far as it was decided again."""
+
+    def __init__(self, episode: str, candidate: Candidate) -> None:
+        self._episode, self._candidate = episode, candidate
+        self._standing: Standing | None = None
+        self._decisions = self._skipped = 0
+        self._difference: Difference | None = None
+
+    def differs(self, body: DecisionRecord) -> bool:
+        """Decide one recorded decision again and apply it; whether the candidate decides otherwise."""
+        self._require_consequence(body)
+        reason = undecidable(body)
+        if reason is not None and reason.startswith("redacted"):
+            raise GatherError(
+                f"{_named(body)} cannot be decided again: {reason}",
+                remedy="only the digest of what was redacted is in the record; leave secrets out of the next episode",
+            )
+        if reason is not None:
+            self._skipped += 1
+            return False
+        with self._candidate.leased() as served:
+            verdict = run(verdict_steps(served, body))
+        self._decisions += 1
+        if (changed := compared(body, verdict)) is not None:
+            self._difference = Difference(_named(body), *changed)
+            return True
+        if body.point == "episode" and self._standing is not None:
+            self._apply(self._standing, body, verdict)
+        return False
+
+    def result(self) -> ReplayedEpisode:
+        """What was found."""
+        standing = self._standing
+        end = None if standing is None or standing.end is None else standing.end
+        return ReplayedEpisode(
+            self._episode,
+            self._decisions,
+            self._skipped,
+            0 if standing is None else len({one["turn"] for one in standing.history}),
+            None if end is None else Ended(**{**end, "review": tuple(end["review"])}),
+            {} if standing is None else standing.values,
+            self._difference,
+        )
+
+    def _apply(self, standing: Standing, body: DecisionRecord, verdict: Verdict) -> None:
+        limits = None if verdict.limits is None else verdict.limits.model_dump(mode="json")
+        codes = [finding.code for finding in verdict.findings]
+        standing.apply(body.input or {}, verdict.outcome.value, limits, codes)
+
+    def _require_consequence(self, body: DecisionRecord) -> None:
+        """Raise RecordError unless the recorded history follows from the decisions so far."""
+        document = body.input
+        if body.point != "episode" or document is None:
+            return
+        if self._standing is None:
+            if _event(body)["kind"] != "start" or body.limits is None:
+                return  # a start that was refused
+            self._standing = Standing(self._episode, _definition(document))
+        standing = self._standing
+        under_way = {(one["turn"], one["attempt"]) for one in standing.running}
+        if any((one["turn"], one["attempt"]) in under_way for one in document["history"]):
+            standing.interrupt()  # the engine was stopped here, and went on from its record
+        standing.broken = document["broken"]
+        own = standing.request({})
+        own["history"] = [{"id": f"{one['turn']}.{one['attempt']}", **one} for one in own["history"]]
+        if any(document[name] != own[name] for name in ("actors", "ceilings", "history", "running", "ended")):
+            raise RecordError(
+                f"{_named(body)} does not follow from the decisions that the record has before it",
+                remedy="run `engine record verify`; compare the state folder with a backup",
+            )
+
+
+def _definition(document: Mapping[str, Any]) -> EpisodeDefinition:
+    """The definition with which an episode was started, without its scripts."""
+    return EpisodeDefinition(
+        format=1,
+        ceilings=EpisodeCeilings(**document["ceilings"]),
+        state={group["id"]: Group(owner=group["owner"], values=group["values"]) for group in document["state"]},
+        actors=tuple(ActorDefinition(**actor) for actor in document["actors"]),
+    )
+
+
+def _event(body: DecisionRecord) -> Mapping[str, Any]:
+    event: Mapping[str, Any] = (body.input or {})["event"]
+    return event
+
+
+def _named(body: DecisionRecord) -> str:
+    if body.point == "transcript":
+        return "an entry of " + ", ".join(str(one.get("author")) for one in (body.input or {})["entries"])
+    event = _event(body)
+    return (
+        f"{event['kind']} {event['turn']}.{event['attempt']} of {event['actor']}" if "turn" in event else event["kind"]
+    )

@@ -1,0 +1,161 @@
+"""What the result of a tool contains, and the result without what a permit takes out.
+
+Text is searched as it is; of JSON, every string and every key. What is shown is made of exactly what was looked at.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.facts.text.hidden import Seen, hidden_in
+from engine.facts.text.instructions import Markers
+from engine.facts.text.links import MOST, Link, links_in
+from engine.secrets.forms import SecretForms
+from engine.secrets.patterns import find_credentials
+from engine.secrets.redaction import is_secret_name, merged
+
+MARK = "[redacted]"
+"""The same for all that is taken out: what can be guessed could be recognised by a digest."""
+
+DEPTH = 200
+"""Levels of JSON that are looked at; deeper JSON is looked at as text."""
+
+_ENCODED = ("audio", "image")
+"""Blocks of MCP whose `data` is a file in base64: random by nature, and no text."""
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A string of the result, and the spans of what was found in it."""
+
+    secrets: list[tuple[int, int]] = field(default_factory=list)
+    hidden: list[int] = field(default_factory=list)
+    links: list[tuple[Link, int, int]] = field(default_factory=list)
+
+
+class ResultContent:
+    """What was found in a result. `links` are told apart by what they are, each once.
+
+    `complete`: there were few enough to list them.
+    """
+
+    def __init__(self, text: str, media: str, forms: SecretForms, markers: Markers) -> None:
+        self._text, self._forms, self._markers = text, forms, markers
+        self._value: Any = _parsed(text) if media == "json" else None
+        self._pieces: list[_Piece] = []
+        self.instructions = 0
+        for piece, name in self._strings():
+            self._pieces.append(self._look(piece, name))
+        self.secrets = sum(len(one.secrets) for one in self._pieces)
+        self.hidden = sum(len(one.hidden) for one in self._pieces)
+        found = dict.fromkeys(link for one in self._pieces for link, _, _ in one.links)
+        self.links: tuple[Link, ...] = tuple(found)[:MOST]
+        self.complete = len(found) <= MOST
+
+    def shown(self, *, secrets: bool, hidden: bool, links: Collection[int]) -> tuple[str, dict[str, int]]:
+        """The result without these, and how many of each were taken out; `links` by their numbers."""
+        gone = {self.links[number] for number in links}
+        counts = {"secrets": 0, "hidden_characters": 0, "links": 0}
+        clean: list[str] = []
+        for (original, _), piece in zip(self._strings(), self._pieces, strict=True):
+            spans = [(start, end, MARK) for start, end in piece.secrets if secrets]
+            spans += [(start, end, MARK) for link, start, end in piece.links if link in gone]
+            counts["secrets"] += len(piece.secrets) if secrets else 0
+            counts["links"] += sum(link in gone for link, _, _ in piece.links)
+            spans += [(at, at + 1, "") for at in piece.hidden if hidden]
+            counts["hidden_characters"] += len(piece.hidden) if hidden else 0
+            clean.append(_without(original, spans))
+        if not any(counts.values()):
+            return self._text, {}
+        taken = {name: count for name, count in counts.items() if count}
+        if self._value is None:
+            return clean[0], taken
+        return json.dumps(_rebuilt(self._value, iter(clean)), ensure_ascii=False, allow_nan=False), taken
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def _strings(self) -> Iterator[tuple[str, str]]:
+        """Each string with the key that it is under."""
+        if self._value is None:
+            yield self._text, ""
+        else:
+            yield from _strings(self._value, "")
+
+    def _look(self, text: str, name: str) -> _Piece:
+        seen = Seen(text)
+        found = _Piece(hidden=list(hidden_in(text)))
+        if name != _ENCODED_DATA:
+            found.secrets = [seen.span(*span) for span in merged(find_credentials(seen.text, self._forms))]
+            if text and is_secret_name(name):
+                found.secrets = [(0, len(text))]
+        found.links = [(place.link, *seen.span(place.start, place.end)) for place in links_in(seen.text)]
+        self.instructions += self._markers.count(text)
+        return found
+
+
+_ENCODED_DATA = "\0"
+"""Stands for the key of a file in base64."""
+
+
+def _parsed(text: str) -> Any:
+    """An object or a list; None for what is looked at as text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict | list) and _depth(value, 0) <= DEPTH else None
+
+
+def _depth(value: Any, level: int) -> int:
+    if not isinstance(value, dict | list) or level > DEPTH:
+        return level
+    return max(
+        (_depth(one, level + 1) for one in (value.values() if isinstance(value, dict) else value)), default=level
+    )
+
+
+def _strings(value: Any, name: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield value, name
+    elif isinstance(value, dict):
+        encoded = value.get("type") in _ENCODED
+        for key, one in value.items():
+            yield key, ""
+            yield from _strings(one, _ENCODED_DATA if encoded and key == "data" else key)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _strings(one, name)
+
+
+def _rebuilt(value: Any, clean: Iterator[str]) -> Any:
+    """The value with its strings replaced, in the order of `_strings`."""
+    if isinstance(value, str):
+        return next(clean)
+    if isinstance(value, dict):
+        made: dict[str, Any] = {}
+        for key, one in value.items():
+            name = next(clean)
+            while name in made or (name != key and name in value):
+                name += "+"
+            made[name] = _rebuilt(one, clean)
+        return made
+    return [_rebuilt(one, clean) for one in value] if isinstance(value, list) else value
+
+
+def _without(text: str, spans: list[tuple[int, int, str]]) -> str:
+    """The text with each span replaced; of spans that overlap, all are gone."""
+    pieces, position, marked = [], 0, False
+    for start, end, mark in sorted(spans):
+        if start >= position:
+            pieces.append(text[position:start])
+            marked = False
+        if mark and not marked:
+            pieces.append(mark)
+            marked = True
+        position = max(position, end)
+    pieces.append(text[position:])
+    return "".join(pieces)

@@ -1,0 +1,78 @@
+"""A recorded decision compared with the verdict of a candidate policy on the same input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from engine.decide import Verdict
+from engine.documents.files import printable
+from engine.model import Level, Outcome
+from engine.record.model import DecisionRecord
+
+
+class Change(StrEnum):
+    """What the candidate decides otherwise."""
+
+    DENIED = "newly_denied"
+    ALLOWED = "newly_allowed"
+    ASKED = "newly_asked"
+    LIMITS = "other_limits"
+    FINDINGS = "other_findings"  # with the same outcome
+
+    @property
+    def counts(self) -> bool:
+        """Whether somebody gets another answer: another outcome, or an allow with other limits."""
+        return self is not Change.FINDINGS
+
+
+_TO = {Outcome.DENY: Change.DENIED, Outcome.ALLOW: Change.ALLOWED, Outcome.CONFIRM: Change.ASKED}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A finding that only one side has, or that has another level there: None for a side without it.
+
+    Of other limits, `code` is the dotted path of the field, `subject` has both values, and the levels are None.
+    """
+
+    code: str
+    subject: str | None
+    before: Level | None
+    after: Level | None
+
+
+def compared(body: DecisionRecord, verdict: Verdict) -> tuple[Change, tuple[Cause, ...]] | None:
+    """What changed and why; None if nothing did."""
+    findings = tuple(_findings(body, verdict))
+    if body.outcome is not verdict.outcome:
+        return _TO[verdict.outcome], findings
+    limits = None if verdict.limits is None else verdict.limits.model_dump(mode="json")
+    if limits != body.limits:
+        return Change.LIMITS, tuple(Cause(*field, None, None) for field in sorted(_fields(body.limits, limits)))
+    return (Change.FINDINGS, findings) if findings else None
+
+
+def _findings(body: DecisionRecord, verdict: Verdict) -> Iterator[Cause]:
+    before = {(one.code, one.subject): one.level for one in body.findings}
+    after = {(one.code, one.subject): one.level for one in verdict.findings}
+    for code, subject in sorted(before.keys() | after.keys(), key=lambda key: (key[0], key[1] or "")):
+        old, new = before.get((code, subject)), after.get((code, subject))
+        if old is not new:
+            yield Cause(code, subject, old, new)
+
+
+def _fields(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """The fields of two limits that differ, each with both values."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in before.keys() | after.keys():
+            yield from _fields(before.get(name), after.get(name), f"{path}.{name}" if path else name)
+    elif before != after:
+        yield path, f"{_shown(before)} → {_shown(after)}"
+
+
+def _shown(value: Any) -> str:
+    return printable(json.dumps(value, ensure_ascii=False, sort_keys=True), 200)

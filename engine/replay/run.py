@@ -1,0 +1,222 @@
+"""A replay of the record: every recorded decision that is selected, decided again in batches and counted.
+
+Memory does not grow with the record: inputs are held for one wave at a time, and of what changed only counts, the most
+frequent subjects and a few examples.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from heapq import nsmallest
+from pathlib import Path
+from typing import Any
+
+from engine.decide import Verdict
+from engine.documents.files import printable
+from engine.drive import BATCH_ITEMS, SIDE_BY_SIDE, run_all
+from engine.errors import Location
+from engine.model import Level
+from engine.policy_bundle.build import PolicyBundle
+from engine.policy_bundle.catalogue import PolicyRow, Words
+from engine.record.chain import Entry
+from engine.record.model import DecisionRecord, timestamp, utc_now
+from engine.record.reader import Filter, entries
+from engine.replay.candidate import Candidate, undecidable, verdict_steps
+from engine.replay.comparing import Cause, Change, compared
+from engine.reports.explain import rows_read
+
+_WAVE_ITEMS = BATCH_ITEMS * SIDE_BY_SIDE
+_WAVE_BYTES = 8 << 20
+"""Recorded inputs that are held at once; one that is larger is a wave of its own."""
+
+_MOST_GROUPS, _MOST_SUBJECTS, _MOST_EXAMPLES = 1_000, 1_000, 10
+_MOST_UNREADABLE = 100
+_REST = "…"
+"""Stands for what is counted together once there is too much of it."""
+
+UNCHANGED, UNDECIDED = "unchanged", "not_decided"
+
+Told = Callable[[int, int], None]
+"""Called with the decisions replayed so far, and the lines of the record that were read for it."""
+
+
+@dataclass(slots=True)
+class Group:
+    """Decisions that one finding changed, or one field of their limits; `words` and `where` are of the candidate.
+
+    `words` is None for a code that the candidate does not have.
+    """
+
+    change: Change
+    point: str
+    code: str
+    before: Level | None
+    after: Level | None
+    words: Words | None
+    where: Location | None
+    decisions: int = 0
+    subjects: Counter[str] = field(default_factory=Counter)
+    values: dict[str, PolicyRow] = field(default_factory=dict)
+    examples: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Replay:
+    """What a replay found. `points` counts decisions by point and change, `unchanged` and `not_decided` among them."""
+
+    decisions: int = 0
+    first: str | None = None
+    last: str | None = None
+    points: dict[str, Counter[str]] = field(default_factory=dict)
+    groups: dict[tuple[str, ...], Group] = field(default_factory=dict)
+    undecided: Counter[tuple[str, str]] = field(default_factory=Counter)
+    unreadable: list[Location] = field(default_factory=list)
+
+    def count(self, what: str) -> int:
+        """Decisions of all points."""
+        return sum(counted[what] for counted in self.points.values())
+
+    @property
+    def compared(self) -> int:
+        """Decisions that could be decided again."""
+        return self.decisions - self.count(UNDECIDED)
+
+    @property
+    def changed(self) -> bool:
+        """Whether an outcome changed, or what an allow permits."""
+        return any(self.count(change) for change in Change if change.counts)
+
+
+def replay(state: Path, wanted: Filter, candidate: Candidate, sample: int | None, told: Told) -> Replay:
+    """Decide the recorded decisions that `wanted` selects again, or a sample of so many of them.
+
+    A sample is spread evenly, and the same whenever it is drawn. Raises RecordError for a record that cannot be read,
+    and DecideError while OPA does not answer.
+    """
+    found, wanted = Replay(), replace(wanted, until=timestamp(utc_now()))
+    for wave in _ahead(_waves(_selected(state, wanted, sample, found, told))):
+        with candidate.leased() as served:
+            verdicts = run_all([verdict_steps(served, body) for body in wave])
+        for body, verdict in zip(wave, verdicts, strict=True):
+            _count(found, candidate.policy, body, verdict)
+    return found
+
+
+def _selected(
+    state: Path, wanted: Filter, sample: int | None, found: Replay, told: Told
+) -> Iterator[tuple[DecisionRecord, int]]:
+    """The decisions that can be decided again, each with the size of its line; the others are counted."""
+    last = None
+    if sample is not None:
+        ranks = nsmallest(sample, (_rank(body) for body, _ in _decisions(state, wanted, Replay(), told)))
+        last = max(ranks, default="")
+    for body, size in _decisions(state, wanted, found, told):
+        if last is not None and _rank(body) > last:
+            continue
+        found.decisions += 1
+        found.first = found.first or body.time
+        found.last = body.time
+        if (reason := undecidable(body)) is None:
+            yield body, size
+        else:
+            found.undecided[_bounded(found.undecided, (body.point, reason), (_REST, _REST), _MOST_GROUPS)] += 1
+            _tally(found, body.point)[UNDECIDED] += 1
+
+
+def _decisions(state: Path, wanted: Filter, found: Replay, told: Told) -> Iterator[tuple[DecisionRecord, int]]:
+    read: dict[int, int] = {}
+    for entry in entries(state, wanted):
+        if isinstance(entry, Entry):
+            read[entry.chain] = entry.seq
+            told(found.decisions, sum(read.values()))
+            if isinstance(entry.body, DecisionRecord):
+                yield entry.body, entry.size
+        elif len(found.unreadable) < _MOST_UNREADABLE:
+            found.unreadable.append(entry)
+
+
+def _rank(body: DecisionRecord) -> str:
+    return sha256(body.decision_id.encode("utf-8", "replace")).hexdigest()
+
+
+def _waves(selected: Iterable[tuple[DecisionRecord, int]]) -> Iterator[list[DecisionRecord]]:
+    wave: list[DecisionRecord] = []
+    held = 0
+    for body, size in selected:
+        if wave and (len(wave) == _WAVE_ITEMS or held + size > _WAVE_BYTES):
+            yield wave
+            wave, held = [], 0
+        wave.append(body)
+        held += size
+    if wave:
+        yield wave
+
+
+def _ahead(waves: Iterator[list[DecisionRecord]]) -> Iterator[list[DecisionRecord]]:
+    """The waves, the next one read while OPA decides on the current one."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, waves, None)
+        while (wave := coming.result()) is not None:
+            coming = reader.submit(next, waves, None)
+            yield wave
+
+
+def _count(found: Replay, policy: PolicyBundle, body: DecisionRecord, verdict: Verdict) -> None:
+    changed = compared(body, verdict)
+    if changed is None:
+        _tally(found, body.point)[UNCHANGED] += 1
+        return
+    change, causes = changed
+    _tally(found, body.point)[change] += 1
+    counted: set[int] = set()
+    for cause in causes:
+        group = _group(found, policy, change, body.point, cause)
+        if id(group) not in counted:
+            counted.add(id(group))
+            group.decisions += 1
+            if len(group.examples) < _MOST_EXAMPLES:
+                group.examples.append(body.decision_id)
+        subject = cause.subject or "the whole request"
+        group.subjects[_bounded(group.subjects, subject, _REST, _MOST_SUBJECTS)] += 1
+        requirement = policy.catalogue.requirement(body.point, cause.code)
+        if requirement is not None and len(group.values) < _MOST_SUBJECTS:
+            group.values |= {row.path: row for row in rows_read(body.input or {}, requirement, cause.subject, policy)}
+
+
+def _group(found: Replay, policy: PolicyBundle, change: Change, point: str, cause: Cause) -> Group:
+    key = (change.value, point, cause.code, cause.before or "", cause.after or "")
+    if key not in found.groups:
+        if len(found.groups) >= _MOST_GROUPS:
+            key, point, cause = (change.value, _REST, _REST, "", ""), _REST, Cause(_REST, None, None, None)
+        requirement = policy.catalogue.requirement(point, cause.code)
+        if requirement is not None:
+            where: Location | None = policy.where(requirement.file, requirement.line)
+        else:
+            limits = change is Change.LIMITS and point != _REST
+            where = policy.where(f"rego/admission/limits/{point}.rego", 1) if limits else None
+        found.groups.setdefault(
+            key,
+            Group(
+                change,
+                point,
+                cause.code,
+                cause.before,
+                cause.after,
+                policy.catalogue.words(point, cause.code),
+                where,
+            ),
+        )
+    return found.groups[key]
+
+
+def _tally(found: Replay, point: str) -> Counter[str]:
+    return found.points.setdefault(printable(point, 64), Counter())
+
+
+def _bounded(known: Counter[Any], key: Any, rest: Any, most: int) -> Any:
+    """The key to count under: `rest` for a further one of too many."""
+    return key if key in known or len(known) < most else rest

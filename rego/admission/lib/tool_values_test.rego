@@ -1,0 +1,196 @@
+package admission.lib.tool_values_test
+
+import data.admission.lib.tool_rules
+import data.admission.lib.tool_values
+import future.keywords.not
+
+_text(text) := {"kind": "text", "text": text, "folded": lower(text), "length": count(text)}
+
+_number(number) := {"kind": "number", "number": number}
+
+_mail(domains) := object.union(_text("x"), {"domains": domains})
+
+_one(item) := {"name": "a", "present": true, "shape": "one", "size": 1, "items": [item]}
+
+_list(items) := {"name": "a", "present": true, "shape": "list", "size": count(items), "items": items}
+
+_absent := {"name": "a", "present": false, "shape": "one", "size": 0, "items": []}
+
+_hidden := {"name": "a", "present": true, "shape": "hidden", "size": 1, "items": []}
+
+_condition(kind, more) := object.union({"kind": kind, "optional": false, "list": false}, more)
+
+_get := _condition("one_of", {"of": ["GET", "HEAD"], "folded": ["get", "head"]})
+
+_small := _condition("range", {"from": 0, "to": 1000})
+
+_ours := _condition("email_domains", {"of": ["a.example", "*.b.example"], "folded": [], "list": true})
+
+_reading := _condition("sql", {"of": {"statements": ["select"], "tables": ["orders"], "functions": ["f"]}})
+
+_anything := _condition("sql", {"of": {"statements": ["select"], "tables": "any", "functions": "any"}})
+
+_sql(statements, tables, functions) := {
+	"name": "a", "present": true, "shape": "one", "size": 1, "items": [_text("q")],
+	"sql": {"understood": true, "statements": statements, "tables": tables, "functions": functions},
+}
+
+# Conditions, values, and whether the condition is shown to hold (`yes`), shown not to hold (`no`), or neither.
+_cases := [
+	[_get, _one(_text("GET")), "yes"],
+	[_get, _one(_text("get")), "neither"],
+	[_get, _one(_text("POST")), "no"],
+	[_get, _one(_text("")), "no"],
+	[_get, _one(_number(1)), "neither"],
+	[_get, _one({"kind": "null"}), "neither"],
+	[_get, _one(object.remove(_text("POST"), ["folded"])), "neither"],
+	[_get, _one(object.union(_text("GET"), {"folded": ""})), "yes"],
+	[_get, _one(object.union(_text("POST"), {"folded": ""})), "neither"],
+	[_get, _list([_text("GET")]), "neither"],
+	[_get, _list([_text("POST"), _text("PUT")]), "no"],
+	[_get, _list([_text("POST"), _text("GET")]), "neither"],
+	[object.union(_get, {"list": true}), _list([_text("GET"), _text("HEAD")]), "yes"],
+	[_get, _absent, "neither"],
+	[object.union(_get, {"optional": true}), _absent, "both"],
+	[_get, _hidden, "neither"],
+	[_get, {"name": "a"}, "neither"],
+	[_get, object.union(_one(_text("POST")), {"size": 2}), "neither"],
+	[_condition("one_of", {"of": [1, 2], "folded": []}), _one(_number(2)), "yes"],
+	[_condition("one_of", {"of": [1, 2], "folded": []}), _one(_number(3)), "no"],
+	[_condition("one_of", {"of": [1, 2], "folded": []}), _one({"kind": "number"}), "neither"],
+	[_condition("one_of", {"of": [true], "folded": []}), _one({"kind": "boolean", "boolean": true}), "yes"],
+	[_condition("one_of", {"of": [true], "folded": []}), _one({"kind": "boolean", "boolean": false}), "no"],
+	[_condition("one_of", {"of": [true], "folded": []}), _one({"kind": "boolean"}), "neither"],
+	[_condition("pattern", {"of": "^(?:[A-Z]{3})$", "loose": "(?i)^(?:[A-Z]{3})$"}), _one(_text("ABC")), "yes"],
+	[_condition("pattern", {"of": "^(?:[A-Z]{3})$", "loose": "(?i)^(?:[A-Z]{3})$"}), _one(_text("abc")), "neither"],
+	[_condition("pattern", {"of": "^(?:[A-Z]{3})$", "loose": "(?i)^(?:[A-Z]{3})$"}), _one(_text("abcd")), "no"],
+	[_condition("prefixes", {"of": ["Ab"], "folded": ["ab"]}), _one(_text("Abc")), "yes"],
+	[_condition("prefixes", {"of": ["Ab"], "folded": ["ab"]}), _one(_text("abc")), "neither"],
+	[_condition("prefixes", {"of": ["Ab"], "folded": ["ab"]}), _one(_text("xAb")), "no"],
+	[_condition("suffixes", {"of": [".md"], "folded": [".md"]}), _one(_text("a.md")), "yes"],
+	[_condition("suffixes", {"of": [".md"], "folded": [".md"]}), _one(_text("a.MD")), "neither"],
+	[_condition("suffixes", {"of": [".md"], "folded": [".md"]}), _one(_text("a.mdx")), "no"],
+	[_ours, _list([_mail(["a.example"]), _mail(["x.b.example"])]), "yes"],
+	[_ours, _one(_mail(["b.example"])), "neither"],
+	[_ours, _one(_mail(["c.example", "d.example"])), "no"],
+	[_ours, _one(_mail(["a.example", "c.example"])), "neither"],
+	[_ours, _one(_mail([])), "neither"],
+	[_ours, _one(_text("alice")), "neither"],
+	[_small, _one(_number(0)), "yes"],
+	[_small, _one(_number(1000)), "yes"],
+	[_small, _one(_number(1000.01)), "no"],
+	[_small, _one(_number(-1)), "no"],
+	[_small, _one(_text("10")), "neither"],
+	[object.remove(_small, ["to"]), _one(_number(10)), "neither"],
+	[object.remove(_small, ["from", "to"]), _one(_number(10)), "neither"],
+	[_condition("length", {"from": 1, "to": 3}), _one(_text("abc")), "yes"],
+	[_condition("length", {"from": 1, "to": 3}), _one(_text("abcd")), "no"],
+	[_condition("length", {"from": 1, "to": 3}), _one(_number(2)), "neither"],
+	[_condition("items", {"from": 1, "to": 2, "list": true}), _list([_text("a"), _text("b")]), "yes"],
+	[_condition("items", {"from": 1, "to": 1, "list": true}), _list([_text("a"), _text("b")]), "no"],
+	[_condition("items", {"from": 1, "to": 2, "list": true}), _hidden, "neither"],
+	[_reading, _sql(["select"], ["orders"], ["count", "f"]), "yes"],
+	[_reading, _sql(["select"], [], []), "both"],
+	[_reading, _sql(["delete"], ["orders"], ["f"]), "no"],
+	[_reading, _sql(["select", "delete"], ["hr.orders"], ["x.f"]), "neither"],
+	[_reading, _sql(["select"], ["users"], ["f"]), "no"],
+	[_reading, _sql(["select"], ["orders"], ["g"]), "no"],
+	[_reading, _sql(["select"], ["orders", "users"], ["f", "g"]), "neither"],
+	[_reading, _sql(["select"], ["Orders"], ["f"]), "neither"],
+	[_reading, _sql([], ["orders"], ["f"]), "neither"],
+	[_reading, object.union(_sql(["select"], ["orders"], []), {"sql": {"understood": false}}), "neither"],
+	[_reading, _one(_text("q")), "neither"],
+	[_anything, _sql(["select"], ["x"], ["g"]), "yes"],
+	[_condition("sql", {"of": {"statements": ["select"]}}), _sql(["select"], ["x"], []), "neither"],
+	[_condition("unheard of", {"of": []}), _one(_text("x")), "neither"],
+]
+
+_lookup(condition) := {"tool_lookup": {
+	"plain_sql_functions": {"count": true},
+	"tools": {"t": {"selectors": ["t"], "values": {"a": {"value a 1": [condition], "value a any": []}}}},
+}}
+
+_shown(condition, value) if {
+	input_ := {"call": {"tool": "t"}, "values": [value]}
+
+	# regal ignore:with-outside-test-context,external-reference
+	found := tool_values.to_cover with input as input_ with data.policy as _lookup(condition)
+	"value a 1" in found[0]
+}
+
+_found(condition, value) := "both" if {
+	_shown(condition, value)
+	tool_values.refuted([object.union(condition, {"argument": "a"})], [value])
+}
+
+_found(condition, value) := "yes" if {
+	_shown(condition, value)
+	not tool_values.refuted([object.union(condition, {"argument": "a"})], [value])
+}
+
+_found(condition, value) := "no" if {
+	not _shown(condition, value)
+	tool_values.refuted([object.union(condition, {"argument": "a"})], [value])
+}
+
+_found(condition, value) := "neither" if {
+	not _shown(condition, value)
+	not tool_values.refuted([object.union(condition, {"argument": "a"})], [value])
+}
+
+test_conditions if {
+	wrong := [[index, found] |
+		some index, row in _cases
+		found := _found(row[0], row[1])
+		found != row[2]
+	]
+	wrong == []
+}
+
+test_another_argument_shows_nothing if {
+	other := object.union(_one(_text("POST")), {"name": "b"})
+	_found(_get, other) == "neither"
+}
+
+test_any_covers_an_argument_without_a_fact if {
+	found := tool_values.to_cover with input as {"call": {"tool": "t"}} with data.policy as _lookup(_get)
+	found == [{"value a any"}]
+}
+
+test_without_the_arguments_of_a_tool_nothing_is_covered if {
+	not tool_values.to_cover with input as {"call": {"tool": "u"}, "values": []} with data.policy as _lookup(_get)
+	lost := json.remove(_lookup(_get), ["tool_lookup/tools/t/values"])
+	not tool_values.to_cover with input as {"call": {"tool": "t"}, "values": []} with data.policy as lost
+}
+
+_section := {
+	"size": 2,
+	"names": ["s/one", "s/two"],
+	"selectors": {"t": {"host b": 1}},
+	"conditional": {"t": [
+		{"number": 0, "aspects": ["always"], "where": [object.union(_get, {"argument": "a"})]},
+		{"number": 1, "aspects": ["host a"], "where": [
+			object.union(_get, {"argument": "a"}),
+			object.union(_small, {"argument": "b"}),
+		]},
+	]},
+}
+
+_rules := {"tool_lookup": {"tools": {"t": {"selectors": ["t"]}}, "policies": {"p": {"deny": _section}}}}
+
+test_a_rule_with_conditions_matches_unless_one_is_shown_not_to_hold if {
+	large := object.union(_one(_number(2000)), {"name": "b"})
+	rows := [
+		[{"always"}, [_one(_text("POST"))], set()],
+		[{"always"}, [_one(_text("GET"))], {0}],
+		[{"always"}, [], {0}],
+		[{"always", "host a"}, [_one(_text("GET"))], {0, 1}],
+		[{"always", "host a"}, [_one(_text("GET")), large], {0}],
+		[{"host b"}, [], {1}],
+	]
+	every row in rows {
+		tool_rules.matching("p", "t", "deny", row[0], row[1]) == row[2] with data.policy as _rules
+	}
+	lost := json.remove(_rules, ["tool_lookup/policies/p/deny/conditional"])
+	not tool_rules.matching("p", "t", "deny", {"always"}, []) with data.policy as lost
+}
