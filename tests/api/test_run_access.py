@@ -68,6 +68,7 @@ def pair(folder: Path, cache: Path, runner: tuple[str | Path, ...], gate: tuple[
 
 
 # covers: D31.1-4 D24.1
+@pytest.mark.own_opa  # a process of its own, whose arguments are looked at
 def test_a_scoped_token_opens_the_runner_and_no_other_does(tmp_path: Path, cache: Path) -> None:
     token = tmp_path / "token"
     token.write_text("mistaken-horse-battery-staple")

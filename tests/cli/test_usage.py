@@ -55,7 +55,7 @@ WRONG = {
     "file-for-the-root": ("serve --port 0 --root README.md", "is a file"),
     "empty-server-name": ("serve --port 0 --server-name a --server-name ''", "1 to 256 printable characters"),
     "explained-json": ("decide license --explain", "it needs --format text"),
-    "input-of-an-action": ("code run x.json -i y.json", "the document already states them"),
+    "input-of-an-action": ("code run x.json --payload y.json", "the document already states them"),
 }
 
 
@@ -84,7 +84,18 @@ def leaves(command: Any) -> Iterator[Any]:
 
 def test_an_option_means_the_same_in_every_command() -> None:
     """One name, one word for its value, one variable; options of other meanings are listed here."""
-    own = {"--approval", "--audience", "--output", "--format", "--days", "--host", "--into", "--port", "--since"}
+    own = {
+        "--approval",
+        "--audience",
+        "--output",
+        "--format",
+        "--days",
+        "--host",
+        "--into",
+        "--port",
+        "--sandbox",
+        "--since",
+    }
     found: dict[str, set[tuple[object, object]]] = {}
     for leaf in (leaf for name in _COMMANDS for leaf in leaves(loaded(name))):
         for option in (one for one in leaf.params if one.param_type_name == "option"):

@@ -217,6 +217,7 @@ OPEN = {
     "adapter": {"manifest"},
     "adapter_envelope": {"asked", "envelope"},
     "code_output": {"request"},
+    "tool_call": {"call"},
 }
 """Fields of requests that hold what others wrote: what is unknown in it has a code of its own, or is no fact (C78)."""
 

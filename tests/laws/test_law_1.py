@@ -120,6 +120,8 @@ UNDECLARED = {
     "administration": {"name"},
     "episode": {"agent"},
     "memory": {"id"},
+    "llm": {"model"},
+    "network_response": {"media_type"},
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
@@ -138,7 +140,8 @@ fact, and the law on facts holds without exception. A manifest or an envelope ma
 have, a manifest a tool that it only half describes, and null says that an envelope has no approval, code or tool.
 An entry of a transcript without an actor is text from outside. A part of a model reference that is left out is the
 harness's own. Without a relay no server is started, and without a backend a run takes place on the default one. A
-read of memory without an id is one of what the caller itself has written.
+read of memory without an id is one of what the caller itself has written. A question that names no model gets that of
+the policy, and what is fetched without a type that point `media` admitted is held to the types of material.
 """
 
 

@@ -87,7 +87,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/cli/formats/sarif.py": {"region", "tags"},  # fields of SARIF
     "engine/cli/formats/problems.py": {"passed"},  # a word of its formats
     "engine/cli/tools/changes.py": {"off", "{cwd}/"},  # plain English; as tools.py
-    "engine/cli/code/commands.py": {"main.py", "python"},  # what a `.py` file stands for
+    "engine/cli/code/commands.py": {"main.py", "python", "LOGNAME", "printed"},  # of a `.py` file; of POSIX; a default
     "engine/cli/outputs.py": {"denied"},  # a word that is printed in red
     "engine/cli/tools/list_tools.py": {"denied"},  # plain English
     "engine/facts/code/scan.py": {"javascript", "python", "wasm"},  # the languages that there are scanners for
@@ -132,9 +132,10 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/facts/code/wasm_scan.py": {"wasm"},  # as code_scan.py
     "adapters/admission_adapters/sandbox/wasm/backend.py": {"wasm"},  # the one language of this backend
     "adapters/admission_adapters/sandbox/wasm/probe.py": {"1"},  # what its probe looks at
-    "adapters/admission_adapters/sandbox/probe/watch.py": {"1"},  # as probe/acts.py
+    "adapters/admission_adapters/sandbox/probe/watch.py": {"1", "2"},  # as probe/acts.py
     "adapters/admission_adapters/sandbox/probe/control.py": {"main.py"},  # as inside.py
     "adapters/admission_adapters/sandbox/probe/trial.py": {"python"},  # as probe/acts.py
+    "adapters/admission_adapters/sandbox/packages.py": {"python"},  # a field of its manifest
     "engine/values/tools.py": {"{cwd}/"},  # how paths below the working folder are written
 }
 """Words of a file that are a policy value as well, with their reason."""

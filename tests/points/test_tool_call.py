@@ -254,6 +254,7 @@ def test_approved_prefixes_are_those_of_the_caller_in_this_folder() -> None:
 def test_without_principal_folder_or_command_nobody_asks_for_prefixes() -> None:
     alice, nobody = Caller(via=Via.PROCESS, principal="alice"), Caller(via=Via.PROCESS)
     call = {"name": "shell", "arguments": {"command": "git status"}}
-    assert state(call, nobody, cwd="/work") == ({}, [])
-    assert state(call, alice) == (None, [])
-    assert state({"name": "shell", "arguments": {"path": "a"}}, alice, cwd="/work") == (None, [])
+    nothing: Any = ({"agents": []}, [])
+    assert state(call, nobody, cwd="/work") == nothing
+    assert state(call, alice) == nothing
+    assert state({"name": "shell", "arguments": {"path": "a"}}, alice, cwd="/work") == nothing

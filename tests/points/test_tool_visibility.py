@@ -12,6 +12,7 @@ import pytest
 from engine.cases.run import Runner
 from engine.engine import Engine
 from engine.errors import DecideError
+from engine.flow import FROM_STATE
 from engine.model import Outcome
 from engine.points import GatherContext
 from engine.points.tool_visibility import POINT, VisibilityInput, VisibilityLimits, VisibilityRequest, gather
@@ -81,8 +82,8 @@ def test_profiles_differ(engine: Engine) -> None:
 def test_no_fact_missing_or_of_another_type_shows_more(engine: Engine) -> None:
     request = VisibilityRequest(policy="assistant", profile="reading", tools=[*TOOLS[:6], TOOLS[0]])
     found = POINT.document(gather(request, WORLD), 100)
-    document = found | {"caller": {"via": "process", "principal": "ana", "points": []}, "approvals": [], "budgets": []}
-    document["stops"] = []
+    caller = {"via": "process", "principal": "ana", "points": []}
+    document = {**found, "caller": caller, **{name: [] for name in FROM_STATE}}
     shown = _shown(engine, document)
     assert shown == {"contacts_list"}
     mutants = [mutant for path, _, mutant in single(document) if path != ("point",)]

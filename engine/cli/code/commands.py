@@ -229,7 +229,7 @@ def _document(action: Path, approvals: list[str], payload: Path | None, contract
         raise typer.BadParameter("write it as DECISION=ID, such as code_execution=ID", param_hint="--approval")
     program = action.suffix == ".py"
     if not program and (payload is not None or contract is not None):
-        raise typer.BadParameter("the document already states them", param_hint="--input, --contract")
+        raise typer.BadParameter("the document already states them", param_hint="--payload, --contract")
     document = _program(action, payload, contract) if program else content_or_error(action)
     if pairs and isinstance(document, dict):
         document = {**document, "approvals": {name: id_ for name, _, id_ in pairs}}

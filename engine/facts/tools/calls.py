@@ -41,7 +41,10 @@ class OwnCall(Model):
     arguments: Arguments
 
 
-class Vendor(Model, extra="allow"):
+_MOST_FIELDS = 64
+
+
+class Vendor(Model, extra="allow", json_schema_extra={"maxProperties": _MOST_FIELDS}):
     """A part of a block in which a vendor may add fields. They are facts by their names, and nothing reads them.
 
     A field that is what another shape calls a tool or its arguments makes the block ambiguous.
@@ -51,6 +54,8 @@ class Vendor(Model, extra="allow"):
     def _one_reading(self) -> Self:
         if _READ.intersection(self.added()):
             raise ValueError("a call has one tool and one set of arguments")
+        if len(self.model_fields_set) > _MOST_FIELDS:
+            raise ValueError(f"a call has at most {_MOST_FIELDS} fields")
         return self
 
     def added(self) -> tuple[str, ...]:

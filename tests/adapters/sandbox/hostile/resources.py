@@ -323,7 +323,7 @@ PROGRAMS = family(
                 down(0)
                 harm()""",
             status=MEMORY | SIGNALED,
-            bounds={"memory_bytes": 48 * _MIB},
+            bounds={"memory_bytes": 48 * _MIB, "wall_seconds": 60.0},
             inside=_ENDLESS,
             outside={"most": 20000},
         ),
