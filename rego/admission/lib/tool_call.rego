@@ -27,32 +27,32 @@ _met(section) := {number |
 	some number in rules.meeting(input.context.policy, input.call.tool, section, pattern)
 }
 
-# The rule or approved prefix that allows each unit of the call; defined only if there is one for every unit.
+# The rule or approved prefix that allows each portion of the call; defined only if there is one for every portion.
 #
 # METADATA
 # custom:
-#   proof: a unit that nothing allows is missing here, and the counts are compared
+#   proof: a portion that nothing allows is missing here, and the counts are compared
 admitting := found if {
-	found := [admitted | some unit in units; admitted := _admitted(unit)]
+	found := [admitted | some portion in portions; admitted := _admitted(portion)]
 	count(found) > 0
-	count(found) == count(units)
+	count(found) == count(portions)
 }
 
-_admitted(unit) := {"rule": rules.name(input.context.policy, "allow", number), "basis": "rule"} if {
-	number := _rule_for(unit)
+_admitted(portion) := {"rule": rules.name(input.context.policy, "allow", number), "basis": "rule"} if {
+	number := _rule_for(portion)
 }
 
 # METADATA
 # custom:
-#   proof: a unit that a rule allows needs no approved prefix; each way is complete without the other
-_admitted(unit) := {"rule": concat(":", ["prefix", id]), "basis": "argument_text_prefix"} if {
-	not _rule_for(unit)
+#   proof: a portion that a rule allows needs no approved prefix; each way is complete without the other
+_admitted(portion) := {"rule": concat(":", ["prefix", id]), "basis": "argument_text_prefix"} if {
+	not _rule_for(portion)
 	tools.visible(input.context, input.call.tool)
-	id := prefixes.approved(unit.command)
-	_besides_command_allowed(unit)
+	id := prefixes.approved(portion.command)
+	_besides_command_allowed(portion)
 }
 
-_rule_for(unit) := rules.first_allowing(input.context.policy, input.call.tool, _to_cover(unit)) if {
+_rule_for(portion) := rules.first_allowing(input.context.policy, input.call.tool, _to_cover(portion)) if {
 	tools.principal_admitted(input.context)
 }
 
@@ -73,11 +73,13 @@ decided := {"section": "deny", "rule": rules.name(input.context.policy, "deny", 
 
 # METADATA
 # custom:
-#   proof: it is read only where every unit is allowed, and an approved prefix anywhere is named
+#   proof: it is read only where every portion is allowed, and an approved prefix anywhere is named
+default _basis := "rule"
+
 _basis := "argument_text_prefix" if {
 	some one in admitting
 	one.basis == "argument_text_prefix"
-} else := "rule"
+}
 
 _undisputed if {
 	count(denying) == 0
@@ -106,17 +108,17 @@ _aspects := ((({"always"} | hosts) | paths) | commands) | touched if {
 }
 
 # The parts of a call that one rule has to cover each: every command with its own hosts and paths, and with those
-# that are in no command. A call without commands is one unit.
+# that are in no command. A call without commands is one portion.
 #
 # METADATA
 # custom:
-#   proof: each host and path is in the unit of its command or in all; the lists are complete, or there are no units
-units := [{"hosts": words.hosts, "paths": input.paths, "commands": []}] if {
+#   proof: each host and path is in the portion of its command or in all; without complete lists, there are none
+portions := [{"hosts": words.hosts, "paths": input.paths, "commands": []}] if {
 	_complete
 	input.commands == []
-} else := [unit |
+} else := [portion |
 	some command in input.commands
-	unit := {
+	portion := {
 		"hosts": [host | some host in words.hosts; _in(host, command)],
 		"paths": [path | some path in input.paths; _in(path, command)],
 		"commands": [command],
@@ -129,7 +131,7 @@ units := [{"hosts": words.hosts, "paths": input.paths, "commands": []}] if {
 
 # METADATA
 # custom:
-#   proof: what names a command that is not there would be in no unit, so nothing is defined then
+#   proof: what names a command that is not there would be in no portion, so nothing is defined then
 _complete if {
 	is_array(words.hosts)
 	is_array(input.paths)
@@ -145,38 +147,38 @@ _placed(one, ids) if one.command in ids
 
 # METADATA
 # custom:
-#   proof: what is in no command is in every unit
+#   proof: what is in no command is in every portion
 _placed(one, _) if not one.command
 
 _in(one, command) if one.command == command.id
 
 # METADATA
 # custom:
-#   proof: what is in no command is in every unit
+#   proof: what is in no command is in every portion
 _in(one, _) if not one.command
 
-# A unit as the aspects by which an allow rule may cover its hosts, paths, command, and the values of the call.
+# A portion as the aspects by which an allow rule may cover its hosts, paths, command, and the values of the call.
 #
 # METADATA
 # custom:
 #   proof: text that is not canonical is left out, and then the counts differ
-_to_cover(unit) := {"hosts": hosts, "paths": paths, "commands": commands, "values": tool_values.to_cover} if {
-	hosts := [words.allowed(host) | some host in unit.hosts]
-	paths := [(aspects.of_path(path) | aspects.of_cwd(path, input.context)) | some path in unit.paths]
-	commands := [aspects.of_command(command) | some command in unit.commands]
-	count(hosts) == count(unit.hosts)
-	count(paths) == count(unit.paths)
-	count(commands) == count(unit.commands)
+_to_cover(portion) := {"hosts": hosts, "paths": paths, "commands": commands, "values": tool_values.to_cover} if {
+	hosts := [words.allowed(host) | some host in portion.hosts]
+	paths := [(aspects.of_path(path) | aspects.of_cwd(path, input.context)) | some path in portion.paths]
+	commands := [aspects.of_command(command) | some command in portion.commands]
+	count(hosts) == count(portion.hosts)
+	count(paths) == count(portion.paths)
+	count(commands) == count(portion.commands)
 }
 
-# The hosts and paths of a unit, without the words of its approved prefix, need an allow rule.
+# The hosts and paths of a portion, without the words of its approved prefix, need an allow rule.
 #
 # METADATA
 # custom:
 #   proof: each host counts unless a valid prefix contains it
-_besides_command_allowed(unit) if {
-	hosts := [host | some host in unit.hosts; not prefixes.approved_word(host)]
-	_covered_or_none({"hosts": hosts, "paths": unit.paths, "commands": []})
+_besides_command_allowed(portion) if {
+	hosts := [host | some host in portion.hosts; not prefixes.approved_word(host)]
+	_covered_or_none({"hosts": hosts, "paths": portion.paths, "commands": []})
 }
 
 # METADATA
@@ -196,5 +198,8 @@ _covered_or_none(besides) if {
 #
 # METADATA
 # custom:
-#   proof: a unit that nothing allows is missing
-admitted_commands := {unit.command.id | some unit in units; is_object(_admitted(unit))}
+#   proof: a portion that nothing allows is missing
+admitted_commands contains portion.command.id if {
+	some portion in portions
+	is_object(_admitted(portion))
+}

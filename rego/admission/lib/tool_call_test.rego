@@ -55,7 +55,8 @@ _paths(paths) := [{"id": path, "canonical": true, "path": path} | some path in p
 
 _commands(commands) := [command |
 	some words in commands
-	command := {"id": concat(" ", words), "canonical": true, "words": words, "short": [], "parts": 0, "patterns": [], "touches": []}
+	facts := {"canonical": true, "words": words, "short": [], "parts": 0, "patterns": [], "touches": []}
+	command := object.union(facts, {"id": concat(" ", words)})
 ]
 
 _call(tool, hosts, paths, commands) := {
@@ -133,6 +134,8 @@ _touching(path) := object.union(_call("web", [], [], []), {"call": {"tool": "web
 
 _allow(rule) := {"section": "allow", "rule": rule, "basis": "rule"}
 
+_both := {"section": "allow", "rule": "prefix:p1, s/shell", "basis": "argument_text_prefix"}
+
 _prefix := {"section": "allow", "rule": "prefix:p1", "basis": "argument_text_prefix"}
 
 _decided := {
@@ -146,8 +149,8 @@ _decided := {
 	"approved with host": _prefix,
 	"a word that an approved beginning names": _prefix,
 	"two commands": _allow("s/shell"),
-	"a command and an approved one": {"section": "allow", "rule": "prefix:p1, s/shell", "basis": "argument_text_prefix"},
-	"a host of a command that a rule covers": {"section": "allow", "rule": "prefix:p1, s/shell", "basis": "argument_text_prefix"},
+	"a command and an approved one": _both,
+	"a host of a command that a rule covers": _both,
 	"a pattern that may be a refused path": {"section": "deny", "rule": "s/no_keys"},
 	"a pattern that is no refused path": _allow("s/shell"),
 	"a pattern of hidden files": {"section": "deny", "rule": "s/no_keys"},
@@ -185,7 +188,7 @@ test_lists_missing if {
 		every call in [json.remove(_calls.free, [list]), object.union(_calls.free, {list: null})] {
 			not tool_call.decided with input as call with data.policy as _policy
 			not tool_call.denying with input as call with data.policy as _policy
-			not tool_call.units with input as call with data.policy as _policy
+			not tool_call.portions with input as call with data.policy as _policy
 		}
 	}
 	every call in [{"tool": "web"}, {"tool": "web", "touches": null}] {
@@ -218,7 +221,7 @@ test_a_section_that_cannot_be_looked_at_leaves_nothing_decided if {
 
 test_lists_that_are_none_hold_nothing if {
 	every list in ["destinations", "paths", "commands", "values"] {
-		not tool_call.units with input as object.union(_calls.free, {list: {}}) with data.policy as _policy
+		not tool_call.portions with input as object.union(_calls.free, {list: {}}) with data.policy as _policy
 	}
 }
 

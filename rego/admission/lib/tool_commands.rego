@@ -3,7 +3,8 @@ package admission.lib.tool_commands
 
 import future.keywords.not
 
-# What a part can do: `none`, or some of read, write, redirect, connect and execute; `unknown` unless a value says otherwise.
+# What a part can do: `none`, or some of read, write, redirect, connect and execute; `unknown` unless a value says
+# otherwise.
 #
 # METADATA
 # custom:
@@ -13,18 +14,27 @@ abilities(part) := found if {
 	count(found) > 0
 } else := {"unknown"}
 
-_groups := {"none", "read", "write", "connect", "execute"}
-
-# Options that another list of their row names are read on, and what follows is judged by itself.
-_read_on := {"shell", "rows_by", "runs_until", "script_options"}
+# Options of the last four lists are read on, and what follows them is judged by itself.
+_lists := {
+	"none": "none",
+	"read": "read",
+	"write": "write",
+	"connect": "connect",
+	"execute": "execute",
+	"shell": "none",
+	"rows_by": "none",
+	"runs_until": "none",
+	"script_options": "none",
+}
 
 # METADATA
 # custom:
 #   proof: an option that no list has makes an empty set, which counts as unknown
-_stated(part) := in_groups | read_on if {
+_stated(part) := {ability |
+	some list, ability in _lists
+	part.name in data.policy.program_rows[part.program][list]
+} if {
 	part.kind == "option"
-	in_groups := {group | some group in _groups; part.name in data.policy.program_rows[part.program][group]}
-	read_on := {"none" | some list in _read_on; part.name in data.policy.program_rows[part.program][list]}
 }
 
 _stated(part) := {"none"} if {
@@ -49,7 +59,7 @@ _stated(part) := {"none"} if {
 # METADATA
 # custom:
 #   proof: a program without a row is unknown; each list of a row counts unless it is empty
-_stated(part) := {"none"} | {group | some group in _groups; count(row[group]) > 0} if {
+_stated(part) := {"none"} | {ability | some list, ability in _lists; count(row[list]) > 0} if {
 	part.kind == "pattern"
 	row := data.policy.program_rows[part.program]
 	row.any_words == false
@@ -74,8 +84,8 @@ beyond(command, length) := {ability |
 	some ability in abilities(part)
 	_counts(part, length)
 } - {"none"} if {
-	parts := [part | some part in input.command_parts; part.command == command.id; is_number(part.index)]
 	is_number(command.parts)
+	parts := [part | some part in input.command_parts; part.command == command.id; is_number(part.index)]
 	count(parts) == command.parts
 }
 

@@ -58,6 +58,7 @@ test_abilities if {
 
 _unknown_without_values(part) if part.kind == "redirect"
 
+# regal ignore:with-outside-test-context
 _unknown_without_values(part) if commands.abilities(part) == {"unknown"} with data.policy as {}
 
 _command := {"id": "c", "parts": 3}

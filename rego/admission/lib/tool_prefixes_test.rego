@@ -110,7 +110,8 @@ test_a_clock_that_is_no_number_is_none if {
 _named(command, index) := {"id": "h", "word": {"command": command, "index": index}}
 
 test_a_word_is_named_by_a_beginning_of_its_own_command_that_reaches_it if {
-	two := object.union(_request, {"commands": [_command, {"id": "d", "canonical": true, "words": ["ssh", "status"], "parts": 0}]})
+	second := {"id": "d", "canonical": true, "words": ["ssh", "status"], "parts": 0}
+	two := object.union(_request, {"commands": [_command, second]})
 	held := {[command, index] |
 		some command in ["c", "d", "e", null]
 		some index in [0, 1, 2, null, "1"]

@@ -85,8 +85,9 @@ _globbed(pattern) := strings.replace_n(
 
 _placed(aspect) := aspect if startswith(aspect, "/")
 
-_placed(aspect) := concat("", [trim_suffix(lower(upper(input.context.cwd)), "/"), "/", trim_prefix(aspect, "{cwd}/")]) if {
+_placed(aspect) := concat("", [cwd, "/", trim_prefix(aspect, "{cwd}/")]) if {
 	startswith(aspect, "{cwd}/")
+	cwd := trim_suffix(lower(upper(input.context.cwd)), "/")
 }
 
 # METADATA
