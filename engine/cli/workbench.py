@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
+import time
+from contextlib import closing, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,8 @@ import typer
 
 from engine.cli import options
 from engine.cli.administration import acts
+from engine.cli.waiting import during
+from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from engine.settings import Settings
@@ -40,6 +43,8 @@ def workbench(
         lambda: [asdict(check) for check in examine(settings)],
         lambda: verification_document(verified(existing_folder(settings.state))),
     )
+    with during("building the policy"), suppress(EngineError):  # its problems are shown on the pages
+        desk.policy()
     run(desk, port, lambda link: typer.echo(f"engine: open {link}", err=True))
 
 
@@ -51,7 +56,5 @@ def _person(settings: Settings) -> str:
     token = os.environ.get(acts.TOKEN)
     if token is None:
         return user_of(os.getuid())
-    import time
-
     with closing(open_store(settings.state)) as store:
         return bearer_of(token, store, int(time.time())).principal or ""

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
@@ -105,7 +105,6 @@ class Workbench:
     process: subprocess.Popen[bytes] | Forked
     state: Path
     log: Path
-    links: list[str] = field(default_factory=list)
 
     def link(self) -> str:
         """The newest link in its terminal."""

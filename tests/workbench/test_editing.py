@@ -16,8 +16,9 @@ from engine.documents.canonical import digest
 from engine.engine import Engine
 from engine.record.layout import DECISIONS
 from engine.settings import Settings
-from tests.api.serving import ALLOWED
+from tests.api.serving import ALLOWED, serving
 from tests.command import Command
+from tests.conftest import ROOT
 from tests.workbench.conftest import copied
 from tests.workbench.pages import Page, Visitor, Workbench, workbench
 
@@ -128,15 +129,24 @@ def test_what_lint_refuses_is_not_previewed(visitor: Visitor, values: Path) -> N
     assert values.read_bytes() == before
 
 
-def test_a_file_that_has_changed_meanwhile_is_not_overwritten(bench: Workbench, visitor: Visitor, values: Path) -> None:
+def test_what_another_program_wrote_meanwhile_stays(visitor: Visitor, values: Path) -> None:
+    path, _ = previewed(visitor, values)
+    values.write_bytes(by_hand := values.read_bytes() + b"# by hand\n")
+    late = visitor.post(path)
+    assert late.status == 409
+    assert "has changed since you opened it; nothing was saved" in late.html.text
+    assert late.body.count(REFUSED) == 2  # among the lines that differ, and in the text, which is not lost
+    assert values.read_bytes() == by_hand
+
+
+@pytest.mark.full
+def test_of_two_editors_the_first_one_saves(bench: Workbench, visitor: Visitor, values: Path) -> None:
     path, text = previewed(visitor, values)
     other = bench.visitor()
     second, _ = previewed(other, values)
     assert visitor.post(path).status == 303
     late = other.post(second)
     assert late.status == 409
-    assert "has changed since you opened it; nothing was saved" in late.html.text
-    assert late.body.count(REFUSED) == 2  # among the lines that differ, and in the text, which is not lost
     assert values.read_text() == text
     third, _ = previewed(other, values)
     values.unlink()
@@ -161,6 +171,7 @@ def test_a_full_disk_leaves_the_old_file(bench: Workbench, visitor: Visitor, val
     assert values.read_text() == text
 
 
+@pytest.mark.full
 def test_the_mode_of_a_file_stays(visitor: Visitor, values: Path) -> None:
     values.chmod(0o640)
     path, _ = previewed(visitor, values)
@@ -246,3 +257,29 @@ def test_values_are_laid_over_the_shipped_ones_in_a_folder_of_ones_own(
     assert (own / "values" / "networks.yaml").read_text() == text
     assert not [*own.glob(".*.partial")]
     assert command("policy", "values", "networks", "--policy", own).json["hosts"] == ["data.example.com"]
+
+
+@pytest.mark.full
+def test_an_edit_counts_once_it_is_activated(tmp_path: Path, cache: Path, command: Command) -> None:
+    """As an edit by hand: a running server goes on with the old values until then, and back again."""
+    policy = copied(tmp_path)
+    with (
+        serving(tmp_path, cache, "--policy", policy) as server,
+        workbench(tmp_path, cache, "--policy", policy) as pages,
+    ):
+        visitor, file = pages.visitor(), policy / "licenses.yaml"
+
+        def outcomes() -> Iterator[str]:
+            yield server.decide("license", ALLOWED).json["outcome"]
+            assert command("policy", "activate", "--state", server.state).code == 0
+            yield server.decide("license", ALLOWED).json["outcome"]
+
+        path, _ = previewed(visitor, file)
+        assert visitor.post(path).status == 303
+        assert [*outcomes()] == ["allow", "deny"]
+        refused = file.read_bytes()
+        page = edited(visitor, refused.decode().replace(REFUSED, ADMITTED), refused)
+        assert "newly allowed" in visitor.get(page.headers["location"]).html.text
+        assert visitor.post(page.headers["location"]).status == 303
+        assert [*outcomes()] == ["deny", "allow"]
+        assert file.read_bytes() == (ROOT / "policy" / "licenses.yaml").read_bytes()
