@@ -20,6 +20,8 @@ from tests.warm import Forked, forkable
 
 FORM = "application/x-www-form-urlencoded"
 _LINK = "engine: open "
+_START_SECONDS = 120.0
+"""For a start that builds a policy on a busy machine; a hang fails."""
 
 
 class Html(HTMLParser):
@@ -144,7 +146,7 @@ def workbench(
         else:
             process = subprocess.Popen([sys.executable, "-m", "engine", *line], stderr=file, env=variables, cwd=ROOT)
     try:
-        until(lambda: process.poll() is not None or _LINK in log.read_text())
+        until(lambda: process.poll() is not None or _LINK in log.read_text(), _START_SECONDS)
         assert process.poll() is None, log.read_text()
         yield Workbench(process, state, log)
     finally:
