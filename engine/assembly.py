@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from engine.fetching import Fetched, FetchOrder
     from engine.sandboxes.evidence import Sandboxes
     from engine.sandboxes.packages import PackageEnvironments
+    from engine.shell import ShellRun
     from engine.state.store import Store
 
 T = TypeVar("T")
@@ -380,6 +381,25 @@ class Assembly:
 
         order = FetchOrder((url,), Path(alias), license, hosts, alias, max_requests)
         return run(get(order, self.opened, self._fetches(), context))
+
+    def run_shell(
+        self,
+        text: str,
+        *,
+        hosts: tuple[str, ...] = (),
+        profile: str = "shell",
+        context: Context = Context(),  # noqa: B008  (frozen)
+    ) -> ShellRun:
+        """Run a command as text in the sandbox. Naming `hosts` gives it a way out to them, as far as the policy permits.
+
+        Every connection is decided on at point `network`. Blocks: with an `AsyncEngine`, call it in a thread of its own.
+        """
+        from admission_adapters.trust import authorities
+        from engine.shell import ShellOrder, run_shell
+
+        order = ShellOrder(text, hosts, profile)
+        trusted = partial(authorities, self.settings.ca_file)
+        return run(run_shell(order, self.opened, self.code_machine().backend, trusted, context))
 
     def get_media(
         self,
