@@ -56,7 +56,7 @@ class Connection:
 
 
 class TunnelServer:
-    """Serves one listener until the sandbox is dead. `connections` are the requests so far."""
+    """Serves one listener until the sandbox is dead."""
 
     def __init__(
         self, grant: TunnelsGrant, limits: type[Limits], decide: Callable[[str | None, int, Tunnel], Answer]
@@ -73,7 +73,12 @@ class TunnelServer:
         self._open: dict[int, Callable[[], None]] = {}
         self._over = False
         self._listener: socket.socket | None = None
-        self.connections: list[Connection] = []
+        self._ended: dict[int, Connection] = {}
+
+    @property
+    def connections(self) -> list[Connection]:
+        """The requests that have ended, in the order in which they came."""
+        return [one for _, one in sorted(self._ended.items())]
 
     def begin(self, listener: socket.socket) -> None:
         """Serve this listener from now on, and own it."""
@@ -139,7 +144,7 @@ class TunnelServer:
             with suppress(OSError):
                 client.sendall(_refusal(codes))
         ended = "refused" if answer.result is None else str(answer.result.facts["ended"])
-        self.connections.append(Connection(head.url, ended, codes))
+        self._ended[number] = Connection(head.url, ended, codes)
 
     def _watched(self, number: int, cut: Callable[[], None]) -> bool:
         """Note how to end a request; False if all have ended."""
