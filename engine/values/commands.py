@@ -55,7 +55,12 @@ class Program(Model):
     before: Annotated[StrictInt, Field(ge=0, le=4)] = Field(
         default=0, description="Words before the other command, such as the seconds of `timeout`."
     )
-    variables: bool = Field(default=False, description="Whether words such as `CI=1` before the other command set it.")
+    variables: bool = Field(
+        default=False, description="Whether words such as `CI=1` set a variable: of the other command, or of `make`."
+    )
+    letters: bool = Field(
+        default=False, description="Whether the first word may be options without a hyphen, as in `tar xzf`."
+    )
     none: Items[Option] = Field(default=(), description="Options that can do nothing beyond what the program does.")
     read: Items[Option] = Field(default=(), description="Options that read files other than those that it works on.")
     write: Items[Option] = Field(default=(), description="Options that write or delete files, or data elsewhere.")

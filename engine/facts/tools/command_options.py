@@ -181,9 +181,16 @@ class _Reader:
 
     def _operand(self, word: ShellWord, index: int) -> int:
         """Read a word that is no option, as the row says what those are."""
+        value = None if word.pattern else word.value
+        if self._row.get("letters") and index == 1:
+            for letter in word.value or "":
+                self._part("option", f"-{letter}", index)
+            return index + 1
+        if self._row.get("variables") and value is not None and (match := _VARIABLE.fullmatch(value)):
+            self._part("variable", match[1], index)
+            return index + 1
         self._operands += 1
         operands = self._row.get("operands")
-        value = None if word.pattern else word.value
         if self.reading.program == "cd":
             self._folder(value, index)
         elif operands == "subcommand" and self._operands == 1:
@@ -193,7 +200,7 @@ class _Reader:
         elif operands == "script" and self._operands == 1 and not self._scripted:
             self._part("script", "script", index, value)
         elif operands in {"command", "input_command"}:
-            return self._command(value, index, operands)
+            return self._command(index, operands)
         elif operands is None and self.reading.program is not None:
             self._part("word", "operand", index)
         return index + 1
@@ -215,12 +222,8 @@ class _Reader:
         if self._shell and value is not None:
             self.reading.texts.append(value)
 
-    def _command(self, value: str | None, index: int, operands: str) -> int:
-        """The words of another command, behind variables and what comes before it."""
-        if self._row.get("variables") and value is not None and (match := _VARIABLE.fullmatch(value)):
-            self._part("variable", match[1], index)
-            self._operands -= 1
-            return index + 1
+    def _command(self, index: int, operands: str) -> int:
+        """The words of another command, behind what comes before it."""
         if self._operands <= self._row.get("before", 0):
             return index + 1
         more = (ShellWord(None, unknown="input"),) if operands == "input_command" else ()

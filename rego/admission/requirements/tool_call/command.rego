@@ -16,7 +16,7 @@ import future.keywords.not
 #   facts: {kind: kind, name: name, program: program}
 #   remedy: Leave it out or write it in full, ask for it to be listed in policy/commands.yaml, or have a rule cover it
 #   reads: ["commands.programs.{program}"]
-#   after: [denied_by_rule]
+#   after: [tool_unknown]
 # labels:
 #   row: B10
 part_permitted(part) if commands.abilities(part) == {"none"}
