@@ -255,7 +255,9 @@ def test_what_a_run_may_move_is_limited(world: World) -> None:
     with Engine(replace(world.engine.settings), values=values) as engine:
         resolving(engine, world)
         world.server.answers(response(b"x" * 30_000))
-        text = f"curl -sS {world.server.url()} -o /dev/null; curl -sS {world.server.url()}; curl -sS {world.server.url()}"
+        text = (
+            f"curl -sS {world.server.url()} -o /dev/null; curl -sS {world.server.url()}; curl -sS {world.server.url()}"
+        )
         run = engine.run_shell(text, hosts=(HOST,), context=AGENT)
     assert [one.outcome for one in run.connections] == ["received_limit", "refused"]
     assert run.connections[1].codes == ["request_budget_exhausted"]
