@@ -8,9 +8,9 @@ at point `network_response`.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from engine.documents.canonical import digest
 from engine.facts.archives.source_bundle import Id
@@ -121,9 +121,15 @@ class NetworkLimits(Limits):
     host: str
     port: int
     addresses: tuple[str, ...]
-    status: int | None = None
-    max_bytes: int | None = None
+    status: int | None
+    max_bytes: int | None
     seconds: int
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if {self.status is None, self.max_bytes is None} != {self.purpose == "tunnel"}:
+            raise ValueError("material has `status` and `max_bytes`, a tunnel has neither")
+        return self
 
 
 def gather(request: NetworkRequest, context: GatherContext) -> Gathered:

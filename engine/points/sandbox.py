@@ -119,7 +119,7 @@ class SandboxLimits(SandboxedLimits):
     """What the command may use, and which one it is. Without `egress` it has no way out."""
 
     command: Annotated[NoCommand | Executable, Field(discriminator="kind")]
-    egress: EgressLimits | None = None
+    egress: EgressLimits | None
 
 
 def shell_words(text: str) -> tuple[str, ...]:

@@ -42,7 +42,9 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "adapters/admission_adapters/environments/session.py": {
         *("in_process", "reads_state", "tools/list", "unaffected"),  # what the manifest of its own tools states
     },
-    "adapters/admission_adapters/tools/http_get.py": {"http_get", "workspace"},  # its own name and environment
+    "adapters/admission_adapters/tools/http_get.py": {"http_get"},  # its own name
+    "adapters/admission_adapters/tools/registering.py": {"workspace"},  # the environment of tools of this package
+    "adapters/admission_adapters/tools/sandbox_shell.py": {"sandbox_shell"},  # its own name
     "engine/facts/material.py": _CONTACT,
     "engine/facts/proposals.py": {"dialogue", "monologue"},  # fields of an ActionProposal
     "engine/episodes/run.py": {"dialogue", "monologue"},  # as proposals.py

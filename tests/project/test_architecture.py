@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine.episodes",),
     (
         *("engine.code", "engine.completing", "engine.environments", "engine.exporting"),
-        *("engine.fetching", "engine.memory", "engine.replay", "engine.runner"),
+        *("engine.fetching", "engine.memory", "engine.replay", "engine.runner", "engine.shell"),
     ),
     (
         "engine.adapter_admissions",

@@ -564,6 +564,7 @@ def test_a_decision_alone_fetches_nothing_and_is_no_event(world: World, tmp_path
 
 def limits_for(world: World, url: str) -> NetworkLimits:
     return NetworkLimits(
+        purpose="material",
         url_digest="sha256:" + hashlib.sha256(url.encode()).hexdigest(), host=HOST, port=world.server.port,
         addresses=("127.0.0.1",), status=200, max_bytes=CAP, seconds=SECONDS,
     )  # fmt: skip

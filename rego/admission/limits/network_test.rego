@@ -41,7 +41,7 @@ test_limits_of_a_tunnel if {
 	limits := network.limits with input as _tunnel with data.policy as _policy
 	limits == {
 		"purpose": "tunnel", "url_digest": "sha256:aa", "host": "a.example.org", "port": 443,
-		"addresses": ["8.8.8.8", "2606:4700::1"], "seconds": 60,
+		"addresses": ["8.8.8.8", "2606:4700::1"], "status": null, "max_bytes": null, "seconds": 60,
 	}
 	every gone in ["networks", "networks/tunnels", "networks/tunnels/seconds"] {
 		not network.limits with input as _tunnel with data.policy as json.remove(_policy, [gone])

@@ -31,7 +31,7 @@ _path := data.policy.sandbox.shells[input.profile] if input.command.text == true
 # METADATA
 # custom:
 #   proof: a request that does not say whether it needs a way out has no limits
-_egress := {} if input.egress == false
+_egress := {"egress": null} if input.egress == false
 
 _egress := {"egress": {
 	"at_once": tunnels.at_once,

@@ -23,7 +23,7 @@ _place := {
 	"redact": true,
 }
 
-_limits(change) := object.union_n([sandbox_test.of_each(10), _place, {"command": {"kind": "none"}}, change])
+_limits(change) := object.union_n([sandbox_test.of_each(10), _place, {"command": {"kind": "none"}, "egress": null}, change])
 
 _command := {"stated": true, "text": false, "executable": "cat", "digest": "d"}
 
