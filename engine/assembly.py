@@ -390,9 +390,10 @@ class Assembly:
         profile: str = "shell",
         context: Context = Context(),  # noqa: B008  (frozen)
     ) -> ShellRun:
-        """Run a command as text in the sandbox. Naming `hosts` gives it a way out to them, as far as the policy permits.
+        """Run a command as text in the sandbox. Naming `hosts` gives it a way out to them, where the policy permits it.
 
-        Every connection is decided on at point `network`. Blocks: with an `AsyncEngine`, call it in a thread of its own.
+        Every connection is decided on at point `network`. Blocks: with an `AsyncEngine`, call it in a thread of its
+        own.
         """
         from admission_adapters.trust import authorities
         from engine.shell import ShellOrder, run_shell

@@ -42,6 +42,12 @@ def _length(data: bytes) -> int:
     return length
 
 
+def expect(data: bytes, host: str) -> None:
+    """Raise HelloError unless the hello in the first record is for this host."""
+    if server_name(data).lower() != host:
+        raise HelloError("other_name")
+
+
 class _Reader:
     """Reads fields of bytes in order. Raises HelloError past their end."""
 
@@ -61,7 +67,6 @@ class _Reader:
     def vector(self, size: int) -> _Reader:
         return _Reader(self.take(self.number(size)))
 
-    @property
     def more(self) -> bool:
         return self._at < len(self._data)
 
@@ -74,19 +79,19 @@ def server_name(data: bytes) -> str:
     record = _Reader(data[_RECORD_HEAD : _RECORD_HEAD + _length(data)])
     if record.number(1) != _CLIENT_HELLO:
         raise HelloError("no_hello")
-    hello = record.vector(3) if record.more else _Reader(b"")
-    if record.more:
+    hello = record.vector(3) if record.more() else _Reader(b"")
+    if record.more():
         raise HelloError("malformed")
     hello.take(_RANDOM_AND_VERSION)
     for size in (1, 2, 1):  # session, cipher suites, compression methods
         hello.vector(size)
-    if not hello.more:
+    if not hello.more():
         raise HelloError("no_name")
     extensions = hello.vector(2)
-    if hello.more:
+    if hello.more():
         raise HelloError("malformed")
-    names = []
-    while extensions.more:
+    names: list[str] = []
+    while extensions.more():
         kind, content = extensions.number(2), extensions.vector(2)
         if kind == _ENCRYPTED_HELLO:
             raise HelloError("encrypted_hello")
@@ -100,6 +105,6 @@ def server_name(data: bytes) -> str:
 def _name(extension: _Reader) -> str:
     entries = extension.vector(2)
     kind, name = entries.number(1), entries.vector(2).rest()
-    if extension.more or entries.more or kind != _HOST_NAME:
+    if extension.more() or entries.more() or kind != _HOST_NAME:
         raise HelloError("malformed")
     return name.decode("latin-1")

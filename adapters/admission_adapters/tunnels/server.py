@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from admission_adapters.interfaces import Answer
 from admission_adapters.sandbox.model import LISTENER
@@ -36,14 +36,24 @@ def environment() -> dict[str, str]:
     return dict.fromkeys(proxies, proxy) | dict.fromkeys((*authorities, *nodes), CA_FILE)
 
 
-@runtime_checkable
 class TunnelsGrant(Protocol):
     """What all tunnels of one run may use together."""
 
-    at_once: int
-    most: int  # requests to the proxy
-    sent_bytes: int
-    received_bytes: int
+    @property
+    def at_once(self) -> int:
+        """Open requests to the proxy."""
+
+    @property
+    def most(self) -> int:
+        """Requests to the proxy."""
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that leave the sandbox."""
+
+    @property
+    def received_bytes(self) -> int:
+        """Bytes that come in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from admission_adapters.connecting import connected
 from admission_adapters.tunnels.head import Head
-from admission_adapters.tunnels.hello import ALERT, HelloError, read_hello, server_name
+from admission_adapters.tunnels.hello import ALERT, HelloError, expect, read_hello
 from engine.errors import WorkError
 from engine.model import Job, Limits, Permit, Result
 
@@ -115,15 +115,14 @@ class Tunnel:
             try:
                 self._client.sendall(_OPEN)
                 hello = read_hello(self._client, self._head.rest, min(deadline, time.monotonic() + HELLO_SECONDS))
-                if server_name(hello).lower() != grant.host:
-                    raise HelloError("other_name")
+                expect(hello, grant.host)
                 ended = self._pass(server, hello, deadline)
             except HelloError as error:
                 with suppress(OSError):
                     self._client.sendall(ALERT)
-                return str(error)
+                ended = str(error)
             except OSError:
-                return "cut" if self._over else "deadline" if time.monotonic() >= deadline else "closed"
+                ended = "deadline" if time.monotonic() >= deadline else "closed"
             finally:
                 with self._lock:
                     self._open.remove(server)
