@@ -7,7 +7,7 @@ import future.keywords.not
 # METADATA
 # custom:
 #   proof: an address without text is dropped, and then the counts differ; without the caps of a purpose there are none
-limits := object.union(_caps(input.network.purpose), {
+limits := object.union(_caps, {
 	"purpose": input.network.purpose,
 	"url_digest": input.network.url.digest,
 	"host": input.network.url.host,
@@ -20,11 +20,15 @@ limits := object.union(_caps(input.network.purpose), {
 	count(addresses) == count(input.addresses)
 }
 
-_caps("material") := {
+_caps := {
 	"status": fetch.status,
 	"max_bytes": data.policy.networks.fetch.max_bytes,
 	"seconds": data.policy.networks.fetch.seconds,
+} if {
+	input.network.purpose == "material"
 }
 
 # What all tunnels of one run may move is a limit of point `sandbox`.
-_caps("tunnel") := {"status": null, "max_bytes": null, "seconds": data.policy.networks.tunnels.seconds}
+_caps := {"status": null, "max_bytes": null, "seconds": data.policy.networks.tunnels.seconds} if {
+	input.network.purpose == "tunnel"
+}

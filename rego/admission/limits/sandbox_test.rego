@@ -23,7 +23,9 @@ _place := {
 	"redact": true,
 }
 
-_limits(change) := object.union_n([sandbox_test.of_each(10), _place, {"command": {"kind": "none"}, "egress": null}, change])
+_limits(change) := object.union_n([sandbox_test.of_each(10), _place, _nothing, change])
+
+_nothing := {"command": {"kind": "none"}, "egress": null}
 
 _command := {"stated": true, "text": false, "executable": "cat", "digest": "d"}
 

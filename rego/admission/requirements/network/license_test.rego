@@ -6,7 +6,10 @@ import future.keywords.not
 test_licensed if {
 	license.licensed with input as {"network": {"licensed": true}}
 	license.licensed with input as {"network": {"licensed": false, "purpose": "tunnel"}}
-	every request in [{"network": {"licensed": false, "purpose": "material"}}, {"network": {"licensed": false}}, {"network": {"licensed": "MIT"}}, {"network": {}}, {}] {
+	every request in [
+		{"network": {"licensed": false, "purpose": "material"}}, {"network": {"licensed": false}},
+		{"network": {"licensed": "MIT"}}, {"network": {}}, {},
+	] {
 		not license.licensed with input as request
 	}
 }

@@ -29,7 +29,8 @@ test_destination_of_a_command_in_the_sandbox if {
 	policy := {"tools": {"tools": {"t": {"hosts_in_commands": "enforced"}}}}
 	spelling.destination_canonical(one) with input as {"call": {"tool": "t"}} with data.policy as policy
 	not spelling.destination_canonical(one) with input as {"call": {"tool": "u"}} with data.policy as policy
-	not spelling.destination_canonical({"canonical": false}) with input as {"call": {"tool": "t"}} with data.policy as policy
+	beside := {"canonical": false}
+	not spelling.destination_canonical(beside) with input as {"call": {"tool": "t"}} with data.policy as policy
 }
 
 test_command_looked_at if {
