@@ -71,7 +71,12 @@ _OPERATIONS = {
     "capabilities": _Text("runner", "What this runner can hold", (answers.Capabilities,)),
     "inspect": _Text("runner", "Schemas of the served revision, and its harnesses", (answers.Inspection,)),
     "code_run": _Text("code", _PROGRAM, _CODE, CodeRunRequest),
-    "code_run_phase": _Text("code", "Phase of one of the caller's runs in progress", (answers.CodePhase,)),
+    "code_runs": _Text(
+        "code", "The caller's runs: those in progress, and those that have ended", (answers.CodeRunPage,)
+    ),
+    "code_run_state": _Text(
+        "code", "Phase or kept result of a run of the caller", (answers.CodePhase, answers.KeptCodeRun)
+    ),
     "code_run_cancel": _Text("code", "Cancel one of the caller's runs: its sandbox is killed", (answers.CodePhase,)),
     "fetch": _Text("sources", _FETCH, (answers.FetchAnswer,), bodies.Fetch),
     "build": _Text("sources", _BUILD, (answers.BuildAnswer,), bodies.Build),

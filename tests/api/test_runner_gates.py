@@ -88,10 +88,10 @@ def deployed_as(kind: str, folder: Path, cache: Path, stack: ExitStack) -> Deplo
         assert service["command"][:2] == ["runner", "serve"]
         return service["command"][2:], {key: value.replace("/tls/", f"{known.folder}/") for key, value in env.items()}
 
-    options, env = of_file("compose.tls.yaml", {})
-    opened = begun("open", *options, env=env, tls=True)
-    options, env = of_file("compose.yaml", {**TOKEN, "AGENTA_AGENT_RUNNER_HOST": LOOPBACK})
-    return Deployed(opened, begun("guarded", *options, env=env, tls=False), EVERYWHERE)
+    command, env = of_file("compose.tls.yaml", {})
+    opened = begun("open", *command, env=env, tls=True)
+    command, env = of_file("compose.yaml", {**TOKEN, "AGENTA_AGENT_RUNNER_HOST": LOOPBACK})
+    return Deployed(opened, begun("guarded", *command, env=env, tls=False), EVERYWHERE)
 
 
 KINDS = ("plain", *(pytest.param(kind, marks=pytest.mark.full) for kind in ("mutual_tls", "deployment_files")))
