@@ -105,7 +105,7 @@ class Connection(asyncio.Protocol):
             self._linger(len(data))
             return
         self._unfinished += len(data)
-        exchange = self._reading
+        exchange, ahead = self._reading, self._busy
         before = 0 if exchange is None else exchange.size
         try:
             self._feed(data)
@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
             self._check_framing(exchange, len(data), exchange.size - before)
         if self._in_head and max(self._head_bytes, self._unfinished) > self._limits.head_bytes:
             self._broken(431, "engine.head_too_large", f"the headers are longer than {self._limits.head_bytes} bytes")
-        elif self._busy and not self._paused and (self._queue or self._reading is not None):
+        elif ahead and self._busy and not self._paused and (self._queue or self._reading is not None):
             self._paused = True  # sent ahead: read on after the answer
             self._transport.pause_reading()
 
