@@ -100,9 +100,9 @@ class LiveRun:
 
     def _take(self, kind: str, what: Any) -> None:
         with self._lock:
-            last = self._waiting[-1] if self._waiting else ("", b"")
-            if last[0] == kind and isinstance(what, bytearray):
-                last[1].extend(what)
+            before, data = self._waiting[-1] if self._waiting else ("", None)
+            if before == kind and isinstance(data, bytearray):
+                data.extend(what)
             else:
                 self._waiting.append((kind, what))
         with suppress(RuntimeError):  # the loop has ended

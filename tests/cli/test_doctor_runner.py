@@ -158,8 +158,8 @@ def test_a_client_certificate_is_demanded_accepted_or_refused_in_words(
         right = token["AGENTA_AGENT_RUNNER_TOKEN"]
         for text, wanted, words in ((right, 0, "trust level 2"), ("mistaken-token", 4, "fix: use the token")):
             (tmp_path / "token").write_text(text)
-            shown = ("--runner-cert", tmp_path / "mine.pem", "--runner-key", tmp_path / "mine.key")
-            shown += ("--runner-token-file", tmp_path / "token")
+            mine = ("--runner-cert", tmp_path / "mine.pem", "--runner-key", tmp_path / "mine.key")
+            shown = (*mine, "--runner-token-file", tmp_path / "token")
             code, told = certified(command, address, "--ca-file", authority.path, *shown)
             assert (code, words in told) == (wanted, True), told
         code, told = showing(*authority.issue("late", name, days=-1))
