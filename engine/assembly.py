@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from admission_adapters.sandbox.packages import Packages
     from engine.administration.act import Administered
     from engine.code.asking import Machine
-    from engine.code.idempotency import RunWatcher
     from engine.code.result import CodeRun
+    from engine.code.running import RunWatcher
     from engine.completing import Completion, Prompt
     from engine.episodes.actors import Actor
     from engine.episodes.definition import EpisodeDefinition
@@ -242,6 +242,7 @@ class Assembly:
             if self._control is not None:
                 parts.callback(self._control.close)
             parts.callback(self._running.close)
+            parts.callback(self.stop_waiting)
 
     def _store_now(self) -> Store | None:
         """The store, if it can be asked without waiting."""
@@ -346,7 +347,8 @@ class Assembly:
         return administer(asked, self.opened, by)
 
     def _code_steps(self, asked: Any, context: Context, watch: RunWatcher | None) -> Steps[CodeRun]:
-        from engine.code.idempotency import RunWatcher, run_code
+        from engine.code.idempotency import run_code
+        from engine.code.running import RunWatcher
 
         return run_code(asked, self.opened, self.code_machine(), context, watch or RunWatcher())
 
@@ -458,6 +460,11 @@ class Assembly:
         known = recorded(self.settings.state, folder, name, definition) if episode else None
         return episode_steps(parts, context, folder, name, definition, everyone, known)
 
+    def stop_waiting(self) -> None:
+        """Refuse the runs of code that wait for their turn: the engine stops."""
+        if self._machine is not None:
+            self._machine.running.close()
+
     def code_machine(self) -> Machine:
         """What runs of generated code need of this machine; its `running` knows those under way."""
         from admission_adapters.files.artifact_store import ArtifactStore
@@ -468,7 +475,7 @@ class Assembly:
         with self._opening:
             if self._machine is None:
                 store = ArtifactStore(self.settings.state / "artifacts")
-                running = Running(self.settings.code_runs)
+                running = Running(self.settings.code_runs, self.settings.code_waiting)
                 self._machine = Machine(sandboxes.backend, store, running, self._packages)
             return self._machine
 

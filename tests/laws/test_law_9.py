@@ -89,7 +89,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/cli/formats/sarif.py": {"region", "tags"},  # fields of SARIF
     "engine/cli/formats/problems.py": {"passed"},  # a word of its formats
     "engine/cli/tools/changes.py": {"off", "{cwd}/"},  # plain English; as tools.py
-    "engine/cli/code/commands.py": {"main.py", "python", "LOGNAME", "printed"},  # of a `.py` file; of POSIX; a default
+    "engine/cli/code/commands.py": {"main.py", "python", "LOGNAME"},  # of a `.py` file; of POSIX
     "engine/cli/outputs.py": {"denied"},  # a word that is printed in red
     "engine/cli/tools/list_tools.py": {"denied"},  # plain English
     "engine/facts/code/scan.py": {"javascript", "python", "wasm"},  # the languages that there are scanners for

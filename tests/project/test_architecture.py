@@ -64,7 +64,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "httpx2": {"admission_adapters.shim"},
     "mcp": {"admission_adapters.shim"},
     "mcp_types": {"admission_adapters.shim"},
-    "cryptography": {"admission_adapters.runner.sealed"},
+    "cryptography": {"admission_adapters.runner"},
     "wasmtime": {"admission_adapters.sandbox.wasm.child"},
     "jsonschema": {"engine.facts.tools.schemas"},
     "referencing": {"engine.facts.tools.schemas"},
