@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from admission_adapters.tools.executor import CallExecutor, IsolatedTools, measured, result_request
+from admission_adapters.tools.executor import CallExecutor, ToolPlaces, measured, result_request
 from admission_adapters.tools.gate import AsyncToolGate, ToolGate, ToolValidationError, record_side_effect
 from admission_adapters.tools.outcome import Outcome as Ended
 from admission_adapters.tools.registry import UncuratedToolRegistry
@@ -331,7 +331,7 @@ class Opened:
 
 @pytest.mark.parametrize("what", FORGED)
 def test_the_hand_calls_nothing_without_the_permit_for_exactly_this_call(what: str, tools: Tools) -> None:
-    executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), READ)
+    executor = CallExecutor(tools.registry, ToolPlaces(), READ)
     with refused(WorkError, "engine.permit_missing"):
         executor(FORGED[what], Job(DIGEST, Opened()))
     assert (tools.calls, executor.outcome) == ([], None)
@@ -341,7 +341,7 @@ def test_the_hand_calls_nothing_without_the_permit_for_exactly_this_call(what: s
 
 @pytest.mark.parametrize("limits", [Other(), None])
 def test_the_hand_calls_nothing_under_limits_it_does_not_know(limits: Any, tools: Tools) -> None:
-    executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), READ)
+    executor = CallExecutor(tools.registry, ToolPlaces(), READ)
     with refused(WorkError, "engine.limit_unenforceable"):
         executor(sealed("tool_call", limits), Job(DIGEST, Opened()))
     assert tools.calls == []
@@ -351,14 +351,14 @@ def test_the_hand_calls_nothing_under_limits_it_does_not_know(limits: Any, tools
 def test_the_hand_calls_no_tool_but_the_one_decided_on_and_looked_up(
     granted: str, looked_up: str | None, tools: Tools
 ) -> None:
-    executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), looked_up)
+    executor = CallExecutor(tools.registry, ToolPlaces(), looked_up)
     with refused(WorkError, "engine.permit_missing"):
         executor(sealed("tool_call", Wide(tool=granted)), Job(DIGEST, Opened()))
     assert tools.calls == []
 
 
 def test_a_permit_is_for_one_call(tools: Tools) -> None:
-    executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), READ)
+    executor = CallExecutor(tools.registry, ToolPlaces(), READ)
     executor(SEALED, Job(DIGEST, Opened()))
     with refused(WorkError, "engine.permit_missing"):
         executor(SEALED, Job(DIGEST, Opened()))
@@ -428,7 +428,7 @@ def test_a_message_that_nobody_would_be_shown_is_not_asked_about(
     error: Exception, mode: str, sent: dict[str, str], tools: Tools
 ) -> None:
     outcome = Ended.failed(error)
-    request = result_request(CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), READ), outcome, "d", mode)
+    request = result_request(CallExecutor(tools.registry, ToolPlaces(), READ), outcome, "d", mode)
     assert request["error"] == measured(outcome)["error"] | sent
 
 
