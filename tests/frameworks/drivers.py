@@ -325,11 +325,10 @@ def mcp_proxy(
     from tests.adapters.proxied import Scripted, gate_of_server, proxied, text_of
 
     named = {tool.name: tool for tool in tools}
-    server = Scripted()
-    server.tools = [
-        {"name": tool.name, "description": tool.description, "inputSchema": SCHEMA} for tool in named.values()
-    ]
-    server.results = {name: tool.run for name, tool in named.items()}
+    server = Scripted(
+        [{"name": one.name, "description": one.description, "inputSchema": SCHEMA} for one in tools],
+        {name: tool.run for name, tool in named.items()},
+    )
     left = [*answers]
 
     async def person(*_: Any) -> types.ElicitResult:

@@ -92,14 +92,14 @@ def test_an_image_that_carries_data_out_is_taken_out_of_a_result(drive: Driver, 
 
 def test_a_secret_is_taken_out_of_a_result_and_is_in_no_record(drive: Driver, engine: Engine) -> None:
     (told,) = seen(drive, engine, office(), "key").told
-    assert ("token = [redacted]" in told, TOKEN in told) == (True, False)
+    assert ("It says [redacted] there" in told, TOKEN in told) == (True, False)
     assert not any(TOKEN in str(line) for line in lines(engine.settings.state))
 
 
 def test_a_result_with_instructions_waits_and_the_tool_is_not_called_twice(drive: Driver, engine: Engine) -> None:
     tools = office()
     found = seen(drive, engine, tools, "orders_of_a_page", "orders_of_a_page")
-    assert ["waits for the approval" in told for told in found.told] == [True, True]
+    assert "its result waits for the approval" in found.told[0]
     assert not any(INSTRUCTIONS in told for told in found.told)
     assert len(tools["orders_of_a_page"].ran) == 1
 

@@ -203,7 +203,7 @@ class AgentGate:
         if waiting is not None and approved:
             self._grant(path, waiting)
         result = run(path.call(call, None if waiting is None else waiting.approval), self._decide)
-        if waiting is not None and "approval_pending" in result.metadata["codes"]:
+        if waiting is not None and "approval_pending" in result.metadata.get("codes", ()):
             result = waiting
         elif waiting is not None and result.status == "refused":  # it was not granted in time
             result = run(path.call(call, None), self._decide)
