@@ -49,7 +49,7 @@ def openai_agents(
         def __init__(self) -> None:
             self.left = [*calls]
 
-        async def get_response(self, _system: Any, _given: Any, _settings: Any, tools: Any, *_: Any, **__: Any) -> Any:
+        async def get_response(self, *_: Any, tools: Any, **__: Any) -> Any:
             offered.append(frozenset(tool.name for tool in tools))
             output: Any
             if self.left:
@@ -229,6 +229,7 @@ class _FakeCli:
 
     async def close(self) -> None:
         await self._out.put(None)
+        await asyncio.gather(*self._tasks)  # what failed in a conversation fails the test
 
     def is_ready(self) -> bool:
         return True
@@ -247,7 +248,9 @@ class _FakeCli:
 
     async def _mcp(self, method: str, **params: Any) -> Any:
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        return (await self._ask(subtype="mcp_message", server_name="office", message=message))["mcp_response"]["result"]
+        reply = (await self._ask(subtype="mcp_message", server_name="office", message=message))["mcp_response"]
+        assert "result" in reply, reply
+        return reply["result"]
 
     async def _hook(self, event: str, **given: Any) -> dict[str, Any]:
         (id_,) = self._hooks[event]
@@ -258,12 +261,19 @@ class _FakeCli:
         return found.get("hookSpecificOutput", {})
 
     async def _conversation(self) -> None:
+        try:
+            await self._turns()
+        finally:
+            result = {"subtype": "success", "duration_ms": 1, "duration_api_ms": 1, "is_error": False, "num_turns": 1}
+            await self._out.put({"type": "result", "session_id": self._run, "result": "done", **result})
+
+    async def _turns(self) -> None:
+        client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "cli", "version": "1"}}
+        await self._mcp("initialize", **client)
         listed = await self._mcp("tools/list")
         self.offered = frozenset(tool["name"] for tool in listed["tools"])
         for number, name in enumerate(self._calls):
             self.told.append(await self._called(name, f"{self._run}-{number}"))
-        result = {"subtype": "success", "duration_ms": 1, "duration_api_ms": 1, "is_error": False, "num_turns": 1}
-        await self._out.put({"type": "result", "session_id": self._run, "result": "done", **result})
 
     async def _called(self, name: str, use: str) -> str:
         about = {"tool_name": f"mcp__office__{name}", "tool_input": {"text": name}, "tool_use_id": use}

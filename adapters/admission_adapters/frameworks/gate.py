@@ -98,12 +98,12 @@ class AgentGate:
     def shown(self, definitions: Sequence[Mapping[str, Any]]) -> frozenset[str]:
         """The names of the tools that a prompt may show; none if no decision can be made."""
         registry = UncuratedToolRegistry()
+        names = Counter(map(named_tool, definitions))
         for one in definitions:
             with suppress(WorkError):  # a name that no tool may have, or one that is in use
-                registry.add(str(one.get("name")), _nothing, dict(one))
+                registry.add(named_tool(one) or "", _nothing, dict(one))
         listed = run(replace(self._path, registry=registry).listed(), self._decide)
-        names = Counter(one.get("name") for one in definitions)
-        return frozenset(name for one in listed.definitions if names[name := named_tool(one)] == 1 and name)
+        return frozenset(name for one in listed.definitions if (name := named_tool(one)) and names[name] == 1)
 
     def asks(
         self, call: Mapping[str, Any], definition: Mapping[str, Any] | None = None, run: str | None = None

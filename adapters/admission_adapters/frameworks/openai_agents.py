@@ -51,7 +51,7 @@ def _gated(gate: AgentGate, tool: Tool) -> Tool:
             lambda decided: tool.on_invoke_tool(context, json.dumps(decided)),
             definition=definition,
             run=_conversation(context),
-            approved=context.get_approval_status(tool.name, context.tool_call_id) is True,
+            approved=context.is_tool_approved(tool.name, context.tool_call_id) is True,
         )
         return told.value
 
