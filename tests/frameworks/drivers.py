@@ -186,11 +186,16 @@ def pydantic_ai(
     made = [Made.from_schema(tool.run, tool.name, tool.description, SCHEMA) for tool in tools]
     toolset = GatedToolset(FunctionToolset(made), gate_of(engine, answers))
     agent = Agent(FunctionModel(model), toolsets=[toolset], output_type=[str, DeferredToolRequests])
-    result: Any = agent.run_sync("go", conversation_id=run)
-    for answer in answers:
-        (asked,) = result.output.approvals
-        word = DeferredToolResults(approvals={asked.tool_call_id: answer})
-        result = agent.run_sync(message_history=result.all_messages(), deferred_tool_results=word)
+
+    async def conversation() -> Any:
+        result: Any = await agent.run("go", conversation_id=run)
+        for answer in answers:
+            (asked,) = result.output.approvals
+            word = DeferredToolResults(approvals={asked.tool_call_id: answer})
+            result = await agent.run(message_history=result.all_messages(), deferred_tool_results=word)
+        return result
+
+    result = asyncio.run(conversation())
     parts = [part for message in result.all_messages() for part in message.parts]
     told = [str(part.content) for part in parts if isinstance(part, ToolReturnPart | RetryPromptPart)]
     return Seen(offered[0], tuple(told))
