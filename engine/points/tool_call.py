@@ -173,7 +173,9 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
     gathered = ToolCallInput(
         context=CallScope(policy=request.policy, profile=request.profile, cwd=request.cwd),
         call=_call(call, walked),
-        definition=None if request.definition is None else _definition(request.definition, call, context.lookups.markers),
+        definition=None
+        if request.definition is None
+        else _definition(request.definition, call, context.lookups.markers),
         environment=stated if isinstance(stated, EnvironmentFacts) else None,
         held=context.held(stated.held, None) if isinstance(stated, HeldName) else None,
         destinations=tuple(walked.destinations),
@@ -265,8 +267,10 @@ def _whole_marks(text: str) -> str:
     return text[:start] if end and "]" not in end and (_MARK.startswith(end) or end.startswith(_MARK)) else text
 
 
-def _definition(value: dict[str, Any], call: Call, markers: Markers) -> DefinitionFacts:
+def _definition(value: dict[str, Any] | None, call: Call, markers: Markers) -> DefinitionFacts | None:
     """The facts of a definition; one that cannot be read, or is of another tool, fits nothing."""
+    if value is None:
+        return None
     try:
         definition = definition_of(value)
         found, schema = definition.digest(), definition.input_schema

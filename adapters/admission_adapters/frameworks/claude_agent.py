@@ -6,9 +6,9 @@
     )
 
 A call is decided on before the command line makes it, and its result before the model gets it. With an `approver` at
-the gate, a call that waits for a person is asked about by the command line; `can_use_tool=claude.can_use_tool(ana)` asks
-a function instead. The conversation is the session. The text of a tool's error is shown as it is: the SDK lets nobody
-change it.
+the gate, a call that waits for a person is asked about by the command line, or by a function, with
+`can_use_tool=claude.can_use_tool(person)`. The conversation is the session. The text of a tool's error is shown as it
+is: the SDK lets nobody change it.
 """
 
 from __future__ import annotations

@@ -35,13 +35,14 @@ class ToolPlaces:
 class CallExecutor:
     """Makes one call, once. `outcome` stays None if it was not made.
 
-    `looked_up` is the tool whose definition went into the request. `interrupt` is what made the waiting caller
-    for the tool stop waiting, such as Ctrl-C; the call is recorded first.
+    `looked_up` is the tool whose `definition` went into the request: after a change the call is not made. `interrupt`
+    is what made the waiting caller for the tool stop waiting, such as Ctrl-C; the call is recorded first.
     """
 
     registry: ToolRegistry
     places: ToolPlaces
     looked_up: str | None
+    definition: Mapping[str, Any] | None
     tool: str = ""
     outcome: Outcome | None = None
     effects: list[dict[str, str]] = field(default_factory=list)
@@ -60,6 +61,12 @@ class CallExecutor:
                 code="engine.permit_missing",
             )
         tool, arguments = self.registry.get(call.tool), copy.deepcopy(call.arguments)
+        if self.registry.definition(call.tool) != self.definition:
+            raise WorkError(
+                f"the definition of tool `{call.tool}` changed after the decision",
+                remedy="repeat the call",
+                code="engine.tool_changed",
+            )
         effects = Effects()
         try:
             outcome = self._run(call.tool, tool, arguments, grant, effects, job.stop)

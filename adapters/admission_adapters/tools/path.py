@@ -105,7 +105,8 @@ class ToolPath:
         if (held := self.held.take(approval, same_call(call))) is not None:
             return (yield from self._read_back(held, approval))
         request, name = self.request(call)
-        executor = CallExecutor(self.registry, self.places, name)
+        definition = request.get("definition") if isinstance(request, dict) else None
+        executor = CallExecutor(self.registry, self.places, name, definition)
         try:
             answer = yield Question("tool_call", request, executor, self._context(approval))
         except Exception as error:  # noqa: BLE001  (always a result)
