@@ -173,9 +173,7 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
     gathered = ToolCallInput(
         context=CallScope(policy=request.policy, profile=request.profile, cwd=request.cwd),
         call=_call(call, walked),
-        definition=None
-        if request.definition is None
-        else _definition(request.definition, call, context.lookups.markers),
+        definition=_definition(request.definition, call, context.lookups.markers),
         environment=stated if isinstance(stated, EnvironmentFacts) else None,
         held=context.held(stated.held, None) if isinstance(stated, HeldName) else None,
         destinations=tuple(walked.destinations),

@@ -7,6 +7,7 @@ are read and never run.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,7 @@ _HEAD = """\
 tools:
 """
 _TITLE = 200
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 _TYPES = {"int": "text", "float": "text", "bool": "text", "Path": "path"}
 """Types of arguments by their annotations in Python; any other is `data`."""
 
@@ -59,7 +61,9 @@ def entries(sources: Sequence[str], server: str | None, markers: Markers) -> Ent
     rows: dict[str, str] = {}
     for one in found:
         name = one.definition.name
-        if names.count(name) > 1:
+        if _NAME.fullmatch(name) is None:
+            left_out.append(f"{printable(name, 128)}: no entry may have this name; rename the tool")
+        elif names.count(name) > 1:
             left_out.append(f"{printable(name, 128)}: two tools have this name; rename one of them")
         elif any(steering_in(one.definition.document(), markers)):
             left_out.append(f"{printable(name, 128)}: definition_steers: leave this tool out, or have its text changed")
@@ -76,7 +80,7 @@ def _row(one: _Found) -> str:
     first = stated.description.strip().partition("\n")[0].partition(". ")[0].rstrip(".")
     more = {"title": printable(first, _TITLE)} if first else {}
     pinned = "none" if here else stated.digest()
-    return pasted(scalar(f"+{stated.name}"), one.arguments, pinned, curated=here, **more)
+    return pasted(scalar(stated.name), one.arguments, pinned, curated=here, **more)
 
 
 def _tools(source: str, server: str | None) -> Iterator[_Found]:
