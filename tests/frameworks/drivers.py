@@ -49,8 +49,8 @@ def openai_agents(
         def __init__(self) -> None:
             self.left = [*calls]
 
-        async def get_response(self, *_: Any, tools: Any, **__: Any) -> Any:
-            offered.append(frozenset(tool.name for tool in tools))
+        async def get_response(self, *_: Any, **given: Any) -> Any:  # type: ignore[override]  # given by name
+            offered.append(frozenset(tool.name for tool in given["tools"]))
             output: Any
             if self.left:
                 name = self.left.pop(0)
@@ -263,7 +263,8 @@ class _FakeCli:
         found: dict[str, Any] = await self._ask(
             subtype="hook_callback", callback_id=id_, tool_use_id=given["tool_use_id"], input=given
         )
-        return found.get("hookSpecificOutput", {})
+        specific: dict[str, Any] = found.get("hookSpecificOutput", {})
+        return specific
 
     async def _conversation(self) -> None:
         try:

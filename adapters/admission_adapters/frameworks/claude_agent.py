@@ -55,7 +55,11 @@ class ClaudeGate:
     @property
     def hooks(self) -> dict[Any, list[HookMatcher]]:
         """The hooks of ClaudeAgentOptions, for every tool."""
-        found = {"PreToolUse": self._before, "PostToolUse": self._after, "PostToolUseFailure": self._failed}
+        found: dict[str, Any] = {
+            "PreToolUse": self._before,
+            "PostToolUse": self._after,
+            "PostToolUseFailure": self._failed,
+        }
         return {event: [HookMatcher(matcher=None, hooks=[hook], timeout=_SECONDS)] for event, hook in found.items()}
 
     async def server(self, name: str, tools: Sequence[Any]) -> Any:

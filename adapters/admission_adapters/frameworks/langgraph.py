@@ -78,10 +78,12 @@ class _Asked:
     """A call as LangGraph asks for it, and the output of its tool."""
 
     def __init__(self, request: Any) -> None:
-        self._request, self._output, self._contents = request, None, None
+        self._request: Any = request
+        self._output: Any = None
+        self._contents: Any = None
         self.call = {"name": request.tool_call["name"], "arguments": request.tool_call["args"]}
         thread = request.runtime.config.get("configurable", {}).get("thread_id")
-        self.about = {
+        self.about: dict[str, Any] = {
             "definition": None if request.tool is None else convert_to_openai_tool(request.tool),
             "run": None if thread is None else str(thread),
             "passing": (GraphBubbleUp,),
