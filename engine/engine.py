@@ -15,13 +15,14 @@ from admission_adapters.tools.registry import ToolRegistry
 from engine.adapter_admissions import adapter_request
 from engine.admitted_sources import noting
 from engine.assembly import Activated, Assembly, Status
-from engine.drive import ended, own_thread, run, run_all, run_all_async, run_async
+from engine.drive import ended, run, run_all, run_all_async, run_async
 from engine.errors import EngineError, RecordError, StateError
 from engine.flow import Answer, Context
 from engine.idempotency import answer_once
 from engine.model import Mode, Permit, Result
 from engine.opa.supervisor import Supervisor
 from engine.points.registry import find
+from engine.steps import own_thread
 from engine.work import Executor, Job
 
 if TYPE_CHECKING:

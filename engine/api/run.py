@@ -29,7 +29,6 @@ from engine.api.problems import describe, respond, status_of
 from engine.api.streams import Following, under_way
 from engine.api.uploads import write_all
 from engine.documents.canonical import RawJson, canonical, digest
-from engine.drive import own_thread
 from engine.drive import run as drive
 from engine.enforce import permit
 from engine.errors import EngineError, Exit, WorkError, fault_inside, stack_of
@@ -40,6 +39,7 @@ from engine.points.registry import find
 from engine.points.runner_request import RunnerLimits
 from engine.points.runner_uri import UriLimits
 from engine.secrets.redaction import redact_text
+from engine.steps import own_thread
 
 if TYPE_CHECKING:
     from admission_adapters.runner.access import RunnerAccess

@@ -14,7 +14,8 @@ from engine.cli.outputs import json_text
 from engine.cli.tools import prefixes
 from engine.cli.tools import requests as asked
 from engine.cli.usage import Group
-from engine.errors import EngineError
+from engine.documents.files import printable
+from engine.errors import EngineError, GatherError
 
 if TYPE_CHECKING:
     from engine.flow import Answer
@@ -137,6 +138,46 @@ def audit_tools(
         done = audit(engine, file, server, options.context(None))
     typer.echo(done.printed(how), nl=False)
     raise typer.Exit(done.report.exit)
+
+
+@app.command("init")
+@options.sourced("policy")
+def init_tools(
+    sources: options.Sources,
+    tools: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TOOLS…",
+            help="Lists of tools as JSON (MCP tools/list, OpenAI, Anthropic), and functions as FILE.py:FUNCTION.",
+            show_default=False,
+        ),
+    ],
+    server: Annotated[
+        str | None, typer.Option(metavar="ID", help="Server id in policy/mcp.yaml, if the tools are those of one.")
+    ] = None,
+    into: Annotated[
+        Path | None, typer.Option(metavar="FILE", dir_okay=False, help="New file (default: standard output).")
+    ] = None,
+) -> None:
+    """Write entries of policy/tools.yaml for new tools, with comments on what only a person can state.
+
+    Nothing that is named is run. Tools whose definitions steer the model are left out.
+    """
+    from engine.cli.outputs import write
+    from engine.cli.policy.commands import built_policy
+    from engine.cli.terminal import remark
+    from engine.cli.tools.init import entries
+    from engine.facts.text.instructions import Markers
+
+    if into is not None and into.exists():
+        raise GatherError(f"`{printable(str(into))}` exists", remedy="leave out --into, and paste the entries")
+    made = entries(tools, server, Markers.of(built_policy(sources).data["results"]))
+    write([(made.text, into)])
+    for one in made.left_out:
+        remark(f"engine: left out: {one}")
+    if into is not None:
+        typer.echo(f"{printable(str(into))}: {len(made.names)} tools")
+        typer.echo("next: complete the lines that have a comment, write a rule, then run `engine policy lint`")
 
 
 def _afterwards(answer: Answer) -> str:
