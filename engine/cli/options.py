@@ -302,7 +302,11 @@ def context(principal: str | None, run: str | None = None, approval: str | None 
 
 
 def tell_lowered(engine: Engine, point: str) -> None:
-    """Report on standard error which refusals of a point the served policy has lowered."""
-    for one in () if engine.policy is None else engine.policy.lowered:
-        if one.point == point:
-            typer.echo(f"engine: {printable(str(one), 1_500)}", err=True)
+    """Report on standard error which refusals of a point the served policy has lowered or waived."""
+    policy = engine.policy
+    if policy is None:
+        return
+    told = [str(one) for one in policy.lowered if one.point == point]
+    told += [one.told(policy.idle(one, engine.now())) for one in policy.waivers if one.point == point]
+    for text in told:
+        typer.echo(f"engine: {printable(text, 1_500)}", err=True)

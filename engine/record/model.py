@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, model_validator
 
 from engine.documents.canonical import canonical
-from engine.model import Decision, Digest, Level, Mode, Model, Outcome, Revisions, Sha256
+from engine.model import Decision, Digest, Level, Mode, Model, Outcome, Revisions, Sha256, WaiverId
 from engine.secrets import prefilter
 from engine.secrets.redaction import redact
 
@@ -39,11 +39,18 @@ def timestamp(moment: datetime) -> str:
 
 
 class RecordedFinding(Model):
-    """A finding without its texts."""
+    """A finding without its texts; `waiver` is the id of the waiver that covered it, absent without one."""
 
     code: str
     level: Level
     subject: str | None
+    waiver: WaiverId = None
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """Its fields in a line of the record."""
+        fields = {"code": self.code, "level": self.level, "subject": self.subject}
+        return fields if self.waiver is None else {**fields, "waiver": self.waiver}
 
 
 class Versions(Model):
@@ -151,7 +158,9 @@ class DecisionRecord(_Redacted):
             "approval": approval,
             "input": document,
             "findings": tuple(
-                RecordedFinding.model_construct(code=finding.code, level=finding.level, subject=finding.subject)
+                RecordedFinding.model_construct(
+                    code=finding.code, level=finding.level, subject=finding.subject, waiver=finding.waiver
+                )
                 for finding in decision.findings
             ),
             "limits": None if decision.limits is None else decision.limits.model_dump(mode="json"),
@@ -278,7 +287,7 @@ def _decision_json(body: DecisionRecord) -> bytes:
         _json(body.decision_id),
         _json(body.durations.decide),
         _json(body.durations.gather),
-        _json([finding.__dict__ for finding in body.findings]) if body.findings else b"[]",
+        _json([finding.written for finding in body.findings]) if body.findings else b"[]",
         _json(body.input),
         _json(body.input_digest),
         _json(body.limits),
@@ -307,7 +316,7 @@ def _harmless(free: dict[str, Any]) -> bool:
     try:
         texts = [_json(_of(free[name], str)) for name in ("decision_id", "principal", "run", "request_id", "approval")]
         objects = [_json(_of(free[name], dict)) for name in ("input", "limits")]
-        findings = [canonical(finding.__dict__) for finding in free["findings"]]
+        findings = [canonical(finding.written) for finding in free["findings"]]
     except (ValueError, TypeError, RecursionError):
         return False
     return prefilter.clean(b",".join((*texts, *objects, *findings)))

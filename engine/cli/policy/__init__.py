@@ -7,6 +7,7 @@ from engine.cli.policy.checking import lint_policy, run_policy_tests
 from engine.cli.policy.commands import app
 from engine.cli.policy.coverage import coverage
 from engine.cli.policy.diff import diff_policies
+from engine.cli.policy.waivers import list_waivers
 
 __all__ = ["app"]
 
@@ -18,5 +19,6 @@ for name, command in {
     "test": run_policy_tests,
     "coverage": coverage,
     "diff": diff_policies,
+    "waivers": list_waivers,
 }.items():
     app.command(name)(command)

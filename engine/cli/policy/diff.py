@@ -33,7 +33,7 @@ def diff_policies(
     ] = None,
     how: options.Output = "text",
 ) -> None:
-    """Compare two policies, or the shipped one with one policy: values, requirements, levels and files of rules.
+    """Compare two policies, or the shipped one with one policy: values, requirements, levels, waivers, files of rules.
 
     Both are built as `engine policy build` does, and exit code 5 reports problems of either. Otherwise exits with 0.
     """
@@ -52,6 +52,7 @@ def _document(found: PolicyDifference) -> dict[str, Any]:
     return {
         "values": listed(found.values),
         "levels": listed(found.levels),
+        "waivers": listed(found.waivers),
         "requirements": listed(found.requirements),
         "rules": [{"kind": kind, "file": name} for kind, name in found.rules],
     }
@@ -61,6 +62,7 @@ def _text(found: PolicyDifference) -> str:
     parts = [
         ("values", [line for one in found.values for line in _value(one)]),
         ("levels", [line for one in found.levels for line in _value(one)]),
+        ("waivers", [line for one in found.waivers for line in _value(one)]),
         ("requirements", [line for one in found.requirements for line in _requirement(one)]),
         ("files of rules", [f"  {kind}: {printable(name)}" for kind, name in found.rules]),
     ]

@@ -133,6 +133,7 @@ def _removed(body: RetentionRecord) -> str:
 def _findings(body: DecisionRecord) -> list[str]:
     return [
         f"{painted(finding.level.value, 8)} {printable(finding.code)}  {printable(finding.subject or '')}".rstrip()
+        + ("" if finding.waiver is None else f"  waived by {printable(finding.waiver)}")
         for finding in body.findings
     ]
 
