@@ -173,9 +173,10 @@ _ORDINARY = {
     ("tools", "plain_sql_functions"),
     ("addresses", "local_names"),
     ("memory", "origins"),
+    ("waivers", "waivable"),
     *(("release", section) for section in ("docstrings", "further_suites", "suites")),
 }
-"""Sections of names of a protocol, or that are ordinary words as well, such as `log`, `localhost`, `format`."""
+"""Sections of names of a protocol, of codes and facts, or that are ordinary words as well, such as `log`, `localhost`, `format`."""
 
 
 def _scan_words() -> set[str]:

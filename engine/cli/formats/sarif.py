@@ -156,9 +156,7 @@ def _suppressed(waiver: str | None) -> dict[str, Any]:
     """A waived finding as code scanning knows it."""
     if waiver is None:
         return {}
-    return {
-        "suppressions": [{"kind": "external", "status": "accepted", "justification": f"waived by {clean(waiver)}"}]
-    }
+    return {"suppressions": [{"kind": "external", "status": "accepted", "justification": f"waived by {clean(waiver)}"}]}
 
 
 def _fingerprint(report: Report, code: str, subject: str, seen: Counter[str], context: Context) -> dict[str, str]:

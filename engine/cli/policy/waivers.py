@@ -86,7 +86,9 @@ def _rows(built: PolicyBundle, used: dict[Key, Use], now: int) -> list[dict[str,
         idle = built.idle(waiver, now)
         does_nothing = None if idle is None else idle.reason
         fields = {**asdict(waiver), "where": None if waiver.where is None else str(waiver.where)}
-        rows.append({**fields, "does_nothing": does_nothing, **_use(used.pop((waiver.point, waiver.code, waiver.id), Use()))})
+        rows.append(
+            {**fields, "does_nothing": does_nothing, **_use(used.pop((waiver.point, waiver.code, waiver.id), Use()))}
+        )
     gone = "it is no longer in the policy"
     for (point, code, id_), use in sorted(used.items()):
         rows.append({"point": point, "code": code, "id": id_, "does_nothing": gone, **_use(use)})
@@ -120,10 +122,10 @@ def _waiver(row: dict[str, Any]) -> list[str]:
         lines.append(f"  for: subject {row['subject']}, principal {row['principal']}{facts}")
         lines.append(f"  from {row['starts']} until {row['until']} (UTC): {row['reason']}")
         lines.append(f"  owner {row['owner']}, approved by {row['approver']}")
-    used = f"let through {row['let_through']:,} decisions"
-    if row["denied_otherwise"] or row["confirmed"]:
-        used += f"; {row['denied_otherwise'] + row['confirmed']:,} more were stopped by other findings"
-    lines.append(f"  {used}; {row['dry_runs']:,} dry runs")
+    used = f"let through {_counted(row['let_through'], 'decision')}"
+    if others := row["denied_otherwise"] + row["confirmed"]:
+        used += f"; {others:,} more stopped by other findings"
+    lines.append(f"  {used}; {_counted(row['dry_runs'], 'dry run')}")
     if row["last"] is not None:
         lines.append(f"  first {row['first']}, last {row['last']}")
     if row["last_decisions"]:
@@ -131,3 +133,7 @@ def _waiver(row: dict[str, Any]) -> list[str]:
     if row.get("where") is not None:
         lines.append(f"  written in {row['where']}")
     return [printable(line, 2_000) for line in lines]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
