@@ -39,7 +39,7 @@ from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.serving import Served, Unavailable
 from engine.policy_bundle.sources import PolicySources
 from engine.record.chains import chain_folder
-from engine.record.model import PolicyRecord, RecoveryRecord, timestamp
+from engine.record.model import PolicyRecord, RecordedRelease, RecoveryRecord, timestamp
 from engine.record.standing import StandingLog
 from engine.running import Running
 from engine.secrets.patterns import know
@@ -272,17 +272,7 @@ class Assembly:
         fresh: PolicyBundle | None = None
 
         def activation_record(outcome: Literal["activated", "refused"], code: str | None) -> PolicyRecord:
-            return PolicyRecord(
-                time=timestamp(datetime.now(UTC)),
-                outcome=outcome,
-                principal=by.caller.principal,
-                reason=reason,
-                previous=None if before is None else before.revisions,
-                revisions=None if fresh is None else fresh.revisions,
-                code=code,
-                request_id=by.request_id,
-                trace=by.trace,
-            )
+            return _policy_record(outcome, by, reason, before, fresh, code)
 
         def check(generation: Generation[PolicyBundle]) -> None:
             nonlocal before
@@ -303,6 +293,11 @@ class Assembly:
                 self._log.append(activation_record("refused", error.code))
             raise
         return Activated(fresh.revisions, before.revisions, before.catalogue.without(fresh.catalogue))
+
+    def record_start(self, by: Context) -> None:
+        """Record with which policy a server begins, if it has one. Raises RecordError."""
+        if self.policy is not None:
+            self._log.append(_policy_record("started", by, None, None, self.policy, None))
 
     def _status(self) -> Status:
         revisions = None
@@ -608,6 +603,28 @@ class Assembly:
             with tempfile.TemporaryDirectory(prefix="admission-probe-") as folder:
                 self._boundaries = (ArtifactDirectory.prove(Path(folder)),)
         return self._boundaries
+
+
+def _policy_record(
+    outcome: Literal["started", "activated", "refused"],
+    by: Context,
+    reason: str | None,
+    before: PolicyBundle | None,
+    fresh: PolicyBundle | None,
+    code: str | None,
+) -> PolicyRecord:
+    return PolicyRecord(
+        time=timestamp(datetime.now(UTC)),
+        outcome=outcome,
+        principal=by.caller.principal,
+        reason=reason,
+        previous=None if before is None else before.revisions,
+        revisions=None if fresh is None else fresh.revisions,
+        code=code,
+        release=None if fresh is None or fresh.release is None else RecordedRelease(**fresh.release),
+        request_id=by.request_id,
+        trace=by.trace,
+    )
 
 
 def _answers(generation: Generation[PolicyBundle]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import signal
 import socket
@@ -11,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from math import inf
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.administration.unix_socket import bind_unix
+from engine.administration.users import user_of
 from engine.api.app import App
 from engine.api.connection import Connection
 from engine.api.control import log_lowered, reload
@@ -32,7 +34,8 @@ from engine.api.peers import PeerOf, control_peer, network_peer
 from engine.api.routes import routes, runner_routes
 from engine.api.uploads import remove_left_over
 from engine.errors import EngineError, Exit
-from engine.model import Gate, Limits
+from engine.flow import Context
+from engine.model import Caller, Gate, Limits, Via
 from engine.points.runner_bind import BindLimits
 
 if TYPE_CHECKING:
@@ -145,6 +148,8 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
             uploads=settings.state / "uploads",
             tracing=tracing,
         )
+        with suppress(EngineError):  # then nothing can be allowed, and the status says so
+            engine.record_start(Context(caller=Caller(via=Via.PROCESS, principal=user_of(os.getuid()))))
         remove_left_over(api.uploads)
         log_lowered(api)
         return await Server(api, replace(listen, host=leave.host, port=leave.port), context, settings, report).serve()

@@ -291,13 +291,19 @@ def state_folder(state: Path | None) -> Path:
     return Sources(state=state).settings().state
 
 
+def user() -> str:
+    """The principal of the current user, as the kernel knows it."""
+    from engine.administration.users import user_of
+
+    return user_of(os.getuid())
+
+
 def context(principal: str | None, run: str | None = None, approval: str | None = None) -> Context:
     """The caller, the run, and the approval of the request."""
-    from engine.administration.users import user_of
     from engine.flow import Context
     from engine.model import Caller, Via
 
-    caller = Caller(via=Via.PROCESS, principal=principal or user_of(os.getuid()))
+    caller = Caller(via=Via.PROCESS, principal=principal or user())
     return Context(caller=caller, run=run, approval=approval)
 
 

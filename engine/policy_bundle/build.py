@@ -81,6 +81,11 @@ class PolicyBundle:
         return lowered_in(self.data.get("levels", {}).get("levels", {}), lambda path: self.row(path).where)
 
     @property
+    def release(self) -> dict[str, Any] | None:
+        """What is recorded of the release that the policy came as; None if it was built from folders."""
+        return None
+
+    @property
     def waivers(self) -> tuple[Waiver, ...]:
         """The waivers of policy/waivers.yaml, also those that do nothing."""
         return waivers_in(self.data.get("waivers", {}), lambda path: self.row(path).where)

@@ -97,7 +97,7 @@ class _Redacted(Model):
 
 _FREE = {
     *("decision_id", "principal", "run", "request_id", "approval", "reason"),
-    *("input", "findings", "limits", "status", "facts"),
+    *("input", "findings", "limits", "status", "facts", "release"),
 }
 """Fields whose content others chose; all others have a closed form."""
 
@@ -243,21 +243,34 @@ class RetentionRecord(_Redacted):
     reason: str | None = None
 
 
+class RecordedRelease(Model):
+    """A release of a policy: its number, who built it, who approved it, and the notes of its author."""
+
+    name: str
+    sequence: Count
+    digest: Digest
+    author: str
+    approver: str | None
+    notes: str
+
+
 class PolicyRecord(_Redacted):
     """A change of the active policy, with principal and reason: `activated`, written before the switch, or `refused`.
 
-    `previous` was served before, `revisions` are those of the new policy; null if there was none, or it did
-    not build. `code` is the code of the error that caused a refusal.
+    `started` is the policy that a server begins with. `previous` was served before, `revisions` are those of the new
+    policy; null if there was none, or it did not build. `code` is the code of the error that caused a refusal.
+    `release` is the release that the policy came as; null if it was built from folders.
     """
 
     kind: Literal["policy"] = "policy"
     time: Time
-    outcome: Literal["activated", "refused"]
+    outcome: Literal["started", "activated", "refused"]
     principal: str | None
     reason: str | None
     previous: Revisions | None
     revisions: Revisions | None
     code: str | None
+    release: RecordedRelease | None = None
     request_id: str | None = None
     trace: Trace | None = None
 

@@ -26,7 +26,7 @@ T = TypeVar("T")
 _TIME = b'"time":"'
 _TIME_WITHIN = 512
 _TIME_LENGTH = 27
-_EQUAL = ("point", "outcome", "mode", "principal", "trace", "request_id")
+_EQUAL = ("kind", "point", "outcome", "mode", "principal", "trace", "request_id")
 """Fields of a filter that a matching line has with the same value."""
 
 
@@ -50,6 +50,7 @@ class Filter:
     trace: str | None = None
     request_id: str | None = None
     waived: bool = False
+    kind: str | None = None
 
     def admits(self, entry: Entry) -> bool:
         """Whether the entry matches."""

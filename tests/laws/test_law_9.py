@@ -176,7 +176,7 @@ _ORDINARY = {
     ("waivers", "waivable"),
     *(("release", section) for section in ("docstrings", "further_suites", "suites")),
 }
-"""Sections of names of a protocol, of codes and facts, or that are ordinary words as well, such as `log`, `localhost`, `format`."""
+"""Sections of names of a protocol or of codes, or that are ordinary words as well, such as `log`, `localhost`."""
 
 
 def _scan_words() -> set[str]:

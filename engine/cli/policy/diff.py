@@ -42,10 +42,12 @@ def diff_policies(
     pair = (None, folder) if other is None else (folder, other)
     old, new = (built_policy(replace(sources, policy=one)) for one in pair)
     found = difference(old, new)
-    typer.echo(json_text(_document(found)) if how == "json" else _text(found))
+    typer.echo(json_text(difference_document(found)) if how == "json" else _text(found))
 
 
-def _document(found: PolicyDifference) -> dict[str, Any]:
+def difference_document(found: PolicyDifference) -> dict[str, Any]:
+    """A difference for programs."""
+
     def listed(rows: Any) -> list[dict[str, Any]]:
         return [{**asdict(one), "where": None if one.where is None else str(one.where)} for one in rows]
 

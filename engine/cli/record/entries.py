@@ -115,6 +115,9 @@ def _why(reason: object) -> str:
 def _changed(body: PolicyRecord) -> str:
     now = "no policy was built" if body.revisions is None else f"values {body.revisions.values}"
     code = "" if body.code is None else f" ({printable(body.code)})"
+    if (release := body.release) is not None:
+        people = f"built by {printable(release.author)}, approved by {printable(release.approver or 'nobody')}"
+        now = f"release {release.sequence} of {printable(release.name)}, {people}, {now}"
     return f"{now}{code} by {printable(body.principal or 'an unnamed caller')}{_why(body.reason)}"
 
 
