@@ -39,7 +39,7 @@ from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.serving import Served, Unavailable
 from engine.policy_bundle.sources import PolicySources
 from engine.record.chains import chain_folder
-from engine.record.model import PolicyRecord, RecordedRelease, RecoveryRecord, timestamp
+from engine.record.model import DecisionRecord, PolicyRecord, RecordedRelease, RecoveryRecord, timestamp
 from engine.record.standing import StandingLog
 from engine.running import Running
 from engine.secrets.patterns import know
@@ -119,6 +119,7 @@ class Assembly:
         gate: Gate = Gate(),  # noqa: B008  (frozen)
         on_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None,
         observe: Callable[[Decision, Mapping[str, int]], None] = lambda *_: None,
+        recorded: Callable[[DecisionRecord, dict[str, Any] | None], None] = lambda *_: None,
         control: bool = True,
         points: frozenset[str] | None = None,
         enable_mcp_adapter: bool = False,
@@ -126,7 +127,8 @@ class Assembly:
         """`values` are overrides `key=value` on policy/; `now` is the clock that rules see.
 
         `gate` states how the listener of this engine is guarded, `on_event` is called with events of OPA
-        and the policy and with crashes, `observe` with every durable decision. With `control`, the command line
+        and the policy and with crashes, `observe` with every durable decision, `recorded` with
+        its line and input. With `control`, the command line
         can send administrative acts to this engine once it has opened its state.
         With `points`, only these decision points are decided, after a faster start; every other one is denied.
         Adapters are off unless `enable_mcp_adapter` is True itself.
@@ -141,6 +143,7 @@ class Assembly:
         self._gate = gate
         self._on_event = on_event
         self._observe = observe
+        self._recorded = recorded
         self._control: Control | None = None
         self._control_again = 0.0 if control else math.inf
         self._boundaries: tuple[Boundary, ...] | None = None
@@ -226,6 +229,7 @@ class Assembly:
             new_id=self._new_id,
             versions={"engine": __version__} | ({} if version is None else {"opa": version}),
             observe=self._observe,
+            recorded=self._recorded,
             on_event=self._on_event,
         )
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from engine.cli import options, options_file
+
+if TYPE_CHECKING:
+    from engine.policy_bundle.sources import PolicySources
 
 LOOPBACK = "127.0.0.1"
 
@@ -67,6 +70,16 @@ RunnerKey = Annotated[
 LogLevel = Annotated[
     Literal["info", "warning"], typer.Option(envvar="ENGINE_LOG_LEVEL", help="Log level on standard error.")
 ]
+
+
+def candidate(sources: options.Sources, folder: Path) -> PolicySources:
+    """Where the candidate of `--shadow` is read from: this folder, over the shipped policy."""
+    from dataclasses import replace
+
+    from engine.policy_bundle.sources import PolicySources
+
+    chosen = replace(sources, policy=folder, recipe=None, release=None, release_key=None).settings()
+    return PolicySources(chosen.rego, chosen.policy, chosen.recipe)
 
 
 def check_tls(certificate: Path | None, key: Path | None, authority: Path | None) -> None:
@@ -133,6 +146,13 @@ def serve(
             help="Days for which you keep a log with payloads; checked by the policy.",
         ),
     ] = None,
+    shadow: Annotated[
+        Path | None,
+        options.folder(
+            envvar="ENGINE_SHADOW",
+            help="Policy folder that decides live requests too, beside their answers; only recorded.",
+        ),
+    ] = None,
     watch: Annotated[
         bool,
         typer.Option(
@@ -192,6 +212,7 @@ def serve(
         names=tuple(server_name or ()),
         audience=audience,
         otlp=otlp,
+        shadow=None if shadow is None else candidate(sources, shadow),
         access=RunnerAccess(runner_token_file, runner_cert, runner_key, ca_file),
     )
     chosen = sources.settings()

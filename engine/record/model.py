@@ -1,4 +1,4 @@
-"""The models of record lines: decisions, results of work, replayed answers, and changes of the record itself.
+"""The models of record lines: decisions, results of work, replayed answers, changes of policy and record, shadows.
 
 Texts of findings (titles, remedies) are not here: they are in the catalogue of the policy bundle.
 """
@@ -97,7 +97,7 @@ class _Redacted(Model):
 
 _FREE = {
     *("decision_id", "principal", "run", "request_id", "approval", "reason"),
-    *("input", "findings", "limits", "status", "facts", "release"),
+    *("input", "findings", "limits", "status", "facts", "release", "candidate"),
 }
 """Fields whose content others chose; all others have a closed form."""
 
@@ -275,7 +275,30 @@ class PolicyRecord(_Redacted):
     trace: Trace | None = None
 
 
-Body = DecisionRecord | ResultRecord | ReplayRecord | RecoveryRecord | RetentionRecord | PolicyRecord
+class CandidateVerdict(Model):
+    """What a candidate policy decides on an input. No field of the line itself has these names: it is no decision."""
+
+    point: str
+    outcome: Annotated[Outcome, Field(strict=False)]
+    findings: Annotated[tuple[RecordedFinding, ...], Field(strict=False)]
+    limits: dict[str, Any] | None
+    policy: Revisions
+
+
+class ShadowRecord(_Redacted):
+    """What a candidate policy decided beside a decision, which stands whatever this says.
+
+    `change` is what it decides otherwise, in the words of `engine record replay`; null if nothing.
+    """
+
+    kind: Literal["shadow"] = "shadow"
+    time: Time
+    decision_id: str
+    change: str | None
+    candidate: Annotated[CandidateVerdict, Field(strict=False)]
+
+
+Body = DecisionRecord | ResultRecord | ReplayRecord | RecoveryRecord | RetentionRecord | PolicyRecord | ShadowRecord
 
 BODIES: dict[str, type[Body]] = {model.model_fields["kind"].default: model for model in get_args(Body)}
 

@@ -97,8 +97,10 @@ def replayed(state: Path, policy: PolicyBundle, sources: options.Sources) -> dic
     from engine.record.reader import Filter
     from engine.replay.candidate import opened
     from engine.replay.run import replay
+    from engine.secrets.patterns import know
 
     require_intact(state)
+    know(policy.lookups.forms)
     with opened(policy, sources.settings().opa) as candidate, Waiting() as waiting:
         found = replay(state, Filter(), candidate, None, lambda done, _: waiting.tell(f"decisions replayed: {done:,}"))
     document = replay_document(found, policy)

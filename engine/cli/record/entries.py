@@ -47,6 +47,9 @@ def _summary(entry: Entry) -> list[str]:
     if body.kind == "replay":
         times = "" if body.times == 1 else f", {body.times:,} times"
         return [f"{body.time}  replayed: {printable(body.decision_id)}{times}"]
+    if body.kind == "shadow":
+        told = f"{body.candidate.outcome.value}, {body.change or 'unchanged'}"
+        return [f"{body.time}  shadow of {printable(body.decision_id)}: {printable(told)}"]
     if body.kind == "policy":
         return [f"{body.time}  policy {body.outcome}: {_changed(body)}"]
     return [f"{body.time}  {body.kind}: {_cut(entry, body) if body.kind == 'recovery' else _removed(body)}"]

@@ -50,10 +50,12 @@ def replay_record(
     from engine.record.reader import Filter
     from engine.replay.candidate import opened
     from engine.replay.run import replay
+    from engine.secrets.patterns import know
 
     folder = existing_folder(sources.state)
     policy = built_policy(sources)
     lines = require_intact(folder, broken=broken)
+    know(policy.lookups.forms)
     with (
         opened(policy, sources.settings().opa, None if point is None else frozenset({point})) as candidate,
         Waiting() as waiting,
