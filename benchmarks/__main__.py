@@ -31,11 +31,12 @@ from benchmarks import (
     startup,
     throughput,
     tool_arguments,
+    tool_commands,
     tool_rules,
 )
 from benchmarks.measure import FEWEST, Bench, NotMeasuredError, Row
 from benchmarks.table import document, table
-from engine.opa.binary import find_binary
+from engine.binaries import find_binary
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import build
 from engine.policy_bundle.sources import PolicySources
@@ -69,6 +70,7 @@ _ROWS: Mapping[str, Measurement] = {
     "actions": sandbox.rows,
     "analysis": sandbox.rows,
     "T1": tool_arguments.rows,
+    "T2": tool_commands.rows,
     "E1": environments.rows,
     "F1": fetching.rows,
     "F2": fetching.rows,

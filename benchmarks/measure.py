@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
-from engine.opa.binary import Binary
+from engine.binaries import Binary
 from engine.policy_bundle.build import PolicyBundle
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from engine.model import Caller, Outcome, Via
 from engine.settings import Settings
 
 _MANY, _ONE = 200, 1
-_TIMES = 40
+TIMES = 40
 """Decisions in a part of a round."""
 _CALLER = Context(caller=Caller(via=Via.LOOPBACK, principal="bench"))
 _KINDS = {"plain texts": "line {}", "addresses": "https://host.example.com/page/{}"}
@@ -29,15 +29,16 @@ _KINDS = {"plain texts": "line {}", "addresses": "https://host.example.com/page/
 
 def rows(bench: Bench) -> Iterator[Row]:
     """Wall time: one caller, one decision after the other."""
-    policy = policy_of(bench, "arguments", _values())
+    rule = {"id": "own_host", "tools": ["collect"], "hosts": ["https://host.example.com"]}
+    policy = policy_of(bench, "arguments", policy_values({"collect": {"items": "data"}}, [rule]))
     settings = Settings(state=bench.folder("t1") / "state", cache=bench.cache, policy=policy.sources.policy)
     with Engine(settings) as engine:
         for kind, text in _KINDS.items():
-            parts = [partial(_taken, engine, request(text, count)) for count in (_MANY, _ONE)]
+            parts = [partial(taken, engine, request(text, count)) for count in (_MANY, _ONE)]
             found = interleaved(parts, bench.rounds, partial(bench.tell, f"T1 {kind}"))
             what = f"one call with {_MANY} argument values ÷ {_ONE}, {kind}"
             yield Row("T1", what, None, tuple(many / one for many, one in found))
-            one = tuple(seconds / _TIMES * 1e6 for _, seconds in found)
+            one = tuple(seconds / TIMES * 1e6 for _, seconds in found)
             yield Row("T1", f"  the call with {_ONE}, microseconds", None, one, "µs")
 
 
@@ -50,32 +51,36 @@ def request(text: str, count: int) -> dict[str, Any]:
     }
 
 
-def _values() -> dict[str, Any]:
-    tool = {
-        "title": "Collect",
-        "side_effects": ["network"],
-        "reversal": [],
-        "arguments": {"items": "data"},
-        "secrets": False,
-        "paths_on": "elsewhere",
-        "environments": ["bench"],
-        "curated": [],
-        "definition": "none",
+def policy_values(arguments: dict[str, dict[str, str]], allow: list[dict[str, Any]]) -> dict[str, Any]:
+    """policy/tools.yaml with tools that have these arguments, and these allow rules."""
+    tools = {
+        name: {
+            "title": name,
+            "side_effects": ["network", "execute"],
+            "reversal": [],
+            "arguments": types,
+            "secrets": False,
+            "paths_on": "elsewhere",
+            "environments": ["bench"],
+            "curated": [],
+            "definition": "none",
+        }
+        for name, types in arguments.items()
     }
-    rule = {"id": "own_host", "tools": ["collect"], "hosts": ["https://host.example.com"]}
     return {
-        "tools": {"collect": tool},
+        "tools": tools,
         "groups": {},
         "profiles": {"everything": ["*"]},
-        "rulesets": {"bench": {"deny": [], "confirm": [], "allow": [rule]}},
+        "rulesets": {"bench": {"deny": [], "confirm": [], "allow": allow}},
         "policies": {"bench": {"base": "deny_all", "rulesets": ["bench"], "principals": "any"}},
     }
 
 
-def _taken(engine: Engine, asked: dict[str, Any]) -> float:
+def taken(engine: Engine, asked: dict[str, Any]) -> float:
+    """The seconds of so many decisions. Raises NotMeasuredError when one is no allow."""
     started = time.perf_counter()
-    answers = [engine.decide("tool_call", asked, context=_CALLER) for _ in range(_TIMES)]
-    taken = time.perf_counter() - started
+    answers = [engine.decide("tool_call", asked, context=_CALLER) for _ in range(TIMES)]
+    seconds = time.perf_counter() - started
     if refused := [one.decision for one in answers if one.decision.outcome is not Outcome.ALLOW]:
-        raise NotMeasuredError(f"T1 measures a refusal: {refused[0].findings}")
-    return taken
+        raise NotMeasuredError(f"a refusal is measured: {refused[0].findings}")
+    return seconds

@@ -22,6 +22,7 @@ from admission_adapters.runner.resolver import Resolver
 from engine.adapter_admissions import AdapterAdmissions
 from engine.administration.control import Control
 from engine.administration.users import bearer_of
+from engine.binaries import find_binary
 from engine.decide import read
 from engine.documents.canonical import RawJson
 from engine.drive import Steps, run
@@ -29,7 +30,6 @@ from engine.errors import EngineError, Exit, GatherError, Location, RecordError
 from engine.flow import Answer, Context, Services
 from engine.idempotency import answer_once
 from engine.model import Boundary, Caller, Decision, Gate, HeldEnvironment, Mode, Revisions
-from engine.opa.binary import find_binary
 from engine.opa.generation import Generation
 from engine.opa.server import Served as ServedFiles
 from engine.opa.supervisor import Supervisor

@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from engine.opa.binary import find_binary
+from engine.binaries import find_binary
 from mutation.model import ROOT, Mutant, Results, Verdict, digest, named, short
 
 _SECONDS = 120

@@ -22,10 +22,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "adapters")]
 
+from engine.binaries import find_binary  # noqa: E402
 from engine.facts.archives.source_bundle import SourceBundle  # noqa: E402
 from engine.facts.run_result import WireRunResult  # noqa: E402
 from engine.model import Decision  # noqa: E402  (the source tree comes first)
-from engine.opa.binary import find_binary  # noqa: E402
 from engine.points.registry import POINTS  # noqa: E402
 from engine.policy_bundle.build import PolicyBundle, build  # noqa: E402
 from engine.policy_bundle.catalogue import Catalogue  # noqa: E402

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import re
 import shutil
 import signal
@@ -21,6 +22,7 @@ from engine.documents.files import load
 from engine.secrets.forms import SecretForms
 from engine.secrets.patterns import know
 from engine.settings import ReadLimits, Settings
+from engine.values.commands import Commands, program_rows
 from tests.covers import CASE_TEST, Place, cases, expand, places
 from tests.facilities import missing
 from tests.lanes import FAST, FULL, split
@@ -40,10 +42,20 @@ for lane, count in ((FULL, 100), (FAST, 25)):
     )
 
 ROOT = Path(__file__).parent.parent
+
+
+def _program_rows() -> dict[str, Any]:
+    stated = load((ROOT / "policy/commands.yaml").read_bytes(), "commands.yaml", ReadLimits()).value
+    return program_rows(Commands.model_validate_json(json.dumps(stated)).model_dump(mode="json", exclude_none=True))
+
+
 BUNDLES = ROOT / "fixtures" / "source_bundles"
 CASES = [*cases()]
 FORMS = SecretForms.of(load((ROOT / "policy/secrets.yaml").read_bytes(), "secrets.yaml", ReadLimits()).value)
 """The forms of secrets of this project's policy."""
+
+ROWS = _program_rows()
+"""How this project's policy reads the options of programs."""
 
 know(FORMS)  # as an engine does when it starts: the record is tested with them
 NOW = "2026-11-21T00:00:00Z"

@@ -17,8 +17,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from engine.binaries import Binary
 from engine.errors import DecideError
-from engine.opa.binary import Binary
 from engine.opa.server import Served, Server
 from engine.settings import OpaLimits
 

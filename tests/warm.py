@@ -19,8 +19,6 @@ from typing import BinaryIO
 
 from tests.conftest import ROOT
 
-_MESSAGE = 1 << 20
-
 _READ_AT_THE_START = ("LANG", "LC_", "LD_", "TZ", "TERM", "COLUMNS", "NO_COLOR", "FORCE_COLOR")
 
 
@@ -31,79 +29,8 @@ def forkable(environment: Mapping[str, str]) -> bool:
     )
 
 
-_PROGRAM = """
-import gc, json, os, socket, sys, tempfile
-from importlib import import_module
-from pathlib import Path
-from contextlib import suppress
-from engine import cli
-from engine.errors import DecideError
-from engine.opa.binary import find_binary
-from engine.points.registry import POINTS
-from engine.policy_bundle import build
-from tests.shared_opa import lease
-for module in {module for module, _ in cli._COMMANDS.values()} | {"MODULES"}:
-    import_module(f"engine.cli.{module}" if module[:6] != "engine" else module)
-for point in POINTS.values():
-    point.input_schema
-with suppress(DecideError):
-    find_binary()  # once for all forks, which take it again if the file has changed
-build._code_digest()
-end = socket.socket(fileno=int(sys.argv[1]))
-gc.freeze()
-monitors = set()
-while True:
-    data, descriptors, *_ = socket.recv_fds(end, 1 << 20, 4)
-    if not data:
-        sys.exit(0)
-    asked = json.loads(data)
-    monitors -= {monitor for monitor in monitors if os.waitpid(monitor, os.WNOHANG)[0]}
-    pid = os.fork()
-    if pid == 0:
-        break
-    if len(descriptors) == 4:
-        monitors.add(pid)
-    for descriptor in descriptors:
-        os.close(descriptor)
-    if pid not in monitors:
-        end.send(b"%d" % pid)
-        end.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-end.close()
-if len(descriptors) == 4:
-    told = descriptors.pop()
-    pid = os.fork()
-    if pid:  # the monitor of a server
-        for descriptor in descriptors:
-            os.close(descriptor)
-        os.write(told, b"%d\\n" % pid)
-        os.write(told, b"%d\\n" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-        os._exit(0)
-    os.close(told)
-for target, descriptor in enumerate(descriptors):
-    os.dup2(descriptor, target)
-    os.close(descriptor)
-os.chdir(asked["cwd"])
-os.environ.clear()
-os.environ.update(asked["environment"])
-tempfile.tempdir = None
-for folder in os.environ.get("PYTHONPATH", "").split(":"):
-    if (site := Path(folder, "sitecustomize.py")).is_file():
-        exec(site.read_text(), {})
-sys.argv = ["engine", *asked["arguments"]]
-if asked["opa"] is not None:
-    lease(Path(asked["opa"]))
-if asked["code"] is not None:
-    exec(asked["code"], {"__name__": "__main__"})
-    sys.exit(0)
-cli.main()
-""".replace(
-    '"MODULES"',
-    '"engine.engine", "engine.reports.explain", "engine.state.store", "engine.opa.client", "engine.api.server"',
-)
-
-
 class Forked:
-    """A server in a fork; as `subprocess.Popen` has it."""
+    """A command or server in a fork; as `subprocess.Popen` has it."""
 
     def __init__(self, told: BinaryIO) -> None:
         self._told = told
@@ -151,7 +78,7 @@ class WarmCommands:
         self._end, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, str(other.fileno())],
+                [sys.executable, "-m", "tests.forking", str(other.fileno())],
                 cwd=ROOT,
                 env=dict(environment),
                 pass_fds=[other.fileno()],
@@ -181,14 +108,12 @@ class WarmCommands:
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             given.write(stdin)
             given.seek(0)
-            self._end.settimeout(seconds)
-            socket.send_fds(self._end, [json.dumps(asked).encode()], [file.fileno() for file in (given, out, err)])
-            pid = int(self._end.recv(_MESSAGE))
+            running = self._fork(asked, [given.fileno(), out.fileno(), err.fileno()])
             try:
-                code = int(self._end.recv(_MESSAGE))
-            except TimeoutError:
-                os.kill(pid, signal.SIGKILL)
-                self._end.recv(_MESSAGE)
+                code = running.wait(seconds)
+            except subprocess.TimeoutExpired:
+                running.kill()
+                running.wait()
                 raise subprocess.TimeoutExpired(list(arguments), seconds) from None
             out.seek(0)
             err.seek(0)
@@ -199,11 +124,13 @@ class WarmCommands:
     ) -> Forked:
         """Start `engine ARGUMENTS…`, or this program with these arguments, and write its standard error to `log`."""
         asked = {"arguments": [*arguments], "cwd": str(ROOT), "environment": {**environment}, "opa": str(opa)}
+        with Path(os.devnull).open("r+b", buffering=0) as nothing:
+            return self._fork(asked | {"code": code}, [nothing.fileno(), nothing.fileno(), log.fileno()])
+
+    def _fork(self, asked: Mapping[str, object], streams: list[int]) -> Forked:
         told, tells = os.pipe()
         try:
-            with Path(os.devnull).open("r+b", buffering=0) as nothing:
-                files = [nothing.fileno(), nothing.fileno(), log.fileno(), tells]
-                socket.send_fds(self._end, [json.dumps(asked | {"code": code}).encode()], files)
+            socket.send_fds(self._end, [json.dumps(asked).encode()], [*streams, tells])
         finally:
             os.close(tells)
         return Forked(os.fdopen(told, "rb", buffering=0))

@@ -11,6 +11,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.inputs import content_or_error
+from engine.cli.tools import requests as asked
 from engine.errors import Exit, WorkError
 
 if TYPE_CHECKING:
@@ -48,15 +49,9 @@ def serve(
             metavar="FILE", help="Python file with a function for each tool; loaded only if the policy curates it."
         ),
     ],
-    tool_policy: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Tool policy of the calls, in policy/tools.yaml.")
-    ] = None,
-    profile: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Profile of the calls, in policy/tools.yaml.")
-    ] = None,
-    cwd: Annotated[
-        Path | None, typer.Option(metavar="DIR", file_okay=False, help="Working folder of the calls.")
-    ] = None,
+    tool_policy: asked.ToolPolicy = None,
+    profile: asked.Profile = None,
+    cwd: asked.WorkingFolder = None,
     enable_mcp_adapter: EnableMcpAdapter = False,
     principal: options.Principal = None,
     run: options.Run = None,
@@ -81,7 +76,7 @@ def serve(
             context,
             policy=tool_policy,
             profile=profile,
-            cwd=None if cwd is None else str(cwd.resolve()),
+            cwd=cwd,
         )
         serve_adapter(engine, gate, stated, registry, str(manifest), context)
 

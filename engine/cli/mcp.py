@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import uuid
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli import options
+from engine.cli.tools import requests as asked
 from engine.errors import GatherError
 
 if TYPE_CHECKING:
@@ -48,15 +48,9 @@ def proxy(
         str | None,
         typer.Option(metavar="NAME", help="Sandbox profile of a started server (default: the first of mcp.yaml)."),
     ] = None,
-    tool_policy: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Tool policy of the calls, in policy/tools.yaml.")
-    ] = None,
-    profile: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Profile of the calls, in policy/tools.yaml.")
-    ] = None,
-    cwd: Annotated[
-        Path | None, typer.Option(metavar="DIR", file_okay=False, help="Working folder of the calls.")
-    ] = None,
+    tool_policy: asked.ToolPolicy = None,
+    profile: asked.Profile = None,
+    cwd: asked.WorkingFolder = None,
     approver: Annotated[
         str | None,
         options.words(metavar="NAME", help="Person at the client, who is asked there to approve (default: nobody)."),
@@ -75,12 +69,11 @@ def proxy(
 
     context = options.context(principal, run)
     context = replace(context, run=context.run or uuid.uuid4().hex)
-    folder = None if cwd is None else str(cwd.resolve())
     with sources.engine(*_POINTS) as engine:
         if engine.services is None:
             raise GatherError("the engine is not open", remedy="see `engine doctor`")
         place = Place(url=url, secrets=_secrets(secret or [])) if url else Place(sandbox or _first(engine))
-        calls = CallContext(tool_policy, profile, folder)
+        calls = CallContext(tool_policy, profile, cwd)
         decisions = Decisions(engine.services, context)
         try:
             _serve(engine, ProxiedServer(decisions, server, place, calls, approver), decisions, place)

@@ -61,7 +61,7 @@ def _count(found: Usage, body: DecisionRecord) -> None:
     found.last = body.time
     found.codes.setdefault(body.point, set()).update(finding.code for finding in body.findings)
     if isinstance(rule := (body.limits or {}).get("rule"), str):
-        found.rules.add(rule)
+        found.rules.update(rule.split(", "))  # one for each command of a text
     document = body.input or {}
     asked_values = document.get("context")
     if isinstance(asked_values, dict):

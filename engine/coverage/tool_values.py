@@ -62,6 +62,15 @@ ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
+class CommandsWith:
+    """An entry of `commands` that states more than first words."""
+
+    words: tuple[str, ...]
+    can: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CoveredRule:
     """One rule of a ruleset. `conditions` are the stated ones: `any`, or a tuple of entries; `where`, on arguments.
 
@@ -164,6 +173,10 @@ class ToolValues:
 
 def _stated(condition: Any) -> Any:
     """A condition as comparable values: command words become one tuple."""
-    if condition == ANY:
-        return ANY
-    return tuple(tuple(item) if isinstance(item, list) else item for item in condition)
+    return ANY if condition == ANY else tuple(map(_entry, condition))
+
+
+def _entry(item: Any) -> Any:
+    if isinstance(item, dict):
+        return CommandsWith(**{name: tuple(listed) for name, listed in item.items()})
+    return tuple(item) if isinstance(item, list) else item

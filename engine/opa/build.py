@@ -1,6 +1,6 @@
-"""Build the Go tool pinned in a go.mod, once per machine: OPA, Regal for development, gVisor on request.
+"""Build the Go tool pinned in a go.mod, once per machine: OPA, the parser of commands, Regal, gVisor on request.
 
-    python engine/opa/build.py [MODULE_DIR] [--out FOLDER]
+    python engine/opa/build.py [MODULE_DIR …] [--out FOLDER]
 
 One file, standard library only: the build hook loads it by its path before anything is installed.
 The binary is kept in the user's cache folder, one entry per module version, go.mod and go.sum, Go version and
@@ -36,10 +36,13 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 """The module that pins OPA."""
 
+BUNDLED = (HERE, HERE.parent / "facts" / "shell")
+"""The modules whose tools the package carries: OPA, and the parser of shell commands."""
+
 FLAGS = ("-trimpath", "-buildvcs=false", "-ldflags=-s -w")
 
 _LINKED = (
-    "{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{else}}"
+    "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{else}}"
     '{{if eq .ImportPath "runtime"}}std\t\t{{.Root}}{{end}}{{end}}'
 )
 """What `go list` prints for each package: its module, version and folder; once Go itself for the standard library."""
@@ -158,7 +161,8 @@ def read_pin(folder: Path) -> Pin:
     if len(tools) != 1 or len(go) != 1:
         raise BuildError(f"`{folder / 'go.mod'}` must have one `go` line and one `tool` line")
     required = {words[0]: words[1] for directive, words in lines if directive == "require"}
-    modules = [module for module in required if f"{tools[0]}/".startswith(f"{module}/")]
+    own = ("module", tools) in lines  # a program of ours, of the version of what it is made of
+    modules = [module for module in required if own or f"{tools[0]}/".startswith(f"{module}/")]
     if not modules:
         raise BuildError(f"`{folder / 'go.mod'}` has no `require` line for `{tools[0]}`: run `go mod tidy` there")
     module = max(modules, key=len)
@@ -166,7 +170,8 @@ def read_pin(folder: Path) -> Pin:
     lowest, why = FLOORS.get(module, (version, ""))
     if _ordered(version) < _ordered(lowest):
         raise BuildError(f"`{module}` is pinned to {version}; pin {lowest} or newer: {why}")
-    digest = hashlib.sha256(b"\0".join([text.encode(), sums, " ".join(FLAGS).encode()])).hexdigest()
+    sources = [path.read_bytes() for path in sorted(folder.glob("*.go"))]
+    digest = hashlib.sha256(b"\0".join([text.encode(), sums, " ".join(FLAGS).encode(), *sources])).hexdigest()
     return Pin(folder, tools[0], version, go[0], digest, paired=module in PAIRED)
 
 
@@ -337,7 +342,7 @@ def _make(cache: Path, pin: Pin, go: Go | None, *, fetch_go: bool) -> Path:
 
 
 def _brought(pin: Pin) -> str | None:
-    """Where a binary from elsewhere is, and its digest: ENGINE_OPA for OPA."""
+    """Where a binary from elsewhere is, and its digest: ENGINE_OPA for OPA, ENGINE_SHELL_PARSER for the parser."""
     return os.environ.get(f"ENGINE_{pin.name.upper()}")
 
 
@@ -517,13 +522,15 @@ def _say(text: str) -> None:
 
 def main() -> int:
     """The command line: fetches Go when it is missing; 1 with a message when the tool cannot be built."""
-    parser = argparse.ArgumentParser(description="Build the Go tool pinned in MODULE_DIR/go.mod, cached per machine.")
-    parser.add_argument("module", nargs="?", type=Path, default=HERE, metavar="MODULE_DIR", help="default: OPA's")
+    parser = argparse.ArgumentParser(description="Build the Go tools pinned in MODULE_DIR/go.mod, cached per machine.")
+    told = "default: those that the package carries"
+    parser.add_argument("modules", nargs="*", type=Path, default=BUNDLED, metavar="MODULE_DIR", help=told)
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the binary goes; default: engine/_bundled")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that scratch folders are removed
     try:
-        build(arguments.module.resolve(), arguments.out, fetch_go=True)
+        for module in arguments.modules:
+            build(module.resolve(), arguments.out, fetch_go=True)
     except BuildError as error:
         _say(f"error: {error}")
         return 1

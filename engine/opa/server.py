@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.binaries import Binary
 from engine.errors import DecideError, GatherError
 from engine.model import Revisions
-from engine.opa.binary import Binary
 from engine.opa.packed import pack, revision, unpacked
 from engine.opa.reply import DOCTOR, RULES, VALUES, Reply, bundles, unavailable
 from engine.settings import OpaLimits

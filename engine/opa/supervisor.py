@@ -19,8 +19,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic
 
+from engine.binaries import Binary
 from engine.errors import DecideError, EngineError
-from engine.opa.binary import Binary
 from engine.opa.generation import Generation, PolicyT
 from engine.opa.reply import DOCTOR, unavailable
 from engine.opa.server import Served, Server

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field
 from engine.documents.canonical import canonical, digest
 from engine.documents.files import printable
 from engine.facts.paths import Lead, canonical_folder, lead
-from engine.facts.tools.argument_facts import Argument, Command, Destination, FoundPath, HiddenPlace
+from engine.facts.tools.argument_facts import Argument, Command, CommandPart, Destination, FoundPath, HiddenPlace
 from engine.facts.tools.arguments import Walked, walk
 from engine.facts.tools.calls import Call, ToolCall, call_of
 from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
@@ -127,6 +127,7 @@ class ToolCallInput(Model):
     destinations: tuple[Destination, ...]
     paths: tuple[FoundPath, ...]
     commands: tuple[Command, ...]
+    command_parts: tuple[CommandPart, ...]
     values: tuple[ArgumentValue, ...]
     secrets: tuple[HiddenPlace, ...]
     unreadable: tuple[HiddenPlace, ...]
@@ -159,6 +160,7 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         request.cwd,
         context.lookups.forms,
         _lead(context),
+        context.lookups.programs,
     )
     stated = request.environment
     touches = context.lookups.touches.get(call.tool, ())
@@ -172,6 +174,7 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         destinations=tuple(walked.destinations),
         paths=tuple(walked.paths),
         commands=tuple(walked.commands),
+        command_parts=tuple(walked.command_parts),
         values=argument_values(
             call.arguments or {}, context.lookups.ruled_arguments.get(call.tool, {}), context.lookups.forms
         ),

@@ -14,11 +14,11 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from engine.binaries import Binary
 from engine.documents.canonical import canonical, digest, parse
 from engine.documents.files import Document
 from engine.errors import DecideError, GatherError, Location, PolicyError, Problem
 from engine.model import Model, Revisions
-from engine.opa.binary import Binary
 from engine.opa.command import OpaCommand
 from engine.opa.packed import MANIFEST, revision, unpacked
 from engine.policy_bundle import archives

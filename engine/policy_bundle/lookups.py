@@ -24,6 +24,8 @@ class Lookups:
     """What else a point counts, by the name of the quota."""
     argument_types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """How the arguments of each tool are to be read."""
+    programs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """How the options of programs in commands are to be read."""
     ruled_arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The arguments of each tool whose values rules look at, with their types."""
     touches: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -68,6 +70,7 @@ class Lookups:
             budgets=_windows(data.get("budgets", {}).get("budgets", {})),
             quotas=_windows(data.get("budgets", {}).get("quotas", {})),
             argument_types={name: tool["arguments"] for name, tool in tools.get("tools", {}).items()},
+            programs=data.get("program_rows", {}),
             ruled_arguments=ruled_arguments(tools),
             touches={
                 name: (*tool.get("reads", ()), *tool.get("sends", ())) for name, tool in tools.get("tools", {}).items()

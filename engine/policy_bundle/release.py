@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from engine.binaries import Binary
 from engine.documents.canonical import canonical, digest
 from engine.documents.files import printable
 from engine.errors import GatherError, Location, PolicyError, Problem
-from engine.opa.binary import Binary
 from engine.opa.command import OpaCommand
 from engine.opa.packed import MANIFEST, SIGNATURES, pack, unpacked
 from engine.policy_bundle.archives import VALUES_DATA

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from engine.binaries import find_binary
 from engine.decide import Verdict, read
 from engine.documents.files import printable
 from engine.drive import Ask, Call, Steps
 from engine.errors import DecideError
 from engine.model import Finding, Level, Outcome, is_reserved
-from engine.opa.binary import find_binary
 from engine.opa.server import Served as ServedFiles
 from engine.opa.supervisor import Supervisor
 from engine.points.registry import POINTS

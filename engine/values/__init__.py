@@ -13,6 +13,7 @@ from engine.model import Model
 from engine.values.adapters import Adapters
 from engine.values.agents import Media, Proposals, Provisioning, Skills, Subagents
 from engine.values.code import Code
+from engine.values.commands import Commands, program_rows
 from engine.values.environments import Environments
 from engine.values.episodes import Episodes
 from engine.values.export import Export
@@ -38,6 +39,7 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "budgets": Budgets,
     "callers": Callers,
     "code": Code,
+    "commands": Commands,
     "environments": Environments,
     "episodes": Episodes,
     "export": Export,
@@ -64,10 +66,10 @@ DOCUMENTS: Mapping[str, type[Model]] = {
 }
 """The documents of `policy/` by file name; `policy/<name>.yaml` is `data.policy.<name>` in Rego."""
 
-DERIVED = frozenset({"tool_lookup"})
+DERIVED = frozenset({"program_rows", "tool_lookup"})
 """What rules may read below `data.policy` that is no document: it is made of documents."""
 
 
 def derived(data: Mapping[str, Any]) -> dict[str, Any]:
     """The values computed from the checked documents, by name."""
-    return {"tool_lookup": tool_lookup(data["tools"])}
+    return {"program_rows": program_rows(data["commands"]), "tool_lookup": tool_lookup(data["tools"])}

@@ -15,8 +15,10 @@ lists the selectors that include it; so the size grows with the rules and not wi
                                       `selectors`, each with a map from aspects of a call to numbers of rules
 
 An aspect is a part of a call that a rule may cover: `any host`, `host <form>`, `any path`, `/<path>`,
-`{cwd}/<path>`, `path <pattern>`, `any command`, `command <count> <words>`, `value <argument> <conditions>`. For rules
-about a call without such parts, or about a tool by its name alone, there are `always` and `by name`.
+`{cwd}/<path>`, `path <pattern>`, `any command`, `command <count> <words>`; `command+<abilities> <count> <words>` for
+what a command can do beyond its first words; `option <option> <count> <words>`, where `?` is what may be any option;
+`value <argument> <conditions>`. For rules about a call without such parts, or about a tool by its name alone, there
+are `always` and `by name`.
 Deny and confirm need only the first rule of an aspect; allow has all of them, with their number, and by
 number what each rule `covers`, because one rule must cover the whole call. Deny and confirm rules with `where`
 are tried one by one: they are listed by selector under `conditional`, with their aspects and conditions.
@@ -28,6 +30,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
 from typing import Any
 
 from engine.facts.tools.argument_facts import COVERED
@@ -183,8 +186,9 @@ def _fold(aspect: str) -> str:
     if aspect.startswith((*_PATHS, "path ")):
         return aspect.lower()
     kind, *words = aspect.split(" ")
-    if kind == "command":
-        words[1] = words[1].lower()
+    if kind in {"command", "option"}:
+        program = 1 if kind == "command" else 2
+        words[program] = words[program].lower()
     return " ".join((kind, *words))
 
 
@@ -217,7 +221,7 @@ def _aspects(condition: str, covered: Any, *, refuses: bool = False) -> Iterable
     if covered == "any":
         return [f"any {_WORDS[condition]}"]
     if condition == "commands":
-        return [" ".join(("command", str(len(words)), *words)) for words in covered]
+        return [aspect for one in covered for aspect in _of_command(one)]
     if condition == "paths":
         return [f"path {one}" if "*" in one else one for one in covered]
     forms = [form for one in covered if (form := host_form(one)) is not None]
@@ -247,3 +251,17 @@ def _expression(pattern: str) -> str:
         pieces += [re.escape(rooted[position : star.start()]), "(?:[^/]+/)*" if star[0] == "**/" else "[^/]*"]
         position = star.end()
     return f"^{''.join(pieces)}{re.escape(rooted[position:])}$"
+
+
+def _of_command(one: Any) -> Iterator[str]:
+    """An allow rule covers commands that can do nothing beyond its words, or any part of `can`, each an aspect."""
+    words, can, options = (
+        (one["words"], one.get("can", ()), one.get("options")) if isinstance(one, dict) else (one, (), None)
+    )
+    named = " ".join((str(len(words)), *words))
+    if options is not None:
+        yield from (f"option {option} {named}" for option in (*options, "?"))
+        return
+    for size in range(len(set(can)) + 1):
+        for subset in combinations(sorted(set(can)), size):
+            yield f"command+{','.join(subset)} {named}" if subset else f"command {named}"

@@ -14,8 +14,9 @@ from pydantic_core import InitErrorDetails
 
 from engine.documents.files import printable
 from engine.facts.tools.argument_facts import COVERED, ArgumentType
-from engine.facts.tools.commands import MOST_WORDS, argv_facts
+from engine.facts.tools.commands import MOST_WORDS, is_prefix
 from engine.model import Digest, Model
+from engine.values.commands import Ability, Option
 from engine.values.conditions import Conditions, problems
 from engine.values.fields import Checked, Items, Text, Word, unknown, value_error
 from engine.values.hosts import PROBLEM, host_form
@@ -68,6 +69,21 @@ class Tool(Model):
     )
 
 
+class CommandRule(Model):
+    """Commands that begin with these words, and what they can do or which options they have beyond."""
+
+    words: Annotated[Items[str], Field(min_length=1)] = Field(description="First words, such as [git, push].")
+    can: Items[Ability] | None = Field(
+        default=None,
+        description="In allow rules: what options, redirections and words behind these may do. Without it, nothing.",
+    )
+    options: Annotated[Items[Option], Field(min_length=1)] | None = Field(
+        default=None,
+        description="In deny and confirm rules: only commands with one of these options, or with words or options that "
+        "may be one.",
+    )
+
+
 class Rule(Model):
     """One rule of a ruleset. A condition that is left out covers nothing."""
 
@@ -85,8 +101,10 @@ class Rule(Model):
         description="Absolute files, folders with a trailing `/`, or patterns such as `**/*.key` that it covers; "
         "`{cwd}/` is the working folder of the call. Or `any`.",
     )
-    commands: Literal["any"] | Annotated[Items[Items[str]], Field(min_length=1)] | None = Field(
-        default=None, description="Command prefixes that it covers, such as [git, status], or `any`."
+    commands: Literal["any"] | Annotated[Items[Items[str] | CommandRule], Field(min_length=1)] | None = Field(
+        default=None,
+        description="Commands that it covers, by their first words, such as [git, status]; or a mapping with `words`, "
+        "and what they can do beyond. Or `any`.",
     )
     where: Annotated[Mapping[str, Conditions], Field(min_length=1)] | None = Field(
         default=None,
@@ -280,6 +298,10 @@ def _conditions(path: Row, rule: Rule) -> Iterator[InitErrorDetails]:
             "use one of `hosts`, `paths` and `commands`, all three, or none: with two, removing one would admit more"
         )
         yield value_error(message, path, rule.id)
+    for index, one in enumerate(rule.commands if isinstance(rule.commands, tuple) else ()):
+        if isinstance(one, CommandRule) and (one.can if path[2] != "allow" else one.options) is not None:
+            message = "use `can` in allow rules only, and `options` in deny and confirm rules only"
+            yield value_error(message, (*path, "commands", index), one.words)
     if path[2] != "allow" and isinstance(rule.paths, tuple) and CWD in rule.paths:
         yield value_error(f"write `{FOLDER}`: it covers the folder itself too", (*path, "paths"), CWD)
     for condition, problem in _PROBLEMS.items():
@@ -312,7 +334,10 @@ def _where_problems(stated: Conditions, types: Mapping[str, ArgumentType], *, al
 
 
 _DECLARE = "declare it as `value`, so that every allow rule has to cover it"
-_INSTEAD = {kind: f"use `{kind}s`" for kind in ("host", "path", "command")} | {"url": "use `hosts`"}
+_INSTEAD = {kind: f"use `{kind}s`" for kind in ("host", "path", "command")} | {
+    "url": "use `hosts`",
+    "argv": "use `commands`",
+}
 
 
 def _host_problem(host: str) -> str | None:
@@ -338,9 +363,10 @@ def _path_problem(path: str) -> str | None:
     )
 
 
-def _command_problem(words: Sequence[str]) -> str | None:
-    plain = 1 <= len(words) <= MOST_WORDS and all(_WORD.fullmatch(word) for word in words) and "*" not in words
-    if plain and argv_facts(words).canonical:
+def _command_problem(rule: Sequence[str] | CommandRule) -> str | None:
+    words = rule.words if isinstance(rule, CommandRule) else rule
+    plain = all(_WORD.fullmatch(word) for word in words) and "*" not in words
+    if plain and is_prefix(words):
         return None
     return (
         f"a command is 1 to {MOST_WORDS} words without blanks and without `;`, `&`, `|`, `<`, `>`, `$` or backticks, "

@@ -19,10 +19,10 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 import engine
+from engine.binaries import Binary, find_binary
 from engine.cli.machine.doctor import examine, run
 from engine.cli.machine.machine import Check, State, bubblewrap, shown, tried
 from engine.errors import DecideError, Exit
-from engine.opa.binary import Binary, find_binary
 from engine.record import chains
 from engine.settings import OpaLimits, Settings
 from tests.expect import there

@@ -217,7 +217,7 @@ def test_explain_says_what_to_change_and_where(engine: Engine, need: str) -> Non
     ("call", "code"),
     [
         (own("http_get", url="https:\\\\docs.example.com"), "destination_not_canonical"),
-        (own("shell", command="ls; rm x"), "command_not_canonical"),
+        (own("shell", command="ls; $X x"), "command_not_canonical"),
         (own("table_drop", table="t"), "irreversible_destructive_action"),
     ],
     ids=["destination", "command", "effect"],

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from engine.binaries import find_binary
 from engine.coverage import Gap, Kind, ToolValues
 from engine.model import Decision, Finding, Level, Limits, Mode, Outcome, Revisions
-from engine.opa.binary import find_binary
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import build
 from engine.policy_bundle.sources import PolicySources

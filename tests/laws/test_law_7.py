@@ -65,7 +65,7 @@ def test_7_the_served_archive_and_the_sources_agree(runner: Runner, tmp_path: Pa
 
 def _by_hand(engine: Engine, documents: list[Any], folder: Path) -> list[list[list[Any]]]:
     """What each requirement refuses of each document, as `code, subject`."""
-    from engine.opa.binary import find_binary
+    from engine.binaries import find_binary
 
     assert engine.policy is not None
     (folder / "by_hand.rego").write_text(_rules(engine.policy.catalogue.points), encoding="utf-8")

@@ -172,6 +172,8 @@ _ORDINARY = {
     ("secrets", "options"),
     ("tools", "plain_sql_functions"),
     ("addresses", "local_names"),
+    ("commands", "programs"),
+    ("commands", "variables"),
     ("memory", "origins"),
     ("waivers", "waivable"),
     *(("release", section) for section in ("docstrings", "further_suites", "suites")),

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.opa.binary import Binary, find_binary
+from engine.binaries import Binary, find_binary
 from engine.opa.generation import Generation
 from engine.opa.server import Served, Server
 from engine.opa.supervisor import SupervisionLimits, Supervisor

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.binaries import find_binary
 from engine.errors import DecideError
-from engine.opa.binary import find_binary
 from engine.opa.packed import pack, unpacked
 from engine.opa.server import Server, _rules_of
 from engine.policy_bundle.build import PolicyBundle

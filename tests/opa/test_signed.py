@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.binaries import find_binary
 from engine.errors import DecideError
 from engine.opa import packed
-from engine.opa.binary import find_binary
 from engine.opa.command import OpaCommand
 from engine.opa.server import Served, Server
 from engine.opa.supervisor import Supervisor

@@ -22,8 +22,8 @@ from typing import Any, NoReturn
 import pytest
 import uvloop
 
+from engine.binaries import find_binary
 from engine.errors import DecideError
-from engine.opa.binary import find_binary
 from engine.opa.generation import Generation
 from engine.opa.supervisor import HealthHistory, SupervisionLimits, Supervisor
 from engine.policy_bundle.build import Archive, PolicyBundle

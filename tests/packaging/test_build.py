@@ -144,7 +144,7 @@ def test_tampered_installation_is_replaced(workshop: Workshop) -> None:
     assert workshop.compiled() == 1
 
 
-@pytest.mark.parametrize("name", ["go.mod", "go.sum"])
+@pytest.mark.parametrize("name", ["go.mod", "go.sum", "main.go"])
 def test_changed_pin_is_another_build(workshop: Workshop, name: str) -> None:
     workshop.build()
     with (workshop.module / name).open("a", encoding="utf-8") as file:

@@ -42,6 +42,14 @@ def test_bundled_opa_is_the_pinned_one() -> None:
     assert (note["version"], note["platform"]) == (pin.version.removeprefix("v"), build.target())
 
 
+def test_the_bundled_parser_is_the_pinned_one() -> None:
+    pin = build.read_pin(ROOT / "engine" / "facts" / "shell")
+    note = json.loads(bundled("shell_parser.json").read_text(encoding="utf-8"))
+
+    assert (pin.name, pin.version) == ("shell_parser", "v3.14.1")
+    assert (note["version"], note["platform"]) == (pin.version.removeprefix("v"), build.target())
+
+
 def test_regal_is_pinned_by_a_module_of_its_own() -> None:
     pin = build.read_pin(ROOT / "scripts" / "regal")
 

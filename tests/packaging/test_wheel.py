@@ -81,7 +81,7 @@ def test_wheel_holds_what_it_needs(wheel: Path) -> None:
     assert note["version"] == build.read_pin(build.HERE).version.removeprefix("v")
     assert stat.S_IMODE(files["engine/_bundled/opa"].external_attr >> 16) & 0o111
     assert {name for name in files if name.startswith("engine/_bundled/")} == {
-        *(f"engine/_bundled/{name}" for name in build.read_pin(build.HERE).files),
+        *(f"engine/_bundled/{name}" for module in build.BUNDLED for name in build.read_pin(module).files),
         *carried,
     }
     assert {name.split("/")[0] for name in files if ".dist-info" not in name} == {"engine", "admission_adapters"}
@@ -107,14 +107,16 @@ def test_installed_package_stands_alone(command: Path, tmp_path: Path) -> None:
 def test_the_parts_of_an_installation_are_listed(command: Path, wheel: Path, tmp_path: Path) -> None:
     listed = json.loads(_run([str(command), "sbom"], tmp_path).stdout)
     with zipfile.ZipFile(wheel) as archive:
-        (inside,) = (name for name in archive.namelist() if name.endswith(".dist-info/sboms/opa.cdx.json"))
-        modules = json.loads(archive.read(inside))["components"]
-        notices = archive.read("engine/_bundled/opa.notices.txt").decode()
+        inside = [name for name in archive.namelist() if ".dist-info/sboms/" in name and name.endswith(".cdx.json")]
+        modules = [part for name in inside for part in json.loads(archive.read(name))["components"]]
+        bundled = [name for name in archive.namelist() if name.endswith(".notices.txt")]
+        notices = "\n".join(archive.read(name).decode() for name in bundled)
 
     found = {part["purl"] for part in listed["components"]}
     assert listed["metadata"]["component"]["purl"] == f"pkg:pypi/admission-engine@{__version__}"
     assert {re.sub("@.*", "", purl) for purl in found} >= {"pkg:pypi/pydantic", "pkg:pypi/requests"}
     assert {module["purl"] for module in modules} <= found
+    assert len(inside) == len(bundled) == len(build.BUNDLED)
     assert all(f"\n{module['name']} {module['version']}: " in notices for module in modules)
 
 

@@ -124,7 +124,7 @@ def test_opa_that_is_not_the_one_that_was_built_is_never_run(
 ) -> None:
     shutil.copy(bundled("opa"), tmp_path / "opa")
     shutil.copy(bundled("opa.json"), tmp_path / "opa.json")
-    monkeypatch.setattr("engine.opa.binary.bundled", lambda name: tmp_path / name)
+    monkeypatch.setattr("engine.binaries.bundled", lambda name: tmp_path / name)
     if fault == "missing":
         (tmp_path / "opa").unlink()
     elif fault == "not executable":

@@ -21,11 +21,11 @@ from typing import Any
 
 import pytest
 
+from engine.binaries import find_binary
 from engine.documents.canonical import canonical
 from engine.documents.files import load
 from engine.engine import Engine
 from engine.facts.archives.source_bundle import DOCUMENT
-from engine.opa.binary import find_binary
 from engine.points.registry import find
 from engine.record.layout import DECISIONS, EVENTS
 from engine.settings import ReadLimits, Settings

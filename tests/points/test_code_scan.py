@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from engine.binaries import find_binary
 from engine.cases.run import Runner
 from engine.engine import Engine
 from engine.errors import WorkError
 from engine.flow import Answer
 from engine.model import Outcome, Permit, Result
-from engine.opa.binary import find_binary
 from engine.points.code_scan import CodeScanInput, CodeScanLimits
 from engine.settings import Settings
 from tests.conftest import CASES, ROOT

@@ -25,7 +25,7 @@ class _OfEveryTool(dict[str, dict[str, str]]):
         return TYPES
 
 
-LOOKUPS = Lookups(argument_types=_OfEveryTool(), forms=FORMS)
+LOOKUPS = Lookups(argument_types=_OfEveryTool(), programs={"git": {"operands": "subcommand"}}, forms=FORMS)
 WORLD = GatherContext(clock=lambda: 7, boundaries=lambda: (), lookups=LOOKUPS)
 ARGUMENTS = {
     "path": "notes.txt",
@@ -66,12 +66,13 @@ def test_the_input_as_a_whole() -> None:
         "context": {"policy": "assistant", "cwd": "/nowhere"},
         "destinations": (
             {"id": "arguments/body/to/0", "canonical": True, "origin": "http://127.0.0.1:8080", "path": "/x"},
+            {"id": "arguments/url", "canonical": True, "origin": "https://docs.example.com", "path": "/a"},
             {
                 "id": "arguments/command",
                 "canonical": False,
+                "command": "arguments/command",
                 "word": {"command": "arguments/command", "index": 1, "label": True, "remote": False},
             },
-            {"id": "arguments/url", "canonical": True, "origin": "https://docs.example.com", "path": "/a"},
         ),
         "paths": (
             {"id": "arguments/body/inner/p", "canonical": True, "path": "/etc/passwd", "links": "none"},
@@ -89,9 +90,22 @@ def test_the_input_as_a_whole() -> None:
                 "id": "arguments/command",
                 "canonical": True,
                 "words": ("git", "status"),
+                "short": (),
                 "touches": ("/nowhere/status",),
+                "patterns": (),
                 "links": "none",
                 "form": "argv",
+                "parts": 1,
+            },
+        ),
+        "command_parts": (
+            {
+                "id": "arguments/command",
+                "command": "arguments/command",
+                "kind": "subcommand",
+                "name": "subcommand",
+                "program": "git",
+                "index": 1,
             },
         ),
         "secrets": ({"id": "arguments/body/password"},),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.binaries import find_binary
 from engine.errors import Problem
-from engine.opa.binary import find_binary
 from engine.opa.command import OpaCommand
 from engine.policy_bundle.bodies import Lint
 from engine.policy_bundle.checks import signatures

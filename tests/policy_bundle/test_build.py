@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.binaries import find_binary
 from engine.documents.canonical import digest
 from engine.errors import DecideError, PolicyError
-from engine.opa.binary import find_binary
 from engine.opa.command import OpaCommand
 from engine.policy_bundle import archives
 from engine.policy_bundle.build import PolicyBundle

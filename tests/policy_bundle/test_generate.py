@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from engine.opa.binary import find_binary
+from engine.binaries import find_binary
 from engine.opa.command import OpaCommand
 from engine.policy_bundle.archives import GENERATED
 from tests.expect import there

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.opa.binary import find_binary
+from engine.binaries import find_binary
 from engine.opa.command import OpaCommand
 from engine.policy_bundle.testing import run_tests
 from tests.opa.served import policy_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.opa.binary import find_binary
+from engine.binaries import find_binary
 from engine.opa.command import OpaCommand
 from engine.policy_bundle.testing import TestRun, run_tests
 from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, RULES, Files, policy

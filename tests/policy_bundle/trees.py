@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from engine.binaries import Binary, find_binary
 from engine.errors import PolicyError, Problem
 from engine.model import Model
-from engine.opa.binary import Binary, find_binary
 from engine.opa.command import OpaCommand
 from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.sources import PolicySources

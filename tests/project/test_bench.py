@@ -25,6 +25,7 @@ from benchmarks import (
     sandbox,
     throughput,
     tool_arguments,
+    tool_commands,
     tool_rules,
 )
 from benchmarks.bare import post
@@ -39,9 +40,9 @@ from benchmarks.targets import Kind, started
 from benchmarks.timed_load import Answer as TimedAnswer
 from benchmarks.workload import workload
 from benchmarks.wrk import Wrk
+from engine.binaries import find_binary
 from engine.engine import Engine
 from engine.model import Outcome
-from engine.opa.binary import find_binary
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import build
 from engine.policy_bundle.sources import PolicySources
@@ -304,6 +305,7 @@ def test_tool_values_differ_only_in_rules_nobody_asks_for() -> None:
         (partial(bulk.rows, count=3), {"P7", "P8", "bulk"}),
         (tool_rules.rows, {"P17"}),
         (tool_arguments.rows, {"T1"}),
+        (tool_commands.rows, {"T2"}),
         (partial(memory.rows, many=200), {"P18"}),
         (environments.rows, {"E1"}),
         pytest.param(partial(sandbox.rows, actions=20), {"P12", "P13", "actions"}, marks=needs("bubblewrap")),
@@ -317,8 +319,8 @@ def test_rows_that_are_asked_for_are_measured(
     for module in (bulk, memory, throughput):
         monkeypatch.setattr(module, "interleaved", _once)
     monkeypatch.setattr(environments, "_ROWS", 10)
-    for module in (tool_rules, tool_arguments, sandbox):
-        monkeypatch.setattr(module, "_TIMES", 3)
+    for module, name in ((tool_rules, "_TIMES"), (tool_arguments, "TIMES"), (sandbox, "_TIMES")):
+        monkeypatch.setattr(module, name, 3)
     assert _names(measurement(replace(bench, asked=frozenset(asked)))) == asked
 
 

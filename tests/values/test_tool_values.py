@@ -297,7 +297,7 @@ def test_what_calls_can_match_is_taken(condition: str, value: Any) -> None:
         ("tools/shell/side_effects", [], "tools.shell.side_effects"),
         ("tools/shell/side_effects", ["exec"], "tools.shell.side_effects.0"),
         ("tools/shell/definition", "sha256:x", "tools.shell.definition"),
-        ("tools/shell/arguments", {"command": "argv"}, "tools.shell.arguments.command"),
+        ("tools/shell/arguments", {"command": "words"}, "tools.shell.arguments.command"),
         ("policies/assistant/base", "allow_all", "policies.assistant.base"),
         ("limits/seconds", 0, "limits.seconds"),
         ("limits/seconds", 3_601, "limits.seconds"),
@@ -351,7 +351,9 @@ def test_aspects_of_conditions() -> None:
 def test_the_lookup_is_deterministic() -> None:
     shuffled = {key: SHIPPED[key] for key in reversed(SHIPPED)}
     values = [Tools.model_validate(one).model_dump(mode="json", exclude_none=True) for one in (SHIPPED, shuffled)]
-    first, second = (json.dumps(derived({"tools": one}), sort_keys=True) for one in values)
+    first, second = (
+        json.dumps(derived({"tools": one, "commands": {"programs": {}}}), sort_keys=True) for one in values
+    )
     assert first == second
 
 

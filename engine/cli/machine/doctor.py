@@ -27,7 +27,7 @@ from engine.cli.terminal import colored
 from engine.errors import EngineError, Exit
 
 if TYPE_CHECKING:
-    from engine.opa.binary import Binary
+    from engine.binaries import Binary
     from engine.settings import Settings
 
 _PROBE_BYTES = 64 << 10  # written to a folder; more than any block size
@@ -214,7 +214,7 @@ def _nearest(folder: Path) -> Path:
 
 
 def _bundled_opa() -> Binary:
-    from engine.opa.binary import find_binary
+    from engine.binaries import find_binary
 
     return find_binary()
 

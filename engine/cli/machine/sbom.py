@@ -17,14 +17,15 @@ _THIS = "admission-engine"
 
 def sbom() -> None:
     """List the Python packages and the Go modules of this installation, with versions and licenses, as CycloneDX."""
-    opa = json.loads(bundled("opa.cdx.json").read_text(encoding="utf-8"))
+    tools = [json.loads(bundled(f"{name}.cdx.json").read_text(encoding="utf-8")) for name in ("opa", "shell_parser")]
+    modules = [part for tool in tools for part in (tool["metadata"]["component"], *tool["components"])]
     this, *packages = (_component(package) for package in _installed())
     document = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
         "metadata": {"component": this | {"type": "application"}},
-        "components": [*packages, opa["metadata"]["component"], *opa["components"]],
+        "components": [*packages, *{part["bom-ref"]: part for part in modules}.values()],
     }
     typer.echo(json.dumps(document, indent=2))
 

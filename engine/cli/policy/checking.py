@@ -102,8 +102,8 @@ def _idle_waivers(policy: PolicyBundle) -> list[Problem]:
 
 
 def _rego_tests(policy: PolicyBundle, *, cases: bool) -> Iterator[Checked]:
+    from engine.binaries import find_binary
     from engine.cli.formats.problems import Checked
-    from engine.opa.binary import find_binary
     from engine.opa.command import OpaCommand
     from engine.policy_bundle.testing import run_tests
 
@@ -141,7 +141,7 @@ def _cases(folder: Path, sources: options.Sources) -> Checked:
 
 def _format(sources: options.Sources) -> None:
     """Write the rules of the recipe as `opa fmt` does; files that do not parse stay as they are."""
-    from engine.opa.binary import find_binary
+    from engine.binaries import find_binary
     from engine.opa.command import OpaCommand
 
     opa = OpaCommand(find_binary().path)

@@ -99,7 +99,7 @@ def sign_policy(
     key: Annotated[Path, options.file(help="Private key: EC P-256, unencrypted PEM.")],
 ) -> None:
     """Sign a release, replacing its signature. Exits with 5 if the folder is not a release."""
-    from engine.opa.binary import find_binary
+    from engine.binaries import find_binary
     from engine.policy_bundle.release import sign_release
 
     with refusals():
@@ -114,7 +114,7 @@ def verify_policy(
     after: Previous = None,
 ) -> None:
     """Verify that a release is complete and signed with a key. Exits with 5 otherwise, naming the reason."""
-    from engine.opa.binary import find_binary
+    from engine.binaries import find_binary
     from engine.policy_bundle.release import verify_release
 
     if key is None:
@@ -177,7 +177,7 @@ def built_policy(sources: options.Sources) -> PolicyBundle:
 
 def build_from(sources: options.Sources) -> PolicyBundle:
     """The same. Raises PolicyError with every problem."""
-    from engine.opa.binary import find_binary
+    from engine.binaries import find_binary
     from engine.points.registry import POINTS
     from engine.policy_bundle.build import build
     from engine.policy_bundle.sources import PolicySources

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.coverage import ToolValues
-from engine.coverage.tool_values import ANY, CoveredRule
+from engine.coverage.tool_values import ANY, CommandsWith, CoveredRule
 from engine.documents.files import printable
 from engine.errors import Location
 from engine.model import Finding
@@ -199,12 +199,17 @@ def _condition(fact: Mapping[str, Any]) -> str:
 
 def _named(entry: Any, stated: tuple[Any, ...], cwd: str) -> bool:
     if isinstance(entry, list):
-        return any(entry[: len(words)] == list(words) for words in stated)
+        return any(entry[: len(words)] == list(words) for words in map(_first_words, stated))
     absolute = entry.replace(_CWD, cwd, 1)
     return any(
         absolute == (whole := one.replace(_CWD, cwd, 1)) or (whole.endswith("/") and absolute.startswith(whole))
         for one in stated
     )
+
+
+def _first_words(entry: Any) -> tuple[str, ...]:
+    words: tuple[str, ...] = entry.words if isinstance(entry, CommandsWith) else entry
+    return words
 
 
 def _new_rule(case: Case, policy: str) -> Change:
@@ -223,15 +228,22 @@ def _new_rule(case: Case, policy: str) -> Change:
 
 def _prefix(case: Case) -> Iterator[Change]:
     """Beginnings count for tools that run commands, and not under a policy that hides what no rule names."""
-    cwd, commands = case.document["context"].get("cwd"), case.found["commands"]
+    cwd, uncovered = case.document["context"].get("cwd"), case.explanation.get("uncovered") or {}
+    commands = [
+        one for one in case.document["commands"] if "words" in one and one["id"] in uncovered.get("commands", ())
+    ]
     runs = "execute" in case.values.values["tools"][case.tool]["side_effects"]
     if cwd is None or case.principal is None or not commands or not runs or case.explanation.get("base") == "deny_all":
         return
     head = f"engine tools prefixes approve --principal {shlex.quote(case.principal)} --cwd {shlex.quote(cwd)}"
-    open_ = (case.explanation.get("uncovered") or {}).get("destinations", ())
-    words = [one["word"]["index"] for one in case.document["destinations"] if "word" in one and one["id"] in open_]
-    command = f"{head} --tool {case.tool} -- {shlex.join(commands[0][: max([1, *words]) + 1])}"
-    yield Change(f"have another person approve the command prefix for this principal and folder:\n{command}")
+    open_ = uncovered.get("destinations", ())
+    words = [one for one in case.document["destinations"] if "word" in one and one["id"] in open_]
+    for command in commands[:_MOST_RULES]:
+        hosts = [one["word"]["index"] for one in words if one["word"]["command"] == command["id"]]
+        parts = [one["index"] for one in case.document["command_parts"] if one["command"] == command["id"]]
+        prefix = shlex.join(command["words"][: max([1, *hosts, *parts]) + 1])
+        told = "have another person approve the command prefix for this principal and folder:"
+        yield Change(f"{told}\n{head} --tool {case.tool} -- {prefix}")
 
 
 def _type(case: Case, finding: Finding) -> Iterator[Change]:
@@ -292,6 +304,9 @@ def _flow(entries: Sequence[Any]) -> str:
 
 
 def _entry_text(entry: Any) -> str:
+    if isinstance(entry, CommandsWith):
+        stated = ("words", entry.words), ("can", entry.can), ("options", entry.options)
+        return f"{{{', '.join(f'{name}: [{_flow(listed)}]' for name, listed in stated if listed)}}}"
     if isinstance(entry, str):
         return scalar(entry)
     return f"[{_flow(entry)}]" if isinstance(entry, list | tuple) else json.dumps(entry)

@@ -102,16 +102,15 @@ def revoke_prefix(
 
 def _words(words: list[str]) -> tuple[str, ...]:
     """The words as commands have them in decisions: no shell may read anything else in them."""
-    from engine.facts.tools.commands import MOST_WORDS, argv_facts
+    from engine.facts.tools.commands import MOST_WORDS, is_prefix
 
-    facts = argv_facts(words)
-    if facts.words != tuple(words) or not all(words):
+    if not is_prefix(words):
         raise GatherError(
             f"`{printable(shlex.join(words))}` is not a valid command prefix",
             remedy=f"use at most {MOST_WORDS} plain words, one per argument, starting with a program; "
             "no operators, redirections, substitutions or assignments",
         )
-    return facts.words
+    return tuple(words)
 
 
 def _folder(named: str) -> str:

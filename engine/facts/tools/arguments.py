@@ -3,7 +3,8 @@
 The declared type of an argument determines how everything below it is read:
 
     text, value, sql_…         searched for secrets only
-    url, host, path, command   every value is read as exactly that; anything else is not canonical
+    url, host, path,           every value is read as exactly that; anything else is not canonical
+    command, argv
     data, or no type           searched for everything: URLs and hosts, paths, commands, JSON inside strings, keys
 
 Values of other types are still searched for URLs, where a URL is possible.
@@ -28,6 +29,7 @@ from engine.facts.tools.argument_facts import (
     Argument,
     ArgumentType,
     Command,
+    CommandPart,
     CommandWord,
     Destination,
     Form,
@@ -35,16 +37,18 @@ from engine.facts.tools.argument_facts import (
     HiddenPlace,
     Links,
 )
+from engine.facts.tools.command_options import Rows
 from engine.facts.tools.command_text import is_command
 from engine.facts.tools.commands import (
     CommandFacts,
-    argv_facts,
+    below,
+    commands,
     hands_secret,
     host_pieces,
     parts,
     path_pieces,
     pieces,
-    text_facts,
+    url_of,
 )
 from engine.secrets.forms import SecretForms
 from engine.secrets.patterns import is_secret
@@ -81,6 +85,11 @@ _JSON_BEGINS = frozenset(("{", "[", '"', " ", "\t", "\r", "\n"))
 _STOPS = ".,;:!?>"
 _QUOTE = re.compile("[\"']")
 _PATTERN = re.compile(r"[*?\[{]")
+_BRACKETS = re.compile(r"\[.*")
+_ODD = re.compile(r"[{}\\\]!^,]")
+"""Characters that mean something else to a reader of patterns."""
+
+_LONGEST_NAME = 64
 _HERE = re.compile(r"\A\./(?=[^/])")
 """What says of a relative path only that it is one."""
 
@@ -101,6 +110,7 @@ class Walked:
     destinations: list[Destination] = field(default_factory=list)
     paths: list[FoundPath] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
+    command_parts: list[CommandPart] = field(default_factory=list)
     touches: dict[str, None] = field(default_factory=dict)
     secrets: list[HiddenPlace] = field(default_factory=list)
     unreadable: list[HiddenPlace] = field(default_factory=list)
@@ -117,13 +127,15 @@ def walk(
     cwd: str | None,
     forms: SecretForms,
     lead: Callable[[str], Lead],
+    rows: Rows,
 ) -> Walked:
     """Everything in the arguments that rules can match, in the order of their names. Never raises.
 
-    `lead` finds links.
+    `lead` finds links; `rows` say how the options of commands are read.
     """
-    walking = _Walk(cwd, forms, lead)
+    walking = _Walk(cwd, forms, lead, rows)
     walking.top(arguments, types)
+    walking.read_commands()
     return walking
 
 
@@ -146,9 +158,11 @@ class _At:
 class _Walk(Walked):
     """One pass over the arguments of one call."""
 
-    def __init__(self, cwd: str | None, forms: SecretForms, lead: Callable[[str], Lead]) -> None:
+    def __init__(self, cwd: str | None, forms: SecretForms, lead: Callable[[str], Lead], rows: Rows) -> None:
         super().__init__()
-        self._cwd, self._forms, self._find_lead = cwd, forms, lead
+        self._cwd, self._forms, self._find_lead, self._rows = cwd, forms, lead, rows
+        self._waiting: list[tuple[str | list[Any], ArgumentType, _At]] = []
+        self._in_command: str | None = None
         self._ids: dict[str, int] = {}
         self._in_secret = False
         self._characters = 0
@@ -182,7 +196,7 @@ class _Walk(Walked):
         self.count += 1
         if isinstance(value, str):
             self._text(value, kind, at)
-        elif isinstance(value, list) and (value or kind == "command"):
+        elif isinstance(value, list) and (value or kind in {"command", "argv"}):
             self._list(value, kind, at)
         elif isinstance(value, dict) and value:
             for number, name in enumerate(sorted(value)):
@@ -199,13 +213,14 @@ class _Walk(Walked):
         if isinstance(value, str):
             self._characters += len(value)
         found = len(self.destinations) + len(self.paths) + len(self.commands) + len(self.unreadable) + len(self.secrets)
+        found += len(self.command_parts) + len(self._waiting)
         few = found + len(self.touches) < FACTS and len(self._leads) < VALUES
         room = level <= LEVELS and self.count < VALUES and self._characters <= CHARACTERS and few
         self.complete = self.complete and room
         return self.complete
 
     def _list(self, items: list[Any], kind: ArgumentType, at: _At) -> None:
-        if kind != "command" or any(isinstance(item, dict | list) for item in items):
+        if kind not in {"command", "argv"} or any(isinstance(item, dict | list) for item in items):
             before = self._in_secret
             if len(items) > 1 and all(isinstance(item, str) for item in items):  # one that only several of them make
                 self._in_secret = self._secret(" ".join(items), at) or before
@@ -215,14 +230,14 @@ class _Walk(Walked):
                     return
             self._in_secret = before
             if kind == "data" and all(isinstance(item, str) for item in items) and is_command(" ".join(items)):
-                self._command(argv_facts(items), "argv", at)
+                self._waiting.append((items, kind, at))
             return
         words = [item for item in items if isinstance(item, str)]
         self.count += len(items)
         text = " ".join(words)
         if self._room(text, at.level):
             self._secret(text, at)
-            self._command(argv_facts(items), "argv", at)
+            self._waiting.append((items, kind, at))
 
     def _scalar(self, value: Any, kind: ArgumentType, at: _At) -> None:
         """A number, truth value or null: never the declared type, and unambiguous only within bounds."""
@@ -230,8 +245,8 @@ class _Walk(Walked):
             self._found([OriginFacts(canonical=False)], at)
         elif kind == "path":
             self._path("", at)
-        elif kind == "command":
-            self._command(CommandFacts(canonical=False), "text", at)
+        elif kind in {"command", "argv"}:
+            self._command(CommandFacts(refused="words"), "text", at, hidden=False)
         elif isinstance(value, int | float) and not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
             self._unreadable(at)
         if isinstance(value, int | float) and not isinstance(value, bool) and is_secret_name(at.name):
@@ -249,7 +264,9 @@ class _Walk(Walked):
             self._path(text, at)
             self._found(urls(text), at)
         elif kind == "command":
-            self._command(text_facts(text), "text", at)
+            self._waiting.append((text, kind, at))
+        elif kind == "argv":
+            self._command(CommandFacts(rest=(text,), refused="words"), "text", at, hidden=False)
 
     def _data(self, text: str, at: _At) -> None:
         if self._json(text, at):
@@ -277,7 +294,7 @@ class _Walk(Walked):
             if not self._room(None, at.level):
                 return
             if " " in line.strip() and is_command(line.strip()):
-                self._command(text_facts(line.strip()), "text", at)
+                self._waiting.append((line.strip(), "data", at))
         plain = without_urls(text).strip()
         words = [word for word in plain.split() if "/" in word]
         whole_word: tuple[str, ...] = ()
@@ -341,15 +358,26 @@ class _Walk(Walked):
             if not self._room(None, at.level):
                 return
             name = self._id("destinations", at)
-            found = Destination(id=name, canonical=facts.canonical, origin=facts.origin, path=facts.path, word=word)
-            self.destinations.append(found)
+            self.destinations.append(
+                Destination(
+                    id=name,
+                    canonical=facts.canonical,
+                    origin=facts.origin,
+                    path=facts.path,
+                    command=self._in_command,
+                    word=word,
+                )
+            )
 
     def _path(self, text: str, at: _At) -> None:
         here = text in {".", "./"} and self._cwd is not None
         facts = path_facts(cast("str", self._cwd) if here else _HERE.sub("", text), self._cwd)
         name, path = self._id("paths", at), facts.path
         links: Links = "unknown" if path is None else self._lead(path).links
-        found = FoundPath(id=name, canonical=facts.canonical, path=path, below_cwd=facts.below, links=links)
+        command, below_cwd = self._in_command, facts.below
+        found = FoundPath(
+            id=name, command=command, canonical=facts.canonical, path=path, below_cwd=below_cwd, links=links
+        )
         self.paths.append(found)
 
     def _lead(self, path: str) -> Lead:
@@ -357,16 +385,28 @@ class _Walk(Walked):
             self._leads[path] = self._find_lead(path)
         return self._leads[path]
 
-    def _command(self, facts: CommandFacts, form: Form, at: _At) -> None:
+    def read_commands(self) -> None:
+        """List the simple commands of all texts and lists that are commands; they are parsed together."""
+        texts = [value for value, *_ in self._waiting]
+        listed = commands(texts, self._rows, joined=[kind != "argv" for _, kind, _ in self._waiting])
+        for (value, _, at), found in zip(self._waiting, listed, strict=True):
+            text = value if isinstance(value, str) else " ".join(word for word in value if isinstance(word, str))
+            handed = hands_secret(text) or self._forms.handed(text)
+            if handed:
+                self.handed = True
+                self.secrets.append(HiddenPlace(id=self._id("secrets", at)))
+            for facts in found:
+                if not self._room(None, at.level):
+                    return
+                shown = replace(facts, words=None, refused="secret") if handed else facts
+                form: Form = "text" if isinstance(value, str) else "argv"
+                self._command(shown, form, at, hidden=handed or self._holds_secret(text))
+
+    def _command(self, facts: CommandFacts, form: Form, at: _At, *, hidden: bool) -> None:
         touches: dict[str, None] = {}
-        text = " ".join((*(facts.words or ())[:1], *facts.rest))
-        if hands_secret(text) or self._forms.handed(text):
-            self.handed = True
-            self.secrets.append(HiddenPlace(id=self._id("secrets", at)))
-            facts = replace(facts, canonical=False, words=None)
-        hidden = facts.canonical and self._holds_secret(text)
-        name = self._id("commands", at)
-        self._touched((word for word in (facts.words or ())[:1] if "/" in word), touches, None)
+        name = self._in_command = self._id("commands", at)
+        folders = facts.folders
+        self._touched((word for word in (facts.words or ())[:1] if "/" in word), touches, None, folders)
         looked = facts.canonical and (self._cwd is not None or not facts.rest)
         if looked and self._cwd is not None:
             looked = self._followed(self._cwd, touches, at)
@@ -374,28 +414,62 @@ class _Walk(Walked):
             if not self._room(None, at.level):
                 break
             self.count += 1
-            self._word(word, name, index, at)
+            plain = below(word)
+            self._word(plain, name, index, at)
             if facts.canonical and not hidden:
-                looked = self._touched(path_pieces(without_urls(word, PROGRAM_ENDINGS)), touches, at) and looked
+                paths = path_pieces(without_urls(plain, PROGRAM_ENDINGS))
+                looked = self._touched(paths, touches, at, folders) and looked
             elif facts.canonical and "/" in word and not self._holds_secret(word):
-                looked = self._touched((word,), touches, at) and looked
+                looked = self._touched((plain,), touches, at, folders) and looked
             else:
                 looked = False  # no word of a secret is shown
+        for redirect in facts.redirects:
+            if redirect.value is not None:
+                self._path(below(redirect.value) or "./", at)
+                looked = self._touched((below(redirect.value),), touches, at, folders) and looked
         if facts.canonical:
             self._words(facts.rest, name, at, hidden=hidden)
+        self._parts(facts, name, at, hidden=hidden)
         found = Command(
             id=name,
             canonical=facts.canonical,
             words=facts.words,
+            short=facts.short if facts.canonical else (),
             form=form,
             touches=tuple(touches),
+            patterns=tuple(self._patterns(facts)),
             links="none" if looked else "unknown",
+            parts=len(facts.parts),
+            refused=facts.refused,
         )
         self.commands.append(found)
+        self._in_command = None
+
+    def _parts(self, facts: CommandFacts, command: str, at: _At, *, hidden: bool) -> None:
+        for part in facts.parts:
+            shown = not hidden and len(part.name) <= _LONGEST_NAME and part.name.isprintable()
+            self.command_parts.append(
+                CommandPart(
+                    id=self._id("parts", at),
+                    command=command,
+                    kind=part.kind,
+                    name=part.name if shown else None,
+                    program=part.program,
+                    index=part.index,
+                    text=None if hidden else part.text,
+                )
+            )
+
+    def _patterns(self, facts: CommandFacts) -> Iterable[str]:
+        """The patterns of a command as absolute ones; without a working folder, those that begin with `/`."""
+        bases = [] if self._cwd is None else [self._cwd, *(f"{self._cwd}/{folder}" for folder in facts.folders)]
+        for pattern in facts.patterns:
+            plain = collapsed(below(_ODD.sub("?", _BRACKETS.sub("*", pattern))))
+            yield from [plain] if plain.startswith("/") else (f"{base.rstrip('/')}/{plain}" for base in bases)
 
     def _word(self, word: str, command: str, index: int, at: _At) -> None:
         """The hosts in a word, and the paths that show in one of its parts, each once."""
-        found = parts(word)
+        found = tuple(url_of(below(part)) for part in parts(word))
         for part in found:
             if not self._room(None, at.level):
                 return
@@ -403,7 +477,7 @@ class _Walk(Walked):
                 remote = not {"@", ":", " "}.isdisjoint(word)
                 self._found([host], at, CommandWord(command=command, index=index, label=False, remote=remote))
             self._found(urls(part, PROGRAM_ENDINGS), at)
-        for part in dict.fromkeys((*found, *pieces(without_urls(word, PROGRAM_ENDINGS)))):
+        for part in dict.fromkeys((*found, *map(below, pieces(without_urls(word, PROGRAM_ENDINGS))))):
             if not self._room(None, at.level):
                 return
             if looks_like_path(part) and _PATTERN.search(part) and "://" not in part:
@@ -426,10 +500,17 @@ class _Walk(Walked):
             place = CommandWord(command=command, index=index, label=host.label, remote=host.remote)
             self._found([facts], at, place)
 
-    def _touched(self, words: Iterable[str], touches: dict[str, None], at: _At | None) -> bool:
-        """What words may name, and what these paths lead to; whether that could be looked at."""
+    def _touched(
+        self, words: Iterable[str], touches: dict[str, None], at: _At | None, folders: tuple[str, ...] = ()
+    ) -> bool:
+        """What words may name, and what these paths lead to; whether that could be looked at.
+
+        Words that are no whole path count in each of the folders too.
+        """
         looked = True
-        for word in words:
+        words = list(words)
+        inside = [f"{folder}/{word}" for word in words if word[:1] != "/" for folder in folders]
+        for word in (*words, *inside):
             if word.startswith("-") or len(word) > LONGEST:
                 continue
             facts = path_facts(collapsed(word), self._cwd)

@@ -1,30 +1,40 @@
-"""Facts about commands: the words that a program would get, or none if a shell could read more into them.
+"""Facts about commands: the simple commands that a text or a list of words would run, and what is in each.
 
-Text is compared here, and arrays of text; which program the system then runs is not known (B10). So a command has
-words only if a shell would do nothing but split it: no operator, substitution, redirection, pattern,
-assignment, comment, line break or quote inside a word. The same applies to arrays, because many tools join them.
+A text is parsed as a shell reads it (`engine.facts.shell`). A list of words is one command; unless its tool runs no
+shell, it counts also as the text that its words make, because many tools join them. Nothing is known of the program
+that the system then runs (B10).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
-LONGEST = 128 << 10
-"""Characters of a command (MAX_ARG_STRLEN of Linux)."""
+from engine.facts.shell import Parsed, ShellCommand, ShellWord, parse
+from engine.facts.tools.command_options import Part, Reading, Rows, read
+
+LONGEST = 64 << 10
+"""Bytes of a command; the parser reads no more."""
 
 MOST_WORDS = 16
 """Words that rules can compare; prefixes are shorter."""
 
-_TOKEN = re.compile(
-    r"'(?P<single>[^']*)'"
-    r'|"(?P<double>[^"$`\\!]*)"'
-    r"|(?P<plain>(?:[A-Za-z0-9_@%+:,./-]|[^\x00-\x7f])(?:[A-Za-z0-9_@%+:,./^=~#-]|[^\x00-\x7f])*)"
-)
-_SPACES = re.compile(" +")
-_PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+@-]+(?:/[A-Za-z0-9_.+@-]+)*")
+MOST_COMMANDS = 256
+"""Simple commands of one command."""
+
+MOST_FOLDERS = 16
+"""Folders that the commands of one text may change to."""
+
+ROUNDS = 4
+"""Commands inside of commands: `bash -c 'timeout 5 bash -c …'`; what is deeper is refused."""
+
+_SPECIAL = re.compile(r"[;&|<>$`\n*?\[{]")
+"""What makes more of a list of words than these words, once it is a text for a shell."""
+
+_PROGRAM = re.compile(r"(?!-)(?:/|(?:\./)+)?[A-Za-z0-9_.+@:\[-]+(?:/[A-Za-z0-9_.+@-]+)*")
 _OPERATOR = re.compile(r"[;&|<>$`]")
 _OPTION = re.compile(r"\A-[A-Za-z]+(?=[/~.\\])")
 _VALUE = re.compile(r"\A(?:-[A-Za-z]|[+^%~!:]+|\w+:)(?=\w[\w-]*[.:@])")
@@ -41,29 +51,165 @@ _HANDED = re.compile(
     r"(?:pass|password|passwd|passphrase|secret|token|api[-_]?key|secret[-_]?key|access[-_]?key)\s+[^\s-]\S*"
     r"|(?:^|\s)\w*(?:password|passwd|passphrase|secret|token|api_?key)=\S+"
 )
+_HERE = re.compile(r"\A(?:\./+)+|\A\.\Z")
+_URL = re.compile(r"(?P<host>https://[a-z0-9.-]+(?::[0-9]+)?)(?:(?P<path>/[^#]*)(?:#[\w./%=&-]*)?)?")
+_MODES = {">": "write", ">>": "write", ">|": "write", "&>": "write", "&>>": "write", "<>": "write", "<": "read"}
+
+
+@dataclass(frozen=True, slots=True)
+class Redirection:
+    """A file that a command gets by `<` or `>`; `value` only where its name is known."""
+
+    write: bool
+    value: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class CommandFacts:
-    """The first words of a command as they will be compared; `rest` are all words but the program."""
+    """One simple command. `words` are those that rules compare: the known ones before the first that is not known.
 
-    canonical: bool
+    `short` are the words without options before a subcommand, as in `git --no-pager push`, if there are any. `rest` are
+    all words but the program as texts, `patterns` those of them that are patterns of file names, `parts` what else a
+    rule has to permit, `folders` those that a `cd` of the same text names. `refused` says why a command could not be
+    read; it then has no words.
+    """
+
     words: tuple[str, ...] | None = None
+    short: tuple[str, ...] = ()
     rest: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+    redirects: tuple[Redirection, ...] = ()
+    folders: tuple[str, ...] = ()
+    refused: str | None = None
+
+    @property
+    def canonical(self) -> bool:
+        """Whether its program is known."""
+        return self.words is not None
 
 
-def argv_facts(words: Sequence[Any]) -> CommandFacts:
-    """The facts of a command that is a list of words. Never raises."""
-    texts = tuple(word for word in words if isinstance(word, str))
-    fine = len(texts) == len(words) and sum(map(len, texts)) <= LONGEST
-    harmless = fine and all(word.isprintable() and _OPERATOR.search(word) is None for word in texts)
-    return _facts(texts) if harmless else CommandFacts(canonical=False, rest=_pieces(" ".join(texts)))
+def commands(texts: Sequence[str | Sequence[Any]], rows: Rows, *, joined: Sequence[bool]) -> list[list[CommandFacts]]:
+    """The simple commands of each text or list of words, in order; at least one fact each. Never raises.
+
+    `rows` say what the options of programs mean. `joined`: whether a list may become a text for a shell.
+    """
+    found: list[list[CommandFacts]] = [[] for _ in texts]
+    waiting: list[tuple[int, str]] = []
+    for number, (text, may_join) in enumerate(zip(texts, joined, strict=True)):
+        if isinstance(text, str):
+            waiting.append((number, text))
+            continue
+        words = [word for word in text if isinstance(word, str)]
+        line = " ".join(words)
+        if not words or len(words) != len(text) or not _readable(line):
+            found[number].append(CommandFacts(rest=_pieces(line), refused="words"))
+            continue
+        waiting += _listed(found[number], number, [ShellCommand(tuple(map(ShellWord, words)))], rows)
+        if may_join and _SPECIAL.search(line):
+            waiting.append((number, line))
+    for _ in range(ROUNDS):
+        waiting = list(_round(found, waiting, rows))
+    for number, text in waiting:
+        found[number].append(CommandFacts(rest=_pieces(text), refused="nesting"))
+    return [_in_folders(one) for one in found]
 
 
-def text_facts(text: str) -> CommandFacts:
-    """The facts of a command that is one text. Never raises."""
-    words = _words(text) if len(text) <= LONGEST and text.isprintable() else None
-    return CommandFacts(canonical=False, rest=_pieces(text)) if words is None else _facts(words)
+def _in_folders(found: list[CommandFacts]) -> list[CommandFacts]:
+    """Every command may run in each folder that its text changes to, whatever their order."""
+    folders: tuple[str, ...] = ()
+    for facts in found:
+        for folder in facts.folders:
+            below = () if folder.startswith("/") else (f"{one}/{folder}" for one in folders)
+            folders = tuple(dict.fromkeys((*folders, *below, folder)))
+    if len(folders) > MOST_FOLDERS:
+        return [CommandFacts(rest=facts.rest, refused="folders") for facts in found]
+    return [replace(facts, folders=folders) for facts in found]
+
+
+def _round(found: list[list[CommandFacts]], waiting: list[tuple[int, str]], rows: Rows) -> Iterator[tuple[int, str]]:
+    """List what is in these texts; what they hand to other shells is for the next round."""
+    readable = [text for _, text in waiting if _readable(text)]
+    answers = iter(parse(readable))
+    for number, text in waiting:
+        parsed = next(answers) if _readable(text) else Parsed(refused="control")
+        if parsed.refused is not None or not parsed.commands:
+            found[number].append(CommandFacts(rest=_pieces(text), refused=parsed.refused or "empty"))
+        else:
+            yield from _listed(found[number], number, parsed.commands, rows)
+
+
+def _listed(
+    facts: list[CommandFacts], number: int, listed: Sequence[ShellCommand], rows: Rows
+) -> list[tuple[int, str]]:
+    """Add the facts of commands, and of those that they start; the texts that they hand to a shell are returned."""
+    texts: list[tuple[int, str]] = []
+    waiting = list(listed)
+    while waiting:
+        command = waiting.pop(0)
+        if len(facts) == MOST_COMMANDS:
+            facts[-1] = CommandFacts(refused="size")
+            break
+        reading = read(command.words, rows)
+        facts.append(_facts(command, reading))
+        waiting[:0] = [ShellCommand(words) for words in reading.inner]
+        texts += [(number, text) for text in reading.texts]
+    return texts
+
+
+def _facts(command: ShellCommand, reading: Reading) -> CommandFacts:
+    texts = [word.value or "" for word in command.words]
+    known = _known(command.words)
+    skipped = () if reading.subcommand in {None, 1} else (command.words[0], *command.words[reading.subcommand or 0 :])
+    parts = [Part("variable", name) for name in command.variables]
+    parts += [Part("syntax", name) for name in dict.fromkeys(command.syntax)]
+    redirects = []
+    for operator, word in command.redirects:
+        one = _redirection(operator, word)
+        if one is not None:
+            redirects.append(one)
+            if one.write:
+                parts.append(Part("redirect", "write"))
+            if word.value is None or word.pattern:
+                parts.append(Part("word", "redirect"))
+    return CommandFacts(
+        words=known if known and _is_program(known[0]) else None,
+        short=_known(skipped),
+        rest=tuple(texts[1:]),
+        patterns=tuple(word.value for word in command.words[1:] if word.pattern and word.value is not None),
+        parts=(*reading.parts, *parts),
+        redirects=tuple(redirects),
+        folders=() if reading.folder is None else (reading.folder,),
+        refused=None if known and _is_program(known[0]) else "program",
+    )
+
+
+def _known(words: Sequence[ShellWord]) -> tuple[str, ...]:
+    """The values of the words before the first that is not known, as many as rules compare."""
+    values = [None if word.pattern else word.value for word in words[:MOST_WORDS]]
+    return tuple(value for value in takewhile(lambda value: value is not None, values) if value is not None)
+
+
+def _redirection(operator: str, word: ShellWord) -> Redirection | None:
+    """The file of a redirection; None for a document, another descriptor, a process, or `/dev/null`."""
+    if operator.startswith("<<") or word.unknown == "process" or word.value == "/dev/null":
+        return None
+    if operator in {">&", "<&"}:
+        if word.value is not None and re.fullmatch(r"-|[0-9]{1,3}-?", word.value):
+            return None
+        return Redirection(write=True, value=None if word.pattern else word.value)
+    return Redirection(write=_MODES.get(operator) != "read", value=None if word.pattern else word.value)
+
+
+def _readable(text: str) -> bool:
+    """Whether a text has no characters that people do not see, and is not too long."""
+    return text.replace("\n", " ").replace("\t", " ").isprintable() and len(text.encode("utf-8", "replace")) <= LONGEST
+
+
+def is_prefix(words: Sequence[str]) -> bool:
+    """Whether words can be the first ones of a command as rules and approvals name it; no shell reads more in them."""
+    plain = all(word.isprintable() and _OPERATOR.search(word) is None for word in words)
+    return 1 <= len(words) <= MOST_WORDS and all(words) and plain and _is_program(words[0])
 
 
 def hands_secret(text: str) -> bool:
@@ -112,31 +258,19 @@ def host_pieces(word: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part for part in (*parts(plain), *listed) if part))
 
 
-def _facts(words: tuple[str, ...]) -> CommandFacts:
-    if not words or not _is_program(words[0]):
-        return CommandFacts(canonical=False, rest=_pieces(" ".join(words)))
-    return CommandFacts(canonical=True, words=words[:MOST_WORDS], rest=words[1:])
-
-
-def _words(text: str) -> tuple[str, ...] | None:
-    """The words of a text that a shell would only split; None for any other."""
-    words: list[str] = []
-    position = 0
-    while (token := _TOKEN.match(text, position)) is not None:
-        if not words and token["plain"] is None:
-            return None
-        words.append(next(part for part in (token["plain"], token["single"], token["double"]) if part is not None))
-        position = token.end()
-        if position == len(text):
-            return tuple(words)
-        if (space := _SPACES.match(text, position)) is None:
-            return None
-        position = space.end()
-    return None
-
-
 def _is_program(word: str) -> bool:
-    return _PROGRAM.fullmatch(word) is not None and not {".", ".."}.intersection(word.split("/"))
+    return _PROGRAM.fullmatch(word) is not None and not {"", ".", ".."}.intersection(below(word).lstrip("/").split("/"))
+
+
+def url_of(word: str) -> str:
+    """A URL as the program that gets it requests it: with a slash after the host, without a fragment."""
+    match = _URL.fullmatch(word)
+    return word if match is None else f"{match['host']}{match['path'] or '/'}"
+
+
+def below(word: str) -> str:
+    """A path below the working folder without the `./` at its start; the folder itself is the empty text."""
+    return _HERE.sub("", word)
 
 
 def _pieces(text: str) -> tuple[str, ...]:

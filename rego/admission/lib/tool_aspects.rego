@@ -5,6 +5,7 @@
 package admission.lib.tool_aspects
 
 import data.admission.lib.host
+import data.admission.lib.tool_commands as commands
 import future.keywords.not
 
 # Aspects of a destination, for allow rules: its origin, the domains and ranges that contain its host, and folders.
@@ -149,11 +150,24 @@ _patterns(path) := {concat(" ", ["path", pattern[0]]) |
 	regex.match(pattern[1], path)
 }
 
-# Aspects of a command, for allow rules: its first word, its first two words, and so on.
-of_command(command) := {"any command"} | prefixes(command.words) if {
+# Aspects of a command, for allow rules: its first words, with all that it can do beyond them.
+#
+# METADATA
+# custom:
+#   proof: where it is not known what the command can do beyond some words, there is no aspect
+of_command(command) := {"any command"} | by_words if {
 	command.canonical == true
 	is_array(command.words)
+	by_words := {aspect |
+		some index, _ in command.words
+		length := index + 1
+		length <= _most_words
+		able := commands.beyond(command, length)
+		aspect := concat(" ", array.concat([_kind(able), format_int(length, 10)], array.slice(command.words, 0, length)))
+	}
 }
+
+_kind(able) := trim_suffix(concat("+", ["command", concat(",", sort(able))]), "+") if is_set(able)
 
 # Aspects of a command, for deny and confirm rules: its prefixes without the program's folder, and its paths.
 # METADATA
@@ -164,10 +178,28 @@ of_command_refused(command, context) := ({"any command"} | by_words) | _of_touch
 	is_array(command.words)
 	program := lower(command.words[0])
 	others := array.slice(command.words, 1, count(command.words))
-	full := array.concat([program], others)
 	parts := split(program, "/")
-	short := array.concat([parts[count(parts) - 1]], others)
-	by_words := prefixes(full) | prefixes(short)
+	bare := parts[count(parts) - 1]
+	beginnings := {
+		array.concat([program], others),
+		array.concat([bare], others),
+		array.concat([bare], array.slice(command.short, 1, count(command.short))),
+	}
+	by_words := {aspect |
+		some words in beginnings
+		some prefix in prefixes(words)
+		some aspect in _with_options(prefix, command)
+	}
+}
+
+# A rule may be about commands with one of some options only.
+#
+# METADATA
+# custom:
+#   proof: only rules that refuse read them; more aspects can only refuse more
+_with_options(prefix, command) := {prefix} | {aspect |
+	some option in commands.options(command)
+	aspect := concat(" ", ["option", option, trim_prefix(prefix, "command ")])
 }
 
 # The command runs in its working folder for certain.

@@ -30,7 +30,14 @@ _host := {"id": "a", "canonical": true, "origin": "https://a.example.com"}
 
 _path := {"id": "a", "canonical": true, "path": "/Work/Notes/a.txt", "below_cwd": "Notes/a.txt"}
 
-_command := {"id": "a", "canonical": true, "words": ["/usr/bin/Git", "status", "-s"], "touches": []}
+_command := {
+	"id": "a", "canonical": true, "words": ["/usr/bin/Git", "status", "-s"], "short": [], "parts": 0, "touches": [],
+}
+
+_of(command) := found if {
+	# regal ignore:with-outside-test-context
+	found := tool_aspects.of_command(command) with input.command_parts as []
+}
 
 test_destination if {
 	found := tool_aspects.of_destination(_host) with data.policy as _policy
@@ -229,7 +236,7 @@ test_a_path_of_many_parts if {
 }
 
 test_command_word_for_word if {
-	tool_aspects.of_command(_command) == {
+	_of(_command) == {
 		"any command",
 		"command 1 /usr/bin/Git",
 		"command 2 /usr/bin/Git status",
@@ -267,14 +274,14 @@ test_command_refused_by_what_its_words_may_be if {
 }
 
 test_words_with_blanks_are_other_words if {
-	found := tool_aspects.of_command({"canonical": true, "words": ["git status", "-s"]})
+	found := _of({"id": "a", "canonical": true, "words": ["git status", "-s"], "parts": 0})
 	not "command 2 git status" in found
 	found == {"any command", "command 1 git status", "command 2 git status -s"}
 }
 
 test_a_command_of_many_words if {
 	words := [sprintf("w%d", [number]) | some number in numbers.range(1, 40)]
-	count(tool_aspects.of_command({"canonical": true, "words": words})) == 17
+	count(_of({"id": "a", "canonical": true, "words": words, "parts": 0})) == 17
 }
 
 test_what_is_not_canonical_is_looked_at_by_no_rule if {
@@ -282,7 +289,7 @@ test_what_is_not_canonical_is_looked_at_by_no_rule if {
 	every canonical in [false, null] {
 		one := object.union(_command, {"canonical": canonical})
 		not tool_aspects.of_command_refused(one, {"cwd": "/work"}) with data.policy as _policy
-		not tool_aspects.of_command(one)
+		not _of(one)
 	}
 }
 
@@ -292,8 +299,34 @@ test_command_missing if {
 		{"canonical": false, "words": ["ls"]},
 	]
 	every one in broken {
-		not tool_aspects.of_command(one)
+		not _of(one)
 		not tool_aspects.of_command_refused(one, {"cwd": "/work"})
 	}
-	not tool_aspects.of_command_refused({"canonical": true, "words": []}, {"cwd": "/work"})
+	not tool_aspects.of_command_refused({"canonical": true, "short": [], "words": []}, {"cwd": "/work"})
+}
+
+test_what_a_command_can_do_beyond_its_words if {
+	parts := [
+		{"command": "a", "kind": "option", "name": "-s", "program": "p", "index": 2},
+		{"command": "a", "kind": "redirect", "name": "write", "index": 0},
+		{"command": "b", "kind": "syntax", "name": "function", "index": 0},
+	]
+	found := tool_aspects.of_command(object.union(_command, {"parts": 2})) with input.command_parts as parts
+		with data.policy as {"program_rows": {"p": {"none": ["-s"], "execute": ["-s"]}}}
+	found == {
+		"any command", "command+execute,redirect 1 /usr/bin/Git", "command+execute,redirect 2 /usr/bin/Git status",
+		"command+redirect 3 /usr/bin/Git status -s",
+	}
+	not "any command" in (_of(_command) - {"any command"})
+}
+
+test_refused_by_an_option_or_behind_options_of_its_program if {
+	part := {"command": "a", "kind": "option", "name": "-f", "program": "git push", "index": 3}
+	command := object.union(_command, {"words": ["git", "-p", "push", "-f"], "short": ["git", "push", "-f"], "parts": 1})
+	found := tool_aspects.of_command_refused(command, {"cwd": "/work"}) with input.command_parts as [part]
+		with data.policy as object.union(_policy, {"program_rows": {"git push": {"write": ["-f"]}}})
+	every aspect in ["command 2 git push", "option -f 2 git push", "option -f 1 git"] {
+		aspect in found
+	}
+	not "option ? 1 git" in found
 }

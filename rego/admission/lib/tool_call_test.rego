@@ -7,9 +7,15 @@ _lookup := {
 	"ranges": [], "host_paths": [], "path_patterns": [],
 	"tools": {"web": {"selectors": ["web"], "values": {}}, "shell": {"selectors": ["shell"], "values": {}}},
 	"policies": {"p": {
-		"deny": {"size": 1, "names": ["s/never"], "conditional": {}, "selectors": {
-			"web": {"host https://x.example.com": 0, "/work/keys/": 0},
-		}},
+		"deny": {
+			"size": 3,
+			"names": ["s/never", "s/no_keys", "s/no_pem"],
+			"conditional": {},
+			"selectors": {
+				"web": {"host https://x.example.com": 0, "/work/keys/": 0},
+				"shell": {"/work/keys/": 1, "{cwd}/.env": 1, "path **/*.pem": 2, "path {cwd}/docs/*.md": 2},
+			},
+		},
 		"confirm": {"size": 1, "names": ["s/ask"], "conditional": {}, "selectors": {"web": {"/work/drafts/": 0}}},
 		"allow": {
 			"size": 2,
@@ -49,7 +55,8 @@ _paths(paths) := [{"id": path, "canonical": true, "path": path} | some path in p
 
 _commands(commands) := [command |
 	some words in commands
-	command := {"id": concat(" ", words), "canonical": true, "words": words, "touches": [], "unplaced": false}
+	facts := {"canonical": true, "words": words, "short": [], "parts": 0, "patterns": [], "touches": []}
+	command := object.union(facts, {"id": concat(" ", words)})
 ]
 
 _call(tool, hosts, paths, commands) := {
@@ -60,6 +67,7 @@ _call(tool, hosts, paths, commands) := {
 	"destinations": _hosts(hosts),
 	"paths": _paths(paths),
 	"commands": _commands(commands),
+	"command_parts": [],
 	"values": [],
 	"prefixes": [{
 		"id": "p1", "tool": "shell", "principal": "agent", "cwd": "/work", "words": ["git"], "approver": "ana",
@@ -86,9 +94,34 @@ _calls := {
 	"text that means a refused path": _touching("/work/keys/a"),
 	"text that means a path": _touching("/work/a"),
 	"approved with path": _call("shell", [], ["/work/a"], [["git", "log"]]),
+	"two commands": _call("shell", [], [], [["ls", "a"], ["ls", "b"]]),
+	"a command and an approved one": _call("shell", ["a"], [], [["ls", "a"], ["git", "log"]]),
+	"one command of two": _call("shell", [], [], [["ls", "a"], ["rm"]]),
+	"a host of one command": _placed("ls", "destinations", _hosts(["b"])),
+	"a host of a command that a rule covers": _placed("ls", "destinations", _hosts(["a"])),
+	"a host of a command that is not there": _placed("cat", "destinations", _hosts(["a"])),
+	"a path of a command that is not there": _placed("cat", "paths", _paths(["/work/a"])),
+	"a pattern that may be a refused path": _with_pattern("/work/K*"),
+	"a pattern that is no refused path": _with_pattern("/work/x*.py"),
+	"a pattern of hidden files": _with_pattern("/work/.e*"),
+	"a pattern that matches no hidden file": _with_pattern("/work/*nv"),
+	"a pattern that may be that of a rule": _with_pattern("/work/a/*.p?m"),
+	"a pattern that may be that of a rule below the working folder": _with_pattern("/work/docs/a*"),
+	"a pattern that is never that of a rule": _with_pattern("/work/a/*.py"),
 	"another command": _call("shell", [], [], [["rm"]]),
 	"unknown tool": _call("other", [], [], []),
 }
+
+# Two commands, `ls` and `git`, and what was found in one.
+_placed(program, list, found) := object.union(
+	_call("shell", [], [], [["ls"], ["git"]]),
+	{list: [object.union(one, {"command": program}) | some one in found]},
+)
+
+_with_pattern(pattern) := object.union(
+	_call("shell", [], [], []),
+	{"commands": [object.union(_commands([["ls"]])[0], {"patterns": [pattern]})]},
+)
 
 _with_word(program, index) := object.union(_call("shell", [], [], [[program, "x"]]), {"destinations": [{
 	"id": "w",
@@ -100,6 +133,8 @@ _with_word(program, index) := object.union(_call("shell", [], [], [[program, "x"
 _touching(path) := object.union(_call("web", [], [], []), {"call": {"tool": "web", "touches": [path], "unplaced": false}})
 
 _allow(rule) := {"section": "allow", "rule": rule, "basis": "rule"}
+
+_both := {"section": "allow", "rule": "prefix:p1, s/shell", "basis": "argument_text_prefix"}
 
 _prefix := {"section": "allow", "rule": "prefix:p1", "basis": "argument_text_prefix"}
 
@@ -113,6 +148,16 @@ _decided := {
 	"approved": _prefix,
 	"approved with host": _prefix,
 	"a word that an approved beginning names": _prefix,
+	"two commands": _allow("s/shell"),
+	"a command and an approved one": _both,
+	"a host of a command that a rule covers": _both,
+	"a pattern that may be a refused path": {"section": "deny", "rule": "s/no_keys"},
+	"a pattern that is no refused path": _allow("s/shell"),
+	"a pattern of hidden files": {"section": "deny", "rule": "s/no_keys"},
+	"a pattern that matches no hidden file": _allow("s/shell"),
+	"a pattern that may be that of a rule": {"section": "deny", "rule": "s/no_pem"},
+	"a pattern that may be that of a rule below the working folder": {"section": "deny", "rule": "s/no_pem"},
+	"a pattern that is never that of a rule": _allow("s/shell"),
 	"a word that a rule names": _allow("s/shell"),
 	"text that means a refused path": {"section": "deny", "rule": "s/never"},
 	"text that means a path": _allow("s/web"),
@@ -134,7 +179,7 @@ test_what_is_not_canonical_is_not_allowed if {
 	every list in ["destinations", "paths", "commands"] {
 		call := object.union(_calls.free, {list: [{"id": "x", "canonical": false}]})
 		not tool_call.decided with input as call with data.policy as _policy
-		not tool_call.to_cover with input as call with data.policy as _policy
+		not tool_call.admitting with input as call with data.policy as _policy
 	}
 }
 
@@ -143,7 +188,7 @@ test_lists_missing if {
 		every call in [json.remove(_calls.free, [list]), object.union(_calls.free, {list: null})] {
 			not tool_call.decided with input as call with data.policy as _policy
 			not tool_call.denying with input as call with data.policy as _policy
-			not tool_call.to_cover with input as call with data.policy as _policy
+			not tool_call.portions with input as call with data.policy as _policy
 		}
 	}
 	every call in [{"tool": "web"}, {"tool": "web", "touches": null}] {
@@ -155,13 +200,13 @@ test_lists_missing if {
 
 test_another_principal if {
 	call := object.union(_calls.free, {"caller": {"principal": "other"}})
-	not tool_call.allowing with input as call with data.policy as _policy
+	not tool_call.admitting with input as call with data.policy as _policy
 	not tool_call.decided with input as call with data.policy as _policy
 }
 
 test_a_hidden_tool_has_no_approved_prefix if {
 	hidden := json.patch(_policy, [{"op": "replace", "path": "tools/policies/p/base", "value": "deny_all"}])
-	not tool_call.approved with input as _calls.approved with data.policy as hidden
+	not tool_call.admitting with input as _calls.approved with data.policy as hidden
 }
 
 test_a_section_that_cannot_be_looked_at_leaves_nothing_decided if {
@@ -176,7 +221,7 @@ test_a_section_that_cannot_be_looked_at_leaves_nothing_decided if {
 
 test_lists_that_are_none_hold_nothing if {
 	every list in ["destinations", "paths", "commands", "values"] {
-		not tool_call.to_cover with input as object.union(_calls.free, {list: {}}) with data.policy as _policy
+		not tool_call.portions with input as object.union(_calls.free, {list: {}}) with data.policy as _policy
 	}
 }
 
@@ -188,4 +233,9 @@ test_values_missing if {
 	] {
 		not tool_call.decided with input as _calls.free with data.policy as json.remove(_policy, [lost])
 	}
+}
+
+test_admitted_commands if {
+	admitted := tool_call.admitted_commands with input as _calls["one command of two"] with data.policy as _policy
+	admitted == {"ls a"}
 }

@@ -51,9 +51,7 @@ _met("no_deny_rule") if count(tool_call.denying) == 0
 
 _met("no_confirm_rule") if count(tool_call.confirming) == 0
 
-_met("allow_rule") if is_number(tool_call.allowing)
-
-_met("allow_rule") if is_string(tool_call.approved)
+_met("allow_rule") if is_array(tool_call.admitting)
 
 _can_cover(options) if rules.some_covering(input.context.policy, input.call.tool, options)
 

@@ -37,6 +37,7 @@ _request := {
 	"destinations": [_host("a")],
 	"paths": [],
 	"commands": [],
+	"command_parts": [],
 	"values": [],
 	"prefixes": [],
 }
@@ -62,7 +63,9 @@ _prefix := {
 	"expires_at": 200, "revoked": false,
 }
 
-_command(words) := {"id": "c", "canonical": true, "words": words, "touches": [], "unplaced": false}
+_command(words) := {
+	"id": "c", "canonical": true, "words": words, "short": [], "parts": 0, "patterns": [], "touches": [],
+}
 
 _unknown_policy := object.union(_undecided, {
 	"visible": false,

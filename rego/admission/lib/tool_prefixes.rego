@@ -3,23 +3,15 @@
 # Only the text of arguments is compared; the program that the system will run is not checked.
 package admission.lib.tool_prefixes
 
+import data.admission.lib.tool_commands as commands
 import future.keywords.not
 
-# The id of the approved prefix that applies to each command of the call.
+# The id of the approved prefix that applies to a command, of several the first by name.
 #
 # METADATA
 # custom:
-#   proof: a command without an approved prefix is missing here, and the counts are compared
-for_commands := approved if {
-	is_array(input.commands)
-	count(input.commands) > 0
-	approved := [min(ids) |
-		some command in input.commands
-		ids := {prefix.id | some prefix in _valid; _starts_with(command, prefix)}
-		count(ids) > 0
-	]
-	count(approved) == count(input.commands)
-}
+#   proof: a prefix that lacks a fact is left out; without any, there is no smallest id
+approved(command) := min({prefix.id | some prefix in _valid; _starts_with(command, prefix)})
 
 # An approved prefix of its command contains this word, which may be a host.
 #
@@ -66,10 +58,14 @@ _in_force(prefix) if {
 	input.now < prefix.expires_at
 }
 
+# METADATA
+# custom:
+#   proof: what the command can do beyond the prefix is defined only if all its parts are known
 _starts_with(command, prefix) if {
 	command.canonical == true
 	is_array(command.words)
 	is_array(prefix.words)
 	count(prefix.words) > 0
 	array.slice(command.words, 0, count(prefix.words)) == prefix.words
+	commands.beyond(command, count(prefix.words)) == set()
 }

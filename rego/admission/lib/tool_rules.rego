@@ -34,6 +34,80 @@ _by_aspect(policy, tool, section, aspects) := {number |
 	number := data.policy.tool_lookup.policies[policy][section].selectors[selector][aspect]
 }
 
+# The numbers of the rules of a section with a path that a pattern of file names may become, or that is above or below.
+#
+# METADATA
+# custom:
+#   proof: it is one more way for rules that refuse to match; another requirement refuses a pattern that is no text
+meeting(policy, tool, section, pattern) := plain | conditional if {
+	plain := {number |
+		some selector in _selectors(tool)
+		some aspect, number in data.policy.tool_lookup.policies[policy][section].selectors[selector]
+		_may_become(lower(upper(pattern)), aspect)
+	}
+	conditional := {row.number |
+		some selector in _selectors(tool)
+		some row in data.policy.tool_lookup.policies[policy][section].conditional[selector]
+		some aspect in row.aspects
+		_may_become(lower(upper(pattern)), aspect)
+		not tool_values.refuted(row.where, input.values)
+	}
+}
+
+_may_become(pattern, aspect) if {
+	_meets(split(trim_suffix(pattern, "/"), "/"), split(trim_suffix(_placed(aspect), "/"), "/"))
+}
+
+# Two patterns may mean the same file unless they are shown not to.
+#
+# METADATA
+# custom:
+#   proof: it is one more way for rules that refuse to match, and what cannot be compared matches
+_may_become(pattern, aspect) if {
+	startswith(aspect, "path ")
+	not _disjoint(pattern, _placed(_rooted(trim_prefix(aspect, "path "))))
+}
+
+_rooted(path) := concat("", ["/", path]) if startswith(path, "**/")
+
+_rooted(path) := path if {
+	is_string(path)
+	substring(path, 0, 3) != "**/"
+}
+
+_disjoint(pattern, other) if regex.globs_match(_globbed(pattern), _globbed(other)) == false
+
+# A pattern as `regex.globs_match` compares it, where `*` also covers folders.
+_globbed(pattern) := strings.replace_n(
+	{"\\": "\\\\", ".": "\\.", "+": "\\+", "[": "\\[", "]": "\\]", "*": ".*", "?": "."},
+	replace(pattern, "**/", "*"),
+)
+
+_placed(aspect) := aspect if startswith(aspect, "/")
+
+_placed(aspect) := concat("", [cwd, "/", trim_prefix(aspect, "{cwd}/")]) if {
+	startswith(aspect, "{cwd}/")
+	cwd := trim_suffix(lower(upper(input.context.cwd)), "/")
+}
+
+# METADATA
+# custom:
+#   proof: a pattern matches where its parts do; `*` matches no name that begins with a dot, as in a shell
+_meets(pattern, path) if {
+	length := min([count(pattern), count(path)])
+	glob.match(concat("/", array.slice(pattern, 0, length)), ["/"], concat("/", array.slice(path, 0, length)))
+	every index in numbers.range(0, length - 1) {
+		_dotted(pattern[index], path[index])
+	}
+}
+
+_dotted(_, name) if {
+	is_string(name)
+	substring(name, 0, 1) != "."
+}
+
+_dotted(part, _) if startswith(part, ".")
+
 _selectors(tool) := data.policy.tool_lookup.tools[tool].selectors
 
 # The number of the first rule that allows the whole call: `to_cover` has a set of aspects for each

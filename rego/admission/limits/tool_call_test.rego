@@ -41,6 +41,7 @@ _request := {
 	"destinations": [],
 	"paths": [],
 	"commands": [],
+	"command_parts": [],
 	"values": [],
 	"prefixes": [{
 		"id": "p1", "tool": "run", "principal": "agent", "cwd": "/work", "words": ["ls"], "approver": "ana",
@@ -71,7 +72,7 @@ _differences := {
 	],
 	"a prefix": [
 		# regal ignore:line-length
-		{"call": {"tool": "run", "touches": [], "unplaced": false}, "commands": [{"id": "c", "canonical": true, "words": ["ls", "-l"], "touches": [], "unplaced": false}]},
+		{"call": {"tool": "run", "touches": [], "unplaced": false}, "commands": [{"id": "c", "canonical": true, "words": ["ls", "-l"], "short": [], "parts": 0, "patterns": [], "touches": []}]},
 		{"tool": "run", "side_effects": ["execute"], "rule": "prefix:p1", "basis": "argument_text_prefix"},
 	],
 }

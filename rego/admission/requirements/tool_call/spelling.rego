@@ -98,15 +98,17 @@ command_inspected(command) if {
 }
 
 # METADATA
-# title: Every command is a single plain command
-# description: Text with operators, substitutions, redirections, line ends or leading assignments is more than its
-#   first command.
+# title: Every command can be read
+# description: A command is parsed as a shell reads it. What no shell accepts, what shells read differently, invisible
+#   characters, and a program that is known only when it runs are refused.
 # custom:
 #   code: command_not_canonical
 #   each: commands
 #   empty: allowed
-#   remedy: Run one command per call, as a list of words, without shell operators, substitutions or variables
-#   proof: the list of paths that it may touch is present, and empty if no word could be a path
+#   facts: {reason: refused}
+#   remedy: Write the name of each program as it is, and commands that bash accepts, of at most 64 KiB; if the reason is
+#     `parser_missing` or `parser_failed`, reinstall the engine and run `engine doctor`
+#   proof: the lists of what it may touch are present, and empty if no word could be a path
 #   after: [tool_unknown]
 # labels:
 #   row: B10
@@ -117,8 +119,12 @@ command_canonical(command) if {
 	every word in command.words {
 		is_string(word)
 	}
-	is_array(command.touches)
-	every path in command.touches {
-		startswith(path, "/")
+	every paths in [command.touches, command.patterns] {
+		is_array(paths)
+		every path in paths {
+			startswith(path, "/")
+		}
 	}
+	is_array(command.short)
+	is_number(command.parts)
 }

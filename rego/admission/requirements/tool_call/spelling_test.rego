@@ -65,20 +65,27 @@ test_looked_at if {
 }
 
 test_each_part_of_a_command_is_asked_for if {
-	command := {"id": "a", "canonical": true, "words": ["ls", "-l"], "touches": ["/w/-l", "/w"]}
+	command := {
+		"id": "a", "canonical": true, "words": ["ls", "-l"], "short": [], "parts": 1, "patterns": ["/w/*"],
+		"touches": ["/w/-l", "/w"],
+	}
 	spelling.command_canonical(command)
 	spelling.command_canonical(object.union(command, {"touches": []}))
 	every change in [
 		{"canonical": false}, {"canonical": null}, {"words": []}, {"words": {"0": "ls"}}, {"words": "ls"}, {"words": null},
 		{"words": [1, "ls"]}, {"words": ["ls", 1]}, {"touches": {}}, {"touches": null}, {"touches": ["/w", "w"]},
-		{"touches": ["w", "/w"]},
+		{"touches": ["w", "/w"]}, {"patterns": null}, {"patterns": {}}, {"patterns": ["*"]}, {"short": null}, {"parts": null},
 	] {
 		not spelling.command_canonical(object.union(command, change))
 	}
 }
 
 test_command_canonical if {
-	spelling.command_canonical({"id": "a", "canonical": true, "words": ["ls", "-l"], "touches": ["/w/-l"]})
+	command := {"id": "a", "canonical": true, "words": ["ls"], "short": [], "parts": 0, "patterns": [], "touches": []}
+	spelling.command_canonical(command)
+	every lost in ["canonical", "words", "short", "parts", "patterns", "touches"] {
+		not spelling.command_canonical(object.remove(command, [lost]))
+	}
 	every one in [
 		{"id": "a", "canonical": false, "words": ["ls"]}, {"id": "a", "canonical": true}, {"id": "a", "words": ["ls"]},
 		{"canonical": true, "words": []}, {"canonical": true, "words": "ls"}, {"canonical": true, "words": ["ls", 1]},

@@ -1,4 +1,4 @@
-"""Find the bundled OPA and refuse to run any other file in its place."""
+"""Find the bundled tools, OPA and the parser of commands, and refuse to run any other file in their place."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from typing import BinaryIO
 from engine.errors import DecideError
 from engine.settings import bundled
 
+_TITLES = {"opa": "OPA", "shell_parser": "parser of commands"}
 _REBUILD = "reinstall the package, or run scripts/run, which builds it again"
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """The OPA binary whose digest was compared with the one noted when it was built."""
+    """A binary whose digest was compared with the one noted when it was built."""
 
     path: Path
     version: str
     sha256: str
     unchanged: tuple[int, ...] = ()
     """The `fstat` of the file whose digest was computed; the kernel changes it with every write."""
+    title: str = "OPA"
 
     @contextmanager
     def verified(self) -> Iterator[int]:
@@ -34,28 +36,28 @@ class Binary:
         try:
             file = self.path.open("rb")
         except OSError as error:
-            raise _refused("the bundled OPA is missing or cannot be read") from error
+            raise _refused(f"the bundled {self.title} is missing or cannot be read") from error
         with file:
             if _state(file) != self.unchanged and hashlib.file_digest(file, "sha256").hexdigest() != self.sha256:
-                raise _refused("the bundled OPA was changed since this engine started")
+                raise _refused(f"the bundled {self.title} was changed since this engine started")
             yield file.fileno()
 
 
-def find_binary() -> Binary:
-    """The bundled OPA. Raises DecideError when it is absent, not executable, or another file."""
-    path, note = bundled("opa"), bundled("opa.json")
+def find_binary(name: str = "opa") -> Binary:
+    """The bundled tool of this name. Raises DecideError when it is absent, not executable, or another file."""
+    path, note, title = bundled(name), bundled(f"{name}.json"), _TITLES[name]
     try:
         built = json.loads(note.read_text(encoding="utf-8"))
         with path.open("rb") as file:
             state = _state(file)
         found = _digest(path, state)
     except (OSError, ValueError) as error:
-        raise _refused("the bundled OPA is missing or cannot be read") from error
+        raise _refused(f"the bundled {title} is missing or cannot be read") from error
     if not isinstance(built, dict) or found != built.get("sha256"):
-        raise _refused("the bundled OPA differs from the file that was built")
+        raise _refused(f"the bundled {title} differs from the file that was built")
     if not os.access(path, os.X_OK):
-        raise _refused("the bundled OPA is not executable")
-    return Binary(path, str(built.get("version")), found, state)
+        raise _refused(f"the bundled {title} is not executable")
+    return Binary(path, str(built.get("version")), found, state, title)
 
 
 def _state(file: BinaryIO) -> tuple[int, ...]:

@@ -1,0 +1,585 @@
+// Command shell_parser reads shell commands and lists what each would run.
+//
+// Standard input is one JSON array of texts. Standard output has one JSON line for each text, in order: the simple
+// commands in it, flat, or the reason why there are none. Nothing is run, opened or looked up. Any exit code but 0
+// means that no answer may be used.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+const (
+	mostInput    = 4 << 20  // bytes of all texts
+	mostBytes    = 64 << 10 // bytes of one text
+	mostMarks    = 2_000    // operators and brackets of one text
+	mostCommands = 256      // simple commands of one text
+	mostDepth    = 64       // nested substitutions, groups and loops
+	mostWords    = 4_096    // words of all commands of one text, after braces are expanded
+	cpuSeconds   = 2
+	wallSeconds  = 4
+)
+
+// Word is one word of a command: its value, a pattern of file names, or why its value is not known.
+type Word struct {
+	Value   *string `json:"value,omitempty"`
+	Pattern *string `json:"pattern,omitempty"`
+	Unknown string  `json:"unknown,omitempty"`
+}
+
+// Assign is a variable that is set, for one command or from there on.
+type Assign struct {
+	Name string `json:"name"`
+	Word
+}
+
+// Redirect is where a descriptor leads.
+type Redirect struct {
+	Op string `json:"op"`
+	Word
+}
+
+// Command is one simple command, and the syntax around it.
+type Command struct {
+	Words     []Word     `json:"words"`
+	Assigns   []Assign   `json:"assigns"`
+	Redirects []Redirect `json:"redirects"`
+	Syntax    []string   `json:"syntax"`
+}
+
+// Answer is what a text would run, or why that is not known: control, size, nesting, syntax.
+type Answer struct {
+	Refused  string    `json:"refused,omitempty"`
+	Commands []Command `json:"commands"`
+}
+
+type refusal struct{ reason string }
+
+type lister struct {
+	commands  []Command
+	syntax    []string   // around the current place, from the outside in
+	redirects []Redirect // of the groups and loops around it
+	assigns   []Assign   // of the loops around it
+	marks     []string   // of words whose command is not listed yet
+	words     int
+}
+
+func main() {
+	if len(os.Args) > 1 {
+		version()
+		return
+	}
+	limit := syscall.Rlimit{Cur: cpuSeconds, Max: cpuSeconds}
+	if syscall.Setrlimit(syscall.RLIMIT_CPU, &limit) != nil {
+		os.Exit(2)
+	}
+	time.AfterFunc(wallSeconds*time.Second, func() { os.Exit(3) })
+	data, err := io.ReadAll(io.LimitReader(os.Stdin, mostInput+1))
+	var texts []string
+	if err != nil || len(data) > mostInput || json.Unmarshal(data, &texts) != nil {
+		os.Exit(2)
+	}
+	out := json.NewEncoder(os.Stdout)
+	out.SetEscapeHTML(false)
+	for _, text := range texts {
+		if out.Encode(list(text)) != nil {
+			os.Exit(2)
+		}
+	}
+}
+
+// version prints the version of the parser and of Go, as `opa version` does.
+func version() {
+	info, _ := debug.ReadBuildInfo()
+	for _, module := range info.Deps {
+		if module.Path == "mvdan.cc/sh/v3" {
+			fmt.Println("Version:", strings.TrimPrefix(module.Version, "v"))
+		}
+	}
+	fmt.Println("Go Version:", info.GoVersion)
+}
+
+func list(text string) (answer Answer) {
+	if reason := refused(text); reason != "" {
+		return Answer{Refused: reason, Commands: []Command{}}
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		return Answer{Refused: "syntax", Commands: []Command{}}
+	}
+	defer func() {
+		if found := recover(); found != nil {
+			var known refusal
+			if err, ok := found.(error); !ok || !errors.As(err, &known) {
+				panic(found)
+			}
+			answer = Answer{Refused: known.reason, Commands: []Command{}}
+		}
+	}()
+	l := &lister{commands: []Command{}}
+	l.stmts(file.Stmts)
+	if len(l.marks) > 0 {
+		return Answer{Refused: "syntax", Commands: []Command{}}
+	}
+	return Answer{Commands: l.commands}
+}
+
+func (r refusal) Error() string { return r.reason }
+
+func refuse(reason string) { panic(refusal{reason}) }
+
+// refused looks at a text before it is parsed: bytes that shells read differently, and what would take long.
+func refused(text string) string {
+	if len(text) > mostBytes {
+		return "size"
+	}
+	for _, char := range []byte(text) {
+		if (char < ' ' && char != '\t' && char != '\n') || char == 0x7f {
+			return "control"
+		}
+	}
+	marks := 0
+	for _, mark := range "({`|&;" {
+		marks += strings.Count(text, string(mark))
+	}
+	if marks > mostMarks {
+		return "nesting"
+	}
+	return ""
+}
+
+// within carries out what is inside one more piece of syntax.
+func (l *lister) within(name string, redirects []Redirect, inside func()) {
+	if len(l.syntax) >= mostDepth {
+		refuse("nesting")
+	}
+	syntax, outer := l.syntax, l.redirects
+	l.syntax = append(syntax[:len(syntax):len(syntax)], name)
+	l.redirects = append(outer[:len(outer):len(outer)], redirects...)
+	inside()
+	l.syntax, l.redirects = syntax, outer
+}
+
+func (l *lister) stmts(stmts []*syntax.Stmt) {
+	for _, stmt := range stmts {
+		l.stmt(stmt)
+	}
+}
+
+func (l *lister) stmt(stmt *syntax.Stmt) {
+	if stmt.Background || stmt.Coprocess || stmt.Disown {
+		background := *stmt
+		background.Background, background.Coprocess, background.Disown = false, false, false
+		l.within("background", nil, func() { l.stmt(&background) })
+		return
+	}
+	redirects := l.redirections(stmt.Redirs)
+	switch cmd := stmt.Cmd.(type) {
+	case nil:
+		l.add([]Word{plain(":")}, nil, redirects)
+	case *syntax.CallExpr:
+		l.call(cmd, redirects)
+	case *syntax.BinaryCmd:
+		name := map[syntax.BinCmdOperator]string{
+			syntax.AndStmt: "and", syntax.OrStmt: "or", syntax.Pipe: "pipe", syntax.PipeAll: "pipe",
+		}[cmd.Op]
+		if name == "" {
+			refuse("syntax")
+		}
+		l.within(name, redirects, func() { l.stmt(cmd.X); l.stmt(cmd.Y) })
+	case *syntax.Subshell:
+		l.within("subshell", redirects, func() { l.stmts(cmd.Stmts) })
+	case *syntax.Block:
+		l.within("group", redirects, func() { l.stmts(cmd.Stmts) })
+	case *syntax.IfClause:
+		l.within("if", redirects, func() { l.ifs(cmd) })
+	case *syntax.WhileClause:
+		l.within("loop", redirects, func() { l.stmts(cmd.Cond); l.stmts(cmd.Do) })
+	case *syntax.ForClause:
+		l.within("loop", redirects, func() { l.loop(cmd) })
+	case *syntax.CaseClause:
+		l.within("case", redirects, func() { l.cases(cmd) })
+	case *syntax.FuncDecl:
+		l.within("function", redirects, func() { l.stmt(cmd.Body) })
+	case *syntax.TimeClause:
+		l.within("time", redirects, func() {
+			if cmd.Stmt != nil {
+				l.stmt(cmd.Stmt)
+			}
+		})
+	case *syntax.CoprocClause:
+		l.within("background", redirects, func() { l.stmt(cmd.Stmt) })
+	case *syntax.DeclClause:
+		l.declare(cmd, redirects)
+	case *syntax.LetClause:
+		l.arithmetic("let", cmd, redirects)
+	case *syntax.ArithmCmd:
+		l.arithmetic("((", cmd, redirects)
+	case *syntax.TestClause:
+		l.test(cmd, redirects)
+	default:
+		refuse("syntax")
+	}
+}
+
+func (l *lister) add(words []Word, assigns []Assign, redirects []Redirect) {
+	l.words += len(words) + len(assigns) + len(redirects) + len(l.redirects) + len(l.assigns) + len(l.marks)
+	if len(l.commands) >= mostCommands || l.words > mostWords {
+		refuse("size")
+	}
+	l.commands = append(l.commands, Command{
+		Words:     append([]Word{}, words...),
+		Assigns:   append(append([]Assign{}, l.assigns...), assigns...),
+		Redirects: append(append([]Redirect{}, l.redirects...), redirects...),
+		Syntax:    append(append([]string{}, l.syntax...), l.marks...),
+	})
+	l.marks = nil
+}
+
+func (l *lister) call(cmd *syntax.CallExpr, redirects []Redirect) {
+	assigns := l.assigned(cmd.Assigns)
+	words := []Word{}
+	for _, arg := range cmd.Args {
+		words = append(words, l.expanded(arg)...)
+	}
+	if len(words) == 0 {
+		words = []Word{plain(":")}
+	}
+	l.add(words, assigns, redirects)
+}
+
+func (l *lister) arithmetic(name string, node syntax.Node, redirects []Redirect) {
+	l.inside(node)
+	l.marks = append(l.marks, "arithmetic")
+	l.add([]Word{plain(name)}, nil, redirects)
+}
+
+func (l *lister) assigned(assigns []*syntax.Assign) []Assign {
+	found := []Assign{}
+	for _, assign := range assigns {
+		one := Assign{Name: "", Word: Word{Unknown: "assignment"}}
+		if assign.Name != nil {
+			one.Name = assign.Name.Value
+		}
+		switch {
+		case assign.Array != nil || assign.Index != nil:
+			l.inside(assign)
+			l.marks = append(l.marks, "arithmetic")
+		case assign.Value != nil:
+			one.Word = l.word(assign.Value)
+		case !assign.Append:
+			one.Word = plain("")
+		}
+		found = append(found, one)
+	}
+	return found
+}
+
+func (l *lister) declare(cmd *syntax.DeclClause, redirects []Redirect) {
+	words, assigns := []Word{plain(cmd.Variant.Value)}, []Assign{}
+	for _, arg := range cmd.Args {
+		switch {
+		case arg.Naked && arg.Name == nil && arg.Value != nil:
+			words = append(words, l.word(arg.Value))
+		case arg.Naked:
+			words = append(words, plain(arg.Name.Value))
+			l.inside(arg)
+		default:
+			assigns = append(assigns, l.assigned([]*syntax.Assign{arg})...)
+		}
+	}
+	l.add(words, assigns, redirects)
+}
+
+func (l *lister) ifs(cmd *syntax.IfClause) {
+	l.stmts(cmd.Cond)
+	l.stmts(cmd.Then)
+	if cmd.Else != nil {
+		l.ifs(cmd.Else)
+	}
+}
+
+func (l *lister) loop(cmd *syntax.ForClause) {
+	if cmd.Select {
+		refuse("syntax")
+	}
+	switch head := cmd.Loop.(type) {
+	case *syntax.WordIter:
+		for _, item := range head.Items {
+			l.word(item)
+		}
+		outer := l.assigns
+		l.assigns = append(outer[:len(outer):len(outer)], Assign{Name: head.Name.Value, Word: Word{Unknown: "loop"}})
+		l.stmts(cmd.Do)
+		l.assigns = outer
+	case *syntax.CStyleLoop:
+		l.arithmetic("((", head, nil)
+		l.stmts(cmd.Do)
+	default:
+		refuse("syntax")
+	}
+}
+
+func (l *lister) cases(cmd *syntax.CaseClause) {
+	l.word(cmd.Word)
+	for _, item := range cmd.Items {
+		for _, pattern := range item.Patterns {
+			l.word(pattern)
+		}
+		l.stmts(item.Stmts)
+	}
+}
+
+func (l *lister) test(cmd *syntax.TestClause, redirects []Redirect) {
+	words, arithmetic := []Word{plain("[[")}, false
+	syntax.Walk(cmd.X, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.Word:
+			words = append(words, l.word(node))
+			return false
+		case *syntax.UnaryTest:
+			arithmetic = arithmetic || node.Op == syntax.TsVarSet || node.Op == syntax.TsRefVar
+		case *syntax.BinaryTest:
+			switch node.Op {
+			case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+				arithmetic = true
+			}
+		}
+		return true
+	})
+	if arithmetic {
+		l.marks = append(l.marks, "arithmetic")
+	}
+	l.add(words, nil, redirects)
+}
+
+func (l *lister) redirections(redirs []*syntax.Redirect) []Redirect {
+	found := []Redirect{}
+	for _, redir := range redirs {
+		if redir.N != nil && strings.HasPrefix(redir.N.Value, "{") {
+			refuse("syntax")
+		}
+		one := Redirect{Op: redir.Op.String(), Word: Word{Unknown: "heredoc"}}
+		if redir.Hdoc != nil {
+			l.inside(redir.Hdoc)
+		} else if redir.Word != nil {
+			one.Word = l.word(redir.Word)
+		}
+		if duplicates := strings.HasSuffix(one.Op, "&"); duplicates && one.Value != nil {
+			if value := *one.Value; len(value) > 1 && value[0] == '-' { // bash closes and reads the rest as a word
+				refuse("syntax")
+			}
+		}
+		found = append(found, one)
+	}
+	return found
+}
+
+func plain(value string) Word { return Word{Value: &value} }
+
+// expanded is the words that one word becomes when its braces are expanded.
+func (l *lister) expanded(word *syntax.Word) []Word {
+	if !syntax.SplitBraces(word) {
+		return []Word{l.word(word)}
+	}
+	found := []Word{}
+	for _, one := range l.spread(word) {
+		found = append(found, l.word(one))
+	}
+	return found
+}
+
+// spread is every word that the braces of a word make; sequences such as {1..9} are not written out.
+func (l *lister) spread(word *syntax.Word) []*syntax.Word {
+	for place, part := range word.Parts {
+		braces, ok := part.(*syntax.BraceExp)
+		if !ok {
+			continue
+		}
+		if braces.Sequence {
+			return []*syntax.Word{word}
+		}
+		found := []*syntax.Word{}
+		for _, element := range braces.Elems {
+			parts := append([]syntax.WordPart{}, word.Parts[:place]...)
+			parts = append(append(parts, element.Parts...), word.Parts[place+1:]...)
+			found = append(found, l.spread(&syntax.Word{Parts: parts})...)
+			if l.words+len(found) > mostWords {
+				refuse("size")
+			}
+		}
+		return found
+	}
+	return []*syntax.Word{word}
+}
+
+// word is the value of a word, and lists the commands inside it.
+func (l *lister) word(word *syntax.Word) Word {
+	var text strings.Builder
+	pattern, unknown := false, ""
+	for _, part := range word.Parts {
+		value, glob, why := l.part(part)
+		text.WriteString(value)
+		pattern = pattern || glob
+		if unknown == "" {
+			unknown = why
+		}
+	}
+	value := text.String()
+	switch {
+	case unknown != "":
+		return Word{Unknown: unknown}
+	case pattern && value != "[": // which is a program
+		return Word{Pattern: &value}
+	}
+	return plain(value)
+}
+
+// part is the text of a part of a word, whether it is a pattern, and why it is not known.
+func (l *lister) part(part syntax.WordPart) (string, bool, string) {
+	switch part := part.(type) {
+	case *syntax.Lit:
+		return unescaped(part.Value)
+	case *syntax.SglQuoted:
+		if part.Dollar && strings.Contains(part.Value, `\`) {
+			return "", false, "ansi_c"
+		}
+		return part.Value, false, ""
+	case *syntax.DblQuoted:
+		return l.quoted(part)
+	case *syntax.BraceExp:
+		l.inside(part)
+		return "", false, "braces"
+	case *syntax.ParamExp:
+		l.inside(part)
+		return "", false, "parameter"
+	case *syntax.CmdSubst:
+		l.inside(part)
+		return "", false, "substitution"
+	case *syntax.ArithmExp:
+		l.inside(part)
+		return "", false, "arithmetic"
+	case *syntax.ProcSubst:
+		l.inside(part)
+		return "", false, "process"
+	}
+	l.inside(part)
+	return "", false, "pattern"
+}
+
+func (l *lister) quoted(part *syntax.DblQuoted) (string, bool, string) {
+	var text strings.Builder
+	unknown := ""
+	if part.Dollar {
+		unknown = "translated"
+	}
+	for _, inner := range part.Parts {
+		if lit, ok := inner.(*syntax.Lit); ok {
+			text.WriteString(unquoted(lit.Value))
+			continue
+		}
+		_, _, why := l.part(inner)
+		if unknown == "" {
+			unknown = why
+		}
+	}
+	return text.String(), false, unknown
+}
+
+// unescaped removes the backslashes of text outside of quotes; a character of a pattern counts where it has none.
+func unescaped(text string) (string, bool, string) {
+	var value strings.Builder
+	pattern := false
+	for index := 0; index < len(text); index++ {
+		char := text[index]
+		if char == '\\' && index+1 < len(text) {
+			index++
+			if text[index] != '\n' {
+				value.WriteByte(text[index])
+			}
+			continue
+		}
+		pattern = pattern || strings.IndexByte("*?[", char) >= 0
+		value.WriteByte(char)
+	}
+	return value.String(), pattern, ""
+}
+
+// unquoted removes the backslashes that count between double quotes.
+func unquoted(text string) string {
+	var value strings.Builder
+	for index := 0; index < len(text); index++ {
+		if text[index] == '\\' && index+1 < len(text) && strings.IndexByte("$`\"\\\n", text[index+1]) >= 0 {
+			index++
+			if text[index] == '\n' {
+				continue
+			}
+		}
+		value.WriteByte(text[index])
+	}
+	return value.String()
+}
+
+// inside lists the commands in a node that is no statement, and names what of it turns data into code.
+func (l *lister) inside(root syntax.Node) {
+	syntax.Walk(root, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.CmdSubst:
+			l.within("substitution", nil, func() { l.stmts(node.Stmts) })
+			return false
+		case *syntax.ProcSubst:
+			l.within("process", nil, func() { l.stmts(node.Stmts) })
+			return false
+		case *syntax.ArithmExp:
+			if !constant(node.X) {
+				l.marks = append(l.marks, "arithmetic")
+			}
+		case *syntax.ParamExp:
+			if odd(node) {
+				l.marks = append(l.marks, "expansion")
+			}
+		}
+		return true
+	})
+}
+
+// constant tells whether arithmetic has numbers only; a variable in it may be code.
+func constant(expression syntax.ArithmExpr) bool {
+	numbers := true
+	syntax.Walk(expression, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case nil, *syntax.BinaryArithm, *syntax.UnaryArithm, *syntax.ParenArithm, *syntax.Word:
+		case *syntax.Lit:
+			numbers = numbers && strings.Trim(node.Value, "0123456789") == ""
+		default:
+			numbers = false
+		}
+		return true
+	})
+	return numbers
+}
+
+// odd tells whether an expansion does more than give a value or another one in its place.
+func odd(node *syntax.ParamExp) bool {
+	if node.Excl || node.Index != nil || node.Slice != nil || node.Names != 0 {
+		return true
+	}
+	if node.Exp == nil {
+		return false
+	}
+	switch node.Exp.Op {
+	case syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.OtherParamOps:
+		return true
+	}
+	return false
+}

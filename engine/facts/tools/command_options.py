@@ -1,0 +1,231 @@
+"""The options of a command: what it is asked to do beyond its program, and which other commands it starts.
+
+`policy/commands.yaml` has a row for each program: which options take a value, which words are another command or a
+script. What is read here is judged by rules only: an option that no row lists is a part like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from engine.facts.shell import ShellWord
+
+Rows = Mapping[str, Mapping[str, Any]]
+"""The rows of `programs` in policy/commands.yaml, as `data.policy` has them."""
+
+Kind = Literal["option", "variable", "word", "pattern", "script", "subcommand", "redirect", "syntax", "code"]
+
+_CODE = frozenset(
+    (
+        *(".", "alias", "bind", "builtin", "command", "compgen", "complete", "coproc", "enable", "eval", "exec"),
+        *("hash", "mapfile", "readarray", "shopt", "source", "trap", "unalias"),
+    )
+)
+"""Built-ins of shells that carry out their words, or change what later words mean."""
+
+_READ_ON = ("script_options", "rows_by")
+"""Lists of options whose value is read on."""
+
+_LISTS = ("none", "read", "write", "connect", "execute", "shell", "runs_until", *_READ_ON)
+"""The lists of a row that say what its options can do."""
+
+_VALUED = ("valued", *_READ_ON)
+
+_NUMBER = re.compile(r"-[0-9]+")
+_VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=.*", re.DOTALL)
+_BELOW = re.compile(r"(?!-)(?:\./)*[\w.@+-]+(?:/[\w.@+-]+)*/?")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that a rule has to permit beside the words it names.
+
+    `program` is the row that it was read by, `index` the place of its word, `text` that of a script.
+    """
+
+    kind: Kind
+    name: str
+    program: str | None = None
+    index: int = 0
+    text: str | None = None
+
+
+@dataclass(slots=True)
+class Reading:
+    """A command read by its row: `program` names the row, `inner` and `texts` are the commands that it starts.
+
+    `subcommand` is the place of the word that names it.
+    """
+
+    program: str | None = None
+    subcommand: int | None = None
+    parts: list[Part] = field(default_factory=list)
+    inner: list[tuple[ShellWord, ...]] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    folder: str | None = None
+
+
+def read(words: Sequence[ShellWord], rows: Rows) -> Reading:
+    """Read a command. Never raises; a program that is called by its path has no row."""
+    return _Reader(words, rows).reading
+
+
+class _Reader:
+    def __init__(self, words: Sequence[ShellWord], rows: Rows) -> None:
+        self.reading, self._rows, self._words = Reading(), rows, words
+        self._row: Mapping[str, Any] = {}
+        self._operands = 0
+        self._plain = False  # after `--`
+        self._shell = False  # the first operand is a text for a shell
+        self._scripted = False
+        program = words[0].value or "" if words else ""
+        self._enter(program)
+        if program in _CODE:
+            self._part("code", program, 0)
+        index = 1
+        while 0 < index < len(words):
+            index = self._word(index)
+        if self.reading.program == "cd" and self.reading.folder is None:
+            self._part("word", "folder", 0)  # home, or where a variable leads
+
+    def _enter(self, program: str) -> None:
+        """Take the row of a program, or of a subcommand."""
+        self.reading.program = program if program in self._rows else None
+        self._row = self._rows.get(program, {})
+        self._operands = 0
+
+    def _part(self, kind: Kind, name: str, index: int, text: str | None = None) -> None:
+        self.reading.parts.append(Part(kind, name, self.reading.program, index, text))
+
+    def _word(self, index: int) -> int:
+        """Read the word at a place; returns the place of the next one, 0 at the end."""
+        word = self._words[index]
+        if word.value is None or word.pattern:
+            self._unknown(word, index)
+            return self._operand(word, index)
+        if word.value == "--" and not self._plain:
+            self._plain = True
+            return index + 1
+        if word.value.startswith("-") and len(word.value) > 1 and not self._plain:
+            return self._option(word.value, index)
+        return self._operand(word, index)
+
+    def _unknown(self, word: ShellWord, index: int) -> None:
+        if word.pattern:
+            if (word.value or "").startswith(("*", "?", "[")):
+                self._part("pattern", "pattern", index)
+        elif word.unknown != "process":
+            self._part("word", word.unknown, index)
+
+    def _option(self, text: str, index: int) -> int:
+        if _NUMBER.fullmatch(text) and not self._listed(text):
+            self._part("option", "-#", index)
+            return index + 1
+        if text.startswith("--") or self._row.get("single") or self._listed(text):
+            name, equals, value = text.partition("=")
+            self._part("option", name, index)
+            return self._valued(name, index, value if equals else None)
+        for place in range(1, len(text)):
+            name = f"-{text[place]}"
+            self._part("option", name, index)
+            if not self._listed(name):
+                break  # what follows may be its value
+            if name in self._row.get("glued", ()):
+                break
+            if self._in(name, _VALUED):
+                return self._valued(name, index, text[place + 1 :] or None)
+            self._shell = self._shell or name in self._row.get("shell", ())
+        return index + 1
+
+    def _listed(self, name: str) -> bool:
+        return self._in(name, _LISTS)
+
+    def _in(self, name: str, lists: Sequence[str]) -> bool:
+        return any(name in self._row.get(one, ()) for one in lists)
+
+    def _valued(self, name: str, index: int, value: str | None) -> int:
+        """What follows an option: its value, the words of a command, a script."""
+        self._shell = self._shell or name in self._row.get("shell", ())
+        if name in self._row.get("runs_until", ()):
+            return self._until(index + 1)
+        if not self._in(name, _VALUED):
+            return index + 1
+        follows = index + 1
+        if value is None:
+            if follows == len(self._words):
+                return 0
+            word = self._words[follows]
+            if word.value is None or word.pattern:
+                self._part("word", word.unknown or "pattern", follows)
+            value = word.value
+            follows += 1
+        if name in self._row.get("script_options", ()):
+            self._scripted = True
+            self._part("script", "script", index, value)
+        if name in self._row.get("rows_by", ()):
+            self._enter(f"{self.reading.program} {name} {value}")
+        return follows
+
+    def _until(self, start: int) -> int:
+        """The words of a command up to `;` or `+`, as `find -exec` has them."""
+        end = next((at for at in range(start, len(self._words)) if self._words[at].value in {";", "+"}), None)
+        inner = tuple(
+            ShellWord(None, unknown="input") if word.value is None or "{}" in word.value else word
+            for word in self._words[start:end]
+        )
+        self.reading.inner.append(inner or (ShellWord(None, unknown="input"),))
+        return 0 if end is None else end + 1
+
+    def _operand(self, word: ShellWord, index: int) -> int:
+        """Read a word that is no option, as the row says what those are."""
+        value = None if word.pattern else word.value
+        if self._row.get("letters") and index == 1:
+            for letter in word.value or "":
+                self._part("option", f"-{letter}", index)
+            return index + 1
+        if self._row.get("variables") and value is not None and (match := _VARIABLE.fullmatch(value)):
+            self._part("variable", match[1], index)
+            return index + 1
+        self._operands += 1
+        operands = self._row.get("operands")
+        if self.reading.program == "cd":
+            self._folder(value, index)
+        elif operands == "subcommand" and self._operands == 1:
+            self._subcommand(f"{self.reading.program} {value}", index)
+        elif operands == "shell" and self._operands == 1:
+            self._text(value)
+        elif operands == "script" and self._operands == 1 and not self._scripted:
+            self._part("script", "script", index, value)
+        elif operands in {"command", "input_command"}:
+            return self._command(index, operands)
+        elif operands is None and self.reading.program is not None:
+            self._part("word", "operand", index)
+        return index + 1
+
+    def _folder(self, value: str | None, index: int) -> None:
+        known = value is not None and self._operands == 1 and (value.startswith("/") or _BELOW.fullmatch(value))
+        if known and value is not None:
+            self.reading.folder = value.removeprefix("./").rstrip("/") or "/"
+        else:
+            self._part("word", "folder", index)
+
+    def _subcommand(self, program: str, index: int) -> None:
+        if program not in self._rows:
+            self._part("subcommand", "subcommand", index)
+        self.reading.subcommand = index
+        self._enter(program)
+
+    def _text(self, value: str | None) -> None:
+        if self._shell and value is not None:
+            self.reading.texts.append(value)
+
+    def _command(self, index: int, operands: str) -> int:
+        """The words of another command, behind what comes before it."""
+        if self._operands <= self._row.get("before", 0):
+            return index + 1
+        more = (ShellWord(None, unknown="input"),) if operands == "input_command" else ()
+        self.reading.inner.append((*self._words[index:], *more))
+        return 0

@@ -1,0 +1,137 @@
+"""policy/commands.yaml: what options of programs in commands can do, and which variables and syntax are harmless."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StrictInt, StringConstraints
+from pydantic_core import InitErrorDetails
+
+from engine.documents.files import printable
+from engine.model import Model
+from engine.values.fields import Checked, Items, value_error
+
+Ability = Literal["read", "write", "redirect", "connect", "execute", "unknown"]
+"""What a part of a command can do beyond what its program is known for."""
+
+Syntax = Literal[
+    "and",
+    "or",
+    "pipe",
+    "subshell",
+    "group",
+    "if",
+    "loop",
+    "case",
+    "substitution",
+    "process",
+    "time",
+    "background",
+    "function",
+    "arithmetic",
+    "expansion",
+]
+"""What may stand around a command; the last four are not harmless."""
+
+Option = Annotated[str, StringConstraints(pattern=r"^(-#|--?[!-<>-~]+|[!-~]{1,3})$", max_length=64)]
+"""An option as it is written, without its value: `-n`, `--include`; `-#` is any number such as `-20`."""
+
+ProgramName = Annotated[str, StringConstraints(pattern=r"^[!-~]+( [!-~]+)*$", max_length=128)]
+
+
+class Program(Model):
+    """One program, or a subcommand of one such as `git log`. What is not listed is `unknown`."""
+
+    operands: Literal["any", "subcommand", "command", "input_command", "script", "shell"] | None = Field(
+        default=None,
+        description="What the words are that are no options. `any`: names of files and the like. `subcommand`: the "
+        "first one names a row such as `git log`. `command`: another command, which is judged too. `input_command`: "
+        "the same, with more words from the input. `script`: the first one is a script, which one of `scripts` "
+        "must match. `shell`: behind an option of `shell`, a text for a shell. Without it, words are unknown.",
+    )
+    also: Items[ProgramName] = Field(default=(), description="Programs and subcommands with the same options.")
+    before: Annotated[StrictInt, Field(ge=0, le=4)] = Field(
+        default=0, description="Words before the other command, such as the seconds of `timeout`."
+    )
+    variables: bool = Field(
+        default=False, description="Whether words such as `CI=1` set a variable: of the other command, or of `make`."
+    )
+    letters: bool = Field(
+        default=False, description="Whether the first word may be options without a hyphen, as in `tar xzf`."
+    )
+    none: Items[Option] = Field(default=(), description="Options that can do nothing beyond what the program does.")
+    read: Items[Option] = Field(default=(), description="Options that read files other than those that it works on.")
+    write: Items[Option] = Field(default=(), description="Options that write or delete files, or data elsewhere.")
+    connect: Items[Option] = Field(default=(), description="Options that change where it connects to, or how.")
+    execute: Items[Option] = Field(default=(), description="Options that run a program, or code in their value.")
+    valued: Items[Option] = Field(default=(), description="Options of the lists above whose value is the next word.")
+    glued: Items[Option] = Field(default=(), description="Options of one letter whose value is glued to them: `-j4`.")
+    single: bool = Field(default=False, description="Whether long options begin with one hyphen: `-name`.")
+    any_words: bool = Field(
+        default=False, description="Whether it can do nothing, whatever its words are: they may then be unknown."
+    )
+    shell: Items[Option] = Field(default=(), description="Options behind which a text for a shell follows: `-c`.")
+    rows_by: Items[Option] = Field(
+        default=(), description="Options whose value names a row, such as `python -m pytest`."
+    )
+    runs_until: Items[Option] = Field(
+        default=(), description="Options that another command follows, up to `;` or `+`: `-exec`. It is judged too."
+    )
+    script_options: Items[Option] = Field(default=(), description="Options whose value is a script.")
+    scripts: Items[str] = Field(
+        default=(), description="Regular expressions (RE2) of scripts that can do nothing but edit and print."
+    )
+
+
+class Commands(Checked):
+    """policy/commands.yaml: what parts of commands can do."""
+
+    programs: Mapping[ProgramName, Program] = Field(
+        description="Programs by the name under which they are called. Without a row, each option is `unknown`."
+    )
+    variables: Items[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]] = Field(
+        description="Variables that a command may set. Any other is `unknown`: many of them make programs run others."
+    )
+    syntax: Items[Syntax] = Field(description="Syntax that a text for a shell may have. Any other is `unknown`.")
+
+    def _mistakes(self) -> Iterator[InitErrorDetails]:
+        named = list(self.programs)
+        for name, program in self.programs.items():
+            for index, other in enumerate(program.also):
+                if other in named:
+                    yield value_error(
+                        f"`{printable(other)}` has a row already", ("programs", name, "also", index), other
+                    )
+                named.append(other)
+        for name, program in self.programs.items():
+            for index, pattern in enumerate(program.scripts):
+                if (told := _pattern_problem(pattern)) is not None:
+                    yield value_error(told, ("programs", name, "scripts", index), pattern)
+
+
+def _pattern_problem(pattern: str) -> str | None:
+    """Why a pattern is refused; RE2 has fewer constructs than Python, so only those of both are admitted."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return f"`{printable(pattern)}` is not a regular expression: {error}"
+    outside = re.sub(r"\\.|\[[^\]]*\]", "", pattern)
+    while (fewer := re.sub(r"\([^()]*\)", "", outside)) != outside:
+        outside = fewer
+    if not (pattern.startswith("^") and pattern.endswith("$")) or "|" in outside:
+        return (
+            f"`{printable(pattern)}` does not match a whole script: begin with `^`, end with `$`, put `|` in brackets"
+        )
+    if re.search(r"\(\?[^:]|\\[1-9]", pattern):
+        return (
+            f"`{printable(pattern)}` has a construct that the rules cannot match: leave out look-arounds and references"
+        )
+    return None
+
+
+def program_rows(commands: Mapping[str, Any]) -> dict[str, Any]:
+    """`data.policy.program_rows`: the row of each program, also of those that are named in another one's."""
+    programs = commands["programs"]
+    return {name: row for program, row in programs.items() for name in (program, *row["also"])}

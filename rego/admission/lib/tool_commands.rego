@@ -1,0 +1,119 @@
+# What the parts of a command can do beyond the words that a rule names; policy/commands.yaml has the values.
+package admission.lib.tool_commands
+
+import future.keywords.not
+
+# What a part can do: `none`, or some of read, write, redirect, connect and execute; `unknown` unless a value says
+# otherwise.
+#
+# METADATA
+# custom:
+#   proof: a part whose facts or values are missing is unknown, which only a rule that says so covers
+abilities(part) := found if {
+	found := _stated(part)
+	count(found) > 0
+} else := {"unknown"}
+
+# Options of the last four lists are read on, and what follows them is judged by itself.
+_lists := {
+	"none": "none",
+	"read": "read",
+	"write": "write",
+	"connect": "connect",
+	"execute": "execute",
+	"shell": "none",
+	"rows_by": "none",
+	"runs_until": "none",
+	"script_options": "none",
+}
+
+# METADATA
+# custom:
+#   proof: an option that no list has makes an empty set, which counts as unknown
+_stated(part) := {ability |
+	some list, ability in _lists
+	part.name in data.policy.program_rows[part.program][list]
+} if {
+	part.kind == "option"
+}
+
+_stated(part) := {"none"} if {
+	part.kind == "variable"
+	part.name in data.policy.commands.variables
+}
+
+_stated(part) := {"none"} if {
+	part.kind == "syntax"
+	part.name in data.policy.commands.syntax
+}
+
+_stated(part) := {"redirect"} if part.kind == "redirect"
+
+_stated(part) := {"none"} if {
+	part.kind in {"word", "pattern"}
+	data.policy.program_rows[part.program].any_words == true
+}
+
+# A pattern that begins with `*` may become any option of its program.
+#
+# METADATA
+# custom:
+#   proof: a program without a row is unknown; each list of a row counts unless it is empty
+_stated(part) := {"none"} | {ability | some list, ability in _lists; count(row[list]) > 0} if {
+	part.kind == "pattern"
+	row := data.policy.program_rows[part.program]
+	row.any_words == false
+}
+
+# METADATA
+# custom:
+#   proof: the patterns are values that match whole scripts, which is checked when they are loaded
+_stated(part) := {"none"} if {
+	part.kind == "script"
+	some pattern in data.policy.program_rows[part.program].scripts
+	regex.match(pattern, part.text)
+}
+
+# What a command can do beyond its first `length` words; undefined unless all its parts are known.
+#
+# METADATA
+# custom:
+#   proof: the parts of the command are as many as were found, and each has its place
+beyond(command, length) := {ability |
+	some part in parts
+	some ability in abilities(part)
+	_counts(part, length)
+} - {"none"} if {
+	is_number(command.parts)
+	parts := [part | some part in input.command_parts; part.command == command.id; is_number(part.index)]
+	count(parts) == command.parts
+}
+
+_counts(part, _) if part.index == 0
+
+_counts(part, length) if {
+	is_number(length)
+	is_number(part.index)
+	part.index >= length
+}
+
+# The names of its options; `?` if a part may be any option.
+#
+# METADATA
+# custom:
+#   proof: only rules that refuse read them, and a part that lacks its name may be any option
+options(command) := {name |
+	some part in input.command_parts
+	part.command == command.id
+	some name in _option_names(part)
+}
+
+# METADATA
+# custom:
+#   proof: only rules that refuse read them, and an unknown option may be any
+_option_names(part) := {"?" | "unknown" in abilities(part)} | {part.name} if {
+	part.kind == "option"
+	is_string(part.name)
+}
+
+_option_names(part) := {"?"} if part.kind in {"word", "pattern", "subcommand"}

@@ -1,0 +1,100 @@
+package admission.lib.tool_commands_test
+
+import data.admission.lib.tool_commands as commands
+import future.keywords.not
+
+_policy := {
+	"program_rows": {
+		"sort": {
+			"any_words": false,
+			"none": ["-r", "-k"], "read": [], "write": ["-o"], "connect": [], "execute": ["--compress-program", "-k"],
+		},
+		"echo": {"any_words": true, "none": ["-n"]},
+		"sed": {"script_options": ["-e"], "scripts": ["^[0-9]+p$"]},
+	},
+	"commands": {"variables": ["CI"], "syntax": ["pipe"]},
+}
+
+# A part, and what it can do.
+_parts := [
+	[{"kind": "option", "name": "-r", "program": "sort"}, {"none"}],
+	[{"kind": "option", "name": "-o", "program": "sort"}, {"write"}],
+	[{"kind": "option", "name": "-k", "program": "sort"}, {"none", "execute"}],
+	[{"kind": "option", "name": "-x", "program": "sort"}, {"unknown"}],
+	[{"kind": "option", "name": "-r", "program": "other"}, {"unknown"}],
+	[{"kind": "option", "name": "-r"}, {"unknown"}],
+	[{"kind": "option", "program": "sort"}, {"unknown"}],
+	[{"kind": "option", "name": "-e", "program": "sed"}, {"none"}],
+	[{"kind": "variable", "name": "CI"}, {"none"}],
+	[{"kind": "variable", "name": "PATH"}, {"unknown"}],
+	[{"kind": "syntax", "name": "pipe"}, {"none"}],
+	[{"kind": "syntax", "name": "function"}, {"unknown"}],
+	[{"kind": "redirect", "name": "write"}, {"redirect"}],
+	[{"kind": "word", "program": "echo"}, {"none"}],
+	[{"kind": "word", "program": "sort"}, {"unknown"}],
+	[{"kind": "word"}, {"unknown"}],
+	[{"kind": "pattern", "program": "echo"}, {"none"}],
+	[{"kind": "pattern", "program": "sort"}, {"none", "write", "execute"}],
+	[{"kind": "pattern", "program": "other"}, {"unknown"}],
+	[{"kind": "script", "program": "sed", "text": "10p"}, {"none"}],
+	[{"kind": "script", "program": "sed", "text": "1e x"}, {"unknown"}],
+	[{"kind": "script", "program": "sed"}, {"unknown"}],
+	[{"kind": "script", "program": "awk", "text": "10p"}, {"unknown"}],
+	[{"kind": "subcommand", "name": "subcommand", "program": "sort"}, {"unknown"}],
+	[{"kind": "code", "name": "eval"}, {"unknown"}],
+	[{"kind": "pipe", "name": "pipe"}, {"unknown"}],
+	[{}, {"unknown"}],
+	[null, {"unknown"}],
+]
+
+test_abilities if {
+	every row in _parts {
+		commands.abilities(row[0]) == row[1] with data.policy as _policy
+	}
+	every row in _parts {
+		_unknown_without_values(row[0])
+	}
+}
+
+_unknown_without_values(part) if part.kind == "redirect"
+
+# regal ignore:with-outside-test-context
+_unknown_without_values(part) if commands.abilities(part) == {"unknown"} with data.policy as {}
+
+_command := {"id": "c", "parts": 3}
+
+_request := {"command_parts": [
+	{"command": "c", "kind": "option", "name": "-o", "program": "sort", "index": 2},
+	{"command": "c", "kind": "syntax", "name": "pipe", "index": 0},
+	{"command": "c", "kind": "redirect", "name": "write", "index": 0},
+	{"command": "d", "kind": "word", "index": 0},
+]}
+
+test_beyond if {
+	commands.beyond(_command, 1) == {"write", "redirect"} with input as _request with data.policy as _policy
+	commands.beyond(_command, 2) == {"write", "redirect"} with input as _request with data.policy as _policy
+	commands.beyond(_command, 3) == {"redirect"} with input as _request with data.policy as _policy
+	commands.beyond({"id": "e", "parts": 0}, 1) == set() with input as _request with data.policy as _policy
+}
+
+test_beyond_is_not_known_when_parts_are_missing if {
+	every lost in ["command_parts/0", "command_parts/0/command", "command_parts/0/index", "command_parts"] {
+		less := json.remove(_request, [lost])
+		not commands.beyond(_command, 1) with input as less with data.policy as _policy
+	}
+	every command in [{"id": "c"}, {"id": "c", "parts": null}, {"parts": 3}, {"id": "c", "parts": 2}] {
+		not commands.beyond(command, 1) with input as _request with data.policy as _policy
+	}
+	null_length := commands.beyond(_command, null) with input as _request with data.policy as _policy
+	null_length == {"redirect"}
+}
+
+test_options if {
+	commands.options(_command) == {"-o"} with input as _request with data.policy as _policy
+	every part in [
+		{"kind": "option", "name": "-x", "program": "sort"}, {"kind": "word"}, {"kind": "pattern"}, {"kind": "subcommand"},
+	] {
+		request := {"command_parts": [object.union(part, {"command": "c"})]}
+		"?" in commands.options(_command) with input as request with data.policy as _policy
+	}
+}

@@ -1,0 +1,77 @@
+"""The parser of shell commands: bounded, and nothing of one that fails, hangs or is missing counts."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from engine.facts import shell
+from engine.facts.shell import Parsed, parse
+
+
+def test_texts_are_answered_in_their_order() -> None:
+    found = parse(["ls", "ls 'a", "rm a"])
+    assert [one.refused for one in found] == [None, "syntax", None]
+    assert [word.value for word in found[2].commands[0].words] == ["rm", "a"]
+    assert parse([]) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["$(" * 10_000, "(" * 60_000, "{" * 30_000, "`" * 2_001, "ls|" * 5_000, "a=(" * 3_000, "${" * 20_000, "x" * 70_000],
+)
+def test_what_would_take_long_is_refused_at_once(text: str) -> None:
+    assert parse([text])[0].refused in {"nesting", "size", "syntax"}
+
+
+@pytest.mark.parametrize(
+    "text", ["$((" * 600, "<(" * 900 + "ls" + ")" * 900, "{a,b}" * 12, "$(" * 63 + "ls" + ")" * 63]
+)
+def test_what_is_within_the_bounds_ends_in_time(text: str) -> None:
+    parse([text])
+
+
+def _stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Another parser in the place of the bundled one, with the digest of what stands there."""
+    import hashlib
+
+    path = folder / "shell_parser"
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+    note = {"version": "1", "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    (folder / "shell_parser.json").write_text(json.dumps(note), encoding="utf-8")
+    monkeypatch.setattr("engine.binaries.bundled", lambda name: folder / name)
+
+
+FAILED = [Parsed(refused="parser_failed")] * 2
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["exit 1", "kill -9 $$", "echo", "echo '{}'", "echo '{\"commands\": []}'", "printf '[]\\n[]\\n'", "cat",
+     "printf '\\377'",
+     "printf 'null\\n{\"commands\": 5}\\n'", "printf '{\"commands\":[{}]}\\n{\"commands\":[{}]}\\n'"],
+)  # fmt: skip
+def test_nothing_of_a_parser_that_fails_counts(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _stand_in(tmp_path, monkeypatch, script)
+    assert parse(["ls", "rm"]) == FAILED
+
+
+def test_a_parser_that_hangs_is_ended_and_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _stand_in(tmp_path, monkeypatch, f"echo $$ >{tmp_path}/pid; exec sleep 600")
+    monkeypatch.setattr(shell, "SECONDS", 0.5)
+    assert parse(["ls", "rm"]) == FAILED
+    pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_missing_or_changed_parser_is_said_to_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _stand_in(tmp_path, monkeypatch, "exit 0")
+    (tmp_path / "shell_parser").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    assert parse(["ls"]) == [Parsed(refused="parser_missing")]
+    (tmp_path / "shell_parser").unlink()
+    assert parse(["ls"]) == [Parsed(refused="parser_missing")]
