@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.binaries import find_binary
 from engine.decide import Verdict
 from engine.drive import BATCH_ITEMS, run_all
 from engine.errors import EngineError, stack_of
 from engine.model import is_reserved
-from engine.opa.binary import find_binary
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import build
 from engine.policy_bundle.sources import PolicySources

@@ -78,7 +78,7 @@ def build_policy(
     if output is None:
         typer.echo(f"policy  {built.name}\nrules   {built.rules.revision}\nvalues  {built.values.revision}")
         return
-    from engine.cli.policy.releases import changes, replayed
+    from engine.cli.policy.changes import changes, replayed
     from engine.policy_bundle.release import About, write_release
     from engine.policy_bundle.release_folder import read
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.outputs import json_text
+from engine.cli.policy.changes import difference_document
 from engine.cli.policy.commands import built_policy
 from engine.documents.files import printable
 
@@ -43,21 +44,6 @@ def diff_policies(
     old, new = (built_policy(replace(sources, policy=one)) for one in pair)
     found = difference(old, new)
     typer.echo(json_text(difference_document(found)) if how == "json" else _text(found))
-
-
-def difference_document(found: PolicyDifference) -> dict[str, Any]:
-    """A difference for programs."""
-
-    def listed(rows: Any) -> list[dict[str, Any]]:
-        return [{**asdict(one), "where": None if one.where is None else str(one.where)} for one in rows]
-
-    return {
-        "values": listed(found.values),
-        "levels": listed(found.levels),
-        "waivers": listed(found.waivers),
-        "requirements": listed(found.requirements),
-        "rules": [{"kind": kind, "file": name} for kind, name in found.rules],
-    }
 
 
 def _text(found: PolicyDifference) -> str:

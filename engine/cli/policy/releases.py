@@ -11,13 +11,12 @@ import typer
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.outputs import json_text
+from engine.cli.policy.changes import changes
 from engine.cli.policy.commands import Author, Folder, refusals, tell_release
 from engine.documents.files import printable
 from engine.errors import GatherError, Location
 
 if TYPE_CHECKING:
-    from engine.policy_bundle.build import PolicyBundle
-    from engine.policy_bundle.release_folder import Contents
     from engine.record.chain import Entry
     from engine.record.model import PolicyRecord
 
@@ -72,39 +71,6 @@ def roll_back(
         )
         statement = write_release(policy, output, about)
     tell_release("written", statement)
-
-
-def changes(
-    folder: Path | None, before: Contents | None, after: PolicyBundle, replay: dict[str, Any] | None
-) -> dict[str, Any]:
-    """What goes into a release about its changes: against the release before, and against recorded decisions."""
-    from engine.cli.policy.diff import difference_document
-    from engine.policy_bundle.difference import difference
-    from engine.policy_bundle.release import policy_of
-
-    if folder is None or before is None:
-        return {"after": None, "difference": None, "replay": replay}
-    statement = before.statement
-    told = difference_document(difference(policy_of(folder, before), after))
-    return {"after": {"sequence": statement.sequence, "digest": statement.digest}, "difference": told, "replay": replay}
-
-
-def replayed(state: Path, policy: PolicyBundle, sources: options.Sources) -> dict[str, Any]:
-    """The summary of a replay of the record by this policy. Exits with 4 for a record that is broken."""
-    from engine.cli.record.replay import require_intact
-    from engine.cli.record.replayed import replay_document
-    from engine.cli.waiting import Waiting
-    from engine.record.reader import Filter
-    from engine.replay.candidate import opened
-    from engine.replay.run import replay
-    from engine.secrets.patterns import know
-
-    require_intact(state)
-    know(policy.lookups.forms)
-    with opened(policy, sources.settings().opa) as candidate, Waiting() as waiting:
-        found = replay(state, Filter(), candidate, None, lambda done, _: waiting.tell(f"decisions replayed: {done:,}"))
-    document = replay_document(found, policy)
-    return {name: document[name] for name in ("record", "changed", "counts", "points", "not_decided")}
 
 
 def history(state: options.State = None, how: options.Output = "text") -> None:
