@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from engine.assembly import Status
     from engine.engine import AsyncEngine
     from engine.flow import Answer
+    from engine.replay.shadow import Shadow
 
 _DECIDE = "/v1/decide/"
 _REFUSED_BYTES = 0
@@ -49,6 +50,7 @@ class App:
     routes: Routes
     uploads: Path
     tracing: Tracing | None = None
+    shadow: Shadow | None = None
     load: Load = field(init=False)
     batches: Load = field(init=False)
     bodies: Shares = field(init=False)

@@ -12,6 +12,7 @@ from engine.cli import options, options_file
 
 if TYPE_CHECKING:
     from admission_adapters.runner.access import RunnerAccess
+    from engine.policy_bundle.sources import PolicySources
 
 LOOPBACK = "127.0.0.1"
 
@@ -81,6 +82,16 @@ def runner_access(token: Path | None, certificate: Path | None, key: Path | None
     return RunnerAccess(token, certificate, key, ca_file)
 
 
+def candidate(sources: options.Sources, folder: Path) -> PolicySources:
+    """Where the candidate of `--shadow` is read from: this folder, over the shipped policy."""
+    from dataclasses import replace
+
+    from engine.policy_bundle.sources import PolicySources
+
+    chosen = replace(sources, policy=folder, recipe=None, release=None, release_key=None).settings()
+    return PolicySources(chosen.rego, chosen.policy, chosen.recipe)
+
+
 def check_tls(certificate: Path | None, key: Path | None, authority: Path | None) -> None:
     """Refuse files of TLS that are not complete."""
     if (certificate is None) != (key is None):
@@ -145,6 +156,13 @@ def serve(
             help="Days for which you keep a log with payloads; checked by the policy.",
         ),
     ] = None,
+    shadow: Annotated[
+        Path | None,
+        options.folder(
+            envvar="ENGINE_SHADOW",
+            help="Policy folder that decides live requests too, beside their answers; only recorded.",
+        ),
+    ] = None,
     watch: Annotated[
         bool,
         typer.Option(
@@ -203,6 +221,7 @@ def serve(
         audience=audience,
         otlp=otlp,
         access=access,
+        shadow=None if shadow is None else candidate(sources, shadow),
     )
     chosen = sources.settings()
     opa = replace(chosen.opa, answer_seconds=deadline)

@@ -177,9 +177,10 @@ _ORDINARY = {
     ("commands", "programs"),
     ("commands", "variables"),
     ("memory", "origins"),
+    ("waivers", "waivable"),
     *(("release", section) for section in ("docstrings", "further_suites", "suites")),
 }
-"""Sections of names of a protocol, or that are ordinary words as well, such as `log`, `localhost`, `format`."""
+"""Sections of names of a protocol or of codes, or that are ordinary words as well, such as `log`, `localhost`."""
 
 
 def _scan_words() -> set[str]:
