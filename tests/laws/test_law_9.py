@@ -89,7 +89,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/cli/formats/sarif.py": {"region", "tags"},  # fields of SARIF
     "engine/cli/formats/problems.py": {"passed"},  # a word of its formats
     "engine/cli/tools/changes.py": {"off", "{cwd}/"},  # plain English; as tools.py
-    "engine/cli/code/commands.py": {"main.py", "python", "LOGNAME", "printed"},  # of a `.py` file; of POSIX; a default
+    "engine/cli/code/commands.py": {"main.py", "python", "LOGNAME"},  # of a `.py` file; of POSIX
     "engine/cli/outputs.py": {"denied"},  # a word that is printed in red
     "engine/cli/tools/list_tools.py": {"denied"},  # plain English
     "engine/facts/code/scan.py": {"javascript", "python", "wasm"},  # the languages that there are scanners for
@@ -177,9 +177,10 @@ _ORDINARY = {
     ("commands", "programs"),
     ("commands", "variables"),
     ("memory", "origins"),
+    ("waivers", "waivable"),
     *(("release", section) for section in ("docstrings", "further_suites", "suites")),
 }
-"""Sections of names of a protocol, or that are ordinary words as well, such as `log`, `localhost`, `format`."""
+"""Sections of names of a protocol or of codes, or that are ordinary words as well, such as `log`, `localhost`."""
 
 
 def _scan_words() -> set[str]:

@@ -8,6 +8,7 @@ import future.keywords.not
 #   involved.
 # custom:
 #   code: executable_not_allowlisted
+#   waivable: false
 #   remedy: Name an executable of policy/sandbox.yaml as the first word, without a path
 #   reads: ["sandbox.executables.{command.executable}"]
 # labels:
