@@ -39,7 +39,7 @@ from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.serving import Served, Unavailable
 from engine.policy_bundle.sources import PolicySources
 from engine.record.chains import chain_folder
-from engine.record.model import PolicyRecord, RecoveryRecord, timestamp
+from engine.record.model import DecisionRecord, PolicyRecord, RecordedRelease, RecoveryRecord, timestamp
 from engine.record.standing import StandingLog
 from engine.running import Running
 from engine.secrets.patterns import know
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from admission_adapters.sandbox.packages import Packages
     from engine.administration.act import Administered
     from engine.code.asking import Machine
-    from engine.code.idempotency import RunWatcher
     from engine.code.result import CodeRun
+    from engine.code.running import RunWatcher
     from engine.completing import Completion, Prompt
     from engine.episodes.actors import Actor
     from engine.episodes.definition import EpisodeDefinition
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from engine.fetching import Fetched, FetchOrder
     from engine.sandboxes.evidence import Sandboxes
     from engine.sandboxes.packages import PackageEnvironments
+    from engine.shell import ShellRun
     from engine.state.store import Store
 
 T = TypeVar("T")
@@ -119,6 +120,7 @@ class Assembly:
         gate: Gate = Gate(),  # noqa: B008  (frozen)
         on_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None,
         observe: Callable[[Decision, Mapping[str, int]], None] = lambda *_: None,
+        recorded: Callable[[DecisionRecord, dict[str, Any] | None], None] = lambda *_: None,
         control: bool = True,
         points: frozenset[str] | None = None,
         enable_mcp_adapter: bool = False,
@@ -126,7 +128,8 @@ class Assembly:
         """`values` are overrides `key=value` on policy/; `now` is the clock that rules see.
 
         `gate` states how the listener of this engine is guarded, `on_event` is called with events of OPA
-        and the policy and with crashes, `observe` with every durable decision. With `control`, the command line
+        and the policy and with crashes, `observe` with every durable decision, `recorded` with
+        its line and input. With `control`, the command line
         can send administrative acts to this engine once it has opened its state.
         With `points`, only these decision points are decided, after a faster start; every other one is denied.
         Adapters are off unless `enable_mcp_adapter` is True itself.
@@ -141,6 +144,7 @@ class Assembly:
         self._gate = gate
         self._on_event = on_event
         self._observe = observe
+        self._recorded = recorded
         self._control: Control | None = None
         self._control_again = 0.0 if control else math.inf
         self._boundaries: tuple[Boundary, ...] | None = None
@@ -226,6 +230,7 @@ class Assembly:
             new_id=self._new_id,
             versions={"engine": __version__} | ({} if version is None else {"opa": version}),
             observe=self._observe,
+            recorded=self._recorded,
             on_event=self._on_event,
         )
 
@@ -241,6 +246,7 @@ class Assembly:
             if self._control is not None:
                 parts.callback(self._control.close)
             parts.callback(self._running.close)
+            parts.callback(self.stop_waiting)
 
     def _store_now(self) -> Store | None:
         """The store, if it can be asked without waiting."""
@@ -272,17 +278,7 @@ class Assembly:
         fresh: PolicyBundle | None = None
 
         def activation_record(outcome: Literal["activated", "refused"], code: str | None) -> PolicyRecord:
-            return PolicyRecord(
-                time=timestamp(datetime.now(UTC)),
-                outcome=outcome,
-                principal=by.caller.principal,
-                reason=reason,
-                previous=None if before is None else before.revisions,
-                revisions=None if fresh is None else fresh.revisions,
-                code=code,
-                request_id=by.request_id,
-                trace=by.trace,
-            )
+            return _policy_record(outcome, by, reason, before, fresh, code)
 
         def check(generation: Generation[PolicyBundle]) -> None:
             nonlocal before
@@ -303,6 +299,11 @@ class Assembly:
                 self._log.append(activation_record("refused", error.code))
             raise
         return Activated(fresh.revisions, before.revisions, before.catalogue.without(fresh.catalogue))
+
+    def record_start(self, by: Context) -> None:
+        """Record with which policy a server begins, if it has one. Raises RecordError."""
+        if self.policy is not None:
+            self._log.append(_policy_record("started", by, None, None, self.policy, None))
 
     def _status(self) -> Status:
         revisions = None
@@ -345,7 +346,8 @@ class Assembly:
         return administer(asked, self.opened, by)
 
     def _code_steps(self, asked: Any, context: Context, watch: RunWatcher | None) -> Steps[CodeRun]:
-        from engine.code.idempotency import RunWatcher, run_code
+        from engine.code.idempotency import run_code
+        from engine.code.running import RunWatcher
 
         return run_code(asked, self.opened, self.code_machine(), context, watch or RunWatcher())
 
@@ -380,6 +382,26 @@ class Assembly:
 
         order = FetchOrder((url,), Path(alias), license, hosts, alias, max_requests)
         return run(get(order, self.opened, self._fetches(), context))
+
+    def run_shell(
+        self,
+        text: str,
+        *,
+        hosts: tuple[str, ...] = (),
+        profile: str = "shell",
+        context: Context = Context(),  # noqa: B008  (frozen)
+    ) -> ShellRun:
+        """Run a command as text in the sandbox. Naming `hosts` gives it a way out to them, where the policy permits it.
+
+        Every connection is decided on at point `network`. Blocks: with an `AsyncEngine`, call it in a thread of its
+        own.
+        """
+        from admission_adapters.trust import authorities
+        from engine.shell import ShellOrder, run_shell
+
+        order = ShellOrder(text, hosts, profile)
+        trusted = partial(authorities, self.settings.ca_file)
+        return run(run_shell(order, self.opened, self.code_machine().backend, trusted, context))
 
     def get_media(
         self,
@@ -437,6 +459,11 @@ class Assembly:
         known = recorded(self.settings.state, folder, name, definition) if episode else None
         return episode_steps(parts, context, folder, name, definition, everyone, known)
 
+    def stop_waiting(self) -> None:
+        """Refuse the runs of code that wait for their turn: the engine stops."""
+        if self._machine is not None:
+            self._machine.running.close()
+
     def code_machine(self) -> Machine:
         """What runs of generated code need of this machine; its `running` knows those under way."""
         from admission_adapters.files.artifact_store import ArtifactStore
@@ -447,7 +474,7 @@ class Assembly:
         with self._opening:
             if self._machine is None:
                 store = ArtifactStore(self.settings.state / "artifacts")
-                running = Running(self.settings.code_runs)
+                running = Running(self.settings.code_runs, self.settings.code_waiting)
                 self._machine = Machine(sandboxes.backend, store, running, self._packages)
             return self._machine
 
@@ -608,6 +635,28 @@ class Assembly:
             with tempfile.TemporaryDirectory(prefix="admission-probe-") as folder:
                 self._boundaries = (ArtifactDirectory.prove(Path(folder)),)
         return self._boundaries
+
+
+def _policy_record(
+    outcome: Literal["started", "activated", "refused"],
+    by: Context,
+    reason: str | None,
+    before: PolicyBundle | None,
+    fresh: PolicyBundle | None,
+    code: str | None,
+) -> PolicyRecord:
+    return PolicyRecord(
+        time=timestamp(datetime.now(UTC)),
+        outcome=outcome,
+        principal=by.caller.principal,
+        reason=reason,
+        previous=None if before is None else before.revisions,
+        revisions=None if fresh is None else fresh.revisions,
+        code=code,
+        release=None if fresh is None or fresh.release is None else RecordedRelease(**fresh.release),
+        request_id=by.request_id,
+        trace=by.trace,
+    )
 
 
 def _answers(generation: Generation[PolicyBundle]) -> None:

@@ -41,6 +41,7 @@ class _Found(Model):
     level: Annotated[Level, Field(strict=False)]
     subject: str | None
     requirement: str | None = None
+    waiver: Annotated[str, Field(min_length=1)] | None = None
 
 
 class _Answer(Model):
@@ -64,6 +65,8 @@ def read(point: Point, reply: Reply, catalogue: Catalogue) -> Verdict:
         raise _malformed("contradicts its own findings")
     if (answer.approved and folded is not Outcome.CONFIRM) or (answer.approval_seconds and folded is Outcome.DENY):
         raise _malformed("mentions an approval although none applies")
+    if any(found.waiver is not None and found.level is not Level.WARN for found in answer.findings):
+        raise _malformed("waives a finding that it does not let through")
     if any(is_reserved(found.code) for found in answer.findings):
         raise _malformed("uses a code that only the engine may give")
     findings = sorted(
@@ -97,7 +100,12 @@ def _finding(point: Point, found: _Found, catalogue: Catalogue) -> Finding:
         raise _malformed("has a code that is not in its catalogue")
     requirement = words.title if found.requirement is None else found.requirement
     return Finding(
-        code=found.code, level=found.level, requirement=requirement, subject=found.subject, remedy=words.remedy
+        code=found.code,
+        level=found.level,
+        requirement=requirement,
+        subject=found.subject,
+        remedy=words.remedy,
+        waiver=found.waiver,
     )
 
 

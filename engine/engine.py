@@ -28,9 +28,9 @@ from engine.work import Executor, Job
 if TYPE_CHECKING:
     from admission_adapters.environments.session import AsyncEnvironmentSession, EnvironmentSession
     from engine.administration.act import Administered
-    from engine.code.idempotency import RunWatcher
     from engine.code.repair import Repair, RepairAsync
     from engine.code.result import CodeRun
+    from engine.code.running import RunWatcher
     from engine.completing import Completion, Prompt
     from engine.episodes.actors import Actor
     from engine.episodes.definition import EpisodeDefinition
@@ -304,6 +304,7 @@ class AsyncEngine(Assembly):
 
     async def __aexit__(self, *_: object) -> None:
         try:
+            self.stop_waiting()
             await asyncio.gather(*self._walking, return_exceptions=True)
             if isinstance(self._supervisor, Supervisor):
                 await self._supervisor.leave()

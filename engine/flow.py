@@ -94,6 +94,8 @@ class Services:
     versions: Mapping[str, str]
     observe: Callable[[Decision, Mapping[str, int]], None] = lambda *_: None
     """Called with every decision once it is durable, and microseconds per verb; for metrics."""
+    recorded: Callable[[DecisionRecord, dict[str, Any] | None], None] = lambda *_: None
+    """Called with the line of every decision once it is durable, and the input as OPA saw it; for shadow decisions."""
     on_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None
     """Called with the place of an unexpected exception (`crash`); for the operational log."""
 
@@ -449,6 +451,7 @@ def _record_and_work(case: _Case, services: Services, executor: Executor | None)
             approval=context.approval if decision.approval is None else decision.approval.id,
         )
         yield Append(services.log, body, _events(case, decision))
+        services.recorded(body, case.document)
     except Exception as error:  # noqa: BLE001  (without its record, nothing is allowed)
         case.fault, case.approval = _fault_of(error, case, services), None
         decision = _decision(case)

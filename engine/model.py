@@ -100,10 +100,14 @@ class Mode(StrEnum):
     ENFORCE = "enforce"
 
 
+WaiverId = Annotated[str | None, Field(exclude_if=lambda id_: id_ is None)]
+
+
 class Finding(Model):
     """A requirement that did not hold. `subject` is an id such as `records/contacts-2`, never content.
 
-    `requirement` states what must hold; for an engine fault (a code `engine.…`), what failed.
+    `requirement` states what must hold; for an engine fault (a code `engine.…`), what failed. `waiver` is the id of
+    the row of policy/waivers.yaml because of which it stops nothing; absent without one.
     """
 
     code: str
@@ -111,6 +115,7 @@ class Finding(Model):
     requirement: str
     subject: str | None
     remedy: str
+    waiver: WaiverId = None
 
 
 class Revisions(Model):

@@ -115,6 +115,8 @@ def _act(
         return asdict(store.approve_prefix(new))
     if act == "stop" and (stop := request.stop) is not None:
         return asdict(store.add_stop(StopRow(stop.scope, stop.name, actor, now, id_, request.reason)))
+    if act == "approve_release" and (release := request.release) is not None:
+        return {"release": release.digest, "approver": actor, "approved_at": now}
     command, take_away = _TAKING_AWAY[act]
     row = take_away(store, id_, now)
     if row is None:

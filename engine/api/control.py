@@ -78,7 +78,15 @@ async def _activate(api: App, by: Context, reason: Callable[[], str | None]) -> 
 
 
 def log_lowered(api: App) -> None:
-    """Log every refusal that the served policy has lowered, at its start and at each change."""
-    for one in () if api.engine.policy is None else api.engine.policy.lowered:
+    """Log every refusal that the served policy has lowered, and every waiver, at its start and at each change."""
+    policy = api.engine.policy
+    if policy is None:
+        return
+    for one in policy.lowered:
         fields = {"point": one.point, "code": one.code, "owner": one.owner, "until": one.until}
         api.log.event("refusal_lowered", Level.WARNING, **fields, detail=printable(str(one), 1_500))
+    for waiver in policy.waivers:
+        fields = {"point": waiver.point, "code": waiver.code, "waiver": waiver.id, "until": waiver.until}
+        idle = policy.idle(waiver, api.engine.now())
+        event = "waiver_applies" if idle is None else "waiver_does_nothing"
+        api.log.event(event, Level.WARNING, **fields, detail=printable(waiver.told(idle), 1_500))

@@ -90,6 +90,13 @@ async def metrics(api: App, _exchange: Exchange) -> Response:
         "engine_log_lines_dropped": ("Lines of the operational log that were dropped.", api.log.dropped),
         "engine_opa_restarts": ("Restarts of OPA.", status.opa_restarts),
     }
+    shadow = api.shadow
+    if shadow is not None:
+        gauges["engine_shadow_up"] = ("Whether the candidate policy decides too.", shadow.up)
+        changed = shadow.decided.total() - shadow.decided["unchanged"]
+        counts["engine_shadow_decisions"] = ("Recorded decisions of the candidate policy.", shadow.decided.total())
+        counts["engine_shadow_changed"] = ("Those that differ from the decision.", changed)
+        counts["engine_shadow_dropped"] = ("Decisions that the candidate did not take.", shadow.dropped.total())
     if api.tracing is not None:
         counts["engine_spans_lost"] = ("Spans that no collector accepted.", api.tracing.lost)
     return Response(200, api.metrics.text(gauges, counts), MEDIA_TYPE)

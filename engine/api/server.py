@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import signal
 import socket
@@ -10,8 +11,8 @@ import ssl
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack, closing
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from math import inf
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.administration.unix_socket import bind_unix
+from engine.administration.users import user_of
 from engine.api.app import App
 from engine.api.connection import Connection
 from engine.api.control import log_lowered, reload
@@ -32,13 +34,15 @@ from engine.api.peers import PeerOf, control_peer, network_peer
 from engine.api.routes import routes, runner_routes
 from engine.api.uploads import remove_left_over
 from engine.errors import EngineError, Exit
-from engine.model import Gate, Limits
+from engine.flow import Context
+from engine.model import Caller, Gate, Limits, Via
 from engine.points.runner_bind import BindLimits
 
 if TYPE_CHECKING:
     from admission_adapters.runner.access import RunnerAccess
     from admission_adapters.runner.run import ForwardLimits
     from engine.engine import AsyncEngine
+    from engine.policy_bundle.sources import PolicySources
     from engine.runner.run import RunnerSettings
     from engine.settings import Settings
 
@@ -60,7 +64,7 @@ class Listen:
     `payload_days` is the retention of a log with payloads; None for a log without. `forward` has the limits of a
     runner, None for the defaults; `access` is what a runner is shown. `otlp` is the address of the collector that
     gets a span of every request; None for none. With `runner`, the API of a runner is served in place of the
-    decision API.
+    decision API. `shadow` is a candidate policy that decides live requests too, beside their answers.
     """
 
     host: str = "127.0.0.1"
@@ -78,6 +82,7 @@ class Listen:
     access: RunnerAccess | None = None
     otlp: str | None = None
     runner: RunnerSettings | None = None
+    shadow: PolicySources | None = None
 
 
 class RefusedError(EngineError):
@@ -108,12 +113,25 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
     log = OperationalLog(listen.log_level, payload=listen.payload_days is not None)
     shared = shared_token()
     gate = _gate(settings, shared, context, listen)
+
+    def tell(event: str, fields: Mapping[str, Any]) -> None:
+        if event == "crash":
+            log.crash(**fields)
+        else:
+            log.event(event, **fields)
+
+    shadow = None
+    if listen.shadow is not None:
+        from engine.replay.shadow import Shadow
+
+        shadow = Shadow(listen.shadow, settings, tell)
     engine = AsyncEngine(
         settings,
         values=values,
         gate=gate,
-        on_event=lambda event, fields: log.crash(**fields) if event == "crash" else log.event(event, **fields),
+        on_event=tell,
         observe=metrics.decided,
+        recorded=(lambda *_: None) if shadow is None else shadow.offer,
         control=False,
     )
     async with AsyncExitStack() as stack:
@@ -125,6 +143,9 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
             tracing = Tracing(listen.otlp, log)
             stack.callback(tracing.close)
         await stack.enter_async_context(engine)
+        if shadow is not None:
+            shadow.start(engine.opened.log)
+            stack.callback(shadow.close)
         leave = await _ask_leave(engine, listen)
         limits = listen.limits
         api = App(
@@ -144,7 +165,10 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
             routes=runner_routes(listen.runner) if listen.runner else routes(listen.forward, listen.access),
             uploads=settings.state / "uploads",
             tracing=tracing,
+            shadow=shadow,
         )
+        with suppress(EngineError):  # then nothing can be allowed, and the status says so
+            engine.record_start(Context(caller=Caller(via=Via.PROCESS, principal=user_of(os.getuid()))))
         remove_left_over(api.uploads)
         log_lowered(api)
         return await Server(api, replace(listen, host=leave.host, port=leave.port), context, settings, report).serve()
@@ -229,6 +253,7 @@ class Server:
 
     async def _end(self, servers: list[asyncio.Server]) -> Exit:
         self._api.stopping = True
+        self._api.engine.stop_waiting()
         self._api.log.event("stopping", connections=len(self._connections))
         for server in servers:
             server.close()

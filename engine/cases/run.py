@@ -53,15 +53,17 @@ from engine.state.store import Store
 
 
 class Want(Model):
-    """The expected outcome and exactly these finding codes, sorted."""
+    """The expected outcome, exactly these finding codes, sorted, and the ids of the waivers that covered some."""
 
     outcome: Annotated[Outcome, Field(strict=False)]
     codes: tuple[str, ...] = ()
     subjects: tuple[str, ...] | None = None
+    waivers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         about = "" if self.subjects is None else f" for {', '.join(self.subjects) or 'the whole request'}"
-        return f"{self.outcome.value} [{', '.join(self.codes)}]{about}"
+        waived = f" waived by {', '.join(self.waivers)}" if self.waivers else ""
+        return f"{self.outcome.value} [{', '.join(self.codes)}]{about}{waived}"
 
 
 class ProbedHarness(Model):
@@ -326,6 +328,7 @@ class Runner(ExitStack):
             subjects=None
             if want.subjects is None
             else tuple(sorted({finding.subject for finding in decision.findings if finding.subject})),
+            waivers=tuple(sorted({finding.waiver for finding in decision.findings if finding.waiver})),
         )
         differences = [] if got == want else [f"expected {want}; got {got}"]
         record = self._record(file, decision.decision_id) if file.case.want_record else {}

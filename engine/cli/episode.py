@@ -75,8 +75,7 @@ def replay(
     """
     from admission_adapters.episodes.transcripts import TranscriptFolder
     from engine.cli.policy.commands import built_policy
-    from engine.cli.record.commands import existing_folder
-    from engine.cli.record.replay import require_intact
+    from engine.cli.record.commands import existing_folder, require_intact
     from engine.episodes.replay import replay_episode
     from engine.replay.candidate import opened
 

@@ -291,18 +291,28 @@ def state_folder(state: Path | None) -> Path:
     return Sources(state=state).settings().state
 
 
+def user() -> str:
+    """The principal of the current user, as the kernel knows it."""
+    from engine.administration.users import user_of
+
+    return user_of(os.getuid())
+
+
 def context(principal: str | None, run: str | None = None, approval: str | None = None) -> Context:
     """The caller, the run, and the approval of the request."""
-    from engine.administration.users import user_of
     from engine.flow import Context
     from engine.model import Caller, Via
 
-    caller = Caller(via=Via.PROCESS, principal=principal or user_of(os.getuid()))
+    caller = Caller(via=Via.PROCESS, principal=principal or user())
     return Context(caller=caller, run=run, approval=approval)
 
 
 def tell_lowered(engine: Engine, point: str) -> None:
-    """Report on standard error which refusals of a point the served policy has lowered."""
-    for one in () if engine.policy is None else engine.policy.lowered:
-        if one.point == point:
-            typer.echo(f"engine: {printable(str(one), 1_500)}", err=True)
+    """Report on standard error which refusals of a point the served policy has lowered or waived."""
+    policy = engine.policy
+    if policy is None:
+        return
+    told = [str(one) for one in policy.lowered if one.point == point]
+    told += [one.told(policy.idle(one, engine.now())) for one in policy.waivers if one.point == point]
+    for text in told:
+        typer.echo(f"engine: {printable(text, 1_500)}", err=True)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from engine.cli import options, options_file
+
+if TYPE_CHECKING:
+    from admission_adapters.runner.access import RunnerAccess
+    from engine.policy_bundle.sources import PolicySources
 
 LOOPBACK = "127.0.0.1"
 
@@ -49,7 +53,7 @@ RunnerToken = Annotated[
     options.file(
         "--runner-token-file",
         envvar="ENGINE_RUNNER_TOKEN_FILE",
-        help="File with the bearer token for the runner behind POST /run; read for each run.",
+        help="File with the bearer token that the runner is shown; read for each run.",
     ),
 ]
 RunnerCertificate = Annotated[
@@ -57,7 +61,7 @@ RunnerCertificate = Annotated[
     options.file(
         "--runner-cert",
         envvar="ENGINE_RUNNER_CERT",
-        help="Client certificate chain for the runner behind POST /run (PEM).",
+        help="Client certificate chain that the runner is shown (PEM).",
     ),
 ]
 RunnerKey = Annotated[
@@ -67,6 +71,25 @@ RunnerKey = Annotated[
 LogLevel = Annotated[
     Literal["info", "warning"], typer.Option(envvar="ENGINE_LOG_LEVEL", help="Log level on standard error.")
 ]
+
+
+def runner_access(token: Path | None, certificate: Path | None, key: Path | None, ca_file: Path | None) -> RunnerAccess:
+    """What a runner is shown, and which authorities are trusted. Refuses a certificate without its key."""
+    from admission_adapters.runner.access import RunnerAccess
+
+    if (certificate is None) != (key is None):
+        raise typer.BadParameter("give --runner-cert and --runner-key together", param_hint="--runner-cert")
+    return RunnerAccess(token, certificate, key, ca_file)
+
+
+def candidate(sources: options.Sources, folder: Path) -> PolicySources:
+    """Where the candidate of `--shadow` is read from: this folder, over the shipped policy."""
+    from dataclasses import replace
+
+    from engine.policy_bundle.sources import PolicySources
+
+    chosen = replace(sources, policy=folder, recipe=None, release=None, release_key=None).settings()
+    return PolicySources(chosen.rego, chosen.policy, chosen.recipe)
 
 
 def check_tls(certificate: Path | None, key: Path | None, authority: Path | None) -> None:
@@ -133,6 +156,13 @@ def serve(
             help="Days for which you keep a log with payloads; checked by the policy.",
         ),
     ] = None,
+    shadow: Annotated[
+        Path | None,
+        options.folder(
+            envvar="ENGINE_SHADOW",
+            help="Policy folder that decides live requests too, beside their answers; only recorded.",
+        ),
+    ] = None,
     watch: Annotated[
         bool,
         typer.Option(
@@ -171,13 +201,11 @@ def serve(
     """Serve decisions over HTTP until SIGTERM or SIGINT; SIGHUP activates a changed policy."""
     from dataclasses import replace
 
-    from admission_adapters.runner.access import RunnerAccess
     from engine.api.oplog import Level
     from engine.api.server import Listen, run
 
     check_tls(tls_cert, tls_key, tls_client_ca)
-    if (runner_cert is None) != (runner_key is None):
-        raise typer.BadParameter("give --runner-cert and --runner-key together", param_hint="--runner-cert")
+    access = runner_access(runner_token_file, runner_cert, runner_key, ca_file)
     if log_detail == "payload" and log_retention_days is None:
         raise typer.BadParameter("say how long it is kept, with --log-retention-days", param_hint="--log-detail")
     listen = Listen(
@@ -192,7 +220,8 @@ def serve(
         names=tuple(server_name or ()),
         audience=audience,
         otlp=otlp,
-        access=RunnerAccess(runner_token_file, runner_cert, runner_key, ca_file),
+        access=access,
+        shadow=None if shadow is None else candidate(sources, shadow),
     )
     chosen = sources.settings()
     opa = replace(chosen.opa, answer_seconds=deadline)

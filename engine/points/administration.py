@@ -1,4 +1,4 @@
-"""Point `administration`: administrative acts on approvals, tokens, approved prefixes, stops and agents.
+"""Point `administration`: administrative acts on approvals, tokens, prefixes, stops, agents and releases of a policy.
 
 The row of an approval and the caller are facts of the engine. An act is recorded before it takes effect.
 """
@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from engine.model import Limits, Model, Pace
+from engine.model import Digest, Limits, Model, Pace
 from engine.points import GatherContext, Gathered, Point
 from engine.points.registry import POINTS
 from engine.state.rows import AUDIENCE, MOST_WORDS, StopScope
@@ -24,6 +24,7 @@ Act = Literal[
     "stop",
     "lift_stop",
     "end_agent",
+    "approve_release",
 ]
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
@@ -73,8 +74,17 @@ class Stop(Model):
     name: Annotated[str, Field(max_length=256)] = ""
 
 
+class PolicyRelease(Model):
+    """The release of a policy to be approved: its author, and the digest of its statement, which covers its content."""
+
+    name: Name
+    sequence: Annotated[int, Field(ge=1, le=2**53 - 1)]
+    author: Name
+    digest: Digest
+
+
 class AdministrationRequest(Model):
-    """One act. `id` names the approval, token, prefix, stop or agent it is about, also a new one."""
+    """One act. `id` names the approval, token, prefix, stop, agent or release it is about, also a new one."""
 
     act: Act
     id: Annotated[str, Field(pattern=r"^[0-9a-f]{8,32}$")]
@@ -82,6 +92,7 @@ class AdministrationRequest(Model):
     scope: Scope | None = None
     prefix: Prefix | None = None
     stop: Stop | None = None
+    release: PolicyRelease | None = None
 
 
 class Requested(Model):
@@ -112,6 +123,7 @@ class AdministrationInput(Model):
     unknown_points: tuple[UnknownPoint, ...]
     prefix: Prefix | None
     stop: Stop | None
+    release: PolicyRelease | None
 
 
 class AdministrationLimits(Limits):

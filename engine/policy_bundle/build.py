@@ -28,6 +28,7 @@ from engine.policy_bundle.lookups import Lookups
 from engine.policy_bundle.sources import PolicySources, Snapshot, files_digest, snapshot
 from engine.policy_bundle.store import keep, kept
 from engine.policy_bundle.values import parameters, schema_of
+from engine.policy_bundle.waivers import Idle, Waiver, idle, waivable_problems, waivers_in
 from engine.version import __version__
 
 _ARCHIVE, _CATALOGUE, _PLACES = "archive.tar.gz", "catalogue.json", "places.json"
@@ -78,6 +79,20 @@ class PolicyBundle:
     def lowered(self) -> tuple[Lowered, ...]:
         """The refusals that policy/levels.yaml lowers for some time."""
         return lowered_in(self.data.get("levels", {}).get("levels", {}), lambda path: self.row(path).where)
+
+    @property
+    def release(self) -> dict[str, Any] | None:
+        """What is recorded of the release that the policy came as; None if it was built from folders."""
+        return None
+
+    @property
+    def waivers(self) -> tuple[Waiver, ...]:
+        """The waivers of policy/waivers.yaml, also those that do nothing."""
+        return waivers_in(self.data.get("waivers", {}), lambda path: self.row(path).where)
+
+    def idle(self, waiver: Waiver, now: int) -> Idle | None:
+        """Why one of these waivers does nothing at this time, in seconds since 1970 UTC; None if it applies."""
+        return idle(waiver, self.data["waivers"], self.catalogue, now)
 
     def row(self, path: tuple[str | int, ...]) -> PolicyRow:
         """The value at a path below `policy/`, such as `("licenses", "licenses", "MIT")`, and its location."""
@@ -191,6 +206,8 @@ def build(
     data, lines = parse(served), _lines(places)
     found += level_problems(data.get("levels", {}).get("levels", {}), catalogue.points, lines)
     found += mapping_problems(data.get("operations", {}), catalogue.points, lines)
+    inputs = {name: point.input_schema for name, point in points.items()}
+    found += waivable_problems(data.get("waivers", {}), catalogue, inputs, lines)
     if found:
         raise _refused(sources, found)
     return PolicyBundle(taken.recipe_name, rules.keep(), values.keep(), catalogue, sources, served, places)

@@ -47,7 +47,7 @@ class Requirement(Words):
     PolicyBundle.where for an existing path. `added` marks rules of `bundles/<name>/rules/`.
     `rules` are the rules of a `deny` or `violation` set, each of which refuses on its own; else 1.
     `standing` is the mildest level that policy/levels.yaml may set without owner and end date;
-    with `fixed`, only deny is allowed.
+    with `fixed`, only deny is allowed. `waivable`: policy/waivers.yaml may list the code, unless it is `fixed`.
     """
 
     point: str
@@ -68,6 +68,7 @@ class Requirement(Words):
     proof: str | None = None
     standing: Literal["deny", "confirm", "warn"] = "deny"
     fixed: bool = False
+    waivable: bool = True
 
     @property
     def entry(self) -> str:

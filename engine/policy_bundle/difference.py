@@ -11,7 +11,7 @@ from engine.policy_bundle import archives
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.catalogue import Requirement
 
-_LEVELS = "levels"
+_LEVELS, _WAIVERS = "levels", "waivers"
 _WORDS = ("title", "description", "remedy")
 Kind = Literal["added", "removed", "changed"]
 
@@ -45,6 +45,7 @@ class PolicyDifference:
 
     values: tuple[ValueDifference, ...]
     levels: tuple[ValueDifference, ...]
+    waivers: tuple[ValueDifference, ...]
     requirements: tuple[RequirementDifference, ...]
     rules: tuple[tuple[Kind, str], ...]
 
@@ -52,10 +53,11 @@ class PolicyDifference:
 def difference(before: PolicyBundle, after: PolicyBundle) -> PolicyDifference:
     """What `after` has otherwise than `before`."""
     values = tuple(_values(before, after, before.data, after.data, ()))
-    levels = tuple(one for one in values if one.path.startswith(f"{_LEVELS}."))
+    levels, waivers = (tuple(one for one in values if one.path.startswith(f"{name}.")) for name in (_LEVELS, _WAIVERS))
     return PolicyDifference(
-        tuple(one for one in values if one not in levels),
+        tuple(one for one in values if one not in levels and one not in waivers),
         levels,
+        waivers,
         tuple(_requirements(before, after)),
         tuple(_rules(before, after)),
     )

@@ -81,7 +81,7 @@ _fold(found) := "allow" if {
 
 %(shown)s
 """
-_WORDS = """finding(code, about) := {"code": code, "level": level(code), "subject": about}
+_WORDS = """finding(code, about) := %(waived)s{"code": code, "level": level(code), "subject": about}
 
 level(code) := found if {
 	found := data.policy.levels.levels%(point)s[code]
@@ -99,6 +99,10 @@ subject(list, index, item) := concat("/", [list, item.id]) if {
 	is_string(item.id)
 } else := $"{list}/#{index}"
 """
+_WAIVED = """{"code": code, "level": "warn", "subject": about, "waiver": id} if {
+	data.policy.waivers.waivers%(point)s[code]
+	id := data.admission.lib.waiver.covering(%(name)s, code, about)
+} else := """
 _COMMON = """package admission.compiled.common
 
 import future.keywords.not
@@ -115,8 +119,10 @@ covered(one) if one.code in input.approvals[0].codes
 """
 APPROVALS = "admission/lib/approval.rego"
 """The file that states when an approval satisfies a confirm; without it, none ever does."""
+WAIVERS = "admission/lib/waiver.rego"
+"""The file that states when a waiver covers a finding; without it, none ever does."""
 _ADDED = """
-added(code, entry) := {"code": code, "level": level(code), "requirement": requirement, "subject": null} if {
+added(code, entry) := object.union(finding(code, null), {"requirement": requirement}) if {
 	requirement := substring(_message(entry), 0, 500)
 } else := finding(code, null)
 
@@ -159,13 +165,18 @@ def router(points: Collection[str]) -> str:
     )
 
 
-def shared_module(*, approvals: bool) -> str:
+def shared_module(*, approvals: bool, waivers: bool) -> str:
     """The common requirements of all points, and when a person's approval satisfies a confirm."""
     valid = "data.admission.lib.approval.valid(input.approvals[0])" if approvals else "false"
-    return _COMMON % valid + _WORDS % {"point": "[input.point]"} + _ADDED
+    return _COMMON % valid + _words("[input.point]", "input.point", waivers=waivers) + _ADDED
 
 
-def point_module(point: PointRules) -> str:
+def _words(point: str, name: str, *, waivers: bool) -> str:
+    """What makes a finding: its level, and whether a waiver covers it."""
+    return _WORDS % {"point": point, "waived": _WAIVED % {"point": point, "name": name} if waivers else ""}
+
+
+def point_module(point: PointRules, *, waivers: bool) -> str:
     """The module of one point: its findings, what hides which, the outcome, the limits."""
     lists = point.lists()
     sources = [f"data.{'.'.join(package)}._findings" for package in point.packages()]
@@ -178,7 +189,7 @@ def point_module(point: PointRules) -> str:
         "limits_missing": json.dumps(LIMITS_MISSING),
         "shown": _SHOWN % json.dumps(after) if after else _ALL_SHOWN,
     }
-    text += _WORDS % {"point": f".{point.name}"}
+    text += _words(f".{point.name}", json.dumps(point.name), waivers=waivers)
     return text + _ADDED if any(one.collects for one in point.held) else text
 
 

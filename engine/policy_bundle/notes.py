@@ -45,6 +45,7 @@ REMEDIES = {
     "custom.proof": "write in a sentence why no missing fact can make it hold",
     "custom.standing": "write confirm or warn, which policy/levels.yaml may then set without end date, or leave it out",
     "custom.fixed": "write `fixed: true`, or leave it out",
+    "custom.waivable": "write `waivable: false`, or leave it out",
     "custom.level": "remove it: levels are values and are in policy/levels.yaml",
 }
 
@@ -76,6 +77,7 @@ class _RequirementCustom(_Proof):
     facts: Mapping[Word, Dotted] = {}
     standing: Literal["confirm", "warn"] | None = None
     fixed: Literal[True] | None = None
+    waivable: Literal[False] | None = None
 
 
 class _SetCustom(Model):

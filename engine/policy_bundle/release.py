@@ -9,25 +9,29 @@ from __future__ import annotations
 import os
 import tempfile
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from engine.binaries import Binary
 from engine.documents.canonical import canonical, digest
 from engine.documents.files import printable
 from engine.errors import GatherError, Location, PolicyError, Problem
 from engine.opa.command import OpaCommand
-from engine.opa.packed import MANIFEST, SIGNATURES, pack
+from engine.opa.packed import MANIFEST, SIGNATURES, pack, unpacked
 from engine.policy_bundle.archives import VALUES_DATA
 from engine.policy_bundle.build import Archive, PolicyBundle
 from engine.policy_bundle.last_release import LastRelease
 from engine.policy_bundle.release_folder import (
+    APPROVAL,
     CATALOGUE,
+    CHANGES,
     PLACES,
     RULES,
     STATEMENT,
     VALUES,
     Contents,
+    ReleaseApproval,
     Statement,
     check,
     read,
@@ -51,26 +55,48 @@ class Release(PolicyBundle):
     """
 
     statement: Statement
+    approver: str | None
+
+    @property
+    def release(self) -> dict[str, Any]:
+        """Its number, digest, author, approver and notes."""
+        stated = self.statement.model_dump(include={"name", "sequence", "author", "notes"})
+        return {**stated, "digest": self.statement.digest, "approver": self.approver}
 
 
-def write_release(built: PolicyBundle, folder: Path, sequence: int, created_at: datetime) -> Statement:
-    """Write a built policy as an unsigned release; the folder, new or empty, is filled whole or not at all.
+@dataclass(frozen=True, slots=True)
+class About:
+    """What people state of a release: its number, time (UTC), author and notes, and what it changes as JSON."""
 
-    `created_at` is UTC. Raises GatherError when it cannot be written, PolicyError when it is too large to be read.
+    sequence: int
+    created_at: datetime
+    author: str
+    notes: str = ""
+    changes: Any = None
+
+
+def write_release(built: PolicyBundle, folder: Path, about: About) -> Statement:
+    """Write a policy as a release without approval and signature; the folder is filled whole or not at all.
+
+    The folder is new or empty. Raises GatherError when it cannot be written, PolicyError when it is too large to be
+    read.
     """
-    catalogue, places = built.catalogue.written, built.written_places
+    catalogue, places, changes = built.catalogue.written, built.written_places, canonical(about.changes)
     statement = Statement(
         name=built.name,
-        sequence=sequence,
-        created_at=created_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        sequence=about.sequence,
+        created_at=_time(about.created_at),
         engine=__version__,
+        author=about.author,
+        notes=about.notes,
         rules=built.rules.revision,
         values=built.values.revision,
         catalogue=digest(catalogue),
         places=digest(places),
+        changes=digest(changes),
     )
-    files = {STATEMENT: statement.written, CATALOGUE: catalogue, PLACES: places}
-    files |= {RULES: built.rules.path.read_bytes(), VALUES: built.values.path.read_bytes()}
+    files = {STATEMENT: statement.written, CATALOGUE: catalogue, PLACES: places, CHANGES: changes}
+    files |= {name: _unsigned(one.path) for name, one in ((RULES, built.rules), (VALUES, built.values))}
     check(files, folder)
     target = folder.absolute()
     try:
@@ -86,13 +112,46 @@ def write_release(built: PolicyBundle, folder: Path, sequence: int, created_at: 
     return statement
 
 
+def approve_release(folder: Path, approver: str, reason: str | None, at: datetime) -> ReleaseApproval:
+    """Write the approval of exactly this release into its folder; a signature of before is no longer valid.
+
+    Raises PolicyError for a folder without a release, and for its own author; GatherError if it cannot be written.
+    """
+    contents = read(folder)
+    approval = ReleaseApproval(
+        release=contents.statement.digest, approver=approver, reason=reason, approved_at=_time(at)
+    )
+    check({**contents.files, APPROVAL: approval.written}, folder)
+    try:
+        _replace(folder, APPROVAL, approval.written)
+    except OSError as error:
+        raise _unwritable(folder, error, "copy the release to a folder that you may write to") from error
+    return approval
+
+
+def policy_of(folder: Path, contents: Contents) -> PolicyBundle:
+    """The policy of a release in its folder, to be compared or released again; nobody has verified its author."""
+    statement = contents.statement
+    return PolicyBundle(
+        name=statement.name,
+        rules=Archive(folder / RULES, statement.rules),
+        values=Archive(folder / VALUES, statement.values),
+        catalogue=contents.catalogue,
+        written_values=contents.values[VALUES_DATA],
+        written_places=contents.files[PLACES],
+        sources=_sources(statement),
+    )
+
+
 def sign_release(folder: Path, key: Path, binary: Binary) -> Statement:
     """Sign a release in its folder, or replace its signature; `key` is a private key in PEM (EC, P-256).
 
-    Raises PolicyError for a folder without a release, GatherError for a key that cannot sign.
+    Raises PolicyError for a folder without a release that another person has approved, GatherError for a key that
+    cannot sign.
     """
     opa = OpaCommand(binary.path)
     contents = read(folder)
+    _demand_approval(contents, folder)
     files = {name: data for name, data in contents.files.items() if name != SIGNATURES}
     for name, unsigned in ((RULES, contents.rules), (VALUES, contents.values)):
         files[name] = pack({**unsigned, SIGNATURES: sign(unsigned, key, opa)})
@@ -106,12 +165,13 @@ def sign_release(folder: Path, key: Path, binary: Binary) -> Statement:
 
 
 def verify_release(folder: Path, key: Path, binary: Binary) -> Contents:
-    """Check a release in its folder: every file, every digest, and that everything is signed with `key`.
+    """Check a release in its folder: every file, every digest, its approval, and that everything is signed with `key`.
 
     Raises PolicyError with all problems, GatherError for a key that cannot be used.
     """
     public = public_key(key)
     contents = read(folder)
+    _demand_approval(contents, folder)
     _verify(contents, folder, public, binary)
     return contents
 
@@ -119,7 +179,7 @@ def verify_release(folder: Path, key: Path, binary: Binary) -> Contents:
 def load_release(folder: Path, key: Path | None, binary: Binary, cache: Path, after: LastRelease | None) -> Release:
     """The policy of a release. `after` is the last served release: see engine.policy_bundle.last_release.
 
-    With `key`, a public key in PEM, everything must be signed with it; None is for development only.
+    With `key`, a public key in PEM, everything must be approved and signed with it; None is for development only.
     Start OPA with the same key, so that it verifies the archives once more.
     Raises PolicyError for a release that is not valid or is older than `after`, GatherError for a
     key that cannot be used, DecideError when OPA or the cache cannot be used.
@@ -127,6 +187,7 @@ def load_release(folder: Path, key: Path | None, binary: Binary, cache: Path, af
     public = None if key is None else public_key(key)
     contents = read(folder)
     if public is not None:
+        _demand_approval(contents, folder)
         _verify(contents, folder, public, binary)
     statement = contents.statement
     if after is not None and (problem := after.refuses(statement.last)) is not None:
@@ -139,9 +200,32 @@ def load_release(folder: Path, key: Path | None, binary: Binary, cache: Path, af
         catalogue=contents.catalogue,
         written_values=contents.values[VALUES_DATA],
         written_places=contents.files[PLACES],
-        sources=PolicySources(Path("rego"), Path("policy"), Path("bundles") / statement.name),
+        sources=_sources(statement),
         statement=statement,
+        approver=None if contents.approval is None else contents.approval.approver,
     )
+
+
+def _sources(statement: Statement) -> PolicySources:
+    return PolicySources(Path("rego"), Path("policy"), Path("bundles") / statement.name)
+
+
+def _time(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _unsigned(archive: Path) -> bytes:
+    """The bytes of an archive, without the signature of an earlier release of it."""
+    data = archive.read_bytes()
+    files = unpacked(data, archive.name)
+    return data if files.pop(SIGNATURES, None) is None else pack(files)
+
+
+def _demand_approval(contents: Contents, folder: Path) -> None:
+    if contents.approval is None:
+        message = f"no other person than the author, {contents.statement.author}, has approved this release"
+        remedy = "have another person approve it: `engine policy approve`"
+        raise PolicyError((Problem(Location(str(folder / APPROVAL)), printable(message), remedy),))
 
 
 def _verify(contents: Contents, folder: Path, key: bytes, binary: Binary) -> None:
@@ -160,7 +244,7 @@ def _verify(contents: Contents, folder: Path, key: bytes, binary: Binary) -> Non
 
 def _kept(contents: Contents, cache: Path) -> Path:
     """The private folder with exactly the content in memory. Raises DecideError."""
-    served = {name: contents.files[name] for name in (STATEMENT, CATALOGUE, PLACES, RULES, VALUES)}
+    served = {name: contents.files[name] for name in (STATEMENT, CATALOGUE, PLACES, CHANGES, RULES, VALUES)}
     name = digest(canonical({name: digest(data) for name, data in served.items()})).removeprefix("sha256:")
     folder = cache / "policy" / "releases"
     return folder / name if kept(folder, name) == served else keep(folder, name, served)

@@ -1,10 +1,12 @@
 """The files of a release in memory: read within limits, and refused unless all parts are consistent.
 
-release.json      the release statement, with the digest of everything else
+release.json      the release statement, with the digest of everything else but the approval
 rules.tar.gz      the archives that OPA serves, each with its own signature
 values.tar.gz
 catalogue.json    the texts of every finding code
 places.json       the location of each value at the build
+changes.json      what differs from the release before, and what recorded decisions would have got otherwise
+approval.json     who approved exactly this statement; absent until the release is approved
 .signatures.json  the signature of all files above; absent until the release is signed
 """
 
@@ -31,12 +33,15 @@ from engine.policy_bundle.last_release import LastRelease
 from engine.policy_bundle.signing import SIGNATURE_BYTES
 
 STATEMENT, CATALOGUE, PLACES = "release.json", "catalogue.json", "places.json"
+CHANGES, APPROVAL = "changes.json", "approval.json"
 RULES, VALUES = "rules.tar.gz", "values.tar.gz"
 
 _BYTES = {
     STATEMENT: 64 << 10,
     CATALOGUE: UNPACKED_BYTES,
     PLACES: UNPACKED_BYTES,
+    CHANGES: UNPACKED_BYTES,
+    APPROVAL: 64 << 10,
     RULES: PACKED_BYTES,
     VALUES: PACKED_BYTES,
     SIGNATURES: SIGNATURE_BYTES,
@@ -48,10 +53,14 @@ _NO_RELEASE = "name a folder that `engine policy build --output` wrote"
 _PLACE = TypeAdapter(list[tuple[tuple[str | int, ...], tuple[str, int | None, str | None]]])
 
 
+Principal = Annotated[str, Field(min_length=1, max_length=256)]
+
+
 class Statement(Model):
     """`release.json`: the release statement.
 
-    `sequence` grows with every release of a policy; `created_at` is UTC and only for people.
+    `sequence` grows with every release of a policy; `created_at` is UTC and only for people, as are the `notes`.
+    `author` is the principal who built it; another person approves it.
     """
 
     format: Literal[1] = 1
@@ -59,10 +68,13 @@ class Statement(Model):
     sequence: Annotated[int, Field(ge=1, le=MAX_SAFE_INTEGER)]
     created_at: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
     engine: Annotated[str, Field(max_length=200)]
+    author: Principal
+    notes: Annotated[str, Field(max_length=2_000)]
     rules: Digest
     values: Digest
     catalogue: Digest
     places: Digest
+    changes: Digest
 
     @property
     def written(self) -> bytes:
@@ -70,16 +82,37 @@ class Statement(Model):
         return canonical(self.model_dump(mode="json"))
 
     @property
+    def digest(self) -> str:
+        """What an approval is bound to: it covers the content of the release."""
+        return digest(self.written)
+
+    @property
     def last(self) -> LastRelease:
         """What to remember of this release, so that nothing older is served after it."""
-        return LastRelease(name=self.name, sequence=self.sequence, digest=digest(self.written))
+        return LastRelease(name=self.name, sequence=self.sequence, digest=self.digest)
+
+
+class ReleaseApproval(Model):
+    """`approval.json`: the yes of a person, to exactly the statement with this digest; `approved_at` is UTC."""
+
+    format: Literal[1] = 1
+    release: Digest
+    approver: Principal
+    reason: Annotated[str, Field(max_length=1_000)] | None
+    approved_at: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+
+    @property
+    def written(self) -> bytes:
+        """The bytes of the file."""
+        return canonical(self.model_dump(mode="json"))
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
     """A release with consistent parts, whose author is not verified.
 
-    `files` are the bytes by name, `rules` and `values` the files of the archives without signatures.
+    `files` are the bytes by name, `rules` and `values` the files of the archives without signatures. `approval` is
+    None until it is approved; one that is there is of this statement, and of another person than its author.
     """
 
     files: Mapping[str, bytes]
@@ -87,6 +120,7 @@ class Contents:
     catalogue: Catalogue
     rules: Mapping[str, bytes]
     values: Mapping[str, bytes]
+    approval: ReleaseApproval | None
 
 
 def read(folder: Path) -> Contents:
@@ -99,7 +133,7 @@ def check(files: Mapping[str, bytes], folder: Path) -> Contents:
     found = [
         _problem(folder, name, "the file is missing", _NO_RELEASE)
         for name in _BYTES
-        if name not in {*files, SIGNATURES}
+        if name not in {*files, SIGNATURES, APPROVAL}
     ]
     if found:
         raise PolicyError(tuple(found))
@@ -107,6 +141,7 @@ def check(files: Mapping[str, bytes], folder: Path) -> Contents:
         statement = Statement.model_validate_json(files[STATEMENT])
     except ValidationError as error:
         raise PolicyError((_problem(folder, STATEMENT, "this is not a release statement", _AGAIN),)) from error
+    approval = _approval(folder, files.get(APPROVAL), statement, found)
     rules = _archive(folder, RULES, files[RULES], found)
     values = _archive(folder, VALUES, files[VALUES], found)
     found += [_problem(folder, name, message, _AGAIN) for name, message in _differences(files, statement)]
@@ -122,7 +157,7 @@ def check(files: Mapping[str, bytes], folder: Path) -> Contents:
     except ValidationError as error:
         remedy = "use an engine of the version that built the release, or build it again"
         raise PolicyError((_problem(folder, CATALOGUE, "this engine version cannot read it", remedy),)) from error
-    return Contents(files, statement, catalogue, rules, values)
+    return Contents(files, statement, catalogue, rules, values, approval)
 
 
 def _names(folder: Path) -> list[str]:
@@ -148,6 +183,22 @@ def _file(folder: Path, name: str) -> bytes:
         raise PolicyError((_problem(folder, name, error.message, error.remedy),)) from error
 
 
+def _approval(folder: Path, data: bytes | None, statement: Statement, found: list[Problem]) -> ReleaseApproval | None:
+    if data is None:
+        return None
+    remedy = "have another person approve it: `engine policy approve`"
+    try:
+        approval = ReleaseApproval.model_validate_json(data)
+    except ValidationError:
+        found.append(_problem(folder, APPROVAL, "this is not an approval of a release", remedy))
+        return None
+    if approval.release != statement.digest:
+        found.append(_problem(folder, APPROVAL, "it approves another release", remedy))
+    if approval.approver == statement.author:
+        found.append(_problem(folder, APPROVAL, "the approver is the author of the release", remedy))
+    return approval
+
+
 def _archive(folder: Path, name: str, data: bytes, found: list[Problem]) -> dict[str, bytes] | None:
     try:
         files = unpacked(data, name)
@@ -161,7 +212,11 @@ def _archive(folder: Path, name: str, data: bytes, found: list[Problem]) -> dict
 def _differences(files: Mapping[str, bytes], statement: Statement) -> Iterator[tuple[str, str]]:
     if statement.written != files[STATEMENT]:
         yield STATEMENT, "it is not in the form that the engine writes"
-    for name, said in ((CATALOGUE, statement.catalogue), (PLACES, statement.places)):
+    for name, said in (
+        (CATALOGUE, statement.catalogue),
+        (PLACES, statement.places),
+        (CHANGES, statement.changes),
+    ):
         if digest(files[name]) != said:
             yield name, f"its digest is not the one in {STATEMENT}"
 

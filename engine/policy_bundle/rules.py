@@ -130,9 +130,13 @@ class _Build:
         """
         bare = self.bare()
         texts = {**bare, _ROUTER: generate.router(self._points)}
-        texts[f"admission/compiled/{COMMON}.rego"] = generate.shared_module(approvals=generate.APPROVALS in bare)
+        texts[f"admission/compiled/{COMMON}.rego"] = generate.shared_module(
+            approvals=generate.APPROVALS in bare, waivers=generate.WAIVERS in bare
+        )
         for point in self._points.values():
-            texts[f"admission/compiled/{point.name}.rego"] = generate.point_module(point)
+            texts[f"admission/compiled/{point.name}.rego"] = generate.point_module(
+                point, waivers=generate.WAIVERS in bare
+            )
         held = {
             self._places[one.module.name].served: (point, one.module)
             for point in (self._common, *self._points.values())

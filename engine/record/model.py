@@ -1,4 +1,4 @@
-"""The models of record lines: decisions, results of work, replayed answers, and changes of the record itself.
+"""The models of record lines: decisions, results of work, replayed answers, changes of policy and record, shadows.
 
 Texts of findings (titles, remedies) are not here: they are in the catalogue of the policy bundle.
 """
@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, model_validator
 
 from engine.documents.canonical import canonical
-from engine.model import Decision, Digest, Level, Mode, Model, Outcome, Revisions, Sha256
+from engine.model import Decision, Digest, Level, Mode, Model, Outcome, Revisions, Sha256, WaiverId
 from engine.secrets import prefilter
 from engine.secrets.redaction import redact
 
@@ -39,11 +39,18 @@ def timestamp(moment: datetime) -> str:
 
 
 class RecordedFinding(Model):
-    """A finding without its texts."""
+    """A finding without its texts; `waiver` is the id of the waiver that covered it, absent without one."""
 
     code: str
     level: Level
     subject: str | None
+    waiver: WaiverId = None
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """Its fields in a line of the record."""
+        fields = {"code": self.code, "level": self.level, "subject": self.subject}
+        return fields if self.waiver is None else {**fields, "waiver": self.waiver}
 
 
 class Versions(Model):
@@ -90,7 +97,7 @@ class _Redacted(Model):
 
 _FREE = {
     *("decision_id", "principal", "run", "request_id", "approval", "reason"),
-    *("input", "findings", "limits", "status", "facts"),
+    *("input", "findings", "limits", "status", "facts", "release", "candidate"),
 }
 """Fields whose content others chose; all others have a closed form."""
 
@@ -151,7 +158,9 @@ class DecisionRecord(_Redacted):
             "approval": approval,
             "input": document,
             "findings": tuple(
-                RecordedFinding.model_construct(code=finding.code, level=finding.level, subject=finding.subject)
+                RecordedFinding.model_construct(
+                    code=finding.code, level=finding.level, subject=finding.subject, waiver=finding.waiver
+                )
                 for finding in decision.findings
             ),
             "limits": None if decision.limits is None else decision.limits.model_dump(mode="json"),
@@ -234,26 +243,62 @@ class RetentionRecord(_Redacted):
     reason: str | None = None
 
 
+class RecordedRelease(Model):
+    """A release of a policy: its number, who built it, who approved it, and the notes of its author."""
+
+    name: str
+    sequence: Count
+    digest: Digest
+    author: str
+    approver: str | None
+    notes: str
+
+
 class PolicyRecord(_Redacted):
     """A change of the active policy, with principal and reason: `activated`, written before the switch, or `refused`.
 
-    `previous` was served before, `revisions` are those of the new policy; null if there was none, or it did
-    not build. `code` is the code of the error that caused a refusal.
+    `started` is the policy that a server begins with. `previous` was served before, `revisions` are those of the new
+    policy; null if there was none, or it did not build. `code` is the code of the error that caused a refusal.
+    `release` is the release that the policy came as; null if it was built from folders.
     """
 
     kind: Literal["policy"] = "policy"
     time: Time
-    outcome: Literal["activated", "refused"]
+    outcome: Literal["started", "activated", "refused"]
     principal: str | None
     reason: str | None
     previous: Revisions | None
     revisions: Revisions | None
     code: str | None
+    release: RecordedRelease | None = None
     request_id: str | None = None
     trace: Trace | None = None
 
 
-Body = DecisionRecord | ResultRecord | ReplayRecord | RecoveryRecord | RetentionRecord | PolicyRecord
+class CandidateVerdict(Model):
+    """What a candidate policy decides on an input. No field of the line itself has these names: it is no decision."""
+
+    point: str
+    outcome: Annotated[Outcome, Field(strict=False)]
+    findings: Annotated[tuple[RecordedFinding, ...], Field(strict=False)]
+    limits: dict[str, Any] | None
+    policy: Revisions
+
+
+class ShadowRecord(_Redacted):
+    """What a candidate policy decided beside a decision, which stands whatever this says.
+
+    `change` is what it decides otherwise, in the words of `engine record replay`; null if nothing.
+    """
+
+    kind: Literal["shadow"] = "shadow"
+    time: Time
+    decision_id: str
+    change: str | None
+    candidate: Annotated[CandidateVerdict, Field(strict=False)]
+
+
+Body = DecisionRecord | ResultRecord | ReplayRecord | RecoveryRecord | RetentionRecord | PolicyRecord | ShadowRecord
 
 BODIES: dict[str, type[Body]] = {model.model_fields["kind"].default: model for model in get_args(Body)}
 
@@ -278,7 +323,7 @@ def _decision_json(body: DecisionRecord) -> bytes:
         _json(body.decision_id),
         _json(body.durations.decide),
         _json(body.durations.gather),
-        _json([finding.__dict__ for finding in body.findings]) if body.findings else b"[]",
+        _json([finding.written for finding in body.findings]) if body.findings else b"[]",
         _json(body.input),
         _json(body.input_digest),
         _json(body.limits),
@@ -307,7 +352,7 @@ def _harmless(free: dict[str, Any]) -> bool:
     try:
         texts = [_json(_of(free[name], str)) for name in ("decision_id", "principal", "run", "request_id", "approval")]
         objects = [_json(_of(free[name], dict)) for name in ("input", "limits")]
-        findings = [canonical(finding.__dict__) for finding in free["findings"]]
+        findings = [canonical(finding.written) for finding in free["findings"]]
     except (ValueError, TypeError, RecursionError):
         return False
     return prefilter.clean(b",".join((*texts, *objects, *findings)))

@@ -26,7 +26,7 @@ T = TypeVar("T")
 _TIME = b'"time":"'
 _TIME_WITHIN = 512
 _TIME_LENGTH = 27
-_EQUAL = ("point", "outcome", "mode", "principal", "trace", "request_id")
+_EQUAL = ("kind", "point", "outcome", "mode", "principal", "trace", "request_id")
 """Fields of a filter that a matching line has with the same value."""
 
 
@@ -35,7 +35,8 @@ class Filter:
     """Selects entries; None selects all. `decision_id` may be its first characters.
 
     A line without such a field does not match. `since` and `until` are times as in the record: the first that
-    matches, and the first after it that does not; `code` is the code of any finding.
+    matches, and the first after it that does not; `code` is the code of any finding. `waived` selects decisions with
+    a finding that a waiver covered.
     """
 
     decision_id: str | None = None
@@ -48,6 +49,8 @@ class Filter:
     principal: str | None = None
     trace: str | None = None
     request_id: str | None = None
+    waived: bool = False
+    kind: str | None = None
 
     def admits(self, entry: Entry) -> bool:
         """Whether the entry matches."""
@@ -60,6 +63,8 @@ class Filter:
             return False
         if self.code is not None and self.code not in {finding.code for finding in getattr(body, "findings", ())}:
             return False
+        if self.waived and all(finding.waiver is None for finding in getattr(body, "findings", ())):
+            return False
         return all(getattr(self, name) in (None, getattr(body, name, None)) for name in _EQUAL)
 
     def hints(self) -> tuple[bytes, ...]:
@@ -70,6 +75,8 @@ class Filter:
             hints.append(b'"decision_id":' + _json(self.decision_id)[:-1])
         if self.code is not None:
             hints.append(b'"code":' + _json(self.code))
+        if self.waived:
+            hints.append(b'"waiver":"')
         return tuple(hints)
 
     def may_fit(self, line: bytes, hints: tuple[bytes, ...]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from engine.binaries import find_binary
 from engine.decide import Verdict, read
@@ -18,7 +19,6 @@ from engine.points.registry import POINTS
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.serving import Served
 from engine.record.model import DecisionRecord
-from engine.secrets.patterns import know
 from engine.settings import OpaLimits
 
 _NOT_ANSWERED = {"policy_unavailable", "policy_stale"}
@@ -45,7 +45,6 @@ class Candidate:
 @contextmanager
 def opened(policy: PolicyBundle, limits: OpaLimits, points: frozenset[str] | None = None) -> Iterator[Candidate]:
     """Start an OPA with this policy, or with its rules of these decision points. Raises DecideError."""
-    know(policy.lookups.forms)
     supervisor = Supervisor(
         find_binary(),
         policy,
@@ -72,12 +71,12 @@ def undecidable(body: DecisionRecord) -> str | None:
     return f"redacted: {', '.join(hidden)}" if hidden else None
 
 
-def verdict_steps(served: Served, body: DecisionRecord) -> Steps[Verdict]:
-    """The candidate's verdict on a recorded input; a rule that fails denies, as it would on the path of a request.
+def verdict_steps(served: Served, name: str, document: dict[str, Any]) -> Steps[Verdict]:
+    """The candidate's verdict on an input of the point with this name; a rule that fails denies, as on the path.
 
     Raises DecideError while OPA does not answer.
     """
-    point, document = POINTS[body.point], body.input or {}
+    point = POINTS[name]
     try:
         try:
             reply = yield Ask(served.opa, document)

@@ -122,6 +122,8 @@ def _explained(item: Explained, point: str, asked: _Asked | None, gathered: Gath
     if requirement is None or asked is None or gathered is None:
         return item
     paths = [path for template in requirement.reads for path in _expand(template, asked, finding.subject)]
+    if finding.waiver is not None:
+        paths.insert(0, ("waivers", "waivers", point, finding.code, finding.waiver))
     stated = None if requirement.field is None else gathered.stated(finding.subject, requirement.field)
     found = (
         _facts(requirement, finding.subject, asked),

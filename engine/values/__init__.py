@@ -29,6 +29,7 @@ from engine.values.secrets import Secrets
 from engine.values.sources import Addresses, Networks, Sources
 from engine.values.tool_lookup import tool_lookup
 from engine.values.tools import Tools
+from engine.values.waivers import Waivers
 
 DOCUMENTS: Mapping[str, type[Model]] = {
     "adapters": Adapters,
@@ -61,6 +62,7 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "sources": Sources,
     "subagents": Subagents,
     "tools": Tools,
+    "waivers": Waivers,
 }
 """The documents of `policy/` by file name; `policy/<name>.yaml` is `data.policy.<name>` in Rego."""
 

@@ -197,6 +197,7 @@ Act = Literal[
     "stop",
     "lift_stop",
     "end_agent",
+    "approve_release",
 ]
 Seconds = Annotated[StrictInt, Field(ge=1, le=3_153_600_000)]
 

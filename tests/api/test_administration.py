@@ -212,7 +212,9 @@ def test_a_change_of_the_policy_is_a_line_with_who_and_why(tmp_path: Path, cache
         assert run(command, own, "policy", "activate").code == 5
         assert own.ask("POST", "/v1/policy/activate", {"reason": 7}, control=True).status == 422
         assert own.stop() == 0
-    first, second = (line for line in own.records() if line["kind"] == "policy")
+    started, first, second = (line for line in own.records() if line["kind"] == "policy")
+    assert (started["outcome"], started["principal"], started["release"]) == ("started", ME, None)
+    assert first["previous"] == started["revisions"]
     assert (first["outcome"], first["principal"], first["reason"]) == ("activated", ME, "shorter approvals")
     assert first["previous"]["values"] != first["revisions"]["values"]
     assert (second["outcome"], second["code"], second["revisions"]) == ("refused", "engine.policy_invalid", None)

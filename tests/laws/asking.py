@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
+
 from engine.cases.run import CaseFile, Runner, changed
 from engine.documents.files import load
 from engine.drive import run
@@ -21,6 +23,7 @@ from engine.flow import FROM_STATE, Answer, Context, Services, answer
 from engine.model import Mode, Outcome, Revisions, is_reserved
 from engine.points.registry import POINTS
 from engine.points.source import SourceRequest
+from engine.policy_bundle.serving import Unavailable
 from engine.secrets.forms import SecretForms
 from engine.settings import ReadLimits
 from engine.work import Executor
@@ -137,7 +140,7 @@ def read_by(point: str, files: tuple[str, ...] | None = None) -> Reads:
     rules = ROOT / "rego" / "admission"
     every = [*(rules / "requirements" / point).glob("*.rego"), *(rules / "requirements" / "common").glob("*.rego")]
     waiting = [*every, rules / "limits" / f"{point}.rego"] if files is None else [ROOT / file for file in files]
-    waiting.append(rules / "lib" / "approval.rego")
+    waiting += [rules / "lib" / "approval.rego", rules / "lib" / "waiver.rego"]
     seen: set[Path] = set()
     values, facts = {"levels", "approvals"}, {"caller"}  # what the generated modules read
     while waiting:
@@ -231,6 +234,26 @@ def served_values(engine: Engine) -> Any:
     """The values that are served."""
     assert engine.policy is not None
     return json.loads(member(engine.policy.values.path, "policy/data.json"))
+
+
+_POLICIES = 64
+"""Policies of one question: more than OPA takes as one input would be refused."""
+
+
+def evaluated(engine: Engine, policies: Sequence[Any], documents: Sequence[dict[str, Any]]) -> list[list[Any]]:
+    """The decisions on these inputs under each of these values, by the rules that are served."""
+    query = (
+        "found := [ds | some p in input.policies; ds := [d | some item in input.items;"
+        " d := data.admission.decision with input as item with data.policy as p]]"
+    )
+    assert not isinstance(engine.opa, Unavailable)
+    found: list[list[Any]] = []
+    with httpx.Client(transport=httpx.HTTPTransport(uds=engine.opa.server.path), timeout=600) as client:
+        for at in range(0, len(policies), _POLICIES):
+            asked = {"policies": policies[at : at + _POLICIES], "items": documents}
+            reply = client.post("http://opa/v1/query", json={"query": query, "input": asked}).raise_for_status()
+            found += reply.json()["result"][0]["found"]
+    return found
 
 
 def member(archive: Path, name: str) -> bytes:

@@ -6,21 +6,16 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-import httpx
 import pytest
 from pydantic import ValidationError
 
 from engine.cases.run import Runner
 from engine.engine import Engine
 from engine.points.registry import POINTS
-from engine.policy_bundle.serving import Unavailable
 from engine.values import DERIVED, DOCUMENTS, derived
 from tests.lanes import covering, first_of
-from tests.laws.asking import DECIDED, NARROWED, RANK, codes, read_by, read_for, served_values, taken
+from tests.laws.asking import DECIDED, NARROWED, RANK, codes, evaluated, read_by, read_for, served_values, taken
 from tests.laws.mutations import DROPPED, Path_, paths, with_value
-
-_MOST = 64
-"""Policies of one question: more than OPA takes as one input would be refused."""
 
 _COARSE = 4
 """Parts of a path into derived values, which nobody edits: a lookup, a policy, a section of it."""
@@ -165,17 +160,4 @@ def _without(values: Any, path: Path_) -> Any:
 
 def _evaluate(engine: Engine, groups: list[Group]) -> list[list[list[Any]]]:
     """The cases of each group under each of its policies, by the rules that are served."""
-    query = (
-        "found := [ds | some p in input.policies; ds := [d | some item in input.items;"
-        " d := data.admission.decision with input as item with data.policy as p]]"
-    )
-    assert not isinstance(engine.opa, Unavailable)
-    with httpx.Client(transport=httpx.HTTPTransport(uds=engine.opa.server.path), timeout=600) as client:
-
-        def ask(group: Group, at: int) -> list[list[Any]]:
-            asked = {"policies": group.policies[at : at + _MOST], "items": [document for _, document, _ in group.cases]}
-            reply = client.post("http://opa/v1/query", json={"query": query, "input": asked}).raise_for_status()
-            result: list[list[Any]] = reply.json()["result"][0]["found"]
-            return result
-
-        return [[found for at in range(0, len(group.policies), _MOST) for found in ask(group, at)] for group in groups]
+    return [evaluated(engine, group.policies, [document for _, document, _ in group.cases]) for group in groups]

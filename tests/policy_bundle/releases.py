@@ -19,11 +19,20 @@ from engine.opa.packed import MANIFEST, SIGNATURES, pack, unpacked
 from engine.policy_bundle import archives
 from engine.policy_bundle.archives import VALUES_DATA
 from engine.policy_bundle.build import PolicyBundle
-from engine.policy_bundle.release import sign_release, write_release
-from engine.policy_bundle.release_folder import CATALOGUE, RULES, STATEMENT, VALUES, Statement
+from engine.policy_bundle.release import About, approve_release, sign_release, write_release
+from engine.policy_bundle.release_folder import (
+    APPROVAL,
+    CATALOGUE,
+    RULES,
+    STATEMENT,
+    VALUES,
+    ReleaseApproval,
+    Statement,
+)
 from tests.policy_bundle.trees import opa
 
 MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
+AUTHOR, APPROVER = "author@example.org", "approver@example.org"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +55,9 @@ class Keys:
 
 
 def released(bundle: PolicyBundle, folder: Path, keys: Keys | None, sequence: int = 1) -> Path:
-    """A release of a policy, signed where there are keys."""
-    write_release(bundle, folder, sequence, MOMENT)
+    """A release of a policy that is approved, and signed where there are keys."""
+    write_release(bundle, folder, About(sequence, MOMENT, AUTHOR, changes={"number": sequence}))
+    approve_release(folder, APPROVER, None, MOMENT)
     if keys is not None:
         sign_release(folder, keys.private, opa())
     return folder
@@ -60,9 +70,12 @@ def rewrite(archive: Path, changes: Mapping[str, bytes | None]) -> None:
 
 
 def restate(folder: Path, **changes: object) -> None:
-    """Make `release.json` say something else, in the form that the engine writes."""
-    statement = Statement.model_validate_json((folder / STATEMENT).read_bytes())
-    (folder / STATEMENT).write_bytes(statement.model_copy(update=changes).written)
+    """Make `release.json` say something else, in the form that the engine writes, and approve that."""
+    statement = Statement.model_validate_json((folder / STATEMENT).read_bytes()).model_copy(update=changes)
+    (folder / STATEMENT).write_bytes(statement.written)
+    if (folder / APPROVAL).exists():
+        approval = ReleaseApproval.model_validate_json((folder / APPROVAL).read_bytes())
+        (folder / APPROVAL).write_bytes(approval.model_copy(update={"release": statement.digest}).written)
 
 
 def forge_values(folder: Path, values: Mapping[str, object]) -> None:

@@ -18,12 +18,23 @@ from engine.documents.canonical import canonical, digest
 from engine.errors import DecideError, GatherError, PolicyError
 from engine.opa.packed import MANIFEST, PACKED_BYTES, SIGNATURES, pack, unpacked
 from engine.policy_bundle import archives
+from engine.policy_bundle import release as releases
 from engine.policy_bundle.archives import VALUES_DATA
 from engine.policy_bundle.build import PolicyBundle
-from engine.policy_bundle.release import Release, load_release, sign_release, verify_release, write_release
-from engine.policy_bundle.release_folder import CATALOGUE, PLACES, RULES, STATEMENT, VALUES
+from engine.policy_bundle.release import (
+    About,
+    Release,
+    approve_release,
+    load_release,
+    sign_release,
+    verify_release,
+    write_release,
+)
+from engine.policy_bundle.release_folder import APPROVAL, CATALOGUE, CHANGES, PLACES, RULES, STATEMENT, VALUES, read
 from tests.opa.served import DENIED, DOCUMENT, files, policy_of, serving
 from tests.policy_bundle.releases import (
+    APPROVER,
+    AUTHOR,
     MOMENT,
     Keys,
     forge_file,
@@ -36,7 +47,7 @@ from tests.policy_bundle.releases import (
 )
 from tests.policy_bundle.trees import opa, policy, source
 
-SIGNED = (CATALOGUE, PLACES, RULES, STATEMENT, VALUES, SIGNATURES)
+SIGNED = (APPROVAL, CATALOGUE, CHANGES, PLACES, RULES, STATEMENT, VALUES, SIGNATURES)
 LAX = {"levels": {"levels": {}}, "licenses": {"licenses": {"MIT": "admit"}, "most": 9, "note": None}}
 RULE = "admission/requirements/source/license.rego"
 
@@ -142,7 +153,7 @@ def test_the_same_policy_gives_the_same_release(bundle: PolicyBundle, tmp_path: 
 
     def files(moment: datetime) -> dict[str, bytes]:
         folder = Path(tempfile.mkdtemp(dir=tmp_path))
-        write_release(bundle, folder, 3, moment)
+        write_release(bundle, folder, About(3, moment, AUTHOR))
         return {path.name: path.read_bytes() for path in folder.iterdir()}
 
     first, later = files(MOMENT), files(datetime(2027, 1, 1, tzinfo=UTC))
@@ -211,11 +222,11 @@ ATTACKS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
         (RULES, "digest mismatch"),
     ),
     "removed_rule": (lambda f: forge_rules(f, {RULE: None}), (RULES, "digest mismatch")),
-    "other_words": (_catalogue, (CATALOGUE, "digest mismatch")),
-    "other_places": (lambda f: forge_file(f, PLACES, b"[]"), (PLACES, "digest mismatch")),
-    "other_sequence": (lambda f: restate(f, sequence=8), (STATEMENT, "digest mismatch")),
-    "other_name": (lambda f: restate(f, name="home"), (STATEMENT, "digest mismatch")),
-    "other_time": (lambda f: restate(f, created_at="2027-01-01T00:00:00Z"), (STATEMENT, "digest mismatch")),
+    "other_words": (_catalogue, ("digest mismatch",)),
+    "other_places": (lambda f: forge_file(f, PLACES, b"[]"), ("digest mismatch",)),
+    "other_sequence": (lambda f: restate(f, sequence=8), ("digest mismatch",)),
+    "other_name": (lambda f: restate(f, name="home"), ("digest mismatch",)),
+    "other_time": (lambda f: restate(f, created_at="2027-01-01T00:00:00Z"), ("digest mismatch",)),
     "signature_of_an_archive": (
         lambda f: (f / SIGNATURES).write_bytes(unpacked((f / RULES).read_bytes(), RULES)[SIGNATURES]),
         ("digest mismatch",),
@@ -510,3 +521,47 @@ def test_a_real_policy_fits(keys: Keys, cache: Path, tmp_path: Path) -> None:
     assert max(path.stat().st_size for path in folder.iterdir()) < PACKED_BYTES // 10
     with serving(files(got, keys.public)) as server:
         assert server.ask("decision", DOCUMENT).result == DENIED
+
+
+def test_a_release_needs_the_yes_of_another_person(bundle: PolicyBundle, keys: Keys, tmp_path: Path) -> None:
+    folder = tmp_path / "release"
+    statement = write_release(bundle, folder, About(1, MOMENT, AUTHOR))
+    with pytest.raises(PolicyError, match="has approved this release"):
+        sign_release(folder, keys.private, opa())
+    with pytest.raises(PolicyError, match="the approver is the author of the release"):
+        approve_release(folder, AUTHOR, None, MOMENT)
+    assert not (folder / APPROVAL).exists()
+    approval = approve_release(folder, APPROVER, "seen", MOMENT)
+    assert (approval.release, approval.approver, approval.reason) == (statement.digest, APPROVER, "seen")
+    sign_release(folder, keys.private, opa())
+    assert loaded(folder, keys, tmp_path).release["approver"] == APPROVER
+
+
+def test_an_approval_counts_only_for_its_release_and_as_it_was_signed(
+    release: Path, originals: Path, keys: Keys, tmp_path: Path
+) -> None:
+    (release / APPROVAL).write_bytes((originals / "later" / APPROVAL).read_bytes())
+    assert "it approves another release" in refused(release, keys, tmp_path)
+    for data in (b"", b"{}", b"null", b"[" * 1_000):
+        (release / APPROVAL).write_bytes(data)
+        assert "this is not an approval of a release" in refused(release, keys, tmp_path)
+    approve_release(Path(shutil.copytree(originals / "ours", tmp_path / "other")), "other@example.org", None, MOMENT)
+    (release / APPROVAL).write_bytes((tmp_path / "other" / APPROVAL).read_bytes())
+    assert "the signature is not valid" in refused(release, keys, tmp_path)
+    (release / APPROVAL).unlink()
+    assert "has approved this release" in refused(release, keys, tmp_path)
+
+
+def test_an_earlier_content_is_released_again_under_a_new_number(
+    originals: Path, keys: Keys, bundle: PolicyBundle, tmp_path: Path
+) -> None:
+    """Signed archives lose the signature of before, and the content stays as it was."""
+    again = tmp_path / "again"
+    write_release(releases.policy_of(originals / "ours", read(originals / "ours")), again, About(9, MOMENT, AUTHOR))
+    approve_release(again, APPROVER, None, MOMENT)
+    sign_release(again, keys.private, opa())
+    later = loaded(originals / "later", keys, tmp_path).statement.last
+    with pytest.raises(PolicyError, match="this is a rollback"):
+        load_release(originals / "ours", keys.public, opa(), tmp_path / "cache", later)
+    got = load_release(again, keys.public, opa(), tmp_path / "cache", later)
+    assert (got.statement.sequence, got.revisions, got.data) == (9, bundle.revisions, bundle.data)

@@ -11,7 +11,7 @@ import pytest
 from engine.errors import Exit
 from engine.opa.packed import MANIFEST, SIGNATURES
 from engine.policy_bundle import archives
-from engine.policy_bundle.release_folder import STATEMENT, VALUES
+from engine.policy_bundle.release_folder import CHANGES, STATEMENT, VALUES
 from engine.settings import Settings
 from tests.command import Command, Run
 from tests.policy_bundle.releases import Keys, forge_values, restate
@@ -29,7 +29,8 @@ def original(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> tuple[Pat
     """The first release of the repository's own policy, not signed, and what was said when it was built."""
     command = Command.of(tmp_path_factory.mktemp("original"), cache)
     folder = command.home / "one"
-    return folder, command("policy", "build", "--output", folder, "--sequence", "1", "--now", NOW)
+    build = ("policy", "build", "--output", folder, "--sequence", "1", "--now", NOW, "--author", "user:author")
+    return folder, command(*build, "--notes", "the first one")
 
 
 @pytest.fixture
@@ -56,6 +57,13 @@ def test_build_sign_verify(command: Command, build: Run, keys: Keys) -> None:
     statement = json.loads((folder / STATEMENT).read_bytes())
     told = f"release 1 of default, built {NOW}\nrules    {statement['rules']}\nvalues   {statement['values']}\n"
     assert build.stdout == f"written  {told}"
+    lonely = command("policy", "sign", folder, "--key", keys.private)
+    assert (lonely.code, lonely.stdout) == (Exit.POLICY_INVALID, "")
+    assert "no other person than the author, user:author, has approved this release" in lonely.stderr
+    approved = command("policy", "approve", folder, "--reason", "reviewed")
+    assert (approved.code, approved.stderr) == (0, "")
+    people = approved.stdout.removeprefix(f"approved {told}")
+    assert people.startswith("author   user:author\napproved by user:")
     unsigned = command("policy", "verify", folder, "--release-key", keys.public)
     assert unsigned.code == Exit.POLICY_INVALID
     assert unsigned.stdout == ""
@@ -64,7 +72,7 @@ def test_build_sign_verify(command: Command, build: Run, keys: Keys) -> None:
     signed = command("policy", "sign", folder, "--key", keys.private)
     assert (signed.code, signed.stdout, signed.stderr) == (0, f"signed   {told}", "")
     verified = command("policy", "verify", folder, "--release-key", keys.public)
-    assert (verified.code, verified.stdout, verified.stderr) == (0, f"verified {told}", "")
+    assert (verified.code, verified.stdout, verified.stderr) == (0, f"verified {told}{people}", "")
     manifest = json.loads(archives.read(folder / VALUES)[MANIFEST])
     assert manifest["revision"] == statement["values"]
 
@@ -74,6 +82,7 @@ def test_build_sign_verify(command: Command, build: Run, keys: Keys) -> None:
 def test_verify_names_what_does_not_hold(command: Command, build: Run, keys: Keys, tmp_path: Path) -> None:
     assert build.code == 0
     folder = command.home / "one"
+    assert command("policy", "approve", folder).code == 0
     assert command("policy", "sign", folder, "--key", keys.private).code == 0
     other = command("policy", "verify", folder, "--release-key", Keys.make(tmp_path / "other").public)
     assert other.code == Exit.POLICY_INVALID
@@ -95,9 +104,13 @@ def test_verify_names_what_does_not_hold(command: Command, build: Run, keys: Key
 def test_the_number_follows_that_of_the_release_before(command: Command, build: Run) -> None:
     assert build.code == 0
     one, two = command.home / "one", command.home / "two"
-    assert command("policy", "build", "--output", two, "--after", one, "--now", NOW).code == 0
+    assert (
+        command("policy", "build", "--output", two, "--after", one, "--now", NOW, "--author", "user:author").code == 0
+    )
     first, second = (json.loads((folder / STATEMENT).read_bytes()) for folder in (one, two))
-    assert second == first | {"sequence": 2}
+    changes = json.loads((two / CHANGES).read_bytes())
+    assert (changes["after"]["sequence"], changes["difference"]["values"], changes["replay"]) == (1, [], None)
+    assert second == first | {"sequence": 2, "notes": "", "changes": second["changes"]}
     restate(one, name="home")
     other = command("policy", "build", "--output", command.home / "three", "--after", one)
     assert other.code == Exit.UNREADABLE
@@ -122,9 +135,10 @@ def test_each_code_that_is_gone_since_the_release_before_is_named(
     assert f"the code `{dropped}` of `source` must exist" in kept.stderr
     lines = inventory.read_text(encoding="utf-8").splitlines(keepends=True)
     inventory.write_text("".join(line for line in lines if line != f"  - {dropped}\n"), encoding="utf-8")
-    built = command("policy", "build", "--output", two, "--after", one, "--rego", rego)
+    built = command("policy", "build", "--output", two, "--after", one, "--rego", rego, "--author", "user:author")
     assert (built.code, built.stdout.splitlines()[-1]) == (0, f"removed  source: {dropped}")
     for folder in (one, two):
+        assert command("policy", "approve", folder).code == 0
         assert command("policy", "sign", folder, "--key", keys.private).code == 0
     verified = command("policy", "verify", two, "--release-key", keys.public, "--after", one)
     assert (verified.code, verified.stdout.splitlines()[-1]) == (0, f"removed  source: {dropped}")
@@ -153,6 +167,7 @@ def test_numbers_that_say_nothing(command: Command, arguments: tuple[str, ...], 
 def test_keys_of_the_wrong_kind(command: Command, build: Run, keys: Keys, tmp_path: Path) -> None:
     assert build.code == 0
     folder = command.home / "one"
+    assert command("policy", "approve", folder).code == 0
     for wrong in (keys.public, keys.encrypted, tmp_path / "none.pem"):
         run = command("policy", "sign", folder, "--key", wrong)
         assert run.code == Exit.UNREADABLE

@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine.episodes",),
     (
         *("engine.code", "engine.completing", "engine.environments", "engine.exporting"),
-        *("engine.fetching", "engine.memory", "engine.replay", "engine.runner"),
+        *("engine.fetching", "engine.memory", "engine.replay", "engine.runner", "engine.shell"),
     ),
     (
         "engine.adapter_admissions",
@@ -70,7 +70,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "langchain_core": {"admission_adapters.frameworks.langgraph"},
     "langgraph": {"admission_adapters.frameworks.langgraph"},
     "pydantic_ai": {"admission_adapters.frameworks.pydantic_ai"},
-    "cryptography": {"admission_adapters.runner.sealed"},
+    "cryptography": {"admission_adapters.runner"},
     "wasmtime": {"admission_adapters.sandbox.wasm.child"},
     "jsonschema": {"engine.facts.tools.schemas"},
     "referencing": {"engine.facts.tools.schemas"},

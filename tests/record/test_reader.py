@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import Location, RecordError
-from engine.model import Mode, Outcome
+from engine.model import Level, Mode, Outcome
 from engine.record import lines
 from engine.record.chain import Entry, LineError
 from engine.record.layout import DECISIONS, LINE_BYTES, segment_file
@@ -21,7 +21,7 @@ from engine.record.model import DecisionRecord, ResultRecord
 from engine.record.reader import Filter, Selection, entries, line_time, newest, select
 from tests.record.samples import TIME, VERSIONS, open_log, taken, write
 
-OF_FIRST: dict[str, str] = {
+OF_FIRST: dict[str, Any] = {
     "decision_id": f"{1:032x}",
     "point": "source",
     "outcome": "deny",
@@ -57,7 +57,7 @@ def shown(found: Selection) -> list[int]:
 
 
 def test_each_field_shows_what_has_its_value(state: Path) -> None:
-    assert {*OF_FIRST, "until"} == {field.name for field in fields(Filter)}
+    assert {*OF_FIRST, "until", "kind", "waived"} == {field.name for field in fields(Filter)}
     assert shown(select(state, Filter(until=OF_FIRST["since"]), 10)) == [2, 3]
     assert shown(select(state, Filter(), 10)) == [1, 2, 3]
     for name, value in OF_FIRST.items():
@@ -66,6 +66,21 @@ def test_each_field_shows_what_has_its_value(state: Path) -> None:
     assert shown(select(state, Filter(**OF_FIRST), 10)) == [1]
     assert shown(select(state, Filter(decision_id="0"), 10)) == [1, 2, 3]
     assert shown(select(state, Filter(decision_id="0" * 10), 10)) == [1]
+
+
+def test_lines_of_one_kind_and_decisions_with_a_waiver(state: Path) -> None:
+    with open_log(state) as log:
+        made = taken(5)
+        waived = [one.model_copy(update={"level": Level.WARN, "waiver": "terms"}) for one in made.findings]
+        made = made.model_copy(update={"outcome": Outcome.ALLOW, "findings": tuple(waived)})
+        log.append(DecisionRecord.of(made, time=TIME, document={}, versions=VERSIONS, durations={}))
+    assert shown(select(state, Filter(kind="result"), 10)) == [3]
+    assert shown(select(state, Filter(kind="decision"), 10)) == [1, 2, 4]
+    assert shown(select(state, Filter(kind="policy"), 10)) == []
+    (found,) = select(state, Filter(waived=True), 10).entries
+    assert isinstance(found.body, DecisionRecord)
+    assert {one.waiver for one in found.body.findings} == {"terms"}
+    assert b'"waiver":null' not in (state / DECISIONS).read_bytes()
 
 
 def test_a_value_in_another_place_does_not_fit(state: Path) -> None:

@@ -60,6 +60,7 @@ def _finding(item: Explained) -> dict[str, Any]:
         "subject": finding.subject,
         "requirement": finding.requirement,
         "remedy": finding.remedy,
+        **({} if finding.waiver is None else {"waiver": finding.waiver}),
         "found": item.found and encodable(item.found),
         "where": item.where and {**_place(item.where), "field": item.where.field and encodable(item.where.field)},
         "rule": item.rule and _place(item.rule),

@@ -134,6 +134,7 @@ def _results(report: Report, index: dict[str, int], context: Context) -> Iterato
             "message": message(". ".join(filter(None, parts))),
             "locations": [_location(report, item.where, finding.subject, context)],
             "partialFingerprints": _fingerprint(report, finding.code, subject, seen, context),
+            **_suppressed(finding.waiver),
             **common,
         }
     if _is_mute(report):
@@ -149,6 +150,13 @@ def _results(report: Report, index: dict[str, int], context: Context) -> Iterato
             "partialFingerprints": _fingerprint(report, rule, WHOLE, seen, context),
             **common,
         }
+
+
+def _suppressed(waiver: str | None) -> dict[str, Any]:
+    """A waived finding as code scanning knows it."""
+    if waiver is None:
+        return {}
+    return {"suppressions": [{"kind": "external", "status": "accepted", "justification": f"waived by {clean(waiver)}"}]}
 
 
 def _fingerprint(report: Report, code: str, subject: str, seen: Counter[str], context: Context) -> dict[str, str]:

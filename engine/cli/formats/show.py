@@ -51,7 +51,9 @@ def kind(report: Report) -> Kind:
 
 def claim(item: Explained) -> str:
     """A finding in a sentence: the unmet requirement, or what prevented a decision."""
-    return said(item.finding.code, item.finding.requirement)
+    finding = item.finding
+    waived = "" if finding.waiver is None else f" (waived by {clean(finding.waiver)})"
+    return said(finding.code, finding.requirement) + waived
 
 
 def there(item: Explained) -> str | None:
@@ -65,7 +67,8 @@ def there(item: Explained) -> str | None:
 def finding_text(finding: Finding) -> str:
     """A finding with its remedy below it, for commands that print no report."""
     about = "" if finding.subject is None else f" ({clean(finding.subject)})"
-    return f"{finding.code}{about}: {said(finding.code, finding.requirement)}\n  {clean(finding.remedy)}"
+    waived = "" if finding.waiver is None else f" (waived by {clean(finding.waiver)})"
+    return f"{finding.code}{about}: {said(finding.code, finding.requirement)}{waived}\n  {clean(finding.remedy)}"
 
 
 def said(code: str, message: str) -> str:

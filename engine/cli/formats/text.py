@@ -116,9 +116,9 @@ def _blocks(subjects: dict[str | None, list[Explained]], context: Context) -> li
     return list(blocks.values())
 
 
-def _identity(item: Explained) -> tuple[str, str, str, str]:
+def _identity(item: Explained) -> tuple[str, str, str, str, str]:
     finding = item.finding
-    return (finding.code, finding.level.value, finding.requirement, finding.remedy)
+    return (finding.code, finding.level.value, finding.requirement, finding.remedy, finding.waiver or "")
 
 
 def _block(block: _Block, context: Context) -> Iterator[str]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from engine.cli import options
 from engine.cli.policy.authoring import facts, init, values
 from engine.cli.policy.checking import lint_policy, run_policy_tests
 from engine.cli.policy.commands import app
 from engine.cli.policy.coverage import coverage
 from engine.cli.policy.diff import diff_policies
+from engine.cli.policy.releases import approve_policy, history, roll_back
+from engine.cli.policy.waivers import list_waivers
 
 __all__ = ["app"]
 
-for name, command in {
+_COMMANDS: dict[str, options.Command] = {
     "init": init,
     "input": facts,
     "values": values,
@@ -18,5 +21,10 @@ for name, command in {
     "test": run_policy_tests,
     "coverage": coverage,
     "diff": diff_policies,
-}.items():
+    "waivers": list_waivers,
+    "approve": approve_policy,
+    "rollback": roll_back,
+    "history": history,
+}
+for name, command in _COMMANDS.items():
     app.command(name)(command)

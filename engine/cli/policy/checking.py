@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,7 +40,9 @@ def lint_policy(
     """Report problems in rules and values with file, line and remedy. Exits with 5 if there are any."""
     if fix:
         _format(sources)
-    checked, _ = _built(sources)
+    checked, policy = _built(sources)
+    if policy is not None and (problems := _idle_waivers(policy)):
+        checked = replace(checked, problems=problems)
     _tell(how, [checked])
 
 
@@ -84,6 +88,17 @@ def _built(sources: options.Sources) -> tuple[Checked, PolicyBundle | None]:
     count = len({(one.file, one.code) for point in entries for one in point.requirements.values()})
     passed = f"{count} requirements at {len(entries)} points: no problems"
     return Checked(_LINT, _TITLES[_LINT], passed, ()), built
+
+
+def _idle_waivers(policy: PolicyBundle) -> list[Problem]:
+    """Waivers that do nothing now, and are not to start later."""
+    found = []
+    for waiver in policy.waivers:
+        idle = policy.idle(waiver, int(time.time()))
+        if idle is not None and idle.remedy is not None:
+            where = waiver.where or Location("policy/waivers.yaml")
+            found.append(Problem(where, f"{waiver.name} does nothing: {idle.reason}", idle.remedy))
+    return found
 
 
 def _rego_tests(policy: PolicyBundle, *, cases: bool) -> Iterator[Checked]:

@@ -29,6 +29,10 @@ app = typer.Typer()
 
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Release folder.")]
+Author = Annotated[
+    str | None,
+    options.words("--author", metavar="NAME", help="Author of the release (default: the current user)."),
+]
 Previous = Annotated[
     Path | None, options.folder("--after", help="Previous release; lists the codes that this one no longer has.")
 ]
@@ -56,6 +60,14 @@ def build_policy(
             parser=options.moment,
         ),
     ] = None,
+    author: Author = None,
+    notes: Annotated[str | None, options.words(help="Notes for those who review the release.")] = None,
+    record: Annotated[
+        Path | None,
+        options.folder(
+            help="State folder; its recorded decisions are replayed, and the summary goes into the release."
+        ),
+    ] = None,
 ) -> None:
     """Check rules and values and build the archives that OPA serves. Exits with 5 on any problem."""
     if output is None and (sequence is not None or after is not None):
@@ -66,14 +78,18 @@ def build_policy(
     if output is None:
         typer.echo(f"policy  {built.name}\nrules   {built.rules.revision}\nvalues  {built.values.revision}")
         return
-    from engine.policy_bundle.release import write_release
+    from engine.cli.policy.changes import changes, replayed
+    from engine.policy_bundle.release import About, write_release
     from engine.policy_bundle.release_folder import read
 
-    with _refusals():
+    with refusals():
         before = None if after is None else read(after)
         number = sequence or _number_after(built.name, before)
-        statement = write_release(built, output, number, now or datetime.now(UTC))
-    _tell_release("written", statement)
+        replay = None if record is None else replayed(record, built, sources)
+        told = changes(after, before, built, replay)
+        about = About(number, now or datetime.now(UTC), author or options.user(), notes or "", told)
+        statement = write_release(built, output, about)
+    tell_release("written", statement)
     _tell_removed(() if before is None else before.catalogue.without(built.catalogue))
 
 
@@ -86,9 +102,9 @@ def sign_policy(
     from engine.binaries import find_binary
     from engine.policy_bundle.release import sign_release
 
-    with _refusals():
+    with refusals():
         statement = sign_release(folder, key, find_binary())
-    _tell_release("signed", statement)
+    tell_release("signed", statement)
 
 
 @app.command("verify")
@@ -103,10 +119,12 @@ def verify_policy(
 
     if key is None:
         raise typer.BadParameter("name the public key that it must be signed with", param_hint="--release-key")
-    with _refusals():
+    with refusals():
         contents = verify_release(folder, key, find_binary())
         before = None if after is None else verify_release(after, key, find_binary())
-    _tell_release("verified", contents.statement)
+    tell_release("verified", contents.statement)
+    if contents.approval is not None:
+        typer.echo(f"author   {contents.statement.author}\napproved by {contents.approval.approver}")
     _tell_removed(() if before is None else before.catalogue.without(contents.catalogue))
 
 
@@ -153,7 +171,7 @@ def show_policy(
 
 def built_policy(sources: options.Sources) -> PolicyBundle:
     """The policy bundle of these options; its problems go to standard error."""
-    with _refusals():
+    with refusals():
         return build_from(sources)
 
 
@@ -172,7 +190,7 @@ def build_from(sources: options.Sources) -> PolicyBundle:
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def refusals() -> Iterator[None]:
     """Problems of a policy or release end the command with exit code 5."""
     try:
         yield
@@ -195,7 +213,8 @@ def _number_after(name: str, before: Contents | None) -> int:
     return statement.sequence + 1
 
 
-def _tell_release(done: str, statement: Statement) -> None:
+def tell_release(done: str, statement: Statement) -> None:
+    """Print what was done to a release, and its revisions."""
     typer.echo(f"{done:<8} release {statement.sequence} of {statement.name}, built {statement.created_at}")
     typer.echo(f"rules    {statement.rules}\nvalues   {statement.values}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.outputs import json_text
+from engine.cli.policy.changes import difference_document
 from engine.cli.policy.commands import built_policy
 from engine.documents.files import printable
 
@@ -33,7 +34,7 @@ def diff_policies(
     ] = None,
     how: options.Output = "text",
 ) -> None:
-    """Compare two policies, or the shipped one with one policy: values, requirements, levels and files of rules.
+    """Compare two policies, or the shipped one with one policy: values, requirements, levels, waivers, files of rules.
 
     Both are built as `engine policy build` does, and exit code 5 reports problems of either. Otherwise exits with 0.
     """
@@ -42,25 +43,14 @@ def diff_policies(
     pair = (None, folder) if other is None else (folder, other)
     old, new = (built_policy(replace(sources, policy=one)) for one in pair)
     found = difference(old, new)
-    typer.echo(json_text(_document(found)) if how == "json" else _text(found))
-
-
-def _document(found: PolicyDifference) -> dict[str, Any]:
-    def listed(rows: Any) -> list[dict[str, Any]]:
-        return [{**asdict(one), "where": None if one.where is None else str(one.where)} for one in rows]
-
-    return {
-        "values": listed(found.values),
-        "levels": listed(found.levels),
-        "requirements": listed(found.requirements),
-        "rules": [{"kind": kind, "file": name} for kind, name in found.rules],
-    }
+    typer.echo(json_text(difference_document(found)) if how == "json" else _text(found))
 
 
 def _text(found: PolicyDifference) -> str:
     parts = [
         ("values", [line for one in found.values for line in _value(one)]),
         ("levels", [line for one in found.levels for line in _value(one)]),
+        ("waivers", [line for one in found.waivers for line in _value(one)]),
         ("requirements", [line for one in found.requirements for line in _requirement(one)]),
         ("files of rules", [f"  {kind}: {printable(name)}" for kind, name in found.rules]),
     ]

@@ -251,6 +251,20 @@ def existing_folder(state: Path | None) -> Path:
     return folder
 
 
+def require_intact(folder: Path, *, broken: bool = False) -> int:
+    """Verify the record and return the number of its lines. With `broken`, only report where it is broken.
+
+    A torn tail breaks nothing: no answer depended on it.
+    """
+    found = verified(folder)
+    if not all(chain.ok or chain.repairable for chain in found.values()):
+        typer.echo(verification_text(found), err=True)
+        if not broken:
+            typer.echo("nothing was replayed; --broken replays the readable lines", err=True)
+            raise typer.Exit(Exit.FAILED_CLOSED)
+    return sum(chain.removed + chain.records for chain in found.values())
+
+
 def tell_unreadable(place: Location) -> None:
     """Report on standard error that a line of the record could not be read."""
     typer.echo(f"{place} is not a valid record; run `engine record verify`", err=True)

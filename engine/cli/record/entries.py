@@ -47,6 +47,9 @@ def _summary(entry: Entry) -> list[str]:
     if body.kind == "replay":
         times = "" if body.times == 1 else f", {body.times:,} times"
         return [f"{body.time}  replayed: {printable(body.decision_id)}{times}"]
+    if body.kind == "shadow":
+        told = f"{body.candidate.outcome.value}, {body.change or 'unchanged'}"
+        return [f"{body.time}  shadow of {printable(body.decision_id)}: {printable(told)}"]
     if body.kind == "policy":
         return [f"{body.time}  policy {body.outcome}: {_changed(body)}"]
     return [f"{body.time}  {body.kind}: {_cut(entry, body) if body.kind == 'recovery' else _removed(body)}"]
@@ -115,6 +118,9 @@ def _why(reason: object) -> str:
 def _changed(body: PolicyRecord) -> str:
     now = "no policy was built" if body.revisions is None else f"values {body.revisions.values}"
     code = "" if body.code is None else f" ({printable(body.code)})"
+    if (release := body.release) is not None:
+        people = f"built by {printable(release.author)}, approved by {printable(release.approver or 'nobody')}"
+        now = f"release {release.sequence} of {printable(release.name)}, {people}, {now}"
     return f"{now}{code} by {printable(body.principal or 'an unnamed caller')}{_why(body.reason)}"
 
 
@@ -133,6 +139,7 @@ def _removed(body: RetentionRecord) -> str:
 def _findings(body: DecisionRecord) -> list[str]:
     return [
         f"{painted(finding.level.value, 8)} {printable(finding.code)}  {printable(finding.subject or '')}".rstrip()
+        + ("" if finding.waiver is None else f"  waived by {printable(finding.waiver)}")
         for finding in body.findings
     ]
 

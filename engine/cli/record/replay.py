@@ -9,14 +9,13 @@ import typer
 from engine.cli import options
 from engine.cli.outputs import json_text, write
 from engine.cli.policy.commands import built_policy
-from engine.cli.record.commands import Since, existing_folder, tell_unreadable, verified
+from engine.cli.record.commands import Since, existing_folder, require_intact, tell_unreadable
 from engine.cli.record.replayed import replay_document, replay_text
-from engine.cli.record.verification import verification_text
 from engine.cli.waiting import Waiting
 from engine.errors import Exit, GatherError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 _MOST_SAMPLE = 1_000_000
 _BAR = 20
@@ -50,10 +49,12 @@ def replay_record(
     from engine.record.reader import Filter
     from engine.replay.candidate import opened
     from engine.replay.run import replay
+    from engine.secrets.patterns import know
 
     folder = existing_folder(sources.state)
     policy = built_policy(sources)
     lines = require_intact(folder, broken=broken)
+    know(policy.lookups.forms)
     with (
         opened(policy, sources.settings().opa, None if point is None else frozenset({point})) as candidate,
         Waiting() as waiting,
@@ -73,20 +74,6 @@ def replay_record(
         text = json_text(document) if how == "json" else replay_text(document)
     write([(text + "\n", None)])
     raise typer.Exit(Exit.REPLAY_CHANGED if found.changed else Exit.ALLOW if found.compared else Exit.UNREADABLE)
-
-
-def require_intact(folder: Path, *, broken: bool = False) -> int:
-    """Verify the record and return the number of its lines. With `broken`, only report where it is broken.
-
-    A torn tail breaks nothing: no answer depended on it.
-    """
-    found = verified(folder)
-    if not all(chain.ok or chain.repairable for chain in found.values()):
-        typer.echo(verification_text(found), err=True)
-        if not broken:
-            typer.echo("nothing was replayed; --broken replays the readable lines", err=True)
-            raise typer.Exit(Exit.FAILED_CLOSED)
-    return sum(chain.removed + chain.records for chain in found.values())
 
 
 def _bar(done: int, read: int, lines: int) -> str:

@@ -59,6 +59,7 @@ def explain_tool(
     profile: asked.Profile = None,
     cwd: asked.WorkingFolder = None,
     principal: options.Principal = None,
+    run: options.Run = None,
     how: options.Output = "text",
 ) -> None:
     """Explain why an agent can or cannot call a tool with these arguments, and what would change that.
@@ -71,7 +72,7 @@ def explain_tool(
     asked.named(given, tool)
     wanted = asked.request(given, tool_policy, profile, cwd)
     with sources.engine(*_POINTS) as engine:
-        context = options.context(principal)
+        context = options.context(principal, run)
         answer = engine.check("tool_call", wanted, context)
         told = explained(engine, answer, tool, context.caller.principal)
     typer.echo(told.printed(how), nl=False)
@@ -87,10 +88,14 @@ def call_tool(
     profile: asked.Profile = None,
     cwd: asked.WorkingFolder = None,
     principal: options.Principal = None,
+    run: options.Run = None,
     approval: options.Approval = None,
     how: options.Output = "text",
 ) -> None:
     """Decide a call without running the tool. Recorded as `enforce`; uses up an approval.
+
+    A call of a tool that reads untrusted or private data, or sends something out, names its run with --run: what a
+    run has touched counts for its later calls.
 
     Reads the call from standard input if no file is named. A confirm prints the id of an approval, which
     `engine approvals grant` grants; then repeat the call with --approval.
@@ -103,7 +108,7 @@ def call_tool(
     except EngineError as error:
         given = error
     with sources.engine(*_POINTS) as engine:
-        context = options.context(principal, approval=approval)
+        context = options.context(principal, run, approval)
         answer = engine.decide("tool_call", given, context=context)
         told = explained(engine, answer, str(call or "standard input"), context.caller.principal)
     typer.echo(told.printed(how), nl=False)

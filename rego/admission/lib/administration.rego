@@ -13,6 +13,7 @@ subjects := {
 	"stop": "stop",
 	"lift_stop": "stop",
 	"end_agent": "agent",
+	"approve_release": "release",
 }
 
 about(subject) if subjects[input.act] == subject
@@ -33,5 +34,7 @@ approving_at := input.approval.point if about("approval")
 approving_at := "tool_call" if about("prefix")
 
 approving_at := "administration" if about("stop")
+
+approving_at := "administration" if about("release")
 
 approving_at := "provisioning" if about("agent")

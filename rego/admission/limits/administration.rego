@@ -11,7 +11,7 @@ limits := {"act": input.act, "id": input.id, "seconds": _seconds} if {
 
 _seconds := 0 if administration.gives_nothing
 
-_seconds := 0 if input.act == "stop"
+_seconds := 0 if input.act in {"stop", "approve_release"}
 
 _seconds := input.scope.seconds if input.act == "issue_token"
 

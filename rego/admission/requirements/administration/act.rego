@@ -69,6 +69,14 @@ act_complete if {
 
 act_complete if {
 	is_string(input.id)
+	input.act == "approve_release"
+	is_string(input.release.digest)
+	is_string(input.release.name)
+	is_number(input.release.sequence)
+}
+
+act_complete if {
+	is_string(input.id)
 	input.act == "stop"
 	input.stop.scope == "all"
 	input.stop.name == ""

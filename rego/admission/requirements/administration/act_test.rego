@@ -102,3 +102,14 @@ test_reason_stated if {
 	not act.reason_stated with input as object.remove(_grant, ["reason"]) with data.policy as _policy
 	not act.reason_stated with input as {"act": "issue_token"} with data.policy as {}
 }
+
+test_the_approval_of_a_release_names_it if {
+	release := {"name": "house", "sequence": 2, "author": "user:ana", "digest": "sha256:1"}
+	act.act_complete with input as {"act": "approve_release", "id": "a1", "release": release}
+	every name in ["name", "sequence", "digest"] {
+		broken := object.remove(release, [name])
+		not act.act_complete with input as {"act": "approve_release", "id": "a1", "release": broken}
+	}
+	not act.act_complete with input as {"act": "approve_release", "release": release}
+	not act.act_complete with input as {"act": "approve_release", "id": "a1", "release": null}
+}

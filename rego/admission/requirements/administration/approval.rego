@@ -17,6 +17,8 @@ _not_about_approvals if administration.subjects[input.act] in {"token", "prefix"
 #   row: H09
 request_open if _not_about_approvals
 
+request_open if administration.about("release")
+
 request_open if {
 	administration.about("approval")
 	input.approval.state == "requested"
@@ -33,6 +35,8 @@ request_open if {
 #   row: H09
 request_in_time if _not_about_approvals
 
+request_in_time if administration.about("release")
+
 request_in_time if {
 	administration.about("approval")
 	approval.in_time(input.approval)
@@ -40,7 +44,8 @@ request_in_time if {
 
 # METADATA
 # title: The approver is not the requester
-# description: Names are compared exactly. Requesters may refuse their own requests. Which callers may lack a name is
+# description: Names are compared exactly. The author of a release is its requester. Requesters may refuse their own
+#   requests. Which callers may lack a name is
 #   a value in policy/approvals.yaml.
 # custom:
 #   code: approver_is_requester
@@ -52,6 +57,11 @@ request_in_time if {
 approver_differs if _not_about_approvals
 
 approver_differs if input.act == "refuse_approval"
+
+approver_differs if {
+	input.act == "approve_release"
+	approval.differ(input.release.author, input.caller.principal)
+}
 
 approver_differs if {
 	input.act == "grant_approval"

@@ -91,3 +91,17 @@ test_other_acts_are_not_about_approvals if {
 		not approval.approver_differs with input as object.union(_clean, {"act": act})
 	}
 }
+
+test_a_release_is_approved_by_another_than_its_author if {
+	release := {"name": "house", "sequence": 2, "author": "user:ana", "digest": "sha256:1"}
+	act := {"act": "approve_release", "release": release, "now": 100}
+	approval.request_open with input as act
+	approval.request_in_time with input as act
+	approval.approver_differs with input as object.union(act, {"caller": {"principal": "user:ben"}})
+	not approval.approver_differs with input as object.union(act, {"caller": {"principal": "user:ana"}})
+	every wrong in [null, true, 0, "", [], {}] {
+		not approval.approver_differs with input as object.union(act, {"caller": {"principal": wrong}})
+		broken := object.union(act, {"release": object.union(release, {"author": wrong})})
+		not approval.approver_differs with input as object.union(broken, {"caller": {"principal": "user:ben"}})
+	}
+}

@@ -6,7 +6,7 @@ import future.keywords.not
 
 _approves_none if administration.gives_nothing
 
-_approves_none if input.act in {"issue_token", "stop"}
+_approves_none if input.act in {"issue_token", "stop", "approve_release"}
 
 # METADATA
 # title: The approver of a command prefix is not the principal who may run it

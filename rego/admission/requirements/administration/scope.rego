@@ -5,7 +5,7 @@ import future.keywords.not
 
 _issues_nothing if administration.gives_nothing
 
-_issues_nothing if input.act in {"approve_prefix", "stop"}
+_issues_nothing if input.act in {"approve_prefix", "stop", "approve_release"}
 
 # METADATA
 # title: The principal of a new token is unambiguous

@@ -32,7 +32,7 @@ grants_nothing(stop) if {
 #   row: C68
 tool_known if administration.gives_nothing
 
-tool_known if input.act in {"issue_token", "approve_prefix"}
+tool_known if input.act in {"issue_token", "approve_prefix", "approve_release"}
 
 tool_known if {
 	input.act == "stop"

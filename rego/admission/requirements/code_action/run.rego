@@ -9,6 +9,7 @@ import future.keywords.not
 #   The sandbox is what blocks the network.
 # custom:
 #   code: "invalid_request:network_access_must_be_denied"
+#   waivable: false
 #   remedy: Omit network_access from the hints, or use a value listed in policy/code.yaml
 #   reads: [code.hints.network_access]
 # labels:

@@ -9,6 +9,7 @@ import future.keywords.not
 # description: The same rule as at point code_action, for callers that ask only here.
 # custom:
 #   code: "invalid_request:network_access_must_be_denied"
+#   waivable: false
 #   remedy: Omit network_access from the hints, or use a value listed in policy/code.yaml
 #   reads: [code.hints.network_access]
 # labels:

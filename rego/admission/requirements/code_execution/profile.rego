@@ -9,6 +9,7 @@ import future.keywords.not
 # description: Profiles and their backends are values in policy/sandbox.yaml.
 # custom:
 #   code: profile_unknown
+#   waivable: false
 #   remedy: Name a profile of policy/sandbox.yaml whose backend is listed there
 #   reads: [code.execution, sandbox.profiles]
 #   after: [max_seconds]
@@ -22,6 +23,7 @@ known if is_string(sandbox.isolation(code_execution.profile))
 # description: Alternatives are values in policy/sandbox.yaml.
 # custom:
 #   code: profile_not_admitted
+#   waivable: false
 #   remedy: Leave the profile out, or name one that the profile of the language lists under `alternatives`
 #   reads: [code.execution, sandbox.profiles]
 #   after: [profile_unknown]
@@ -59,6 +61,7 @@ within_floor if sandbox.within_floor(code_execution.profile, input.role)
 # description: A request may lower a limit, never raise it.
 # custom:
 #   code: limits_loosened
+#   waivable: false
 #   each: tighten
 #   empty: allowed
 #   remedy: State a lower limit, or leave it out to get that of the profile

@@ -9,6 +9,7 @@ import future.keywords.not
 #   in policy/secrets.yaml.
 # custom:
 #   code: artifact_secret
+#   waivable: false
 #   standing: warn
 #   each: artifacts
 #   empty: allowed

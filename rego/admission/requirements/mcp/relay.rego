@@ -9,6 +9,7 @@ import future.keywords.not
 #   Profiles are values in policy/mcp.yaml.
 # custom:
 #   code: relay_not_sandboxed
+#   waivable: false
 #   remedy: State a profile that policy/mcp.yaml lists under sandboxes as the relay, or leave it out
 #   reads: [mcp.sandboxes]
 # labels:
@@ -22,6 +23,7 @@ sandboxed if mcp.relayed
 # description: Loopback is another machine on a remote backend. Backends are values in policy/runners.yaml.
 # custom:
 #   code: backend_not_admitted
+#   waivable: false
 #   remedy: Use a backend listed in policy/runners.yaml
 #   reads: [runners.backends, runners.default_backend]
 # labels:

@@ -35,6 +35,7 @@ kwarg_admitted(kwarg) if kwarg.id in data.policy.runners.harnesses[runner.harnes
 #   nothing would isolate it from the runner.
 # custom:
 #   code: backend_not_admitted
+#   waivable: false
 #   remedy: Use a sandbox that has a row in policy/runners.yaml, or leave it out to use the default
 #   reads: ["runners.backends.{agent.sandbox}", runners.default_backend]
 # labels:

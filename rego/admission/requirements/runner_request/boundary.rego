@@ -8,6 +8,7 @@ import future.keywords.not
 # description: Enforcement modes are values in policy/runners.yaml.
 # custom:
 #   code: enforcement_not_admitted
+#   waivable: false
 #   remedy: Declare the boundaries with an enforcement mode that is listed in policy/runners.yaml
 #   reads: [runners.enforcements]
 # labels:

@@ -63,6 +63,7 @@ addressed(server) if {
 #   policy/runners.yaml; without `plain`, every secret has to be sealed.
 # custom:
 #   code: secret_form_not_admitted
+#   waivable: false
 #   each: secrets
 #   empty: allowed
 #   after: [uri_not_allowlisted]

@@ -8,6 +8,7 @@ import future.keywords.not
 # description: Profiles and their backends are values in policy/sandbox.yaml.
 # custom:
 #   code: profile_unknown
+#   waivable: false
 #   remedy: Name a profile of policy/sandbox.yaml whose backend is listed there
 #   reads: ["sandbox.profiles.{profile}", sandbox.backends]
 # labels:
@@ -34,6 +35,7 @@ within_floor if sandbox.within_floor(input.profile, "solution")
 # description: A caller that names a backend relies on it. A plain subprocess is never a backend.
 # custom:
 #   code: backend_not_of_profile
+#   waivable: false
 #   remedy: Leave the backend out, or name a profile with this backend
 #   reads: ["sandbox.profiles.{profile}"]
 #   after: [profile_unknown]
@@ -52,6 +54,7 @@ backend_as_stated if {
 # description: A request may lower a limit, never raise it.
 # custom:
 #   code: limits_loosened
+#   waivable: false
 #   each: tighten
 #   empty: allowed
 #   remedy: State a lower limit, or leave it out to get that of the profile

@@ -54,6 +54,7 @@ hash_matches(record) if {
 #   values in policy/sources.yaml.
 # custom:
 #   code: content_not_declared
+#   waivable: false
 #   each: undeclared
 #   empty: allowed
 #   after: [bundle_missing]

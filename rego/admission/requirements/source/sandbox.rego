@@ -7,6 +7,7 @@ import future.keywords.not
 # description: Admitted words are values in policy/sandbox.yaml.
 # custom:
 #   code: generated_code_enabled
+#   waivable: false
 #   after: [bundle_missing]
 #   field: bundle.sandbox.generated_code
 #   facts: {generated_code: bundle.sandbox.generated_code}
@@ -38,6 +39,7 @@ redaction_on if {
 # description: Admitted words are values in policy/sandbox.yaml.
 # custom:
 #   code: sandbox_network_open
+#   waivable: false
 #   after: [bundle_missing]
 #   field: bundle.sandbox.network
 #   facts: {network: bundle.sandbox.network}

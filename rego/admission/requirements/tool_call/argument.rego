@@ -69,6 +69,7 @@ every_value_readable if input.unreadable == []
 # description: Arguments are recorded as summaries, shown to people and sent to servers.
 # custom:
 #   code: secret_in_arguments
+#   waivable: false
 #   each: secrets
 #   empty: allowed
 #   remedy: Configure the secret in the tool, and leave it out of the call

@@ -25,6 +25,8 @@ destination_canonical(destination) if words.no_host(destination)
 
 destination_canonical(destination) if destination.word.label == true
 
+destination_canonical(destination) if words.enforced(destination)
+
 # METADATA
 # title: Every path is in canonical form
 # description: With `..`, backslashes or escapes a path may lead elsewhere. A relative path needs a working folder.
@@ -46,6 +48,7 @@ path_canonical(path) if {
 # description: A link may lead outside the paths that a rule allows.
 # custom:
 #   code: path_linked
+#   waivable: false
 #   each: paths
 #   empty: allowed
 #   remedy: Use the path that the link points to
@@ -60,6 +63,7 @@ unlinked(path) if path.links in {"none", "unknown"}
 #   elsewhere cannot be checked.
 # custom:
 #   code: path_not_looked_at
+#   waivable: false
 #   each: paths
 #   empty: allowed
 #   remedy: Ask an engine on the machine of the tool with `--root` above the path, or declare that it runs elsewhere
@@ -80,6 +84,7 @@ inspected(path) if {
 #   serves, and in process, given a working folder. Commands that run elsewhere cannot be checked.
 # custom:
 #   code: command_not_looked_at
+#   waivable: false
 #   each: commands
 #   empty: allowed
 #   remedy: State the working folder, and ask an engine on the tool's machine with a `--root` that contains it

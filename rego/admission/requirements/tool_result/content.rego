@@ -17,6 +17,7 @@ _no_result if {
 #   not shown.
 # custom:
 #   code: result_unread
+#   waivable: false
 #   remedy: Send the text of the result as `result.text`; shorten a result with thousands of links
 #   after: [result_not_text]
 #   proof: a result that has no text is an error, whose own requirements apply
@@ -33,6 +34,7 @@ looked_at if _no_result
 #   is a value in policy/results.yaml.
 # custom:
 #   code: secret_in_result
+#   waivable: false
 #   remedy: Remove the secret where the tool reads it, or list `secrets` under `redact` in policy/results.yaml
 #   reads: [results.redact]
 #   after: [result_unread]
@@ -53,6 +55,7 @@ secrets_taken_out if _no_result
 # description: Invisible characters that no script or emoji needs can hide text from people and show it to a model.
 # custom:
 #   code: hidden_characters_in_result
+#   waivable: false
 #   remedy: Remove them where the tool reads the text, or list `hidden_characters` under `redact` in policy/results.yaml
 #   reads: [results.redact]
 #   after: [result_unread]

@@ -8,6 +8,7 @@ import future.keywords.not
 #   Modes are values of the profiles in policy/operations.yaml.
 # custom:
 #   code: debug_not_controlled
+#   waivable: false
 #   remedy: Use the error mode safe, or run in a profile whose tool_error_modes name debug
 #   reads: [operations.profile, operations.profiles]
 # labels:
@@ -22,6 +23,7 @@ mode_admitted if {
 #   carry data and instructions to the model do not belong there.
 # custom:
 #   code: details_not_safe
+#   waivable: false
 #   each: details
 #   empty: allowed
 #   remedy: Name the wrong argument, but not its value or a path on this machine
@@ -39,6 +41,7 @@ detail_safe(detail) if {
 #   mode debug, where they may name paths.
 # custom:
 #   code: message_not_safe
+#   waivable: false
 #   each: messages
 #   empty: allowed
 #   remedy: Describe what is wrong with the arguments in plain words

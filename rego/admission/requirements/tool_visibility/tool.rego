@@ -53,6 +53,7 @@ tool_in_profile(tool) if tools.in_profile(input.context, tool.name)
 # description: A changed definition is a different tool, which must be reviewed again.
 # custom:
 #   code: definition_changed
+#   waivable: false
 #   standing: warn
 #   each: tools
 #   empty: allowed

@@ -1,0 +1,146 @@
+"""Waivers beside the rules: which codes may be waived, and which waivers do nothing, and why.
+
+OPA applies waivers (rego/admission/lib/waiver.rego). What is said here is for people, about the same conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+from engine.errors import Location, Problem
+from engine.policy_bundle import schemas
+from engine.policy_bundle.catalogue import Catalogue, Entries, quoted
+
+_FILE = Location("policy/waivers.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """One waiver, with its place; `starts` and `until` are its first and last day in UTC."""
+
+    point: str
+    code: str
+    id: str
+    subject: str
+    principal: str
+    facts: Mapping[str, str]
+    owner: str
+    approver: str
+    reason: str
+    starts: str
+    until: str
+    where: Location | None
+
+    @property
+    def name(self) -> str:
+        """How messages name it."""
+        return f"the waiver `{self.id}` of `{self.code}` at point `{self.point}`"
+
+    def told(self, idle: Idle | None) -> str:
+        """What it does, in a line."""
+        place = "policy/waivers.yaml" if self.where is None else str(self.where)
+        if idle is not None:
+            return f"{place}: {self.name} does nothing: {idle.reason}"
+        people = f"{self.owner}, approved by {self.approver}"
+        return f"{place}: {self.name} applies until {self.until}, by {people}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Why a waiver does nothing; `remedy` is None for one whose first day is still to come."""
+
+    reason: str
+    remedy: str | None
+
+
+def waivers_in(document: Mapping[str, Any], where: Callable[[tuple[str, ...]], Location | None]) -> tuple[Waiver, ...]:
+    """Every waiver of policy/waivers.yaml, in its order. `where` finds a row in its file."""
+    return tuple(
+        Waiver(point, code, id_, **row, where=where(("waivers", "waivers", point, code, id_)))
+        for point, codes in document.get("waivers", {}).items()
+        for code, rows in codes.items()
+        for id_, row in rows.items()
+    )
+
+
+def idle(waiver: Waiver, document: Mapping[str, Any], catalogue: Catalogue, now: int) -> Idle | None:
+    """Why a waiver does nothing at this time, in seconds since 1970 UTC; None if it applies to what it is for."""
+    return next(_reasons(waiver, document, catalogue, now), None)
+
+
+def _reasons(waiver: Waiver, document: Mapping[str, Any], catalogue: Catalogue, now: int) -> Iterator[Idle]:
+    entries = catalogue.points.get(waiver.point)
+    scope = document["waivable"].get(waiver.point, {}).get(waiver.code)
+    if entries is None:
+        yield Idle(f"there is no decision point `{waiver.point}`", f"use one of {quoted(catalogue.points)}")
+    elif waiver.code not in entries.requirements:
+        yield Idle(f"no requirement of `{waiver.point}` has the code `{waiver.code}`", "correct the code, or remove it")
+    elif scope is None:
+        yield Idle("its code is not listed below `waivable`", "remove it, or have the code listed by its owner")
+    else:
+        yield from _too_wide(waiver, scope)
+    if waiver.owner.lower() == waiver.approver.lower():
+        yield Idle("its approver is its owner", "have another person approve it")
+    starts, until = date.fromisoformat(waiver.starts), date.fromisoformat(waiver.until)
+    days, most = (until - starts).days + 1, document["days_max"]
+    if not 1 <= days <= most:
+        yield Idle(f"it has {days} days, and a waiver has 1 to {most}", "correct `starts` and `until`")
+    today = datetime.fromtimestamp(now, UTC).date()
+    if today > until:
+        yield Idle(f"it ended on {waiver.until}", "remove it, or have a new one approved")
+    if today < starts:
+        yield Idle(f"it starts on {waiver.starts}", None)
+
+
+def _too_wide(waiver: Waiver, scope: Mapping[str, Any]) -> Iterator[Idle]:
+    for name, stated in (("subject", waiver.subject), ("principal", waiver.principal)):
+        if stated == "any" and name not in scope["any"]:
+            yield Idle(f"it is too wide: `{name}: any` is not admitted for its code", f"state one {name}")
+    if "#" in waiver.subject:
+        yield Idle("its subject is an item without an id", "give the item an id, and name it")
+    if waiver.facts.keys() != set(scope["facts"]):
+        listed = quoted(scope["facts"]) or "none"
+        yield Idle(f"it must state these facts and no others: {listed}", "write them under `facts`")
+
+
+def waivable_problems(
+    document: Mapping[str, Any],
+    catalogue: Catalogue,
+    inputs: Mapping[str, Mapping[str, Any]],
+    places: Mapping[tuple[str | int, ...], Location],
+) -> Iterator[Problem]:
+    """Rows below `waivable` that have no meaning or are not permitted; `inputs` are the schemas of inputs by point."""
+    for point, codes in document.get("waivable", {}).items():
+        entries = catalogue.points.get(point)
+        for code, row in codes.items():
+            where = places.get(("waivers", "waivable", point, code), _FILE)
+            if entries is None:
+                yield Problem(where, f"there is no decision point `{point}`", f"use one of {quoted(catalogue.points)}")
+            elif (problem := _problem(point, code, entries)) is not None:
+                yield Problem(where, *problem)
+            else:
+                yield from _unknown_facts(point, row["facts"], inputs.get(point, {}), where)
+
+
+def _problem(point: str, code: str, entries: Entries) -> tuple[str, str] | None:
+    if code in entries.generated:
+        return f"`{code}` always denies: without it no requirement could be evaluated", "remove the row"
+    requirement = entries.requirements.get(code)
+    if requirement is None:
+        return f"no requirement of `{point}` has the code `{code}`", "correct the code, or remove the row"
+    if requirement.fixed or not requirement.waivable:
+        word = "fixed: true" if requirement.fixed else "waivable: false"
+        message = f"`{code}` cannot be waived: {requirement.file}:{requirement.line} states `{word}`"
+        return message, "remove the row"
+    return None
+
+
+def _unknown_facts(point: str, paths: list[str], facts: Mapping[str, Any], where: Location) -> Iterator[Problem]:
+    for path in paths:
+        parts = path.split(".")
+        if facts and schemas.at(dict(facts), parts) is None:
+            message = f"`facts` names `{path}`, which is not in the input of `{point}`"
+            yield Problem(where, message, schemas.mistaken(dict(facts), parts, "facts")[1])
