@@ -74,6 +74,7 @@ _ROWS: Mapping[str, Measurement] = {
     "E1": environments.rows,
     "F1": fetching.rows,
     "F2": fetching.rows,
+    "F3": fetching.rows,
     "episodes": episodes.rows,
     "P23": replaying.rows,
 }

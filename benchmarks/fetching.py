@@ -5,6 +5,9 @@ records them and their results, reads the JSON strictly, hashes it, and makes a 
 gets the bytes. Both open a new connection each time, with a TLS context that exists already. F1 floor is what no order
 of these steps can save: the same GET, one hash and one reading of the JSON, and a folder made durable.
 
+F3: the same GET of a small answer, and of 1 MiB, through the proxy of a sandbox, divided by the direct one: a decision
+that is recorded before, its result after, and bytes that pass through this process.
+
 F2: how long after its deadline of one second a fetch ends, whose server sends a piece every twentieth of a second.
 """
 
@@ -15,6 +18,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import socket
 import ssl
 import time
 from collections.abc import Iterator
@@ -30,7 +34,10 @@ import httpx
 from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved
 from engine.engine import Engine
 from engine.fetching import FetchOrder
+from engine.flow import Context
+from engine.points.sandbox import EgressLimits
 from engine.settings import Settings
+from engine.shell import tunnel_server
 from tests.sources.https import HOST, Authority, Script, drips, response, serving
 
 _BYTES = 1 << 20
@@ -46,6 +53,8 @@ def rows(bench: Bench) -> Iterator[Row]:
         yield from _speed(bench)
     if "F2" in bench.asked:
         yield from _late(bench)
+    if "F3" in bench.asked:
+        yield from _tunnelled(bench)
 
 
 def _speed(bench: Bench) -> Iterator[Row]:
@@ -67,6 +76,37 @@ def _speed(bench: Bench) -> Iterator[Row]:
     yield Row(
         "F1 floor", "httpx, hash, JSON and a durable folder ÷ bare httpx", None, tuple(f / b for _, b, f in found)
     )
+
+
+def _tunnelled(bench: Bench) -> Iterator[Row]:
+    """Wall time of connections through the proxy, which listens on this machine instead of in a sandbox."""
+    folder = bench.folder("f3")
+    authority = Authority(folder)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(authority.path)
+    limits = EgressLimits(at_once=1, most=10_000, sent_bytes=1 << 30, received_bytes=1 << 40)
+    for name, body in (("a small answer", b"{}"), ("1 MiB", _body())):
+        with (
+            _served(authority, response(body)) as port,
+            _engine(bench, folder, authority, port, f"networks.tunnels.hosts=[{HOST}]") as engine,
+            socket.create_server(("127.0.0.1", 0)) as listener,
+        ):
+            server = tunnel_server((HOST,), limits, engine.opened, Context())
+            proxy = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            server.begin(listener)
+            parts = [
+                partial(_timed, partial(_through, context, port, proxy)),
+                partial(_timed, partial(_bare, context, port)),
+            ]
+            found = interleaved(parts, bench.rounds, partial(bench.tell, f"F3 {name}"))
+            server.end()
+        what = f"GET of {name} through a decided tunnel ÷ direct"
+        yield Row("F3", what, None, tuple(one / of for one, of in found))
+
+
+def _through(context: ssl.SSLContext, port: int, proxy: str) -> bytes:
+    with httpx.Client(verify=context, trust_env=False, proxy=proxy) as client:
+        return client.get(f"https://{HOST}:{port}/contacts.json").raise_for_status().content
 
 
 _DRIPS = {

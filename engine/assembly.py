@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from admission_adapters.sandbox.packages import Packages
     from engine.administration.act import Administered
     from engine.code.asking import Machine
-    from engine.code.idempotency import RunWatcher
     from engine.code.result import CodeRun
+    from engine.code.running import RunWatcher
     from engine.completing import Completion, Prompt
     from engine.episodes.actors import Actor
     from engine.episodes.definition import EpisodeDefinition
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from engine.fetching import Fetched, FetchOrder
     from engine.sandboxes.evidence import Sandboxes
     from engine.sandboxes.packages import PackageEnvironments
+    from engine.shell import ShellRun
     from engine.state.store import Store
 
 T = TypeVar("T")
@@ -245,6 +246,7 @@ class Assembly:
             if self._control is not None:
                 parts.callback(self._control.close)
             parts.callback(self._running.close)
+            parts.callback(self.stop_waiting)
 
     def _store_now(self) -> Store | None:
         """The store, if it can be asked without waiting."""
@@ -344,7 +346,8 @@ class Assembly:
         return administer(asked, self.opened, by)
 
     def _code_steps(self, asked: Any, context: Context, watch: RunWatcher | None) -> Steps[CodeRun]:
-        from engine.code.idempotency import RunWatcher, run_code
+        from engine.code.idempotency import run_code
+        from engine.code.running import RunWatcher
 
         return run_code(asked, self.opened, self.code_machine(), context, watch or RunWatcher())
 
@@ -379,6 +382,26 @@ class Assembly:
 
         order = FetchOrder((url,), Path(alias), license, hosts, alias, max_requests)
         return run(get(order, self.opened, self._fetches(), context))
+
+    def run_shell(
+        self,
+        text: str,
+        *,
+        hosts: tuple[str, ...] = (),
+        profile: str = "shell",
+        context: Context = Context(),  # noqa: B008  (frozen)
+    ) -> ShellRun:
+        """Run a command as text in the sandbox. Naming `hosts` gives it a way out to them, where the policy permits it.
+
+        Every connection is decided on at point `network`. Blocks: with an `AsyncEngine`, call it in a thread of its
+        own.
+        """
+        from admission_adapters.trust import authorities
+        from engine.shell import ShellOrder, run_shell
+
+        order = ShellOrder(text, hosts, profile)
+        trusted = partial(authorities, self.settings.ca_file)
+        return run(run_shell(order, self.opened, self.code_machine().backend, trusted, context))
 
     def get_media(
         self,
@@ -436,6 +459,11 @@ class Assembly:
         known = recorded(self.settings.state, folder, name, definition) if episode else None
         return episode_steps(parts, context, folder, name, definition, everyone, known)
 
+    def stop_waiting(self) -> None:
+        """Refuse the runs of code that wait for their turn: the engine stops."""
+        if self._machine is not None:
+            self._machine.running.close()
+
     def code_machine(self) -> Machine:
         """What runs of generated code need of this machine; its `running` knows those under way."""
         from admission_adapters.files.artifact_store import ArtifactStore
@@ -446,7 +474,7 @@ class Assembly:
         with self._opening:
             if self._machine is None:
                 store = ArtifactStore(self.settings.state / "artifacts")
-                running = Running(self.settings.code_runs)
+                running = Running(self.settings.code_runs, self.settings.code_waiting)
                 self._machine = Machine(sandboxes.backend, store, running, self._packages)
             return self._machine
 

@@ -8,9 +8,8 @@ and for many requests side by side, whose questions to OPA become one.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -165,7 +164,7 @@ async def _perform_async(step: Step) -> Any:
     if isinstance(step, Append):
         return await step.log.append_async(step.body, step.events)
     if isinstance(step, Work):
-        return await ended(own_thread(step.run))
+        return await ended(steps.own_thread(step.run))
     return await off_loop(step.run, step.pace)
 
 
@@ -182,21 +181,6 @@ async def ended(thread: asyncio.Future[T]) -> T:
         except asyncio.CancelledError:
             if thread.cancelled():
                 raise
-
-
-def own_thread(run: Callable[[], T]) -> asyncio.Future[T]:
-    """A thread that the end of the program does not wait for, as it does for those of a pool."""
-    ended: Future[T] = Future()
-    ended.set_running_or_notify_cancel()  # from here on it cannot be cancelled
-
-    def body() -> None:
-        try:
-            ended.set_result(run())
-        except BaseException as error:  # noqa: BLE001  (the path decides what it means)
-            ended.set_exception(error)
-
-    threading.Thread(target=body, name="engine-work", daemon=True).start()
-    return asyncio.wrap_future(ended)
 
 
 @cache

@@ -15,21 +15,22 @@ from admission_adapters.tools.registry import ToolRegistry
 from engine.adapter_admissions import adapter_request
 from engine.admitted_sources import noting
 from engine.assembly import Activated, Assembly, Status
-from engine.drive import ended, own_thread, run, run_all, run_all_async, run_async
+from engine.drive import ended, run, run_all, run_all_async, run_async
 from engine.errors import EngineError, RecordError, StateError
 from engine.flow import Answer, Context
 from engine.idempotency import answer_once
 from engine.model import Mode, Permit, Result
 from engine.opa.supervisor import Supervisor
 from engine.points.registry import find
+from engine.steps import own_thread
 from engine.work import Executor, Job
 
 if TYPE_CHECKING:
     from admission_adapters.environments.session import AsyncEnvironmentSession, EnvironmentSession
     from engine.administration.act import Administered
-    from engine.code.idempotency import RunWatcher
     from engine.code.repair import Repair, RepairAsync
     from engine.code.result import CodeRun
+    from engine.code.running import RunWatcher
     from engine.completing import Completion, Prompt
     from engine.episodes.actors import Actor
     from engine.episodes.definition import EpisodeDefinition
@@ -303,6 +304,7 @@ class AsyncEngine(Assembly):
 
     async def __aexit__(self, *_: object) -> None:
         try:
+            self.stop_waiting()
             await asyncio.gather(*self._walking, return_exceptions=True)
             if isinstance(self._supervisor, Supervisor):
                 await self._supervisor.leave()

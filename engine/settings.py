@@ -74,4 +74,5 @@ class Settings:
     build_root: Path | None = None  # the only folder below which POST /v1/build writes; None refuses it
     root: Path | None = None  # the only folder below which requests may name paths; None in process
     code_runs: int = 8  # programs in sandboxes at a time; each may use the memory of its profile
+    code_waiting: int = 32  # runs of code that wait for their turn; more are refused
     warm_sandboxes: int = 0  # that wait for programs like the last ones; each is three processes

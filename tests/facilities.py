@@ -87,6 +87,22 @@ def _node() -> str | None:
     return None if shutil.which("node", path="/usr/bin") else "/usr/bin/node is missing"
 
 
+def _curl() -> str | None:
+    return None if shutil.which("curl", path="/usr/bin") else "/usr/bin/curl is missing"
+
+
+def _git() -> str | None:
+    return None if shutil.which("git", path="/usr/bin") else "/usr/bin/git is missing"
+
+
+def _npm() -> str | None:
+    return None if shutil.which("npm", path="/usr/bin") else "/usr/bin/npm is missing"
+
+
+def _system_pip() -> str | None:
+    return None if _runs("/usr/bin/python3", "-c", "import pip") else "the system's Python has no pip"
+
+
 def _wrk() -> str | None:
     return None if shutil.which("wrk") else "wrk is not installed"
 
@@ -155,6 +171,10 @@ FACILITIES: dict[str, Callable[[], str | None]] = {
     "not_root": _not_root,
     "x86_64": _x86_64,
     "node": _node,
+    "curl": _curl,
+    "git": _git,
+    "npm": _npm,
+    "system_pip": _system_pip,
     "wrk": _wrk,
     "chromium": _chromium,
     "sarif-multitool": _sarif_multitool,

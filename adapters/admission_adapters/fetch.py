@@ -22,11 +22,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import httpcore
 
+from admission_adapters.connecting import connected
 from admission_adapters.trust import client_tls
 from engine.errors import WorkError
 from engine.model import Limits, Permit, Result, StopSignal
 
 POINT = "network"
+_MATERIAL = "material"
 
 _HEADS_BYTES = 128 << 10
 """Bytes at the beginning of an answer that are kept to find the end of its head; h11 refuses heads near 100 KiB."""
@@ -54,6 +56,13 @@ class FetchGrant(Protocol):
     status: int  # the body of any other answer is not read
     max_bytes: int  # of the body
     seconds: int  # from the connection to the last byte
+
+
+@runtime_checkable
+class MaterialGrant(FetchGrant, Protocol):
+    """The limits of a fetch, and not those of a tunnel."""
+
+    purpose: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +129,11 @@ class Fetcher:
         permitted = permit.demand(POINT, input_digest, limits)
         lower = (
             {}
-            if most is None or not isinstance(permitted, FetchGrant)
+            if most is None or not isinstance(permitted, MaterialGrant)
             else {"max_bytes": min(most, permitted.max_bytes)}
         )
         grant = permitted.model_copy(update=lower)
-        if not isinstance(grant, FetchGrant):
+        if not isinstance(grant, MaterialGrant) or grant.purpose != _MATERIAL:
             raise _unenforceable()
         transfer = self.exchange(grant, url, Sent(), stop)
         facts = {"bytes": len(transfer.data), "complete": transfer.complete}
@@ -370,7 +379,7 @@ class _Pinned(httpcore.NetworkBackend):
         while addresses:
             address = addresses.pop(0)
             try:
-                own = self._connected(address, port, self._wire.left() / (len(addresses) + 1))
+                own = connected(address, port, self._wire.left() / (len(addresses) + 1), self._wire.opened)
             except OSError:
                 if not addresses:
                     raise
@@ -378,22 +387,6 @@ class _Pinned(httpcore.NetworkBackend):
             self._wire.transfer.connected = True
             return _Stream(own, self._wire)
         raise httpcore.ConnectError("no address")
-
-    def _connected(self, address: str, port: int, seconds: float) -> socket.socket:
-        own = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
-        try:
-            self._wire.opened(own)
-            own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            own.settimeout(seconds)
-            own.connect((address, port))
-            peer = own.getpeername()
-        except BaseException:
-            own.close()
-            raise
-        if peer[:2] != (address, port):
-            own.close()
-            raise ConnectionError("another peer")
-        return own
 
     def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore.NetworkStream:
         raise httpcore.ConnectError("refused")

@@ -21,10 +21,7 @@ def client_tls(ca_file: Path | None, certificate: Path | None = None, key: Path 
     try:
         context.load_verify_locations(ca_file or certifi.where())
     except (OSError, ssl.SSLError) as error:
-        raise WorkError(
-            "the file of trusted certificate authorities cannot be read",
-            remedy="name a PEM file with `--ca-file`, or leave the option out",
-        ) from error
+        raise _unreadable() from error
     if certificate is not None:
         try:
             context.load_cert_chain(certificate, key, password=_no_password)
@@ -34,6 +31,23 @@ def client_tls(ca_file: Path | None, certificate: Path | None = None, key: Path 
                 remedy="use PEM files that belong together, and a key without a password",
             ) from error
     return context
+
+
+def authorities(ca_file: Path | None) -> bytes:
+    """The trusted authorities (PEM), for programs that check certificates themselves. Raises WorkError."""
+    import certifi
+
+    try:
+        return Path(ca_file or certifi.where()).read_bytes()
+    except OSError as error:
+        raise _unreadable() from error
+
+
+def _unreadable() -> WorkError:
+    return WorkError(
+        "the file of trusted certificate authorities cannot be read",
+        remedy="name a PEM file with `--ca-file`, or leave the option out",
+    )
 
 
 def _no_password() -> str:

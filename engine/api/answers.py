@@ -114,11 +114,39 @@ class ActivatedPolicy(Revisions):
 
 
 class CodePhase(Model):
-    """The phase of a run that is under way."""
+    """The phase of a run that has begun; or the place of one that waits, from 1."""
 
     run_id: str
-    status: Literal["running", "cancelling"]
-    phase: str
+    status: Literal["waiting", "running", "cancelling"]
+    phase: Literal["plan", "policy_check", "execute"]
+    place: int | None = ABSENT
+    started_at: str
+
+
+class CodeRunEnd(Model):
+    """A run that has ended. It is listed until `kept_until`."""
+
+    run_id: str
+    status: Literal["ok", "stopped"]
+    stop_reason: str
+    decision_id: str | None
+    started_at: str
+    ended_at: str
+    kept_until: str
+
+
+class KeptCodeRun(CodeRunEnd):
+    """A run that has ended, with its result without secrets; null if nothing ran, or if it is too large to be kept."""
+
+    result: dict[str, Any] | None
+
+
+class CodeRunPage(Model):
+    """The caller's runs, the newest first. `next` is the `before` of the next page, null at the end."""
+
+    active: tuple[CodePhase, ...]
+    ended: tuple[CodeRunEnd, ...]
+    next: int | None
 
 
 class FetchAnswer(Model):

@@ -110,7 +110,7 @@ class App:
             if not exchange.identified:
                 self.metrics.unidentified[refusal.code] += 1
         except Exception as crash:  # noqa: BLE001  (a fault of ours refuses one request)
-            exchange.refuse(self._crashed(exchange, crash))
+            exchange.refuse(self.crashed(exchange, crash))
         return exchange
 
     async def answer(self, exchange: Exchange) -> Response:
@@ -121,7 +121,7 @@ class App:
         except EngineError as error:
             response = problem(error, exchange)
         except Exception as crash:  # noqa: BLE001  (a fault of ours is an answer without details)
-            response = problem(self._crashed(exchange, crash), exchange)
+            response = problem(self.crashed(exchange, crash), exchange)
         finally:
             self.active -= 1
             if exchange.upload is not None:
@@ -203,7 +203,7 @@ class App:
             exchange.limit = self.limits.upload_bytes
             exchange.upload = Upload.start(self.archives, self.uploads, media_type, exchange.account)
 
-    def _crashed(self, exchange: Exchange, crash: Exception) -> EngineError:
+    def crashed(self, exchange: Exchange, crash: Exception) -> EngineError:
         """The refusal for a fault of ours; the stack goes to the operational log alone (D44)."""
         self.log.crash(request_id=exchange.request_id, stack=stack_of(crash))
         return fault_inside("request", "report the request id; the operational log shows where it failed (`crash`)")

@@ -40,6 +40,7 @@ class Connection(asyncio.Protocol):
         self._all = connections
         self._parser = httptools.HttpRequestParser(self)
         self._queue: deque[Exchange] = deque()
+        self._serving: Exchange | None = None
         self._reading: Exchange | None = None
         self._in_head = False
         self._head_bytes = 0  # bytes of the target and headers so far
@@ -79,6 +80,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         """Drop unfinished requests; one being answered goes on and is recorded."""
         self._gone = True
+        self._hang_up()
         if self in self._all:
             self._all.remove(self)
             self._app.connections.give(self._peer.account)
@@ -94,6 +96,7 @@ class Connection(asyncio.Protocol):
         """A client that has stopped sending may still read: keep the connection open until it has its answers."""
         waiting = self._busy or bool(self._queue)
         self._last = True
+        self._hang_up()
         return waiting
 
     def data_received(self, data: bytes) -> None:
@@ -102,7 +105,7 @@ class Connection(asyncio.Protocol):
             self._linger(len(data))
             return
         self._unfinished += len(data)
-        exchange = self._reading
+        exchange, ahead = self._reading, self._busy
         before = 0 if exchange is None else exchange.size
         try:
             self._feed(data)
@@ -113,7 +116,7 @@ class Connection(asyncio.Protocol):
             self._check_framing(exchange, len(data), exchange.size - before)
         if self._in_head and max(self._head_bytes, self._unfinished) > self._limits.head_bytes:
             self._broken(431, "engine.head_too_large", f"the headers are longer than {self._limits.head_bytes} bytes")
-        elif self._busy and not self._paused and (self._queue or self._reading is not None):
+        elif ahead and self._busy and not self._paused and (self._queue or self._reading is not None):
             self._paused = True  # sent ahead: read on after the answer
             self._transport.pause_reading()
 
@@ -324,7 +327,7 @@ class Connection(asyncio.Protocol):
 
     async def _serve(self) -> None:
         while self._queue:
-            exchange = self._queue.popleft()
+            exchange = self._serving = self._queue.popleft()
             response = await self._app.answer(exchange)
             self._app.release(exchange)
             if self._gone or self._transport.is_closing():
@@ -353,6 +356,12 @@ class Connection(asyncio.Protocol):
         if self._paused:
             self._paused = False
             self._transport.resume_reading()
+
+    def _hang_up(self) -> None:
+        """Tell those requests that want to know: their client sends no more, or is gone."""
+        for exchange in (self._serving, *self._queue):
+            if exchange is not None:
+                exchange.hang_up()
 
     async def _send_parts(self, stream: Parts) -> None:
         try:

@@ -75,8 +75,8 @@ class Identity:
         """The caller. Raises EngineError: `unauthorized`, `engine.too_many_failures`, `engine.state_unavailable`."""
         presented = _presented(head)
         if presented is None:
-            if peer.caller is not None:
-                return peer.caller
+            if peer.caller is not None and (peer.control or self._shared is None):
+                return peer.caller  # a shared token is demanded of callers with a certificate too
             if peer.loopback and not self.required():
                 check_direct(head)
                 return _LOOPBACK

@@ -179,6 +179,21 @@ class Exchange:
     upload: Upload | None = None
     complete: bool = False
     answered: bool = False
+    hung_up: bool = False
+    """Whether the client has stopped sending, or is gone."""
+    _on_hang_up: Callable[[], None] | None = None
+
+    def when_hung_up(self, act: Callable[[], None]) -> None:
+        """Call this when the client hangs up; now, if it has."""
+        self._on_hang_up = act
+        if self.hung_up:
+            act()
+
+    def hang_up(self) -> None:
+        """The client has stopped sending, or is gone."""
+        self.hung_up = True
+        if self._on_hang_up is not None:
+            self._on_hang_up()
 
     def refuse(self, error: EngineError, *, recorded: bool = True) -> None:
         """Refuse the request for this, unless it is refused already."""

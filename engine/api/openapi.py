@@ -13,6 +13,7 @@ from engine.api.messages import Body, Operation, Routes
 from engine.api.problems import PROBLEMS
 from engine.api.uploads import ARCHIVES
 from engine.code.request import CodeRunRequest
+from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.facts.run_result import WireRunResult
 from engine.model import Decision, Model
 from engine.points.registry import POINTS
@@ -71,7 +72,12 @@ _OPERATIONS = {
     "capabilities": _Text("runner", "What this runner can hold", (answers.Capabilities,)),
     "inspect": _Text("runner", "Schemas of the served revision, and its harnesses", (answers.Inspection,)),
     "code_run": _Text("code", _PROGRAM, _CODE, CodeRunRequest),
-    "code_run_phase": _Text("code", "Phase of one of the caller's runs in progress", (answers.CodePhase,)),
+    "code_runs": _Text(
+        "code", "The caller's runs: those in progress, and those that have ended", (answers.CodeRunPage,)
+    ),
+    "code_run_state": _Text(
+        "code", "Phase or kept result of a run of the caller", (answers.CodePhase, answers.KeptCodeRun)
+    ),
     "code_run_cancel": _Text("code", "Cancel one of the caller's runs: its sandbox is killed", (answers.CodePhase,)),
     "fetch": _Text("sources", _FETCH, (answers.FetchAnswer,), bodies.Fetch),
     "build": _Text("sources", _BUILD, (answers.BuildAnswer,), bodies.Build),
@@ -214,9 +220,19 @@ def _parameters() -> dict[str, Any]:
     approval = "The id of a granted approval for exactly this request"
     same = "A repeated key with the same body returns the first decision"
     check = "`check` is a dry run: recorded, not enforced"
+    gone = {"enum": ["continue", "cancel"], "default": "continue"}
+    number = {"type": "integer", "minimum": 1, "maximum": MAX_SAFE_INTEGER}
+    before = "`next` of the previous page"
     return {
         **_filters(),
         "mode": {"name": "mode", "in": "query", "description": check, "schema": modes},
+        "on_disconnect": {
+            "name": "on_disconnect",
+            "in": "query",
+            "description": "What becomes of the run if the client hangs up",
+            "schema": gone,
+        },
+        "before": {"name": "before", "in": "query", "description": before, "schema": number},
         "request_id": {"name": "X-Request-ID", "in": "header", "schema": ident},
         "run_id": {"name": "X-Run-ID", "in": "header", "schema": ident},
         "approval": {"name": "X-Approval", "in": "header", "description": approval, "schema": ident},
@@ -233,7 +249,7 @@ def _filters() -> dict[str, Any]:
         "outcome": "The outcome",
         "since": "Start time in UTC, included",
         "until": "End time in UTC, not included",
-        "limit": "Maximum number of decisions in a page (default: 100; policy/callers.yaml may permit fewer)",
+        "limit": "Maximum number of rows in a page (default: 100; fewer may be permitted)",
         "cursor": "`next` of the previous page",
     }
     return {

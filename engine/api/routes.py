@@ -42,9 +42,14 @@ def routes(forward: ForwardLimits | None = None, access: RunnerAccess | None = N
         "/ready": {"GET": Operation("ready", health.ready, Access.OPEN)},
         "/metrics": {"GET": Operation("metrics", health.metrics, Access.LOCAL)},
         "/run": {"POST": Operation("run", ForwardedRuns(forward, access).run, body=Body.JSON, point="runner_request")},
-        "/v1/code/run": {"POST": Operation("code_run", code_run.run, body=Body.JSON, point="code_action")},
+        "/v1/code/run": {
+            "POST": Operation(
+                "code_run", code_run.run, body=Body.JSON, point="code_action", query=frozenset({code_run.HANG_UP})
+            )
+        },
+        "/v1/code/runs": {"GET": Operation("code_runs", code_run.page, query=code_run.PAGE)},
         "/v1/code/runs/{run_id}": {
-            "GET": Operation("code_run_phase", code_run.show),
+            "GET": Operation("code_run_state", code_run.show),
             "DELETE": Operation("code_run_cancel", code_run.cancel),
         },
         "/v1/fetch": {"POST": Operation("fetch", Making(fetch, MOST_FETCHES).make, body=Body.JSON, point="network")},

@@ -26,10 +26,9 @@ from engine.api.body import parse_json, within
 from engine.api.load import Load
 from engine.api.messages import Response
 from engine.api.problems import describe, respond, status_of
-from engine.api.streams import Following
+from engine.api.streams import Following, under_way
 from engine.api.uploads import write_all
 from engine.documents.canonical import RawJson, canonical, digest
-from engine.drive import own_thread
 from engine.drive import run as drive
 from engine.enforce import permit
 from engine.errors import EngineError, Exit, WorkError, fault_inside, stack_of
@@ -40,6 +39,7 @@ from engine.points.registry import find
 from engine.points.runner_request import RunnerLimits
 from engine.points.runner_uri import UriLimits
 from engine.secrets.redaction import redact_text
+from engine.steps import own_thread
 
 if TYPE_CHECKING:
     from admission_adapters.runner.access import RunnerAccess
@@ -70,7 +70,6 @@ class Runs:
 
     def __init__(self) -> None:
         self._turns = Load(MOST_RUNS, 0)
-        self._whole: set[asyncio.Task[None]] = set()
 
     async def run(self, api: App, exchange: Exchange) -> Response:
         """Decide a run, have it done if it is allowed, and return the result, or its beginning for who follows it."""
@@ -81,9 +80,7 @@ class Runs:
         async def whole() -> None:
             await following.end(await self._answer(api, exchange, body, following))
 
-        task = asyncio.get_running_loop().create_task(whole())
-        self._whole.add(task)
-        task.add_done_callback(self._whole.discard)
+        under_way(whole())
         return await following.answer
 
     async def _answer(self, api: App, exchange: Exchange, body: bytes, following: Following) -> Response:

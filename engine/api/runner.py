@@ -19,12 +19,12 @@ from engine.api.problems import problem
 from engine.api.run import Asked, Runs, for_threads, print_stack, respond_to
 from engine.documents.canonical import canonical
 from engine.documents.validation import validate
-from engine.drive import own_thread
 from engine.errors import EngineError, fault_inside
 from engine.facts.run_request import WireRunRequest
 from engine.facts.run_result import AgentOutputs, WireRunResult
 from engine.runner.run import AgentRunner, RunnerSettings
 from engine.secrets.redaction import redact_text
+from engine.steps import own_thread
 
 if TYPE_CHECKING:
     from engine.api.app import App

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine.api.messages import Response
@@ -45,14 +45,14 @@ class Following:
     def __call__(self, event: dict[str, Any]) -> None:
         """One event, from a thread of the run."""
         if self.follows and not self._gone.is_set():
-            asyncio.run_coroutine_threadsafe(self._put(event, str(event.get("type", "update"))), self._loop).result()
+            asyncio.run_coroutine_threadsafe(self.put(event, "allow"), self._loop).result()
 
     async def end(self, response: Response) -> None:
         """The result: the last event, or the whole answer."""
         if not self._begun:
             self.answer.set_result(response)
             return
-        await self._put(json.loads(response.body), "result")
+        await self._queue_up(json.loads(response.body), "result")
         await self._queue.put(None)
 
     async def parts(self) -> AsyncIterator[bytes]:
@@ -66,15 +66,30 @@ class Following:
         while not self._queue.empty():
             self._queue.get_nowait()
 
-    async def _put(self, event: Mapping[str, Any], name: str) -> None:
+    async def put(self, event: Mapping[str, Any], outcome: str | None = None) -> None:
+        """One event, on the event loop; with the first one, the answer begins and is logged with this outcome."""
         if not self._begun:
             self._begun = True
-            self.answer.set_result(Response(200, media_type=self._media or NDJSON, stream=self, outcome="allow"))
+            self.answer.set_result(Response(200, media_type=self._media or NDJSON, stream=self, outcome=outcome))
+        await self._queue_up(event, str(event.get("type", "update")))
+
+    async def _queue_up(self, event: Mapping[str, Any], name: str) -> None:
         if not self._gone.is_set():
             text = json.dumps(event, ensure_ascii=False).encode("utf-8", "replace")
             await self._queue.put(
                 b"event: %b\ndata: %b\n\n" % (_word(name), text) if self._media == EVENTS else text + b"\n"
             )
+
+
+_UNDER_WAY: set[asyncio.Task[None]] = set()
+"""An event loop itself does not keep its tasks."""
+
+
+def under_way(whole: Coroutine[Any, Any, None]) -> None:
+    """Take this to its end, whatever becomes of the client."""
+    task = asyncio.get_running_loop().create_task(whole)
+    _UNDER_WAY.add(task)
+    task.add_done_callback(_UNDER_WAY.discard)
 
 
 def _word(name: str) -> bytes:

@@ -11,6 +11,7 @@ import typer
 from engine.cli import options, options_file
 
 if TYPE_CHECKING:
+    from admission_adapters.runner.access import RunnerAccess
     from engine.policy_bundle.sources import PolicySources
 
 LOOPBACK = "127.0.0.1"
@@ -52,7 +53,7 @@ RunnerToken = Annotated[
     options.file(
         "--runner-token-file",
         envvar="ENGINE_RUNNER_TOKEN_FILE",
-        help="File with the bearer token for the runner behind POST /run; read for each run.",
+        help="File with the bearer token that the runner is shown; read for each run.",
     ),
 ]
 RunnerCertificate = Annotated[
@@ -60,7 +61,7 @@ RunnerCertificate = Annotated[
     options.file(
         "--runner-cert",
         envvar="ENGINE_RUNNER_CERT",
-        help="Client certificate chain for the runner behind POST /run (PEM).",
+        help="Client certificate chain that the runner is shown (PEM).",
     ),
 ]
 RunnerKey = Annotated[
@@ -80,6 +81,15 @@ def candidate(sources: options.Sources, folder: Path) -> PolicySources:
 
     chosen = replace(sources, policy=folder, recipe=None, release=None, release_key=None).settings()
     return PolicySources(chosen.rego, chosen.policy, chosen.recipe)
+
+
+def runner_access(token: Path | None, certificate: Path | None, key: Path | None, ca_file: Path | None) -> RunnerAccess:
+    """What a runner is shown, and which authorities are trusted. Refuses a certificate without its key."""
+    from admission_adapters.runner.access import RunnerAccess
+
+    if (certificate is None) != (key is None):
+        raise typer.BadParameter("give --runner-cert and --runner-key together", param_hint="--runner-cert")
+    return RunnerAccess(token, certificate, key, ca_file)
 
 
 def check_tls(certificate: Path | None, key: Path | None, authority: Path | None) -> None:
@@ -191,13 +201,11 @@ def serve(
     """Serve decisions over HTTP until SIGTERM or SIGINT; SIGHUP activates a changed policy."""
     from dataclasses import replace
 
-    from admission_adapters.runner.access import RunnerAccess
     from engine.api.oplog import Level
     from engine.api.server import Listen, run
 
     check_tls(tls_cert, tls_key, tls_client_ca)
-    if (runner_cert is None) != (runner_key is None):
-        raise typer.BadParameter("give --runner-cert and --runner-key together", param_hint="--runner-cert")
+    access = runner_access(runner_token_file, runner_cert, runner_key, ca_file)
     if log_detail == "payload" and log_retention_days is None:
         raise typer.BadParameter("say how long it is kept, with --log-retention-days", param_hint="--log-detail")
     listen = Listen(
@@ -213,7 +221,7 @@ def serve(
         audience=audience,
         otlp=otlp,
         shadow=None if shadow is None else candidate(sources, shadow),
-        access=RunnerAccess(runner_token_file, runner_cert, runner_key, ca_file),
+        access=access,
     )
     chosen = sources.settings()
     opa = replace(chosen.opa, answer_seconds=deadline)

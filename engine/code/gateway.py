@@ -24,7 +24,7 @@ from engine.code.keeping import not_kept
 from engine.code.program import Program, perform
 from engine.code.request import CodeRunRequest
 from engine.code.result import CodeRun, StoppedError, Story, approval, findings, proposed, stopped, succeeded
-from engine.code.running import Ticket
+from engine.code.running import RunWatcher, Ticket
 from engine.documents.canonical import canonical
 from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit, fault_inside, stack_of
@@ -49,7 +49,9 @@ _EXECUTION = ("profile", "packages", "seed", "artifacts", "task", "tighten")
 def refused(error: EngineError, services: Services, machine: Machine, context: Context) -> Steps[CodeRun]:
     """A run that cannot begin: its deny is recorded at the first point (H18)."""
     run_id = str(uuid.uuid4())
-    asking = Asking(services, machine, context, Ticket(run_id), {})
+    asking = Asking(
+        services, machine, context, Ticket(run_id, context.caller, RunWatcher(), services.gather_context.clock()), {}
+    )
     answered = yield from asking.ask("code_action", "code_action", error)
     fault = answered.fault or error
     more = {"decisions": asking.decided, "findings": findings([answered])}
@@ -89,7 +91,7 @@ class Run:
         self._attempt = yield from begin_attempt(asking.services, asking.context, request.task, request.action)
         if self._attempt is not None:
             execution["attempt"] = self._attempt
-        contract = request.contract or _contract(asking.services, _SOLUTION)
+        contract = request.contract or default_contract(asking.services, _SOLUTION)
         solution = Program(
             _SOLUTION, request.action, hints, contract, request.request, execution, self._story, files=request.files
         )
@@ -107,7 +109,7 @@ class Run:
         payload = {"input_payload": self._request.action["input_payload"], "output": result_of(output.result)}
         verified_action = {**action, "input_payload": payload} if isinstance(action, dict) else action
         execution = {"seed": self._request.seed} if self._request.seed is not None else {}
-        contract, request = _contract(self._asking.services, _VERIFIER), self._request.request
+        contract, request = default_contract(self._asking.services, _VERIFIER), self._request.request
         verifier = Program(_VERIFIER, verified_action, hints, contract, request, execution, Story(), "verifier.")
         self._programs.append(verifier)
         try:
@@ -134,7 +136,7 @@ class Run:
         document = succeeded(self._ticket.run_id, outcome, self._story, more)
         yield from self._closing.record(document, self._programs, stored)
         yield from self._closing.trust(self._programs)
-        return CodeRun(document, Exit.ALLOW, None, self._asking.last, ran=True)
+        return CodeRun(document, Exit.ALLOW, None, self._asking.last, ran=True, keep_days=self._keep_days)
 
     def _kept(self, stored: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The stored files, with their content if the request asks for it."""
@@ -183,11 +185,16 @@ class Run:
         except Exception as error:  # noqa: BLE001  (a failure to store or record is a fault in any case)
             stop = self._of(error)
             document = self._document(stop, {})
-        return CodeRun(document, stop.exit, stop.fault, self._asking.last, ran=self._ran)
+        return CodeRun(document, stop.exit, stop.fault, self._asking.last, ran=self._ran, keep_days=self._keep_days)
 
     @property
     def _ran(self) -> bool:
         return any(program.executed is not None for program in self._programs)
+
+    @property
+    def _keep_days(self) -> int:
+        """How long the permits let the result be kept; 0 if nothing ran."""
+        return max((one.executed.grant.retention_days for one in self._programs if one.executed is not None), default=0)
 
     def _end_attempt(self, stop: StoppedError) -> Steps[None]:
         """An attempt that ran nothing, because an approval is required or the engine failed, does not count.
@@ -228,8 +235,8 @@ class Run:
         return StoppedError(why.of_fault(fault), self._ticket.phase, Exit.FAILED_CLOSED, None, fault)
 
 
-def _contract(services: Services, role: str) -> str:
-    """The output contract of a program in this role, if the request has none; empty by default."""
+def default_contract(services: Services, role: str) -> str:
+    """The output contract of a program in this role, if the request has none; empty by default. Raises EngineError."""
     with services.policy() as policy:
         return policy.lookups.contracts.get(role, "")
 

@@ -7,19 +7,18 @@ the answer is a fault, never a second run.
 from __future__ import annotations
 
 import json
-import threading
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from engine.code.asking import Machine
 from engine.code.gateway import Run, crashed, refused
+from engine.code.kept import keep
 from engine.code.request import CodeRunRequest, read
 from engine.code.result import CodeRun
-from engine.code.running import Phase, Ticket
+from engine.code.running import RunWatcher, Ticket
 from engine.documents.canonical import RawJson, canonical, digest
-from engine.drive import Call, Steps
+from engine.drive import Call, Steps, Work
 from engine.errors import EngineError, Exit
 from engine.flow import HEAVY_BYTES, Context, Services
 from engine.idempotency import NEW_KEY, Taken, asked_again, replayed, still_allowed, take
@@ -27,25 +26,12 @@ from engine.model import Pace, Revisions
 from engine.state.rows import Begun
 
 
-@dataclass(frozen=True, slots=True)
-class RunWatcher:
-    """Controls a run from outside: setting `cancel` ends it, `on_phase` is called as each phase begins.
-
-    `on_output` gets the name of a stream and its next bytes while the program runs, where the policy lets output be
-    shown before it is decided on. It is called on the thread that enforces the limits, and must not block.
-    """
-
-    cancel: threading.Event | None = None
-    on_phase: Callable[[Phase], None] | None = None
-    on_output: Callable[[str, bytes], None] | None = None
-
-
 def run_code(
     request_data: Any,
     services: Services,
     machine: Machine,
     context: Context,
-    watch: RunWatcher = RunWatcher(),
+    watch: RunWatcher,
 ) -> Steps[CodeRun]:
     """Take one run from its request to its result; never raises an EngineError.
 
@@ -55,10 +41,17 @@ def run_code(
         heavy = isinstance(request_data, RawJson) and len(request_data.data) > HEAVY_BYTES
         request: CodeRunRequest = (yield Call(lambda: read(request_data), Pace.HEAVY)) if heavy else read(request_data)
         run_id = request.run_id or str(uuid.uuid4())
-        with machine.running.slot(run_id, context.caller, watch.cancel, watch.on_phase, watch.on_output) as ticket:
+        now = services.gather_context.clock()
+        with machine.running.slot(run_id, context.caller, watch, now) as ticket:
+            if ticket.place:
+                yield Work(lambda: machine.running.begin(ticket))
             if context.idempotency_key is None:
-                return (yield from Run(request, ticket, services, machine, context).steps())
-            return (yield from _once(context.idempotency_key, request, ticket, services, machine, context))
+                done = yield from Run(request, ticket, services, machine, context).steps()
+            else:
+                done = yield from _once(context.idempotency_key, request, ticket, services, machine, context)
+            if not done.replayed:
+                yield from keep(done, ticket, services)
+            return done
     except EngineError as error:
         fault = error
     except Exception as error:  # noqa: BLE001  (a fault of ours is on_phase, and nothing runs)

@@ -169,7 +169,7 @@ def _validate(program: Program, executed: Executed, asking: Asking) -> Steps[Non
     """Decide on the output of a program that ended."""
     run_result = executed.run_result
     if run_result.status is Status.CANCELLED:
-        cancelled = asking.ticket.cancel.is_set()
+        cancelled = asking.ticket.watch.cancel.is_set()
         raise StoppedError(why.CANCELLED if cancelled else why.STOPPED, "execute", Exit.DENY)
     if run_result.status is Status.SANDBOX_ERROR:
         fault = WorkError(  # no verdict on the program
@@ -231,7 +231,7 @@ def _run(program: Program, planned: CodeActionLimits, asking: Asking, permit: Pe
         payload.encode("ascii"),
         program.files,
         None if packages is None else (str(packages.folder), packages.tree),
-        asking.ticket.on_output,
+        asking.ticket.watch.on_output,
     )
     asking.ticket.enter("execute")
     result, run_result, grant = run_code(
@@ -241,7 +241,7 @@ def _run(program: Program, planned: CodeActionLimits, asking: Asking, permit: Pe
         code,
         backend,
         found,
-        EitherEvent(asking.ticket.cancel, job.stop),
+        EitherEvent(asking.ticket.watch.cancel, job.stop),
     )
     facts = {"run_id": asking.ticket.run_id, **result.facts}
     program.executed = Executed(code.text, payload, grant, run_result, permit.decision_id, facts)

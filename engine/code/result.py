@@ -87,6 +87,8 @@ class CodeRun:
     ran: bool = False
     """Whether anything was started."""
     replayed: bool = False
+    keep_days: int = 0
+    """For how long the permit lets the result be kept; 0 if nothing ran."""
 
     @property
     def ok(self) -> bool:

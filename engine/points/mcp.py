@@ -15,8 +15,7 @@ from engine.documents.canonical import digest
 from engine.facts.code.boundaries import Stated, stated
 from engine.facts.net.urls import origin_facts
 from engine.facts.run_request import MOST_SERVERS, McpServer, Wire
-from engine.facts.text.content import texts
-from engine.facts.text.hidden import hidden_in
+from engine.facts.text.content import steering_in
 from engine.facts.text.instructions import Markers
 from engine.facts.tools.definitions import Definition, Hints, UnreadableDefinitionError, listing_of
 from engine.facts.tools.mcp_names import collisions, confusables, local_name, unambiguous
@@ -202,19 +201,22 @@ def _server(server: ListedServer, listing: Literal["none", "whole", "part", "unr
 def _tools(found: Sequence[tuple[str, Definition]], markers: Markers) -> tuple[ToolFacts, ...]:
     local = [local_name(server, one.name) for server, one in found]
     looks = confusables([f"mcp_{server}__{one.name}" for server, one in found])
+    steering = [steering_in(one.document(), markers) for _, one in found]
     return tuple(
         ToolFacts(
             id=name,
             server=server,
             remote=one.name if _PLAIN.fullmatch(one.name) else None,
             definition=one.digest(),
-            hidden=sum(1 for _, text in texts(one.document()) for _ in hidden_in(text)),
-            instructions=sum(markers.count(text) for _, text in texts(one.document())),
+            hidden=hidden,
+            instructions=instructions,
             hints=one.hints(),
             collides=collides,
             confusable=alike,
         )
-        for (server, one), name, collides, alike in zip(found, local, collisions(local), looks, strict=True)
+        for (server, one), name, collides, alike, (hidden, instructions) in zip(
+            found, local, collisions(local), looks, steering, strict=True
+        )
     )
 
 

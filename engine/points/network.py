@@ -1,4 +1,4 @@
-"""Point `network`: whether one address may be fetched, decided before any socket opens.
+"""Point `network`: whether one address may be fetched, or a tunnel opened to it, decided before any socket opens.
 
 The host, its port and its addresses are facts; path and query may contain secrets, and only the digest covers
 them. The host is resolved only where the caller has enabled the fetch and named it. What comes back is decided
@@ -8,9 +8,9 @@ at point `network_response`.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from engine.documents.canonical import digest
 from engine.facts.archives.source_bundle import Id
@@ -32,6 +32,10 @@ UNDECIDED = "undecided"
 """The license outcome of what is only labelled: a person decides on the content."""
 
 
+Purpose = Literal["material", "tunnel"]
+"""What a connection is for: content that is kept, or whatever a program in the sandbox sends through a tunnel."""
+
+
 class FetchBudget(Model):
     """How many requests the run may make."""
 
@@ -49,13 +53,15 @@ class FetchNetwork(Model):
 class NetworkRequest(Model):
     """Ask for one address of a run: `urls` are all of the run, `position` is the one that is next, from 0.
 
-    `id` names the record that its content would be, `alias` its origin; `license` is the label of the content.
+    `id` names the record that its content would be, `alias` its origin; `license` is the label of the content. A
+    tunnel leads to the host and port of its address; nothing of it becomes a record.
     """
 
     id: Id
     alias: Id
     urls: Annotated[list[Annotated[str, Field(max_length=8_192)]], Field(max_length=1_000)]
     position: Annotated[int, Field(ge=0, le=1_000)] = 0
+    purpose: Purpose = "material"
     license: Line | None = None
     network: FetchNetwork
 
@@ -86,6 +92,7 @@ class NetworkFacts(Model):
 
     id: str
     alias: str
+    purpose: Purpose
     enabled: bool
     urls: int
     requests_used: int
@@ -103,18 +110,26 @@ class NetworkInput(Model):
 
 
 class NetworkLimits(Limits):
-    """One transfer: of exactly this address, from one of these addresses of its host, within these caps.
+    """One connection: to exactly this address, at one of these addresses of its host, within these caps.
 
-    The body is read only of an answer with `status`; `seconds` are from the connection to the last byte.
+    Of material, the body is read only of an answer with `status`, up to `max_bytes`. A tunnel has neither: what all of
+    a run may move is a limit of point `sandbox`. `seconds` are from the connection to the last byte.
     """
 
+    purpose: Purpose
     url_digest: Digest
     host: str
     port: int
     addresses: tuple[str, ...]
-    status: int
-    max_bytes: int
+    status: int | None
+    max_bytes: int | None
     seconds: int
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if {self.status is None, self.max_bytes is None} != {self.purpose == "tunnel"}:
+            raise ValueError("material has `status` and `max_bytes`, a tunnel has neither")
+        return self
 
 
 def gather(request: NetworkRequest, context: GatherContext) -> Gathered:
@@ -127,6 +142,7 @@ def gather(request: NetworkRequest, context: GatherContext) -> Gathered:
     facts = NetworkFacts(
         id=request.id,
         alias=request.alias,
+        purpose=request.purpose,
         enabled=network.enabled,
         urls=len(request.urls),
         requests_used=request.position,
@@ -138,7 +154,8 @@ def gather(request: NetworkRequest, context: GatherContext) -> Gathered:
         ),
         url=url,
     )
-    return Gathered(NetworkInput(network=facts, addresses=host_addresses(answers or ())), f"fetch of {request.alias}")
+    title = f"fetch of {request.alias}" if request.purpose == "material" else "tunnel"
+    return Gathered(NetworkInput(network=facts, addresses=host_addresses(answers or ())), title)
 
 
 def remote_url(text: str, facts: UrlFacts) -> RemoteUrl:
@@ -154,10 +171,15 @@ def remote_url(text: str, facts: UrlFacts) -> RemoteUrl:
 
 
 def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tuple[SourceEvent, ...]:
-    """The attempt, and its rejection where nothing may be fetched; identified by the alias only (A40, A42)."""
+    """The attempt, and its rejection where nothing may be fetched; identified by the alias only (A40, A42).
+
+    A tunnel brings no source.
+    """
     if decision.mode is Mode.CHECK or not isinstance(gathered.input, NetworkInput):
         return ()
     facts = gathered.input.network
+    if facts.purpose == "tunnel":
+        return ()
     causes = {finding.code for finding in decision.findings}
     unlicensed = sorted(causes & catalogue.codes("network", "license"))
 

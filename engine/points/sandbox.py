@@ -1,5 +1,7 @@
 """Point `sandbox`: whether a command may run in a sandbox, in which one, and within what limits.
 
+A command is a list of arguments, or a text for the shell that the policy has for a profile.
+
 A declared boundary that this machine was not shown to enforce refuses the request (D19, H05). Of the
 command, only its executable, size and digest get into the input. Without a command, the request asks if one could run.
 """
@@ -35,6 +37,7 @@ ARGUMENTS_BYTES = 1 << 17
 class SandboxRequest(Model):
     """A request for a sandbox. `command` is a list of arguments that begins with a name in policy/sandbox.yaml.
 
+    `shell` is a command as text in its place. With `egress`, the command gets one way out of the sandbox.
     `declared` are boundaries that the caller expects to be enforced, `backend` the expected backend.
     """
 
@@ -42,13 +45,21 @@ class SandboxRequest(Model):
     backend: Name | None = None
     declared: Annotated[tuple[Declared, ...], Field(max_length=5)] = ()
     command: Annotated[tuple[Argument, ...], Field(min_length=1, max_length=1_000)] | None = None
+    shell: Argument | None = None
+    egress: bool = False
     tighten: Tighten | None = None
 
     @model_validator(mode="after")
-    def _not_too_long(self) -> Self:
-        if sum(len(word.encode("utf-8")) + 1 for word in self.command or ()) > ARGUMENTS_BYTES:
+    def _one_command(self) -> Self:
+        if self.command is not None and self.shell is not None:
+            raise ValueError("state `command` or `shell`")
+        if sum(len(word.encode("utf-8")) + 1 for word in self.words() or ()) > ARGUMENTS_BYTES:
             raise ValueError(f"a command has at most {ARGUMENTS_BYTES} bytes")
         return self
+
+    def words(self) -> tuple[str, ...] | None:
+        """The argument array, or that of the shell; None without a command."""
+        return self.command if self.shell is None else shell_words(self.shell)
 
 
 class DeclaredBoundary(Model):
@@ -58,9 +69,10 @@ class DeclaredBoundary(Model):
 
 
 class CommandFacts(Model):
-    """The command: its first word, its number of words, its digest."""
+    """The command: its first word, its number of words, its digest. `text`: it is one for a shell."""
 
     stated: bool
+    text: bool
     executable: str | None = None
     words: int | None = None
     digest: Digest | None = None
@@ -73,6 +85,7 @@ class SandboxInput(Model):
     backend: Stated
     declared: tuple[DeclaredBoundary, ...]
     command: CommandFacts
+    egress: bool
     tighten: tuple[Amount, ...]
     required: Needs
     boundaries: tuple[Boundary, ...]
@@ -93,10 +106,25 @@ class Executable(Model):
     digest: Digest
 
 
+class EgressLimits(Model):
+    """What all tunnels of one run may use together. `most` counts requests for one, refused ones too."""
+
+    at_once: Annotated[int, Field(ge=1, le=64)]
+    most: Annotated[int, Field(ge=1, le=10_000)]
+    sent_bytes: Annotated[int, Field(ge=1)]
+    received_bytes: Annotated[int, Field(ge=1)]
+
+
 class SandboxLimits(SandboxedLimits):
-    """What the command may use, and which one it is."""
+    """What the command may use, and which one it is. Without `egress` it has no way out."""
 
     command: Annotated[NoCommand | Executable, Field(discriminator="kind")]
+    egress: EgressLimits | None
+
+
+def shell_words(text: str) -> tuple[str, ...]:
+    """The argument array of a shell for this text; the policy has the path for its first word."""
+    return "shell", "-c", text
 
 
 def digest_of(command: tuple[str, ...]) -> str:
@@ -106,16 +134,18 @@ def digest_of(command: tuple[str, ...]) -> str:
 
 def gather(request: SandboxRequest, context: GatherContext) -> Gathered:
     """Probe the sandboxes that the policy names, unless that was done before."""
-    found, command = context.sandbox(request.profile), request.command
-    facts = CommandFacts(stated=False)
+    found, command, text = context.sandbox(request.profile), request.words(), request.shell is not None
+    facts = CommandFacts(stated=False, text=False)
     if command is not None:
-        facts = CommandFacts(stated=True, executable=command[0], words=len(command), digest=digest_of(command))
+        program = None if text else command[0]
+        facts = CommandFacts(stated=True, text=text, executable=program, words=len(command), digest=digest_of(command))
     return Gathered(
         SandboxInput(
             profile=request.profile,
             backend=stated(request.backend),
             declared=tuple(DeclaredBoundary(id=name) for name in dict.fromkeys(request.declared)),
             command=facts,
+            egress=request.egress,
             tighten=amounts(request.tighten),
             required=Needs(),
             boundaries=found.boundaries,

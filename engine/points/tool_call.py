@@ -16,6 +16,8 @@ from pydantic import AfterValidator, Field
 from engine.documents.canonical import canonical, digest
 from engine.documents.files import printable
 from engine.facts.paths import Lead, canonical_folder, lead
+from engine.facts.text.content import steering_in
+from engine.facts.text.instructions import Markers
 from engine.facts.tools.argument_facts import Argument, Command, CommandPart, Destination, FoundPath, HiddenPlace
 from engine.facts.tools.arguments import Walked, walk
 from engine.facts.tools.calls import Call, ToolCall, call_of
@@ -105,11 +107,16 @@ class CallFacts(Model):
 
 
 class DefinitionFacts(Model):
-    """The definition in the request; `fits`: the arguments satisfy its schema."""
+    """The definition in the request; `fits`: the arguments satisfy its schema.
+
+    `hidden` and `instructions` count what it has of both; a model reads every definition.
+    """
 
     digest: Digest
     schema_valid: bool
     fits: bool
+    hidden: int
+    instructions: int
 
 
 class ToolCallInput(Model):
@@ -168,7 +175,7 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
     gathered = ToolCallInput(
         context=CallScope(policy=request.policy, profile=request.profile, cwd=request.cwd),
         call=_call(call, walked),
-        definition=None if request.definition is None else _definition(request.definition, call),
+        definition=_definition(request.definition, call, context.lookups.markers),
         environment=stated if isinstance(stated, EnvironmentFacts) else None,
         held=context.held(stated.held, None) if isinstance(stated, HeldName) else None,
         destinations=tuple(walked.destinations),
@@ -261,15 +268,21 @@ def _whole_marks(text: str) -> str:
     return text[:start] if end and "]" not in end and (_MARK.startswith(end) or end.startswith(_MARK)) else text
 
 
-def _definition(value: dict[str, Any], call: Call) -> DefinitionFacts:
+def _definition(value: dict[str, Any] | None, call: Call, markers: Markers) -> DefinitionFacts | None:
     """The facts of a definition; one that cannot be read, or is of another tool, fits nothing."""
+    if value is None:
+        return None
     try:
         definition = definition_of(value)
         found, schema = definition.digest(), definition.input_schema
     except UnreadableDefinitionError:
-        return DefinitionFacts(digest=digest(repr(value).encode("utf-8", "replace")), schema_valid=False, fits=False)
+        unread = digest(repr(value).encode("utf-8", "replace"))
+        return DefinitionFacts(digest=unread, schema_valid=False, fits=False, hidden=0, instructions=0)
     fit = definition.name == call.tool and call.arguments is not None and fits(schema, call.arguments)
-    return DefinitionFacts(digest=found, schema_valid=schema_valid(schema), fits=fit)
+    hidden, instructions = steering_in(definition.document(), markers)
+    return DefinitionFacts(
+        digest=found, schema_valid=schema_valid(schema), fits=fit, hidden=hidden, instructions=instructions
+    )
 
 
 def _known(cwd: str | None, store: Store, caller: Caller) -> FactsFromState:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
+from engine.facts.text.content import steering_in
+from engine.facts.text.instructions import Markers
 from engine.facts.tools.calls import LONGEST_NAME
 from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
 from engine.model import Caller, Digest, Limits, Line, Model, Object
@@ -63,12 +65,17 @@ class ToolScope(Model):
 
 
 class ListedTool(Model):
-    """One listed tool; without a name if the name is missing or unreadable. `occurrences`: how often it is listed."""
+    """One listed tool; without a name if the name is missing or unreadable. `occurrences`: how often it is listed.
+
+    `hidden` and `instructions` count what its definition has of both; a name alone has none.
+    """
 
     id: str
     name: str | None = None
     occurrences: int
     definition_digest: Digest | None = None
+    hidden: int
+    instructions: int
 
 
 class VisibilityInput(Model):
@@ -84,10 +91,10 @@ class VisibilityLimits(Limits):
     visible: tuple[str, ...]
 
 
-def gather(request: VisibilityRequest, _: GatherContext) -> Gathered:
+def gather(request: VisibilityRequest, context: GatherContext) -> Gathered:
     """Bring the list into its one form."""
-    tools = [_read(one) for one in _listed(request.tools)]
-    occurrences = Counter(name for name, _ in tools)
+    tools = [_read(one, context.lookups.markers) for one in _listed(request.tools)]
+    occurrences = Counter(name for name, *_ in tools)
     gathered = VisibilityInput(
         context=ToolScope(policy=request.policy, profile=request.profile),
         tools=tuple(
@@ -96,8 +103,10 @@ def gather(request: VisibilityRequest, _: GatherContext) -> Gathered:
                 name=name,
                 occurrences=occurrences[name],
                 definition_digest=digest,
+                hidden=hidden,
+                instructions=instructions,
             )
-            for number, (name, digest) in enumerate(tools)
+            for number, (name, digest, hidden, instructions) in enumerate(tools)
         ),
     )
     return Gathered(gathered, f"{len(tools)} tools to show", state=_agent, asks_state=may_be_agent)
@@ -113,15 +122,15 @@ def _listed(tools: Listed | McpListing | McpAnswer) -> Listed:
     return [*tools.tools] if isinstance(tools, McpListing) else tools
 
 
-def _read(tool: str | dict[str, Any]) -> tuple[str | None, str | None]:
-    """The name of a tool and the digest of its definition; no name if it is missing or unreadable."""
+def _read(tool: str | dict[str, Any], markers: Markers) -> tuple[str | None, str | None, int, int]:
+    """The name of a tool, the digest of its definition, and what steers a model in it; no name if it is unreadable."""
     if isinstance(tool, str):
-        return _plain(tool), None
+        return _plain(tool), None, 0, 0
     try:
         found = definition_of(tool)
-        return _plain(found.name), found.digest()
+        return _plain(found.name), found.digest(), *steering_in(found.document(), markers)
     except UnreadableDefinitionError:
-        return None, None
+        return None, None, 0, 0
 
 
 def _plain(name: str) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any
 from admission_adapters.runner.mcp_delivery import Delivered, deliver
 from admission_adapters.shim.pump import Audit
 from admission_adapters.shim.upstream import SandboxedTalk
-from admission_adapters.tools.executor import IsolatedTools
+from admission_adapters.tools.executor import ToolPlaces
 from admission_adapters.tools.held import HeldResults
 from admission_adapters.tools.path import CallContext, Question, ToolPath
 from admission_adapters.tools.registry import UncuratedToolRegistry
@@ -163,8 +163,7 @@ class ProxiedServer:
         return {name: tuple(dict.fromkeys(codes)) for name, codes in wrong.items()}
 
     def _path(self, registry: UncuratedToolRegistry) -> ToolPath:
-        isolated = IsolatedTools(frozenset(), {})
-        return ToolPath(registry, self._decisions.context, self._calls, "safe", isolated, self._held)
+        return ToolPath(registry, self._decisions.context, self._calls, "safe", ToolPlaces(), self._held)
 
     def _decide(self, question: Question) -> Answer:
         return self._decisions.decide(question.point, question.request, question.executor, question.context)

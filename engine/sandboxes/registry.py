@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
+from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap, BubblewrapEgress
 from admission_adapters.sandbox.bubblewrap.probe import probe_bubblewrap
 from admission_adapters.sandbox.gvisor.backend import Gvisor
 from admission_adapters.sandbox.gvisor.probe import probe_gvisor
@@ -49,6 +49,7 @@ def registered(cache: Path | None = None, warm: int = 0) -> Mapping[str, Registe
         baseline = Registered(pool, probe_bubblewrap, pool.close)
     entries = [
         baseline,
+        Registered(BubblewrapEgress(), partial(probe_bubblewrap, recipe=BubblewrapEgress())),
         Registered(Gvisor(binaries), partial(probe_gvisor, binaries)),
         Registered(Wasmtime(), probe_wasmtime),
     ]

@@ -190,6 +190,25 @@ class ArtifactCheckRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeRunRow:
+    """A run of generated code that has ended; `id` is a UUID, `number` its order among all, set by the store.
+
+    `owner` is how its caller came in and its name, `result` the JSON of its result, None if none is kept.
+    """
+
+    id: str
+    owner: str
+    status: Literal["ok", "stopped"]
+    stop_reason: str
+    decision_id: str | None
+    result: str | None = field(repr=False)
+    started_at: int
+    ended_at: int
+    expires_at: int
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StopRow:
     """A stop of everything, of one tool or of one principal; `name` is empty for everything."""
 

@@ -230,6 +230,21 @@ CREATE TABLE touches (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX touches_by_hold ON touches (hold);
 CREATE INDEX touches_by_age ON touches (touched_at);
+CREATE TABLE code_runs (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('ok', 'stopped')),
+    stop_reason TEXT NOT NULL,
+    decision_id TEXT,
+    result TEXT,
+    started_at INTEGER NOT NULL,
+    ended_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL CHECK (expires_at > ended_at)
+) STRICT;
+CREATE INDEX code_runs_by_id ON code_runs (id, owner, number);
+CREATE INDEX code_runs_by_owner ON code_runs (owner, number);
+CREATE INDEX code_runs_by_expiry ON code_runs (expires_at);
 """
 
 _STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)

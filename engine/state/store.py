@@ -18,6 +18,7 @@ from engine.state.approvals import Approvals
 from engine.state.attempts import ArtifactChecks, Attempts
 from engine.state.budgets import Budgets
 from engine.state.children import Children
+from engine.state.code_runs import CodeRuns
 from engine.state.database import Database
 from engine.state.idempotency import Idempotency
 from engine.state.memories import Memories
@@ -47,6 +48,7 @@ class Store(
     Memories,
     SourceRecords,
     Touches,
+    CodeRuns,
 ):
     """The state of one installation. Opened by `engine.state.open_store`."""
 

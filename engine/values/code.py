@@ -240,6 +240,7 @@ class Outputs(Model):
 
     solution: Word = Field(description="Contract of programs for which the run names no contract.")
     verifier: Word = Field(description="Contract of programs that verify another program's output.")
+    program: Word = Field(description="Contract of a program file that `engine code run` gets without an action.")
 
 
 class Code(Checked):
@@ -293,7 +294,7 @@ class Code(Checked):
                 ("hints", "exec_timeout_seconds", "maximum"),
                 self.hints.exec_timeout_seconds.maximum,
             )
-        for role, name in (("solution", self.outputs.solution), ("verifier", self.outputs.verifier)):
+        for role, name in self.outputs:
             if name not in self.contracts:
                 yield value_error(f"there is no contract `{name}`", ("outputs", role), name)
         for name, contract in self.contracts.items():

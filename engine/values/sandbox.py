@@ -13,7 +13,7 @@ from engine.facts.code.boundaries import BOUND_NAMES, BOUNDARIES, BoundaryName, 
 from engine.model import Digest, Model
 from engine.values.fields import Checked, Items, Word, value_error
 
-BackendName = Literal["bubblewrap", "gvisor", "wasmtime"]
+BackendName = Literal["bubblewrap", "bubblewrap_egress", "gvisor", "wasmtime"]
 """The backends that can be probed. A plain subprocess enforces nothing and cannot be named."""
 
 Executable = Annotated[
@@ -37,6 +37,7 @@ class Backend(Model):
     isolation: Isolation = Field(
         description="Type of isolation. Solutions and verifiers need `restricted_process` or `container`."
     )
+    egress: bool = Field(default=False, description="Whether programs may have one way out, the proxy of the engine.")
 
 
 class Floor(Model):
@@ -114,7 +115,14 @@ class Sandbox(Checked):
         description="Paths of programs that may be run by name. Shells, and programs that start others, are refused."
     )
 
+    shells: Mapping[Word, Executable] = Field(
+        description="Shells that run commands as text, by profile. A text can start every program below /usr."
+    )
+
     def _mistakes(self) -> Iterator[InitErrorDetails]:
+        for name in self.shells:
+            if name not in self.profiles:
+                yield value_error("is not a profile", ("shells", name), name)
         yield from _every(self.floor.boundaries, ("floor", "boundaries"))
         for name, profile in self.profiles.items():
             yield from _profile(self, profile, ("profiles", name))

@@ -50,8 +50,25 @@ class Fetch(Model):
     charsets: Items[Charset] = Field(description="Values of `charset` that a media type may have, in capital letters.")
 
 
+class TunnelValues(Model):
+    """Where commands in the sandbox may connect to, and what one run may use."""
+
+    hosts: Items[HostOrDomain] = Field(
+        description="Hosts that commands may connect to, such as packages.example.org or *.example.org."
+    )
+    at_once: Annotated[StrictInt, Field(ge=1, le=64)] = Field(description="Open connections at a time.")
+    most: Annotated[StrictInt, Field(ge=1, le=10_000)] = Field(description="Connections, refused ones too.")
+    sent_bytes: Annotated[StrictInt, Field(ge=1, le=1 << 40)] = Field(
+        description="Bytes that all connections may send. What a host takes may leave with them."
+    )
+    received_bytes: Annotated[StrictInt, Field(ge=1, le=1 << 40)] = Field(
+        description="Bytes that all connections may receive."
+    )
+    seconds: Annotated[StrictInt, Field(ge=1, le=3_600)] = Field(description="Seconds of one connection.")
+
+
 class Networks(Model):
-    """policy/networks.yaml: where material may come from, and what a fetch may bring in."""
+    """policy/networks.yaml: where material may come from, what a fetch may bring in, where commands may connect to."""
 
     hosts: Items[HostOrDomain] = Field(
         description="Hosts from which material may come, such as data.example.org or *.example.org."
@@ -61,6 +78,7 @@ class Networks(Model):
         description="TCP ports from which material may come."
     )
     fetch: Fetch = Field(description="What a fetch may bring in, and at what cost.")
+    tunnels: TunnelValues = Field(description="Connections of commands in the sandbox: where to, and at what cost.")
 
 
 def _plain(text: str) -> str:

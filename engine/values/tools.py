@@ -55,6 +55,12 @@ class Tool(Model):
     sends: Items[Literal["outward"]] = Field(
         default=(), description="Whether a call can send data out. Deleting the word admits MORE."
     )
+    hosts_in_commands: Literal["judged", "enforced"] = Field(
+        default="judged",
+        description="What allow rules have to cover of the hosts in commands. `judged`: each word that may be one, by "
+        "its text only. `enforced`: none, because the tool runs in the engine's sandbox, where every connection is "
+        "decided on; needs `curated`.",
+    )
     secrets: bool = Field(description="Whether arguments may contain passwords, tokens or keys.")
     paths_on: Literal["this_machine", "elsewhere"] = Field(
         description="Machine that paths refer to. On `this_machine` they are looked up: a path through a link is "
@@ -220,6 +226,10 @@ class Tools(Checked):
         for path, selectors in lists:
             yield from _unknown_tools(self, path, selectors)
         yield from _cycles(self)
+        for name, tool in self.tools.items():
+            if tool.hosts_in_commands == "enforced" and not tool.curated:
+                message = "needs `curated`: only a reviewed implementation is known to run in the sandbox"
+                yield value_error(message, ("tools", name, "hosts_in_commands"), "enforced")
         for name, policy in self.policies.items():
             for index, ruleset in enumerate(policy.rulesets):
                 yield from unknown("ruleset", ruleset, self.rulesets, ("policies", name, "rulesets", index))

@@ -6,7 +6,7 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from engine.model import Caller, Via
 from engine.runner.asking import Decisions
 from engine.runner.proxy import Place, ProxiedServer
 from engine.settings import Settings
+from tests.adapters.proxied import Scripted, gate_of_server, proxied, text_of
 from tests.command import Command, lines
 from tests.conftest import lowered
 from tests.facilities import needs
@@ -34,7 +35,6 @@ from tests.mcp_servers import PYTHON, SERVER, definitions, packed
 
 ERAS = ("legacy", "2026-07-28")
 POINTS = frozenset({"administration", "mcp", "tool_call", "tool_result", "tool_visibility"})
-MODERN = "io.modelcontextprotocol/protocolVersion"
 
 
 def defined(name: str, description: str = "", /, **more: Any) -> dict[str, Any]:
@@ -81,53 +81,6 @@ def values() -> tuple[str, ...]:
     )
 
 
-class Scripted:
-    """A server that says what its test wants; what it was asked is in `heard`."""
-
-    def __init__(self, results: dict[str, Any] | None = None) -> None:
-        self.tools: list[Any] = list(TOOLS.values())
-        self.results = results or {}
-        self.heard: list[dict[str, Any]] = []
-
-    async def serve(self, reading: Any, writing: Any) -> None:
-        self.writing, self.refused = writing, anyio.Event()
-        async for item in reading:
-            asked = item.message.model_dump(by_alias=True, exclude_unset=True)
-            self.heard.append(asked)
-            if asked.get("id") == "s-1" and "error" in asked:
-                self.refused.set()
-            if "id" in asked and "method" in asked:
-                await writing.send(SessionMessage(types.jsonrpc_message_adapter.validate_python(self._answer(asked))))
-
-    async def changed(self) -> None:
-        message = types.JSONRPCNotification(jsonrpc="2.0", method="notifications/tools/list_changed")
-        await self.writing.send(SessionMessage(message))
-
-    def calls(self) -> list[str]:
-        return [one["params"]["name"] for one in self.heard if one.get("method") == "tools/call"]
-
-    def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
-        told = {"jsonrpc": "2.0", "id": asked["id"]}
-        modern = MODERN in (asked.get("params", {}).get("_meta") or {})
-        info = {"capabilities": {"tools": {"listChanged": True}}, "serverInfo": {"name": "hostile", "version": "1"}}
-        extra = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if modern else {}
-        if asked["method"] == "initialize":
-            return {**told, "result": {"protocolVersion": asked["params"]["protocolVersion"], **info}}
-        if asked["method"] == "server/discover":
-            return {**told, "result": {"supportedVersions": ["2026-07-28"], **info, **extra}}
-        if asked["method"] == "tools/list":
-            half = len(self.tools) // 2  # two pages
-            if "cursor" not in asked.get("params", {}):
-                return {**told, "result": {"tools": self.tools[:half], "nextCursor": "2", **extra}}
-            return {**told, "result": {"tools": self.tools[half:], **extra}}
-        if asked["method"] == "tools/call":
-            name = asked["params"]["name"]
-            result = self.results.get(name, f"{name} of {asked['params'].get('arguments', {}).get('city', 'nowhere')}")
-            content = {"content": [{"type": "text", "text": result}]} if isinstance(result, str) else result
-            return {**told, "result": {**content, **({"resultType": "complete"} if modern else {})}}
-        return {**told, "error": {"code": -32601, "message": "no such method"}}
-
-
 @pytest.fixture(scope="module")
 def engine(module_settings: Settings) -> Iterator[Engine]:
     with Engine(module_settings, values=values(), points=POINTS) as running:
@@ -135,56 +88,12 @@ def engine(module_settings: Settings) -> Iterator[Engine]:
 
 
 def gate_of(engine: Engine, approver: str | None = None, run: str = "proxy") -> ProxiedServer:
-    assert engine.services is not None
-    context = Context(caller=Caller(via=Via.PROCESS, principal="agent"), run=run)
-    gate = ProxiedServer(
-        Decisions(engine.services, context),
-        "hostile",
-        Place(url="https://mcp.example.com/mcp"),
-        CallContext("assistant", "coding", "/work"),
-        approver,
-    )
-    gate.delivered(lambda _: None)
-    return gate
-
-
-def proxied(
-    gate: ProxiedServer, server: Scripted, do: Callable[[Client], Awaitable[Any]], era: Any, **client: Any
-) -> tuple[Any, list[str]]:
-    """What a client gets through the proxy, and what the proxy logs."""
-    logged: list[str] = []
-
-    async def both() -> Any:
-        pairs = [anyio.create_memory_object_stream[Any](math.inf) for _ in range(4)]
-        (to_proxy, from_client), (to_client, from_proxy), (to_server, at_server), (from_server, at_proxy) = pairs
-
-        @asynccontextmanager
-        async def transport() -> AsyncIterator[tuple[Any, Any]]:
-            yield from_proxy, to_proxy
-
-        with ExitStack() as streams:
-            for pair in pairs:
-                for one in pair:
-                    streams.enter_context(one)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(server.serve, at_server, from_server)
-                pump = Pump(gate, (from_client, to_client), (at_proxy, to_server), logged.append)
-                tasks.start_soon(pump.run)
-                async with Client(transport(), mode=era, read_timeout_seconds=60, **client) as asking:
-                    found = await do(asking)
-                tasks.cancel_scope.cancel()
-        return found
-
-    return anyio.run(both), logged
-
-
-def text_of(result: Any) -> str:
-    return str(result.content[0].text)
+    return gate_of_server(engine, "hostile", approver, run)
 
 
 @pytest.mark.parametrize("era", ERAS)
 def test_what_was_reviewed_is_listed_and_called(era: str, engine: Engine) -> None:
-    server = Scripted()
+    server = Scripted([*TOOLS.values()])
     server.tools.append(UNKNOWN)
 
     async def do(client: Client) -> Any:
@@ -204,7 +113,7 @@ def test_what_was_reviewed_is_listed_and_called(era: str, engine: Engine) -> Non
 
 @pytest.mark.parametrize("era", ERAS)
 def test_a_definition_that_changes_after_its_review_is_refused(era: str, engine: Engine) -> None:
-    server = Scripted()
+    server = Scripted([*TOOLS.values()])
 
     async def do(client: Client) -> Any:
         before = await client.call_tool("news", {})
@@ -235,7 +144,7 @@ def test_secrets_and_images_that_carry_data_are_taken_out_of_results(era: str, e
     async def do(client: Client) -> Any:
         return await client.call_tool("weather", {"city": "x"})
 
-    found, _ = proxied(gate_of(engine, run=f"taken-{era}"), Scripted({"weather": result}), do, era)
+    found, _ = proxied(gate_of(engine, run=f"taken-{era}"), Scripted([*TOOLS.values()], {"weather": result}), do, era)
     assert text_of(found) == "[redacted] ![x]([redacted])"
     assert (found.structured_content, found.is_error) == ({"key": "[redacted]", "kept": 7}, False)
     assert not any(token in json.dumps(line) or "SGVsbG8" in json.dumps(line) for line in lines(engine.settings.state))
@@ -253,7 +162,7 @@ def test_a_person_at_the_client_is_asked_and_the_call_is_made_once(era: str, eng
     async def do(client: Client) -> Any:
         return [text_of(await client.call_tool("asked", {"city": "Rome"})) for _ in range(2)]
 
-    server = Scripted()
+    server = Scripted([*TOOLS.values()])
     gate = gate_of(engine, "user:ana", run=f"asked-{era}")
     (refused, done), _ = proxied(gate, server, do, era, elicitation_callback=person)
     assert refused == "this call is refused: the person did not approve it"
@@ -270,7 +179,7 @@ def test_without_a_person_at_the_client_the_refusal_says_how_to_approve(era: str
         engine.store().resolve(approval, "granted", "user:ana", None, 0)
         return first, text_of(await client.call_tool("asked", {"city": "Oslo"}))
 
-    server = Scripted()
+    server = Scripted([*TOOLS.values()])
     (first, second), _ = proxied(gate_of(engine, run=f"later-{era}"), server, do, era)
     assert "engine approvals grant" in first
     assert (second, server.calls()) == ("asked of Oslo", ["asked"])
@@ -281,7 +190,7 @@ def test_the_third_of_three_needs_a_person(era: str, engine: Engine) -> None:
     async def do(client: Client) -> Any:
         return [await client.call_tool(name, {"city": "x"}) for name in ("news", "orders", "weather")]
 
-    server = Scripted()
+    server = Scripted([*TOOLS.values()])
     (news, orders, weather), _ = proxied(gate_of(engine, run=f"trifecta-{era}"), server, do, era)
     assert (news.is_error, orders.is_error, weather.is_error) == (False, False, True)
     assert "flow_not_admitted" in text_of(weather)
@@ -289,7 +198,7 @@ def test_the_third_of_three_needs_a_person(era: str, engine: Engine) -> None:
 
 
 def test_what_the_policy_does_not_list_does_not_pass(engine: Engine) -> None:
-    server = Scripted()
+    server = Scripted([*TOOLS.values()])
 
     async def do(client: Client) -> Any:
         with pytest.raises(MCPError) as caught:

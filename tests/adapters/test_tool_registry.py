@@ -75,6 +75,19 @@ def test_a_name_is_never_taken_over() -> None:
     assert registry.definition("a") == definition()
 
 
+def test_a_tool_is_replaced_and_removed_by_its_name_only() -> None:
+    registry = UncuratedToolRegistry()
+    for change in (lambda: registry.replace("a", len, {}), lambda: registry.remove("a")):
+        with refused(WorkError, "engine.tool_missing"):
+            change()
+    registry.add("a", read_file, definition())
+    registry.replace("a", len, {"name": "a"})
+    assert (registry.get("a"), registry.definition("a")) == (len, {"name": "a"})
+    registry.remove("a")
+    assert registry.names() == ()
+    registry.add("a", read_file, definition())
+
+
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "ä", "a\n", "x" * 129, None, 1])
 def test_a_name_that_no_tool_may_have_is_refused(name: Any) -> None:
     registry = UncuratedToolRegistry()

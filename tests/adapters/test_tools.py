@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from admission_adapters.tools.executor import CallExecutor, IsolatedTools, measured, result_request
+from admission_adapters.tools.executor import CallExecutor, ToolPlaces, measured, result_request
 from admission_adapters.tools.gate import AsyncToolGate, ToolGate, ToolValidationError, record_side_effect
 from admission_adapters.tools.outcome import Outcome as Ended
 from admission_adapters.tools.registry import UncuratedToolRegistry
@@ -238,6 +238,44 @@ def test_what_is_no_call_is_refused_and_recorded(what: str, engine: Engine, tool
     assert last(engine.settings)["decision_id"] == result.decision_id
 
 
+def test_a_tool_that_is_replaced_or_removed_while_its_call_is_decided_is_not_called(
+    engine: Engine, tools: Tools
+) -> None:
+    other = {"name": READ, "description": "another", "input_schema": {"type": "object"}}
+    for change in (lambda: tools.registry.replace(READ, print, other), lambda: tools.registry.remove(READ)):
+        own = ToolGate(Between(engine, "tool_call", before=lambda _, do=change: do()), tools.registry, AGENT, **OPTIONS)
+        result = own.call(reading())
+        assert (result.status, tools.calls) == ("refused", [])
+        assert result.code in {"engine.tool_changed", "engine.tool_missing"}
+
+
+def test_an_async_tool_shares_the_loop_and_the_context_of_its_caller(settings: Settings) -> None:
+    from contextvars import ContextVar
+
+    language: ContextVar[str] = ContextVar("language")
+    seen: list[Any] = []
+
+    async def listing(search: str) -> str:
+        seen.append((asyncio.get_running_loop(), language.get(None)))
+        record_side_effect("read", id="contacts")
+        await asyncio.sleep(0)
+        return search
+
+    async def both() -> Any:
+        language.set("fr")
+        async with AsyncEngine(settings, points=LOADED) as running:
+            found = registry(**{READ: listing})
+            for on_loop in ((READ,), ()):
+                own = AsyncToolGate(running, found, AGENT, **OPTIONS, on_loop=on_loop)
+                assert (await own.call(reading())).status == "ok"
+        return asyncio.get_running_loop()
+
+    loop = asyncio.run(both())
+    assert seen[0] == (loop, "fr")
+    assert seen[1][0] is not loop
+    assert [effect["id"] for effect in results(settings)[0]["facts"]["side_effects"]] == ["contacts"]
+
+
 @pytest.mark.parametrize("value", [None, True, False, 7, 1.5, "text", [], {}, {"a": [None, True, False, {"b": 1}]}])
 def test_json_is_copied_as_it_is(value: Any) -> None:
     for whole in (value, [value], {"key": value}):
@@ -331,7 +369,7 @@ class Opened:
 
 @pytest.mark.parametrize("what", FORGED)
 def test_the_hand_calls_nothing_without_the_permit_for_exactly_this_call(what: str, tools: Tools) -> None:
-    executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), READ)
+    executor = CallExecutor(tools.registry, ToolPlaces(), READ, tools.registry.definition(READ))
     with refused(WorkError, "engine.permit_missing"):
         executor(FORGED[what], Job(DIGEST, Opened()))
     assert (tools.calls, executor.outcome) == ([], None)
@@ -341,7 +379,7 @@ def test_the_hand_calls_nothing_without_the_permit_for_exactly_this_call(what: s
 
 @pytest.mark.parametrize("limits", [Other(), None])
 def test_the_hand_calls_nothing_under_limits_it_does_not_know(limits: Any, tools: Tools) -> None:
-    executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), READ)
+    executor = CallExecutor(tools.registry, ToolPlaces(), READ, tools.registry.definition(READ))
     with refused(WorkError, "engine.limit_unenforceable"):
         executor(sealed("tool_call", limits), Job(DIGEST, Opened()))
     assert tools.calls == []
@@ -351,14 +389,14 @@ def test_the_hand_calls_nothing_under_limits_it_does_not_know(limits: Any, tools
 def test_the_hand_calls_no_tool_but_the_one_decided_on_and_looked_up(
     granted: str, looked_up: str | None, tools: Tools
 ) -> None:
-    executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), looked_up)
+    executor = CallExecutor(tools.registry, ToolPlaces(), looked_up, tools.registry.definition(READ))
     with refused(WorkError, "engine.permit_missing"):
         executor(sealed("tool_call", Wide(tool=granted)), Job(DIGEST, Opened()))
     assert tools.calls == []
 
 
 def test_a_permit_is_for_one_call(tools: Tools) -> None:
-    executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), READ)
+    executor = CallExecutor(tools.registry, ToolPlaces(), READ, tools.registry.definition(READ))
     executor(SEALED, Job(DIGEST, Opened()))
     with refused(WorkError, "engine.permit_missing"):
         executor(SEALED, Job(DIGEST, Opened()))
@@ -428,7 +466,9 @@ def test_a_message_that_nobody_would_be_shown_is_not_asked_about(
     error: Exception, mode: str, sent: dict[str, str], tools: Tools
 ) -> None:
     outcome = Ended.failed(error)
-    request = result_request(CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), READ), outcome, "d", mode)
+    request = result_request(
+        CallExecutor(tools.registry, ToolPlaces(), READ, tools.registry.definition(READ)), outcome, "d", mode
+    )
     assert request["error"] == measured(outcome)["error"] | sent
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import threading
 import time
 import uuid
@@ -124,16 +125,124 @@ def test_a_run_under_way_shows_its_phase_and_can_be_cancelled(api: Serving) -> N
     thread.join(30)
     assert time.monotonic() - began < 15
     assert (replies[0].status, replies[0].json["stop_reason"]) == (200, "cancelled")
-    for method in ("GET", "DELETE"):
-        assert api.ask(method, path).status == 404
+    kept = api.ask("GET", path)
+    assert (kept.status, kept.json["result"]) == (200, replies[0].json)
+    assert (kept.json["status"], kept.json["stop_reason"]) == ("stopped", "cancelled")
+    assert [api.ask(*known).status for known in (("DELETE", path), ("GET", f"{path[:-1]}x"))] == [404, 404]
     assert api.ask("GET", "/v1/code/runs/").status == 404
     assert api.ask("POST", path, {}).status == 405
     results = [line for line in lines(api.state) if line["kind"] == "result" and line["facts"].get("run_id") == own]
     assert [line["status"] for line in results] == ["cancelled", "run_stopped"]
 
 
+def listed(api: Serving, query: str = "", **headers: str) -> Any:
+    return api.ask("GET", f"/v1/code/runs{query}", headers=headers).json
+
+
+def test_runs_are_listed_page_by_page(api: Serving) -> None:
+    ids = [run(api, golden(printing(sample_size=0))).json["run_id"] for _ in range(3)]
+    first = listed(api, "?limit=2")
+    assert [one["run_id"] for one in first["ended"]] == [ids[2], ids[1]]
+    second = listed(api, f"?limit=1&before={first['next']}")
+    assert [one["run_id"] for one in second["ended"]] == [ids[0]]
+    assert first["active"] == []
+    assert [one["stop_reason"] for one in first["ended"]] == ["invalid_code_output:sample_size"] * 2
+    for wrong in ("?limit=0", "?limit=x", "?before=-1", "?unknown=1"):
+        assert api.ask("GET", f"/v1/code/runs{wrong}").status == 400
+
+
+PRINTING = """
+import sys, time
+print("first line", flush=True)
+print("second " + "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a", flush=True)
+while True: pass
+"""
+SHOWN = {
+    "action": {**golden()["action"], "code": PRINTING},
+    "request": {},
+    "contract": "printed",
+    "profile": "analysis",
+}
+SHOWN |= {"policy_hints": {"exec_timeout_seconds": 20, "max_code_chars": 10_000}}
+
+
+def events(connection: socket.socket, body: Any, query: str = "", media: str = "application/x-ndjson") -> Any:
+    """The events of a run, as they come."""
+    data = json.dumps(body).encode()
+    head = f"POST /v1/code/run{query} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    connection.sendall(f"{head}Accept: {media}\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data)
+    with connection.makefile("rb") as answer:
+        for line in answer:
+            if line.startswith((b"{", b"data: ")):
+                yield json.loads(line.removeprefix(b"data: "))
+
+
+@pytest.mark.parametrize("media", ["application/x-ndjson", pytest.param("text/event-stream", marks=pytest.mark.full)])
+def test_a_run_can_be_followed_and_its_output_has_no_secrets(api: Serving, media: str) -> None:
+    own, seen = str(uuid.uuid4()), []
+    with socket.create_connection((api.host, api.port), timeout=60) as connection:
+        for event in events(connection, {**SHOWN, "run_id": own}, media=media):
+            seen.append(event)
+            if "second" in event.get("text", ""):
+                assert api.ask("DELETE", f"/v1/code/runs/{own}").status == 202
+    assert [one["phase"] for one in seen if one.get("type") == "phase"] == ["plan", "policy_check", "execute"]
+    text = "".join(one["text"] for one in seen if one.get("type") == "output")
+    assert text.startswith("first line\nsecond [redacted:")
+    assert (seen[-1]["run_id"], seen[-1]["stop_reason"]) == (own, "cancelled")
+
+
+def test_a_refused_request_of_a_follower_is_a_plain_answer(api: Serving) -> None:
+    accept = {"Accept": "application/x-ndjson"}
+    for body, query, status in (
+        (b"{", "", 400),
+        (golden(), "?on_disconnect=maybe", 400),
+        (golden(), "?mode=check", 400),
+    ):
+        reply = api.ask("POST", f"/v1/code/run{query}", body, accept)
+        assert (reply.status, reply.json["run"]["status"]) == (status, "stopped")
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson"])
+@pytest.mark.parametrize("choice", ["cancel", pytest.param("continue", marks=pytest.mark.full)])
+def test_a_client_that_hangs_up_ends_its_run_if_it_said_so(api: Serving, accept: str, choice: str) -> None:
+    own = str(uuid.uuid4())
+    with socket.create_connection((api.host, api.port), timeout=60) as connection:
+        answer = events(connection, {**SHOWN, "run_id": own}, f"?on_disconnect={choice}", accept)
+        sending = threading.Thread(target=lambda: next(answer, None))
+        sending.start()
+        path = f"/v1/code/runs/{own}"
+        until(lambda: api.ask("GET", path).json.get("phase") == "execute")
+        connection.shutdown(socket.SHUT_RDWR)
+        sending.join(60)
+    if choice == "continue":
+        assert api.ask("GET", path).json["status"] == "running"
+        assert api.ask("DELETE", path).status == 202
+    ended = until(lambda: [one for one in listed(api)["ended"] if one["run_id"] == own], 60)
+    assert ended[0]["stop_reason"] == "cancelled"
+
+
+def test_a_waiting_run_shows_its_place(tmp_path: Path, cache: Path, probed: Path) -> None:
+    known(probed, tmp_path)
+    ids = [str(uuid.uuid4()) for _ in range(6)]
+    with serving(tmp_path, cache) as engine:
+        threads = [threading.Thread(target=run, args=(engine, {**SLOW, "run_id": own})) for own in ids]
+        for thread in threads:
+            thread.start()
+        until(lambda: len(listed(engine)["active"]) == 6)
+        states = sorted((one["status"], one.get("place")) for one in listed(engine)["active"])
+        assert states[-2:] == [("waiting", 1), ("waiting", 2)]  # one caller has half of the turns
+        (second,) = [one["run_id"] for one in listed(engine)["active"] if one.get("place") == 2]
+        assert engine.ask("GET", f"/v1/code/runs/{second}").json["place"] == 2
+        assert engine.ask("DELETE", f"/v1/code/runs/{second}").status == 202
+        until(lambda: len(listed(engine)["active"]) == 5)
+        engine.process.terminate()
+        for thread in threads:
+            thread.join(60)
+        assert engine.process.wait(60) in {0, 4}
+
+
 def test_more_runs_than_are_taken_on_are_refused_and_told_when_to_come_again(api: Serving) -> None:
-    """Eight callers run code without a pause, so a run that ends on a busy machine leaves no place for long."""
+    """Callers run code without a pause, so a run that ends on a busy machine leaves no place for long."""
     enough, ids, replies = threading.Event(), set[str](), list[Reply]()
 
     def keep_running() -> None:
@@ -145,7 +254,7 @@ def test_more_runs_than_are_taken_on_are_refused_and_told_when_to_come_again(api
         reply = run(api, golden())
         return reply if reply.status == 503 else None
 
-    callers = [threading.Thread(target=keep_running) for _ in range(8)]
+    callers = [threading.Thread(target=keep_running) for _ in range(22)]
     for caller in callers:
         caller.start()
     try:
@@ -184,6 +293,7 @@ def test_runs_of_other_callers_cannot_be_seen_or_ended(
         until(lambda: engine.ask("GET", path, headers=mine).status == 200)
         for method in ("GET", "DELETE"):
             assert engine.ask(method, path, headers=others).status == 404
+            assert listed(engine, **others) == {"active": [], "ended": [], "next": None}
             assert engine.ask(method, path).status == 401
         assert engine.ask("DELETE", path, headers=mine).status == 202
         thread.join(30)

@@ -48,6 +48,11 @@ def test_the_golden_action_gives_its_answer(command: Command) -> None:
     assert "running in the sandbox" in done.stderr
     (digest,) = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("  code: ")]
     assert command("code", "show", digest).stdout == CODE
+    (listed,) = command("code", "runs", "--format", "json").json
+    assert (listed["stop_reason"], listed["result"]) == ("success", True)
+    assert command("code", "runs", listed["id"]).json["answer"] == done.stdout.splitlines()[0]
+    assert command("code", "runs").stdout.startswith(listed["id"])
+    command("code", "runs", "another").refused("`engine code runs` lists what is known")
     (caller,) = {line["principal"] for line in lines(command.state) if line["kind"] == "decision"}
     assert caller
 

@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from cryptography.x509.oid import NameOID
 
-from tests.api.serving import environment
+from tests.api.serving import environment, serving
+from tests.api.test_access import Authority
 from tests.command import Command
 from tests.conftest import ROOT
 from tests.facilities import needs
@@ -28,6 +30,7 @@ def test_a_runner_that_answers_can_be_used(command: Command) -> None:
         assert [(check["name"], check["state"]) for check in asked["checks"]] == [
             ("address", "ok"),
             ("connection", "ok"),
+            ("client certificate", "ok"),
             ("health", "ok"),
         ]
     with running(answering({"status": "ok"}, 503)) as runner:
@@ -111,3 +114,64 @@ def test_a_loopback_bind_is_found_from_the_callers_side(tmp_path: Path, cache: P
     assert "health check: good" in served
     assert "answered 200; trust level 1" in served
     assert "the runner can be used from here; exit 0" in served
+
+
+def certified(command: Command, address: str, *options: str | Path) -> tuple[int, str]:
+    """Exit code and report of a look at a runner."""
+    found = command("doctor", "--runner", address, *options)
+    return found.code, found.stdout
+
+
+def test_over_plain_http_no_certificate_is_shown(command: Command, tmp_path: Path) -> None:
+    mine = Authority(tmp_path).issue("mine", (NameOID.COMMON_NAME, "gate"))
+    with running(answering({"status": "ok"})) as runner:
+        code, told = certified(command, runner.address)
+        assert (code, "plain HTTP: nobody is asked for one" in told) == (0, True)
+        code, told = certified(command, runner.address, "--runner-cert", mine[0], "--runner-key", mine[1])
+        assert (code, "fix: use the https address of the runner" in told) == (4, True)
+    command("doctor", "--runner", runner.address, "--runner-cert", mine[0]).refused("--runner-key together", code=2)
+
+
+@pytest.mark.full
+def test_a_client_certificate_is_demanded_accepted_or_refused_in_words(
+    command: Command, tmp_path: Path, cache: Path
+) -> None:
+    authority, other = Authority(tmp_path), Authority(tmp_path, "other")
+    server = authority.issue("server", (NameOID.COMMON_NAME, "runner"))
+    name = (NameOID.COMMON_NAME, "gate")
+    tls = ("--tls-cert", server[0], "--tls-key", server[1])
+
+    def showing(pem: Path, key: Path) -> tuple[int, str]:
+        return certified(command, address, "--ca-file", authority.path, "--runner-cert", pem, "--runner-key", key)
+
+    (tmp_path / "mutual").mkdir()
+    mutual = (*tls, "--tls-client-ca", authority.path)
+    token = {"AGENTA_AGENT_RUNNER_TOKEN": "0123456789abcdef" * 2}
+    with serving(tmp_path / "mutual", cache, *mutual, env=token, command=("runner", "serve")) as runner:
+        address = f"https://127.0.0.1:{runner.port}"
+        code, told = certified(command, address)
+        assert (code, "its certificate cannot be verified" in told, "--ca-file" in told) == (4, True, True)
+        code, told = certified(command, address, "--ca-file", authority.path)
+        assert (code, "it demands one, and none is given" in told, "--runner-cert" in told) == (4, True, True)
+        code, told = showing(*authority.issue("mine", name))
+        assert (code, "demands one and accepted yours: CN=gate, valid until 2" in told) == (0, True)
+        right = token["AGENTA_AGENT_RUNNER_TOKEN"]
+        for text, wanted, words in ((right, 0, "trust level 2"), ("mistaken-token", 4, "fix: use the token")):
+            (tmp_path / "token").write_text(text)
+            mine = ("--runner-cert", tmp_path / "mine.pem", "--runner-key", tmp_path / "mine.key")
+            shown = (*mine, "--runner-token-file", tmp_path / "token")
+            code, told = certified(command, address, "--ca-file", authority.path, *shown)
+            assert (code, words in told) == (wanted, True), told
+        code, told = showing(*authority.issue("late", name, days=-1))
+        assert (code, "refused yours" in told, "expired on 2" in told, "issued again" in told) == (4, True, True, True)
+        code, told = showing(*other.issue("foreign", name))
+        assert (code, "refused yours" in told, "authority of its --tls-client-ca" in told) == (4, True, True)
+        code, told = certified(command, address.replace("https", "http"))
+        assert (code, "whether its address begins with https" in told) == (4, True)
+    (tmp_path / "open").mkdir()
+    with serving(tmp_path / "open", cache, *tls, command=("runner", "serve")) as runner:
+        address = f"https://127.0.0.1:{runner.port}"
+        code, told = certified(command, address, "--ca-file", authority.path)
+        assert (code, "the runner demands none" in told) == (0, True)
+        code, told = showing(*authority.issue("mine", name))
+        assert (code, "yours was not asked for: CN=gate" in told) == (0, True)

@@ -361,3 +361,14 @@ def test_a_broken_policy_ends_with_5_for_the_list_and_a_refusal_for_a_call(tools
     run = tools("call", *AGENT, call=own("http_get", url=DOCS))
     assert run.code == 5
     assert "nothing is allowed" in run.stdout
+
+
+def test_a_call_that_touches_private_data_names_its_run(command: Command) -> None:
+    call = json.dumps(own("contacts_list", search="jane"))
+    asked_for = ("tools", "call", "-i", "-", *AGENT)
+    unnamed = command(*asked_for, stdin=call)
+    assert (unnamed.code, "run_unnamed" in unnamed.stdout, "--run" in unnamed.stdout) == (3, True, True)
+    named = command(*asked_for, "--run", "run-1", stdin=call)
+    assert named.code == 0, named.stdout
+    assert [line["run"] for line in decisions(command.state)] == [None, "run-1"]
+    assert command("tools", "explain", "contacts_list", "-i", "-", *AGENT, "--run", "run-1", stdin=call).code == 0

@@ -88,8 +88,8 @@ def opened(probed: Path, state: Path, cache: Path, **how: Any) -> Iterator[Bench
         (state / name).mkdir(mode=0o700, exist_ok=True)
     for name in ("sandbox/bubblewrap.json", "keys/sandbox.key"):
         shutil.copy2(probed / name, state / name)
-    runs = how.pop("code_runs", 8)
-    with Engine(Settings(state=state, cache=cache, code_runs=runs), **how) as engine:
+    limits = {name: how.pop(name) for name in ("code_runs", "code_waiting") if name in how}
+    with Engine(Settings(state=state, cache=cache, **limits), **how) as engine:
         yield Bench(engine, state)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import signal
 import threading
@@ -17,11 +18,12 @@ import pytest
 
 from admission_adapters.sandbox.model import Bounds, Program, RunResult, Status
 from engine import CodeRun, Context
-from engine.code.idempotency import RunWatcher
+from engine.code.running import RunWatcher, owner_of
 from engine.errors import RecordError
 from engine.model import Caller, Via
 from engine.opa.generation import Generation
 from tests.administration.test_stops import stopped
+from tests.api.serving import until
 from tests.code.conftest import CODE, GOLDEN, PIPELINE, Bench, golden, printing
 from tests.conftest import lowered
 from tests.expect import there
@@ -223,7 +225,7 @@ def test_no_more_run_at_once_than_were_taken_on_and_each_is_known_to_its_caller_
     opening: Callable[..., Any],
 ) -> None:
     own = str(uuid.uuid4())
-    with opening(code_runs=1) as bench:
+    with opening(code_runs=1, code_waiting=0) as bench:
         cancel, begun, kept = threading.Event(), threading.Event(), list[CodeRun]()
 
         def told(phase: str) -> None:
@@ -242,12 +244,70 @@ def test_no_more_run_at_once_than_were_taken_on_and_each_is_known_to_its_caller_
         assert (over.stop_reason, over.exit) == ("engine_fault:engine.overloaded", 4)
         same = bench.run(golden(run_id=own))
         assert same.stop_reason == "invalid_request:run_pending"
-        ticket.cancel.set()
+        ticket.watch.cancel.set()
         thread.join(60)
         assert kept[0].stop_reason == "cancelled"
         assert kept[0].document["run_id"] == own
         assert running.find(own, PIPELINE.caller) is None
         assert bench.run(golden()).ok
+
+
+def test_a_run_waits_for_its_turn_is_told_its_place_and_may_be_cancelled_there(opening: Callable[..., Any]) -> None:
+    with opening(code_runs=1, code_waiting=2) as bench, ThreadPoolExecutor(3) as pool:
+        first, waiting, gone = RunWatcher(), RunWatcher(), RunWatcher()
+        places: list[int] = []
+        running = bench.engine.code_machine().running
+        slow = golden(SLOW, policy_hints={"exec_timeout_seconds": 20}, run_id=str(uuid.uuid4()))
+        begun = pool.submit(bench.run, slow, watch=first)
+        until(lambda: [one.phase for one in running.of(PIPELINE.caller)] == ["execute"])
+        later = pool.submit(bench.run, golden(), watch=gone)
+        until(lambda: [one.place for one in running.of(PIPELINE.caller)] == [1, 0])
+        last = pool.submit(bench.run, golden(), watch=replace(waiting, on_place=places.append))
+        until(lambda: places == [2])
+        assert bench.run(golden()).stop_reason == "engine_fault:engine.overloaded"
+        gone.cancel.set()
+        assert later.result(60).stop_reason == "cancelled"  # while the first one goes on
+        assert not begun.done()
+        assert ran(bench, later.result()) == ["cancelled"]
+        until(lambda: places == [2, 1])
+        first.cancel.set()
+        assert last.result(60).ok
+        assert begun.result(60).stop_reason == "cancelled"
+
+
+def test_what_waits_is_refused_when_the_engine_stops(opening: Callable[..., Any]) -> None:
+    with opening(code_runs=1) as bench, ThreadPoolExecutor(2) as pool:
+        first = RunWatcher()
+        begun = pool.submit(bench.run, golden(SLOW, policy_hints={"exec_timeout_seconds": 20}), watch=first)
+        running = bench.engine.code_machine().running
+        until(lambda: [one.phase for one in running.of(PIPELINE.caller)] == ["execute"])
+        last = pool.submit(bench.run, golden())
+        until(lambda: len(running.of(PIPELINE.caller)) == 2)
+        bench.engine.stop_waiting()
+        assert last.result(60).stop_reason == "engine_fault:engine.stopping"
+        assert [line["outcome"] for line in bench.recorded(last.result())] == ["deny"]
+        first.cancel.set()
+        assert begun.result(60).stop_reason == "cancelled"
+
+
+# What is kept
+
+
+def test_a_run_that_has_ended_is_listed_with_its_result_until_it_expires(opening: Callable[..., Any]) -> None:
+    with opening() as bench:
+        good, bad = bench.run(golden()), bench.run(golden("import os"))
+        store, owner, now = bench.engine.store(), owner_of(PIPELINE.caller), bench.engine.now()
+        second, first = store.code_runs(owner, None, now, 10)
+        assert [first.id, second.id] == [good.document["run_id"], bad.document["run_id"]]
+        assert (first.status, second.status, second.stop_reason) == ("ok", "stopped", bad.stop_reason)
+        assert json.loads(there(first.result)) == good.document
+        assert second.result is None  # nothing ran, so no permit says for how long
+        assert [one.id for one in store.code_runs(owner, second.number, now, 10)] == [first.id]
+        assert store.code_runs("process:other", None, now, 10) == ()
+        assert store.code_run(first.id, "process:other", now) is None
+        assert store.code_run(first.id, owner, first.expires_at) is None
+        store.add_code_run(replace(second, number=None, ended_at=first.expires_at, expires_at=first.expires_at + 1))
+        assert first.id not in [one.id for one in store.code_runs(None, None, 0, 10)]  # removed
 
 
 # Faults of the engine

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine import CodeRun
-from engine.code.idempotency import RunWatcher
+from engine.code.running import RunWatcher
 from engine.code.stop_reasons import is_registered
 from tests.adapters.gates import deep
 from tests.code.conftest import GOLDEN, Bench, golden, printing

@@ -17,7 +17,7 @@ from admission_adapters.sandbox import packages
 from admission_adapters.sandbox.model import Bounds, Program, RunResult
 from admission_adapters.sandbox.run.user import sandbox_user
 from engine import CodeRun
-from engine.code.idempotency import RunWatcher
+from engine.code.running import RunWatcher
 from engine.documents.files import load
 from engine.settings import ReadLimits
 from tests.adapters.sandbox.hostile import test_hostile

@@ -111,7 +111,7 @@ UNDECLARED = {
     "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
     "mcp": {"command", "definitions", "env", "url", "relay", "backend"},
     "model_ref": {"reference", "mode", "model", "provider", "slug"},
-    "sandbox": {"backend", "command", "tighten", *BOUND_NAMES},
+    "sandbox": {"backend", "command", "shell", "egress", "tighten", *BOUND_NAMES},
     "code_execution": {
         *("profile", "task", "attempt", "tighten", "packages", "contract", "files"),
         *BOUND_NAMES,
@@ -133,7 +133,8 @@ not stated is the safe one, and what an
 error does not say is not shown (B30). Media of a size that nobody declared is held to the limit while it is
 fetched (B40). A request without a number of turns or a time gets those of the policy (B19, B25),
 and a request to start a subagent names none. A request without a lower limit of a sandbox gets that of its profile,
-who names no backend relies on none, and without a command none may run. Without packages, files and a contract a
+who names no backend relies on none, and without a command or a text none may run. Who asks for no way out gets
+none. Without packages, files and a contract a
 program has none. Code runs in the profile of its language
 unless another one is named, and who names no task has tried nothing before (C63). What the policy sees of each is a
 fact, and the law on facts holds without exception. A manifest or an envelope may leave out what its format does not

@@ -42,7 +42,9 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "adapters/admission_adapters/environments/session.py": {
         *("in_process", "reads_state", "tools/list", "unaffected"),  # what the manifest of its own tools states
     },
-    "adapters/admission_adapters/tools/http_get.py": {"http_get", "workspace"},  # its own name and environment
+    "adapters/admission_adapters/tools/http_get.py": {"http_get"},  # its own name
+    "adapters/admission_adapters/tools/registering.py": {"workspace"},  # the environment of tools of this package
+    "adapters/admission_adapters/tools/sandbox_shell.py": {"sandbox_shell"},  # its own name
     "engine/facts/material.py": _CONTACT,
     "engine/facts/proposals.py": {"dialogue", "monologue"},  # fields of an ActionProposal
     "engine/episodes/run.py": {"dialogue", "monologue"},  # as proposals.py
@@ -87,7 +89,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/cli/formats/sarif.py": {"region", "tags"},  # fields of SARIF
     "engine/cli/formats/problems.py": {"passed"},  # a word of its formats
     "engine/cli/tools/changes.py": {"off", "{cwd}/"},  # plain English; as tools.py
-    "engine/cli/code/commands.py": {"main.py", "python", "LOGNAME", "printed"},  # of a `.py` file; of POSIX; a default
+    "engine/cli/code/commands.py": {"main.py", "python", "LOGNAME"},  # of a `.py` file; of POSIX
     "engine/cli/outputs.py": {"denied"},  # a word that is printed in red
     "engine/cli/tools/list_tools.py": {"denied"},  # plain English
     "engine/facts/code/scan.py": {"javascript", "python", "wasm"},  # the languages that there are scanners for

@@ -65,9 +65,9 @@ def test_of_a_command_only_its_name_and_digest_are_seen() -> None:
     found = facts(command=words)
     assert "quokka" not in found.model_dump_json()
     assert found.command.model_dump() == {
-        "stated": True, "executable": "cat", "words": 3, "digest": digest_of(words),
+        "stated": True, "text": False, "executable": "cat", "words": 3, "digest": digest_of(words),
     }  # fmt: skip
-    assert facts().command.model_dump(exclude_none=True) == {"stated": False}
+    assert facts().command.model_dump(exclude_none=True) == {"stated": False, "text": False}
 
 
 # covers: B11

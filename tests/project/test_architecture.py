@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine.episodes",),
     (
         *("engine.code", "engine.completing", "engine.environments", "engine.exporting"),
-        *("engine.fetching", "engine.memory", "engine.replay", "engine.runner"),
+        *("engine.fetching", "engine.memory", "engine.replay", "engine.runner", "engine.shell"),
     ),
     (
         "engine.adapter_admissions",
@@ -62,9 +62,15 @@ THIRD_PARTY: dict[str, set[str]] = {
     "uvloop": {"engine.api"},
     "anyio": {"admission_adapters.shim"},
     "httpx2": {"admission_adapters.shim"},
-    "mcp": {"admission_adapters.shim"},
+    "mcp": {"admission_adapters.shim", "admission_adapters.frameworks.claude_agent"},
     "mcp_types": {"admission_adapters.shim"},
-    "cryptography": {"admission_adapters.runner.sealed"},
+    "agents": {"admission_adapters.frameworks.openai_agents"},
+    "claude_agent_sdk": {"admission_adapters.frameworks.claude_agent"},
+    "langchain": {"admission_adapters.frameworks.langgraph"},
+    "langchain_core": {"admission_adapters.frameworks.langgraph"},
+    "langgraph": {"admission_adapters.frameworks.langgraph"},
+    "pydantic_ai": {"admission_adapters.frameworks.pydantic_ai"},
+    "cryptography": {"admission_adapters.runner"},
     "wasmtime": {"admission_adapters.sandbox.wasm.child"},
     "jsonschema": {"engine.facts.tools.schemas"},
     "referencing": {"engine.facts.tools.schemas"},
@@ -76,7 +82,8 @@ THIRD_PARTY: dict[str, set[str]] = {
     "tree_sitter_javascript": {"engine.facts.code.javascript_scan_tree"},
     "typer": {"engine.cli"},
     "rich": {"engine.cli.outputs"},
-    "pydantic_core": {"engine.documents.validation", "engine.api", "engine.facts.tools.schemas", "engine.values"},
+    "pydantic_core": {"engine.documents.validation", "engine.api", "engine.facts.tools.schemas", "engine.values"}
+    | {"admission_adapters.frameworks.pydantic_ai"},
 }
 """One package, one file or one folder. pydantic is the language of the models and may be anywhere."""
 

@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-from admission_adapters.fetch import Fetcher, Transfer, _Pinned, _Wire
+from admission_adapters.connecting import connected
+from admission_adapters.fetch import Fetcher, Transfer, _Wire
 from engine.engine import AsyncEngine, Engine
 from engine.errors import DecideError, Exit, GatherError, WorkError
 from engine.fetching import Fetched, FetchOrder
@@ -360,7 +361,7 @@ def test_a_stop_closes_the_connection(world: World, settings: Settings, tmp_path
     assert [path.name for path in tmp_path.iterdir() if path.name != "state"] == ["kept"]
 
 
-def test_a_stop_ends_an_attempt_to_connect(world: World) -> None:
+def test_a_stop_ends_an_attempt_to_connect() -> None:
     stop, wire = StopSignal(), _Wire(Transfer(), time.monotonic() + 600)
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as stack:
         address, port = full.getsockname()[:2]
@@ -369,9 +370,7 @@ def test_a_stop_ends_an_attempt_to_connect(world: World) -> None:
             waiting.settimeout(0)
             waiting.connect_ex((address, port))
         with ThreadPoolExecutor(1) as pool, wire.until(stop):
-            grant: Any = limits_for(world, world.server.url())
-            pinned = _Pinned(grant, wire)
-            trying = pool.submit(pinned._connected, address, port, 600.0)
+            trying = pool.submit(connected, address, port, 600.0, wire.opened)
             until(lambda: wire._open)
             assert not trying.done()
             stop.set()
@@ -564,6 +563,7 @@ def test_a_decision_alone_fetches_nothing_and_is_no_event(world: World, tmp_path
 
 def limits_for(world: World, url: str) -> NetworkLimits:
     return NetworkLimits(
+        purpose="material",
         url_digest="sha256:" + hashlib.sha256(url.encode()).hexdigest(), host=HOST, port=world.server.port,
         addresses=("127.0.0.1",), status=200, max_bytes=CAP, seconds=SECONDS,
     )  # fmt: skip

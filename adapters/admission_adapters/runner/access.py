@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import ssl
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from admission_adapters.trust import client_tls
@@ -23,6 +24,14 @@ class Shown:
 
     context: ssl.SSLContext
     token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """A client certificate: its subject in the form of RFC 4514, and when it expires."""
+
+    subject: str
+    ends: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,23 @@ class RunnerAccess:
             return Shown(client_tls(self.ca_file, self.certificate, self.key), self._read())
         except WorkError as error:
             raise WorkError(error.message, remedy=error.remedy, code="engine.runner_credentials") from error
+
+    def presented(self) -> Presented | None:
+        """What the client certificate says; None without one, and without the package cryptography.
+
+        Raises WorkError for a file that is not one.
+        """
+        if self.certificate is None:
+            return None
+        try:
+            from cryptography import x509
+        except ImportError:
+            return None
+        try:
+            first = x509.load_pem_x509_certificates(self.certificate.read_bytes())[0]
+        except (OSError, ValueError) as error:
+            raise WorkError("the client certificate cannot be read", remedy="use a file in PEM") from error
+        return Presented(first.subject.rfc4514_string(), first.not_valid_after_utc)
 
     def _read(self) -> str:
         if self.token is None:

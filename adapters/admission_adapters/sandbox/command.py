@@ -13,7 +13,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from admission_adapters.digests import digest
 from admission_adapters.sandbox.executor import Granted, result_facts, run_granted, unenforceable
-from admission_adapters.sandbox.model import Backend, Dialogue, Program, RunResult
+from admission_adapters.sandbox.model import Backend, Dialogue, Program, RunResult, Tunnels
 from engine.errors import WorkError
 from engine.model import Limits, Model, Permit, Result, SandboxFacts
 
@@ -41,7 +41,7 @@ class CommandGrant(Granted, Protocol):
 class Command:
     """The argument array that was decided on, and its standard input: bytes, or a dialogue. `cancel` ends it.
 
-    `environment` are variables that the operator sets for it; `files` and `relay` are those of a program.
+    `environment` are variables that the operator sets for it; `files`, `relay` and `tunnels` are those of a program.
     """
 
     words: tuple[str, ...]
@@ -51,6 +51,7 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
     relay: Dialogue | None = None
+    tunnels: Tunnels | None = None
 
 
 def run_command(
@@ -84,6 +85,7 @@ def run_command(
         environment=command.environment,
         files=command.files,
         relay=command.relay,
+        tunnels=command.tunnels,
     )
     run_result = run_granted(grant, backend(grant.backend), evidence, program, command.cancel)
     facts = {"profile": grant.profile, **result_facts(grant, run_result, evidence)}

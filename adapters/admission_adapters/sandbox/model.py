@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import socket
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -66,6 +67,20 @@ class Dialogue(Protocol):
         """The program is dead."""
 
 
+LISTENER = ("127.0.0.1", 3128)
+"""What a sandbox with a way out listens on, in its own network namespace."""
+
+
+class Tunnels(Protocol):
+    """Serves the listener of a sandbox from outside: the one way out of its network namespace."""
+
+    def begin(self, listener: socket.socket) -> None:
+        """The program runs. The listener is owned by the callee from here on."""
+
+    def end(self) -> None:
+        """The program is dead: nothing may stay open."""
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """What to run: code in a language or, if `command` is set, an argument list; never a shell string (B11).
@@ -74,7 +89,8 @@ class Program:
     `dialogue`, standard input is what that writes, and not `stdin`. `files` are written before it starts, by their
     paths below its working folder or below `/work`. A `relay` gets the requests that it leaves in `/work/relay`.
     `packages` is a folder of Python packages on this machine, which it can import and not change. `on_output` gets
-    each piece of `stdout` and `stderr` within their limits as it is read; it must not block.
+    each piece of `stdout` and `stderr` within their limits as it is read; it must not block. `tunnels` serves the
+    listener of a backend with a way out; without it, nothing does.
     """
 
     language: str = ""
@@ -89,6 +105,7 @@ class Program:
     relay: Dialogue | None = None
     packages: str = ""
     on_output: Callable[[str, bytes], None] | None = None
+    tunnels: Tunnels | None = None
 
 
 @dataclass(frozen=True, slots=True)

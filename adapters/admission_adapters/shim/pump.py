@@ -366,10 +366,7 @@ class Pump:
             if isinstance(found, dict) and set(methods) <= self._gate.methods[1]:
                 return found
             return _error("the result is withheld: the server asks for what policy/mcp.yaml does not list")
-        how = ""
-        if result.approval is not None:
-            how = f"; a person approves it with `engine approvals grant {result.approval}`, then repeat the same call"
-        return _error(f"{result.content}{how}")
+        return _error(result.told)
 
     async def _reply(self, request: types.JSONRPCRequest, result: dict[str, Any]) -> None:
         self._open.discard(request.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,24 +19,30 @@ from engine.model import Job, Permit, Result, StopSignal
 
 
 @dataclass(frozen=True, slots=True)
-class IsolatedTools:
-    """The tools that run in their own processes, and the complete environment of these processes."""
+class ToolPlaces:
+    """Where tools run: those of `isolated` in their own processes, with this complete environment, others in threads.
 
-    names: frozenset[str]
-    environment: Mapping[str, str]
+    What an async tool of `on_loop` does is awaited on `loop`, the caller's own.
+    """
+
+    isolated: frozenset[str] = frozenset()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    on_loop: frozenset[str] = frozenset()
+    loop: asyncio.AbstractEventLoop | None = None
 
 
 @dataclass(slots=True)
 class CallExecutor:
     """Makes one call, once. `outcome` stays None if it was not made.
 
-    `looked_up` is the tool whose definition went into the request. `interrupt` is what made the waiting caller
-    for the tool stop waiting, such as Ctrl-C; the call is recorded first.
+    `looked_up` is the tool whose `definition` went into the request: after a change the call is not made. `interrupt`
+    is what made the waiting caller for the tool stop waiting, such as Ctrl-C; the call is recorded first.
     """
 
     registry: ToolRegistry
-    isolated: IsolatedTools
+    places: ToolPlaces
     looked_up: str | None
+    definition: Mapping[str, Any] | None
     tool: str = ""
     outcome: Outcome | None = None
     effects: list[dict[str, str]] = field(default_factory=list)
@@ -54,6 +61,12 @@ class CallExecutor:
                 code="engine.permit_missing",
             )
         tool, arguments = self.registry.get(call.tool), copy.deepcopy(call.arguments)
+        if self.registry.definition(call.tool) != self.definition:
+            raise WorkError(
+                f"the definition of tool `{call.tool}` changed after the decision",
+                remedy="repeat the call",
+                code="engine.tool_changed",
+            )
         effects = Effects()
         try:
             outcome = self._run(call.tool, tool, arguments, grant, effects, job.stop)
@@ -79,10 +92,12 @@ class CallExecutor:
         effects: Effects,
         stop: StopSignal,
     ) -> Outcome:
-        if name in self.isolated.names:
-            environment = self.isolated.environment
+        places = self.places
+        if name in places.isolated:
+            environment = places.environment
             return in_process(tool, arguments, grant.seconds, grant.result_bytes, effects, environment, stop)
-        return in_thread(tool, arguments, grant.seconds, grant.result_bytes, effects, stop)
+        loop = places.loop if name in places.on_loop else None
+        return in_thread(tool, arguments, grant.seconds, grant.result_bytes, effects, stop, loop)
 
 
 def measured(outcome: Outcome) -> dict[str, Any]:

@@ -10,6 +10,7 @@ effects, and its result is decided on again. Whatever a tool or a model does, th
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,7 +18,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from admission_adapters.interfaces import Answer, Decides, DecidesAsync
 from admission_adapters.tools.effects import ToolStoppedError, record_side_effect
-from admission_adapters.tools.executor import IsolatedTools
+from admission_adapters.tools.executor import ToolPlaces
 from admission_adapters.tools.outcome import ToolValidationError
 from admission_adapters.tools.path import CallContext, Listed, Question, ToolPath
 from admission_adapters.tools.registry import ToolRegistry
@@ -53,6 +54,7 @@ class _Gate(Generic[EngineT]):
         error_mode: Literal["safe", "debug"] = "safe",
         isolated: Iterable[str] = (),
         process_environment: Mapping[str, str] | None = None,
+        on_loop: Iterable[str] = (),
     ) -> None:
         """`context` is the engine's Context: the caller and its run; without a run, the gate is one. `cwd` is absolute.
 
@@ -60,16 +62,18 @@ class _Gate(Generic[EngineT]):
         `environment` states what could undo a destructive call (`reset`, `checkpoint`), or the id of an environment
         that the engine holds (`held`). `error_mode` is what
         is requested (B31). Tools that `isolated` names run in their own processes, with
-        `process_environment` as their environment, and are killed at the timeout.
+        `process_environment` as their environment, and are killed at the timeout. Async tools that `on_loop` names
+        are awaited on the loop of the caller of an `AsyncToolGate`, with its context variables: they share its clients,
+        and one that blocks stops that loop.
         """
-        if isinstance(isolated, str):
-            raise TypeError("`isolated` must be a list of names")  # whose letters would isolate nothing
+        if isinstance(isolated, str) or isinstance(on_loop, str):
+            raise TypeError("`isolated` and `on_loop` must be lists of names")  # whose letters would name no tool
         self._engine = engine
         if context.run is None:
             context = replace(context, run=uuid.uuid4().hex)  # what this agent touches is counted by its run
         call_context = CallContext(policy, profile, cwd, None if environment is None else dict(environment))
-        isolated_tools = IsolatedTools(frozenset(isolated), dict(process_environment or {}))
-        self._path = ToolPath(registry, context, call_context, error_mode, isolated_tools)
+        places = ToolPlaces(frozenset(isolated), dict(process_environment or {}), frozenset(on_loop))
+        self._path = ToolPath(registry, context, call_context, error_mode, places)
 
 
 class ToolGate(_Gate[Decides]):
@@ -98,7 +102,7 @@ class ToolGate(_Gate[Decides]):
 
 
 class AsyncToolGate(_Gate[DecidesAsync]):
-    """The gate for an event loop, over an `AsyncEngine`. Tools never run on that loop, async ones neither.
+    """The gate for an event loop, over an `AsyncEngine`. Tools run on that loop only if `on_loop` names them.
 
     If the caller is cancelled, the call still runs to its end and is recorded.
     """
@@ -109,7 +113,8 @@ class AsyncToolGate(_Gate[DecidesAsync]):
 
     async def call(self, call: Any, approval: str | None = None) -> ToolResult:
         """`ToolGate.call`."""
-        return await run_async(self._path.call(call, approval), self._decide)
+        places = replace(self._path.places, loop=asyncio.get_running_loop())
+        return await run_async(replace(self._path, places=places).call(call, approval), self._decide)
 
     async def _decide(self, question: Question) -> Answer:
         return await self._engine.decide(question.point, question.request, question.executor, question.context)

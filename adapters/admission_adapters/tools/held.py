@@ -49,6 +49,11 @@ class HeldResults:
                 return None
             return self._held.pop(approval)
 
+    def __contains__(self, approval: str) -> bool:
+        """Whether a result waits for this approval."""
+        with self._lock:
+            return approval in self._held
+
     def text(self, approval: str) -> str:
         """The text of a result that waits, for a person and never for the model; empty if there is none."""
         with self._lock:

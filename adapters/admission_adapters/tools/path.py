@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from admission_adapters.interfaces import Answer
-from admission_adapters.tools.executor import CallExecutor, IsolatedTools, result_request
+from admission_adapters.tools.executor import CallExecutor, ToolPlaces, result_request
 from admission_adapters.tools.grants import ResultGrant, VisibilityGrant, granted, unenforceable
 from admission_adapters.tools.held import HeldResult, HeldResults, same_call
 from admission_adapters.tools.registry import ToolRegistry
@@ -71,7 +71,7 @@ class ToolPath:
     context: Any
     call_context: CallContext
     error_mode: str
-    isolated: IsolatedTools
+    places: ToolPlaces
     held: HeldResults = field(default_factory=HeldResults)
 
     def listed(self) -> Steps[Listed]:
@@ -104,8 +104,9 @@ class ToolPath:
         """Decide on the call, run it, decide on the result."""
         if (held := self.held.take(approval, same_call(call))) is not None:
             return (yield from self._read_back(held, approval))
-        request, name = self._request(call)
-        executor = CallExecutor(self.registry, self.isolated, name)
+        request, name = self.request(call)
+        definition = request.get("definition") if isinstance(request, dict) else None
+        executor = CallExecutor(self.registry, self.places, name, definition)
         try:
             answer = yield Question("tool_call", request, executor, self._context(approval))
         except Exception as error:  # noqa: BLE001  (always a result)
@@ -154,7 +155,7 @@ class ToolPath:
             self.held.put(approval, made)
         return withheld(codes, decision.decision_id, ran=True)
 
-    def _request(self, call: Any) -> tuple[Any, str | None]:
+    def request(self, call: Any) -> tuple[Any, str | None]:
         """The request for a call and the name of its tool; for an unreadable call the error, for the record."""
         if isinstance(call, EngineError):
             return call, None

@@ -51,12 +51,15 @@ class ToolRegistry:
         limits: type[Limits],
         implementation: Callable[..., Any],
         definition: dict[str, Any],
+        *,
+        replace: bool = False,
     ) -> Result:
         """Register the tool that the permit names, with exactly this implementation and definition.
 
-        `limits` is the limits type of point `tool_contract`. Raises WorkError: `engine.permit_missing`;
+        `limits` is the limits type of point `tool_contract`. `replace`: in place of the tool of this name. Raises
+        WorkError: `engine.permit_missing`;
         `engine.tool_not_local`; `engine.tool_changed` when it is not what was decided on; and
-        `engine.tool_not_registered` for a name in use: names are never reassigned.
+        `engine.tool_not_registered` for a name in use, or with `replace` `engine.tool_missing` for one that is not.
         """
         grant = permit.demand("tool_contract", input_digest, limits)
         if not isinstance(grant, ToolContractGrant) or grant.registers is not True or grant.name is None:
@@ -69,16 +72,26 @@ class ToolRegistry:
             raise _changed(grant.name, "implementation")
         if json_digest(json.loads(_text(grant.name, definition))) != grant.definition:
             raise _changed(grant.name, "definition")
-        self._put(grant.name, implementation, definition)
+        self._put(grant.name, implementation, definition, replace=replace)
         return Result("registered", {"tool": grant.name})
 
-    def _put(self, name: str, implementation: Callable[..., Any], definition: dict[str, Any]) -> None:
+    def remove(self, name: str) -> None:
+        """Forget a tool: calls that have not begun are refused. Raises WorkError `engine.tool_missing`."""
+        self._entry(name)
+        self._entries.pop(name, None)
+
+    def _put(
+        self, name: str, implementation: Callable[..., Any], definition: dict[str, Any], *, replace: bool = False
+    ) -> None:
         if not _is_name(name):
             raise _refused("the tool's name has invalid characters", "use letters, digits, `_`, `.`, `-`")
         if not callable(implementation):
             raise _refused(f"tool `{name}` has no callable", "pass the function that implements it")
         entry = _Entry(implementation, _text(name, definition))
-        if self._entries.setdefault(name, entry) is not entry:
+        if replace:
+            self._entry(name)
+            self._entries[name] = entry
+        elif self._entries.setdefault(name, entry) is not entry:
             raise _refused(f"tool `{name}` is already registered", "use a unique name for each tool")
 
     def get(self, name: str) -> Callable[..., Any]:
@@ -110,6 +123,10 @@ class UncuratedToolRegistry(ToolRegistry):
     def add(self, name: str, implementation: Callable[..., Any], definition: dict[str, Any]) -> None:
         """Register a tool. `definition` is plain JSON in any shape. Raises WorkError `engine.tool_not_registered`."""
         self._put(name, implementation, definition)
+
+    def replace(self, name: str, implementation: Callable[..., Any], definition: dict[str, Any]) -> None:
+        """`add` in place of the tool of this name. Raises WorkError `engine.tool_missing` too."""
+        self._put(name, implementation, definition, replace=True)
 
 
 def _is_name(name: object) -> bool:

@@ -36,6 +36,14 @@ class ToolResult:
     decision_id: str | None = None
     approval: str | None = None
 
+    @property
+    def told(self) -> str:
+        """The content, and how a person approves what waits."""
+        if self.approval is None:
+            return self.content
+        how = f"a person approves it with `engine approvals grant {self.approval}`, then repeat the same call"
+        return f"{self.content}; {how}"
+
 
 def not_run(decision: Decision) -> ToolResult:
     """The result of a call that was not allowed: what has to hold and how to get there, in words for the model."""

@@ -22,11 +22,17 @@ _THREADS = 32  # at once, as many as asyncio has on a large machine
 
 
 def in_thread(
-    tool: Tool, arguments: Mapping[str, Any], seconds: float, most: int, effects: Effects, stop: StopSignal
+    tool: Tool,
+    arguments: Mapping[str, Any],
+    seconds: float,
+    most: int,
+    effects: Effects,
+    stop: StopSignal,
+    loop: asyncio.AbstractEventLoop | None = None,
 ) -> Outcome:
     """Call the tool and return its outcome after `seconds` at the latest, or once it is stopped, cut to `most` bytes.
 
-    An async tool runs on its own event loop and is cancelled at the timeout. A Python thread cannot be
+    An async tool runs on `loop`, else on its own event loop, and is cancelled at the timeout. A Python thread cannot be
     killed: a tool that hangs, or was stopped, goes on after the result, unable to report another side effect,
     until it ends by itself; the end of the program waits neither for it nor for threads of `asyncio.to_thread`,
     but for pools of the tool itself. A tool that must certainly end belongs into a process (`in_process`).
@@ -35,7 +41,7 @@ def in_thread(
     context = copy_context()
 
     def body() -> None:
-        ended.put(context.run(attempt, tool, arguments, seconds, most, effects))
+        ended.put(context.run(attempt, tool, arguments, seconds, most, effects, loop))
 
     def stopped() -> None:
         ended.put(Outcome.stopped())
@@ -50,16 +56,23 @@ def in_thread(
         stop.forget(stopped)
 
 
-def attempt(tool: Tool, arguments: Mapping[str, Any], seconds: float, most: int, effects: Effects) -> Outcome:
+def attempt(
+    tool: Tool,
+    arguments: Mapping[str, Any],
+    seconds: float,
+    most: int,
+    effects: Effects,
+    loop: asyncio.AbstractEventLoop | None = None,
+) -> Outcome:
     """Call the tool in this thread; returns its outcome for any exception, also SystemExit and KeyboardInterrupt."""
     try:
         with recording(effects):
             _fit(tool, arguments)
             value = tool(**arguments)
             if inspect.isawaitable(value):
-                value = asyncio.run(_awaited(value, seconds))
+                value = _result(value, seconds, loop)
             if isinstance(value, AsyncIterator):
-                value = joined(asyncio.run(_awaited(gathered(value), seconds)))
+                value = joined(_result(gathered(value), seconds, loop))
             return Outcome(result_text=ResultText.of(whole(value), most))
     except _LateError:
         return Outcome.too_late()
@@ -106,8 +119,18 @@ class _Daemons(ThreadPoolExecutor):
             run()
 
 
-async def _awaited(value: Awaitable[Any], seconds: float) -> Any:
+def _result(value: Awaitable[Any], seconds: float, loop: asyncio.AbstractEventLoop | None) -> Any:
+    if loop is None:
+        return asyncio.run(_alone(value, seconds))
+    return asyncio.run_coroutine_threadsafe(_awaited(value, seconds), loop).result()
+
+
+async def _alone(value: Awaitable[Any], seconds: float) -> Any:
     asyncio.get_running_loop().set_default_executor(_Daemons())
+    return await _awaited(value, seconds)
+
+
+async def _awaited(value: Awaitable[Any], seconds: float) -> Any:
     deadline = asyncio.timeout(seconds)
     try:
         async with deadline:

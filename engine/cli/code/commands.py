@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -23,24 +23,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
+from engine.cli.administration import acts
 from engine.cli.inputs import content, content_or_error
 from engine.cli.outputs import json_text
 from engine.cli.terminal import remark, tamed
 from engine.cli.waiting import sandbox_tried
 from engine.documents.files import load, printable, read_bytes
-from engine.errors import GatherError
+from engine.errors import EngineError, GatherError
 from engine.settings import ReadLimits
 
 if TYPE_CHECKING:
     from admission_adapters.files.artifact_store import ArtifactStore
     from engine.code.repair import Rejection, Repair
     from engine.code.result import CodeRun
+    from engine.state.rows import CodeRunRow
 
 
 app = typer.Typer()
-
-_PRINTED = "printed"
-"""The contract of a program that states none: its output is text."""
 
 _AS_MUCH = 1_000_000
 """A hint that the policy lowers to its own limit."""
@@ -67,7 +66,7 @@ def run_action(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Output contract of a program, in policy/code.yaml (default: printed, which is any text).",
+            help="Output contract of a program, in policy/code.yaml (default: `program` under `outputs` there).",
         ),
     ] = None,
     packages: Annotated[
@@ -124,7 +123,8 @@ def run_action(
     """
     if repair is not None and key is not None:
         raise typer.BadParameter("a key is for one run, and --repair makes several", param_hint="--idempotency-key")
-    from engine.code.idempotency import RunWatcher
+    from engine.code.gateway import default_contract
+    from engine.code.running import RunWatcher
 
     variables = repair_variables(repair_env or [])
     document = _document(action, approvals or [], payload, contract)
@@ -133,6 +133,9 @@ def run_action(
     context = replace(options.context(principal, run), idempotency_key=key)
     cancel = threading.Event()
     with sources.engine(progress=sandbox_tried) as engine, _cancelled_by_interrupt(cancel):
+        if contract is None and action.suffix == ".py" and isinstance(document, dict):
+            with suppress(EngineError):  # then nothing can be decided either, and the run says so
+                document["contract"] = default_contract(engine.opened, "program")
         shown = Shown()
         watch = RunWatcher(cancel, _tell, shown.take) if how == "text" else RunWatcher(cancel)
         if repair is None:
@@ -143,6 +146,53 @@ def run_action(
         left = [] if into is None else written(done.document, into, engine.code_machine().store)
     typer.echo("\n".join([_text(done), *left]) if how == "text" else json_text(done.document), err=shown.any)
     raise typer.Exit(_INTERRUPTED if done.stop_reason == "cancelled" else done.exit)
+
+
+@app.command("runs")
+def list_runs(
+    run_id: Annotated[
+        str | None, typer.Argument(metavar="[RUN]", help="Id of a run, whose kept result is printed as JSON.")
+    ] = None,
+    limit: acts.Limit = 50,
+    state: options.State = None,
+    how: options.Output = "text",
+) -> None:
+    """List runs of code that have ended, of all callers, newest first; or print the kept result of one.
+
+    They are listed for as long as their permit says, and those that ran nothing for 30 days. Runs in progress are
+    listed by the server that runs them: GET /v1/code/runs.
+    """
+    now = int(time.time())
+    with acts.found(state) as store:
+        if run_id is not None:
+            row = store.code_run(run_id, None, now)
+            if row is None or row.result is None:
+                raise GatherError(
+                    f"no result of a run `{printable(run_id, 40)}` is kept",
+                    remedy="`engine code runs` lists what is known; runs in progress are listed by their server",
+                )
+            typer.echo(json_text(json.loads(row.result)))
+            return
+        acts.tell(store.code_runs(None, None, now, limit), how, _row, _lines, "no runs", _CELLS)
+
+
+def _row(row: CodeRunRow) -> dict[str, Any]:
+    found = asdict(row)
+    times = {name: acts.time_text(found[name]) for name in ("started_at", "ended_at", "expires_at")}
+    return {**found, **times, "result": row.result is not None}
+
+
+def _lines(row: CodeRunRow) -> list[str]:
+    return [f"{row.id}  {acts.time_text(row.ended_at)}  {row.stop_reason}  {printable(row.owner, 256)}"]
+
+
+_CELLS: dict[str, Callable[[CodeRunRow], str]] = {
+    "run": lambda row: row.id,
+    "ended": lambda row: acts.time_text(row.ended_at),
+    "stop reason": lambda row: row.stop_reason,
+    "caller": lambda row: printable(row.owner, 256),
+    "kept until": lambda row: acts.time_text(row.expires_at),
+}
 
 
 @app.command("show")
@@ -247,7 +297,7 @@ def _program(file: Path, payload: Path | None, contract: str | None) -> Any:
         return GatherError(f"`{printable(str(file))}` is not UTF-8 text", remedy="save it as UTF-8")
     action = {"id": "cli", "language": "python", "entrypoint": "main.py", "code": code, "input_payload": given}
     hints = dict.fromkeys(("max_code_chars", "exec_timeout_seconds"), _AS_MUCH)
-    return {"action": action, "request": {}, "policy_hints": hints, "contract": contract or _PRINTED}
+    return {"action": action, "request": {}, "policy_hints": hints, "contract": contract}
 
 
 @contextmanager

@@ -23,6 +23,7 @@ import typer
 from engine.cli import options
 from engine.cli.machine.machine import Check, State, bubblewrap, cgroups, judged, landlock, reason, shown, tried
 from engine.cli.outputs import painted
+from engine.cli.serve import RunnerCertificate, RunnerKey, RunnerToken, runner_access
 from engine.cli.terminal import colored
 from engine.errors import EngineError, Exit
 
@@ -40,18 +41,23 @@ def doctor(
         str | None, typer.Option("--runner", metavar="URL", help="Test whether this runner can be reached from here.")
     ] = None,
     ca_file: options.CaFile = None,
+    runner_token_file: RunnerToken = None,
+    runner_cert: RunnerCertificate = None,
+    runner_key: RunnerKey = None,
     state: options.State = None,
 ) -> None:
     """Report what this machine has: OPA, writable state, sandbox tools. Exits with 4 if `engine check` cannot work.
 
     With --sandbox, probe every boundary of every sandbox; exits with 4 if no sandbox enforces all of them.
-    With --runner, test from here what of a runner can be reached; exits with 4 if a caller here cannot use it.
+    With --runner, test from here what of a runner can be reached, whether it demands a client certificate, and whether
+    it accepts the given one and the given token; exits with 4 if a caller here cannot use it.
     """
+    access = runner_access(runner_token_file, runner_cert, runner_key, ca_file)
     if runner is not None:
         from engine.cli.machine import doctor_runner
 
         told = ("the runner can be used from here", "the runner cannot be used from here")
-        raise typer.Exit(_report(doctor_runner.examine(runner, ca_file), format_, *told))
+        raise typer.Exit(_report(doctor_runner.examine(runner, access), format_, *told))
     if sandbox:
         from engine.cli.machine import doctor_sandbox
 

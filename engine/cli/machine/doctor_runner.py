@@ -1,7 +1,8 @@
 """`engine doctor --runner URL`: what of a runner can be reached from here, where its callers are.
 
 A runner that listens on 127.0.0.1 passes a health check in its own container while nobody else can connect. So every
-address of the host is tried from this machine, and `/health` is asked over the same connection that a run would use.
+address of the host is tried from this machine, and `/health` is asked over the same connection that a run would use:
+without a client certificate, to find out whether the runner demands one, and with it.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ import json
 import os
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import typer
 
+from admission_adapters.runner.access import RunnerAccess
+from admission_adapters.trust import client_tls
 from engine.cli.machine.machine import Check, State, judged, reason
+from engine.errors import WorkError
 
 _SECONDS = 5.0
 """For each connection and each answer; a runner answers `/health` in milliseconds."""
@@ -34,10 +38,25 @@ _LISTEN = (
     "by default it listens on 127.0.0.1, where only its own machine or container can connect"
 )
 
+_CERTIFICATE = "client certificate"
 
-def examine(url: str, ca_file: Path | None) -> list[Check]:
+_ISSUE = "have one issued by the authority of its --tls-client-ca, and name it with --runner-cert and --runner-key"
+
+
+@dataclass(frozen=True, slots=True)
+class _Health:
+    """What `/health` answered, or why it did not; `cut` if the runner ended TLS, `problem` for everything else."""
+
+    status: int = 0
+    document: Mapping[str, Any] = field(default_factory=dict)
+    cut: str = ""
+    problem: str = ""
+    remedy: str = ""
+
+
+def examine(url: str, access: RunnerAccess) -> list[Check]:
     """The checks of a runner, in the order of the report; all are needed. Raises typer.BadParameter."""
-    return [replace(check, needed=True) for check in _checks(_address(url), ca_file)]
+    return [replace(check, needed=True) for check in _checks(_address(url), access)]
 
 
 def _address(url: str) -> SplitResult:
@@ -49,7 +68,7 @@ def _address(url: str) -> SplitResult:
     raise typer.BadParameter("use the address of a runner, such as http://runner:8765", param_hint="--runner")
 
 
-def _checks(url: SplitResult, ca_file: Path | None) -> Iterator[Check]:
+def _checks(url: SplitResult, access: RunnerAccess) -> Iterator[Check]:
     host, port = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
     try:
         rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -63,8 +82,24 @@ def _checks(url: SplitResult, ca_file: Path | None) -> Iterator[Check]:
     reached = [place for place, problem in problems.items() if not problem]
     told = "; ".join(f"{place} port {port}: {problem}" for place, problem in problems.items() if problem)
     yield judged("connection", "" if reached else told, _LISTEN, f"to {', '.join(reached)} port {port}")
-    if reached:
-        yield _health(url, host, port, ca_file)
+    if not reached:
+        return
+    try:
+        shown, bare = access.shown(), client_tls(access.ca_file)
+    except WorkError as error:
+        yield Check("credentials", State.FAILED, error.message, error.remedy or "")
+        return
+    token = shown.token or os.environ.get(_TOKEN, "").strip()
+    if url.scheme == "http":
+        yield _plain(access)
+        yield from _answered(_health(url, host, port, None, token), token)
+        return
+    without = _health(url, host, port, bare, "" if access.certificate else token)
+    found = _health(url, host, port, shown.context, token) if access.certificate and not without.problem else without
+    if not found.problem:
+        yield _certificate(access, without, found)
+    if not found.cut:
+        yield from _answered(found, token)
 
 
 def _problem(place: str, port: int) -> str:
@@ -77,33 +112,89 @@ def _problem(place: str, port: int) -> str:
     return ""
 
 
-def _health(url: SplitResult, host: str, port: int, ca_file: Path | None) -> Check:
-    """Ask as a caller does; the token of the environment, where there is one, shows the trust level."""
-    try:
-        status, document = _answer(url, host, port, ca_file)
-    except ssl.SSLError as error:
-        why = f"TLS failed: {(error.reason or reason(error)).lower().replace('_', ' ')}"
-        return Check(
-            "health", State.FAILED, why, "name its authority with --ca-file; client certificates are not tried"
-        )
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        return Check("health", State.FAILED, f"no usable answer: {reason(error)}", "check that a runner listens there")
-    level = document.get("trust_level")
+def _plain(access: RunnerAccess) -> Check:
+    problem = "it is not shown over plain HTTP" if access.certificate else ""
+    return judged(_CERTIFICATE, problem, "use the https address of the runner", "plain HTTP: nobody is asked for one")
+
+
+def _certificate(access: RunnerAccess, without: _Health, found: _Health) -> Check:
+    """Whether the runner demands a client certificate, and what became of the given one."""
+    ours, expired = _described(access)
+    if not without.cut:
+        known = (found.document.get("caller") or {}).get("via") == "certificate"
+        told = f"; yours was {'accepted' if known else 'not asked for'}: {ours}" if ours else ""
+        return Check(_CERTIFICATE, State.OK, f"the runner demands none{told}")
+    if not ours:
+        why = f"the runner {without.cut}: most likely it demands one, and none is given"
+        return Check(_CERTIFICATE, State.FAILED, why, _ISSUE)
+    if found.cut:
+        why = f"the runner {without.cut} without one, and refused yours ({found.cut}): {ours}"
+        return Check(_CERTIFICATE, State.FAILED, why, "have it issued again: it has expired" if expired else _ISSUE)
+    return Check(_CERTIFICATE, State.OK, f"the runner demands one and accepted yours: {ours}")
+
+
+def _described(access: RunnerAccess) -> tuple[str, bool]:
+    """The given certificate in words, empty if there is none; and whether it has expired."""
+    if access.certificate is None:
+        return "", False
+    if (found := access.presented()) is None:
+        return "its subject and validity are shown with the package cryptography (extra `sealed`)", False
+    expired = found.ends < datetime.now(UTC)
+    return f"{found.subject}, {'expired on' if expired else 'valid until'} {found.ends:%Y-%m-%dT%H:%M:%SZ}", expired
+
+
+def _answered(found: _Health, token: str) -> Iterator[Check]:
+    """The state of a runner, and whether it knows the token; a known caller sees the trust level."""
+    if found.problem:
+        yield Check("health", State.FAILED, found.problem, found.remedy)
+        return
+    level = found.document.get("trust_level")
     known = f"trust level {level}" if isinstance(level, int) else f"its trust level is shown with {_TOKEN}"
-    problem = "" if status == http.HTTPStatus.OK else f"answered {status}"
-    return judged("health", problem, "see the log of the runner", f"answered {status}; {known}")
+    problem = "" if found.status == http.HTTPStatus.OK else f"answered {found.status}"
+    yield judged("health", problem, "see the log of the runner", f"answered {found.status}; {known}")
+    if token and not problem:
+        refused = "" if isinstance(level, int) else "the runner shows no trust level to it: it was not accepted"
+        again = "use the token that the runner was started with, or a scoped one for it that is neither late nor used"
+        yield judged("token", refused, again, "accepted")
 
 
-def _answer(url: SplitResult, host: str, port: int, ca_file: Path | None) -> tuple[int, dict[str, Any]]:
-    connection = http.client.HTTPConnection(host, port, timeout=_SECONDS)
-    if url.scheme == "https":
-        context = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
-        connection = http.client.HTTPSConnection(host, port, timeout=_SECONDS, context=context)
-    token = os.environ.get(_TOKEN, "").strip()
+def _health(url: SplitResult, host: str, port: int, context: ssl.SSLContext | None, token: str) -> _Health:
+    """Ask as a caller does; with `context` over TLS."""
     try:
-        connection.request(
-            "GET", f"{url.path.rstrip('/')}/health", headers={"X-Agenta-Runner-Token": token} if token else {}
-        )
+        status, document = _answer(url, host, port, context, token)
+    except ssl.SSLCertVerificationError as error:
+        why = f"its certificate cannot be verified: {error.verify_message}"
+        return _Health(problem=why, remedy="name its authority with --ca-file, and use a name that its certificate has")
+    except (ssl.SSLError, ConnectionError) as error:
+        if context is None:
+            return _Health(problem=f"no usable answer: {reason(error)}", remedy=_speaks("https"))
+        said = (getattr(error, "reason", None) or "").lower().replace("_", " ")
+        if isinstance(error, ssl.SSLError) and "alert" not in said and not isinstance(error, ssl.SSLEOFError):
+            return _Health(problem=f"TLS failed: {said or reason(error)}", remedy=_speaks("http"))
+        return _Health(cut=f"ended TLS before it answered{f' ({said})' if 'alert' in said else ''}")
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return _Health(problem=f"no usable answer: {reason(error)}", remedy="check that a runner listens there")
+    return _Health(status, document)
+
+
+def _speaks(scheme: str) -> str:
+    return f"check that a runner listens there, and whether its address begins with {scheme}"
+
+
+def _answer(
+    url: SplitResult, host: str, port: int, context: ssl.SSLContext | None, token: str
+) -> tuple[int, dict[str, Any]]:
+    connection = http.client.HTTPConnection(host, port, timeout=_SECONDS)
+    if context is not None:
+        connection = http.client.HTTPSConnection(host, port, timeout=_SECONDS, context=context)
+    try:
+        try:
+            headers = {"X-Agenta-Runner-Token": token} if token else {}
+            connection.request("GET", f"{url.path.rstrip('/')}/health", headers=headers)
+        except ConnectionError:
+            if connection.sock is not None:
+                connection.sock.recv(1)  # raises what the runner said before it closed
+            raise
         response = connection.getresponse()
         document = json.loads(response.read(_ANSWER_BYTES))
     finally:

@@ -20,6 +20,9 @@ from engine.flow import Context as Asker
 from engine.policy_bundle.build import PolicyBundle
 from engine.reports.explain import Report, report
 
+_PLAIN = ("integer", "number", "boolean")
+"""Types of JSON Schema whose values name no host, path or command."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -79,7 +82,7 @@ def _entries(policy: PolicyBundle, answer: Answer, server: str, found: Sequence[
         name = local_name(server, one.name)
         said = codes.get(name, set())
         if "tool_unknown" in said:
-            unknown.append(pasted(name, sorted(_arguments(one)), replace(one, name=name).digest()))
+            unknown.append(pasted(name, argument_types(one), replace(one, name=name).digest()))
         if said & {"definition_unknown", "definition_changed"} or server not in admitted:
             fresh[one.name] = one.digest()
     if unknown:
@@ -109,6 +112,15 @@ def _pinned(policy: PolicyBundle, server: str, fresh: Mapping[str, str]) -> Entr
     return Entry(about, policy.row(("mcp", "servers")).where, "\n".join(lines))
 
 
-def _arguments(one: Definition) -> list[str]:
+def argument_types(one: Definition) -> dict[str, str]:
+    """The type of each argument, sorted: what its schema says for certain, else `data`, which covers most."""
     properties = (one.input_schema or {}).get("properties")
-    return [name for name in properties if isinstance(name, str)] if isinstance(properties, Mapping) else []
+    found = properties if isinstance(properties, Mapping) else {}
+    return {name: _type(found[name]) for name in sorted(name for name in found if isinstance(name, str))}
+
+
+def _type(schema: Any) -> str:
+    stated = schema if isinstance(schema, Mapping) else {}
+    if stated.get("type") in _PLAIN:
+        return "text"
+    return "url" if stated.get("type") == "string" and stated.get("format") == "uri" else "data"

@@ -127,7 +127,7 @@ def _as_told(_: Case, finding: Finding) -> Iterator[Change]:
 
 def _entry(case: Case) -> Iterator[Change]:
     arguments = [one["name"] for one in case.document["call"]["arguments"] if "name" in one]
-    entry = pasted(case.tool, arguments)
+    entry = pasted(case.tool, dict.fromkeys(arguments, "data"))
     yield case.edit(f"write an entry, with the true types of its arguments:\n{entry}", "tools")
 
 
@@ -265,20 +265,31 @@ def _definition(case: Case, finding: Finding) -> Iterator[Change]:
         yield case.edit(text, "tools", case.tool, "definition")
 
 
-def pasted(tool: str, arguments: list[str], definition: str = "none") -> str:
-    """An entry of policy/tools.yaml to paste: refused until its side effects are declared."""
-    types = ", ".join(f"{scalar(name)}: data" for name in arguments)
+def pasted(
+    tool: str,
+    arguments: Mapping[str, str],
+    definition: str = "none",
+    title: str | None = None,
+    curated: str | None = None,
+) -> str:
+    """An entry of policy/tools.yaml to paste: refused until its side effects are declared.
+
+    `arguments` are their types by name; `curated` is the digest of an implementation, for its reviewer.
+    """
+    types = ", ".join(f"{scalar(name)}: {kind}" for name, kind in arguments.items())
+    review = "" if curated is None else f"  # after a review of its file: [{json.dumps(curated)}]"
     return "\n".join(
         (
             f"{tool}:",
-            "  title: State what it does",
+            f"  title: {'State what it does' if title is None else json.dumps(title, ensure_ascii=False)}",
             "  side_effects: [network, destructive]  # state what it really does: none, read, write, network, execute",
             "  reversal: []",
+            "  # state these where they hold: reads: [untrusted, private], sends: [outward]",
             f"  arguments: {{{types}}}",
             "  secrets: false",
-            "  paths_on: elsewhere",
-            "  environments: []",
-            "  curated: []",
+            f"  paths_on: {'elsewhere' if curated is None else 'this_machine'}",
+            f"  environments: [{'' if curated is None else 'workspace'}]",
+            f"  curated: []{review}",
             f"  definition: {scalar(definition)}",
         )
     )

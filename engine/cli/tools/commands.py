@@ -14,7 +14,8 @@ from engine.cli.outputs import json_text
 from engine.cli.tools import prefixes
 from engine.cli.tools import requests as asked
 from engine.cli.usage import Group
-from engine.errors import EngineError
+from engine.documents.files import printable
+from engine.errors import EngineError, GatherError
 
 if TYPE_CHECKING:
     from engine.flow import Answer
@@ -58,6 +59,7 @@ def explain_tool(
     profile: asked.Profile = None,
     cwd: asked.WorkingFolder = None,
     principal: options.Principal = None,
+    run: options.Run = None,
     how: options.Output = "text",
 ) -> None:
     """Explain why an agent can or cannot call a tool with these arguments, and what would change that.
@@ -70,7 +72,7 @@ def explain_tool(
     asked.named(given, tool)
     wanted = asked.request(given, tool_policy, profile, cwd)
     with sources.engine(*_POINTS) as engine:
-        context = options.context(principal)
+        context = options.context(principal, run)
         answer = engine.check("tool_call", wanted, context)
         told = explained(engine, answer, tool, context.caller.principal)
     typer.echo(told.printed(how), nl=False)
@@ -86,10 +88,14 @@ def call_tool(
     profile: asked.Profile = None,
     cwd: asked.WorkingFolder = None,
     principal: options.Principal = None,
+    run: options.Run = None,
     approval: options.Approval = None,
     how: options.Output = "text",
 ) -> None:
     """Decide a call without running the tool. Recorded as `enforce`; uses up an approval.
+
+    A call of a tool that reads untrusted or private data, or sends something out, names its run with --run: what a
+    run has touched counts for its later calls.
 
     Reads the call from standard input if no file is named. A confirm prints the id of an approval, which
     `engine approvals grant` grants; then repeat the call with --approval.
@@ -102,7 +108,7 @@ def call_tool(
     except EngineError as error:
         given = error
     with sources.engine(*_POINTS) as engine:
-        context = options.context(principal, approval=approval)
+        context = options.context(principal, run, approval)
         answer = engine.decide("tool_call", given, context=context)
         told = explained(engine, answer, str(call or "standard input"), context.caller.principal)
     typer.echo(told.printed(how), nl=False)
@@ -132,6 +138,46 @@ def audit_tools(
         done = audit(engine, file, server, options.context(None))
     typer.echo(done.printed(how), nl=False)
     raise typer.Exit(done.report.exit)
+
+
+@app.command("init")
+@options.sourced("policy")
+def init_tools(
+    sources: options.Sources,
+    tools: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TOOLS…",
+            help="Lists of tools as JSON (MCP tools/list, OpenAI, Anthropic), and functions as FILE.py:FUNCTION.",
+            show_default=False,
+        ),
+    ],
+    server: Annotated[
+        str | None, typer.Option(metavar="ID", help="Server id in policy/mcp.yaml, if the tools are those of one.")
+    ] = None,
+    into: Annotated[
+        Path | None, typer.Option(metavar="FILE", dir_okay=False, help="New file (default: standard output).")
+    ] = None,
+) -> None:
+    """Write entries of policy/tools.yaml for new tools, with comments on what only a person can state.
+
+    Nothing that is named is run. Tools whose definitions steer the model are left out.
+    """
+    from engine.cli.outputs import write
+    from engine.cli.policy.commands import built_policy
+    from engine.cli.terminal import remark
+    from engine.cli.tools.init import entries
+    from engine.facts.text.instructions import Markers
+
+    if into is not None and into.exists():
+        raise GatherError(f"`{printable(str(into))}` exists", remedy="leave out --into, and paste the entries")
+    made = entries(tools, server, Markers.of(built_policy(sources).data["results"]))
+    write([(made.text, into)])
+    for one in made.left_out:
+        remark(f"engine: left out: {one}")
+    if into is not None:
+        typer.echo(f"{printable(str(into))}: {len(made.names)} tools")
+        typer.echo("next: complete the lines that have a comment, write a rule, then run `engine policy lint`")
 
 
 def _afterwards(answer: Answer) -> str:

@@ -122,7 +122,7 @@ class SandboxedLimits(Limits, Bounds):
     """Where work runs, which mechanism must enforce each boundary there, and its limits."""
 
     profile: ProfileName
-    backend: Literal["bubblewrap", "gvisor", "wasmtime"]
+    backend: Literal["bubblewrap", "bubblewrap_egress", "gvisor", "wasmtime"]
     isolation: Isolation
     required: Required
     network: Literal["none"]

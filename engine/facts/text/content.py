@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from engine.facts.text.hidden import hidden_in
+from engine.facts.text.instructions import Markers
 from engine.secrets.forms import SecretForms
 from engine.secrets.patterns import find_private, is_secret
 from engine.secrets.redaction import is_secret_name, redact_text
@@ -30,6 +32,12 @@ def _keys(content: Any) -> Iterator[str]:
     inner = content.values() if isinstance(content, dict) else content if isinstance(content, list) else ()
     for value in inner:
         yield from _keys(value)
+
+
+def steering_in(content: Any, markers: Markers) -> tuple[int, int]:
+    """Number of hidden characters, and of instructions to a model, in what only informs it."""
+    found = [text for _, text in texts(content)]
+    return sum(1 for text in found for _ in hidden_in(text)), sum(markers.count(text) for text in found)
 
 
 def secrets_in(content: Any, forms: SecretForms) -> int:

@@ -21,6 +21,7 @@ from engine.model import Model
 
 _SCHEMAS = ("input_schema", "inputSchema", "parameters")
 _OUTPUTS = ("output_schema", "outputSchema")
+_HINTS = ("readOnlyHint", "destructiveHint", "openWorldHint")
 _KINDS = ("function", "custom")
 """Values of `type` that only identify a provider's format."""
 
@@ -30,8 +31,12 @@ class UnreadableDefinitionError(ValueError):
 
 
 class Hints(Model):
-    """A server's hints about its tool (MCP `annotations`); an absent hint counts as the worst case."""
+    """A server's hints about its tool (MCP `annotations`); an absent hint counts as the worst case.
 
+    `stated`: there is at least one of these three; a server that states none claims nothing.
+    """
+
+    stated: bool = False
     read_only: bool = False
     destructive: bool = True
     open_world: bool = True
@@ -72,6 +77,7 @@ class Definition:
         """The server's hints; a value that is not exactly true or false counts as absent."""
         hint = self.annotations.get
         return Hints(
+            stated=not self.annotations.keys().isdisjoint(_HINTS),
             read_only=hint("readOnlyHint") is True,
             destructive=hint("destructiveHint") is not False,
             open_world=hint("openWorldHint") is not False,

@@ -1,6 +1,7 @@
 # What the engine looks up while it gathers facts; requirements do not use it.
 package admission.lib.gathering
 
+import data.admission.lib.fetch
 import data.admission.lib.host
 import data.admission.lib.origin
 import future.keywords.not
@@ -14,6 +15,9 @@ host_looked_up if {
 
 # The host name may be resolved: material may come from this host.
 host_looked_up if origin.listed(input.network.url.host)
+
+# The host name may be resolved: commands in the sandbox may connect to this host.
+host_looked_up if fetch.tunnelled(input.network.url.host)
 
 # The host name may be resolved: the remote model may be asked there.
 host_looked_up if {

@@ -35,6 +35,14 @@ test_host_of_a_fetch_looked_up if {
 	}
 }
 
+test_host_of_a_tunnel_looked_up if {
+	policy := {"networks": {"tunnels": {"hosts": ["a.example.org"]}}}
+	gathering.host_looked_up with input as _fetched("a.example.org") with data.policy as policy
+	every host in ["b.example.org", "x.a.example.org", "", null] {
+		not gathering.host_looked_up with input as _fetched(host) with data.policy as policy
+	}
+}
+
 test_host_of_a_remote_model_looked_up if {
 	policy := {"llm": {"providers": {"a": {"host": "a.example.org"}}}}
 	gathering.host_looked_up with input as _asked_of("a.example.org") with data.policy as policy

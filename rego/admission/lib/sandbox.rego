@@ -18,6 +18,10 @@ isolation(profile) := value if {
 }
 
 # METADATA
+# description: Whether programs may have a way out.
+egress(profile) := data.policy.sandbox.backends[_profile(profile).backend].egress
+
+# METADATA
 # description: Whether a profile meets the floor for programs in this role.
 within_floor(profile, role) if {
 	count(_limits) > 0

@@ -9,7 +9,7 @@ policy := {"sandbox": {
 	"probe_max_age_seconds": 100,
 	"probe_clock_skew_seconds": 60,
 	"redaction": true,
-	"backends": {"jail": {"isolation": "container"}},
+	"backends": {"jail": {"isolation": "container", "egress": true}},
 	"floor": {"boundaries": kernel, "limits": of_each(20)},
 	"profiles": {
 		"here": {
@@ -29,6 +29,7 @@ policy := {"sandbox": {
 	},
 	"packages": {"science": {"tree": "sha256:t", "profile": "loose"}},
 	"executables": {"cat": "/usr/bin/cat"},
+	"shells": {"here": "/usr/bin/sh"},
 }}
 
 facts := {
@@ -61,6 +62,14 @@ test_isolation if {
 	not sandbox.isolation("here") with data.policy as _with("backends/jail/isolation", null)
 	every path in ["backends", "backends/jail", "backends/jail/isolation", "profiles/here", "profiles/here/backend"] {
 		not sandbox.isolation("here") with data.policy as _without(path)
+	}
+}
+
+test_egress if {
+	sandbox.egress("here") == true with data.policy as policy
+	not sandbox.egress("nowhere") with data.policy as policy
+	every path in ["backends", "backends/jail", "backends/jail/egress", "profiles/here", "profiles/here/backend"] {
+		not sandbox.egress("here") with data.policy as _without(path)
 	}
 }
 

@@ -113,13 +113,13 @@ _aspects := ((({"always"} | hosts) | paths) | commands) | touched if {
 # METADATA
 # custom:
 #   proof: each host and path is in the portion of its command or in all; without complete lists, there are none
-portions := [{"hosts": words.hosts, "paths": input.paths, "commands": []}] if {
+portions := [{"hosts": words.to_cover, "paths": input.paths, "commands": []}] if {
 	_complete
 	input.commands == []
 } else := [portion |
 	some command in input.commands
 	portion := {
-		"hosts": [host | some host in words.hosts; _in(host, command)],
+		"hosts": [host | some host in words.to_cover; _in(host, command)],
 		"paths": [path | some path in input.paths; _in(path, command)],
 		"commands": [command],
 		"command": command,

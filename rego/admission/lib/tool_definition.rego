@@ -12,3 +12,10 @@ as_pinned(tool, digest) if {
 	data.policy.tools.tools[tool].definition in {"any", digest}
 	startswith(digest, "sha256:")
 }
+
+# A definition that informs and does not steer: without hidden characters and instructions to a model.
+informs(definition) if {
+	definition.hidden == 0
+	definition.instructions == 0
+	is_object(data.policy.results.markers)
+}

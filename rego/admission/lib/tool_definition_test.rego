@@ -27,6 +27,15 @@ test_unasked if {
 	held == {"plain"}
 }
 
+test_informs if {
+	policy := {"results": {"markers": {"phrases": [], "tokens": []}}}
+	tool_definition.informs({"hidden": 0, "instructions": 0}) with data.policy as policy
+	not tool_definition.informs({"hidden": 0, "instructions": 0}) with data.policy as {}
+	every one in [{"hidden": 1, "instructions": 0}, {"hidden": 0, "instructions": 1}, {"hidden": 0}, {"instructions": 0}] {
+		not tool_definition.informs(one) with data.policy as policy
+	}
+}
+
 test_values_missing if {
 	not tool_definition.as_pinned("free", "sha256:a") with data.policy as {}
 	not tool_definition.not_required("plain") with data.policy as {}

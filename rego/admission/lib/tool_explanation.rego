@@ -21,7 +21,7 @@ explanation := {
 	"rule": _decided.rule,
 	"basis": _decided.basis,
 	"uncovered": {
-		"destinations": [host.id | some host in words.hosts; not _can_cover(words.allowed(host))],
+		"destinations": [host.id | some host in words.to_cover; not _can_cover(words.allowed(host))],
 		"paths": [path.id | some path in input.paths; not _can_cover(aspects.of_path(path))],
 		"commands": [command.id | some command in input.commands; not _can_cover(aspects.of_command(command))],
 		"values": [name |

@@ -9,6 +9,7 @@ visible(tool) if {
 	tools.visible(input.context, tool.name)
 	tools.in_profile(input.context, tool.name)
 	defined(tool)
+	tool_definition.informs(tool)
 	listed_once(tool)
 	not_stopped(tool)
 	approved(tool)

@@ -4,6 +4,7 @@ import data.admission.lib.tool_visibility
 import future.keywords.not
 
 _policy := {
+	"results": {"markers": {"phrases": [], "tokens": []}},
 	"tool_lookup": {
 		"tools": {"read": {"selectors": ["read"], "values": {}}, "pinned": {"selectors": ["*"], "values": {}}},
 		"profiles": {"all": {"read": true, "*": true}, "some": {"*": true}},
@@ -17,9 +18,16 @@ _policy := {
 	},
 }
 
-_read := {"id": "read", "name": "read", "occurrences": 1}
+_read := {"id": "read", "name": "read", "occurrences": 1, "hidden": 0, "instructions": 0}
 
-_pinned := {"id": "pinned", "name": "pinned", "occurrences": 1, "definition_digest": "sha256:a"}
+_pinned := {
+	"id": "pinned",
+	"name": "pinned",
+	"occurrences": 1,
+	"definition_digest": "sha256:a",
+	"hidden": 0,
+	"instructions": 0,
+}
 
 _all := {"policy": "p", "profile": "all"}
 
@@ -36,6 +44,9 @@ _lists := {
 	"listed twice": [_all, object.union(_read, {"occurrences": 2}), _pinned],
 	"nobody counted": [_all, json.remove(_read, ["occurrences"]), _pinned],
 	"no name": [_all, json.remove(_read, ["name"]), _pinned],
+	"instructions": [_all, object.union(_read, {"instructions": 1}), _pinned],
+	"hidden characters": [_all, object.union(_read, {"hidden": 1}), _pinned],
+	"nobody looked": [_all, json.remove(_read, ["hidden"]), _pinned],
 }
 
 test_visible if {
@@ -59,5 +70,8 @@ test_visible if {
 		"listed twice": {"pinned"},
 		"nobody counted": {"pinned"},
 		"no name": {"pinned"},
+		"instructions": {"pinned"},
+		"hidden characters": {"pinned"},
+		"nobody looked": {"pinned"},
 	}
 }

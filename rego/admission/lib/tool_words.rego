@@ -13,6 +13,20 @@ hosts := [destination | some destination in input.destinations; not no_host(dest
 	is_array(input.destinations)
 }
 
+# The destinations that an allow rule has to cover: of a tool whose connections are decided on one by one, none of those
+# in commands. Deny and confirm rules see them all.
+#
+# METADATA
+# custom:
+#   proof: a destination is left out only if the entry of the tool says so
+to_cover := [destination | some destination in hosts; not enforced(destination)] if is_array(hosts)
+
+# The tool runs its commands in the sandbox, where each connection is decided on at point `network`.
+enforced(destination) if {
+	is_string(destination.command)
+	data.policy.tools.tools[input.call.tool].hosts_in_commands == "enforced"
+}
+
 # policy/tools.yaml excludes any word of a command, a word without user or colon, or the next word after a prefix.
 no_host(destination) if {
 	some prefix in aspects.prefixes(_words(destination))

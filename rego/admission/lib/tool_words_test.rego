@@ -108,3 +108,17 @@ test_refused if {
 	tool_words.refused(_label(1)) == {"any host"}
 	not tool_words.refused({"id": "x", "canonical": false})
 }
+
+test_to_cover if {
+	found := {"id": "f", "canonical": true, "origin": "https://a.example.org", "command": "c"}
+	request := {"call": {"tool": "t"}, "destinations": [found, _host], "commands": []}
+	every tool, expected in {"enforced": [_host], "judged": [found, _host], null: [found, _host]} {
+		policy := {"tools": {"tools": {"t": {"hosts_in_commands": tool}}}}
+		tool_words.to_cover == expected with input as request with data.policy as policy
+	}
+	tool_words.to_cover == [found, _host] with input as request with data.policy as {}
+	not tool_words.to_cover with input as {"call": {"tool": "t"}} with data.policy as {}
+	enforced := {"tools": {"tools": {"t": {"hosts_in_commands": "enforced"}}}}
+	not tool_words.enforced(_host) with input as request with data.policy as enforced
+	not tool_words.enforced(found) with input as {} with data.policy as enforced
+}

@@ -11,14 +11,34 @@ limits := object.union_n([
 	sandbox.place(input.profile),
 	sandbox.bounds(input.profile, "solution"),
 	{"command": _command},
+	_egress,
 ])
 
 _command := {"kind": "none"} if input.command.stated == false
 
 _command := {
 	"kind": "argv",
-	"path": data.policy.sandbox.executables[input.command.executable],
+	"path": _path,
 	"digest": input.command.digest,
 } if {
 	input.command.stated == true
+}
+
+_path := data.policy.sandbox.executables[input.command.executable] if input.command.text == false
+
+_path := data.policy.sandbox.shells[input.profile] if input.command.text == true
+
+# METADATA
+# custom:
+#   proof: a request that does not say whether it needs a way out has no limits
+_egress := {"egress": null} if input.egress == false
+
+_egress := {"egress": {
+	"at_once": tunnels.at_once,
+	"most": tunnels.most,
+	"sent_bytes": tunnels.sent_bytes,
+	"received_bytes": tunnels.received_bytes,
+}} if {
+	input.egress == true
+	tunnels := data.policy.networks.tunnels
 }

@@ -4,6 +4,7 @@ import data.admission.limits.tool_visibility
 import future.keywords.not
 
 _policy := {
+	"results": {"markers": {"phrases": [], "tokens": []}},
 	"tool_lookup": {
 		"tools": {"read": {"selectors": ["*"], "values": {}}, "write": {"selectors": ["*"], "values": {}}},
 		"profiles": {"all": {"*": true}},
@@ -19,8 +20,8 @@ _request := {
 	"stops": [],
 	"agents": [],
 	"tools": [
-		{"id": "read", "name": "read", "occurrences": 1},
-		{"id": "write", "name": "write", "occurrences": 1}, {"id": "#2", "occurrences": 1},
+		{"id": "read", "name": "read", "occurrences": 1, "hidden": 0, "instructions": 0},
+		{"id": "write", "name": "write", "occurrences": 1, "hidden": 0, "instructions": 0}, {"id": "#2", "occurrences": 1},
 	],
 }
 

@@ -6,6 +6,7 @@ import struct
 
 _MOST = 4096
 _LOAD, _RET = 0x20, 0x06
+_AND = 0x54
 _JUMPS = {0x15, 0x35, 0x25, 0x45}
 
 
@@ -19,7 +20,7 @@ def checked(code: bytes) -> list[tuple[int, int, int, int]]:
     assert len(code) % 8 == 0
     assert 0 < len(lines) <= _MOST
     for at, (kind, true, false, value) in enumerate(lines):
-        assert kind in {_LOAD, _RET, 0x05} | _JUMPS
+        assert kind in {_LOAD, _RET, _AND, 0x05} | _JUMPS
         if kind in _JUMPS:
             assert at + 1 + max(true, false) < len(lines)
         if kind == 0x05:
@@ -43,6 +44,8 @@ def answer(code: bytes, arch: int, number: int, arguments: tuple[int, ...] = ())
             return value
         if kind == _LOAD:
             accumulator = struct.unpack_from("=I", data, value)[0]
+        elif kind == _AND:
+            accumulator &= value
         elif kind == 0x05:
             at += value
         else:

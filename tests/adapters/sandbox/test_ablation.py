@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from admission_adapters.sandbox.bubblewrap.arguments import PROTECTIONS
+from admission_adapters.sandbox.bubblewrap.backend import BubblewrapEgress
 from admission_adapters.sandbox.bubblewrap.probe import probe_bubblewrap
+from admission_adapters.sandbox.model import Program
+from admission_adapters.sandbox.probe.checks import SOCKETS
 from admission_adapters.sandbox.probe.rows import Row
-from admission_adapters.sandbox.probe.trial import tried
+from admission_adapters.sandbox.probe.trial import BOUNDS, tried
 from admission_adapters.sandbox.run.cgroup import memory_mode
 from admission_adapters.sandbox.run.process import run_once
+from admission_adapters.sandbox.run.recipe import BUBBLEWRAP, Recipe
 from admission_adapters.sandbox.run.user import sandbox_user
 from tests.facilities import needs
 
@@ -92,9 +98,9 @@ def _nobody_stays() -> Iterator[None]:
                 os.kill(int(folder.name), signal.SIGKILL)
 
 
-def red(outside: dict[str, str], *without: str) -> set[tuple[str, str]]:
+def red(outside: dict[str, str], *without: str, recipe: Recipe = BUBBLEWRAP) -> set[tuple[str, str]]:
     """Boundaries that are open or only bounded, each with what was not held."""
-    return {(row.boundary, act) for row in probe_bubblewrap(frozenset(without), outside) for act in _red(row)}
+    return {(row.boundary, act) for row in probe_bubblewrap(frozenset(without), outside, recipe) for act in _red(row)}
 
 
 def _red(row: Row) -> list[str]:
@@ -133,3 +139,43 @@ def test_a_protection_that_the_filter_covers_shows_without_it(
 ) -> None:
     """A namespace is not only another one: without it and the filter the canary is reached."""
     assert act in {shown for _, shown in red(outside, protection, "seccomp") - unfiltered}
+
+
+# covers: C60 D08
+def test_a_way_out_holds_every_boundary_and_leads_to_whoever_serves_it(outside: dict[str, str]) -> None:
+    bounded = set() if memory_mode() != "none" else {("memory", "memory_tree"), ("inodes", "inode_flood")}
+    assert red(outside, recipe=BubblewrapEgress()) == bounded
+
+
+# covers: C60
+@pytest.mark.full
+def test_without_the_filter_every_kind_of_socket_shows_that_this_machine_has(outside: dict[str, str]) -> None:
+    """The control did it, the filter alone refuses it: a namespace of its own has all of these too."""
+    acts = {"netlink", "vsock", *(f"socket_{name}" for name in SOCKETS)}
+    had = {act for act in acts if outside[act] == "did"}
+    assert had >= {"netlink", "socket_inet6", "socket_datagram", "socket_unix", "socket_unix_datagram"}
+    shown = {act for boundary, act in red(outside, "seccomp", recipe=BubblewrapEgress()) if boundary == "network"}
+    assert shown == had
+
+
+CONNECTS = """
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.stdin.read()))) as one:
+    print(one.recv(4).decode())
+"""
+
+
+# covers: C60.3
+@pytest.mark.full
+@pytest.mark.parametrize(("without", "wanted"), [((), b""), (("unshare_net",), b"seen\n")])
+def test_the_filter_of_a_way_out_leaves_the_hosts_listeners_to_the_namespace(
+    without: tuple[str, ...], wanted: bytes
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        server.settimeout(5)
+        program = Program("python", CONNECTS, str(server.getsockname()[1]).encode())
+        running = pool.submit(run_once, program, BOUNDS, None, frozenset(without), None, BubblewrapEgress())
+        if wanted:
+            with server.accept()[0] as client:
+                client.send(b"seen")
+        assert running.result().stdout == wanted

@@ -89,7 +89,7 @@ class Run:
         within = bounds(**{"wall_seconds": 20.0, "stdout_bytes": 10, "stderr_bytes": 10, **fields})
         setup = Setup(within, {}, frozenset(without))
         processes = (self.monitor, self.child.pid, self.pidfd)
-        started = kind(setup, BUBBLEWRAP, *processes, -1, -1, -1, *far, self.group, self.stack)
+        started = kind(setup, BUBBLEWRAP, *processes, -1, -1, -1, *far, self.group, None, self.stack)
         began = time.monotonic()
         seen = RunSupervision(started, cancel).until_dead()
         assert time.monotonic() - began < SECONDS

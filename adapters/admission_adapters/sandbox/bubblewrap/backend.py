@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from admission_adapters.digests import json_digest
 from admission_adapters.sandbox.machine import digest, missing
 from admission_adapters.sandbox.model import Bounds, Program, RunResult
 from admission_adapters.sandbox.run.process import run_once
@@ -26,3 +27,17 @@ class Bubblewrap(Recipe):
     def machine(self) -> str:
         """`sha256:…` of everything that a probe's result depends on."""
         return digest()
+
+
+class BubblewrapEgress(Bubblewrap):
+    """The same with one way out: a listener in the network namespace of the program, served from outside of it.
+
+    Its filter permits TCP sockets over IPv4 and no other; nothing but the listener can be reached.
+    """
+
+    name = "bubblewrap_egress"
+    egress = True
+
+    def machine(self) -> str:
+        """`sha256:…` of everything that a probe's result depends on: the filter is among the code."""
+        return json_digest([super().machine(), self.name])

@@ -74,7 +74,7 @@ IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 PRCTLS = (3, 15, 16, 21, 38, 39)
 """PR_GET_DUMPABLE, PR_SET_NAME, PR_GET_NAME, PR_GET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS."""
 
-_LOAD, _JEQ, _JGE, _JGT, _JSET, _JA, _RET = 0x20, 0x15, 0x35, 0x25, 0x45, 0x05, 0x06
+_LOAD, _JEQ, _JGE, _JGT, _JSET, _JA, _RET, _AND = 0x20, 0x15, 0x35, 0x25, 0x45, 0x05, 0x06, 0x54
 _NUMBER, _ARCH, _ARGUMENT = 0, 4, 16
 _X32_BIT = 0x40000000
 _FAR = 255
@@ -115,6 +115,24 @@ STREAM_PAIR = [
     *(give(ALLOW), give(EPERM)),
 ]
 """An event loop wakes itself up through a pair of sockets. It connects nowhere, and passes no descriptor on."""
+
+SOCKETS = _names(
+    """
+    accept accept4 bind connect getpeername getsockname getsockopt listen recvmmsg recvmsg sendmmsg sendmsg shutdown
+    """
+)
+"""What else a program uses that may connect within its own network namespace."""
+
+SOCKET_LEVELS = (1, 6)
+"""Levels of options that may be set: SOL_SOCKET, IPPROTO_TCP."""
+
+TCP_SOCKET = [
+    *(_load(_ARGUMENT), (_JEQ, 1, 0, 2), give(EPERM)),  # AF_INET
+    *(_load(_ARGUMENT + 8), (_AND, 0, 0, 0xF), (_JEQ, 0, 3, 1)),  # SOCK_STREAM, with any flags
+    *(_load(_ARGUMENT + 16), (_JEQ, 2, 0, 0), (_JEQ, 1, 0, 6)),  # TCP; any other protocol, such as MPTCP, is none
+    *(give(EPERM), give(ALLOW)),
+]
+"""The one kind of socket of a sandbox with a way out."""
 
 Answer = Callable[[str | None], list[Instruction]]
 """What is done with a call by its name, or with a number that has none in the table."""
@@ -160,6 +178,10 @@ def answering(
 
 
 _ORDINARY = answering(ALLOWED, _GUARDED, KILLED)
+EGRESS = answering(
+    ALLOWED | SOCKETS, {**_GUARDED, "socket": TCP_SOCKET, "setsockopt": one_of(1, SOCKET_LEVELS)}, KILLED
+)
+"""The rules for programs that may connect to the listener of their sandbox: TCP over IPv4, and no other family."""
 
 
 @cache
@@ -177,9 +199,9 @@ def assemble(machine: str, answer: Answer = _ORDINARY) -> bytes:
     return b"".join(struct.pack("=HBBI", *line) for line in program(ARCHITECTURES[machine], answer))
 
 
-def here() -> bytes:
-    """The filter for this machine."""
-    return assemble(platform.machine())
+def here(*, egress: bool = False) -> bytes:
+    """The filter for this machine: for ordinary programs, or for those of a sandbox with a way out."""
+    return assemble(platform.machine(), EGRESS if egress else _ORDINARY)
 
 
 def program(architecture: Architecture, answer: Answer) -> list[Instruction]:

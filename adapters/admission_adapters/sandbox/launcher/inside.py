@@ -21,13 +21,18 @@ if MYPY:
 _GONE = 125
 
 
-def launch(ready: int, go: int, job: int, report: int) -> None:
-    """The descriptors are pipes but for `job`, a file that the engine fills before it lets go."""
+def launch(ready: int, go: int, job: int, report: int, egress: int = -1, listener: "Any" = None) -> None:
+    """The descriptors are pipes but for `job`, a file that the engine fills before it lets go.
+
+    Over the socket `egress` the engine gets what listens on the address `listener`.
+    """
     import resource
 
     sys.path[:] = [path for path in sys.path if path]
     alone = 1 in (posix.getppid(), posix.getpid())
     gc.freeze()
+    if listener:
+        _hand_out(egress, listener)
     posix.write(ready, b"R")
     posix.close(ready)
     if posix.read(go, 1) != b"G":  # the engine is gone
@@ -56,6 +61,20 @@ def launch(ready: int, go: int, job: int, report: int) -> None:
         send = _named(work["sender"], "send")
         send(work["root"], work["most_files"], work["most_bytes"], lambda data: _report(report, data))
     leave(0)
+
+
+def _hand_out(egress: int, address: "Any") -> None:
+    """Send a listener of this network namespace to the engine; nothing of it stays open here."""
+    import _socket
+
+    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    listener.bind(address)
+    listener.listen(64)
+    way = _socket.socket(fileno=egress)
+    rights = listener.fileno().to_bytes(4, sys.byteorder)
+    way.sendmsg([b"L"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+    way.close()
+    listener.close()
 
 
 def _prepare(work: "dict[str, Any]") -> None:

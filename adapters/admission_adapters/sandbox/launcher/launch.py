@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from admission_adapters.sandbox.bubblewrap.arguments import NODE, PYTHON, WORK, identity, interpreter, is_word
-from admission_adapters.sandbox.model import FOLDER_PREFIX, Bounds, NotStartedError, Program
+from admission_adapters.sandbox.model import FOLDER_PREFIX, LISTENER, Bounds, NotStartedError, Program
 from engine.errors import WorkError
 
 RELAY = f"{WORK}/relay"
@@ -43,10 +43,11 @@ def code() -> bytes:
     return _compiled("inside.py", identity(PYTHON))
 
 
-def command(launcher: int, ready: int, go: int, job: int, report: int) -> list[str]:
+def command(launcher: int, ready: int, go: int, job: int, report: int, egress: int = -1) -> list[str]:
     """How the interpreter is started: it reads the launcher from its descriptor, and nothing from a disk."""
     load = f"import marshal,posix;n={{}};exec(marshal.loads(posix.read({launcher},{_CODE_BYTES})),n)"
-    return [*interpreter(), "-c", f"{load};n['launch']({ready},{go},{job},{report})"]
+    way_out = "" if egress < 0 else f",{egress},{LISTENER!r}"
+    return [*interpreter(), "-c", f"{load};n['launch']({ready},{go},{job},{report}{way_out})"]
 
 
 def work(program: Program, bounds: Bounds, without: frozenset[str]) -> dict[str, Any]:

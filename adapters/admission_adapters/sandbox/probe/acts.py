@@ -31,6 +31,18 @@ ALONE = {"new_user_namespace", "new_namespaces", "cloned_namespace", "cloned3_na
 STEP = 1 << 16  # bytes written at a time
 SECONDS = 5.0  # for one canary to answer
 
+SOCKETS: dict[str, tuple[int, int, int]] = {
+    "inet6": (socket.AF_INET6, socket.SOCK_STREAM, 0),
+    "datagram": (socket.AF_INET, socket.SOCK_DGRAM, 0),
+    "raw": (socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP),
+    "mptcp": (socket.AF_INET, socket.SOCK_STREAM, 262),
+    "unix": (socket.AF_UNIX, socket.SOCK_STREAM, 0),
+    "unix_datagram": (socket.AF_UNIX, socket.SOCK_DGRAM, 0),
+    "packet": (socket.AF_PACKET, socket.SOCK_RAW, 0),
+    "alg": (socket.AF_ALG, socket.SOCK_SEQPACKET, 0),
+}
+"""Family, type and protocol of sockets that are made, connected to nothing."""
+
 CALLS: dict[str, int] = {}
 """Numbers of the system calls that are made by number on this machine; read from standard input."""
 
@@ -370,6 +382,9 @@ def acts(world: dict[str, object], start: list[int]) -> Iterator[tuple[str, Act]
     yield "unix_abstract", lambda: sent(socket.AF_UNIX, stream, "\0" + text["abstract"], token.encode())
     yield "netlink", lambda: did(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close)
     yield "vsock", lambda: did(socket.socket(40, stream).close)
+    for name, parts in SOCKETS.items():
+        yield f"socket_{name}", lambda parts=parts: did(socket.socket(*parts).close)  # type: ignore[misc]
+    yield "listener", lambda: sent(socket.AF_INET, stream, ("127.0.0.1", number["listener"]), token.encode())
     yield "process_seen", lambda: did(os.getpgid, canary)
     yield "process_environment", lambda: read(f"/proc/{canary}/environ")
     yield "shared_memory", lambda: shared_memory(number["segment"])

@@ -61,6 +61,9 @@ WORK = (
 )
 """What a program must be able to do, or no boundary counts: a sandbox that runs nothing blocks everything."""
 
+SOCKETS = ("inet6", "datagram", "raw", "mptcp", "unix", "unix_datagram", "packet", "alg")
+"""Kinds of sockets that no program may make, beside those that have an act of their own."""
+
 KERNEL: Mapping[str, tuple[Check, ...]] = {
     "files": (
         *_refused("file_secret", "file_ssh_key", "file_cloud", "file_browser", "file_personal"),
@@ -70,7 +73,7 @@ KERNEL: Mapping[str, tuple[Check, ...]] = {
     ),
     "network": (
         *_refused("tcp", "udp", "dns", "unix_path", "unix_abstract"),
-        *(Check(act, needed=False) for act in ("netlink", "vsock")),
+        *(Check(act, needed=False) for act in ("netlink", "vsock", *(f"socket_{name}" for name in SOCKETS))),
         *own("net"),
     ),
     "processes": (*_refused("process_seen", "process_killed", "shared_memory"), *own("pid", "ipc")),
@@ -99,6 +102,9 @@ KERNEL: Mapping[str, tuple[Check, ...]] = {
     "disk": (Check("disk", ("refused:ENOSPC",)),),
 }
 """Boundaries that the kernel enforces."""
+
+EGRESS: Mapping[str, tuple[Check, ...]] = {**KERNEL, "network": (*KERNEL["network"], Check("listener", DID, ()))}
+"""Those of a sandbox with a way out, whose listener has to be reached."""
 
 SUPERVISED: Mapping[str, tuple[Check, ...]] = {
     "output": (Check("stdout", ("output_limit",)), Check("stderr", ("output_limit",))),

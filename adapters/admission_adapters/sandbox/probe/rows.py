@@ -23,7 +23,7 @@ from admission_adapters.sandbox.probe.trial import Trial
 
 REQUESTED = {
     "files": "no file of the host but the read-only runtime, nothing written outside the working folder",
-    "network": "no connection of any kind: TCP, UDP, names, Unix sockets",
+    "network": "no connection of any kind: TCP, UDP, names, Unix sockets; with a way out, only to its listener",
     "processes": "no access to processes or shared memory of the host",
     "environment": "no variable but those that the program is given",
     "descriptors": "no descriptor but the three standard ones",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from admission_adapters.sandbox.bubblewrap.seccomp import ARCHITECTURES, KILLED
 from admission_adapters.sandbox.bubblewrap.syscalls import numbers
-from admission_adapters.sandbox.model import Bounds, Program, RunResult, Status
+from admission_adapters.sandbox.model import LISTENER, Bounds, Program, RunResult, Status
 from admission_adapters.sandbox.probe.canaries import ALLOWED, Canaries, Victim, compared, words_of
 from admission_adapters.sandbox.probe.checks import MACHINE_CALLS, acts_of
 from admission_adapters.sandbox.probe.control import Control
@@ -153,6 +153,7 @@ class _Probe:
             "process": victim.process.pid,
             "descriptor": self._canaries.descriptor,
             "secret_name": self._canaries.secret_name,
+            "listener": LISTENER[1],
             "allowed_name": ALLOWED,
             "calls": {name: number for name, number in calls.items() if name in {*KILLED, "clone", "clone3"}}
             | {"inotify_init1": _UNLISTED[machine]},

@@ -7,11 +7,13 @@ pidfd of the first process and kills that, never the monitor. Nothing runs befor
 from __future__ import annotations
 
 import os
+import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from admission_adapters.sandbox.model import Bounds, NotStartedError, Program, RunResult
+from admission_adapters.sandbox.model import Bounds, NotStartedError, Program, RunResult, Tunnels
 from admission_adapters.sandbox.run.outcome import ended, not_started
 from admission_adapters.sandbox.run.recipe import BUBBLEWRAP, Recipe, Setup, fill
 from admission_adapters.sandbox.run.speech import talking
@@ -45,10 +47,26 @@ def run_in(sandbox: Sandbox, program: Program, cancel: threading.Event | None = 
             os.write(sandbox.go, b"G")
             watch.observed.let_go = True
             sandbox.untouched = False
-        with talking(sandbox.stdin, program.dialogue), talking(sandbox.go, program.relay):
+        talks = talking(sandbox.stdin, program.dialogue), talking(sandbox.go, program.relay)
+        with talks[0], talks[1], _tunnelling(sandbox.listener, program.tunnels):
             return ended(watch.until_dead(), setup.bounds)
     finally:
         sandbox.close()
+
+
+@contextmanager
+def _tunnelling(listener: socket.socket | None, tunnels: Tunnels | None) -> Iterator[None]:
+    """Let the listener be served as long as the block lasts; it is closed if nothing serves it."""
+    if listener is None or tunnels is None:
+        if listener is not None:
+            listener.close()
+        yield
+        return
+    tunnels.begin(listener)
+    try:
+        yield
+    finally:
+        tunnels.end()
 
 
 def run_once(

@@ -15,6 +15,7 @@ from admission_adapters.sandbox.bubblewrap import arguments, seccomp
 from admission_adapters.sandbox.launcher import launch as launcher
 from admission_adapters.sandbox.model import Bounds, Program
 from admission_adapters.sandbox.run import handshake
+from engine.errors import WorkError
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Pipes:
     go: int
     job: int
     report: int
+    egress: int = -1
+    """The socket over which a sandbox hands out its listener, if it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +62,25 @@ class Recipe:
     A backend overrides what differs. `protections` can be disabled by `without`; `spare_bytes` is memory that the
     sandbox needs beside the program; `single`: the program is the first process itself, so that a signal which
     ends it is the program's; `drops_user`: the first process drops root by itself, after it has read
-    files that only root may read.
+    files that only root may read; `egress`: it hands out a listener of its network namespace.
     """
 
     protections = frozenset(arguments.PROTECTIONS)
     spare_bytes = 0
     single = False
     drops_user = False
+    egress = False
 
     def line(self, ends: Pipes, setup: Setup, stack: ExitStack) -> CommandLine:
         """The command line; files that it opens are closed with the stack. Raises WorkError."""
-        filter_file, code_file = memory_file(stack, seccomp.here()), memory_file(stack, launcher.code())
+        filter_file, code_file = (
+            memory_file(stack, seccomp.here(egress=self.egress)),
+            memory_file(stack, launcher.code()),
+        )
         options = {"seccomp": filter_file, "status": ends.status}
         words = arguments.arguments(setup.bounds, setup.environment, options, setup.without, setup.job, setup.packages)
         argument_file = memory_file(stack, words)
-        inner = launcher.command(code_file, ends.ready, ends.go, ends.job, ends.report)
+        inner = launcher.command(code_file, ends.ready, ends.go, ends.job, ends.report, ends.egress)
         command = [arguments.BWRAP, "--args", str(argument_file), "--", *inner]
         return CommandLine(command, (argument_file, filter_file, code_file))
 
@@ -89,7 +96,13 @@ class Recipe:
         return handshake.exit_line(status)
 
     def work(self, program: Program, bounds: Bounds, without: frozenset[str]) -> bytes:
-        """The job for the launcher. Raises WorkError for a program that cannot be encoded."""
+        """The job for the launcher. Raises WorkError for a program that cannot be encoded, or needs a way out."""
+        if program.tunnels is not None and not self.egress:
+            raise WorkError(
+                "this sandbox has no way out",
+                remedy="name a profile whose backend has `egress` in policy/sandbox.yaml",
+                code="engine.limit_unenforceable",
+            )
         return marshal.dumps(launcher.work(program, bounds, without), 2)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -51,6 +52,8 @@ class Sandbox:
     stderr: int
     status: int
     group: MemoryGroup | None
+    listener: socket.socket | None
+    """What listens in its network namespace, if it has a way out."""
     stack: ExitStack
     untouched: bool = True
     """Whether no program was let go in it, for certain."""
@@ -110,19 +113,21 @@ def _started(stack: ExitStack, recipe: Recipe, setup: Setup) -> Sandbox:
         stdout, stdout_in = _pipe(stack, their_ends)
         stderr, stderr_in = _pipe(stack, their_ends)
         go_out, go = _pipe(their_ends, stack)
-        ends = Pipes(status_in, ready_in, go_out, work, report_in)
+        way_in, way_out = _way_out(stack, their_ends) if recipe.egress else (None, -1)
+        ends = Pipes(status_in, ready_in, go_out, work, report_in, way_out)
         line = recipe.line(ends, setup, their_ends)
         group = _group(stack, recipe, setup)
         process = _process_of(
             line.command,
             (stdin_out, stdout_in, stderr_in),
-            (*line.descriptors, status_in, ready_in, go_out, work, report_in),
+            (*line.descriptors, status_in, ready_in, go_out, work, report_in, *(() if way_in is None else (way_out,))),
             group,
             without.union({"drop_uid"} if recipe.drops_user else ()),
         )
     stack.callback(_wait_until_dead, process)
     try:
         child, pidfd = _executors(stack, recipe, process, status, ready, without)
+        listener = None if way_in is None else _handed_out(stack, way_in)
     except HandshakeError as error:
         process.kill()
         process.wait(END_SECONDS)
@@ -134,7 +139,7 @@ def _started(stack: ExitStack, recipe: Recipe, setup: Setup) -> Sandbox:
     if group is not None:
         group.take(child)
     ours = (stdin, work, go, report, stdout, stderr, status)
-    return Sandbox(setup, recipe, process, child, pidfd, *ours, group, stack)
+    return Sandbox(setup, recipe, process, child, pidfd, *ours, group, listener, stack)
 
 
 def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
@@ -143,6 +148,22 @@ def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
     reader.callback(os.close, out)
     writer.callback(os.close, into)
     return out, into
+
+
+def _way_out(ours: ExitStack, theirs: ExitStack) -> tuple[socket.socket, int]:
+    """Our end of the socket over which a listener comes, and the descriptor of the other end."""
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return ours.enter_context(here), theirs.enter_context(there).fileno()
+
+
+def _handed_out(stack: ExitStack, way: socket.socket) -> socket.socket:
+    """The listener, which is there before the launcher is ready. Raises HandshakeError."""
+    try:
+        _, found, _, _ = socket.recv_fds(way, 1, 1, socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
+        (descriptor,) = found
+    except (OSError, ValueError) as error:
+        raise HandshakeError("listener") from error
+    return stack.enter_context(socket.socket(fileno=descriptor))
 
 
 def _group(stack: ExitStack, recipe: Recipe, setup: Setup) -> MemoryGroup | None:

@@ -1,6 +1,7 @@
 package admission.requirements.mcp.definition
 
 import data.admission.lib.mcp
+import data.admission.lib.tool_definition
 import future.keywords.not
 
 # METADATA
@@ -63,16 +64,12 @@ unchanged(tool) if {
 # labels:
 #   row: H14
 #   threat: injection
-informs(tool) if {
-	tool.hidden == 0
-	tool.instructions == 0
-	is_object(data.policy.results.markers)
-}
+informs(tool) if tool_definition.informs(tool)
 
 # METADATA
 # title: The server's own risk hints do not exceed our classification of the tool
-# description: Side effects are values in policy/tools.yaml and override milder hints. A missing hint counts as the
-#   worst case (MCP's own defaults), so a tool without hints writes, destroys and reaches other systems.
+# description: Side effects are values in policy/tools.yaml and override milder hints. A server that states some
+#   hints means MCP's own defaults, the worst case, for the others; one that states none claims nothing.
 # custom:
 #   code: hint_more_dangerous
 #   each: tools
@@ -83,6 +80,11 @@ informs(tool) if {
 # labels:
 #   row: H14
 #   threat: injection
+hints_within(tool) if {
+	tool.hints.stated == false
+	is_array(_effects(tool))
+}
+
 hints_within(tool) if {
 	_changes_within(tool)
 	_destruction_within(tool)

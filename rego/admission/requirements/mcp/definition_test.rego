@@ -91,6 +91,20 @@ test_hints_within if {
 	}
 }
 
+test_a_server_that_states_no_hints_claims_nothing if {
+	silent := object.union(_worst, {"stated": false})
+	every name in ["search", "change", "drop"] {
+		definition.hints_within({"id": $"mcp_docs__{name}", "hints": silent}) with data.policy as _policy
+	}
+	every policy in [{}, json.remove(_policy, ["tools/tools/mcp_docs__search/side_effects"])] {
+		not definition.hints_within({"id": "mcp_docs__search", "hints": silent}) with data.policy as policy
+	}
+	every stated in [true, null, "false", 0] {
+		hints := object.union(_worst, {"stated": stated})
+		not definition.hints_within({"id": "mcp_docs__search", "hints": hints}) with data.policy as _policy
+	}
+}
+
 _with_world := {"read_only": true, "destructive": true, "open_world": true}
 
 test_hints_missing if {

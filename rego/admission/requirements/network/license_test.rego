@@ -5,7 +5,11 @@ import future.keywords.not
 
 test_licensed if {
 	license.licensed with input as {"network": {"licensed": true}}
-	every request in [{"network": {"licensed": false}}, {"network": {"licensed": "MIT"}}, {"network": {}}, {}] {
+	license.licensed with input as {"network": {"licensed": false, "purpose": "tunnel"}}
+	every request in [
+		{"network": {"licensed": false, "purpose": "material"}}, {"network": {"licensed": false}},
+		{"network": {"licensed": "MIT"}}, {"network": {}}, {},
+	] {
 		not license.licensed with input as request
 	}
 }

@@ -1,6 +1,6 @@
 package admission.requirements.network.url
 
-import data.admission.lib.origin
+import data.admission.lib.fetch
 import future.keywords.not
 
 # METADATA
@@ -34,22 +34,22 @@ canonical if {
 
 # METADATA
 # title: Both the caller and the organisation allow exactly this host
-# description: The exact host name of a canonical address, named by the caller and listed in policy/networks.yaml,
-#   where `*.domain` lists every host below a domain. Neither list can add to the other.
+# description: The exact host name of a canonical address, named by the caller and listed in policy/networks.yaml for
+#   its purpose, where `*.domain` lists every host below a domain. Neither list can add to the other.
 # custom:
 #   code: host_not_allowlisted
 #   after: [unsafe_scheme]
 #   facts: {host: network.url.host}
-#   remedy: Name the exact host of a canonical address with `--host`; policy/networks.yaml has to list it under `hosts`,
-#     where compliance can add it
-#   reads: [networks.hosts]
+#   remedy: Name the exact host of a canonical address; policy/networks.yaml has to list it under `hosts`, and for
+#     commands in the sandbox under `tunnels.hosts`, where compliance can add it
+#   reads: [networks.hosts, networks.tunnels.hosts]
 # labels:
 #   row: A31, A33, A104
 host_allowlisted if {
 	is_string(input.network.url.host)
 	is_array(input.network.allowed_hosts)
 	input.network.url.host in _allowed
-	origin.listed(input.network.url.host)
+	fetch.listed(input.network.purpose, input.network.url.host)
 }
 
 # METADATA

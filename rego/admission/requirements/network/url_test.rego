@@ -6,6 +6,7 @@ import future.keywords.not
 _policy := {"networks": {"schemes": ["https"], "ports": [443], "hosts": ["a.example.org"]}}
 
 _clean := {"network": {
+	"purpose": "material",
 	"url": {"scheme": "https", "canonical": true, "host": "a.example.org", "port": 443},
 	"allowed_hosts": [{"id": "#0", "name": "a.example.org", "exact": true}],
 }}
@@ -53,6 +54,20 @@ test_host_allowlisted if {
 	}
 	every policy in [{}, {"networks": {}}, {"networks": {"hosts": []}}, {"networks": {"hosts": ["example.org"]}}] {
 		not url.host_allowlisted with input as _clean with data.policy as policy
+	}
+}
+
+test_host_of_a_tunnel_allowlisted if {
+	tunnel := object.union(_clean, {"network": {"purpose": "tunnel"}})
+	every hosts in [["a.example.org"], ["*.example.org"]] {
+		url.host_allowlisted with input as tunnel with data.policy as {"networks": {"tunnels": {"hosts": hosts}}}
+	}
+	tunnels := {"networks": {"tunnels": {"hosts": ["a.example.org"]}}}
+	every policy in [_policy, {}, {"networks": {"tunnels": {}}}, {"networks": {"tunnels": {"hosts": ["b.example.org"]}}}] {
+		not url.host_allowlisted with input as tunnel with data.policy as policy
+	}
+	every request in [_clean, json.remove(tunnel, ["network/purpose"]), json.remove(tunnel, ["network/allowed_hosts"])] {
+		not url.host_allowlisted with input as request with data.policy as tunnels
 	}
 }
 

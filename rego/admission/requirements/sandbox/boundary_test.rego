@@ -11,7 +11,8 @@ _request := object.union(sandbox_test.facts, {
 	"profile": "here",
 	"backend": {"stated": false},
 	"declared": [],
-	"command": {"stated": false},
+	"command": {"stated": false, "text": false},
+	"egress": false,
 })
 
 _without(path) := {"sandbox": json.remove(_policy.sandbox, [path])}

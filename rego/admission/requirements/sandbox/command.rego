@@ -16,8 +16,30 @@ import future.keywords.not
 #   threat: ACE
 executable_allowlisted if input.command.stated == false
 
+executable_allowlisted if input.command.text == true
+
 executable_allowlisted if {
 	input.command.stated == true
 	is_string(input.command.digest)
 	is_string(data.policy.sandbox.executables[input.command.executable])
+}
+
+# METADATA
+# title: The profile runs commands as text, if the command is one
+# description: A shell starts any program of the sandbox. policy/sandbox.yaml has the shell of each profile that runs
+#   texts; no other profile does.
+# custom:
+#   code: shell_not_permitted
+#   remedy: Send the command as a list of arguments, or name a profile under `shells` in policy/sandbox.yaml
+#   reads: ["sandbox.shells.{profile}"]
+#   after: [profile_unknown]
+# labels:
+#   row: B11
+#   threat: ACE
+shell_permitted if input.command.text == false
+
+shell_permitted if {
+	input.command.text == true
+	is_string(input.command.digest)
+	is_string(data.policy.sandbox.shells[input.profile])
 }

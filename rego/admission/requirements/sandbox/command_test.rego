@@ -17,6 +17,7 @@ _commands := {
 	"null": object.union(_cat, {"executable": null}),
 	"not said": json.remove(_cat, ["stated"]),
 	"nothing": {},
+	"text": {"stated": true, "text": true, "digest": "d"},
 }
 
 test_executable_allowlisted if {
@@ -24,7 +25,23 @@ test_executable_allowlisted if {
 		some name, one in _commands
 		command.executable_allowlisted with input as {"command": one} with data.policy as _policy
 	}
-	held == {"none", "listed"}
+	held == {"none", "listed", "text"}
 	not command.executable_allowlisted with input as {} with data.policy as _policy
 	not command.executable_allowlisted with input as {"command": _cat} with data.policy as {}
+}
+
+test_shell_permitted if {
+	policy := {"sandbox": {"shells": {"here": "/usr/bin/sh", "nul": null}}}
+	text := {"stated": true, "text": true, "digest": "d"}
+	held := {[profile, name] |
+		some profile in ["here", "nul", "nowhere", null]
+		some name, one in {
+			"text": text, "none": {"text": false}, "not said": {"digest": "d"}, "null": {"text": null, "digest": "d"},
+			"no digest": {"text": true},
+		}
+		command.shell_permitted with input as {"profile": profile, "command": one} with data.policy as policy
+	}
+	held == {["here", "text"], ["here", "none"], ["nul", "none"], ["nowhere", "none"], [null, "none"]}
+	not command.shell_permitted with input as {} with data.policy as policy
+	not command.shell_permitted with input as {"profile": "here", "command": text} with data.policy as {}
 }

@@ -19,6 +19,22 @@ as_pinned if tool_definition.as_pinned(input.call.tool, input.definition.digest)
 as_pinned if tool_definition.not_required(input.call.tool)
 
 # METADATA
+# title: The definition of the tool has no hidden characters and no instructions to the model
+# description: A model that has read such a definition may not make the calls that it was given the tool for. Markers are
+#   values in policy/results.yaml.
+# custom:
+#   code: definition_steers
+#   remedy: Leave the tool out, or describe what it does without addressing the model
+#   reads: [results.markers]
+#   after: [definition_changed]
+# labels:
+#   row: H14
+#   threat: injection
+informing if tool_definition.informs(input.definition)
+
+informing if tool_definition.not_required(input.call.tool)
+
+# METADATA
 # title: The arguments fit the schema in the tool's definition
 # description: The definition must be a valid schema, and the arguments must fit it.
 # custom:

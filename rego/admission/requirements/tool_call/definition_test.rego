@@ -32,6 +32,27 @@ test_as_pinned if {
 	}
 }
 
+_markers := object.union(_policy, {"results": {"markers": {"phrases": [], "tokens": []}}})
+
+test_informing if {
+	plain := {"hidden": 0, "instructions": 0}
+	informing := {name |
+		some name, stated in {
+			"plain": plain,
+			"hidden": {"hidden": 1, "instructions": 0},
+			"instructions": {"hidden": 0, "instructions": 2},
+			"null": {"hidden": null, "instructions": null},
+			"nothing said": {},
+		}
+		called := {"call": {"tool": "free"}, "definition": stated}
+		definition.informing with input as called with data.policy as _markers
+	}
+	informing == {"plain"}
+	not definition.informing with input as {"call": {"tool": "free"}} with data.policy as _markers
+	not definition.informing with input as {"call": {"tool": "free"}, "definition": plain} with data.policy as _policy
+	definition.informing with input as {"call": {"tool": "plain"}} with data.policy as _policy
+}
+
 test_fitting if {
 	found := {name |
 		some name, request in _definitions

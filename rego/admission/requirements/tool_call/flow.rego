@@ -13,7 +13,7 @@ _adds_nothing if input.adds == []
 # custom:
 #   code: run_unnamed
 #   standing: confirm
-#   remedy: Name the run, as `run` of the context or in the header X-Run-ID, or have a person approve this call
+#   remedy: Name the run, as `run` of the context, in X-Run-ID or with --run, or have a person approve this call
 #   reads: ["tools.tools.{call.tool}"]
 #   after: [tool_unknown]
 # labels:

@@ -25,6 +25,8 @@ destination_canonical(destination) if words.no_host(destination)
 
 destination_canonical(destination) if destination.word.label == true
 
+destination_canonical(destination) if words.enforced(destination)
+
 # METADATA
 # title: Every path is in canonical form
 # description: With `..`, backslashes or escapes a path may lead elsewhere. A relative path needs a working folder.

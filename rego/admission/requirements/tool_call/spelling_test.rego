@@ -24,6 +24,15 @@ test_words if {
 	spelling.destination_canonical({"canonical": false, "word": {"label": true}})
 }
 
+test_destination_of_a_command_in_the_sandbox if {
+	one := {"canonical": false, "command": "c"}
+	policy := {"tools": {"tools": {"t": {"hosts_in_commands": "enforced"}}}}
+	spelling.destination_canonical(one) with input as {"call": {"tool": "t"}} with data.policy as policy
+	not spelling.destination_canonical(one) with input as {"call": {"tool": "u"}} with data.policy as policy
+	beside := {"canonical": false}
+	not spelling.destination_canonical(beside) with input as {"call": {"tool": "t"}} with data.policy as policy
+}
+
 test_command_looked_at if {
 	found := {[tool, links] |
 		some tool in ["here", "there", "unheard of"]

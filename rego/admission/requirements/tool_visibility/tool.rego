@@ -1,5 +1,6 @@
 package admission.requirements.tool_visibility.tool
 
+import data.admission.lib.tool_definition
 import data.admission.lib.tool_visibility
 import data.admission.lib.tools
 import future.keywords.not
@@ -62,6 +63,22 @@ tool_in_profile(tool) if tools.in_profile(input.context, tool.name)
 # labels:
 #   row: H14
 as_pinned(tool) if tool_visibility.defined(tool)
+
+# METADATA
+# title: The definition of the tool has no hidden characters and no instructions to the model
+# description: A model reads every definition in its prompt. Markers are values in policy/results.yaml.
+# custom:
+#   code: definition_steers
+#   standing: warn
+#   each: tools
+#   empty: allowed
+#   remedy: Leave the tool out, or describe what it does without addressing the model
+#   reads: [results.markers]
+#   after: [tool_unknown]
+# labels:
+#   row: H14
+#   threat: injection
+informing(tool) if tool_definition.informs(tool)
 
 # METADATA
 # title: The tool is listed once

@@ -4,6 +4,7 @@ import data.admission.requirements.tool_visibility.tool
 import future.keywords.not
 
 _policy := {
+	"results": {"markers": {"phrases": [], "tokens": []}},
 	"tool_lookup": {
 		"tools": {"read": {"selectors": ["*"], "values": {}}, "pinned": {"selectors": ["*"], "values": {}}},
 		"profiles": {"all": {"*": true}, "nothing": {}},
@@ -17,7 +18,7 @@ _policy := {
 	},
 }
 
-_read := {"id": "read", "name": "read", "occurrences": 1}
+_read := {"id": "read", "name": "read", "occurrences": 1, "hidden": 0, "instructions": 0}
 
 _holds("known", one) if tool.tool_known(one)
 
@@ -27,13 +28,15 @@ _holds("in_profile", one) if tool.tool_in_profile(one)
 
 _holds("as_pinned", one) if tool.as_pinned(one)
 
+_holds("informing", one) if tool.informing(one)
+
 _holds("listed_once", one) if tool.listed_once(one)
 
 _holds("not_stopped", one) if tool.not_stopped(one)
 
 _holds("approved", one) if tool.approved(one)
 
-_all := {"known", "shown", "in_profile", "as_pinned", "listed_once", "not_stopped", "approved"}
+_all := {"known", "shown", "in_profile", "as_pinned", "informing", "listed_once", "not_stopped", "approved"}
 
 _input(context) := {"context": context, "stops": [], "agents": []}
 
@@ -47,8 +50,10 @@ _tools := [
 	[_read, {"policy": "p", "profile": "nothing"}, {"in_profile"}],
 	[_read, {"policy": "p"}, {"in_profile"}],
 	[object.union(_read, {"occurrences": 2}), _granted, {"listed_once"}],
-	[{"id": "pinned", "name": "pinned", "occurrences": 1}, _granted, {"as_pinned"}],
-	[{"id": "Read", "name": "Read", "occurrences": 1}, _granted, _all - {"listed_once", "not_stopped", "approved"}],
+	[object.union(_read, {"id": "pinned", "name": "pinned"}), _granted, {"as_pinned"}],
+	[object.union(_read, {"instructions": 1}), _granted, {"informing"}],
+	[object.union(_read, {"hidden": 2}), _granted, {"informing"}],
+	[object.union(_read, {"id": "Read", "name": "Read"}), _granted, {"known", "shown", "in_profile", "as_pinned"}],
 	[{"id": "#0", "occurrences": 1}, _granted, _all],
 	[{}, {}, _all],
 ]

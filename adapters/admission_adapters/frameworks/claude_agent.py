@@ -1,0 +1,168 @@
+"""Tools of Claude's Agent SDK behind the gate: those of the command line, of MCP servers and of the program itself.
+
+    claude = ClaudeGate(gate)
+    options = ClaudeAgentOptions(
+        hooks=claude.hooks, mcp_servers={"office": await claude.server("office", [search, send])}
+    )
+
+A call is decided on before the command line makes it, and its result before the model gets it. With an `approver` at
+the gate, a call that waits for a person is asked about by the command line, or by a function, with
+`can_use_tool=claude.can_use_tool(person)`. The conversation is the session. The text of a tool's error is shown as it
+is: the SDK lets nobody change it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from admission_adapters.frameworks.gate import NOT_APPROVED, AgentGate, Told
+from engine.errors import WorkError
+
+try:
+    from claude_agent_sdk import HookMatcher, PermissionResultAllow, PermissionResultDeny, create_sdk_mcp_server
+    from mcp import Client
+except ImportError as missing:
+    raise WorkError(
+        "Claude's Agent SDK is not installed",
+        remedy="install the extra with: pip install 'admission-engine[claude-agent-sdk]'",
+        code="engine.framework_unavailable",
+    ) from missing
+
+_SECONDS = 3_600
+"""How long the command line waits for a decision: longer than any."""
+
+_NO_DECISION = "the result is withheld: there is no decision on this call"
+
+Person = Callable[[str, dict[str, Any], Any], Awaitable[bool]]
+"""Asks a person about a tool, its arguments and the SDK's context."""
+
+
+class _ToolFailedError(Exception):
+    """What the command line reports of a tool that failed."""
+
+
+class ClaudeGate:
+    """The gate for the sessions of one client, on one event loop."""
+
+    def __init__(self, gate: AgentGate) -> None:
+        self._gate = gate
+        self._definitions: dict[str, dict[str, Any]] = {}
+        self._running: dict[str, tuple[asyncio.Task[Told], asyncio.Future[Any]]] = {}
+        self._asked: dict[str, str | None] = {}
+
+    @property
+    def hooks(self) -> dict[Any, list[HookMatcher]]:
+        """The hooks of ClaudeAgentOptions, for every tool."""
+        found: dict[str, Any] = {
+            "PreToolUse": self._before,
+            "PostToolUse": self._after,
+            "PostToolUseFailure": self._failed,
+        }
+        return {event: [HookMatcher(matcher=None, hooks=[hook], timeout=_SECONDS)] for event, hook in found.items()}
+
+    async def server(self, name: str, tools: Sequence[Any]) -> Any:
+        """A server of the SDK with those of these tools that may be shown."""
+        whole = create_sdk_mcp_server(name, tools=[*tools])
+        async with Client(whole["instance"]) as client:  # what the command line will see of them
+            listed = (await client.list_tools()).tools
+        definitions = [
+            one.model_dump(by_alias=True, exclude_none=True, mode="json") | {"name": f"mcp__{name}__{one.name}"}
+            for one in listed
+        ]
+        shown = await self._gate.shown_async(definitions)
+        self._definitions |= {one["name"]: one for one in definitions}
+        return create_sdk_mcp_server(name, tools=[tool for tool in tools if f"mcp__{name}__{tool.name}" in shown])
+
+    def can_use_tool(self, person: Person) -> Any:
+        """The function of ClaudeAgentOptions that asks this person."""
+
+        async def asked(name: str, arguments: dict[str, Any], context: Any) -> Any:
+            use = context.tool_use_id
+            if not await person(name, arguments, context):
+                self._asked.pop(use, None)
+                return PermissionResultDeny(message=NOT_APPROVED)
+            if use in self._asked:
+                told = await self._begun(use, name, arguments, self._asked.pop(use), approved=True)
+                if told is not None:
+                    return PermissionResultDeny(message=NOT_APPROVED if told.waits else told.result.told)
+            elif use not in self._running:
+                return PermissionResultDeny(message=_NO_DECISION)
+            return PermissionResultAllow()
+
+        return asked
+
+    async def _begun(
+        self, use: str, name: str, arguments: Any, session: str | None, *, approved: bool = False
+    ) -> Told | None:
+        """None once the tool may run: its call then waits for the result. Else what the model is told."""
+        loop = asyncio.get_running_loop()
+        allowed: asyncio.Future[None] = loop.create_future()
+        result: asyncio.Future[Any] = loop.create_future()
+
+        async def make(_: dict[str, Any]) -> Any:
+            allowed.set_result(None)
+            return await result
+
+        call = {"name": name, "arguments": arguments}
+        definition = self._definitions.get(name)
+        made = self._gate.call_async(call, make, definition=definition, run=session, approved=approved)
+        task = asyncio.ensure_future(made)
+        await asyncio.wait((allowed, task), return_when=asyncio.FIRST_COMPLETED)
+        if not allowed.done():
+            return task.result()
+        self._running[use] = task, result
+        return None
+
+    async def _before(self, given: Any, _: str | None, __: Any) -> dict[str, Any]:
+        use, session = given["tool_use_id"], given.get("session_id")
+        try:
+            told = await self._begun(use, given["tool_name"], given["tool_input"], session)
+        except Exception:  # noqa: BLE001  (what a hook raises refuses nothing)
+            return _decided("deny", "this call is refused: engine.internal")
+        if told is None:
+            return _decided("allow", "allowed by the tool policy")
+        if told.waits:
+            self._asked[use] = session
+        return _decided("ask" if told.waits else "deny", told.result.told)
+
+    async def _after(self, given: Any, _: str | None, __: Any) -> dict[str, Any]:
+        shown = given.get("tool_response")
+        task, result = self._running.pop(given["tool_use_id"], (None, None))
+        try:
+            if task is None or result is None:
+                return _instead(_words(shown, _NO_DECISION))
+            if not result.done():
+                result.set_result(shown)
+            told = await task
+        except Exception:  # noqa: BLE001
+            return _instead(_words(shown, _NO_DECISION))
+        if told.value is shown:
+            return {}
+        return _instead(told.value if told.ok else _words(shown, told.result.told))
+
+    async def _failed(self, given: Any, _: str | None, __: Any) -> dict[str, Any]:
+        task, result = self._running.pop(given["tool_use_id"], (None, None))
+        if task is not None and result is not None and not result.done():
+            result.set_exception(_ToolFailedError(str(given.get("error", ""))))
+            await task
+        return {}
+
+
+def _decided(word: str, reason: str) -> dict[str, Any]:
+    specific = {"hookEventName": "PreToolUse", "permissionDecision": word, "permissionDecisionReason": reason}
+    return {"hookSpecificOutput": specific}
+
+
+def _instead(output: Any) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": output}}
+
+
+def _words(shown: Any, text: str) -> Any:
+    """A result of the same shape with this text in place of each other, because the SDK takes no other shape."""
+    if isinstance(shown, dict):
+        return {key: value if key == "type" else _words(value, text) for key, value in shown.items()}
+    if isinstance(shown, list):
+        return [_words(one, text) for one in shown]
+    return text if isinstance(shown, str) else shown

@@ -1,0 +1,77 @@
+"""Tools of pydantic-ai behind the gate.
+
+    agent = Agent(model, toolsets=[GatedToolset(FunctionToolset([search, send]), gate)])
+
+It takes any toolset, also one of an MCP server. With an `approver` at the gate, a call that waits for a person ends the
+run with DeferredToolRequests, and an approval in DeferredToolResults is that person's word; the `output_type` has to
+name DeferredToolRequests. The conversation is `conversation_id`. What an agent gets by other ways (`@agent.tool`, tools
+of the model's vendor) has no gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from admission_adapters.frameworks.gate import AgentGate
+from admission_adapters.tools.outcome import ToolValidationError
+from engine.errors import WorkError
+
+try:
+    from pydantic_ai import ModelRetry
+    from pydantic_ai.exceptions import ApprovalRequired, CallDeferred
+    from pydantic_ai.toolsets import WrapperToolset
+    from pydantic_core import to_jsonable_python
+except ImportError as missing:
+    raise WorkError(
+        "pydantic-ai is not installed",
+        remedy="install the extra with: pip install 'admission-engine[pydantic-ai]'",
+        code="engine.framework_unavailable",
+    ) from missing
+
+_RETRY = "model_retry"
+
+
+@dataclass
+class GatedToolset(WrapperToolset[Any]):
+    """A toolset behind the gate. Tools that others execute (`external`) are left out."""
+
+    gate: AgentGate
+
+    async def get_tools(self, ctx: Any) -> dict[str, Any]:
+        """The tools that may be shown."""
+        tools = await super().get_tools(ctx)
+        here = {name: tool for name, tool in tools.items() if tool.tool_def.kind != "external"}
+        shown = await self.gate.shown_async([_definition(tool) for tool in here.values()])
+        return {name: tool for name, tool in here.items() if name in shown}
+
+    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
+        """Decide on a call, make it, decide on its result."""
+        call = super().call_tool
+        plain = to_jsonable_python(tool_args)
+
+        async def make(decided: Mapping[str, Any]) -> Any:
+            try:
+                return await call(name, dict(decided) if plain == tool_args else tool_args, ctx, tool)
+            except ModelRetry as retry:
+                raise ToolValidationError(_RETRY, retry.message) from retry
+
+        told = await self.gate.call_async(
+            {"name": name, "arguments": plain},
+            make,
+            definition=_definition(tool),
+            run=ctx.conversation_id,
+            approved=ctx.tool_call_approved,
+            passing=(ApprovalRequired, CallDeferred),
+        )
+        if told.waits and not ctx.tool_call_approved:
+            raise ApprovalRequired(metadata={"codes": list(told.result.metadata["codes"])})
+        if told.result.code == _RETRY:
+            raise ModelRetry(told.value)
+        return told.value
+
+
+def _definition(tool: Any) -> dict[str, Any]:
+    stated = tool.tool_def
+    return {"name": stated.name, "description": stated.description, "input_schema": stated.parameters_json_schema}

@@ -1,0 +1,179 @@
+"""The proxy of one sandbox: serves the listener that came out of its network namespace.
+
+Every request is decided on, also one that asks for no tunnel, and refused with the codes of its decision. The
+listener belongs to one sandbox, so what comes in needs no token.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from admission_adapters.interfaces import Answer
+from admission_adapters.sandbox.model import LISTENER
+from admission_adapters.tunnels.head import read_head
+from admission_adapters.tunnels.tunnel import Allowance, Tunnel
+from engine.model import Limits
+
+CA_FILE = "/work/authorities.pem"
+"""Where a program finds the certificate authorities that it may trust."""
+
+_HEAD_SECONDS = 5.0
+_END_SECONDS = 10.0
+
+
+def environment() -> dict[str, str]:
+    """The variables by which curl, git, pip, npm and others find the proxy and the authorities."""
+    proxy = f"http://{LISTENER[0]}:{LISTENER[1]}"
+    proxies = ("https_proxy", "HTTPS_PROXY", "http_proxy")
+    authorities = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "REQUESTS_CA_BUNDLE")
+    nodes = ("npm_config_cafile", "NODE_EXTRA_CA_CERTS")
+    return dict.fromkeys(proxies, proxy) | dict.fromkeys((*authorities, *nodes), CA_FILE)
+
+
+class TunnelsGrant(Protocol):
+    """What all tunnels of one run may use together."""
+
+    @property
+    def at_once(self) -> int:
+        """Open requests to the proxy."""
+
+    @property
+    def most(self) -> int:
+        """Requests to the proxy."""
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that leave the sandbox."""
+
+    @property
+    def received_bytes(self) -> int:
+        """Bytes that come in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One request to the proxy: where it led, and the outcome, or the codes of its refusal."""
+
+    url: str | None
+    outcome: str
+    codes: Sequence[str]
+
+
+class TunnelServer:
+    """Serves one listener until the sandbox is dead."""
+
+    def __init__(
+        self, grant: TunnelsGrant, limits: type[Limits], decide: Callable[[str | None, int, Tunnel], Answer]
+    ) -> None:
+        """`decide` takes the address, how many requests came before it, and the executor of its tunnel.
+
+        `limits` is the limits type of point `network`.
+        """
+        self._grant, self._limits, self._decide = grant, limits, decide
+        self._slots = threading.Semaphore(grant.at_once)
+        self._allowances = Allowance(grant.sent_bytes), Allowance(grant.received_bytes)
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._open: dict[int, Callable[[], None]] = {}
+        self._over = False
+        self._listener: socket.socket | None = None
+        self._ended: dict[int, Connection] = {}
+
+    @property
+    def connections(self) -> list[Connection]:
+        """The requests that have ended, in the order in which they came."""
+        return [one for _, one in sorted(self._ended.items())]
+
+    def begin(self, listener: socket.socket) -> None:
+        """Serve this listener from now on, and own it."""
+        self._listener = listener
+        self._begin(self._accept, listener)
+
+    def end(self) -> None:
+        """The sandbox is dead: close the listener and all tunnels, and wait for their last records."""
+        with self._lock:
+            self._over = True
+            cuts = list(self._open.values())
+        if self._listener is not None:
+            with suppress(OSError):
+                self._listener.shutdown(socket.SHUT_RDWR)
+        for cut in cuts:
+            cut()
+        self._slots.release()
+        deadline = time.monotonic() + _END_SECONDS
+        for thread in list(self._threads):
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _begin(self, target: Callable[..., None], *arguments: Any) -> None:
+        thread = threading.Thread(target=target, args=arguments, name="sandbox-tunnels", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        """Take requests; one more than permitted is asked about, so that its refusal is recorded."""
+        with listener:
+            for number in range(self._grant.most + 1):
+                self._slots.acquire()
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                self._begin(self._serve, client, number)
+
+    def _serve(self, client: socket.socket, number: int) -> None:
+        try:
+            with client:
+                self._request(client, number)
+        finally:
+            self._slots.release()
+
+    def _request(self, client: socket.socket, number: int) -> None:
+        def cut() -> None:
+            with suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+
+        if not self._watched(number, cut):
+            return
+        head = read_head(client, time.monotonic() + _HEAD_SECONDS)
+        tunnel = Tunnel(client, head, self._limits, *self._allowances)
+        if not self._watched(number, tunnel.cut):
+            return
+        try:
+            answer = self._decide(head.url, number, tunnel)
+        finally:
+            with self._lock:
+                del self._open[number]
+        codes = _codes(answer)
+        if not tunnel.began:
+            with suppress(OSError):
+                client.sendall(_refusal(codes))
+        ended = "refused" if answer.result is None else str(answer.result.facts["ended"])
+        self._ended[number] = Connection(head.url, ended, codes)
+
+    def _watched(self, number: int, cut: Callable[[], None]) -> bool:
+        """Note how to end a request; False if all have ended."""
+        with self._lock:
+            self._open[number] = cut
+            return not self._over
+
+
+def _codes(answer: Answer) -> list[str]:
+    if answer.fault is not None:
+        return [answer.fault.code]
+    return [one.code for one in answer.decision.findings if one.level.value == answer.decision.outcome.value]
+
+
+def _refusal(codes: Sequence[str]) -> bytes:
+    """The codes are ours: nothing of the request is repeated."""
+    words = ", ".join(codes)
+    body = f"the connection is refused: {words}\n".encode()
+    head = (
+        f"HTTP/1.1 403 {words}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + body

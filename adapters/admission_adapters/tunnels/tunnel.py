@@ -1,0 +1,225 @@
+"""The executor of one tunnel: connects to an address of its permit and passes bytes both ways, within its caps.
+
+Nothing is sent there before the client has named, in its TLS hello, exactly the host that was decided on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import select
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Protocol, runtime_checkable
+
+from admission_adapters.connecting import connected
+from admission_adapters.tunnels.head import Head
+from admission_adapters.tunnels.hello import ALERT, HelloError, expect, read_hello
+from engine.errors import WorkError
+from engine.model import Job, Limits, Permit, Result
+
+POINT = "network"
+
+HELLO_SECONDS = 10.0
+"""For a client to begin with TLS once its tunnel is open."""
+
+_PIECE = 1 << 16
+_OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
+_UNREACHABLE = b"HTTP/1.1 502 host_unreachable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+@runtime_checkable
+class TunnelGrant(Protocol):
+    """What is read of the limits of point `network`."""
+
+    purpose: str
+    url_digest: str  # `sha256:` and hex, of `https://host/` or `https://host:port/`
+    host: str
+    port: int
+    addresses: Sequence[str]  # any one of them, and no other
+    seconds: int  # from the connection to the last byte
+
+
+class Allowance:
+    """The bytes that all tunnels of one run may still move in one direction; threads share it."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+        self._lock = threading.Lock()
+
+    def take(self, count: int) -> bool:
+        """Take so many; False if there are fewer."""
+        with self._lock:
+            if count > self._left:
+                return False
+            self._left -= count
+            return True
+
+
+class Tunnel:
+    """One request to the proxy, and the tunnel that may come of it. `began`: there was a permit for it."""
+
+    def __init__(
+        self, client: socket.socket, head: Head, limits: type[Limits], sent: Allowance, received: Allowance
+    ) -> None:
+        """`limits` is the limits type of point `network`."""
+        self._client, self._head, self._limits = client, head, limits
+        self._allowances = (sent, received)
+        self._counts = [0, 0]
+        self._lock = threading.Lock()
+        self._open = [client]
+        self._over = False
+        self.began = False
+
+    def __call__(self, permit: Permit, job: Job) -> Result:
+        """Connect and pass bytes until one side ends. Raises WorkError without a permit for exactly this tunnel."""
+        grant = permit.demand(POINT, job.input_digest, self._limits)
+        url = (self._head.url or "").encode("utf-8")
+        named = isinstance(grant, TunnelGrant) and grant.url_digest == f"sha256:{hashlib.sha256(url).hexdigest()}"
+        if not isinstance(grant, TunnelGrant) or grant.purpose != "tunnel" or not named or not self._head.tunnel:
+            raise WorkError(
+                "the permit is not for this tunnel",
+                remedy="request a decision on exactly this host and port",
+                code="engine.limit_unenforceable",
+            )
+        self.began = True
+        deadline = time.monotonic() + grant.seconds
+        job.stop.then(self.cut)
+        try:
+            ended = self._run(grant, deadline)
+        finally:
+            job.stop.forget(self.cut)
+        sent, received = self._counts
+        facts: dict[str, Any] = {"ended": ended, "sent_bytes": sent, "received_bytes": received}
+        return Result("tunnelled" if ended == "closed" else "refused" if not sent else "ended_early", facts)
+
+    def cut(self) -> None:
+        """End it now; idempotent, and callable from any thread."""
+        with self._lock:
+            self._over = True
+            for one in self._open:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+
+    def _run(self, grant: TunnelGrant, deadline: float) -> str:
+        """Why it ended, as a word."""
+        try:
+            server = self._connected(grant, deadline)
+        except OSError:
+            with suppress(OSError):
+                self._client.sendall(_UNREACHABLE)
+            return "cut" if self._over else "unreachable"
+        with server:
+            try:
+                self._client.sendall(_OPEN)
+                hello = read_hello(self._client, self._head.rest, min(deadline, time.monotonic() + HELLO_SECONDS))
+                expect(hello, grant.host)
+                ended = self._pass(server, hello, deadline)
+            except HelloError as error:
+                with suppress(OSError):
+                    self._client.sendall(ALERT)
+                ended = str(error)
+            except OSError:
+                ended = "deadline" if time.monotonic() >= deadline else "closed"
+            finally:
+                with self._lock:
+                    self._open.remove(server)
+        return "cut" if self._over else ended
+
+    def _connected(self, grant: TunnelGrant, deadline: float) -> socket.socket:
+        """A connection to the first address that answers, in their order. Raises OSError."""
+        addresses = list(grant.addresses)
+        while True:
+            address = addresses.pop(0)
+            left = (deadline - time.monotonic()) / (len(addresses) + 1)
+            try:
+                return connected(address, grant.port, max(0.001, left), self._opened)
+            except OSError:
+                if not addresses or self._over:
+                    raise
+
+    def _opened(self, server: socket.socket) -> None:
+        with self._lock:
+            self._open[1:] = [server]
+            if self._over:
+                raise ConnectionAbortedError
+
+    def _pass(self, server: socket.socket, first: bytes, deadline: float) -> str:
+        """Pass bytes both ways until both sides have ended or something is used up."""
+        for one in (self._client, server):
+            one.setblocking(False)  # noqa: FBT003  (it accepts no keyword)
+        ways = (_Way(0, self._client, server), _Way(1, server, self._client))
+        if not self._taken(0, first):
+            return "sent_limit"
+        ways[0].waiting += first
+        while not all(way.done for way in ways):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return "deadline"
+            for way in _ready(ways, left):
+                if way.waiting:
+                    way.write()
+                elif not way.ended:
+                    data = way.read()
+                    if not self._taken(way.number, data):
+                        return ("sent_limit", "received_limit")[way.number]
+                    way.waiting += data
+        return "closed"
+
+    def _taken(self, number: int, data: bytes) -> bool:
+        self._counts[number] += len(data)
+        return self._allowances[number].take(len(data))
+
+
+class _Way:
+    """One direction: what was read and waits to be written, at most one piece; `ended`: nothing more comes."""
+
+    def __init__(self, number: int, source: socket.socket, target: socket.socket) -> None:
+        self.number, self.source, self.target = number, source, target
+        self.waiting = bytearray()
+        self.ended = self.done = False
+
+    def read(self) -> bytes:
+        """The next piece. Raises OSError."""
+        with suppress(BlockingIOError):
+            data = self.source.recv(_PIECE)
+            self.ended = not data
+            self._close()
+            return data
+        return b""
+
+    def write(self) -> None:
+        """As much as there is room for. Raises OSError."""
+        with suppress(BlockingIOError):
+            del self.waiting[: self.target.send(self.waiting)]
+        self._close()
+
+    def _close(self) -> None:
+        """Tell the other side that nothing more comes."""
+        if self.ended and not self.waiting and not self.done:
+            self.done = True
+            with suppress(OSError):
+                self.target.shutdown(socket.SHUT_WR)
+
+
+def _ready(ways: Sequence[_Way], seconds: float) -> list[_Way]:
+    """The directions that can go on; waits for one."""
+    poll = select.poll()
+    events: dict[int, int] = {}
+    for way in ways:
+        if way.waiting:
+            events[way.target.fileno()] = events.get(way.target.fileno(), 0) | select.POLLOUT
+        elif not way.ended:
+            events[way.source.fileno()] = events.get(way.source.fileno(), 0) | select.POLLIN
+    for descriptor, event in events.items():
+        poll.register(descriptor, event)
+    found = dict(poll.poll(seconds * 1000))
+    bad = select.POLLERR | select.POLLHUP | select.POLLNVAL
+    return [
+        way
+        for way in ways
+        if (way.waiting and found.get(way.target.fileno(), 0) & (select.POLLOUT | bad))
+        or (not way.waiting and not way.ended and found.get(way.source.fileno(), 0) & (select.POLLIN | bad))
+    ]

@@ -1,0 +1,57 @@
+"""Runs of generated code that have ended, with their results, until each expires."""
+
+# ruff: noqa: A002 - the names of the interface
+
+from __future__ import annotations
+
+import sqlite3
+
+from engine.state.part import Part, columns, encodable, insert, text, uuid_text, whole
+from engine.state.rows import CodeRunRow
+
+_SOME = f"SELECT {columns(CodeRunRow)} FROM code_runs"  # noqa: S608
+
+
+class CodeRuns(Part):
+    """The part of the store for runs of generated code."""
+
+    def add_code_run(self, new: CodeRunRow) -> None:
+        """Keep the end of a run, and remove some that have expired."""
+        uuid_text("id", new.id)
+        encodable("owner", new.owner)
+        for name in ("status", "stop_reason"):
+            text(name, getattr(new, name))
+        for name in ("started_at", "ended_at", "expires_at"):
+            whole(name, getattr(new, name))
+
+        def operation(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "DELETE FROM code_runs WHERE number IN (SELECT number FROM code_runs WHERE expires_at <= ? LIMIT ?)",
+                (new.ended_at, self._limits.sweep),
+            )
+            insert(connection, "code_runs", new)
+
+        self._database.write(operation)
+
+    def code_runs(self, owner: str | None, before: int | None, now: int, limit: int) -> tuple[CodeRunRow, ...]:
+        """The newest runs of an owner, or of all, that have not expired; with `before`, those with a lower number."""
+        return self._rows(
+            CodeRunRow,
+            f"{_SOME} WHERE owner = ifnull(?, owner) AND number < ifnull(?, number + 1) AND expires_at > ?"
+            " ORDER BY number DESC LIMIT ?",
+            owner,
+            before,
+            whole("now", now),
+            whole("limit", limit),
+        )
+
+    def code_run(self, id: str, owner: str | None, now: int) -> CodeRunRow | None:
+        """The newest run with this id, of an owner or of anybody; None if it is unknown or has expired."""
+        found = self._rows(
+            CodeRunRow,
+            f"{_SOME} WHERE id = ? AND owner = ifnull(?, owner) AND expires_at > ? ORDER BY number DESC LIMIT 1",
+            id.encode("utf-8", "replace").decode(),
+            owner,
+            whole("now", now),
+        )
+        return found[0] if found else None

@@ -1,0 +1,23 @@
+package admission.requirements.sandbox.egress
+
+import data.admission.lib.sandbox
+import future.keywords.not
+
+# METADATA
+# title: The profile's sandbox has a way out, if the request needs one
+# description: The way out is a listener in the sandbox that the engine serves. Each connection through it is decided on
+#   at point `network`; every other one fails in the kernel.
+# custom:
+#   code: egress_unsupported
+#   remedy: Name a profile whose backend has `egress` in policy/sandbox.yaml, or name no hosts
+#   reads: ["sandbox.profiles.{profile}", sandbox.backends]
+#   after: [profile_unknown]
+# labels:
+#   row: C60, D08
+#   threat: ACE
+provided if input.egress == false
+
+provided if {
+	input.egress == true
+	sandbox.egress(input.profile) == true
+}

@@ -1,0 +1,140 @@
+"""The proxy of tunnels: what it reads of a client, and what comes of it, against a real engine and a TLS server."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from admission_adapters.tunnels.head import HEAD_BYTES, Head, read_head
+from admission_adapters.tunnels.hello import HelloError, read_hello, server_name
+
+FAR = time.monotonic() + 3_600
+
+
+def hello(name: str | None = "good.example.org") -> bytes:
+    """A real ClientHello for this name."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(into, out, server_hostname=name)
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    return out.read()
+
+
+@contextmanager
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    here, there = socket.socketpair()
+    with here, there:
+        yield here, there
+
+
+def record(body: bytes, kind: int = 0x16) -> bytes:
+    return bytes((kind, 3, 1)) + len(body).to_bytes(2, "big") + body
+
+
+def handshake(extensions: bytes | None, kind: int = 1) -> bytes:
+    """A ClientHello with these extensions."""
+    body = b"\x03\x03" + bytes(32) + b"\x00" + b"\x00\x02\x13\x01" + b"\x01\x00"
+    body += b"" if extensions is None else len(extensions).to_bytes(2, "big") + extensions
+    return record(bytes((kind,)) + len(body).to_bytes(3, "big") + body)
+
+
+def extension(kind: int, content: bytes) -> bytes:
+    return kind.to_bytes(2, "big") + len(content).to_bytes(2, "big") + content
+
+
+def names(*entries: tuple[int, bytes]) -> bytes:
+    listed = b"".join(bytes((kind,)) + len(name).to_bytes(2, "big") + name for kind, name in entries)
+    return extension(0, len(listed).to_bytes(2, "big") + listed)
+
+
+GOOD = names((0, b"good.example.org"))
+
+
+def test_the_name_of_a_real_hello_is_read_in_any_number_of_pieces() -> None:
+    data = hello()
+    assert server_name(data) == "good.example.org"
+    with pair() as (here, there):
+        for at in range(0, len(data), 7):
+            there.sendall(data[at : at + 7])
+        assert server_name(read_hello(here, b"", FAR)) == "good.example.org"
+    assert server_name(handshake(GOOD)) == "good.example.org"
+
+
+HELLOS: dict[str, tuple[bytes, str]] = {
+    "no name": (hello(None), "no_name"),
+    "no extensions": (handshake(None), "no_name"),
+    "encrypted hello": (handshake(GOOD + extension(0xFE0D, b"x")), "encrypted_hello"),
+    "name twice": (handshake(GOOD + GOOD), "malformed"),
+    "two names": (handshake(names((0, b"good.example.org"), (0, b"other.example.org"))), "malformed"),
+    "another kind of name": (handshake(names((1, b"good.example.org"))), "malformed"),
+    "empty list": (handshake(names()), "malformed"),
+    "extension cut off": (handshake(GOOD[:-1]), "malformed"),
+    "hello in two records": (record(hello()[5:105]) + record(hello()[105:]), "malformed"),
+    "more in the record": (record(handshake(GOOD)[5:] + b"\0"), "malformed"),
+    "server hello": (handshake(GOOD, kind=2), "no_hello"),
+    "empty handshake": (record(b"\x01"), "malformed"),
+}
+
+
+@pytest.mark.parametrize("case", HELLOS)
+def test_a_hello_that_does_not_state_one_name_plainly_is_refused(case: str) -> None:
+    data, reason = HELLOS[case]
+    with pytest.raises(HelloError, match=f"^{reason}$"):
+        server_name(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "not_tls"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "not_tls"),
+        (record(b"\x01", kind=0x17), "not_tls"),
+        (record(b""), "not_tls"),
+        (b"\x16\x03\x01\xff\xff" + bytes(1 << 16), "not_tls"),
+        (hello()[:-1], "no_hello"),
+        (b"", "no_hello"),
+    ],
+)
+def test_what_is_no_whole_record_of_a_hello_is_refused(data: bytes, reason: str) -> None:
+    with pair() as (here, there):
+        there.settimeout(5)
+        there.sendall(data)
+        there.close()
+        with pytest.raises(HelloError, match=f"^{reason}$"):
+            read_hello(here, b"", FAR)
+
+
+URL = "https://good.example.org/"
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        (b"CONNECT good.example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n", Head(tunnel=True, url=URL)),
+        (b"CONNECT GOOD.example.org:443 HTTP/1.0\r\n\r\nabc", Head(tunnel=True, url=URL, rest=b"abc")),
+        (b"CONNECT good.example.org:8443 HTTP/1.1\r\n\r\n", Head(tunnel=True, url="https://good.example.org:8443/")),
+        (b"CONNECT a@b:443 HTTP/1.1\r\n\r\n", Head(tunnel=True, url="https://a@b/")),
+        (b"GET http://good.example.org/a?key=canary HTTP/1.1\r\n\r\n", Head(url="http://good.example.org/")),
+        (b"GET / HTTP/1.1\r\nHost: good.example.org\r\n\r\n", Head()),
+        (b"CONNECT  HTTP/1.1\r\n\r\n", Head()),
+        (b"CONNECT good.example.org:443 HTTP/1.1\n\n", Head()),
+        (b"CONNECT good.example.org:443 HTTP/2\r\n\r\n", Head()),
+        (b"CONNECT g\xc3\xb6od.example.org:443 HTTP/1.1\r\n\r\n", Head()),
+        (b"\x05\x01\x00", Head()),
+        (hello(), Head()),
+        (b"CONNECT good.example.org:443 HTTP/1.1\r\n" + b"a" * HEAD_BYTES, Head()),
+        (b"", Head()),
+    ],
+)
+def test_the_head_of_a_request_leads_to_one_place_or_to_none(data: bytes, wanted: Head) -> None:
+    with pair() as (here, there):
+        there.sendall(data)
+        there.shutdown(socket.SHUT_WR)
+        assert read_head(here, FAR) == wanted

@@ -1,0 +1,263 @@
+"""Commands in the sandbox with one way out: what reaches a local TLS server, and everything that must not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from engine.engine import Engine
+from engine.settings import Settings
+from engine.shell import ShellRun
+from tests.adapters.gates import AGENT
+from tests.administration.test_stops import stopped
+from tests.command import decisions
+from tests.facilities import needs
+from tests.processes import until
+from tests.sources.https import BODY, HOST, Authority, endless, response, serving
+from tests.sources.test_fetch import World, authority, resolving
+
+__all__ = ["authority"]
+
+OTHER = "other.example.org"
+pytestmark = needs("bubblewrap", "curl")
+
+
+@pytest.fixture(scope="module")
+def opened(module_settings: Settings, authority: Authority) -> Iterator[World]:
+    with serving(authority.context()) as server:
+        values = (
+            f"networks.ports=[443, {server.port}]",
+            f"networks.tunnels.hosts=[{HOST}]",
+            'addresses.refused=[{cidr: 10.0.0.0/8, reason: a test, source: a test, date: "2026-01-01"}]',
+        )
+        with Engine(replace(module_settings, ca_file=authority.path), values=values) as engine:
+            assert engine.policy is not None, engine.opa
+            world = World(server, engine, authority, values, [])
+            resolving(engine, world)
+            yield world
+
+
+@pytest.fixture
+def world(opened: World) -> World:
+    opened.server.answers(response())
+    opened.looked_up.clear()
+    opened.addresses = ("127.0.0.1",)
+    return opened
+
+
+def ran(world: World, text: str, *hosts: str) -> ShellRun:
+    return world.engine.run_shell(text, hosts=hosts or (HOST,), context=AGENT)
+
+
+def test_a_command_reaches_a_host_that_policy_and_caller_name(world: World) -> None:
+    before = len(decisions(world.state))
+    run = ran(world, f"curl -sS {world.server.url('/a?key=canary')} | tr a-z A-Z")
+    assert run.ended is not None, run.answer
+    assert (run.ended.stdout, run.ended.exit_code) == (BODY.decode().upper().encode(), 0), run
+    assert [(one.url, one.outcome) for one in run.connections] == [(f"https://{HOST}:{world.server.port}/", "closed")]
+    points = [(one["point"], one["outcome"]) for one in decisions(world.state)[before:]]
+    assert points == [("sandbox", "allow"), ("network", "allow")]
+
+
+def test_a_host_that_policy_does_not_name_is_not_connected_to(world: World) -> None:
+    run = ran(world, f"curl -sS {world.server.url(host=OTHER)}", HOST, OTHER)
+    assert run.ended is not None, run.answer
+    assert run.ended.exit_code == 56, run
+    assert [(one.outcome, one.codes) for one in run.connections] == [("refused", ["host_not_allowlisted"])]
+    assert (world.server.connections, world.looked_up) == (0, [])
+
+
+ELSEWHERE = [
+    f"https://{OTHER}:PORT/",
+    "https://127.0.0.1:PORT/",
+    "https://2130706433:PORT/",
+    "https://0x7f.1:PORT/",
+    "https://[::1]:PORT/",
+    "https://[::ffff:127.0.0.1]:PORT/",
+    "https://localhost:PORT/",
+    f"https://{HOST}.:PORT/",
+    f"https://sub.{HOST}:PORT/",
+    f"https://{HOST}.evil.example:PORT/",
+    f"https://{HOST}:1/",
+    f"http://{HOST}:PORT/",
+    f"http://{HOST}/",
+    f"ftp://{HOST}:PORT/",
+]
+"""Addresses that policy does not name, some of them in spellings that lead to the server."""
+
+
+# covers: C60.1 C60.3 H06
+def test_no_other_name_number_port_or_scheme_leads_out(world: World) -> None:
+    urls = [url.replace("PORT", str(world.server.port)) for url in ELSEWHERE]
+    run = ran(world, "; ".join(f"curl -sS -g --max-time 5 '{url}'" for url in urls), HOST, OTHER)
+    assert run.ended is not None, run.answer
+    assert BODY not in run.ended.stdout
+    assert {one.outcome for one in run.connections} == {"refused"}, run
+    assert len(run.connections) >= len(urls) - 2  # curl itself refuses some
+    assert (world.server.connections, {*world.looked_up} - {HOST}) == (0, set())
+
+
+def test_plain_http_is_refused_with_its_reason(world: World) -> None:
+    run = ran(world, f"curl -s http://{HOST}/a?key=canary-path")
+    assert run.ended is not None, run.answer
+    assert run.ended.stdout.startswith(b"the connection is refused: ")
+    assert b"unsafe_scheme" in run.ended.stdout
+    assert b"canary-path" not in b"".join(path.read_bytes() for path in world.state.rglob("*.jsonl"))
+
+
+def test_a_redirect_is_a_connection_of_its_own(world: World) -> None:
+    world.server.answers(response(b"", status="302 Found", more=(f"Location: {world.server.url(host=OTHER)}",)))
+    run = ran(world, f"curl -sS -L {world.server.url()}", HOST, OTHER)
+    assert [one.outcome for one in run.connections] == ["closed", "refused"]
+    assert len(world.server.requests) == 1
+
+
+# covers: H06
+@pytest.mark.parametrize(
+    ("addresses", "code"),
+    [
+        (("10.0.0.7",), "address_not_public"),
+        (("127.0.0.1", "10.0.0.7"), "address_not_public"),
+        (("fe80::1%lo",), "address_not_public"),
+        ((), "address_unknown"),
+    ],
+)
+def test_a_host_with_an_address_that_is_not_public_is_refused(
+    addresses: tuple[str, ...], code: str, world: World
+) -> None:
+    world.addresses = addresses
+    run = ran(world, f"curl -sS {world.server.url()}")
+    assert [one.codes for one in run.connections] == [[code]]
+    assert world.server.connections == 0
+
+
+def test_a_name_that_leads_elsewhere_the_next_time_is_decided_again(world: World) -> None:
+    """Each connection goes to the addresses that its own decision saw; the name is looked up once for each."""
+    text = f"curl -sS {world.server.url()} {world.server.url()} -H 'Connection: close'"
+    look = world.look
+    answered = iter((("127.0.0.1",), ("10.0.0.7",)))
+
+    def changing(host: str) -> tuple[str, ...]:
+        world.addresses = next(answered)
+        return look(host)
+
+    assert world.engine.services is not None
+    kept = world.engine.services
+    world.engine.services = replace(kept, gather_context=replace(kept.gather_context, addresses=changing))
+    try:
+        run = ran(world, text)
+    finally:
+        world.engine.services = kept
+    assert [one.outcome for one in run.connections] == ["closed", "refused"], run
+    assert (len(world.server.requests), world.looked_up) == (1, [HOST, HOST])
+
+
+DIRECT = """
+import errno, socket, sys
+port, out = int(sys.argv[1]), []
+def tried(name, act):
+    try:
+        act()
+        out.append(name + " did")
+    except OSError as error:
+        out.append(name + " " + (errno.errorcode.get(error.errno) or type(error).__name__))
+def to(family, kind, address, protocol=0):
+    with socket.socket(family, kind, protocol) as one:
+        one.settimeout(5)
+        one.connect(address)
+tried("tcp", lambda: to(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", port)))
+tried("address", lambda: to(socket.AF_INET, socket.SOCK_STREAM, ("192.0.2.1", 443)))
+tried("mptcp", lambda: to(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", port), 262))
+tried("ipv6", lambda: to(socket.AF_INET6, socket.SOCK_STREAM, ("::1", port)))
+tried("udp", lambda: to(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", port)))
+tried("unix", lambda: to(socket.AF_UNIX, socket.SOCK_STREAM, "/run/x"))
+tried("abstract", lambda: to(socket.AF_UNIX, socket.SOCK_STREAM, chr(0) + "x"))
+tried("netlink", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close())
+tried("vsock", lambda: socket.socket(40, socket.SOCK_STREAM).close())
+tried("packet", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close())
+tried("raw", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).close())
+tried("name", lambda: socket.getaddrinfo("data.example.org", 443))
+tried("port taken", lambda: socket.create_server(("127.0.0.1", 3128)).close())
+tried("own server", lambda: socket.create_server(("127.0.0.1", 8080)).close())
+print("\\n".join(out))
+"""
+
+
+# covers: C60.1-4
+def test_nothing_leads_out_beside_the_listener(world: World) -> None:
+    run = ran(world, f"/usr/bin/python3 - {world.server.port} <<'END'\n{DIRECT}\nEND")
+    assert run.ended is not None, run.answer
+    found = dict(line.rsplit(" ", 1) for line in run.ended.stdout.decode().splitlines())
+    refused = ("mptcp", "ipv6", "udp", "unix", "abstract", "netlink", "vsock", "packet", "raw")
+    assert {name: found[name] for name in refused} == dict.fromkeys(refused, "EPERM")
+    assert (found["tcp"], found["address"]) == ("ECONNREFUSED", "ENETUNREACH")
+    assert found["name"] not in {"did", "EPERM"}
+    assert (found["port taken"], found["own server"]) == ("EADDRINUSE", "did")
+    assert (run.connections, world.server.connections) == ((), 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "curl -sS --noproxy '*' https://HOST/",
+        "env -u https_proxy -u HTTPS_PROXY -u http_proxy curl -sS https://HOST/",
+        "curl -sS -x socks5h://127.0.0.1:3128 https://HOST/",
+        "curl -sS --connect-to ::127.0.0.1:PORT --noproxy '*' https://HOST/",
+        "exec 3<>/dev/tcp/127.0.0.1/PORT",
+        "git clone -q ssh://git@HOST/x.git",
+    ],
+)
+def test_a_client_that_goes_around_the_proxy_gets_nowhere(text: str, world: World) -> None:
+    place = f"{HOST}:{world.server.port}"
+    run = ran(world, text.replace("HOST", place).replace("PORT", str(world.server.port)))
+    assert run.ended is not None, run.answer
+    assert (run.ended.exit_code != 0, run.ended.stdout) == (True, b""), run
+    assert {one.outcome for one in run.connections} <= {"refused"}
+    assert world.server.connections == 0
+
+
+def test_the_name_in_the_hello_has_to_be_the_host_that_was_decided_on(world: World) -> None:
+    port = world.server.port
+    run = ran(world, f"curl -sS --connect-to {OTHER}:{port}:{HOST}:{port} https://{OTHER}:{port}/")
+    assert [(one.url, one.outcome) for one in run.connections] == [(f"https://{HOST}:{port}/", "other_name")]
+    assert world.server.requests == []
+
+
+def test_without_hosts_there_is_no_way_out(world: World) -> None:
+    run = world.engine.run_shell(f"curl -sS {world.server.url()}", context=AGENT)
+    assert run.ended is not None, run.answer
+    assert (run.ended.exit_code != 0, run.connections) == (True, ())
+
+
+def test_a_profile_without_a_way_out_is_refused(world: World) -> None:
+    run = world.engine.run_shell("true", hosts=(HOST,), profile="standard", context=AGENT)
+    codes = sorted(one.code for one in run.answer.decision.findings)
+    assert (run.ended, codes) == (None, ["egress_unsupported", "shell_not_permitted"])
+
+
+@pytest.mark.full
+def test_a_stop_closes_the_tunnel_and_ends_the_command(world: World) -> None:
+    world.server.answers(endless(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 1_000))
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(ran, world, f"curl -sS --limit-rate 1000 {world.server.url()}")
+        until(lambda: world.server.requests)
+        with stopped(world.engine):
+            run = running.result(30)
+    assert run.ended is not None, run.answer
+    assert (run.ended.status.value, [one.outcome for one in run.connections]) == ("cancelled", ["cut"])
+
+
+def test_what_a_run_may_move_is_limited(world: World) -> None:
+    values = (*world.values, "networks.tunnels.received_bytes=20000", "networks.tunnels.most=1")
+    with Engine(replace(world.engine.settings), values=values) as engine:
+        resolving(engine, world)
+        world.server.answers(response(b"x" * 30_000))
+        text = (
+            f"curl -sS {world.server.url()} -o /dev/null; curl -sS {world.server.url()}; curl -sS {world.server.url()}"
+        )
+        run = engine.run_shell(text, hosts=(HOST,), context=AGENT)
+    assert [one.outcome for one in run.connections] == ["received_limit", "refused"]
+    assert run.connections[1].codes == ["request_budget_exhausted"]

@@ -1,0 +1,163 @@
+"""The proxy of a run against hostile bytes: a real engine decides, a real TLS server must not see them."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+import pytest
+
+from admission_adapters.tunnels.server import TunnelServer
+from engine.engine import Engine
+from engine.points.sandbox import EgressLimits
+from engine.settings import Settings
+from engine.shell import tunnel_server
+from tests.adapters.gates import AGENT
+from tests.adapters.test_tunnels import GOOD, extension, handshake, names, record
+from tests.processes import until
+from tests.sources.https import BODY, HOST, Authority, response, serving
+from tests.sources.test_fetch import World, authority, resolving
+
+__all__ = ["authority"]
+
+LIMITS = EgressLimits(at_once=2, most=20, sent_bytes=10_000, received_bytes=100_000)
+
+
+@pytest.fixture(scope="module")
+def world(module_settings: Settings, authority: Authority) -> Iterator[World]:
+    with serving(authority.context()) as server:
+        values = (
+            f"networks.ports=[443, {server.port}]",
+            f"networks.tunnels.hosts=[{HOST}]",
+            "networks.tunnels.seconds=3",
+            'addresses.refused=[{cidr: 10.0.0.0/8, reason: a test, source: a test, date: "2026-01-01"}]',
+        )
+        with Engine(replace(module_settings, ca_file=authority.path), values=values) as engine:
+            assert engine.policy is not None, engine.opa
+            found = World(server, engine, authority, values, [])
+            resolving(engine, found)
+            yield found
+
+
+@contextmanager
+def proxied(world: World, limits: EgressLimits = LIMITS) -> Iterator[tuple[TunnelServer, tuple[str, int]]]:
+    """The proxy on a listener of this machine, as it serves that of a sandbox."""
+    world.server.answers(response())
+    server = tunnel_server((HOST,), limits, world.engine.opened, AGENT)
+    listener = socket.create_server(("127.0.0.1", 0))
+    server.begin(listener)
+    try:
+        yield server, listener.getsockname()
+    finally:
+        server.end()
+
+
+def asked(place: tuple[str, int], head: bytes) -> socket.socket:
+    client = socket.create_connection(place, timeout=20)
+    client.sendall(head)
+    return client
+
+
+def connect(world: World) -> bytes:
+    return f"CONNECT {HOST}:{world.server.port} HTTP/1.1\r\n\r\n".encode()
+
+
+def rest(client: socket.socket) -> bytes:
+    data = b""
+    while piece := client.recv(65_536):
+        data += piece
+    return data
+
+
+def opened(world: World, place: tuple[str, int]) -> socket.socket:
+    client = asked(place, connect(world))
+    assert client.recv(1_000).startswith(b"HTTP/1.1 200 ")
+    return client
+
+
+@pytest.mark.parametrize(
+    ("data", "outcome"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: data.example.org\r\n\r\n", "not_tls"),
+        (b"SSH-2.0-x\r\n", "not_tls"),
+        (handshake(GOOD), "other_name"),
+        (handshake(None), "no_name"),
+        (handshake(names((0, HOST.encode())) + extension(0xFE0D, b"x")), "encrypted_hello"),
+        (record(handshake(names((0, HOST.encode())))[5:40]) + record(b"x"), "malformed"),
+    ],
+)
+def test_nothing_reaches_the_host_before_a_hello_that_names_it(data: bytes, outcome: str, world: World) -> None:
+    with proxied(world) as (server, place), opened(world, place) as client:
+        client.sendall(data)
+        assert rest(client) == b"\x15\x03\x01\x00\x02\x02\x70"
+        until(lambda: server.connections)
+        assert [one.outcome for one in server.connections] == [outcome]
+    assert world.server.requests == []
+
+
+def test_a_hello_in_small_pieces_opens_a_tunnel_and_a_second_request_stays_in_it(world: World) -> None:
+    context = ssl.create_default_context(cafile=str(world.authority.path))
+    with proxied(world) as (server, place), opened(world, place) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with context.wrap_socket(client, server_hostname=HOST) as secured:
+            secured.sendall(b"GET / HTTP/1.1\r\n\r\nCONNECT other.example.org:443 HTTP/1.1\r\n\r\n")
+            assert secured.recv(65_536).endswith(BODY) or rest(secured).endswith(BODY)
+        until(lambda: server.connections)
+    assert [one.outcome for one in server.connections] == ["closed"]
+
+
+@pytest.mark.parametrize("head", [b"\x05\x01\x00", b"\x16\x03\x01\x00\x02\x01\x00", b"GET / HTTP/1.1\r\n\r\n", b""])
+def test_what_asks_for_no_tunnel_is_refused_with_a_recorded_reason(head: bytes, world: World) -> None:
+    with proxied(world) as (server, place), asked(place, head) as client:
+        client.shutdown(socket.SHUT_WR)
+        assert rest(client).startswith(b"HTTP/1.1 403 url_count_not_admitted")
+        until(lambda: server.connections)
+        assert [(one.url, one.outcome) for one in server.connections] == [(None, "refused")]
+
+
+def test_a_client_that_says_nothing_is_ended_at_the_deadline(world: World) -> None:
+    with proxied(world) as (server, place), opened(world, place) as client:
+        rest(client)
+        until(lambda: server.connections)
+    assert [one.outcome for one in server.connections] == ["deadline"]
+
+
+def test_no_more_are_open_at_a_time_than_permitted_and_the_next_waits(world: World) -> None:
+    with proxied(world) as (server, place):
+        first, second = opened(world, place), opened(world, place)
+        with second, asked(place, connect(world)) as third:
+            third.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                third.recv(1)
+            first.close()
+            third.settimeout(20)
+            assert third.recv(1_000).startswith(b"HTTP/1.1 200 ")
+    assert len(server.connections) == 3
+
+
+def test_the_end_of_the_run_closes_what_is_open(world: World) -> None:
+    with proxied(world) as (server, place), opened(world, place) as client:
+        server.end()
+        assert rest(client) == b""
+        assert [one.outcome for one in server.connections] == ["cut"]
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(place, timeout=20)
+
+
+def test_what_is_sent_is_limited_for_all_connections_together(world: World) -> None:
+    context = ssl.create_default_context(cafile=str(world.authority.path))
+    with proxied(world, LIMITS.model_copy(update={"sent_bytes": 1_500})) as (server, place):
+        for _ in range(2):
+            with (
+                suppress(OSError),
+                opened(world, place) as client,
+                context.wrap_socket(client, server_hostname=HOST) as secured,
+            ):
+                secured.sendall(b"x" * 2_000)
+                rest(secured)
+        until(lambda: len(server.connections) == 2)
+    assert [one.outcome for one in server.connections] == ["sent_limit", "sent_limit"]
+    assert world.server.requests == []

@@ -1,0 +1,117 @@
+"""The tool `sandbox_shell` behind the tool gate: decided at `tool_call`, `sandbox`, `network` and `tool_result`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from admission_adapters.tools.gate import ToolGate
+from admission_adapters.tools.implementations import implementation_digest
+from admission_adapters.tools.registry import ToolRegistry
+from admission_adapters.tools.sandbox_shell import SandboxShell
+from engine.documents.files import load
+from engine.engine import Engine
+from engine.errors import WorkError
+from engine.settings import ReadLimits, Settings
+from tests.adapters.gates import AGENT, OPTIONS
+from tests.command import decisions
+from tests.conftest import ROOT
+from tests.expect import refused
+from tests.facilities import needs
+from tests.sources.https import BODY, HOST, Authority, response, serving
+from tests.sources.test_fetch import World, authority, resolving
+
+__all__ = ["authority"]
+
+OTHER = "other.example.org"
+
+
+@pytest.fixture(scope="module")
+def world(module_settings: Settings, authority: Authority) -> Iterator[World]:
+    with serving(authority.context()) as server:
+        rule = {"id": "clients", "tools": ["sandbox_shell", "shell"], "commands": [["curl"], ["echo"]]}
+        values = (
+            f"networks.ports=[443, {server.port}]",
+            f"networks.tunnels.hosts=[{HOST}]",
+            'addresses.refused=[{cidr: 10.0.0.0/8, reason: a test, source: a test, date: "2026-01-01"}]',
+            f"tools.rulesets.workspace.allow={json.dumps([rule])}",
+        )
+        with Engine(replace(module_settings, ca_file=authority.path), values=values) as engine:
+            assert engine.policy is not None, engine.opa
+            server.answers(response())
+            found = World(server, engine, authority, values, [])
+            resolving(engine, found)
+            yield found
+
+
+def gate(world: World, **changes: Any) -> ToolGate:
+    registry = ToolRegistry()
+    SandboxShell(world.engine, AGENT, **{"hosts": (HOST, OTHER), **changes}).register(registry)
+    return ToolGate(world.engine, registry, AGENT, **OPTIONS)
+
+
+def call(command: str) -> dict[str, Any]:
+    return {"name": "sandbox_shell", "arguments": {"command": command}}
+
+
+def test_the_shipped_policy_admits_exactly_the_file_that_is_here() -> None:
+    """After a reviewed change of sandbox_shell.py: write the new digest into policy/tools.yaml."""
+    tools = load((ROOT / "policy/tools.yaml").read_bytes(), "tools.yaml", ReadLimits()).value["tools"]
+    assert tools["sandbox_shell"]["curated"] == [implementation_digest(SandboxShell.sandbox_shell)]
+
+
+@needs("bubblewrap", "curl")
+def test_a_call_says_what_it_printed_and_where_it_connected(world: World) -> None:
+    before = len(decisions(world.state))
+    allowed, other = world.server.url(), world.server.url(host=OTHER)
+    result = gate(world).call(call(f"curl -sS {allowed} && curl -s {other}"))
+    assert result.status == "ok", result
+    found = json.loads(result.content)
+    assert (found["status"], found["stdout"].encode()) == ("runtime_error", BODY)
+    origins = [f"https://{host}:{world.server.port}/" for host in (HOST, OTHER)]
+    assert found["connections"] == [
+        {"to": origins[0], "outcome": "closed", "codes": []},
+        {"to": origins[1], "outcome": "refused", "codes": ["host_not_allowlisted"]},
+    ]
+    points = [(one["point"], one["outcome"]) for one in decisions(world.state)[before:]]
+    assert points == [
+        ("tool_contract", "allow"),
+        ("tool_call", "allow"),
+        ("sandbox", "allow"),
+        ("network", "allow"),
+        ("network", "deny"),
+        ("tool_result", "allow"),
+    ]
+
+
+@needs("bubblewrap")
+def test_programs_still_need_a_rule(world: World) -> None:
+    assert gate(world).call(call("echo x | sh")).status == "awaiting_approval"
+
+
+def test_a_tool_that_is_judged_by_its_text_needs_a_rule_for_each_host(world: World) -> None:
+    request = {"policy": "assistant", "profile": "coding", "cwd": "/work"}
+    outcomes = {
+        name: world.engine.check(
+            "tool_call",
+            {**request, "call": {"name": name, "arguments": {"command": f"curl {world.server.url()}"}}},
+            AGENT,
+        ).decision.outcome.value
+        for name in ("shell", "sandbox_shell")
+    }
+    assert outcomes == {"shell": "confirm", "sandbox_shell": "allow"}
+
+
+@needs("bubblewrap")
+def test_a_run_that_is_refused_is_an_error_with_its_code(world: World) -> None:
+    result = gate(world, profile="standard").call(call("echo x"))
+    assert (result.status, result.code) == ("error", "egress_unsupported")
+
+
+def test_it_runs_only_within_a_call_that_a_gate_has_permitted(world: World) -> None:
+    with refused(WorkError, "engine.permit_missing"):
+        SandboxShell(world.engine, AGENT, hosts=(HOST,)).sandbox_shell("true")
