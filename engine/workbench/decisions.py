@@ -39,10 +39,8 @@ _MOST_OVERRIDES = 50
 def listed(visit: Visit) -> Response:
     """Decisions that the filters select, the newest first."""
     stated = {name: text for name in _FILTERS if (text := visit.query.get(name, "").strip())}
-    times = {name: _moment(stated[name]) for name in ("since", "until") if name in stated}
-    found = read_page(
-        visit.desk.settings.state, Filter(**(stated | times)), _ROWS, _BYTES, visit.query.get("cursor") or None
-    )
+    selected: dict[str, Any] = stated | {name: _moment(stated[name]) for name in ("since", "until") if name in stated}
+    found = read_page(visit.desk.settings.state, Filter(**selected), _ROWS, _BYTES, visit.query.get("cursor") or None)
     further = None if found.next is None else "/decisions?" + urlencode({**stated, "cursor": found.next})
     return visit.page(
         "decisions.html",
