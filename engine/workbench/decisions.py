@@ -39,10 +39,8 @@ _MOST_OVERRIDES = 50
 def listed(visit: Visit) -> Response:
     """Decisions that the filters select, the newest first."""
     stated = {name: text for name in _FILTERS if (text := visit.query.get(name, "").strip())}
-    times = {name: _moment(stated[name]) for name in ("since", "until") if name in stated}
-    found = read_page(
-        visit.desk.settings.state, Filter(**(stated | times)), _ROWS, _BYTES, visit.query.get("cursor") or None
-    )
+    selected: dict[str, Any] = stated | {name: _moment(stated[name]) for name in ("since", "until") if name in stated}
+    found = read_page(visit.desk.settings.state, Filter(**selected), _ROWS, _BYTES, visit.query.get("cursor") or None)
     further = None if found.next is None else "/decisions?" + urlencode({**stated, "cursor": found.next})
     return visit.page(
         "decisions.html",
@@ -149,6 +147,6 @@ def tried(visit: Visit) -> Response:
         return _shown(visit, found, overrides=text, problems=error.problems)
     points = frozenset({body.point})
     with opened(policy, visit.desk.settings.opa, points) as candidate, candidate.leased() as served:
-        (verdict,) = run_all([verdict_steps(served, body)])
+        (verdict,) = run_all([verdict_steps(served, body.point, body.input or {})])
     change, causes = compared(body, verdict) or (None, ())
     return _shown(visit, found, overrides=text, otherwise=verdict, changed=change, causes=causes)
