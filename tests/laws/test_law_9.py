@@ -37,6 +37,7 @@ _CONTACT = {"city", "email", "phone", "tags"}
 """Fields of a contact, and so arguments of its tools; the fields that there are is no decision."""
 
 _SHARED_WORDS: dict[str, set[str]] = {
+    "adapters/admission_adapters/frameworks/claude_agent.py": {"ask"},  # an answer to the SDK
     "adapters/admission_adapters/fetch.py": {"https"},  # how to connect to what the limits name
     "adapters/admission_adapters/environments/contacts.py": _CONTACT,
     "adapters/admission_adapters/environments/session.py": {
@@ -88,7 +89,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/cli/machine/doctor.py": {"python"},  # a line of its report
     "engine/cli/formats/sarif.py": {"region", "tags"},  # fields of SARIF
     "engine/cli/formats/problems.py": {"passed"},  # a word of its formats
-    "engine/cli/tools/changes.py": {"off", "{cwd}/"},  # plain English; as tools.py
+    "engine/cli/tools/changes.py": {"off", "{cwd}/", "workspace"},  # plain English; as tools.py; as registering.py
     "engine/cli/code/commands.py": {"main.py", "python", "LOGNAME"},  # of a `.py` file; of POSIX
     "engine/cli/outputs.py": {"denied"},  # a word that is printed in red
     "engine/cli/tools/list_tools.py": {"denied"},  # plain English
