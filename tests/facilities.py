@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,10 @@ def _chromium() -> str | None:
     return None if shutil.which("chromium") or shutil.which("google-chrome") else "chromium is not installed"
 
 
+def _playwright() -> str | None:
+    return None if find_spec("playwright") else "install the package playwright"
+
+
 def _sarif_multitool() -> str | None:
     lack = "put Sarif.Multitool of the npm package @microsoft/sarif-multitool-linux on the PATH"
     return None if shutil.which("Sarif.Multitool") else lack
@@ -177,6 +182,7 @@ FACILITIES: dict[str, Callable[[], str | None]] = {
     "system_pip": _system_pip,
     "wrk": _wrk,
     "chromium": _chromium,
+    "playwright": _playwright,
     "sarif-multitool": _sarif_multitool,
     "package_index": _package_index,
     "systemd_analyze": _systemd_analyze,

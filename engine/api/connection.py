@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from email.utils import formatdate
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import httptools
 
@@ -19,11 +20,50 @@ from engine.api.problems import bare_problem
 from engine.errors import EngineError, GatherError
 
 if TYPE_CHECKING:
-    from engine.api.app import App
+    from engine.api.limits import ApiLimits
+    from engine.api.load import Shares
+    from engine.api.messages import Peer, Response
     from engine.api.peers import PeerOf
 
 _PIPELINED = 64
 """Requests that one client may send ahead; with more, these are answered and the connection ends."""
+
+
+_SWEEP_SECONDS = 0.25
+"""How often deadlines of connections are looked at."""
+
+
+class Application(Protocol):
+    """What connections pass their requests to. It never raises."""
+
+    limits: ApiLimits
+    connections: Shares
+    bodies: Shares
+    stopping: bool
+    date: bytes
+
+    def open(self, head: Head, peer: Peer) -> Exchange:
+        """Accept or refuse a request by its headers."""
+
+    async def answer(self, exchange: Exchange) -> Response:
+        """Answer a request whose body is complete, or that was refused."""
+
+    def release(self, exchange: Exchange) -> None:
+        """Drop the stored part of the body."""
+
+    def broken(self, status: int) -> None:
+        """A request could not be parsed."""
+
+
+async def sweep(app: Application, connections: set[Connection]) -> None:
+    """End connections whose deadline has passed, and keep the date of answers current, until cancelled."""
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(_SWEEP_SECONDS)
+        app.date = formatdate(usegmt=True).encode("ascii")
+        now = loop.time()
+        for connection in [one for one in connections if one.deadline < now]:
+            connection.expire()
 
 
 class Connection(asyncio.Protocol):
@@ -32,7 +72,9 @@ class Connection(asyncio.Protocol):
     It is one of `connections` as long as it is open.
     """
 
-    def __init__(self, app: App, loop: asyncio.AbstractEventLoop, peer: PeerOf, connections: set[Connection]) -> None:
+    def __init__(
+        self, app: Application, loop: asyncio.AbstractEventLoop, peer: PeerOf, connections: set[Connection]
+    ) -> None:
         self._app = app
         self._limits = app.limits
         self._loop = loop

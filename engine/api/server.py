@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
-from email.utils import formatdate
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from engine.administration.unix_socket import bind_unix
 from engine.administration.users import user_of
 from engine.api.app import App
-from engine.api.connection import Connection
+from engine.api.connection import Connection, sweep
 from engine.api.control import log_lowered, reload
 from engine.api.identity import Failures, Identity, shared_token
 from engine.api.limits import ApiLimits
@@ -52,8 +51,8 @@ _SWITCH_SECONDS = 0.0005
 _OWN_FILES = 256
 """Open files besides connections: record, state, OPA, source bundles being read, pipes of sandboxes."""
 
-_SWEEP_SECONDS = 0.25
-"""How often deadlines of connections are looked at."""
+_TALLY_SECONDS = 0.25
+"""How often requests of callers that are not identified are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +220,7 @@ class Server:
                 await serve(self._factory(network_peer), bound, self._context),
                 await serve(self._factory(control_peer), control, None),
             ]
-            self._begin(self._sweep())
+            self._begin(sweep(self._api, self._connections))
             self._begin(self._tally())
             if self._listen.watch:
                 from engine.api.watch import watch
@@ -273,20 +272,11 @@ class Server:
     def _idle(self) -> bool:
         return not (self._connections or self._api.active)
 
-    async def _sweep(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(_SWEEP_SECONDS)
-            self._api.date = formatdate(usegmt=True).encode("ascii")
-            now = loop.time()
-            for connection in [one for one in self._connections if one.deadline < now]:
-                connection.expire()
-
     async def _tally(self) -> None:
         """Record and log the requests of callers that are not identified, once a window."""
         api, loop, logged, last = self._api, asyncio.get_running_loop(), Counter[str](), -inf
         while True:
-            await asyncio.sleep(_SWEEP_SECONDS)
+            await asyncio.sleep(_TALLY_SECONDS)
             await api.refusals.sweep()
             fresh = api.metrics.unidentified - logged
             if fresh and loop.time() - last > api.limits.refusal_seconds:

@@ -49,6 +49,7 @@ _COMMANDS = {
     "stop": ("administration.stops", "Stop everything, one tool or one principal at once; list and lift stops."),
     "source": ("sources", "Start a source bundle from files and their metadata; update its hashes."),
     "tokens": ("administration.tokens", "Issue, list and revoke bearer tokens."),
+    "workbench": ("workbench", "Show record, policy, previews and approvals in a browser on this machine."),
     "tools": (
         "tools.commands",
         "List tools, explain and decide calls, audit an MCP server's tools, approve commands.",

@@ -73,6 +73,15 @@ LogLevel = Annotated[
 ]
 
 
+def runner_access(token: Path | None, certificate: Path | None, key: Path | None, ca_file: Path | None) -> RunnerAccess:
+    """What a runner is shown, and which authorities are trusted. Refuses a certificate without its key."""
+    from admission_adapters.runner.access import RunnerAccess
+
+    if (certificate is None) != (key is None):
+        raise typer.BadParameter("give --runner-cert and --runner-key together", param_hint="--runner-cert")
+    return RunnerAccess(token, certificate, key, ca_file)
+
+
 def candidate(sources: options.Sources, folder: Path) -> PolicySources:
     """Where the candidate of `--shadow` is read from: this folder, over the shipped policy."""
     from dataclasses import replace
@@ -81,15 +90,6 @@ def candidate(sources: options.Sources, folder: Path) -> PolicySources:
 
     chosen = replace(sources, policy=folder, recipe=None, release=None, release_key=None).settings()
     return PolicySources(chosen.rego, chosen.policy, chosen.recipe)
-
-
-def runner_access(token: Path | None, certificate: Path | None, key: Path | None, ca_file: Path | None) -> RunnerAccess:
-    """What a runner is shown, and which authorities are trusted. Refuses a certificate without its key."""
-    from admission_adapters.runner.access import RunnerAccess
-
-    if (certificate is None) != (key is None):
-        raise typer.BadParameter("give --runner-cert and --runner-key together", param_hint="--runner-cert")
-    return RunnerAccess(token, certificate, key, ca_file)
 
 
 def check_tls(certificate: Path | None, key: Path | None, authority: Path | None) -> None:
@@ -220,8 +220,8 @@ def serve(
         names=tuple(server_name or ()),
         audience=audience,
         otlp=otlp,
-        shadow=None if shadow is None else candidate(sources, shadow),
         access=access,
+        shadow=None if shadow is None else candidate(sources, shadow),
     )
     chosen = sources.settings()
     opa = replace(chosen.opa, answer_seconds=deadline)

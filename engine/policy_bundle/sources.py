@@ -33,12 +33,16 @@ NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]*$")
 
 @dataclass(frozen=True, slots=True)
 class PolicySources:
-    """Three folders, and `key=value` overrides on the values; nothing is read before `build`."""
+    """Three folders, and `key=value` overrides on the values; nothing is read before `build`.
+
+    `edits` are contents of files of values by name, which stand for those of the folders.
+    """
 
     rego: Path
     policy: Path
     recipe: Path
     values: tuple[str, ...] = ()
+    edits: tuple[tuple[str, bytes], ...] = ()
 
     def path(self, name: str) -> Path:
         """The file of a name as the catalogue and problems use it, such as `rego/admission/x.rego`."""
@@ -151,7 +155,7 @@ def snapshot(sources: PolicySources) -> Snapshot:
             rules |= _read(folder / _INVENTORY, f"{prefix}/{_INVENTORY}", found)
     if any(not isinstance(one, _Stray) for one in found):
         raise PolicyError(sources.placed(found))
-    return Snapshot(name, rules, values, tuple(found))
+    return Snapshot(name, rules, values | dict(sources.edits), tuple(found))
 
 
 def _folders(recipe: Path, prefix: str, found: list[Problem]) -> set[str]:

@@ -19,7 +19,7 @@ from engine.decide import Verdict
 from engine.documents.files import printable
 from engine.drive import BATCH_ITEMS, SIDE_BY_SIDE, run_all
 from engine.errors import Location
-from engine.model import Level
+from engine.model import Level, Outcome
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.catalogue import PolicyRow, Words
 from engine.record.chain import Entry
@@ -34,7 +34,7 @@ _WAVE_BYTES = 8 << 20
 """Recorded inputs that are held at once; one that is larger is a wave of its own."""
 
 _MOST_GROUPS, _MOST_SUBJECTS, _MOST_EXAMPLES = 1_000, 1_000, 10
-_MOST_UNREADABLE = 100
+_MOST_UNREADABLE, _MOST_FLIPS = 100, 1_000
 _REST = "…"
 """Stands for what is counted together once there is too much of it."""
 
@@ -64,9 +64,24 @@ class Group:
     examples: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A decision that somebody would get otherwise."""
+
+    decision_id: str
+    time: str
+    point: str
+    change: Change
+    before: Outcome
+    after: Outcome
+
+
 @dataclass(slots=True)
 class Replay:
-    """What a replay found. `points` counts decisions by point and change, `unchanged` and `not_decided` among them."""
+    """What a replay found. `points` counts decisions by point and change, `unchanged` and `not_decided` among them.
+
+    `flips` are the first of those that somebody would get otherwise.
+    """
 
     decisions: int = 0
     first: str | None = None
@@ -74,6 +89,7 @@ class Replay:
     points: dict[str, Counter[str]] = field(default_factory=dict)
     groups: dict[tuple[str, ...], Group] = field(default_factory=dict)
     undecided: Counter[tuple[str, str]] = field(default_factory=Counter)
+    flips: list[Flip] = field(default_factory=list)
     unreadable: list[Location] = field(default_factory=list)
 
     def count(self, what: str) -> int:
@@ -86,9 +102,14 @@ class Replay:
         return self.decisions - self.count(UNDECIDED)
 
     @property
+    def changes(self) -> int:
+        """Decisions that somebody would get otherwise."""
+        return sum(self.count(change) for change in Change if change.counts)
+
+    @property
     def changed(self) -> bool:
         """Whether an outcome changed, or what an allow permits."""
-        return any(self.count(change) for change in Change if change.counts)
+        return self.changes > 0
 
 
 def replay(state: Path, wanted: Filter, candidate: Candidate, sample: int | None, told: Told) -> Replay:
@@ -172,6 +193,8 @@ def _count(found: Replay, policy: PolicyBundle, body: DecisionRecord, verdict: V
         return
     change, causes = changed
     _tally(found, body.point)[change] += 1
+    if change.counts and len(found.flips) < _MOST_FLIPS:
+        found.flips.append(Flip(body.decision_id, body.time, body.point, change, body.outcome, verdict.outcome))
     counted: set[int] = set()
     for cause in causes:
         group = _group(found, policy, change, body.point, cause)

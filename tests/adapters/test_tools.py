@@ -242,8 +242,12 @@ def test_a_tool_that_is_replaced_or_removed_while_its_call_is_decided_is_not_cal
     engine: Engine, tools: Tools
 ) -> None:
     other = {"name": READ, "description": "another", "input_schema": {"type": "object"}}
-    for change in (lambda: tools.registry.replace(READ, print, other), lambda: tools.registry.remove(READ)):
-        own = ToolGate(Between(engine, "tool_call", before=lambda _, do=change: do()), tools.registry, AGENT, **OPTIONS)
+    changes: list[Callable[[Any], object]] = [
+        lambda _: tools.registry.replace(READ, print, other),
+        lambda _: tools.registry.remove(READ),
+    ]
+    for change in changes:
+        own = ToolGate(Between(engine, "tool_call", before=change), tools.registry, AGENT, **OPTIONS)
         result = own.call(reading())
         assert (result.status, tools.calls) == ("refused", [])
         assert result.code in {"engine.tool_changed", "engine.tool_missing"}

@@ -124,7 +124,10 @@ def test_what_it_gives_to_paste_is_taken(audit: Audit, policy: Path, command: Co
     tools.write_text(tools.read_text(encoding="utf-8").replace("\ntools:\n", f"\ntools:\n{indented}"), encoding="utf-8")
     server = texts["policy/mcp.yaml"].replace("https://say.where.it.is", "https://mcp.example.com")
     indented = "".join(f"  {line}\n" for line in server.split("\n"))
-    (policy / "mcp.yaml").write_text(f"servers:\n{indented}", encoding="utf-8")
+    mcp = policy / "mcp.yaml"
+    shipped = mcp.read_text(encoding="utf-8")
+    assert "\nservers: {}\n" in shipped
+    mcp.write_text(shipped.replace("\nservers: {}\n", f"\nservers:\n{indented}"), encoding="utf-8")
     run = audit(listed(SEARCH))
     assert run.code == 0, run.stdout + run.stderr
     seen = {**SEARCH, "name": "mcp_docs__search"}

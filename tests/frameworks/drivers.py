@@ -49,7 +49,7 @@ def openai_agents(
         def __init__(self) -> None:
             self.left = [*calls]
 
-        async def get_response(self, *_: Any, **given: Any) -> Any:  # type: ignore[override]  # given by name
+        async def get_response(self, *_: Any, **given: Any) -> Any:
             offered.append(frozenset(tool.name for tool in given["tools"]))
             output: Any
             if self.left:

@@ -199,7 +199,8 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         SHOWN: (
             *("agents.[].active", "agents.[].tools"),
             *("context", "context.policy", "context.profile", "caller.principal"),
-            *("tools.[].definition_digest", "tools.[].name", "tools.[].occurrences"),
+            *("tools.[].definition_digest", "tools.[].hidden", "tools.[].instructions"),
+            *("tools.[].name", "tools.[].occurrences"),
         ),
     },
 }  # fmt: skip

@@ -84,6 +84,7 @@ def test_wheel_holds_what_it_needs(wheel: Path) -> None:
         *(f"engine/_bundled/{name}" for module in build.BUNDLED for name in build.read_pin(module).files),
         *carried,
     }
+    assert {f"engine/workbench/{name}" for name in ("static/workbench.js", "templates/base.html")} <= files.keys()
     assert {name.split("/")[0] for name in files if ".dist-info" not in name} == {"engine", "admission_adapters"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from engine.errors import PolicyError
 from engine.policy_bundle.build import PolicyBundle
 from tests.expect import there
-from tests.policy_bundle.trees import LOWERED, policy
+from tests.policy_bundle.trees import LOWERED, built, policy, write
 
 
 def bundle(tmp_path: Path, *values: str, **files: str) -> PolicyBundle:
@@ -51,6 +52,19 @@ def test_an_override_into_a_list_or_scalar_needs_what_is_there(tmp_path: Path) -
     for override in ("licenses.most.x=1", "licenses.licenses.MIT.decision=refuse", "licenses=1"):
         with pytest.raises(PolicyError, match="does not exist"):
             bundle(tmp_path, override)
+
+
+def test_an_edit_stands_for_its_file_which_stays_as_it_is(tmp_path: Path) -> None:
+    sources = write(tmp_path)
+    file = tmp_path / "policy" / "licenses.yaml"
+    before = file.read_bytes()
+    data = b"licenses:\n\n  MIT: refuse\nmost: 5\n"
+    edited = built(replace(sources, edits=(("policy/licenses.yaml", data),)), tmp_path / "cache")
+    assert edited.row(("licenses", "licenses", "MIT")).value == "refuse"
+    assert there(edited.row(("licenses", "licenses", "MIT")).where).line == 3
+    assert file.read_bytes() == before
+    file.write_bytes(data)
+    assert built(sources, tmp_path / "cache").revisions == edited.revisions
 
 
 def test_null_is_left_out(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine.__main__",),
     ("engine.cli",),
+    ("engine.workbench",),
     ("engine", "engine.api", "engine.cases", "engine.subagents"),
     ("engine.engine",),
     ("engine.assembly",),
@@ -81,6 +82,8 @@ THIRD_PARTY: dict[str, set[str]] = {
     "tree_sitter": {"engine.facts.code.javascript_scan_tree"},
     "tree_sitter_javascript": {"engine.facts.code.javascript_scan_tree"},
     "typer": {"engine.cli"},
+    "jinja2": {"engine.workbench.pages"},
+    "markupsafe": {"engine.workbench.pages"},
     "rich": {"engine.cli.outputs"},
     "pydantic_core": {"engine.documents.validation", "engine.api", "engine.facts.tools.schemas", "engine.values"}
     | {"admission_adapters.frameworks.pydantic_ai"},

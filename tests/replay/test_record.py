@@ -95,6 +95,9 @@ def test_every_flip_is_found_and_no_other(recorded: Recorded, found: Replay) -> 
     }
     assert found.decisions == len(recorded.bodies)
     assert sum(counted.total() for counted in found.points.values()) == found.decisions
+    assert [one.decision_id for one in found.flips] == [name for name in recorded.bodies if name in flips]
+    assert all(one.before is recorded.bodies[one.decision_id].outcome for one in found.flips)
+    assert {(one.after, one.change) for one in found.flips} == {(Outcome.DENY, Change.DENIED)}
     named = {name for group in found.groups.values() if group.change is Change.DENIED for name in group.examples}
     assert named <= flips
 

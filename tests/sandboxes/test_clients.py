@@ -94,6 +94,7 @@ def output(run: ShellRun) -> str:
     return run.ended.stdout.decode()
 
 
+@pytest.mark.full
 @needs("curl")
 def test_curl_downloads_a_file(site: Site) -> None:
     site.put("notes.txt", b"x" * 3_000_000)

@@ -116,6 +116,7 @@ def test_a_redirect_is_a_connection_of_its_own(world: World) -> None:
 
 
 # covers: H06
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("addresses", "code"),
     [
@@ -199,6 +200,7 @@ def test_nothing_leads_out_beside_the_listener(world: World) -> None:
     assert (run.connections, world.server.connections) == ((), 0)
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     "text",
     [
@@ -232,6 +234,7 @@ def test_without_hosts_there_is_no_way_out(world: World) -> None:
     assert (run.ended.exit_code != 0, run.connections) == (True, ())
 
 
+@pytest.mark.full
 def test_a_profile_without_a_way_out_is_refused(world: World) -> None:
     run = world.engine.run_shell("true", hosts=(HOST,), profile="standard", context=AGENT)
     codes = sorted(one.code for one in run.answer.decision.findings)
@@ -250,6 +253,7 @@ def test_a_stop_closes_the_tunnel_and_ends_the_command(world: World) -> None:
     assert (run.ended.status.value, [one.outcome for one in run.connections]) == ("cancelled", ["cut"])
 
 
+@pytest.mark.full
 def test_what_a_run_may_move_is_limited(world: World) -> None:
     values = (*world.values, "networks.tunnels.received_bytes=20000", "networks.tunnels.most=1")
     with Engine(replace(world.engine.settings), values=values) as engine:

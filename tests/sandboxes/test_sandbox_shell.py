@@ -106,6 +106,7 @@ def test_a_tool_that_is_judged_by_its_text_needs_a_rule_for_each_host(world: Wor
     assert outcomes == {"shell": "confirm", "sandbox_shell": "allow"}
 
 
+@pytest.mark.full
 @needs("bubblewrap")
 def test_a_run_that_is_refused_is_an_error_with_its_code(world: World) -> None:
     result = gate(world, profile="standard").call(call("echo x"))

@@ -102,3 +102,26 @@ test_values_missing if {
 		_true(forbidden) == _all - {"enabled"}
 	}
 }
+
+test_values_and_hashes_of_another_type if {
+	every wrong in [null, true, "", [], {}] {
+		policy := {"adapters": {"limits": {"manifest_bytes": wrong}}}
+		not manifest.small_enough with input as _input with data.policy as policy
+	}
+	every wrong in [null, true, 0, [], {}] {
+		both := {"source": {"policy_hash": wrong}, "manifest": {"source_policy_hash": wrong}}
+		not manifest.source_policy_matches with input as both
+	}
+}
+
+test_lists_are_lists if {
+	every rule in {"operations_stated", "schemas_stated", "effects_stated", "implications_stated"} {
+		every wrong in ["read", {"read": "read"}, {"read"}] {
+			changes := [{"op": "replace", "path": concat("/", ["", path]), "value": wrong} |
+				some path, of in _rule_of
+				of == rule
+			]
+			not manifest[rule] with input as json.patch(_input, changes)
+		}
+	}
+}

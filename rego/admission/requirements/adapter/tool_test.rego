@@ -101,3 +101,16 @@ test_implication_compatible if {
 	}
 	not tool.implication_compatible(_tool) with data.policy as {}
 }
+
+test_lists_are_lists if {
+	listed := {"read", "write"}
+	every effects in [{"0": "read", "1": "write"}, listed] {
+		not tool.side_effects_compatible(_with({"side_effects": effects})) with data.policy as _policy
+		not tool.side_effects_admitted(_with({"side_effects": effects})) with data.policy as _policy
+		not tool.implication_compatible(_with({"side_effects": effects})) with data.policy as _policy
+		policy := {"tools": {"tools": {"contacts_add": {"side_effects": effects}}}}
+		not tool.side_effects_compatible(_tool) with data.policy as policy
+	}
+	implications := {"adapters": {"verifier_implications": [["read", "write"]]}}
+	not tool.implication_compatible(_with({"verifier_implication": 0})) with data.policy as implications
+}

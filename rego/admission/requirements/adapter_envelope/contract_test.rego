@@ -38,7 +38,11 @@ test_kept_within_size if {
 		not contract.kept({"id": "size", "bytes": bytes}) with data.policy as _policy
 	}
 	not contract.kept({"id": "size"}) with data.policy as _policy
-	every policy in [{}, {"adapters": {}}, {"adapters": {"limits": {"envelope_bytes": null}}}] {
+	every policy in [{}, {"adapters": {}}] {
+		not contract.kept({"id": "size", "bytes": 1}) with data.policy as policy
+	}
+	every wrong in [null, true, "", [], {}] {
+		policy := {"adapters": {"limits": {"envelope_bytes": wrong}}}
 		not contract.kept({"id": "size", "bytes": 1}) with data.policy as policy
 	}
 }

@@ -68,6 +68,9 @@ test_what_completes_one_act_completes_no_other if {
 	}
 	every one in ["issue_token", "other", null] {
 		not act.act_complete with input as {"act": one, "id": "a1", "prefix": {}}
+		every stop in [{"scope": "all", "name": ""}, {"scope": "tool", "name": "x"}] {
+			not act.act_complete with input as {"act": one, "id": "a1", "stop": stop}
+		}
 	}
 }
 

@@ -40,3 +40,16 @@ test_no_other_act_and_scope_needs_one if {
 	}
 	not stop.tool_known with input as {}
 }
+
+test_only_a_stop_of_a_tool_needs_a_tool if {
+	every scope in ["all", "principal", "tool"] {
+		every act in ["other", null] {
+			other := {"act": act, "stop": {"scope": scope, "name": "http_get"}}
+			not stop.tool_known with input as other with data.policy as tools
+		}
+	}
+	every scope in ["other", null] {
+		other := {"act": "stop", "stop": {"scope": scope, "name": "http_get"}}
+		not stop.tool_known with input as other with data.policy as tools
+	}
+}

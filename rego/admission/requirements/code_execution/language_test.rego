@@ -65,3 +65,12 @@ test_an_advisory_scan if {
 	not language.scan_clean with input as open with data.policy as _policy
 	not language.scan_clean with input as _found with data.policy as _without("sandbox/profiles/loose/scan")
 }
+
+test_a_scan_of_another_language if {
+	both := object.union(_policy, {"code": {"scan": {"javascript": _policy.code.scan.python}}})
+	every one in [_run, _found] {
+		language.scan_clean with input as one with data.policy as both
+		other := object.union(one, {"scan": {"language": "javascript"}})
+		not language.scan_clean with input as other with data.policy as both
+	}
+}

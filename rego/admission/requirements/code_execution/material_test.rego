@@ -64,7 +64,23 @@ test_files if {
 	}
 	small := object.union(_policy, {"sandbox": {"profiles": {"here": {"limits": {"disk_bytes": 7}}}}})
 	not material.files_within with input as _files([_file("a", 4)]) with data.policy as small
+	enough := object.union(small, {"sandbox": {"profiles": {"here": {"limits": {"disk_bytes": 8}}}}})
+	material.files_within with input as _files([_file("a", 4)]) with data.policy as enough
 	every path in ["code/inputs/files", "code/inputs/bytes", "sandbox/profiles/here/limits/disk_bytes"] {
 		not material.files_within with input as _run with data.policy as json.remove(_policy, [path])
+	}
+}
+
+test_of_another_type if {
+	every wrong in [null, true, "", [], {}] {
+		every name in ["files", "bytes"] {
+			changed := [{"op": "replace", "path": concat("/", ["/code/inputs", name]), "value": wrong}]
+			not material.files_within with input as _files([]) with data.policy as json.patch(_policy, changed)
+		}
+	}
+	every wrong in [null, true, 0, [], {}] {
+		changed := [{"op": "replace", "path": "/sandbox/packages/science/tree", "value": wrong}]
+		policy := json.patch(_policy, changed)
+		not material.packages_unchanged with input as _packages({"tree": wrong}) with data.policy as policy
 	}
 }

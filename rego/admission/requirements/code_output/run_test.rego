@@ -171,3 +171,11 @@ test_text_has_its_own_limits if {
 		not run.stdout_fits with input as longer with data.policy as json.remove(_free, [path])
 	}
 }
+
+test_limits_are_numbers if {
+	every wrong in [null, true, "", [], {}] {
+		policy := object.union(_policy, {"code": {"stdout_bytes": wrong, "stderr_bytes": wrong}})
+		not run.stdout_fits with input as _input with data.policy as policy
+		not run.stderr_fits with input as _input with data.policy as policy
+	}
+}

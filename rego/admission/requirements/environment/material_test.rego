@@ -77,3 +77,11 @@ test_rows_within_limit if {
 	not material.rows_within_limit with input as object.union(_named, {"rows": 1})
 		with data.policy as _without("limits/rows")
 }
+
+test_limits_are_numbers if {
+	every wrong in [null, true, "", [], {}] {
+		policy := {"environments": {"environments": {"contacts_sqlite": {"limits": {"rows": wrong, "text_bytes": wrong}}}}}
+		not material.rows_within_limit with input as object.union(_named, {"rows": 1}) with data.policy as policy
+		not material.text_within_limit({"material": {"longest": 1}}) with input as _named with data.policy as policy
+	}
+}

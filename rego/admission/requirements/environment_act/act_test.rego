@@ -43,7 +43,7 @@ test_state_held if {
 		{"act": "reset", "held": object.union(_held, {"reset": false})},
 		{"act": "reset", "held": json.remove(_held, ["reset"])},
 		{"act": "reset"},
-		{"act": "delete", "held": _held},
+		{"act": "delete", "checkpoint": "a", "held": _held},
 		{},
 	] {
 		not act.state_held with input as facts

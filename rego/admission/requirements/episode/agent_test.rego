@@ -53,3 +53,16 @@ test_what_is_missing_or_mistyped_does_not_hold if {
 	}
 	not agent.agent_constrained(_actor) with input as _asked([object.remove(_past(1, 1), ["tokens"])])
 }
+
+test_no_name_is_not_the_same_name if {
+	every wrong in [null, true, [], {}] {
+		every change in [{"id": wrong}, {"role": wrong}] {
+			given := {"agents": [object.union(_agent, change)]}
+			not agent.agent_active(object.union(_actor, {"agent": given.agents[0].id, "role": given.agents[0].role}))
+				with input as given
+		}
+		every event in [{"actor": wrong}, {"turn": wrong}] {
+			not agent.agent_constrained(_actor) with input as object.union(_asked([]), {"event": event})
+		}
+	}
+}

@@ -1,5 +1,6 @@
 package admission.requirements.episode.ceiling_test
 
+import data.admission.lib.episode
 import data.admission.requirements.episode.ceiling
 import future.keywords.not
 
@@ -88,4 +89,34 @@ test_other_events if {
 		ceiling[rule] with input as {"event": {"kind": "end"}}
 		not ceiling[rule] with input as {"event": {"kind": "other"}}
 	}
+}
+
+test_another_event_has_no_turn if {
+	every rule in _rules {
+		every change in [{"kind": "other"}, {"kind": null}, {"kind": "other", "attempt": 2}] {
+			not ceiling[rule] with input as _with({"event": change}) with data.policy as _policy
+		}
+	}
+}
+
+_wrong := [null, true, "", [], {}]
+
+test_of_another_type if {
+	every wrong in _wrong {
+		every rule in {"tokens_left", "spend_left", "step_left", "turn_left"} {
+			not ceiling[rule] with input as _turn with data.policy as _policy with episode.ceiling as wrong
+		}
+		not ceiling.spend_left with input as _turn with data.policy as _policy with episode.spend as wrong
+		not ceiling.step_left with input as _turn with data.policy as _policy with episode.steps as wrong
+		not ceiling.turn_left with input as _with({"event": {"turn": wrong}}) with data.policy as _policy
+		not ceiling.penalties_left with input as _with({"event": {"attempt": wrong}}) with data.policy as _policy
+		not ceiling.penalties_left with input as _turn with data.policy as _policy with episode.ceiling as wrong
+	}
+	not ceiling.tokens_left with input as _turn with data.policy as _policy with episode.reserved as ""
+	not ceiling.penalties_left with input as _turn with data.policy as _policy with episode.all_penalties as [0]
+}
+
+test_each_actor_has_its_penalties if {
+	twice := _with({"actors": array.concat(_turn.actors, _turn.actors)})
+	not ceiling.penalties_left with input as twice with data.policy as _policy
 }

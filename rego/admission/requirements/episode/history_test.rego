@@ -1,5 +1,6 @@
 package admission.requirements.episode.history_test
 
+import data.admission.lib.episode
 import data.admission.requirements.episode.history
 import future.keywords.not
 
@@ -29,4 +30,28 @@ test_unique if {
 	not history.unique with input as {"history": []}
 	not history.unique with input as {"running": []}
 	not history.unique with input as {"history": null, "running": {}}
+}
+
+test_complete_with_an_estimate if {
+	policy := {"episodes": {"estimate": {"tokens": 40, "spend_micros": 7}}}
+	unstated := object.union(_one, {"tokens_stated": false, "spend_stated": false})
+	history.complete(unstated) with data.policy as policy
+	every wrong in [null, 1, "", [], {}] {
+		every name in ["tokens_stated", "spend_stated"] {
+			not history.complete(object.union(_one, {name: wrong})) with episode.tokens_of as 1 with episode.spend_of as 1
+		}
+	}
+	every wrong in [null, true, "", [], {}] {
+		every name in ["tokens", "spend_micros"] {
+			not history.complete(object.union(unstated, {name: wrong})) with data.policy as policy
+		}
+	}
+	not history.complete(object.union(_one, {"spend_micros": -1}))
+}
+
+test_the_turn_of_a_call_is_a_number if {
+	every wrong in [null, true, "", [], {}] {
+		calls := [{"turn": wrong, "attempt": 1, "actor": "b"}]
+		not history.unique with input as {"history": [_one], "running": calls}
+	}
 }

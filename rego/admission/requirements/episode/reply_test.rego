@@ -79,3 +79,32 @@ test_owned if {
 	}
 	not reply.owned({"id": "A.price", "owner": "a"}) with input as {}
 }
+
+test_another_event_does_not_abort if {
+	every kind in ["other", null] {
+		every aborts in [{"abort_episode": false}, {"abort_episode": true, "justification_bytes": 9}] {
+			not reply.abort_justified with input as _with({"event": {"kind": kind}, "proposal": aborts})
+		}
+	}
+	every wrong in _wrong - {true} {
+		not reply.abort_justified with input as _with({"proposal": {"abort_episode": wrong, "justification_bytes": 9}})
+	}
+}
+
+test_another_call_is_not_answered if {
+	beside := _with({"running": [{"actor": "d", "turn": 1, "attempt": 1}]})
+	not reply.in_turn with input as beside with data.policy as _policy
+}
+
+_wrong := {null, true, "", [], {}}
+
+test_of_another_type if {
+	every wrong in _wrong {
+		not reply.small_enough with input as _with({"reply": {"bytes": wrong}}) with data.policy as _policy
+		policy := {"episodes": {"call": {"reply_bytes": wrong}}}
+		not reply.small_enough with input as _proposal with data.policy as policy
+	}
+	every wrong in _wrong - {""} {
+		not reply.owned({"id": "A.price", "owner": wrong}) with input as _with({"event": {"actor": wrong}})
+	}
+}

@@ -114,3 +114,23 @@ test_limited if {
 		not start.limited with input as {"ceilings": _ceilings} with data.policy as lacking
 	}
 }
+
+_policy_of(change) := {"episodes": object.union(_policy.episodes, change)}
+
+test_as_many_actors_as_the_policy_allows if {
+	start.few_actors with input as _with({"actors": [{"id": "a"}, {"id": "b"}]}) with data.policy as _policy
+	not start.few_actors with input as _with({"actors": {"x": {"id": "a"}}}) with data.policy as _policy
+}
+
+test_of_another_type if {
+	every wrong in [null, true, "", [], {}] {
+		not start.few_actors with input as _start with data.policy as _policy_of({"max_agents": wrong})
+	}
+	every wrong in [null, true, 0, [], {}] {
+		owned := {"id": "g", "owner": wrong, "values": {}}
+		not start.state_owned(owned) with input as _with({"actors": [{"id": wrong}]})
+	}
+	every roles in [[{"replies": "text"}], {0: {"replies": "text"}}] {
+		not start.role_known({"id": "a", "role": 0}) with data.policy as _policy_of({"roles": roles})
+	}
+}

@@ -28,7 +28,6 @@ turn_due if {
 	input.event.kind == "turn"
 	is_object(episode.role_of(input.event.actor))
 	earlier := episode.attempts(input.event.turn)
-	count(earlier) > 0
 	input.event.attempt == count(earlier) + 1
 	{one.actor | some one in earlier} == {input.event.actor}
 	{one.outcome | some one in earlier} - {"rejected", "interrupted"} == set()

@@ -1,5 +1,6 @@
 package admission.requirements.episode.turn_test
 
+import data.admission.lib.episode
 import data.admission.requirements.episode.turn
 import future.keywords.not
 
@@ -105,4 +106,36 @@ test_end_due if {
 	not turn.end_due with input as _over with data.policy as {}
 	turn.end_due with input as _requests.first
 	not turn.end_due with input as {}
+}
+
+test_an_attempt_of_another_number if {
+	every attempt in [0, 3] {
+		given := _input(_event("turn", "a", 1, attempt), [_rejected(1)])
+		not turn.turn_due with input as given with data.policy as _policy
+	}
+}
+
+_wrong := [null, true, "", [], {}]
+
+test_another_event_is_not_due if {
+	every kind in array.concat(["other"], _wrong) {
+		every one in [_requests.first, _requests.retry] {
+			given := object.union(one, {"event": {"kind": kind}})
+			not turn.turn_due with input as given with data.policy as _policy
+			not turn.retry_left with input as given with data.policy as _policy
+		}
+		conceded := object.union(_concessions.due, {"event": {"kind": kind}})
+		not turn.concession_due with input as conceded with data.policy as _policy
+		not turn.end_due with input as object.union(_over, {"event": {"kind": kind}}) with data.policy as _policy
+	}
+}
+
+test_of_another_type if {
+	every wrong in _wrong {
+		given := object.union(_requests.first, {"event": {"turn": wrong}})
+		not turn.retry_left with input as given with data.policy as _policy
+		not turn.retry_left with input as _requests.first with data.policy as _policy with episode.ceiling as wrong
+		not turn.concession_due with input as _concessions.due with data.policy as _policy with episode.ceiling as wrong
+	}
+	not turn.retry_left with input as _requests.first with data.policy as _policy with episode.rejected as {}
 }

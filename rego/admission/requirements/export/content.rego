@@ -14,7 +14,6 @@ import future.keywords.not
 # labels:
 #   row: A91
 no_secret(sample) if {
-	is_number(sample.secrets)
 	sample.secrets == 0
 }
 
@@ -29,7 +28,6 @@ no_secret(sample) if {
 # labels:
 #   row: A91
 no_private_data(sample) if {
-	is_number(sample.private)
 	sample.private == 0
 }
 

@@ -71,3 +71,18 @@ test_small_enough if {
 		not content.small_enough(one) with data.policy as {}
 	}
 }
+
+test_of_another_type if {
+	every wrong in [null, true, "", [], {}] {
+		not content.no_secret(_with({"secrets": wrong}))
+		not content.no_private_data(_with({"private": wrong})) with data.policy as _policy
+		not content.small_enough(_with({"bytes": wrong})) with data.policy as _policy
+		not content.no_licensed_text(_repeats({"words": wrong})) with data.policy as _policy
+		policy := {"export": {"sample_bytes": wrong, "repeated_words": wrong}}
+		not content.small_enough(_sample) with data.policy as policy
+		not content.no_licensed_text(_samples["short quote"]) with data.policy as policy
+	}
+	every wrong in [null, true, "", {}] {
+		not content.no_licensed_text(_with({"shared": wrong})) with data.policy as _policy
+	}
+}

@@ -41,3 +41,18 @@ test_kind_fits if {
 		not provenance.kind_fits(one) with data.policy as {}
 	}
 }
+
+test_of_another_type if {
+	every wrong in [null, true, 0, [], {}] {
+		every name in ["sha256", "kind"] {
+			not provenance.known({"kind": "synthetic", "provenance": [object.union(_origin, {name: wrong})]})
+		}
+	}
+	not provenance.stated({"provenance": {"x": _origin}})
+	every kinds in [[["fixture"]], {"synthetic": {"x": "fixture"}}] {
+		every kind in [0, "synthetic"] {
+			sample := {"kind": kind, "provenance": [_origin]}
+			not provenance.kind_fits(sample) with data.policy as {"export": {"kinds": kinds}}
+		}
+	}
+}

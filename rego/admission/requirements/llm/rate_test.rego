@@ -47,3 +47,10 @@ test_error_passes if {
 	not rate.error_passes with input as {"llm": {"attempt": 2}} with data.policy as _policy
 	not rate.error_passes with input as {"llm": {"attempt": 2, "after": "throttled"}} with data.policy as {}
 }
+
+test_attempt_is_a_number if {
+	policy := {"llm": {"retry": {"max_attempts": {}}}}
+	every wrong in [null, true, "", [], {}] {
+		not rate.attempt_left with input as {"llm": {"attempt": wrong}} with data.policy as policy
+	}
+}

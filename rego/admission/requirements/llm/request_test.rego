@@ -56,3 +56,12 @@ test_output_short_enough if {
 	not request.output_short_enough with input as {} with data.policy as _policy
 	not request.output_short_enough with input as {"llm": {"max_output_tokens": 1}} with data.policy as {}
 }
+
+test_sizes_are_numbers if {
+	policy := {"llm": {"request": {"max_prompt_bytes": {}, "max_output_tokens": {}}}}
+	every wrong in [null, true, "", [], {}] {
+		given := {"llm": {"prompt_bytes": wrong, "max_output_tokens": wrong}}
+		not request.prompt_small_enough with input as given with data.policy as policy
+		not request.output_short_enough with input as given with data.policy as policy
+	}
+}

@@ -182,3 +182,15 @@ test_listed if {
 	not server.listed(_server) with input as {"phase": "list"}
 	not server.listed(_server) with input as {}
 }
+
+test_each_rule_checks_what_is_started if {
+	through := {"phase": "plan", "relay": _relay}
+	every change in [{"transport": "sse"}, {"transport": null}, {"starts_process": true}, {"starts_process": null}] {
+		not server.supported(object.union(_started, change)) with input as through with data.policy as _starting
+	}
+	every change in [{"transport": "http"}, {"transport": null}, {"url_stated": true}, {"url_stated": null}] {
+		not server.addressed(object.union(_started, change)) with input as through with data.policy as _starting
+	}
+	beside := {"phase": "plan", "relay": {"stated": false}}
+	not server.addressed(_started) with input as beside with data.policy as _starting
+}

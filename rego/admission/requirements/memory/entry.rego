@@ -96,7 +96,6 @@ sensitivity_known(entry) if {
 # labels:
 #   row: B44
 no_secret(entry) if {
-	is_number(entry.secrets)
 	entry.secrets == 0
 }
 
@@ -113,7 +112,6 @@ no_secret(entry) if {
 # labels:
 #   row: B44
 private_data_allowed(entry) if {
-	is_number(entry.private)
 	entry.private == 0
 }
 

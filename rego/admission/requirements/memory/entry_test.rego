@@ -50,7 +50,15 @@ test_complete if {
 		{"operation": "forget", "written": [{}], "asked": [{}]},
 		{"operation": "read", "written": [{}], "asked": []},
 		{"operation": "read", "asked": []},
+		{"operation": "read", "written": [], "asked": [{}, {}]},
 		{"operation": "list", "written": [], "asked": []},
+		{"operation": "list", "written": [], "asked": [{}]},
+		{"operation": "write", "written": {"x": {}}, "asked": []},
+		{"operation": "write", "written": [{}], "asked": {}},
+		{"operation": "forget", "written": {}, "asked": [{}]},
+		{"operation": "forget", "written": [], "asked": {"x": {}}},
+		{"operation": "read", "written": {}, "asked": []},
+		{"operation": "read", "written": [], "asked": {}},
 		{"written": [{}], "asked": []},
 	] {
 		not entry.complete with input as request
@@ -95,4 +103,19 @@ test_small_enough if {
 	every one in _entries {
 		not entry.small_enough(one) with data.policy as {}
 	}
+}
+
+test_of_another_type if {
+	every wrong in [null, true, "", [], {}] {
+		not entry.no_secret(_with({"secrets": wrong}))
+		not entry.private_data_allowed(_with({"private": wrong})) with data.policy as _policy
+		not entry.small_enough(_with({"bytes": wrong})) with data.policy as _policy
+		not entry.small_enough(_one) with data.policy as {"memory": {"entry_bytes": wrong}}
+	}
+	every wrong in [null, true, 0, [], {}] {
+		not entry.origin_known(_with({"origin": {"name": wrong}})) with data.policy as _policy
+	}
+	listed := {"memory": {"origins": ["trusted"], "sensitivities": [{}]}}
+	not entry.origin_known(_with({"origin": {"kind": 0}})) with data.policy as listed
+	not entry.sensitivity_known(_with({"sensitivity": 0})) with data.policy as listed
 }

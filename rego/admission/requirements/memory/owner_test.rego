@@ -26,3 +26,10 @@ test_known if {
 	not owner.known({}) with input as known
 	not owner.known({"id": "m1"}) with input as {}
 }
+
+test_no_name_is_not_the_same_name if {
+	every wrong in [null, true, 0, [], {}] {
+		not owner.owned({"id": "m1", "owner": wrong}) with input as {"caller": {"principal": wrong}}
+		not owner.known({"id": wrong}) with input as {"memories": [{"id": wrong}]}
+	}
+}

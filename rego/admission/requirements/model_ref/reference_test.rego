@@ -54,6 +54,10 @@ test_facts_missing if {
 		held := _held(json.remove(_run({}), [$"reference/{part}"]), _policy)
 		not part in held
 	}
+	every wrong in [null, true, 0, [], {}] {
+		held := _held(_run({"model": wrong, "provider": ""}), _policy)
+		not "provider" in held
+	}
 	_held(json.remove(_run({}), ["reference/slug_provider"]), _policy) == _all - {"slug"}
 	_held(json.remove(_run({}), ["harness"]), _policy) == set()
 	_held({"harness": "own"}, _policy) == {"harness"}

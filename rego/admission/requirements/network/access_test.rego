@@ -42,3 +42,10 @@ test_budget_left if {
 		not access.budget_left with input as request
 	}
 }
+
+test_urls_are_a_number if {
+	policy := {"networks": {"fetch": {"max_urls": {}}}}
+	every wrong in [null, true, "", [], {}] {
+		not access.count_admitted with input as _with("urls", wrong) with data.policy as policy
+	}
+}

@@ -1,5 +1,6 @@
 package admission.requirements.network.url_test
 
+import data.admission.lib.origin
 import data.admission.requirements.network.url
 import future.keywords.not
 
@@ -75,5 +76,12 @@ test_host_exact if {
 	url.host_exact({"exact": true})
 	every host in [{"exact": false}, {"exact": "true"}, {}] {
 		not url.host_exact(host)
+	}
+}
+
+test_no_host_is_not_listed if {
+	every wrong in [null, true, 0, [], {}] {
+		given := {"network": {"url": {"host": wrong}, "allowed_hosts": [{"name": wrong}]}}
+		not url.host_allowlisted with input as given with origin.listed as true
 	}
 }

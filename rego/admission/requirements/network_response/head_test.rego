@@ -9,7 +9,7 @@ _head(name, value) := {"head": {name: value}}
 
 test_stays if {
 	held := {status |
-		some status in [200, 204, 299, 300, 301, 308, 399, 400, 500, "200"]
+		some status in [200, 204, 299, 300, 301, 308, 399, 400, 500, "200", null, true, [], {}]
 		head.stays with input as _head("status", status)
 	}
 	held == {200, 204, 299, 400, 500}

@@ -78,3 +78,17 @@ test_a_tool_is_listed if {
 	}
 	not specification.tool_admitted({"id": "http_get"}) with data.policy as {}
 }
+
+test_limits_of_another_type if {
+	every wrong in [null, true, "", [], {}] {
+		broken(of({"constraints": {"max_turns": wrong}})) == {"constraints"}
+		changed := {"provisioning": object.union(values.provisioning, {"prompt_bytes": wrong})}
+		_open == {"size"} with input as of({}) with data.policy as changed
+	}
+	every wrong in [null, true, 0, "", {}] {
+		changed := {"provisioning": object.union(values.provisioning, {"code_markers": wrong})}
+		_open == {"code"} with input as of({}) with data.policy as changed
+	}
+}
+
+test_a_prompt_of_the_maximum_length if broken(of({"prompt_bytes": 20})) == set()

@@ -45,3 +45,10 @@ test_readable if {
 		["no principals", "all at the socket"],
 	}
 }
+
+test_no_name_is_not_listed if {
+	every wrong in [null, true, 0, [], {}] {
+		policy := {"callers": {"read_all": {"principals": [wrong]}}}
+		not scope.readable with input as {"whose": "all", "caller": {"principal": wrong}} with data.policy as policy
+	}
+}

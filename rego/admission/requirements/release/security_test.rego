@@ -53,7 +53,25 @@ test_tests_complete if {
 	}
 	preview := {"stage": "preview", "features": [{"id": "colors"}], "security": []}
 	security.tests_complete with input as preview with data.policy as _policy
-	every change in [{"features": [{"id": "provisioner"}]}, {"features": [{}]}, {"features": null}, {"stage": null}] {
+	every change in [
+		{"features": [{"id": "provisioner"}]}, {"features": [{}]}, {"features": null}, {"features": {}}, {"stage": null},
+		{"features": [{"id": "colors"}, {"id": "provisioner"}]},
+	] {
 		not security.tests_complete with input as object.union(preview, change) with data.policy as _policy
+	}
+}
+
+test_no_category_is_not_the_same_category if {
+	every wrong in [null, true, 0, [], {}] {
+		policy := {"release": {"security_tests": {"SEC-01": wrong}}}
+		not security.listed({"id": "SEC-01", "category": wrong}) with data.policy as policy
+	}
+}
+
+test_without_tests_none_are_complete if {
+	production := {"stage": "production", "features": [], "security": _tests}
+	every empty in [{}, [], ""] {
+		policy := {"release": {"security_tests": empty}}
+		not security.tests_complete with input as production with data.policy as policy
 	}
 }

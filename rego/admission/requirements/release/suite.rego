@@ -46,7 +46,6 @@ known(suite) if suite.id in data.policy.release.further_suites
 #   row: D55, E28
 passed(suite) if {
 	is_number(suite.tests)
-	is_number(suite.failed)
 	is_number(suite.skipped)
 	suite.failed == 0
 	suite.tests > suite.skipped

@@ -52,3 +52,11 @@ test_current if {
 	_all - held == {"old", "no time"}
 	not suite.current(_one) with input as {"change": {}}
 }
+
+test_of_another_type if {
+	every wrong in [null, true, "", [], {}] {
+		every name in ["tests", "failed", "skipped"] { not suite.passed(_with({name: wrong})) }
+		not suite.current(_with({"made_at": wrong})) with input as {"change": {"committed_at": 10}}
+		not suite.current(_one) with input as {"change": {"committed_at": wrong}}
+	}
+}

@@ -116,5 +116,7 @@ test_model_listed if {
 		agent.model_listed with input as _with({"model": model}) with data.policy as listing
 	}
 	held == {"stated", "without provider", "none"}
+	nameless := {"runners": {"harnesses": {"known": {"models": [["large"]]}}}}
+	not agent.model_listed with input as _with({"model": models["without provider"]}) with data.policy as nameless
 	not agent.model_listed with input as _with({"model": models.stated}) with data.policy as {"runners": {}}
 }

@@ -30,6 +30,8 @@ _attached := {
 		"transport": "stdio",
 		"starts_process": true,
 	},
+	"another transport": {"id": "mcp_servers/time", "kind": "mcp_server", "transport": "sse", "starts_process": false},
+	"another kind": {"id": "mcp_servers/time", "kind": "other", "transport": "stdio", "starts_process": false},
 	"stdio of no policy": {
 		"id": "mcp_servers/other",
 		"kind": "mcp_server",

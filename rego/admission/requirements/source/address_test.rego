@@ -1,5 +1,6 @@
 package admission.requirements.source.address_test
 
+import data.admission.lib.origin
 import data.admission.requirements.source.address
 import future.keywords.not
 
@@ -78,5 +79,11 @@ test_empty_allowlist if {
 	every request in [_request([]), _request(null), _request({}), _request("data.example.org"), {}] {
 		not address.host_allowlisted(_clean) with input as request with data.policy as _policy
 		address.host_allowlisted(_fixture) with input as request with data.policy as _policy
+	}
+}
+
+test_no_host_is_not_listed if {
+	every wrong in [null, true, 0, [], {}] {
+		not address.host_allowlisted(_with({"host": wrong})) with input as _request([wrong]) with origin.listed as true
 	}
 }

@@ -23,6 +23,9 @@ test_another_tool if {
 	every tool in ["shell", "HTTP_GET", "http", "", null, ["http_get"]] {
 		not agent.tool_approved(_agent) with input as {"call": {"tool": tool}}
 	}
+	every tool in [null, true, 0, [], {}] {
+		not agent.tool_approved(object.union(_agent, {"tools": [tool]})) with input as {"call": {"tool": tool}}
+	}
 	not agent.tool_approved(_agent) with input as {"call": {}}
 }
 

@@ -12,7 +12,7 @@ _policy := {"tools": {"tools": {
 		"reversal": ["held_checkpoint"],
 		"environments": ["contacts_sqlite"],
 	},
-	"final": {"side_effects": ["destructive"], "reversal": []},
+	"final": {"side_effects": ["destructive"], "reversal": [], "environments": ["contacts_sqlite"]},
 	"empty": {"side_effects": [], "reversal": []},
 	"lost": {},
 }}}

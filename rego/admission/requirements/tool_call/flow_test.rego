@@ -23,6 +23,8 @@ _requests := {
 	"adds unknown": {"flows": _run([])},
 	"adds is null": {"adds": null, "flows": _run([])},
 	"adds is text": {"adds": "", "flows": _run([])},
+	"adds is an object": {"adds": {}, "flows": _run(["private"])},
+	"touched is an object": {"adds": ["private"], "flows": _run({"x": "private"})},
 	"nothing": {},
 }
 
@@ -30,8 +32,16 @@ test_run_named if {
 	held := {name | some name, request in _requests; flow.run_named with input as request}
 	held == {
 		"adds nothing", "first", "second", "third", "two at once after one", "all at once", "what was touched before",
-		"adds unknown", "adds is null", "adds is text",
+		"adds unknown", "adds is null", "adds is text", "adds is an object",
 	}
+	every wrong in [null, true, 0, [], {}] {
+		not flow.run_named with input as {"adds": ["private"], "flows": [{"id": wrong, "touched": []}]}
+	}
+}
+
+test_only_all_kinds_were_touched_before if {
+	one_of_two := {"adds": ["private", "outward"], "flows": _run(["private"])}
+	not flow.flow_admitted with input as one_of_two with data.policy as {}
 }
 
 test_flow_admitted if {

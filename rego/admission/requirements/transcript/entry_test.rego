@@ -69,3 +69,14 @@ test_small_enough if {
 }
 
 test_checked if _all - {name | some name, one in _entries; entry.checked(one)} == {"unchecked"}
+
+test_of_another_type if {
+	every change in [{"poses": null}, {"poses": 0}, {"quotes": null}, {"quotes": {}}] { not entry.checked(_with(change)) }
+	every wrong in [null, true, "", [], {}] {
+		not entry.small_enough(_with({"bytes": wrong})) with data.policy as _policy
+		not entry.small_enough(_one) with data.policy as {"episodes": {"entry_bytes": wrong}}
+	}
+	listed := {"episodes": {"roles": [{"entries": [0]}], "entries": ["all"]}}
+	not entry.author_known(_with({"role": 0})) with data.policy as listed
+	not entry.kind_admitted(_with({"role": 0, "kind": 0})) with data.policy as listed
+}

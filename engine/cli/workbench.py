@@ -1,0 +1,60 @@
+"""`engine workbench`: pages in a browser for the people who look after the policy."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import closing, suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import options
+from engine.cli.administration import acts
+from engine.cli.waiting import during
+from engine.errors import EngineError
+
+if TYPE_CHECKING:
+    from engine.settings import Settings
+
+
+@options.sourced("state", *options.RULES)
+def workbench(
+    sources: options.Sources,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port on 127.0.0.1; 0 takes any free port.")] = 0,
+) -> None:
+    """Show record, policy, previews of edits and approvals in a browser on this machine, until SIGTERM or SIGINT.
+
+    Prints a link that works once. Approvals are granted and refused as the current user, or as the principal of the
+    token in ENGINE_TOKEN; nothing else is enforced.
+    """
+    from engine.cli.machine.doctor import examine
+    from engine.cli.record.commands import existing_folder, verified
+    from engine.cli.record.verification import verification_document
+    from engine.workbench.desk import Desk
+    from engine.workbench.serve import run
+
+    settings = sources.settings()
+    desk = Desk(
+        settings,
+        _person(settings),
+        lambda asked: acts.act(settings.state, asked),
+        lambda: [asdict(check) for check in examine(settings)],
+        lambda: verification_document(verified(existing_folder(settings.state))),
+    )
+    with during("building the policy"), suppress(EngineError):  # its problems are shown on the pages
+        desk.policy()
+    run(desk, port, lambda link: typer.echo(f"engine: open {link}", err=True))
+
+
+def _person(settings: Settings) -> str:
+    """The principal as which acts are taken. Raises EngineError for a token that names none."""
+    from engine.administration.users import bearer_of, user_of
+    from engine.state import open_store
+
+    token = os.environ.get(acts.TOKEN)
+    if token is None:
+        return user_of(os.getuid())
+    with closing(open_store(settings.state)) as store:
+        return bearer_of(token, store, int(time.time())).principal or ""

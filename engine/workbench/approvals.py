@@ -1,0 +1,85 @@
+"""Approvals: what waits for a person, what it is about, and the decision of the person of this workbench."""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from engine.errors import EngineError
+from engine.record.model import DecisionRecord
+from engine.record.reader import Filter, newest
+from engine.workbench.pages import UnknownError, moved
+
+if TYPE_CHECKING:
+    from engine.api.messages import Response
+    from engine.state.rows import ApprovalRow
+    from engine.workbench.desk import Desk
+    from engine.workbench.visit import Visit
+
+_MOST = 200
+_RECORDED = 10_000
+"""Approvals of a page; decisions of a point among which the one that asked is looked for."""
+
+_VERBS = {"grant": "grant_approval", "refuse": "refuse_approval"}
+
+
+def listed(visit: Visit) -> Response:
+    """Approvals that wait, then those that were decided."""
+    with visit.desk.store() as store:
+        rows = () if store is None else store.approvals(None, _MOST)
+    open_ = [row for row in rows if state_of(row) == "requested"]
+    return visit.page(
+        "approvals.html",
+        open=open_,
+        closed=[row for row in rows if row not in open_],
+        state_of=state_of,
+        most=_MOST,
+    )
+
+
+def state_of(row: ApprovalRow) -> str:
+    """Its state, `expired` for one whose time is over."""
+    return "expired" if row.state in {"requested", "granted"} and time.time() >= row.expires_at else row.state
+
+
+def one(visit: Visit) -> Response:
+    """One approval with the request that it is about."""
+    return _shown(visit)
+
+
+def _shown(visit: Visit, status: int = 200, fault: EngineError | None = None) -> Response:
+    with visit.desk.store() as store:
+        row = None if store is None else store.approval(visit.name)
+    if row is None:
+        raise UnknownError("there is no such approval", remedy="choose one from the list of approvals")
+    return visit.page(
+        "approvals_one.html",
+        status,
+        row=row,
+        state=state_of(row),
+        asking=_asking(visit.desk, row),
+        fault=fault,
+        reason=visit.form.get("reason", ""),
+    )
+
+
+def _asking(desk: Desk, row: ApprovalRow) -> DecisionRecord | None:
+    """The last recorded decision that asked for this approval."""
+    entries = islice(newest(desk.settings.state, Filter(point=row.point, outcome="confirm")), _RECORDED)
+    bodies = (entry.body for entry in entries)
+    same = (body for body in bodies if isinstance(body, DecisionRecord) and body.input_digest == row.input_digest)
+    return next(same, None)
+
+
+def resolved(visit: Visit) -> Response:
+    """Pass the person's yes or no on: it is decided by the policy and recorded, as that of `engine approvals` is."""
+    act = _VERBS.get(visit.form.get("verb", ""))
+    if act is None:
+        raise UnknownError("this is neither yes nor no", remedy="use the buttons of the page")
+    try:
+        visit.desk.act({"act": act, "id": visit.name, "reason": visit.form.get("reason", "").strip() or None})
+    except EngineError as error:
+        return _shown(visit, 409, error)
+    return moved(f"/approvals/{quote(visit.name)}")

@@ -1,0 +1,53 @@
+"""What the pages work on: the record, the state and the policy of one state folder, and its person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from engine.binaries import find_binary
+from engine.points.registry import POINTS
+from engine.policy_bundle.build import PolicyBundle, build
+from engine.policy_bundle.sources import PolicySources
+from engine.settings import Settings
+from engine.state import exists, open_store
+
+if TYPE_CHECKING:
+    from engine.state.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The folders, and what the command line does already.
+
+    `person` is the principal that `act` acts as; it takes an administrative act and raises EngineError where that is
+    refused. `checks` looks at this machine, `verify` verifies the record.
+    """
+
+    settings: Settings
+    person: str
+    act: Callable[[dict[str, Any]], dict[str, Any]]
+    checks: Callable[[], list[dict[str, Any]]]
+    verify: Callable[[], dict[str, Any]]
+    saving: Lock = field(default_factory=Lock)
+
+    def sources(self, overrides: tuple[str, ...] = (), edits: tuple[tuple[str, bytes], ...] = ()) -> PolicySources:
+        """The folders of the policy; `overrides` are `KEY=VALUE`, `edits` other contents of its files by name."""
+        chosen = self.settings
+        return PolicySources(chosen.rego, chosen.policy, chosen.recipe, overrides, edits)
+
+    def policy(self, overrides: tuple[str, ...] = (), edits: tuple[tuple[str, bytes], ...] = ()) -> PolicyBundle:
+        """The policy as it is in its folders now, built or taken from the cache. Raises PolicyError, DecideError."""
+        return build(self.sources(overrides, edits), POINTS, find_binary(), self.settings.cache)
+
+    @contextmanager
+    def store(self) -> Iterator[Store | None]:
+        """The state; None before there is any. Raises StateError."""
+        if not exists(self.settings.state):
+            yield None
+            return
+        with closing(open_store(self.settings.state)) as store:
+            yield store

@@ -1,0 +1,145 @@
+"""An edit before it is saved: what is wrong with it, what it changes, and which recorded decisions it would change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import unified_diff
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from engine.api.messages import Response
+from engine.errors import PolicyError, Problem
+from engine.policy_bundle.difference import PolicyDifference, difference
+from engine.record.model import DecisionRecord
+from engine.record.reader import Filter, newest
+from engine.replay.candidate import opened
+from engine.replay.comparing import Change
+from engine.replay.run import UNCHANGED, UNDECIDED, Replay, replay
+from engine.workbench.drafts import Draft
+from engine.workbench.files import NEW, FileError, decoded, found, save, values_files
+from engine.workbench.pages import UnknownError, moved
+
+if TYPE_CHECKING:
+    from engine.policy_bundle.build import PolicyBundle
+    from engine.workbench.desk import Desk
+    from engine.workbench.files import ValuesFile
+    from engine.workbench.visit import Visit
+
+COUNTS = (100, 1_000, 10_000)
+"""Of how many of the last decisions a preview may be; a thousand take seconds."""
+
+KINDS = (*(change.value for change in Change), UNCHANGED, UNDECIDED)
+
+
+def listed(visit: Visit) -> Response:
+    """The files of values."""
+    files = values_files(visit.desk)
+    return visit.page("values.html", files=files.values(), saved=files.get(visit.query.get("saved", "")))
+
+
+def editor(visit: Visit) -> Response:
+    """One file of values as text."""
+    return _editor(visit, found(visit.desk, visit.query.get("file", "")))
+
+
+def _editor(visit: Visit, file: ValuesFile, text: str | None = None, **more: Any) -> Response:
+    fault = None
+    try:
+        shown = file.text
+    except FileError as error:
+        shown, fault = (file.data or b"").decode("utf-8", "replace"), error
+    values = {"problems": (), "broken": None, "before": file.digest, "count": COUNTS[1], **more}
+    shown = shown if text is None else text
+    return visit.page("values_edit.html", file=file, text=shown, fault=fault, counts=COUNTS, new=NEW, **values)
+
+
+def lint(visit: Visit) -> Response:
+    """The problems of a text that is being typed, as JSON. Nothing is written."""
+    return Response.of({"problems": [_as_json(one) for one in _problems(visit.desk, *_stated(visit))]})
+
+
+def _as_json(one: Problem) -> dict[str, Any]:
+    return {"where": str(one.where), "line": one.where.line, "message": one.message, "remedy": one.remedy}
+
+
+def _stated(visit: Visit) -> tuple[str, bytes]:
+    """The file that a form names, and its text with the newlines that a browser sends as two characters."""
+    text = visit.form.get("text", "").replace("\r\n", "\n")
+    return visit.form.get("file", ""), decoded(text.encode("utf-8")).encode("utf-8")
+
+
+def _problems(desk: Desk, name: str, data: bytes) -> Sequence[Problem]:
+    try:
+        desk.policy(edits=((found(desk, name).name, data),))
+    except PolicyError as error:
+        return error.problems
+    return ()
+
+
+def preview(visit: Visit) -> Response:
+    """Try an edit: back to the editor with its problems, or on to what it would change. Nothing is written."""
+    desk, (name, data) = visit.desk, _stated(visit)
+    file, text, before = found(desk, name), data.decode(), visit.form.get("before", "")
+    old = file.text
+    count = next((one for one in COUNTS if str(one) == visit.form.get("count")), COUNTS[0])
+    again: dict[str, Any] = {"text": text, "before": before, "count": count}
+    try:
+        candidate = desk.policy(edits=((name, data),))
+    except PolicyError as error:
+        return _editor(visit, file, status=422, problems=error.problems, **again)
+    recorded = desk.settings.state.is_dir()
+    verified = desk.verify() if recorded and not visit.form.get("broken") else {}
+    if verified.get("breaks") and not verified["repairable"]:
+        return _editor(visit, file, status=409, broken=verified["breaks"], **again)
+    lines = unified_diff(old.splitlines(), text.splitlines(), "before", "after", lineterm="")
+    draft = Draft(name, before, data, tuple(lines), _difference(desk, candidate), _replayed(desk, candidate, count))
+    visit.session.keep(draft)
+    return moved(f"/previews/{draft.key}")
+
+
+def _difference(desk: Desk, candidate: PolicyBundle) -> PolicyDifference | None:
+    """What differs from the policy in its folders; None where that has problems, which the edit solves."""
+    try:
+        return difference(desk.policy(), candidate)
+    except PolicyError:
+        return None
+
+
+def _replayed(desk: Desk, candidate: PolicyBundle, count: int) -> Replay | None:
+    """The last decisions decided again; None where there are none."""
+    if not desk.settings.state.is_dir():
+        return None
+    bodies = (one.body for one in newest(desk.settings.state, Filter()))
+    times = [body.time for body in islice((one for one in bodies if isinstance(one, DecisionRecord)), count)]
+    if not times:
+        return None
+    with opened(candidate, desk.settings.opa) as served:
+        return replay(desk.settings.state, Filter(since=times[-1]), served, None, lambda *_: None)
+
+
+def shown(visit: Visit) -> Response:
+    """What an edit would change."""
+    return _shown(visit, _draft(visit))
+
+
+def _draft(visit: Visit) -> Draft:
+    draft = visit.session.drafts.get(visit.name)
+    if draft is None:
+        raise UnknownError("this preview is no longer there", remedy="preview the edit again")
+    return draft
+
+
+def _shown(visit: Visit, draft: Draft, status: int = 200, fault: FileError | None = None) -> Response:
+    return visit.page("values_preview.html", status, draft=draft, replay=draft.replay, kinds=KINDS, fault=fault)
+
+
+def saved(visit: Visit) -> Response:
+    """Save the edit as it was previewed, or show why that cannot be."""
+    draft = _draft(visit)
+    try:
+        save(visit.desk, draft.file, draft.before, draft.data)
+    except FileError as error:
+        return _shown(visit, draft, error.status, error)
+    del visit.session.drafts[draft.key]
+    return moved(f"/values?saved={quote(draft.file)}")

@@ -1,0 +1,204 @@
+"""What the pages show: the record, the policy and approvals, with every text escaped."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from engine.record.layout import DECISIONS
+from engine.state import open_store
+from tests.api.serving import issue
+from tests.cli.test_approvals import ME
+from tests.command import Command, lines
+from tests.workbench.conftest import NASTY, ask
+from tests.workbench.pages import Html, Visitor, Workbench, workbench
+
+SHOWN = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\\x1b[31m\\u202e{{7*7}}"
+"""The hostile text as a person reads it."""
+
+
+def found(visitor: Visitor, query: str = "") -> list[str]:
+    """Ids of the decisions on a page of the list."""
+    links = visitor.get(f"/decisions{query}").html.values("a", "href")
+    return [link.removeprefix("/decisions/") for link in links if link.startswith("/decisions/")]
+
+
+@pytest.mark.threat("injection")
+def test_hostile_text_is_shown_and_does_nothing(bench: Workbench, visitor: Visitor) -> None:
+    ids = found(visitor)
+    with closing(open_store(bench.state)) as store:
+        approvals = [row.id for row in store.approvals(None, 10)]
+    pages = [visitor.get(f"/decisions/{one}") for one in ids[:3]]
+    assert all(SHOWN in page.html.text for page in pages[:1])
+    pages += [visitor.get(f"/approvals/{one}") for one in approvals]
+    pages += [visitor.get(path) for path in ("/approvals", "/coverage", "/machine")]
+    pages += [visitor.get("/edit?file=policy/licenses.yaml"), visitor.get("/edit?file=<script>alert(1)</script>")]
+    filters = "?code=%3Cscript%3Ealert(1)%3C/script%3E&principal=%22onfocus=alert(1)%20autofocus=%22"
+    pages += [visitor.get(f"/decisions{filters}"), visitor.get("/<script>alert(1)</script>")]
+    pages.append(
+        visitor.post("/edit", {"file": "policy/licenses.yaml", "text": "<script>alert(1)</script>", "before": "\"'>"})
+    )
+    pages.append(visitor.post(f"/decisions/{ids[0]}", {"overrides": NASTY}))
+    for page in pages:
+        assert page.status in {200, 404, 422}, page.html.text
+        harmless(page.html)
+
+
+def harmless(page: Html) -> None:
+    """Everything in a page that a browser would act on is ours."""
+    for tag, attributes in page.elements:
+        assert tag not in {"img", "iframe", "object", "embed", "base", "style"}
+        assert not [name for name in attributes if name.startswith("on") or name in {"style", "srcdoc"}]
+        assert tag != "script" or attributes == {"src": "/static/workbench.js", "type": "module"}
+        for name in ("href", "action", "src"):
+            assert re.match(r"/(?!/)|#|data:,$", attributes.get(name, "/")), attributes
+
+
+def test_decisions_are_found_by_what_the_record_has(visitor: Visitor) -> None:
+    ids = found(visitor)
+    assert len(ids) == 23
+    assert found(visitor, f"?decision_id={ids[4][:9]}") == [ids[4]]
+    assert len(found(visitor, "?outcome=allow&principal=pipeline")) == 20
+    assert found(visitor, "?mode=check") == [ids[2]]
+    assert found(visitor, "?code=license_decision_missing") == [ids[0], ids[2]]
+    assert found(visitor, "?since=2026-01-01&until=2026-01-02") == []
+    assert found(visitor, "?code=engine.request_invalid") == [ids[1]]
+    assert "2026-11-21T09:30" in visitor.get("/decisions?since=yesterday").html.text
+    assert visitor.get("/decisions?cursor=abc").status == 400
+
+
+def test_a_decision_is_shown_in_full(bench: Workbench, visitor: Visitor) -> None:
+    last = found(visitor)[0]
+    text = visitor.get(f"/decisions/{last}").html.text
+    line = lines(bench.state)[-1]
+    for words in (
+        "deny at license enforced",
+        last,
+        f"line {line['seq']} of chain 1, after the line with SHA-256 {line['prev']}",
+        line["policy"]["rules"],
+        "The decision was taken by another policy than the one in the folders now.",
+        "deny license_decision_missing",
+        "Rule: rego/admission/requirements/license/",
+        '"purpose": "train"',
+    ):
+        assert words in text, text
+    assert "The engine itself refused the request" in visitor.get(f"/decisions/{found(visitor)[1]}").html.text
+    assert visitor.get("/decisions/0000").status == 404
+
+
+def test_a_decision_is_tried_with_other_values_and_nothing_is_recorded(bench: Workbench, visitor: Visitor) -> None:
+    record = (bench.state / DECISIONS).read_bytes()
+    allowed = found(visitor, "?outcome=allow")[0]
+    tried = visitor.post(f"/decisions/{allowed}", {"overrides": "licenses.licenses.MIT.decision=refuse"}).html.text
+    assert "It would be deny: newly denied." in tried
+    assert "license_incompatible: no finding before, deny now" in tried
+    same = visitor.post(f"/decisions/{allowed}", {"overrides": ""}).html.text
+    assert "It would be allow, with the same findings and limits." in same
+    wrong = visitor.post(f"/decisions/{allowed}", {"overrides": "licenses.licenses.MIT.decision=perhaps"}).html.text
+    assert "1 problem. Nothing was written." in wrong
+    assert (bench.state / DECISIONS).read_bytes() == record
+
+
+def test_the_matrix_has_the_answers_of_the_policy(visitor: Visitor) -> None:
+    page = visitor.get("/licenses")
+    harmless(page.html)
+    row = re.search(r'<th scope="row">CC-BY-NC-4.0</th>(.*?)</tr>', page.body, re.DOTALL)
+    assert row is not None
+    assert re.findall(r'class="tag ([a-z]+)"', row[1]) == ["deny", "confirm", "deny", "deny"]  # train, eval, tool, …
+    assert "policy/licenses.yaml#L" in row[1]
+    assert visitor.get("/licenses?export=Nobody-1.0").status == 404
+
+
+@pytest.mark.full
+def test_the_matrix_has_the_answers_for_what_is_given_to_others(visitor: Visitor) -> None:
+    exported = visitor.get("/licenses?export=CC0-1.0")
+    row = re.search(r'<th scope="row">CC-BY-4.0</th>(.*?)</tr>', exported.body, re.DOTALL)
+    assert row is not None
+    assert re.findall(r'class="tag ([a-z]+)"', row[1]) == ["deny"] * 4  # attribution cannot be passed on under CC0
+
+
+def test_requirements_are_shown_with_words_rows_and_tests(visitor: Visitor) -> None:
+    assert "license" in visitor.get("/policy").html.text
+    text = visitor.get("/policy/license").html.text
+    for words in ("license_incompatible", "Row A", "test_", "Reads licenses.licenses.", "Remedy Replace the content"):
+        assert words in text, text
+    assert visitor.get("/policy/nowhere").status == 404
+
+
+def test_tools_are_shown_by_profile(visitor: Visitor) -> None:
+    page = visitor.get("/tools?policy=assistant")
+    row = re.search(r'<th scope="row">files_write<br>(.*?)</tr>', page.body, re.DOTALL)
+    assert row is not None
+    assert re.findall(r">(visible|hidden)<", row[1]) == ["visible", "hidden", "hidden", "hidden"]
+    for words in ("workspace/ask_before_delete confirm contacts_delete", "data.example.org"):
+        assert words in page.html.text
+
+
+def test_coverage_and_machine_say_what_the_commands_say(visitor: Visitor) -> None:
+    assert "Points at which no recorded decision was taken" in visitor.get("/coverage").html.text
+    assert "opa answers" in visitor.get("/machine").html.text
+    assert "The record is intact: " in visitor.post("/machine").html.text
+
+
+def test_a_named_person_decides_on_an_approval(bench: Workbench, visitor: Visitor) -> None:
+    row, other = ask(bench.state, requester="pipeline-8"), ask(bench.state, requester="pipeline-9")
+    assert f"You act as {ME}." in visitor.get("/approvals").html.text
+    assert visitor.post(f"/approvals/{row.id}", {"verb": "grant", "reason": "looked at it"}).status == 303
+    shown = visitor.get(f"/approvals/{row.id}").html
+    assert f"Decided by {ME}" in shown.text
+    assert "looked at it" in shown.text
+    assert "verb" not in shown.values("button", "name")
+    silent = visitor.post(f"/approvals/{other.id}", {"verb": "refuse"})
+    assert (silent.status, "reason_missing: required: The act has a reason" in silent.html.text) == (409, True)
+    assert visitor.post(f"/approvals/{other.id}", {"verb": "refuse", "reason": "not like this"}).status == 303
+    act = [line for line in lines(bench.state) if line.get("point") == "administration"][-1]
+    assert (act["principal"], act["input"]["act"], act["outcome"]) == (ME, "refuse_approval", "allow")
+    assert visitor.post(f"/approvals/{other.id}", {"verb": "approve"}).status == 404
+
+
+def test_an_approval_that_expired_while_the_page_was_open_is_refused(bench: Workbench, visitor: Visitor) -> None:
+    row = ask(bench.state, requester="slow")
+    assert "verb" in visitor.get(f"/approvals/{row.id}").html.values("button", "name")
+    with closing(open_store(bench.state)) as store:
+        store._database.write(
+            lambda connection: connection.execute("UPDATE approvals SET created_at = 1, expires_at = 2")
+        )
+    refused = visitor.post(f"/approvals/{row.id}", {"verb": "grant"})
+    assert refused.status == 409
+    assert "expired Approval at license" in refused.html.text
+    assert "verb" not in refused.html.values("button", "name")
+    with closing(open_store(bench.state)) as store:
+        assert [one.state for one in store.approvals(None, 100) if one.id == row.id] == ["requested"]
+
+
+@pytest.mark.full
+def test_a_token_names_the_person_who_decides(tmp_path: Path, cache: Path) -> None:
+    state = tmp_path / "state"
+    row, token = ask(state), issue(state, "user:lee", points=(), approves=("license",))
+    with workbench(tmp_path, cache, env={"ENGINE_TOKEN": token}) as running:
+        visitor = running.visitor()
+        assert "You act as user:lee." in visitor.get("/approvals").html.text
+        assert visitor.post(f"/approvals/{row.id}", {"verb": "grant"}).status == 303
+    with closing(open_store(state)) as store:
+        (granted,) = store.approvals("granted", 1)
+    assert granted.approver == "user:lee"
+
+
+def test_before_anything_is_recorded_every_page_says_so(tmp_path: Path, cache: Path) -> None:
+    with workbench(tmp_path, cache) as running:
+        visitor = running.visitor()
+        assert "Nothing has been recorded yet" in visitor.get("/decisions").html.text
+        assert "None." in visitor.get("/approvals").html.text
+        assert "No decision is recorded yet" in visitor.get("/coverage").html.text
+        assert visitor.get("/decisions/0000").status == 404
+        assert not running.state.exists()
+        running.process.terminate()
+        assert running.process.wait(30) == 0
+
+
+def test_a_wrong_token_or_a_used_port_ends_the_command(command: Command, bench: Workbench) -> None:
+    command("workbench", env={"ENGINE_TOKEN": "guess"}).refused("credentials are missing or wrong", code=4)
+    command("workbench", "--port", str(bench.port)).refused(f"cannot listen on `127.0.0.1` port {bench.port}")
