@@ -116,6 +116,7 @@ def children() -> set[int]:
     return found
 
 
+@pytest.mark.own_opa
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_candidate_that_is_killed_or_hangs_delays_no_answer(
