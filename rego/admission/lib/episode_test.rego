@@ -153,3 +153,81 @@ test_completed_by_the_last_reply_of_each if {
 	none := object.union(_input([], []), {"actors": [{"id": "c", "role": "Disruptor"}]})
 	not episode.completed with input as none with data.policy as _policy
 }
+
+_wrong := [null, true, "", [], {}]
+
+test_usage_of_another_type if {
+	unstated := _with(_without_usage)
+	every wrong in _wrong {
+		not episode.spend_of(_with({"spend_micros": wrong})) with data.policy as _policy
+		policy := {"episodes": {"estimate": {"tokens": wrong, "spend_micros": wrong}}}
+		not episode.tokens_of(unstated) with data.policy as policy
+		not episode.spend_of(unstated) with data.policy as policy
+		ceilings := {"episodes": {"ceilings": {"max_turns": wrong}}}
+		not episode.ceiling("max_turns") with input as _input([], []) with data.policy as ceilings
+	}
+}
+
+test_lists_of_another_type if {
+	every wrong in [null, true, "", {}] {
+		past := episode with input as object.union(_input([], []), {"history": wrong}) with data.policy as _policy
+		every name in ["tokens", "spend", "steps", "turns"] { not past[name] }
+		present := episode with input as object.union(_input([], []), {"running": wrong}) with data.policy as _policy
+		every name in ["reserved", "steps", "turns"] { not present[name] }
+	}
+}
+
+test_a_clean_turn_is_the_actors_own_and_accepted if {
+	rejected := _with({"outcome": "rejected"})
+	every change in [{"actor": "b"}, {"outcome": "conceded"}, {"outcome": "interrupted"}] {
+		history := [rejected, object.union(_with({"turn": 2}), change)]
+		episode.penalties("a") == 1 with input as _input(history, []) with data.policy as _policy
+	}
+	odd := [rejected, _with({"turn": "2"})]
+	not episode.penalties("a") with input as _input(odd, []) with data.policy as _policy
+}
+
+test_at_the_ceiling_nothing_is_exceeded if {
+	exact := _input([_with({"tokens": 100, "spend_micros": 100})], [])
+	not episode.over_tokens with input as exact with data.policy as _policy
+	not episode.over_spend with input as exact with data.policy as _policy
+	every wrong in _wrong {
+		not episode.over_tokens with input as exact with data.policy as _policy with episode.tokens as wrong
+		not episode.over_spend with input as exact with data.policy as _policy with episode.spend as wrong
+		not episode.over_tokens with input as exact with data.policy as _policy with episode.ceiling as wrong
+		not episode.over_spend with input as exact with data.policy as _policy with episode.ceiling as wrong
+	}
+}
+
+test_an_open_turn_may_still_be_accepted if {
+	one_penalty := object.union(_input([_with({"outcome": "rejected"})], []), _reasons.EpisodeCorruptedError[1])
+	not episode.corrupted with input as one_penalty with data.policy as _policy
+}
+
+test_a_rejected_reply_ends_nothing if {
+	not episode.aborted with input as _input([_with({"abort": true, "outcome": "rejected"})], [])
+	rejected := array.concat(_last(true, true), [_with({"turn": 3, "outcome": "rejected", "resolution": true})])
+	not episode.completed with input as _input(rejected, []) with data.policy as _policy
+}
+
+test_the_last_reply_is_of_the_last_turn if {
+	retried := array.concat([_with({"attempt": 2})], [_with({"turn": 3, "resolution": true}), _last(true, true)[1]])
+	episode.completed with input as _input(retried, []) with data.policy as _policy
+}
+
+test_no_reason_unless_all_is_counted if {
+	broken := object.union(_input([_one], []), {"broken": true})
+	episode.reason == "EpisodeCorruptedError" with input as broken with data.policy as _policy
+	every name in object.keys(broken.ceilings) - {"retries"} {
+		not episode.reason with input as json.remove(broken, [concat("/", ["ceilings", name])]) with data.policy as _policy
+	}
+	every wrong in _wrong {
+		not episode.reason with input as broken with data.policy as _policy with episode.tokens as wrong
+		not episode.reason with input as broken with data.policy as _policy with episode.spend as wrong
+		not episode.reason with input as broken with data.policy as _policy with episode.steps as wrong
+		not episode.reason with input as broken with data.policy as _policy with episode.turns as wrong
+	}
+	not episode.reason with input as broken with data.policy as _policy with episode.all_penalties as [0, 0, 0]
+	unsaid := json.remove(_policy, ["episodes/penalties_reset"])
+	not episode.reason with input as broken with data.policy as unsaid
+}

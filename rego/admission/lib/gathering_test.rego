@@ -56,7 +56,7 @@ test_host_of_a_remote_model_looked_up if {
 
 test_a_profile_counts_where_it_is_stated if {
 	every stated in [null, "true"] {
-		asked := {"profile": {"stated": stated, "value": "strict"}, "action": {"language": {"value": "python"}}}
+		asked := object.union(_unasked("python"), {"profile": {"stated": stated, "value": "strict"}})
 		not gathering.backend with input as asked with data.policy as _policy
 	}
 	unstated := object.union(_unasked("python"), {"profile": {"value": "strict"}})
