@@ -39,8 +39,8 @@ _SOCKET, _KEY, _LOG, _WHOLE = "opa.sock", "verification.pem", "opa.log", "whole.
 _SIGNATURE = ("signature", "verification key", "digest mismatch", "PEM block")
 """Words of OPA's complaints about archives that are not signed, or not by this key, or changed since."""
 _STOP_SECONDS = 2.0
-_OF_POINT = re.compile(r"admission/(?:compiled|limits|requirements)/([a-z_]+)")
-_REFERENCE = re.compile(rb"\badmission[^a-z]+(?:requirements|limits)[^a-z]+([a-z_]+)")
+_OF_POINT = re.compile(r"admission/(?:compiled|limits|requirements|added(?!/lib/))/([a-z_]+)")
+_REFERENCE = re.compile(rb"\badmission[^a-z]+(?:requirements|limits|added)[^a-z]+(?!lib\b)([a-z_]+)")
 LONGEST_BASE = 80
 """Maximum length of the parent of the private folders: a socket path has 107 bytes, and 21 are added."""
 _LAUNCH = """

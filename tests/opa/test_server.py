@@ -82,9 +82,13 @@ def test_rules_of_points_bring_those_that_they_refer_to() -> None:
         "admission/requirements/c/z.rego": b"z if true",
         "admission/requirements/d/w.rego": b"w if true",
         "admission/compiled/d.rego": b"v if true",
+        "admission/added/lib/names.rego": b"n if true",
+        "admission/added/a/own.rego": b"import data.admission.added.lib.names",
+        "admission/added/d/own.rego": b"import data.admission.added.lib.names",
     }
     kept = unpacked(_rules_of(pack(files), frozenset({"a"})), "rules")
-    assert files.keys() - kept.keys() == {"admission/requirements/d/w.rego", "admission/compiled/d.rego"}
+    d = {"admission/requirements/d/w.rego", "admission/compiled/d.rego", "admission/added/d/own.rego"}
+    assert files.keys() - kept.keys() == d
     assert _rules_of(b"no archive", frozenset({"a"})) == b"no archive"
 
 

@@ -172,3 +172,8 @@ def test_a_source_bundle_starts_under_the_values_of_ones_own(own: Path, command:
     assert command("source", "init", folder, "--policy", own).code == 0
     text = (folder / "bundle.yaml").read_text(encoding="utf-8")
     assert ("a.csv" in text, "NOTES.md" in text) == (True, False)
+
+
+def test_rules_added_to_one_point_keep_no_command_about_another_from_deciding(own: Path, command: Command) -> None:
+    done = command("tools", "call", "--policy", own, stdin='{"name": "no_such_tool", "arguments": {}}')
+    assert (done.code, "tool_unknown" in done.stdout) == (1, True), done.stdout
