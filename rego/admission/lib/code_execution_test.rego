@@ -178,9 +178,9 @@ test_of_another_type if {
 	every wrong in [null, true, "", [], 7] {
 		odd := object.union(policy, {"code": {"contracts": {"free": {"text": wrong}}}})
 		not code_execution.streams with input as free with data.policy as odd
-		profiles := object.union(policy, {"sandbox": {"packages": {"science": {"profile": 7}}}})
-		not code_execution.default_profile with input as _science with data.policy as profiles
 	}
+	profiles := object.union(policy, {"sandbox": {"packages": {"science": {"profile": 7}}}})
+	not code_execution.default_profile with input as _science with data.policy as profiles
 	facts := object.union(run, {"contract": {"stated": true, "value": "facts"}})
 	fields := object.union(policy, {"code": {"contracts": {"facts": {"fields": {"x": {"name": "n"}}}}}})
 	not code_execution.streams with input as facts with data.policy as fields

@@ -271,3 +271,10 @@ test_text if {
 		not code_output.streams with input as {"contract": name} with data.policy as _free
 	}
 }
+
+test_streams_of_another_type if {
+	every wrong in [null, true, "", [], 7] {
+		policy := {"code": {"stdout_bytes": 9, "contracts": {"t": {"text": wrong, "fields": {"x": {"name": "n"}}}}}}
+		not code_output.streams with input as {"contract": "t"} with data.policy as policy
+	}
+}

@@ -5,7 +5,9 @@ import future.keywords.not
 
 _policy := {"export": {"treatments": {"fixture": ["fixture", "redact"], "external": ["redact"]}}}
 
-_sample(treatment) := {"treatment": treatment, "provenance": [{"id": "0", "kind": "fixture"}, {"id": "1", "kind": "external"}]}
+_origins := [{"id": "0", "kind": "fixture"}, {"id": "1", "kind": "external"}]
+
+_sample(treatment) := {"treatment": treatment, "provenance": _origins}
 
 test_treated_for_every_origin if {
 	export.treated(_sample("redact")) with data.policy as _policy
