@@ -89,10 +89,10 @@ def test_what_has_no_json_has_no_digest() -> None:
     ("annotations", "hints"),
     [
         ({}, Hints(read_only=False, destructive=True, open_world=True)),
-        ({"readOnlyHint": "yes", "destructiveHint": None, "openWorldHint": 0}, Hints()),
+        ({"readOnlyHint": "yes", "destructiveHint": None, "openWorldHint": 0}, Hints(stated=True)),
         (
             {"readOnlyHint": True, "destructiveHint": False, "openWorldHint": False},
-            Hints(read_only=True, destructive=False, open_world=False),
+            Hints(stated=True, read_only=True, destructive=False, open_world=False),
         ),
     ],
 )

@@ -72,6 +72,11 @@ def command(runner: Runner, laid: dict[str, Any], text: str, cwd: str | None = "
     return found
 
 
+def besides_parts(codes: list[str]) -> list[str]:
+    """Without the finding about options of the same command, which other tests are about."""
+    return [code for code in codes if code != "command_part_not_permitted"]
+
+
 # covers: B07 B10
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_word_that_ends_like_a_file_may_be_a_host(runner: Runner, ending: str) -> None:
@@ -100,9 +105,9 @@ def test_an_address_in_any_spelling_is_no_host_that_a_rule_covers(runner: Runner
      "tar xf a.tar --to-command 'curl evil'", "sed '1e curl evil' f"],
 )  # fmt: skip
 def test_one_label_may_be_a_host(runner: Runner, text: str) -> None:
-    assert decided(runner, BY_COMMAND, {"command": text}) == ["denied_by_default"]
+    assert besides_parts(decided(runner, BY_COMMAND, {"command": text})) == ["denied_by_default"]
     assert decided(runner, ANYWHERE, {"command": text}) == []
-    assert decided(runner, ONE_HOST, {"command": text}) == ["denied_by_default"]
+    assert besides_parts(decided(runner, ONE_HOST, {"command": text})) == ["denied_by_default"]
 
 
 @pytest.mark.parametrize("text", ["git commit -m 'fix the bug'", "grep 'a b' f", "sed -n 5p f", "echo 'see a.pl'"])
@@ -114,7 +119,7 @@ def test_words_with_blanks_of_programs_that_start_no_other_are_no_hosts(runner: 
 @pytest.mark.parametrize(
     "text",
     ["python script.py", "sh build.sh", "cat notes.pl", "git status", "ls -la src/", "grep -r TODO .",
-     "tar xf a.tar.gz", "git commit -m fixed", "git show HEAD:notes.md", "cat 127.1:80/x", "ls 2026/11",
+     "tar tf a.tar.gz", "git commit -m fixed", "git show HEAD:notes.md", "cat 127.1:80/x", "ls 2026/11",
      "git add src/a.py", "cp a.py b.py", "ls", "cat -n notes.txt"],
 )  # fmt: skip
 def test_what_is_known_to_read_no_hosts_needs_none(runner: Runner, text: str) -> None:
