@@ -77,9 +77,10 @@ def test_a_name_is_never_taken_over() -> None:
 
 def test_a_tool_is_replaced_and_removed_by_its_name_only() -> None:
     registry = UncuratedToolRegistry()
-    for change in (lambda: registry.replace("a", len, {}), lambda: registry.remove("a")):
-        with refused(WorkError, "engine.tool_missing"):
-            change()
+    with refused(WorkError, "engine.tool_missing"):
+        registry.replace("a", len, {})
+    with refused(WorkError, "engine.tool_missing"):
+        registry.remove("a")
     registry.add("a", read_file, definition())
     registry.replace("a", len, {"name": "a"})
     assert (registry.get("a"), registry.definition("a")) == (len, {"name": "a"})
