@@ -21,8 +21,7 @@ as_pinned if tool_definition.not_required(input.call.tool)
 # METADATA
 # title: The definition of the tool has no hidden characters and no instructions to the model
 # description: A model that has read such a definition may not make the calls that it was given the tool for. Markers
-#   are
-#   values in policy/results.yaml.
+#   are values in policy/results.yaml.
 # custom:
 #   code: definition_steers
 #   remedy: Leave the tool out, or describe what it does without addressing the model
