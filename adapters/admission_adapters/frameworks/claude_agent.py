@@ -96,7 +96,7 @@ class ClaudeGate:
     async def _begun(
         self, use: str, name: str, arguments: Any, session: str | None, *, approved: bool = False
     ) -> Told | None:
-        """None once the tool may run: its call then waits for the result. Else what the model is told."""
+        """What the model is told of a refused call; None if the tool may run, and its call waits for the result."""
         loop = asyncio.get_running_loop()
         allowed: asyncio.Future[None] = loop.create_future()
         result: asyncio.Future[Any] = loop.create_future()

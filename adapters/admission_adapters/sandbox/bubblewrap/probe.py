@@ -46,7 +46,7 @@ class _Answering:
 def probe_bubblewrap(
     without: frozenset[str] = frozenset(), known: Mapping[str, str] | None = None, recipe: Recipe = BUBBLEWRAP
 ) -> tuple[Row, ...]:
-    """Try every boundary of a recipe; with a way out, also that it leads to whoever serves it.
+    """Try every boundary of a recipe, and that a way out leads to the server of its listener.
 
     `without` leaves protections out, to show that the probe notices; `known` are words of controls that were run
     already. Raises OSError, and WorkError when the sandbox does not run.
