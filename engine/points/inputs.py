@@ -5,6 +5,7 @@ A fact that is absent is left out and never null, so no schema here has null in 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from pydantic import create_model
@@ -147,8 +148,9 @@ _ADDED: dict[str, Any] = {
 }
 
 
+@cache
 def input_schema(facts: type[Model]) -> dict[str, Any]:
-    """The schema of an input with these facts and all that the engine adds."""
+    """The schema of an input with these facts and all that the engine adds. Made once: do not change it."""
     model = create_model(facts.__name__, __base__=facts, __doc__=facts.__doc__, **_ADDED)
     schema: dict[str, Any] = _without_null(model.model_json_schema(mode="serialization"))
     return schema

@@ -28,7 +28,7 @@ from engine.policy_bundle.lookups import Lookups
 from engine.policy_bundle.sources import PolicySources, Snapshot, files_digest, snapshot
 from engine.policy_bundle.store import keep, kept
 from engine.policy_bundle.values import parameters, schema_of
-from engine.policy_bundle.waivers import Idle, Waiver, idle, waivable_problems, waivers_in
+from engine.policy_bundle.waivers import Idle, Waiver, idle, unknown_facts, waivable_problems, waivers_in
 from engine.version import __version__
 
 _ARCHIVE, _CATALOGUE, _PLACES = "archive.tar.gz", "catalogue.json", "places.json"
@@ -198,7 +198,7 @@ def build(
     rules = _Part(cache / "policy" / "rules", _digest(base, taken.recipe_name, files_digest(taken.rules), shape))
     values = _Part(cache / "policy" / "values", _digest(base, files_digest(taken.values), *sources.values))
     rules.find(lambda: _made_rules(taken, points, OpaCommand(binary.path), documents, own, found))
-    values.find(lambda: _made_values(taken, sources.values, documents, found))
+    fresh = values.find(lambda: _made_values(taken, sources.values, documents, found))
     if found:
         raise _refused(sources, found)
     served, places = values.content[archives.VALUES_DATA], values.files[_PLACES]
@@ -206,8 +206,9 @@ def build(
     data, lines = parse(served), _lines(places)
     found += level_problems(data.get("levels", {}).get("levels", {}), catalogue.points, lines)
     found += mapping_problems(data.get("operations", {}), catalogue.points, lines)
-    inputs = {name: point.input_schema for name, point in points.items()}
-    found += waivable_problems(data.get("waivers", {}), catalogue, inputs, lines)
+    found += waivable_problems(data.get("waivers", {}), catalogue, lines)
+    if fresh:  # what was kept has passed this, and schemas take long
+        found += unknown_facts(data.get("waivers", {}), lambda point: points[point].input_schema, catalogue, lines)
     if found:
         raise _refused(sources, found)
     return PolicyBundle(taken.recipe_name, rules.keep(), values.keep(), catalogue, sources, served, places)
@@ -227,10 +228,13 @@ class _Part:
         self._key = key
         self._revision = ""
 
-    def find(self, make: Callable[[], Mapping[str, bytes] | None]) -> None:
-        """Build the part unless it is cached; `make` returns None if it found problems."""
-        if not self._prove(kept(self._folder, self._key)) and (made := make()) is not None:
+    def find(self, make: Callable[[], Mapping[str, bytes] | None]) -> bool:
+        """Build the part unless it is cached; `make` returns None if it found problems. Whether it was built now."""
+        if self._prove(kept(self._folder, self._key)):
+            return False
+        if (made := make()) is not None:
             self._prove(made)
+        return True
 
     def keep(self) -> Archive:
         """The part on disk."""
@@ -265,7 +269,10 @@ def _made_rules(
 
 
 def _made_values(
-    taken: Snapshot, overrides: tuple[str, ...], documents: Mapping[str, type[Model]] | None, found: list[Problem]
+    taken: Snapshot,
+    overrides: tuple[str, ...],
+    documents: Mapping[str, type[Model]] | None,
+    found: list[Problem],
 ) -> dict[str, bytes] | None:
     from engine.policy_bundle.values import read
     from engine.values import derived

@@ -109,20 +109,17 @@ def _too_wide(waiver: Waiver, scope: Mapping[str, Any]) -> Iterator[Idle]:
 def waivable_problems(
     document: Mapping[str, Any],
     catalogue: Catalogue,
-    inputs: Mapping[str, Mapping[str, Any]],
     places: Mapping[tuple[str | int, ...], Location],
 ) -> Iterator[Problem]:
-    """Rows below `waivable` that have no meaning or are not permitted; `inputs` are the schemas of inputs by point."""
+    """Rows below `waivable` whose point or code is unknown, or whose code cannot be waived."""
     for point, codes in document.get("waivable", {}).items():
         entries = catalogue.points.get(point)
-        for code, row in codes.items():
+        for code in codes:
             where = places.get(("waivers", "waivable", point, code), _FILE)
             if entries is None:
                 yield Problem(where, f"there is no decision point `{point}`", f"use one of {quoted(catalogue.points)}")
             elif (problem := _problem(point, code, entries)) is not None:
                 yield Problem(where, *problem)
-            else:
-                yield from _unknown_facts(point, row["facts"], inputs.get(point, {}), where)
 
 
 def _problem(point: str, code: str, entries: Entries) -> tuple[str, str] | None:
@@ -138,7 +135,24 @@ def _problem(point: str, code: str, entries: Entries) -> tuple[str, str] | None:
     return None
 
 
-def _unknown_facts(point: str, paths: list[str], facts: Mapping[str, Any], where: Location) -> Iterator[Problem]:
+def unknown_facts(
+    document: Mapping[str, Any],
+    schema_of: Callable[[str], Mapping[str, Any]],
+    catalogue: Catalogue,
+    places: Mapping[tuple[str | int, ...], Location],
+) -> Iterator[Problem]:
+    """Facts below `waivable` that the input of their point does not have.
+
+    `schema_of` makes the schema of an input in a twentieth of a second, so this belongs to a build and to no start.
+    """
+    for point, codes in document.get("waivable", {}).items():
+        for code, row in codes.items():
+            if point in catalogue.points and _problem(point, code, catalogue.points[point]) is None:
+                where = places.get(("waivers", "waivable", point, code), _FILE)
+                yield from _unknown_of(point, row["facts"], schema_of(point), where)
+
+
+def _unknown_of(point: str, paths: list[str], facts: Mapping[str, Any], where: Location) -> Iterator[Problem]:
     for path in paths:
         parts = path.split(".")
         if facts and schemas.at(dict(facts), parts) is None:

@@ -15,11 +15,14 @@ import pytest
 
 from engine.binaries import find_binary
 from engine.documents.canonical import digest
+from engine.engine import Engine
 from engine.errors import DecideError, PolicyError
 from engine.opa.command import OpaCommand
+from engine.points import Point
 from engine.policy_bundle import archives
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.sources import PolicySources
+from engine.settings import Settings
 from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, Files, built, requirement, topic, write
 
 
@@ -111,6 +114,15 @@ def test_other_values_need_no_opa(sources: PolicySources, tmp_path: Path, reques
     again = built(sources, tmp_path / "cache")
     assert again.rules == first.rules
     assert again.values != first.values
+
+
+def test_a_start_with_a_kept_policy_makes_no_schema(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    with Engine(settings, points=frozenset({"license"})):
+        pass
+    monkeypatch.setattr(Point, "input_schema", property(lambda point: made.append(point.name)))
+    with Engine(settings, points=frozenset({"license"})):
+        assert made == []
 
 
 @pytest.mark.usefixtures("no_opa")
