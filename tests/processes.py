@@ -152,6 +152,15 @@ def said(running: subprocess.Popen[str]) -> str:
     return running.stdout.readline().strip()
 
 
+def rest(running: subprocess.Popen[str]) -> list[str]:
+    """The lines that a process says until its end.
+
+    `communicate` would leave out what `said` has read ahead.
+    """
+    assert running.stdout is not None
+    return running.stdout.read().splitlines()
+
+
 def tell(running: subprocess.Popen[str], line: str = "") -> None:
     """Write a line to a process."""
     assert running.stdin is not None

@@ -19,7 +19,7 @@ from engine.record.storage import Storage
 from engine.record.verify import verify
 from tests.expect import refused
 from tests.facilities import needs
-from tests.processes import in_child, injecting, python, said
+from tests.processes import in_child, injecting, python, rest, said
 from tests.record.samples import decision, numbers, open_log, write
 
 WRITER = """
@@ -86,8 +86,8 @@ def test_kill_at_any_moment_loses_nothing_acknowledged(tmp_path: Path) -> None:
         with python(WRITER, state, round_ * 100_000, 1_000_000, 0) as process:
             told = [said(process) for _ in range(1 + chance.randrange(1, 120))]
             process.kill()
-            rest = process.communicate()[0].split()
-        acknowledged += [int(number) for number in [*told[1:], *rest] if number.isdigit()]
+            told += rest(process)
+        acknowledged += [int(number) for number in told[1:] if number.isdigit()]
         with open_log(state) as log:
             cut += len(log.opened.recovered)
         assert verify(state).ok

@@ -10,7 +10,7 @@ import pytest
 from engine.state.rows import Counter
 from engine.state.store import Store
 from tests.facilities import needs
-from tests.processes import injecting, python, said
+from tests.processes import injecting, python, rest, said
 from tests.state.samples import NOW, SECONDS, asked, opened
 
 EVER = Counter("writes", "", 0)
@@ -72,7 +72,7 @@ def test_kill_at_any_moment_loses_nothing_that_was_told(tmp_path: Path, *, full:
         with python(WRITER, state, round_ * 100_000, 1_000_000, 0) as process:
             heard = [said(process) for _ in range(1 + chance.randrange(1, 150))]
             process.kill()
-            heard += process.communicate(timeout=SECONDS)[0].splitlines()
+            heard += rest(process)
         assert "open" in heard
         told += heard
         with opened(state) as store:
