@@ -72,6 +72,9 @@ _COSTS = {
 }
 """Hundredths of a second of CPU that a test takes in a folder; 5 in the others."""
 
+RUNNERS: list[Runner] = []
+"""The runner of cases of this process, once a test has asked for it."""
+
 LEFT_OUT = pytest.StashKey[int]()
 """How many tests the fast lane left out."""
 
@@ -121,6 +124,7 @@ def module_settings(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Se
 @pytest.fixture(scope="session")
 def runner(shared_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
     with Runner(shared_settings, tmp_path_factory.mktemp("cases")) as running:
+        RUNNERS.append(running)
         yield running
 
 
@@ -246,6 +250,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for facility in (name for marker in item.iter_markers("machine") for name in marker.args):
         if (lack := missing(facility)) is not None:
             pytest.skip(f"NOT TRIED, this machine has no {facility}: {lack}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """An engine that nobody uses still looks after its OPA, record and state: none outlives the tests that use it."""
+    if nextitem is not None and unit(nextitem.nodeid) != unit(item.nodeid):
+        for runner in RUNNERS:
+            runner.close_others()
 
 
 def pytest_sessionfinish() -> None:

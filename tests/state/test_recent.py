@@ -47,6 +47,10 @@ def test_a_state_that_was_moved_away_is_noticed(tmp_path: Path) -> None:
     with opened(tmp_path / "state") as store:
         assert _ids(store) == []
         (tmp_path / "state" / NAME).rename(tmp_path / "elsewhere")
-        with pytest.raises(StateError, match="moved or replaced"):
-            while True:  # until what was read last is too old
+
+        def until_what_was_read_is_too_old() -> None:
+            while True:
                 store.stops_in_force()
+
+        with pytest.raises(StateError, match="moved or replaced"):
+            until_what_was_read_is_too_old()
