@@ -11,7 +11,7 @@ from engine.api.connection import Connection, sweep
 from engine.api.listeners import bind, serve
 from engine.api.messages import Operation, Routes
 from engine.api.peers import network_peer
-from engine.workbench import approvals, decisions, machine, policy, preview
+from engine.workbench import approvals, decisions, machine, policy, preview, waivers
 from engine.workbench.access import Access
 from engine.workbench.app import Handler, Workbench, asset, entrance, leaving, operation
 from engine.workbench.desk import Desk
@@ -69,6 +69,7 @@ def routes() -> Routes:
         "/approvals": approvals.listed,
         "/approvals/{id}": approvals.one,
         "/machine": machine.shown,
+        "/waivers": waivers.listed,
     }
     taken: dict[str, Handler] = {
         "/decisions/{id}": decisions.tried,

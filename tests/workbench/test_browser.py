@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.full, needs("chromium", "playwright")]
 ADMITTED = "  CC-BY-4.0: {category: attribution, decision: admit, "
 PAGES = (
     *("/decisions", "/policy", "/policy/source", "/licenses", "/tools", "/values", "/edit?file=policy/licenses.yaml"),
-    *("/approvals", "/coverage", "/machine", "/nowhere"),
+    *("/approvals", "/waivers", "/coverage", "/machine", "/nowhere"),
 )
 PICTURE = ROOT / "docs" / "workbench.png"
 _MOST_BYTES = 200_000
@@ -278,7 +278,13 @@ def test_hostile_text_runs_nothing(chromium: Browser, bench: Workbench) -> None:
     paths = [link.get_attribute("href") for link in links]
     page.goto(f"http://127.0.0.1:{bench.port}/approvals")
     paths += [link.get_attribute("href") for link in page.get_by_role("main").get_by_role("link").all()[:3]]
-    for path in (*paths, "/licenses", "/edit?file=policy/licenses.yaml", "/decisions?code=<script>alert(1)</script>"):
+    for path in (
+        *paths,
+        "/licenses",
+        "/waivers",
+        "/edit?file=policy/licenses.yaml",
+        "/decisions?code=<script>alert(1)</script>",
+    ):
         page.goto(f"http://127.0.0.1:{bench.port}{path}")
         assert page.evaluate("document.querySelectorAll('main script, main img, [onerror]').length") == 0
     assert said(page) == []
