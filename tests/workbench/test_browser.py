@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,7 +20,7 @@ from tests.api.serving import ALLOWED
 from tests.cli.test_approvals import ME
 from tests.conftest import BUNDLES, ROOT
 from tests.facilities import needs
-from tests.workbench.conftest import ask, copied
+from tests.workbench.conftest import ask, copied, waive
 from tests.workbench.pages import Workbench, workbench
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ pytestmark = [pytest.mark.full, needs("chromium", "playwright")]
 ADMITTED = "  CC-BY-4.0: {category: attribution, decision: admit, "
 PAGES = (
     *("/decisions", "/policy", "/policy/source", "/licenses", "/tools", "/values", "/edit?file=policy/licenses.yaml"),
-    *("/approvals", "/waivers", "/coverage", "/machine", "/nowhere"),
+    *("/approvals", "/waivers", "/releases", "/coverage", "/machine", "/nowhere"),
 )
 PICTURE = ROOT / "docs" / "workbench.png"
 _MOST_BYTES = 200_000
@@ -57,7 +58,9 @@ def office(tmp_path: Path, cache: Path) -> Iterator[tuple[Workbench, Path]]:
         for license_ in ("MIT", "CC-BY-4.0", "CC-BY-4.0", "CC0-1.0"):
             engine.decide("license", {**ALLOWED, "license": license_})
     ask(tmp_path / "state")
-    with workbench(tmp_path, cache, "--policy", policy) as running:
+    releases = tmp_path / "releases"
+    releases.mkdir()
+    with workbench(tmp_path, cache, "--policy", policy, "--releases", releases) as running:
         yield running, policy
 
 
@@ -175,9 +178,9 @@ def test_nothing_keeps_people_from_using_the_pages(
 ) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    running, _ = office
+    running, policy = office
     page = opened(chromium, running, color_scheme=scheme)
-    own = [f"/decisions/{running_id(page)}", page.url, approval(page)]
+    own = [f"/decisions/{running_id(page)}", page.url, approval(page), *releases_of(page, running, policy)]
     found = {}
     for path in (*PAGES, *own, preview_of(page, running)):
         page.goto(path if path.startswith("http") else f"http://127.0.0.1:{running.port}{path}")
@@ -207,6 +210,18 @@ def approval(page: Page) -> str:
     return link
 
 
+def releases_of(page: Page, running: Workbench, policy: Path) -> list[str]:
+    """The addresses of two releases, the second with another waiver than the first."""
+    found = []
+    for id_ in ("terms", "more-terms"):
+        waive(policy, id_, datetime.now(UTC).date())
+        page.goto(f"http://127.0.0.1:{running.port}/releases")
+        page.get_by_role("button", name="Build").click()
+        page.wait_for_url("**/releases/*")
+        found.append(page.url)
+    return found
+
+
 def preview_of(page: Page, running: Workbench) -> str:
     """The address of a preview in which decisions change."""
     page.goto(f"http://127.0.0.1:{running.port}/edit?file=policy/licenses.yaml")
@@ -218,11 +233,12 @@ def preview_of(page: Page, running: Workbench) -> str:
 
 
 def test_narrow_screens_scroll_in_one_direction(chromium: Browser, office: tuple[Workbench, Path]) -> None:
-    running, _ = office
+    running, policy = office
     page = opened(chromium, running)
     page.set_viewport_size({"width": 320, "height": 640})
     wide = {}
-    for path in (*PAGES, f"/decisions/{running_id(page)}", preview_of(page, running)):
+    own = [f"/decisions/{running_id(page)}", *releases_of(page, running, policy)]
+    for path in (*PAGES, *own, preview_of(page, running)):
         page.goto(path if path.startswith("http") else f"http://127.0.0.1:{running.port}{path}")
         width = page.evaluate("document.documentElement.scrollWidth")
         if width > 320:
