@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,6 +23,9 @@ from tests.api.serving import ALLOWED, LICENSE
 from tests.conftest import ROOT
 from tests.policy_bundle.test_waivers import ROW
 from tests.workbench.pages import Visitor, Workbench, workbench
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x1b[31m\u202e{{7*7}}"
 """What a page must show and not do."""
@@ -57,6 +60,17 @@ def waive(policy: Path, id_: str, starts: date, **changes: Any) -> None:
     days = {"starts": str(starts), "until": str(starts + timedelta(days=29))}
     found.setdefault("source", {}).setdefault("retention_unknown", {})[id_] = ROW | days | changes
     file.write_text(f"{head}\nwaivers: {json.dumps(found)}\n", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program)  # of this machine: none is downloaded
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -20,6 +19,7 @@ from tests.api.serving import ALLOWED
 from tests.cli.test_approvals import ME
 from tests.conftest import BUNDLES, ROOT
 from tests.facilities import needs
+from tests.workbench.browsing import opened, pictured, said
 from tests.workbench.conftest import ask, copied, waive
 from tests.workbench.pages import Workbench, workbench
 
@@ -34,18 +34,6 @@ PAGES = (
     *("/approvals", "/waivers", "/releases", "/coverage", "/machine", "/nowhere"),
 )
 PICTURE = ROOT / "docs" / "workbench.png"
-_MOST_BYTES = 200_000
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    from playwright.sync_api import sync_playwright
-
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program)  # of this machine: none is downloaded
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -62,37 +50,6 @@ def office(tmp_path: Path, cache: Path) -> Iterator[tuple[Workbench, Path]]:
     releases.mkdir()
     with workbench(tmp_path, cache, "--policy", policy, "--releases", releases) as running:
         yield running, policy
-
-
-def opened(browser: Browser, running: Workbench, **options: Any) -> Page:
-    """A page of a browser that has opened the newest link."""
-    context = browser.new_context(
-        locale="en-GB", timezone_id="UTC", reduced_motion="reduce", viewport={"width": 1000, "height": 760}, **options
-    )
-    page = context.new_page()
-    watched(page)
-    page.goto(running.link())
-    if not options.get("java_script_enabled", True):
-        page.get_by_role("button", name="Open the workbench").click()
-    page.wait_for_url("**/decisions")
-    return page
-
-
-MESSAGES: dict[int, list[str]] = {}
-"""What a page said on its console or threw, by its id."""
-
-
-def watched(page: Page) -> list[str]:
-    said = MESSAGES.setdefault(id(page), [])
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
-    return said
-
-
-def said(page: Page) -> list[str]:
-    """The same, without what a browser reports of answers that are errors."""
-    return [text for text in MESSAGES[id(page)] if not text.startswith("Failed to load resource")]
 
 
 def test_a_license_is_refused_after_looking_at_what_that_changes(
@@ -153,9 +110,7 @@ def test_the_picture_of_the_documentation_is_small(
     with workbench(tmp_path, cache) as running:  # on the policy of this tree, which is not saved
         page = opened(chromium, running)
         page.goto(preview_of(page, running))
-        page.set_viewport_size({"width": 760, "height": 960})
-        page.screenshot(path=path, animations="disabled", caret="hide", scale="css")
-    assert path.stat().st_size < _MOST_BYTES
+        pictured(page, path, 960)
 
 
 def test_a_person_grants_what_waits(chromium: Browser, office: tuple[Workbench, Path]) -> None:
