@@ -378,15 +378,13 @@ def _approved(visit: Visit) -> Response:
 
 def _activated(visit: Visit) -> Response:
     """Servers load what is in the folder that they were started with; whether it was this release, the record says."""
-    shown, _ = _seen(visit)
+    wanted = _seen(visit)[0].statement.digest
     _unchanged([("the active policy", visit.form.get("last"), _last(history(visit.desk)))])
     answers = visit.desk.activate(_reason(visit))
     if not all(one.done for one in answers):
         return _one(visit, 409, answers=answers)
     now = {entry.chain: body.release for entry, body in reversed(history(visit.desk)) if body.outcome == "activated"}
-    others = [
-        one.chain for one in answers if (got := now.get(one.chain)) is None or got.digest != shown.statement.digest
-    ]
+    others = [one.chain for one in answers if (got := now.get(one.chain)) is None or got.digest != wanted]
     if others:
         fault = ReleaseError(
             f"the server on chain {others[0]} activated another policy, and not this release",
