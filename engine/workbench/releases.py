@@ -17,7 +17,8 @@ from pydantic import ValidationError
 
 from engine import releasing
 from engine.documents.canonical import canonical, digest
-from engine.errors import EngineError, PolicyError, Problem
+from engine.documents.files import read_bytes
+from engine.errors import EngineError, GatherError, PolicyError, Problem
 from engine.model import Digest, Model
 from engine.opa.packed import SIGNATURES
 from engine.policy_bundle.release_folder import CHANGES, STATEMENT, Contents, Statement, read
@@ -33,8 +34,11 @@ if TYPE_CHECKING:
     from engine.workbench.desk import Activated, Desk
     from engine.workbench.visit import Visit
 
-_MOST_CHANGES, _MOST_FOLDERS, _MOST_ROWS = 200, 200, 500
-"""Changes of the active policy that are listed; folders of releases; rows of a difference."""
+_MOST_CHANGES, _MOST_FOLDERS, _MOST_ROWS = 200, 20, 500
+"""Changes of the active policy that are listed; releases, each of which takes a twentieth of a second; rows of a
+difference."""
+
+_STATEMENT_BYTES = 64 << 10
 
 
 class ReleaseError(PageError):
@@ -148,21 +152,17 @@ class Folder:
             return None
 
 
-def folders(desk: Desk) -> dict[str, Folder]:
-    """The releases by the name of their folder, the newest first. Raises ReleaseError."""
+def _paths(desk: Desk) -> list[Path]:
+    """The folders with a release, the newest first; those whose number cannot be read last. Raises ReleaseError."""
     if desk.releases is None:
-        return {}
+        return []
     try:
-        found = sorted(one for one in desk.releases.iterdir() if one.name.isprintable() and _holds_release(one))
+        found = [one for one in desk.releases.iterdir() if one.name.isprintable() and _holds_release(one)]
     except OSError as error:
         reason = (error.strerror or "it failed").lower()
         remedy = "let this user read the folder of --releases"
         raise ReleaseError(f"the releases cannot be read: {reason}", remedy=remedy) from error
-    if len(found) > _MOST_FOLDERS:
-        remedy = "move old releases to another folder"
-        raise ReleaseError(f"there are {len(found)} releases, and the page lists {_MOST_FOLDERS}", remedy=remedy)
-    read_ = sorted(map(_folder, found), key=lambda one: -one.sequence)
-    return {one.path.name: one for one in read_}
+    return sorted(found, key=lambda path: (-_number(path), path.name))
 
 
 def _holds_release(path: Path) -> bool:
@@ -177,8 +177,25 @@ def _folder(path: Path) -> Folder:
         return Folder(path, None, error.problems)
 
 
-def _newest(found: dict[str, Folder]) -> Folder | None:
-    return next((one for one in found.values() if one.contents is not None), None)
+def _number(path: Path) -> int:
+    """What a release states as its number, to order it; 0 if that cannot be read."""
+    try:
+        return Statement.model_validate_json(read_bytes(path / STATEMENT, _STATEMENT_BYTES)).sequence
+    except (GatherError, ValidationError):
+        return 0
+
+
+def _newest(desk: Desk) -> Folder | None:
+    """The newest release that can be read. Raises ReleaseError."""
+    return next((one for one in map(_folder, _paths(desk)) if one.contents is not None), None)
+
+
+def _named(desk: Desk, name: str) -> Folder:
+    """The release in a folder of this name. Raises UnknownError, ReleaseError."""
+    found = next((_folder(path) for path in _paths(desk) if path.name == name), None)
+    if found is None:
+        raise UnknownError("there is no such release", remedy="choose one from the list of releases")
+    return found
 
 
 def history(desk: Desk) -> list[tuple[Entry, PolicyRecord]]:
@@ -220,7 +237,8 @@ def listed(visit: Visit) -> Response:
 
 def _listed(visit: Visit, status: int = 200, fault: EngineError | None = None) -> Response:
     desk = visit.desk
-    found, changes = folders(desk), history(desk)
+    paths, changes = _paths(desk), history(desk)
+    found = {path.name: _folder(path) for path in paths[:_MOST_FOLDERS]}
     policy: PolicyBundle | None = None
     problems: tuple[Problem, ...] = fault.problems if isinstance(fault, PolicyError) else ()
     try:
@@ -237,7 +255,8 @@ def _listed(visit: Visit, status: int = 200, fault: EngineError | None = None) -
         policy=policy,
         problems=problems,
         fault=None if isinstance(fault, PolicyError) else fault,
-        newest=_newest(found),
+        count=len(paths),
+        newest=_newest(desk),
         recorded=desk.settings.state.is_dir(),
         folder=desk.releases,
         notes=visit.form.get("notes", ""),
@@ -257,7 +276,7 @@ def _built(visit: Visit) -> str:
     desk, form = visit.desk, visit.form
     if desk.releases is None:
         raise ReleaseError("there is no folder for releases", remedy="start the workbench with --releases")
-    before, policy = _newest(folders(desk)), desk.policy()
+    before, policy = _newest(desk), desk.policy()
     _unchanged(
         [
             ("the newest release", form.get("newest"), "none" if before is None else before.seen),
@@ -295,8 +314,7 @@ def one(visit: Visit) -> Response:
 def _one(
     visit: Visit, status: int = 200, fault: EngineError | None = None, answers: tuple[Activated, ...] = ()
 ) -> Response:
-    found, changes = folders(visit.desk), history(visit.desk)
-    shown = _named(found, visit.name)
+    shown, changes = _named(visit.desk, visit.name), history(visit.desk)
     contents = shown.contents
     raw = b"" if contents is None or shown.changes is not None else contents.files[CHANGES]
     return visit.page(
@@ -310,7 +328,7 @@ def _one(
         state=_state(shown, changes),
         active=_active(changes),
         last=_last(changes),
-        newest=_newest(found),
+        newest=_newest(visit.desk),
         fault=None if isinstance(fault, PolicyError) else fault,
         problems=fault.problems if isinstance(fault, PolicyError) else shown.problems,
         answers=answers,
@@ -336,12 +354,6 @@ def _printed(data: bytes) -> str:
     return data[:20_000].decode("utf-8", "replace")
 
 
-def _named(found: dict[str, Folder], name: str) -> Folder:
-    if name not in found:
-        raise UnknownError("there is no such release", remedy="choose one from the list of releases")
-    return found[name]
-
-
 def taken(visit: Visit) -> Response:
     """Take the next step with a release: approve it, activate what servers were given, or roll back to it."""
     step = {"approve": _approved, "activate": _activated, "rollback": _rolled_back}.get(visit.form.get("verb", ""))
@@ -361,8 +373,7 @@ def _reason(visit: Visit) -> str | None:
 
 def _seen(visit: Visit) -> tuple[Folder, Folder | None]:
     """The release of a form, and the newest one; both as the page showed them. Raises ConflictError."""
-    found = folders(visit.desk)
-    shown, last = _named(found, visit.name), _newest(found)
+    shown, last = _named(visit.desk, visit.name), _newest(visit.desk)
     now = "none" if last is None else last.seen
     _unchanged(
         [("the release", visit.form.get("seen"), shown.seen), ("the newest release", visit.form.get("newest"), now)]
