@@ -1,7 +1,7 @@
 """Lanes: `scripts/test` runs the fast tests, `scripts/test --slow` the slow ones, `scripts/test --all` every test.
 
-The slow lane has the tests that tests/slow.txt names: each costs a third of a second or more, and CI runs them too.
-What is marked `full` is in neither lane; `full(after=1)` on a test with parameters leaves out all but the first of them.
+Slow are the tests that tests/slow.txt names: each costs a third of a second or more. CI runs them too. What is marked
+`full` is in neither lane; `full(after=1)` on a test with parameters leaves out all but the first of them.
 """
 
 from __future__ import annotations
