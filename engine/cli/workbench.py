@@ -6,6 +6,7 @@ import os
 import time
 from contextlib import closing, suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +14,7 @@ import typer
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.waiting import during
-from engine.errors import EngineError
+from engine.errors import EngineError, Exit
 
 if TYPE_CHECKING:
     from engine.settings import Settings
@@ -23,17 +24,25 @@ if TYPE_CHECKING:
 def workbench(
     sources: options.Sources,
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port on 127.0.0.1; 0 takes any free port.")] = 0,
+    releases: Annotated[
+        Path | None, options.folder("--releases", help="Folder with a folder for each release of the policy.")
+    ] = None,
 ) -> None:
-    """Show record, policy, previews of edits and approvals in a browser on this machine, until SIGTERM or SIGINT.
+    """Show record, policy, previews of edits, approvals and releases in a browser, until SIGTERM or SIGINT.
 
-    Prints a link that works once. Approvals are granted and refused as the current user, or as the principal of the
-    token in ENGINE_TOKEN; nothing else is enforced.
+    Prints a link that works once, on this machine. Approvals are granted and refused, and releases built and approved,
+    as the current user, or as the principal of the token in ENGINE_TOKEN; nothing else is enforced.
     """
     from engine.cli.machine.doctor import examine
+    from engine.cli.policy.commands import activated, told_of
     from engine.cli.record.commands import existing_folder, verified
     from engine.cli.record.verification import verification_document
-    from engine.workbench.desk import Desk
+    from engine.workbench.desk import Activated, Desk
     from engine.workbench.serve import run
+
+    def activate(reason: str | None) -> tuple[Activated, ...]:
+        told = ((chain, *told_of(answer)) for chain, answer in activated(settings.state, reason).items())
+        return tuple(Activated(chain, code is Exit.ALLOW, tuple(lines)) for chain, code, lines in told)
 
     settings = sources.settings()
     desk = Desk(
@@ -42,6 +51,8 @@ def workbench(
         lambda asked: acts.act(settings.state, asked),
         lambda: [asdict(check) for check in examine(settings)],
         lambda: verification_document(verified(existing_folder(settings.state))),
+        activate,
+        releases,
     )
     with during("building the policy"), suppress(EngineError):  # its problems are shown on the pages
         desk.policy()

@@ -2,7 +2,8 @@
 
 Nothing here decides: a gap is reported to people and changes no answer. `tool_values` reads
 policy/tools.yaml as rules that name tools, `value_gaps` compares values with each other and with tools
-that exist, `record_gaps` counts what recorded decisions used and reports what none of them did.
+that exist, `record_gaps` counts what recorded decisions used and reports what none of them did, `waivers`
+counts what each waiver let through.
 Each is one pass over what it reads.
 """
 

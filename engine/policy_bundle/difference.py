@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from engine.errors import Location
@@ -61,6 +61,21 @@ def difference(before: PolicyBundle, after: PolicyBundle) -> PolicyDifference:
         tuple(_requirements(before, after)),
         tuple(_rules(before, after)),
     )
+
+
+def difference_document(found: PolicyDifference) -> dict[str, Any]:
+    """A difference for programs."""
+
+    def listed(rows: Any) -> list[dict[str, Any]]:
+        return [{**asdict(one), "where": None if one.where is None else str(one.where)} for one in rows]
+
+    return {
+        "values": listed(found.values),
+        "levels": listed(found.levels),
+        "waivers": listed(found.waivers),
+        "requirements": listed(found.requirements),
+        "rules": [{"kind": kind, "file": name} for kind, name in found.rules],
+    }
 
 
 def _values(

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from engine.binaries import Binary
 from engine.documents.canonical import canonical, digest
 from engine.documents.files import printable
@@ -82,19 +84,24 @@ def write_release(built: PolicyBundle, folder: Path, about: About) -> Statement:
     read.
     """
     catalogue, places, changes = built.catalogue.written, built.written_places, canonical(about.changes)
-    statement = Statement(
-        name=built.name,
-        sequence=about.sequence,
-        created_at=_time(about.created_at),
-        engine=__version__,
-        author=about.author,
-        notes=about.notes,
-        rules=built.rules.revision,
-        values=built.values.revision,
-        catalogue=digest(catalogue),
-        places=digest(places),
-        changes=digest(changes),
-    )
+    try:
+        statement = Statement(
+            name=built.name,
+            sequence=about.sequence,
+            created_at=_time(about.created_at),
+            engine=__version__,
+            author=about.author,
+            notes=about.notes,
+            rules=built.rules.revision,
+            values=built.values.revision,
+            catalogue=digest(catalogue),
+            places=digest(places),
+            changes=digest(changes),
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        message = f"a release cannot state this as its {'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
+        raise GatherError(message, remedy="author and notes are text within these limits") from error
     files = {STATEMENT: statement.written, CATALOGUE: catalogue, PLACES: places, CHANGES: changes}
     files |= {name: _unsigned(one.path) for name, one in ((RULES, built.rules), (VALUES, built.values))}
     check(files, folder)
@@ -112,15 +119,14 @@ def write_release(built: PolicyBundle, folder: Path, about: About) -> Statement:
     return statement
 
 
-def approve_release(folder: Path, approver: str, reason: str | None, at: datetime) -> ReleaseApproval:
-    """Write the approval of exactly this release into its folder; a signature of before is no longer valid.
+def approve_release(folder: Path, release: str, approver: str, reason: str | None, at: datetime) -> ReleaseApproval:
+    """Write the approval of the release with this digest into its folder; a signature of before is no longer valid.
 
-    Raises PolicyError for a folder without a release, and for its own author; GatherError if it cannot be written.
+    Raises PolicyError for a folder with another release or none, and for its author; GatherError if it cannot be
+    written.
     """
     contents = read(folder)
-    approval = ReleaseApproval(
-        release=contents.statement.digest, approver=approver, reason=reason, approved_at=_time(at)
-    )
+    approval = ReleaseApproval(release=release, approver=approver, reason=reason, approved_at=_time(at))
     check({**contents.files, APPROVAL: approval.written}, folder)
     try:
         _replace(folder, APPROVAL, approval.written)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +21,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Activated:
+    """What the server on a chain of the record answered to an activation, in lines."""
+
+    chain: int
+    done: bool
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Desk:
     """The folders, and what the command line does already.
 
     `person` is the principal that `act` acts as; it takes an administrative act and raises EngineError where that is
-    refused. `checks` looks at this machine, `verify` verifies the record.
+    refused. `checks` looks at this machine, `verify` verifies the record, `activate` has running servers reload their
+    policy, for a reason. `releases` is the folder that has a folder for each release; None if none was named.
     """
 
     settings: Settings
@@ -32,6 +43,8 @@ class Desk:
     act: Callable[[dict[str, Any]], dict[str, Any]]
     checks: Callable[[], list[dict[str, Any]]]
     verify: Callable[[], dict[str, Any]]
+    activate: Callable[[str | None], tuple[Activated, ...]]
+    releases: Path | None = None
     saving: Lock = field(default_factory=Lock)
 
     def sources(self, overrides: tuple[str, ...] = (), edits: tuple[tuple[str, bytes], ...] = ()) -> PolicySources:

@@ -11,7 +11,7 @@ from engine.api.connection import Connection, sweep
 from engine.api.listeners import bind, serve
 from engine.api.messages import Operation, Routes
 from engine.api.peers import network_peer
-from engine.workbench import approvals, decisions, machine, policy, preview
+from engine.workbench import approvals, decisions, machine, policy, preview, releases, waivers
 from engine.workbench.access import Access
 from engine.workbench.app import Handler, Workbench, asset, entrance, leaving, operation
 from engine.workbench.desk import Desk
@@ -69,6 +69,9 @@ def routes() -> Routes:
         "/approvals": approvals.listed,
         "/approvals/{id}": approvals.one,
         "/machine": machine.shown,
+        "/waivers": waivers.listed,
+        "/releases": releases.listed,
+        "/releases/{id}": releases.one,
     }
     taken: dict[str, Handler] = {
         "/decisions/{id}": decisions.tried,
@@ -77,6 +80,8 @@ def routes() -> Routes:
         "/previews/{id}": preview.saved,
         "/approvals/{id}": approvals.resolved,
         "/machine": machine.verified,
+        "/releases": releases.built,
+        "/releases/{id}": releases.taken,
     }
     table: dict[str, dict[str, Operation]] = {"/login": entrance(), "/logout": {"POST": leaving()}}
     for method, handlers in (("GET", shown), ("POST", taken)):

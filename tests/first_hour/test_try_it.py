@@ -13,18 +13,19 @@ import pytest
 from tests.conftest import ROOT
 from tests.first_hour.pages import Reader, Step, blocks, steps_in
 
-_MARK = "@@ end of step"
+MARK = "@@ end of step"
 _SECTION = re.compile(r"^## Try it\n(.*?)^## ", re.MULTILINE | re.DOTALL)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nothing listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     return port
 
 
-def _script(found: list[Step]) -> str:
+def script(found: list[Step]) -> str:
     """The steps in one shell: one that goes on in the background is waited for until it prints what the page shows."""
     lines = []
     for step in found:
@@ -38,7 +39,7 @@ def _script(found: list[Step]) -> str:
             lines.append(step.command)
             if (step.output or "").startswith("ID"):
                 lines.append("ID=$(engine approvals list | head -c 32)")
-        lines.append(f"echo '{_MARK}'")
+        lines.append(f"echo '{MARK}'")
     return "\n".join([*lines, "jobs -p | xargs -r kill", "wait"])
 
 
@@ -47,12 +48,12 @@ def _script(found: list[Step]) -> str:
 def test_the_section_does_what_it_shows(page: str, tmp_path: Path, cache: Path) -> None:
     section = _SECTION.search((ROOT / page).read_text(encoding="utf-8"))
     assert section is not None
-    text = section[1].replace("8642", str(_free_port())).replace("docs/", f"{ROOT}/docs/")
+    text = section[1].replace("8642", str(free_port())).replace("docs/", f"{ROOT}/docs/")
     text = text.replace("grant ID --", 'grant "$ID" --').replace("--approval ID", '--approval "$ID"')
     found = steps_in(text)
     port = re.search(r"127\.0\.0\.1:(\d+)", text)
-    done = Reader(tmp_path, cache, tmp_path).run((f"export ENGINE_PORT={port[1]}\n" if port else "") + _script(found))
-    printed = done.stdout.split(f"{_MARK}\n")
+    done = Reader(tmp_path, cache, tmp_path).run((f"export ENGINE_PORT={port[1]}\n" if port else "") + script(found))
+    printed = done.stdout.split(f"{MARK}\n")
     for step, output in zip(found, printed, strict=False):
         shown = re.sub("^ID", "…", step.output or "") or None
         assert Step(step.command, shown).matches(output), (step.command, output, done.stderr)

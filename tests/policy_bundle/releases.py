@@ -56,8 +56,8 @@ class Keys:
 
 def released(bundle: PolicyBundle, folder: Path, keys: Keys | None, sequence: int = 1) -> Path:
     """A release of a policy that is approved, and signed where there are keys."""
-    write_release(bundle, folder, About(sequence, MOMENT, AUTHOR, changes={"number": sequence}))
-    approve_release(folder, APPROVER, None, MOMENT)
+    statement = write_release(bundle, folder, About(sequence, MOMENT, AUTHOR, changes={"number": sequence}))
+    approve_release(folder, statement.digest, APPROVER, None, MOMENT)
     if keys is not None:
         sign_release(folder, keys.private, opa())
     return folder

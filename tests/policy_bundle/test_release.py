@@ -529,12 +529,23 @@ def test_a_release_needs_the_yes_of_another_person(bundle: PolicyBundle, keys: K
     with pytest.raises(PolicyError, match="has approved this release"):
         sign_release(folder, keys.private, opa())
     with pytest.raises(PolicyError, match="the approver is the author of the release"):
-        approve_release(folder, AUTHOR, None, MOMENT)
+        approve_release(folder, statement.digest, AUTHOR, None, MOMENT)
+    with pytest.raises(PolicyError, match="it approves another release"):  # the folder changed after it was looked at
+        approve_release(folder, f"sha256:{'0' * 64}", APPROVER, None, MOMENT)
     assert not (folder / APPROVAL).exists()
-    approval = approve_release(folder, APPROVER, "seen", MOMENT)
+    approval = approve_release(folder, statement.digest, APPROVER, "seen", MOMENT)
     assert (approval.release, approval.approver, approval.reason) == (statement.digest, APPROVER, "seen")
     sign_release(folder, keys.private, opa())
     assert loaded(folder, keys, tmp_path).release["approver"] == APPROVER
+
+
+@pytest.mark.parametrize(
+    "about", [About(1, MOMENT, ""), About(1, MOMENT, AUTHOR, "n" * 2_001)], ids=["author", "notes"]
+)
+def test_what_a_release_cannot_state_is_refused(bundle: PolicyBundle, tmp_path: Path, about: About) -> None:
+    with pytest.raises(GatherError, match=r"a release cannot state this as its (author|notes): string should have at "):
+        write_release(bundle, tmp_path / "release", about)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_an_approval_counts_only_for_its_release_and_as_it_was_signed(
@@ -545,7 +556,8 @@ def test_an_approval_counts_only_for_its_release_and_as_it_was_signed(
     for data in (b"", b"{}", b"null", b"[" * 1_000):
         (release / APPROVAL).write_bytes(data)
         assert "this is not an approval of a release" in refused(release, keys, tmp_path)
-    approve_release(Path(shutil.copytree(originals / "ours", tmp_path / "other")), "other@example.org", None, MOMENT)
+    other = Path(shutil.copytree(originals / "ours", tmp_path / "other"))
+    approve_release(other, read(other).statement.digest, "other@example.org", None, MOMENT)
     (release / APPROVAL).write_bytes((tmp_path / "other" / APPROVAL).read_bytes())
     assert "the signature is not valid" in refused(release, keys, tmp_path)
     (release / APPROVAL).unlink()
@@ -557,8 +569,9 @@ def test_an_earlier_content_is_released_again_under_a_new_number(
 ) -> None:
     """Signed archives lose the signature of before, and the content stays as it was."""
     again = tmp_path / "again"
-    write_release(releases.policy_of(originals / "ours", read(originals / "ours")), again, About(9, MOMENT, AUTHOR))
-    approve_release(again, APPROVER, None, MOMENT)
+    old = releases.policy_of(originals / "ours", read(originals / "ours"))
+    statement = write_release(old, again, About(9, MOMENT, AUTHOR))
+    approve_release(again, statement.digest, APPROVER, None, MOMENT)
     sign_release(again, keys.private, opa())
     later = loaded(originals / "later", keys, tmp_path).statement.last
     with pytest.raises(PolicyError, match="this is a rollback"):

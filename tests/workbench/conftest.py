@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,7 +21,11 @@ from engine.state import open_store
 from engine.state.rows import ApprovalRow
 from tests.api.serving import ALLOWED, LICENSE
 from tests.conftest import ROOT
+from tests.policy_bundle.test_waivers import ROW
 from tests.workbench.pages import Visitor, Workbench, workbench
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x1b[31m\u202e{{7*7}}"
 """What a page must show and not do."""
@@ -46,6 +52,27 @@ def copied(folder: Path) -> Path:
     return Path(shutil.copytree(ROOT / "policy", folder / "policy"))
 
 
+def waive(policy: Path, id_: str, starts: date, **changes: Any) -> None:
+    """Add a waiver of a source bundle's retention, for thirty days."""
+    file = policy / "waivers.yaml"
+    head, _, rows = file.read_text(encoding="utf-8").rpartition("\nwaivers: ")
+    found = json.loads(rows)
+    days = {"starts": str(starts), "until": str(starts + timedelta(days=29))}
+    found.setdefault("source", {}).setdefault("retention_unknown", {})[id_] = ROW | days | changes
+    file.write_text(f"{head}\nwaivers: {json.dumps(found)}\n", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program)  # of this machine: none is downloaded
+        yield browser
+        browser.close()
+
+
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Workbench]:
     """Two dozen decisions, some with hostile texts; the last was denied."""
@@ -55,6 +82,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Wor
     note = '  MIT: {category: permissive, decision: admit, note: "<script>alert(2)</script>"}'
     text = file.read_text().replace("  MIT: {category: permissive, decision: admit}", note)
     file.write_text(text.replace("# Which licenses we admit", "# </textarea><script>alert(3)</script>"))
+    hostile = dict.fromkeys(("subject", "principal", "owner", "approver", "reason"), NASTY)
+    today = datetime.now(UTC).date()
+    waive(policy, "terms", today)
+    waive(policy, "long", today, until=str(today + timedelta(days=300)), **hostile)
     state = folder / "state"
     by = Context(caller=Caller(via=Via.PROCESS, principal=NASTY), run=NASTY, request_id=NASTY)
     with Engine(Settings(state=state, cache=cache)) as engine:

@@ -133,10 +133,10 @@ class Workbench:
 
 @contextmanager
 def workbench(
-    folder: Path, cache: Path, *arguments: str | Path, env: Mapping[str, str] | None = None
+    folder: Path, cache: Path, *arguments: str | Path, env: Mapping[str, str] | None = None, name: str = "workbench"
 ) -> Iterator[Workbench]:
     """Start `engine workbench` on a free port for the state `folder/state`, and end it afterwards."""
-    state, log = folder / "state", folder / "workbench.log"
+    state, log = folder / "state", folder / f"{name}.log"
     line = ["workbench", "--state", str(state), *map(str, arguments)]
     opa, variables = POOL.noted(cache), environment(cache, env)
     process: subprocess.Popen[bytes] | Forked

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,7 +19,8 @@ from tests.api.serving import ALLOWED
 from tests.cli.test_approvals import ME
 from tests.conftest import BUNDLES, ROOT
 from tests.facilities import needs
-from tests.workbench.conftest import ask, copied
+from tests.workbench.browsing import opened, pictured, said
+from tests.workbench.conftest import ask, copied, waive
 from tests.workbench.pages import Workbench, workbench
 
 if TYPE_CHECKING:
@@ -30,21 +31,9 @@ pytestmark = [pytest.mark.full, needs("chromium", "playwright")]
 ADMITTED = "  CC-BY-4.0: {category: attribution, decision: admit, "
 PAGES = (
     *("/decisions", "/policy", "/policy/source", "/licenses", "/tools", "/values", "/edit?file=policy/licenses.yaml"),
-    *("/approvals", "/coverage", "/machine", "/nowhere"),
+    *("/approvals", "/waivers", "/releases", "/coverage", "/machine", "/nowhere"),
 )
 PICTURE = ROOT / "docs" / "workbench.png"
-_MOST_BYTES = 200_000
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    from playwright.sync_api import sync_playwright
-
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program)  # of this machine: none is downloaded
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -57,39 +46,10 @@ def office(tmp_path: Path, cache: Path) -> Iterator[tuple[Workbench, Path]]:
         for license_ in ("MIT", "CC-BY-4.0", "CC-BY-4.0", "CC0-1.0"):
             engine.decide("license", {**ALLOWED, "license": license_})
     ask(tmp_path / "state")
-    with workbench(tmp_path, cache, "--policy", policy) as running:
+    releases = tmp_path / "releases"
+    releases.mkdir()
+    with workbench(tmp_path, cache, "--policy", policy, "--releases", releases) as running:
         yield running, policy
-
-
-def opened(browser: Browser, running: Workbench, **options: Any) -> Page:
-    """A page of a browser that has opened the newest link."""
-    context = browser.new_context(
-        locale="en-GB", timezone_id="UTC", reduced_motion="reduce", viewport={"width": 1000, "height": 760}, **options
-    )
-    page = context.new_page()
-    watched(page)
-    page.goto(running.link())
-    if not options.get("java_script_enabled", True):
-        page.get_by_role("button", name="Open the workbench").click()
-    page.wait_for_url("**/decisions")
-    return page
-
-
-MESSAGES: dict[int, list[str]] = {}
-"""What a page said on its console or threw, by its id."""
-
-
-def watched(page: Page) -> list[str]:
-    said = MESSAGES.setdefault(id(page), [])
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
-    return said
-
-
-def said(page: Page) -> list[str]:
-    """The same, without what a browser reports of answers that are errors."""
-    return [text for text in MESSAGES[id(page)] if not text.startswith("Failed to load resource")]
 
 
 def test_a_license_is_refused_after_looking_at_what_that_changes(
@@ -150,9 +110,7 @@ def test_the_picture_of_the_documentation_is_small(
     with workbench(tmp_path, cache) as running:  # on the policy of this tree, which is not saved
         page = opened(chromium, running)
         page.goto(preview_of(page, running))
-        page.set_viewport_size({"width": 760, "height": 960})
-        page.screenshot(path=path, animations="disabled", caret="hide", scale="css")
-    assert path.stat().st_size < _MOST_BYTES
+        pictured(page, path, 960)
 
 
 def test_a_person_grants_what_waits(chromium: Browser, office: tuple[Workbench, Path]) -> None:
@@ -175,9 +133,9 @@ def test_nothing_keeps_people_from_using_the_pages(
 ) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    running, _ = office
+    running, policy = office
     page = opened(chromium, running, color_scheme=scheme)
-    own = [f"/decisions/{running_id(page)}", page.url, approval(page)]
+    own = [f"/decisions/{running_id(page)}", page.url, approval(page), *releases_of(page, running, policy)]
     found = {}
     for path in (*PAGES, *own, preview_of(page, running)):
         page.goto(path if path.startswith("http") else f"http://127.0.0.1:{running.port}{path}")
@@ -207,6 +165,18 @@ def approval(page: Page) -> str:
     return link
 
 
+def releases_of(page: Page, running: Workbench, policy: Path) -> list[str]:
+    """The addresses of two releases, the second with another waiver than the first."""
+    found = []
+    for id_ in ("terms", "more-terms"):
+        waive(policy, id_, datetime.now(UTC).date())
+        page.goto(f"http://127.0.0.1:{running.port}/releases")
+        page.get_by_role("button", name="Build").click()
+        page.wait_for_url("**/releases/*")
+        found.append(page.url)
+    return found
+
+
 def preview_of(page: Page, running: Workbench) -> str:
     """The address of a preview in which decisions change."""
     page.goto(f"http://127.0.0.1:{running.port}/edit?file=policy/licenses.yaml")
@@ -218,11 +188,12 @@ def preview_of(page: Page, running: Workbench) -> str:
 
 
 def test_narrow_screens_scroll_in_one_direction(chromium: Browser, office: tuple[Workbench, Path]) -> None:
-    running, _ = office
+    running, policy = office
     page = opened(chromium, running)
     page.set_viewport_size({"width": 320, "height": 640})
     wide = {}
-    for path in (*PAGES, f"/decisions/{running_id(page)}", preview_of(page, running)):
+    own = [f"/decisions/{running_id(page)}", *releases_of(page, running, policy)]
+    for path in (*PAGES, *own, preview_of(page, running)):
         page.goto(path if path.startswith("http") else f"http://127.0.0.1:{running.port}{path}")
         width = page.evaluate("document.documentElement.scrollWidth")
         if width > 320:
@@ -278,7 +249,13 @@ def test_hostile_text_runs_nothing(chromium: Browser, bench: Workbench) -> None:
     paths = [link.get_attribute("href") for link in links]
     page.goto(f"http://127.0.0.1:{bench.port}/approvals")
     paths += [link.get_attribute("href") for link in page.get_by_role("main").get_by_role("link").all()[:3]]
-    for path in (*paths, "/licenses", "/edit?file=policy/licenses.yaml", "/decisions?code=<script>alert(1)</script>"):
+    for path in (
+        *paths,
+        "/licenses",
+        "/waivers",
+        "/edit?file=policy/licenses.yaml",
+        "/decisions?code=<script>alert(1)</script>",
+    ):
         page.goto(f"http://127.0.0.1:{bench.port}{path}")
         assert page.evaluate("document.querySelectorAll('main script, main img, [onerror]').length") == 0
     assert said(page) == []

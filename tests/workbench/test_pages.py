@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from engine.engine import Engine
 from engine.record.layout import DECISIONS
+from engine.settings import Settings
 from engine.state import open_store
 from tests.api.serving import issue
 from tests.cli.test_approvals import ME
 from tests.command import Command, lines
-from tests.workbench.conftest import NASTY, ask
+from tests.conftest import NOW, ROOT
+from tests.policy_bundle.test_waivers import BUNDLE
+from tests.workbench.conftest import NASTY, ask, copied, waive
 from tests.workbench.pages import Html, Visitor, Workbench, workbench
 
 SHOWN = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\\x1b[31m\\u202e{{7*7}}"
@@ -34,7 +39,7 @@ def test_hostile_text_is_shown_and_does_nothing(bench: Workbench, visitor: Visit
     pages = [visitor.get(f"/decisions/{one}") for one in ids[:3]]
     assert all(SHOWN in page.html.text for page in pages[:1])
     pages += [visitor.get(f"/approvals/{one}") for one in approvals]
-    pages += [visitor.get(path) for path in ("/approvals", "/coverage", "/machine")]
+    pages += [visitor.get(path) for path in ("/approvals", "/waivers", "/coverage", "/machine")]
     pages += [visitor.get("/edit?file=policy/licenses.yaml"), visitor.get("/edit?file=<script>alert(1)</script>")]
     filters = "?code=%3Cscript%3Ealert(1)%3C/script%3E&principal=%22onfocus=alert(1)%20autofocus=%22"
     pages += [visitor.get(f"/decisions{filters}"), visitor.get("/<script>alert(1)</script>")]
@@ -141,6 +146,39 @@ def test_coverage_and_machine_say_what_the_commands_say(visitor: Visitor) -> Non
     assert "Points at which no recorded decision was taken" in visitor.get("/coverage").html.text
     assert "opa answers" in visitor.get("/machine").html.text
     assert "The record is intact: " in visitor.post("/machine").html.text
+
+
+def test_waivers_are_shown_with_who_stands_for_them_and_their_faults(visitor: Visitor) -> None:
+    page = visitor.get("/waivers")
+    harmless(page.html)
+    idle, applying = (part for part in page.html.text.split("retention_unknown at source") if "Subject" in part)
+    for words in (
+        "Subject records/contacts-1 Principal any",
+        "bundle.digest sha256:",
+        "Reason terms are being renewed",
+    ):
+        assert words in applying, page.html.text
+    assert "Owner data@example.org Approver compliance@example.org Let through 0 decisions" in applying
+    for words in ("It does nothing: its approver is its owner. Remedy: have", f"Reason {SHOWN}", f"Approver {SHOWN}"):
+        assert words in idle, page.html.text
+    assert [link for link in page.html.values("a", "href") if link.startswith("/edit?file=policy/waivers.yaml#L")]
+    assert "tool_call tool_not_in_profile call.tool nothing" in page.html.text
+
+
+@pytest.mark.full
+def test_a_waiver_is_shown_with_what_it_let_through(tmp_path: Path, cache: Path) -> None:
+    policy, then = copied(tmp_path), datetime.fromisoformat(NOW)
+    waive(policy, "terms", then.date())
+    own = Settings(state=tmp_path / "state", cache=cache, policy=policy)
+    with Engine(own, now=lambda: then, points=frozenset({"source"})) as engine:
+        allowed = engine.decide("source", {"path": str(BUNDLE), "digest": None}).decision
+    with workbench(tmp_path, cache, "--policy", policy) as running:
+        visitor = running.visitor()
+        page = visitor.get("/waivers").html
+        assert "Let through 1 decision; 0 dry runs" in page.text
+        assert f"/decisions/{allowed.decision_id}" in page.values("a", "href")
+        (policy / "waivers.yaml").write_bytes((ROOT / "policy" / "waivers.yaml").read_bytes())
+        assert "does nothing: it is no longer in the policy" in visitor.get("/waivers").html.text
 
 
 def test_a_named_person_decides_on_an_approval(bench: Workbench, visitor: Visitor) -> None:

@@ -16,14 +16,14 @@ from engine.cli.administration.control import ControlReply, post_all
 from engine.cli.outputs import json_text
 from engine.cli.waiting import during
 from engine.documents.files import printable
-from engine.errors import EngineError, Exit, GatherError, PolicyError
+from engine.errors import EngineError, Exit, PolicyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from engine.policy_bundle.build import PolicyBundle
     from engine.policy_bundle.catalogue import Requirement
-    from engine.policy_bundle.release_folder import Contents, Statement
+    from engine.policy_bundle.release_folder import Statement
 
 app = typer.Typer()
 
@@ -78,19 +78,27 @@ def build_policy(
     if output is None:
         typer.echo(f"policy  {built.name}\nrules   {built.rules.revision}\nvalues  {built.values.revision}")
         return
-    from engine.cli.policy.changes import changes, replayed
-    from engine.policy_bundle.release import About, write_release
-    from engine.policy_bundle.release_folder import read
+    from engine.releasing import Authorship, build_release
 
+    by = Authorship(author or options.user(), notes or "", now or datetime.now(UTC))
     with refusals():
-        before = None if after is None else read(after)
-        number = sequence or _number_after(built.name, before)
-        replay = None if record is None else replayed(record, built, sources)
-        told = changes(after, before, built, replay)
-        about = About(number, now or datetime.now(UTC), author or options.user(), notes or "", told)
-        statement = write_release(built, output, about)
+        summary = None if record is None else _replayed(record, built, sources)
+        statement, removed = build_release(built, output, by, after or sequence or 1, summary)
     tell_release("written", statement)
-    _tell_removed(() if before is None else before.catalogue.without(built.catalogue))
+    _tell_removed(removed)
+
+
+def _replayed(state: Path, policy: PolicyBundle, sources: options.Sources) -> dict[str, Any]:
+    """The summary of a replay of the record by this policy. Exits with 4 for a record that is broken."""
+    from engine.cli.record.commands import require_intact
+    from engine.cli.waiting import Waiting
+    from engine.releasing import replay_summary
+
+    require_intact(state)
+    with Waiting() as waiting:
+        return replay_summary(
+            state, policy, sources.settings().opa, lambda done, _: waiting.tell(f"decisions replayed: {done:,}")
+        )
 
 
 @app.command("sign")
@@ -134,19 +142,28 @@ def activate_policy(reason: acts.Reason = None, state: options.State = None) -> 
 
     Exits with 5 if a server refuses the policy and keeps the old one, with 4 if one or all do not answer.
     """
-    body = None if reason is None else {"reason": reason}
-    answers = post_all(options.state_folder(state), "/v1/policy/activate", body)
-    servers = {  # a program that embeds the engine accepts acts only, and has no policy to reload
-        chain: answer
-        for chain, answer in answers.items()
-        if not isinstance(answer, ControlReply) or answer.status != HTTPStatus.NOT_FOUND
-    } or answers
+    servers = activated(options.state_folder(state), reason)
     codes = []
     for chain, answer in servers.items():
         if len(servers) > 1:
             typer.echo(f"server on chain {chain}:")
-        codes.append(_tell_activated(answer))
+        code, lines = told_of(answer)
+        typer.echo("\n".join(lines), err=code is not Exit.ALLOW)
+        codes.append(code)
     raise typer.Exit(max(codes))
+
+
+def activated(state: Path, reason: str | None) -> dict[int, ControlReply | EngineError]:
+    """Have all running servers of a state folder reload their policy: what each answered, by its chain.
+
+    Raises NotServedError where none runs.
+    """
+    answers = post_all(state, "/v1/policy/activate", None if reason is None else {"reason": reason})
+    return {  # a program that embeds the engine accepts acts only, and has no policy to reload
+        chain: answer
+        for chain, answer in answers.items()
+        if not isinstance(answer, ControlReply) or answer.status != HTTPStatus.NOT_FOUND
+    } or answers
 
 
 @app.command("show")
@@ -202,17 +219,6 @@ def refusals() -> Iterator[None]:
         raise typer.Exit(Exit.POLICY_INVALID) from error
 
 
-def _number_after(name: str, before: Contents | None) -> int:
-    """One more than the number of the previous release of the same policy; 1 if there is none."""
-    if before is None:
-        return 1
-    statement = before.statement
-    if statement.name != name:
-        message = f"--after names a release of the policy `{statement.name}`, not of `{name}`"
-        raise GatherError(message, remedy="name a release of the same policy, or give --sequence 1")
-    return statement.sequence + 1
-
-
 def tell_release(done: str, statement: Statement) -> None:
     """Print what was done to a release, and its revisions."""
     typer.echo(f"{done:<8} release {statement.sequence} of {statement.name}, built {statement.created_at}")
@@ -224,24 +230,19 @@ def _tell_removed(codes: Iterable[str]) -> None:
         typer.echo(f"removed  {_one_line(code)}")
 
 
-def _tell_activated(answer: ControlReply | EngineError) -> Exit:
-    """Print what a server answered to an activation."""
+def told_of(answer: ControlReply | EngineError) -> tuple[Exit, list[str]]:
+    """What a server answered to an activation, in lines, and the exit code for it."""
     if isinstance(answer, EngineError):
-        typer.echo(f"engine: {answer}\n  {answer.remedy}", err=True)
-        return answer.exit
+        return answer.exit, [f"engine: {answer}", f"  {answer.remedy}"]
     if answer.status == HTTPStatus.OK:
-        typer.echo(_activated(answer.document))
-        return Exit.ALLOW
-    for line in _refusal(answer.document):
-        typer.echo(line, err=True)
+        return Exit.ALLOW, _activated(answer.document)
+    lines = [*_refusal(answer.document)]
     if answer.status == HTTPStatus.CONFLICT:
-        typer.echo("engine: the policy was refused; the server keeps the previous policy", err=True)
-        return Exit.POLICY_INVALID
-    typer.echo(f"engine: the server did not activate the policy (HTTP {answer.status})", err=True)
-    return Exit.FAILED_CLOSED
+        return Exit.POLICY_INVALID, [*lines, "engine: the policy was refused; the server keeps the previous policy"]
+    return Exit.FAILED_CLOSED, [*lines, f"engine: the server did not activate the policy (HTTP {answer.status})"]
 
 
-def _activated(document: dict[str, Any]) -> str:
+def _activated(document: dict[str, Any]) -> list[str]:
     previous = document.get("previous")
     before = previous if isinstance(previous, dict) else {}
     removed = document.get("removed_codes")
@@ -249,7 +250,7 @@ def _activated(document: dict[str, Any]) -> str:
         f"{part:<7} {_one_line(before.get(part) or 'none')} → {_one_line(document.get(part))}"
         for part in ("rules", "values")
     ]
-    return "\n".join(lines + [f"removed {_one_line(code)}" for code in (removed if isinstance(removed, list) else ())])
+    return lines + [f"removed {_one_line(code)}" for code in (removed if isinstance(removed, list) else ())]
 
 
 def _refusal(document: dict[str, Any]) -> Iterator[str]:

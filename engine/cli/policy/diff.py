@@ -11,7 +11,6 @@ import typer
 
 from engine.cli import options
 from engine.cli.outputs import json_text
-from engine.cli.policy.changes import difference_document
 from engine.cli.policy.commands import built_policy
 from engine.documents.files import printable
 
@@ -38,7 +37,7 @@ def diff_policies(
 
     Both are built as `engine policy build` does, and exit code 5 reports problems of either. Otherwise exits with 0.
     """
-    from engine.policy_bundle.difference import difference
+    from engine.policy_bundle.difference import difference, difference_document
 
     pair = (None, folder) if other is None else (folder, other)
     old, new = (built_policy(replace(sources, policy=one)) for one in pair)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,17 +10,13 @@ import typer
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.outputs import json_text
-from engine.cli.policy.changes import changes
 from engine.cli.policy.commands import Author, Folder, refusals, tell_release
 from engine.documents.files import printable
-from engine.errors import GatherError, Location
+from engine.errors import Location
 
 if TYPE_CHECKING:
     from engine.record.chain import Entry
     from engine.record.model import PolicyRecord
-
-_ID = 32
-"""Characters of a digest that name a release in an administrative act."""
 
 
 def approve_policy(folder: Folder, reason: acts.Reason = None, state: options.State = None) -> None:
@@ -29,17 +24,12 @@ def approve_policy(folder: Folder, reason: acts.Reason = None, state: options.St
 
     The approval is bound to the digest of the release. Exits with 1 if policy refuses it, for example to the author.
     """
-    from engine.policy_bundle.release import approve_release
-    from engine.policy_bundle.release_folder import read
+    from engine.releasing import approve
 
     with refusals():
-        statement = read(folder).statement
-        release = {"digest": statement.digest, **statement.model_dump(include={"name", "sequence", "author"})}
-        id_ = statement.digest.removeprefix("sha256:")[:_ID]
-        done = acts.act(state, {"act": "approve_release", "id": id_, "reason": reason, "release": release})
-        approve_release(folder, done["approver"], reason, datetime.fromtimestamp(done["approved_at"], UTC))
+        statement, approval = approve(folder, reason, lambda asked: acts.act(state, asked))
     tell_release("approved", statement)
-    typer.echo(f"author   {printable(statement.author)}\napproved by {printable(done['approver'])}")
+    typer.echo(f"author   {printable(statement.author)}\napproved by {printable(approval.approver)}")
 
 
 def roll_back(
@@ -53,23 +43,10 @@ def roll_back(
 
     The content stays as it was built, byte for byte. Lower numbers stay refused everywhere.
     """
-    from engine.policy_bundle.release import About, policy_of, write_release
-    from engine.policy_bundle.release_folder import read
+    from engine import releasing
 
     with refusals():
-        earlier, active = read(folder), read(after)
-        old, new = earlier.statement, active.statement
-        if old.name != new.name or old.sequence >= new.sequence:
-            message = f"release {old.sequence} of `{old.name}` is no earlier one than {new.sequence} of `{new.name}`"
-            raise GatherError(
-                message, remedy="name an earlier release of the same policy, and the active one as --after"
-            )
-        policy = policy_of(folder, earlier)
-        notes = f"rollback to release {old.sequence}: {reason}"
-        about = About(
-            new.sequence + 1, datetime.now(UTC), author or options.user(), notes, changes(after, active, policy, None)
-        )
-        statement = write_release(policy, output, about)
+        statement = releasing.roll_back(folder, after, output, author or options.user(), reason)
     tell_release("written", statement)
 
 

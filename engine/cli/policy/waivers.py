@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,24 +16,7 @@ from engine.documents.files import printable
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from engine.policy_bundle.build import PolicyBundle
-    from engine.record.model import DecisionRecord
-
-_MOST_DECISIONS = 10
-
-Key = tuple[str, str, str]
-"""Point, code and id of a waiver."""
-
-
-@dataclass(slots=True)
-class Use:
-    """Decisions of the record with a finding that a waiver covered; `decisions` are the last allows among them."""
-
-    outcomes: Counter[str] = field(default_factory=Counter)
-    dry_runs: int = 0
-    first: str | None = None
-    last: str | None = None
-    decisions: list[str] = field(default_factory=list)
+    from engine.coverage.waivers import WaiversUsed
 
 
 @options.sourced("state", *options.RULES, "values", "now")
@@ -44,67 +25,26 @@ def list_waivers(sources: options.Sources, since: Since = None, how: options.Out
 
     Exits with 0 whatever it reports; `engine policy lint` exits with 5 for waivers that do nothing.
     """
+    from engine.coverage.waivers import waiver_rows
+
     built = built_policy(sources)
     now = sources.now or datetime.now(UTC)
-    rows = _rows(built, _used(sources.state, since), int(now.timestamp()))
+    rows = waiver_rows(built, _used(sources.state, since), int(now.timestamp()))
     typer.echo(json_text({"waivers": rows}) if how == "json" else _text(rows))
 
 
-def _used(state: Path | None, since: str | None) -> dict[Key, Use]:
-    """What recorded decisions say of waivers; empty without a record, unless one was named."""
+def _used(state: Path | None, since: str | None) -> WaiversUsed:
+    """What recorded decisions say of waivers; nothing without a record, unless one was named."""
     from engine.cli.waiting import Waiting
-    from engine.errors import Location
-    from engine.record.reader import Filter, entries
+    from engine.coverage.waivers import WaiversUsed, waivers_used
 
-    found: dict[Key, Use] = {}
     if state is None and not options.state_folder(None).is_dir():
-        return found
+        return WaiversUsed()
     with Waiting() as waiting:
-        for entry in entries(existing_folder(state), Filter(since=since, waived=True)):
-            if isinstance(entry, Location):
-                tell_unreadable(entry)
-            elif (body := entry.body).kind == "decision":
-                for key in {(body.point, one.code, one.waiver) for one in body.findings if one.waiver is not None}:
-                    _count(found.setdefault(key, Use()), body)
-                waiting.tell(f"decisions read: {sum(use.outcomes.total() for use in found.values()):,}")
-    return found
-
-
-def _count(use: Use, body: DecisionRecord) -> None:
-    if body.mode.value == "check":
-        use.dry_runs += 1
-        return
-    use.outcomes[body.outcome.value] += 1
-    use.first, use.last = use.first or body.time, body.time
-    if body.outcome.value == "allow":
-        use.decisions = [*use.decisions, body.decision_id][-_MOST_DECISIONS:]
-
-
-def _rows(built: PolicyBundle, used: dict[Key, Use], now: int) -> list[dict[str, Any]]:
-    rows = []
-    for waiver in built.waivers:
-        idle = built.idle(waiver, now)
-        does_nothing = None if idle is None else idle.reason
-        fields = {**asdict(waiver), "where": None if waiver.where is None else str(waiver.where)}
-        rows.append(
-            {**fields, "does_nothing": does_nothing, **_use(used.pop((waiver.point, waiver.code, waiver.id), Use()))}
-        )
-    gone = "it is no longer in the policy"
-    for (point, code, id_), use in sorted(used.items()):
-        rows.append({"point": point, "code": code, "id": id_, "does_nothing": gone, **_use(use)})
-    return rows
-
-
-def _use(use: Use) -> dict[str, Any]:
-    return {
-        "let_through": use.outcomes["allow"],
-        "confirmed": use.outcomes["confirm"],
-        "denied_otherwise": use.outcomes["deny"],
-        "dry_runs": use.dry_runs,
-        "first": use.first,
-        "last": use.last,
-        "last_decisions": use.decisions,
-    }
+        used = waivers_used(existing_folder(state), since, lambda read: waiting.tell(f"decisions read: {read:,}"))
+    for place in used.unreadable:
+        tell_unreadable(place)
+    return used
 
 
 def _text(rows: list[dict[str, Any]]) -> str:

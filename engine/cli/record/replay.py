@@ -10,7 +10,7 @@ from engine.cli import options
 from engine.cli.outputs import json_text, write
 from engine.cli.policy.commands import built_policy
 from engine.cli.record.commands import Since, existing_folder, require_intact, tell_unreadable
-from engine.cli.record.replayed import replay_document, replay_text
+from engine.cli.record.replayed import replay_text
 from engine.cli.waiting import Waiting
 from engine.errors import Exit, GatherError
 
@@ -48,6 +48,7 @@ def replay_record(
     """
     from engine.record.reader import Filter
     from engine.replay.candidate import opened
+    from engine.replay.document import replay_document
     from engine.replay.run import replay
     from engine.secrets.patterns import know
 

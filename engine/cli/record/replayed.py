@@ -1,74 +1,15 @@
-"""A replay of the record, for people and for programs."""
+"""A replay of the record, for people."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.cli.outputs import table
 from engine.documents.files import printable
 
-if TYPE_CHECKING:
-    from engine.policy_bundle.build import PolicyBundle
-    from engine.replay.run import Group, Replay
-
-_MOST_SUBJECTS, _MOST_VALUES, _MOST_EXAMPLES = 20, 20, 10
 _MOST_SHOWN = 5
 _VALUE = 300
-
-
-def replay_document(found: Replay, policy: PolicyBundle) -> dict[str, Any]:
-    """A replay for programs, and what texts and pages are made from."""
-    from engine.replay.comparing import Change
-    from engine.replay.run import UNCHANGED, UNDECIDED
-
-    kinds = [UNCHANGED, *(change.value for change in Change), UNDECIDED]
-    groups = sorted(
-        found.groups.values(), key=lambda one: (list(Change).index(one.change), -one.decisions, one.point, one.code)
-    )
-    return {
-        "policy": {"name": policy.name, "rules": policy.rules.revision, "values": policy.values.revision},
-        "record": {
-            "decisions": found.decisions,
-            "first": found.first,
-            "last": found.last,
-            "unreadable_lines": [str(place) for place in found.unreadable],
-        },
-        "changed": found.changed,
-        "counts": {kind: found.count(kind) for kind in kinds},
-        "points": [
-            {"point": point, **{kind: counted[kind] for kind in kinds}}
-            for point, counted in sorted(found.points.items())
-        ],
-        "changes": [_group(one) for one in groups],
-        "not_decided": [
-            {"point": point, "reason": reason, "decisions": count}
-            for (point, reason), count in sorted(found.undecided.items())
-        ],
-    }
-
-
-def _group(one: Group) -> dict[str, Any]:
-    return {
-        "change": one.change.value,
-        "point": one.point,
-        "code": one.code,
-        "before": one.before,
-        "after": one.after,
-        "decisions": one.decisions,
-        "required": None if one.words is None else one.words.title,
-        "fix": None if one.words is None else one.words.remedy,
-        "rule": None if one.where is None else str(one.where),
-        "values": [
-            {"path": row.path, "value": row.value, "where": None if row.where is None else str(row.where)}
-            for row in list(one.values.values())[:_MOST_VALUES]
-        ],
-        "subjects": [
-            {"subject": subject, "times": times} for subject, times in one.subjects.most_common(_MOST_SUBJECTS)
-        ],
-        "more_subjects": max(len(one.subjects) - _MOST_SUBJECTS, 0),
-        "examples": one.examples[:_MOST_EXAMPLES],
-    }
 
 
 def words(kind: str) -> str:

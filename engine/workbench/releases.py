@@ -1,0 +1,414 @@
+"""Releases: what was active when, the release under way with what it changes, and the steps from it to its servers.
+
+Each step is the one of a command. A form states what its page showed; where that has changed, nothing is done.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from pydantic import ValidationError
+
+from engine import releasing
+from engine.documents.canonical import canonical, digest
+from engine.documents.files import read_bytes
+from engine.errors import EngineError, GatherError, PolicyError, Problem
+from engine.model import Digest, Model
+from engine.opa.packed import SIGNATURES
+from engine.policy_bundle.release_folder import CHANGES, STATEMENT, Contents, Statement, read
+from engine.record.chain import Entry
+from engine.record.model import PolicyRecord
+from engine.record.reader import Filter, newest
+from engine.workbench.files import ConflictError
+from engine.workbench.pages import PageError, UnknownError, moved
+
+if TYPE_CHECKING:
+    from engine.api.messages import Response
+    from engine.policy_bundle.build import PolicyBundle
+    from engine.workbench.desk import Activated, Desk
+    from engine.workbench.visit import Visit
+
+_MOST_CHANGES, _MOST_FOLDERS, _MOST_ROWS = 200, 20, 500
+"""Changes of the active policy that are listed; releases, each of which takes a twentieth of a second; rows of a
+difference."""
+
+_STATEMENT_BYTES = 64 << 10
+
+
+class ReleaseError(PageError):
+    """The releases cannot be read, or the step cannot be taken."""
+
+    code = "engine.workbench_release"
+    status = 409
+
+
+class _Value(Model):
+    kind: str
+    path: str
+    before: Any
+    after: Any
+    where: str | None
+
+
+class _Requirement(Model):
+    kind: str
+    point: str
+    code: str
+    title: str
+    where: str
+    words: list[tuple[str, str, str]]
+
+
+class _Rules(Model):
+    kind: str
+    file: str
+
+
+class _Difference(Model):
+    values: list[_Value]
+    levels: list[_Value]
+    waivers: list[_Value]
+    requirements: list[_Requirement]
+    rules: list[_Rules]
+
+
+class _Recorded(Model):
+    decisions: int
+    first: str | None
+    last: str | None
+    unreadable_lines: list[str]
+
+
+class _Undecided(Model):
+    point: str
+    reason: str
+    decisions: int
+
+
+class _Summary(Model):
+    record: _Recorded
+    changed: bool
+    counts: dict[str, int]
+    points: list[dict[str, str | int]]
+    not_decided: list[_Undecided]
+
+
+class _After(Model):
+    sequence: int
+    digest: Digest
+
+
+class Changes(Model):
+    """`changes.json` of a release, as `engine.releasing` writes it."""
+
+    after: _After | None
+    difference: _Difference | None
+    replay: _Summary | None
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of a release. `contents` is None if it is not a release that can be read; then there are problems."""
+
+    path: Path
+    contents: Contents | None
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def statement(self) -> Statement:
+        """What it states; only of a release that can be read."""
+        if self.contents is None:
+            raise PolicyError(self.problems)
+        return self.contents.statement
+
+    @property
+    def sequence(self) -> int:
+        """Its number; 0 if it cannot be read."""
+        return 0 if self.contents is None else self.contents.statement.sequence
+
+    @property
+    def seen(self) -> str:
+        """Stands for everything in it."""
+        files = {} if self.contents is None else self.contents.files
+        return digest(canonical({name: digest(data) for name, data in files.items()}))
+
+    @property
+    def signed(self) -> bool:
+        """Whether there is a signature; whose it is, only the public key tells."""
+        return self.contents is not None and SIGNATURES in self.contents.files
+
+    @property
+    def changes(self) -> Changes | None:
+        """What it changes; None if that is not in the form of this engine."""
+        try:
+            return Changes.model_validate_json(b"" if self.contents is None else self.contents.files[CHANGES])
+        except ValidationError:
+            return None
+
+
+def _paths(desk: Desk) -> list[Path]:
+    """The folders with a release, the newest first; those whose number cannot be read last. Raises ReleaseError."""
+    if desk.releases is None:
+        return []
+    try:
+        found = [one for one in desk.releases.iterdir() if one.name.isprintable() and _holds_release(one)]
+    except OSError as error:
+        reason = (error.strerror or "it failed").lower()
+        remedy = "let this user read the folder of --releases"
+        raise ReleaseError(f"the releases cannot be read: {reason}", remedy=remedy) from error
+    return sorted(found, key=lambda path: (-_number(path), path.name))
+
+
+def _holds_release(path: Path) -> bool:
+    """Whether to read it: the name that servers know a release by is a link, and one that is written has a dot."""
+    return not path.name.startswith(".") and not path.is_symlink() and (path / STATEMENT).exists()
+
+
+def _folder(path: Path) -> Folder:
+    try:
+        return Folder(path, read(path))
+    except PolicyError as error:
+        return Folder(path, None, error.problems)
+
+
+def _number(path: Path) -> int:
+    """What a release states as its number, to order it; 0 if that cannot be read."""
+    try:
+        return Statement.model_validate_json(read_bytes(path / STATEMENT, _STATEMENT_BYTES)).sequence
+    except (GatherError, ValidationError):
+        return 0
+
+
+def _newest(desk: Desk) -> Folder | None:
+    """The newest release that can be read. Raises ReleaseError."""
+    return next((one for one in map(_folder, _paths(desk)) if one.contents is not None), None)
+
+
+def _named(desk: Desk, name: str) -> Folder:
+    """The release in a folder of this name. Raises UnknownError, ReleaseError."""
+    found = next((_folder(path) for path in _paths(desk) if path.name == name), None)
+    if found is None:
+        raise UnknownError("there is no such release", remedy="choose one from the list of releases")
+    return found
+
+
+def history(desk: Desk) -> list[tuple[Entry, PolicyRecord]]:
+    """What became of the active policy, as `engine policy history` tells it, the newest first."""
+    if not desk.settings.state.is_dir():
+        return []
+    entries = islice(newest(desk.settings.state, Filter(kind="policy")), _MOST_CHANGES)
+    return [(one, one.body) for one in entries if isinstance(one.body, PolicyRecord)]
+
+
+def _last(changes: list[tuple[Entry, PolicyRecord]]) -> str:
+    """Stands for the last change of the active policy."""
+    return "none" if not changes else f"{changes[0][0].chain}/{changes[0][0].seq}"
+
+
+def _active(changes: list[tuple[Entry, PolicyRecord]]) -> PolicyRecord | None:
+    return next((body for _, body in changes if body.outcome != "refused"), None)
+
+
+def _state(one: Folder, changes: list[tuple[Entry, PolicyRecord]]) -> str:
+    """How far a release has come, in a word."""
+    if one.contents is None:
+        return "damaged"
+    active = _active(changes)
+    served = [body.release.digest for _, body in changes if body.release is not None and body.outcome != "refused"]
+    if active is not None and active.release is not None and active.release.digest == one.statement.digest:
+        return "active"
+    if one.statement.digest in served:
+        return "was active"
+    if one.contents.approval is None:
+        return "unapproved"
+    return "signed" if one.signed else "unsigned"
+
+
+def listed(visit: Visit) -> Response:
+    """What was active when, and the releases in their folder."""
+    return _listed(visit)
+
+
+def _listed(visit: Visit, status: int = 200, fault: EngineError | None = None) -> Response:
+    desk = visit.desk
+    paths, changes = _paths(desk), history(desk)
+    found = {path.name: _folder(path) for path in paths[:_MOST_FOLDERS]}
+    policy: PolicyBundle | None = None
+    problems: tuple[Problem, ...] = fault.problems if isinstance(fault, PolicyError) else ()
+    try:
+        policy = desk.policy()
+    except PolicyError as error:
+        problems = error.problems
+    return visit.page(
+        "releases.html",
+        status,
+        found=found,
+        states={name: _state(one, changes) for name, one in found.items()},
+        changes=changes,
+        most=_MOST_CHANGES,
+        policy=policy,
+        problems=problems,
+        fault=None if isinstance(fault, PolicyError) else fault,
+        count=len(paths),
+        newest=_newest(desk),
+        recorded=desk.settings.state.is_dir(),
+        folder=desk.releases,
+        notes=visit.form.get("notes", ""),
+    )
+
+
+def built(visit: Visit) -> Response:
+    """Build a release of the policy in its folders, as `engine policy build --output` does."""
+    try:
+        name = _built(visit)
+    except EngineError as error:
+        return _listed(visit, 409, error)
+    return moved(f"/releases/{quote(name)}")
+
+
+def _built(visit: Visit) -> str:
+    desk, form = visit.desk, visit.form
+    if desk.releases is None:
+        raise ReleaseError("there is no folder for releases", remedy="start the workbench with --releases")
+    before, policy = _newest(desk), desk.policy()
+    _unchanged(
+        [
+            ("the newest release", form.get("newest"), "none" if before is None else before.seen),
+            ("the policy", form.get("policy"), f"{policy.rules.revision} {policy.values.revision}"),
+        ]
+    )
+    summary = None
+    if form.get("replay") and desk.settings.state.is_dir():
+        verified = desk.verify()
+        if verified["breaks"] and not verified["repairable"]:
+            remedy = "see the page Machine; without the record, a release can be built"
+            raise ReleaseError("the record does not verify, so it is not replayed", remedy=remedy)
+        summary = releasing.replay_summary(desk.settings.state, policy, desk.settings.opa, lambda *_: None)
+    by = releasing.Authorship(desk.person, form.get("notes", "").strip(), datetime.now(UTC))
+    output = desk.releases / f"release-{1 if before is None else before.sequence + 1}"
+    releasing.build_release(policy, output, by, 1 if before is None else before.path, summary)
+    return output.name
+
+
+def _unchanged(seen: list[tuple[str, str | None, str]]) -> None:
+    """Raises ConflictError where what a page showed has changed; each is named, with what was shown and what is."""
+    for what, shown, now in seen:
+        if shown != now:
+            raise ConflictError(
+                f"{what} has changed since you opened the page; nothing was done",
+                remedy="look at the page again, which shows what is there now, and repeat the step",
+            )
+
+
+def one(visit: Visit) -> Response:
+    """A release: what it changes, who stands for it, and the next step."""
+    return _one(visit)
+
+
+def _one(
+    visit: Visit, status: int = 200, fault: EngineError | None = None, answers: tuple[Activated, ...] = ()
+) -> Response:
+    shown, changes = _named(visit.desk, visit.name), history(visit.desk)
+    contents = shown.contents
+    raw = b"" if contents is None or shown.changes is not None else contents.files[CHANGES]
+    return visit.page(
+        "releases_one.html",
+        status,
+        release=shown,
+        contents=contents,
+        told=shown.changes,
+        raw=_printed(raw),
+        rows=_MOST_ROWS,
+        state=_state(shown, changes),
+        active=_active(changes),
+        last=_last(changes),
+        newest=_newest(visit.desk),
+        fault=None if isinstance(fault, PolicyError) else fault,
+        problems=fault.problems if isinstance(fault, PolicyError) else shown.problems,
+        answers=answers,
+        reason=visit.form.get("reason", ""),
+        commands=_commands(shown),
+    )
+
+
+def _commands(shown: Folder) -> dict[str, str]:
+    """What is done by command: with a private key, and on the machine that serves."""
+    folder, name = shlex.quote(str(shown.path)), shlex.quote(shown.path.name)
+    served = shlex.quote(str(shown.path.parent / "served"))
+    return {
+        "sign": f"engine policy sign {folder} --key private.pem",
+        "verify": f"engine policy verify {folder} --release-key public.pem",
+        "put": f"ln -sfn {name} {served}",
+        "serve": f"engine serve --release {served} --release-key public.pem",
+    }
+
+
+def _printed(data: bytes) -> str:
+    """What a release says of its changes in another form than ours, as far as a person reads it."""
+    return data[:20_000].decode("utf-8", "replace")
+
+
+def taken(visit: Visit) -> Response:
+    """Take the next step with a release: approve it, activate what servers were given, or roll back to it."""
+    step = {"approve": _approved, "activate": _activated, "rollback": _rolled_back}.get(visit.form.get("verb", ""))
+    if step is None:
+        raise UnknownError("this is no step of a release", remedy="use the buttons of the page")
+    try:
+        return step(visit)
+    except UnknownError:
+        raise
+    except EngineError as error:
+        return _one(visit, 409, error)
+
+
+def _reason(visit: Visit) -> str | None:
+    return visit.form.get("reason", "").strip() or None
+
+
+def _seen(visit: Visit) -> tuple[Folder, Folder | None]:
+    """The release of a form, and the newest one; both as the page showed them. Raises ConflictError."""
+    shown, last = _named(visit.desk, visit.name), _newest(visit.desk)
+    now = "none" if last is None else last.seen
+    _unchanged(
+        [("the release", visit.form.get("seen"), shown.seen), ("the newest release", visit.form.get("newest"), now)]
+    )
+    return shown, last
+
+
+def _approved(visit: Visit) -> Response:
+    shown, _ = _seen(visit)
+    releasing.approve(shown.path, _reason(visit), visit.desk.act)
+    return moved(f"/releases/{quote(visit.name)}")
+
+
+def _activated(visit: Visit) -> Response:
+    """Servers load what is in the folder that they were started with; whether it was this release, the record says."""
+    wanted = _seen(visit)[0].statement.digest
+    _unchanged([("the active policy", visit.form.get("last"), _last(history(visit.desk)))])
+    answers = visit.desk.activate(_reason(visit))
+    if not all(one.done for one in answers):
+        return _one(visit, 409, answers=answers)
+    now = {entry.chain: body.release for entry, body in reversed(history(visit.desk)) if body.outcome == "activated"}
+    others = [one.chain for one in answers if (got := now.get(one.chain)) is None or got.digest != wanted]
+    if others:
+        fault = ReleaseError(
+            f"the server on chain {others[0]} activated another policy, and not this release",
+            remedy="put the release where the server reads it, by the command below, and activate again",
+        )
+        return _one(visit, 409, fault, answers)
+    return moved(f"/releases/{quote(visit.name)}")
+
+
+def _rolled_back(visit: Visit) -> Response:
+    shown, last = _seen(visit)
+    if visit.desk.releases is None or last is None:
+        raise ReleaseError("there is nothing to roll back", remedy="build a release first")
+    output = visit.desk.releases / f"release-{last.sequence + 1}"
+    releasing.roll_back(shown.path, last.path, output, visit.desk.person, _reason(visit) or "")
+    return moved(f"/releases/{quote(output.name)}")
