@@ -101,21 +101,21 @@ def test_3_with_all_values_the_cases_are_decided_as_they_are(runner: Runner, *, 
 
 def _each_kind_of_value(name: str, removable: list[Path_], named: str) -> list[Path_]:
     """One path of each kind, with keys that a document is free to choose alike; if possible keys that inputs name."""
-    if name == "program_rows":
-        by_schema = _kind_by_schema(DOCUMENTS["commands"].model_json_schema())
-
-        def kind(path: Path_) -> Path_:
-            return by_schema(("commands", "programs", *path[1:]))[1:]
-
-    elif name in DOCUMENTS:
-        kind = _kind_by_schema(DOCUMENTS[name].model_json_schema())
-    else:
-        kind = _kind_by_use(removable)
+    kind = _kind(name, removable)
 
     def unnamed(path: Path_) -> int:
         return sum(f'"{part}"' not in named for part, known in zip(path, kind(path), strict=True) if known == "*")
 
     return first_of(sorted(removable, key=unnamed), kind)
+
+
+def _kind(name: str, removable: list[Path_]) -> Kind:
+    if name == "program_rows":
+        rows = _kind_by_schema(DOCUMENTS["commands"].model_json_schema())
+        return lambda path: rows(("commands", "programs", *path[1:]))[1:]
+    if name in DOCUMENTS:
+        return _kind_by_schema(DOCUMENTS[name].model_json_schema())
+    return _kind_by_use(removable)
 
 
 def _kind_by_schema(schema: Any) -> Kind:
