@@ -253,14 +253,16 @@ test_values_missing if {
 	every lost in [
 		"tool_lookup", "tool_lookup/policies/p", "tool_lookup/policies/p/deny", "tool_lookup/policies/p/confirm",
 		"tool_lookup/policies/p/deny/size", "tool_lookup/policies/p/confirm/size", "tool_lookup/policies/p/allow/names",
-		"tool_lookup/tools/web", "tool_lookup/path_patterns", "tool_lookup/host_paths", "tool_lookup/ranges", "tools/policies/p", "tools/policies/p/principals",
+		"tool_lookup/path_patterns", "tool_lookup/host_paths", "tool_lookup/ranges", "tool_lookup/tools/web",
+		"tools/policies/p", "tools/policies/p/principals",
 	] {
 		not tool_call.decided with input as _calls.free with data.policy as json.remove(_policy, [lost])
 	}
 }
 
 test_an_approved_beginning_allows_no_values_of_arguments if {
-	policy := json.patch(_policy, [{"op": "add", "path": "tool_lookup/tools/shell/values/a", "value": {"value a any": []}}])
+	values := {"a": {"value a any": []}}
+	policy := json.patch(_policy, [{"op": "replace", "path": "tool_lookup/tools/shell/values", "value": values}])
 	not tool_call.admitting with input as _calls.approved with data.policy as policy
 }
 

@@ -78,9 +78,9 @@ _value(text) := {
 test_a_pattern_meets_a_rule_with_conditions_unless_one_is_shown_not_to_hold if {
 	deny := {"selectors": {}, "conditional": {"*": [_conditional]}}
 	policy := json.patch(_policy, [{"op": "replace", "path": "tool_lookup/policies/p/deny", "value": deny}])
-	found := [[pattern, text, numbers] |
+	found := [[pattern, text, met] |
 		some [pattern, text] in [["/work/K*", "x"], ["/work/K*", "y"], ["/tmp/*", "x"], ["/tmp/*", "y"]]
-		numbers := tool_rules.meeting("p", "web", "deny", pattern) with input as {"values": [_value(text)]}
+		met := tool_rules.meeting("p", "web", "deny", pattern) with input as {"values": [_value(text)]}
 			with data.policy as policy
 	]
 	found == [

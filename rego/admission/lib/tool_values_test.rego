@@ -182,10 +182,9 @@ _lookup(condition) := {"tool_lookup": {
 
 _shown(cases) := {number | some number, _ in cases; "shown" in tool_values.aspects(sprintf("%d", [number]))}
 
-_words := {[true, true]: "both", [true, false]: "yes", [false, true]: "no", [false, false]: "neither"}
-
 # The cases whose result is another one, each with that result; every case is an argument of one tool.
 _wrong(cases) := [[row, found] |
+	words := {[true, true]: "both", [true, false]: "yes", [false, true]: "no", [false, false]: "neither"}
 	names := [sprintf("%d", [number]) | some number, _ in cases]
 	lookup := {"tool_lookup": {
 		"plain_sql_functions": {"count": true},
@@ -198,7 +197,7 @@ _wrong(cases) := [[row, found] |
 	shown := _shown(cases) with input as input_ with data.policy as lookup
 	some number, row in cases
 	refuted := [1 | tool_values.refuted([object.union(row[0], {"argument": "a"})], [row[1]])]
-	found := _words[[number in shown, count(refuted) > 0]]
+	found := words[[number in shown, count(refuted) > 0]]
 	found != row[2]
 ]
 
