@@ -76,7 +76,7 @@ def empty_rows(
     catalogue: Catalogue,
     places: Mapping[tuple[str | int, ...], Location],
 ) -> Iterator[Problem]:
-    """Rows without any waiver below a point or code that does not exist; a waiver there is told with `idle`."""
+    """Rows without any waiver below a point or code that does not exist; a waiver there is reported by `idle`."""
     for point, codes in document.get("waivers", {}).items():
         for path in [(point, code) for code, rows in codes.items() if not rows] if codes else [(point,)]:
             if (problem := _unknown(catalogue, *path)) is not None:

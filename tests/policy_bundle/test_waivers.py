@@ -71,7 +71,7 @@ def test_a_waiver_that_does_nothing_is_told(command: Command, policy: Path) -> N
     assert "does nothing: it ended on 2026-11-20\n  remove it, or have a new one approved" in lint.stdout
 
 
-def test_rows_without_waivers_below_what_is_not_there_are_told(command: Command, policy: Path) -> None:
+def test_rows_without_waivers_below_an_unknown_point_or_code_are_reported(command: Command, policy: Path) -> None:
     file = policy / "waivers.yaml"
     text = file.read_text(encoding="utf-8").removesuffix("waivers: {}\n")
     first = text.count("\n") + 1

@@ -91,7 +91,7 @@ def _built(sources: options.Sources) -> tuple[Checked, PolicyBundle | None]:
 
 
 def _waivers_without_effect(policy: PolicyBundle) -> list[Problem]:
-    """Waivers that do nothing now and are not to start later, and rows that name nothing and have none."""
+    """Waivers that do nothing now and are not to start later, and rows for them below what does not exist."""
     from engine.policy_bundle.waivers import empty_rows
 
     found = list(empty_rows(policy.data.get("waivers", {}), policy.catalogue, policy.places))
