@@ -17,7 +17,7 @@ def test_the_list_is_in_order_and_names_each_test_once() -> None:
 
 
 @pytest.mark.parametrize("file", sorted({line.partition("::")[0] for line in _LINES}))
-def test_every_slow_test_exists_and_its_file_has_a_fast_one(file: str) -> None:
+def test_every_slow_test_exists(file: str) -> None:
     text = (ROOT / file).read_text(encoding="utf-8")
     tests = {
         *re.findall(r"^(?:async )?def (test_\w+)", text, re.MULTILINE),
@@ -25,4 +25,3 @@ def test_every_slow_test_exists_and_its_file_has_a_fast_one(file: str) -> None:
     }
     slow = {line.split("::")[1] for line in _LINES if line.startswith(f"{file}::")}
     assert slow <= tests
-    assert tests - slow
