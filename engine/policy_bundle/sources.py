@@ -17,7 +17,7 @@ from engine.documents.files import printable, read_bytes
 from engine.errors import GatherError, Location, PolicyError, Problem
 from engine.model import Model
 from engine.policy_bundle import explain
-from engine.settings import ReadLimits
+from engine.settings import ReadLimits, bundled
 
 _RULE_BYTES = 1 << 20
 """One file of rules; ours have about 2 KiB."""
@@ -28,6 +28,7 @@ _INVENTORY, RECIPE = "inventory.yaml", "recipe.yaml"
 RULES, VALUES, CASES, SCHEMAS = "rules", "values", "cases", "schemas"
 """Folders of a recipe: added rules, values laid over `policy/`, cases, and schemas for editors."""
 _LEFT_BY_EDITORS = re.compile(r"^(.*~|#.*#|\.#.*|\..*\.sw[a-z])$")
+_VALUES_FILE = re.compile(r"(?<![\w./-])policy/(?=[a-z_]+\.yaml\b)")
 NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]*$")
 
 
@@ -62,14 +63,35 @@ class PolicySources:
             path = path.absolute()
         return Location(str(path), place.line, place.field)
 
+    def with_own_files(self, text: str) -> str:
+        """The same words; a file that they name as `policy/<name>.yaml` is named as the one to edit in its place.
+
+        That is the file of this name in a folder of values or in `values/` of a recipe, unless both are as shipped.
+        """
+        if self.policy != bundled("policy"):
+            folder = "policy/"
+        elif self.recipe != bundled("bundles") / "default":
+            folder = f"bundles/{self.recipe_name}/{VALUES}/"
+        else:
+            return text
+        return _VALUES_FILE.sub(lambda _: self._shown(folder), text)
+
     def placed(self, found: Iterable[Problem]) -> tuple[Problem, ...]:
-        """The same problems at paths that open from the current folder; words name files of the recipe alike."""
+        """The same problems at paths that open from the current folder; words name files of recipe and values alike."""
         name = f"bundles/{self.recipe_name}/"
-        shown = self.where(Location(f"{name}{RECIPE}")).file.removesuffix(RECIPE)
+        shown = self._shown(name)
         return tuple(
-            Problem(self.where(one.where), one.message.replace(name, shown), one.remedy.replace(name, shown))
+            Problem(
+                self.where(one.where),
+                self.with_own_files(one.message.replace(name, shown)),
+                self.with_own_files(one.remedy.replace(name, shown)),
+            )
             for one in found
         )
+
+    def _shown(self, folder: str) -> str:
+        """A folder by its name with a path that opens from the current folder; both end in `/`."""
+        return self.where(Location(f"{folder}{RECIPE}")).file.removesuffix(RECIPE)
 
     @property
     def recipe_name(self) -> str:

@@ -71,13 +71,31 @@ def idle(waiver: Waiver, document: Mapping[str, Any], catalogue: Catalogue, now:
     return next(_reasons(waiver, document, catalogue, now), None)
 
 
-def _reasons(waiver: Waiver, document: Mapping[str, Any], catalogue: Catalogue, now: int) -> Iterator[Idle]:
-    entries = catalogue.points.get(waiver.point)
-    scope = document["waivable"].get(waiver.point, {}).get(waiver.code)
+def empty_rows(
+    document: Mapping[str, Any],
+    catalogue: Catalogue,
+    places: Mapping[tuple[str | int, ...], Location],
+) -> Iterator[Problem]:
+    """Rows without any waiver below a point or code that does not exist; a waiver there is reported by `idle`."""
+    for point, codes in document.get("waivers", {}).items():
+        for path in [(point, code) for code, rows in codes.items() if not rows] if codes else [(point,)]:
+            if (problem := _unknown(catalogue, *path)) is not None:
+                yield Problem(places.get(("waivers", "waivers", *path), _FILE), *problem)
+
+
+def _unknown(catalogue: Catalogue, point: str, code: str | None = None) -> tuple[str, str] | None:
+    entries = catalogue.points.get(point)
     if entries is None:
-        yield Idle(f"there is no decision point `{waiver.point}`", f"use one of {quoted(catalogue.points)}")
-    elif waiver.code not in entries.requirements:
-        yield Idle(f"no requirement of `{waiver.point}` has the code `{waiver.code}`", "correct the code, or remove it")
+        return f"there is no decision point `{point}`", f"use one of {quoted(catalogue.points)}"
+    if code is not None and code not in entries.requirements:
+        return f"no requirement of `{point}` has the code `{code}`", "correct the code, or remove it"
+    return None
+
+
+def _reasons(waiver: Waiver, document: Mapping[str, Any], catalogue: Catalogue, now: int) -> Iterator[Idle]:
+    scope = document["waivable"].get(waiver.point, {}).get(waiver.code)
+    if (unknown := _unknown(catalogue, waiver.point, waiver.code)) is not None:
+        yield Idle(*unknown)
     elif scope is None:
         yield Idle("its code is not listed below `waivable`", "remove it, or have the code listed by its owner")
     else:
@@ -113,13 +131,13 @@ def waivable_problems(
 ) -> Iterator[Problem]:
     """Rows below `waivable` whose point or code is unknown, or whose code cannot be waived."""
     for point, codes in document.get("waivable", {}).items():
-        entries = catalogue.points.get(point)
+        if (entries := catalogue.points.get(point)) is None:
+            where = places.get(("waivers", "waivable", point), _FILE)
+            yield Problem(where, f"there is no decision point `{point}`", f"use one of {quoted(catalogue.points)}")
+            continue
         for code in codes:
-            where = places.get(("waivers", "waivable", point, code), _FILE)
-            if entries is None:
-                yield Problem(where, f"there is no decision point `{point}`", f"use one of {quoted(catalogue.points)}")
-            elif (problem := _problem(point, code, entries)) is not None:
-                yield Problem(where, *problem)
+            if (problem := _problem(point, code, entries)) is not None:
+                yield Problem(places.get(("waivers", "waivable", point, code), _FILE), *problem)
 
 
 def _problem(point: str, code: str, entries: Entries) -> tuple[str, str] | None:

@@ -132,13 +132,13 @@ def _explained(item: Explained, point: str, asked: _Asked | None, gathered: Gath
         None if stated is None or paths else _misspelt(stated.value, requirement, asked),
     )
     return Explained(
-        finding,
+        finding.model_copy(update={"remedy": asked.policy.sources.with_own_files(finding.remedy)}),
         item.where if stated is None else stated.where,
         asked.policy.where(requirement.file, requirement.line),
         tuple(sorted(requirement.labels.items())),
         tuple(map(asked.row, paths[:_MOST_ROWS])),
         "; ".join(filter(None, found)) or None,
-        requirement.description,
+        asked.policy.sources.with_own_files(requirement.description),
         requirement.point,
     )
 

@@ -19,7 +19,7 @@ from engine.errors import Exit, GatherError, Location, Problem
 from engine.settings import ReadLimits
 from tests.api.serving import serving
 from tests.command import Command
-from tests.conftest import ROOT
+from tests.conftest import BUNDLES, ROOT
 
 
 def run(*arguments: str) -> Result:
@@ -93,6 +93,25 @@ def test_values_are_listed_with_their_files_and_shown_as_they_are_in_force(own: 
     shown = json.loads(run("values", "licenses", "--policy", str(own)).stdout)
     assert shown["licenses"]["CC-BY-1.0"]["decision"] == "review"
     assert isinstance(run("values", "licences").exception, GatherError)
+
+
+def test_findings_and_problems_name_the_file_in_which_the_value_is_edited(
+    command: Command, own: Path, policy: Path
+) -> None:
+    bundle = BUNDLES / "retention_basis_not_admitted"
+    said = "fix: State the true basis if {} lists it, or"
+    for arguments, file in (
+        ((), "policy/sources.yaml"),
+        (("--policy", own), f"{own}/values/sources.yaml"),
+        (("--policy", policy), f"{policy}/sources.yaml"),
+    ):
+        shown = " ".join(command.check(bundle, *arguments).stdout.split())
+        assert said.format(file) in shown
+    found = command.check(bundle, "--policy", own, "--format", "json").json["reports"][0]
+    assert f"{own}/values/sources.yaml" in found["findings"][0]["remedy"]
+    assert " policy/sources.yaml" in found["decision"]["findings"][0]["remedy"]  # as it was recorded
+    (own / "values" / "levels.yaml").write_text("levels: {source: {retention_unknown: warn}}\n", encoding="utf-8")
+    assert f"as the head of {own}/values/levels.yaml shows" in command("policy", "lint", "--policy", own).stdout
 
 
 @pytest.mark.full

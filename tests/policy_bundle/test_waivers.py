@@ -71,6 +71,26 @@ def test_a_waiver_that_does_nothing_is_told(command: Command, policy: Path) -> N
     assert "does nothing: it ended on 2026-11-20\n  remove it, or have a new one approved" in lint.stdout
 
 
+def test_rows_without_waivers_below_an_unknown_point_or_code_are_reported(command: Command, policy: Path) -> None:
+    file = policy / "waivers.yaml"
+    text = file.read_text(encoding="utf-8").removesuffix("waivers: {}\n")
+    first = text.count("\n") + 1
+    rows = (
+        "  sauce: {}\n  source:\n    retention_unknown: {}\n    retention_unkown: {}\n  release: {}\n  tool: {a: {}}\n"
+    )
+    file.write_text(f"{text}waivers:\n{rows}", encoding="utf-8")
+    lint = command("policy", "lint", "--policy", policy)
+    assert lint.code == 5
+    told = [line.partition("waivers.yaml:")[2] for line in lint.stdout.splitlines() if "waivers.yaml:" in line]
+    assert told == [
+        f"{first + 1} (waivers.sauce): there is no decision point `sauce`",
+        f"{first + 4} (waivers.source.retention_unkown): no requirement of `source` has the code `retention_unkown`",
+        f"{first + 6} (waivers.tool.a): there is no decision point `tool`",
+    ]
+    assert lint.stdout.count("\n  use one of `adapter`, ") == 2
+    assert "\n  correct the code, or remove it\n" in lint.stdout
+
+
 def test_they_are_listed_with_what_they_let_through(command: Command, policy: Path, settings: Settings) -> None:
     waiving(policy)
     with_policy = ("--policy", policy, "--now", "2026-11-21T00:00:00Z")
@@ -100,6 +120,7 @@ def test_what_may_not_be_waived(command: Command, policy: Path) -> None:
         "source": {**dict.fromkeys(codes, exact), "retention_missing": {"facts": ["bundle.digset"], "any": []}},
         "tool_call": {"secret_in_arguments": exact},
         "sauce": {"retention_unknown": exact},
+        "soup": {},
     }
     head = file.read_text(encoding="utf-8").partition("\nwaivable:")[0]
     file.write_text(f"{head}\nwaivable: {json.dumps(rows)}\nwaivers: {{}}\n", encoding="utf-8")
@@ -112,6 +133,7 @@ def test_what_may_not_be_waived(command: Command, policy: Path) -> None:
         "`limits_missing` always denies",
         "no requirement of `source` has the code `engine_fault`",
         "there is no decision point `sauce`",
+        "there is no decision point `soup`",
         "`facts` names `bundle.digset`, which is not in the input of `source`",
     ):
         assert said in lint.stdout

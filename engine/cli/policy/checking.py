@@ -41,7 +41,7 @@ def lint_policy(
     if fix:
         _format(sources)
     checked, policy = _built(sources)
-    if policy is not None and (problems := _idle_waivers(policy)):
+    if policy is not None and (problems := _waivers_without_effect(policy)):
         checked = replace(checked, problems=problems)
     _tell(how, [checked])
 
@@ -90,9 +90,11 @@ def _built(sources: options.Sources) -> tuple[Checked, PolicyBundle | None]:
     return Checked(_LINT, _TITLES[_LINT], passed, ()), built
 
 
-def _idle_waivers(policy: PolicyBundle) -> list[Problem]:
-    """Waivers that do nothing now, and are not to start later."""
-    found = []
+def _waivers_without_effect(policy: PolicyBundle) -> list[Problem]:
+    """Waivers that do nothing now and are not to start later, and rows for them below what does not exist."""
+    from engine.policy_bundle.waivers import empty_rows
+
+    found = list(empty_rows(policy.data.get("waivers", {}), policy.catalogue, policy.places))
     for waiver in policy.waivers:
         idle = policy.idle(waiver, int(time.time()))
         if idle is not None and idle.remedy is not None:

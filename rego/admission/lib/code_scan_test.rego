@@ -71,6 +71,16 @@ test_not_clean if {
 	}
 }
 
+test_readable_only_with_lists_of_what_was_found if {
+	code_scan.readable with input as _clean with data.policy as _policy
+	every name in _lists {
+		every value in [null, {}, {"0": _clean.scan[name][0]}] {
+			changed := object.union(object.remove(_clean.scan, [name]), {name: value})
+			not code_scan.readable with input as {"scan": changed} with data.policy as _policy
+		}
+	}
+}
+
 test_not_clean_without_a_fact if {
 	every name, _ in _clean.scan {
 		not code_scan.clean with input as json.remove(_clean, [["scan", name]]) with data.policy as _policy

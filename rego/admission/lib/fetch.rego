@@ -15,7 +15,6 @@ listed("tunnel", name) if tunnelled(name)
 
 # Commands in the sandbox may connect to the host, by its name or by a domain that it is in.
 tunnelled(name) if {
-	is_string(name)
 	some form in host.names(name)
 	form in data.policy.networks.tunnels.hosts
 }

@@ -25,7 +25,7 @@ test_parts if {
 test_literal if {
 	host.literal("10.0.0.1") == "10.0.0.1"
 	host.literal("[fd00::1]") == "fd00::1"
-	every name in ["a.example", "localhost", "10.0.0.1.example", "", null] {
+	every name in ["a.example", "localhost", "10.0.0.1.example", "[fd00::1", "fd00::1]", "", null] {
 		not host.literal(name)
 	}
 }
@@ -35,6 +35,8 @@ test_public if {
 		host.public(name) with data.policy as _policy
 		not host.public(name) with data.policy as {}
 	}
+	none := object.union(_policy, {"addresses": {"local_names": []}})
+	not host.public("a.example") with data.policy as none
 	every name in ["localhost", "a.local", "10.0.0.1", "[::1]", "[fd00::1]", "", null] {
 		not host.public(name) with data.policy as _policy
 	}

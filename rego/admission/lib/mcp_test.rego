@@ -50,7 +50,17 @@ test_loopback if {
 	}
 	mcp.reachable(near) with input as _on("local") with data.policy as _placing
 	not mcp.left_out(near) with input as _on("local") with data.policy as _placing
-	mcp.left_out(near) with input as _on("daytona") with data.policy as _placing
+	every phase in ["plan", "delivery"] {
+		request := object.union(_on("daytona"), {"phase": phase})
+		mcp.left_out(near) with input as request with data.policy as _placing
+	}
+	every phase in ["list", null] {
+		request := object.union(_on("daytona"), {"phase": phase})
+		not mcp.left_out(near) with input as request with data.policy as _placing
+	}
+	every other in [{"starts_process": true}, {"transport": "stdio"}] {
+		not mcp.left_out(object.union(near, other)) with input as _on("daytona") with data.policy as _placing
+	}
 	every backend in ["daytona", "other"] {
 		not mcp.reachable(near) with input as _on(backend) with data.policy as _placing
 	}
@@ -58,6 +68,8 @@ test_loopback if {
 	not mcp.reachable({}) with input as _on("local") with data.policy as _placing
 	default_backend := {"phase": "delivery", "backend": {"stated": false}}
 	mcp.reachable(near) with input as default_backend with data.policy as _placing
+	not_stated := {"phase": "delivery", "backend": {"stated": false, "value": "daytona"}}
+	mcp.reachable(near) with input as not_stated with data.policy as _placing
 }
 
 test_started if {
@@ -67,5 +79,7 @@ test_started if {
 	mcp.admitted("time") == {"command": ["time"]} with data.policy as _placing
 	not mcp.started(server) with input as {"relay": {"stated": false}} with data.policy as _placing
 	not mcp.started(server) with input as {"relay": {"stated": true, "value": "other"}} with data.policy as _placing
-	not mcp.started(object.union(server, {"starts_process": true})) with input as relay with data.policy as _placing
+	every other in [{"starts_process": true}, {"url_stated": true}, {"url_stated": null}, {"transport": "http"}] {
+		not mcp.started(object.union(server, other)) with input as relay with data.policy as _placing
+	}
 }

@@ -21,7 +21,6 @@ hosts contains host if some host in data.policy.networks.hosts
 
 # The host is listed in policy/networks.yaml, by its name or by a domain that it is in.
 listed(name) if {
-	is_string(name)
 	some form in host.names(name)
 	form in hosts
 }

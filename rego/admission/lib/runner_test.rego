@@ -71,6 +71,12 @@ _requests := {
 	"of no run": _with([json.remove(_proof, ["run"])]),
 	"by the probe of this machine": {"agent": {"sandbox_stated": false}, "boundaries": [_here]},
 	"here without evidence": {"agent": {"sandbox_stated": false}, "boundaries": [json.remove(_here, ["evidence"])]},
+	"of another run with evidence": _changed({"run": "other", "evidence": "probe"}),
+	"of a run that is no text": object.union(_with([object.union(_proof, {"run": 5})]), {"content": 5}),
+	"here without evidence, of this run": {
+		"agent": {"sandbox_stated": false}, "content": "this",
+		"boundaries": [object.union(json.remove(_here, ["evidence"]), {"run": "this"})],
+	},
 	"no run": json.remove(_with([_proof]), ["content"]),
 	"no agent": json.remove(_with([_proof]), ["agent"]),
 	"no boundaries": json.remove(_with([_proof]), ["boundaries"]),

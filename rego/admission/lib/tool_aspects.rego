@@ -167,7 +167,7 @@ of_command(command) := {"any command"} | by_words if {
 	}
 }
 
-_kind(able) := trim_suffix(concat("+", ["command", concat(",", sort(able))]), "+") if is_set(able)
+_kind(able) := trim_suffix(concat("+", ["command", concat(",", sort(able))]), "+")
 
 # Aspects of a command, for deny and confirm rules: its prefixes without the program's folder, and its paths.
 # METADATA

@@ -10,6 +10,19 @@ test_unplaced if {
 	}
 }
 
+test_prefixes_have_at_most_sixteen_words if {
+	words := [format_int(number, 10) | some number in numbers.range(1, 17)]
+	lengths := {length | some prefix in tool_aspects.prefixes(words); length := count(split(prefix, " ")) - 2}
+	lengths == {number | some number in numbers.range(1, 16)}
+}
+
+test_a_path_that_is_not_canonical_or_not_absolute_has_no_aspects if {
+	paths := [{"canonical": false, "path": "/a"}, {"path": "/a"}, {"canonical": true, "path": "a/b"}, {"canonical": true}]
+	every path in paths {
+		not tool_aspects.of_path_refused(path, {"cwd": "/work"}) with data.policy as _policy
+	}
+}
+
 _policy := {
 	"tool_lookup": {
 		"ranges": ["10.0.0.0/8", "fd00::/8"],

@@ -34,7 +34,6 @@ _met(section) := {number |
 #   proof: a portion that nothing allows is missing here, and the counts are compared
 admitting := found if {
 	found := [admitted | some portion in portions; admitted := _admitted(portion)]
-	count(found) > 0
 	count(found) == count(portions)
 }
 
@@ -133,8 +132,6 @@ portions := [{"hosts": words.to_cover, "paths": input.paths, "commands": []}] if
 # custom:
 #   proof: what names a command that is not there would be in no portion, so nothing is defined then
 _complete if {
-	is_array(words.hosts)
-	is_array(input.paths)
 	is_array(input.commands)
 	is_array(input.values)
 	ids := {command.id | some command in input.commands}
@@ -190,7 +187,6 @@ _covered_or_none(besides) if {
 }
 
 _covered_or_none(besides) if {
-	(count(besides.hosts) + count(besides.paths)) + count(tool_values.to_cover) > 0
 	is_number(rules.first_allowing(input.context.policy, input.call.tool, _to_cover(besides)))
 }
 

@@ -18,11 +18,12 @@ _lookup := {
 		},
 		"confirm": {"size": 1, "names": ["s/ask"], "conditional": {}, "selectors": {"web": {"/work/drafts/": 0}}},
 		"allow": {
-			"size": 2,
-			"names": ["s/web", "s/shell"],
+			"size": 3,
+			"names": ["s/web", "s/shell", "s/echo"],
 			"covers": [
 				{"any host": true, "/work/": true},
-				{"host https://a.example.com": true, "command 1 ls": true},
+				{"host https://a.example.com": true, "/work/lists/": true, "command 1 ls": true},
+				{"command 1 echo": true},
 			],
 			"selectors": {
 				"web": {
@@ -33,7 +34,9 @@ _lookup := {
 				"shell": {
 					"always": {"rules": [1], "size": 1},
 					"host https://a.example.com": {"rules": [1], "size": 1},
+					"/work/lists/": {"rules": [1], "size": 1},
 					"command 1 ls": {"rules": [1], "size": 1},
+					"command 1 echo": {"rules": [2], "size": 1},
 				},
 			},
 		},
@@ -69,10 +72,12 @@ _call(tool, hosts, paths, commands) := {
 	"commands": _commands(commands),
 	"command_parts": [],
 	"values": [],
-	"prefixes": [{
-		"id": "p1", "tool": "shell", "principal": "agent", "cwd": "/work", "words": ["git"], "approver": "ana",
-		"expires_at": 200, "revoked": false,
-	}],
+	"prefixes": [_prefix_facts],
+}
+
+_prefix_facts := {
+	"id": "p1", "tool": "shell", "principal": "agent", "cwd": "/work", "words": ["git"], "approver": "ana",
+	"expires_at": 200, "revoked": false,
 }
 
 _calls := {
@@ -108,14 +113,30 @@ _calls := {
 	"a pattern that may be that of a rule": _with_pattern("/work/a/*.p?m"),
 	"a pattern that may be that of a rule below the working folder": _with_pattern("/work/docs/a*"),
 	"a pattern that is never that of a rule": _with_pattern("/work/a/*.py"),
+	"a host of one command whose rule covers it": _placed_of("ls", "destinations", _hosts(["a"])),
+	"a host of another command": _placed_of("echo", "destinations", _hosts(["a"])),
+	"a path of one command whose rule covers it": _placed_of("ls", "paths", _paths(["/work/lists/a"])),
+	"a path of another command": _placed_of("echo", "paths", _paths(["/work/lists/a"])),
+	"two commands of one name": _call("shell", [], [], [["ls"], ["ls"]]),
+	"approved, and a rule names it": _approved("ls"),
 	"another command": _call("shell", [], [], [["rm"]]),
 	"unknown tool": _call("other", [], [], []),
 }
 
 # Two commands, `ls` and `git`, and what was found in one.
-_placed(program, list, found) := object.union(
-	_call("shell", [], [], [["ls"], ["git"]]),
+_placed(program, list, found) := _found_in(["ls", "git"], program, list, found)
+
+# The same with `ls` and `echo`, each of which has a rule of its own.
+_placed_of(program, list, found) := _found_in(["ls", "echo"], program, list, found)
+
+_found_in(programs, program, list, found) := object.union(
+	_call("shell", [], [], [[one] | some one in programs]),
 	{list: [object.union(one, {"command": program}) | some one in found]},
+)
+
+_approved(program) := object.union(
+	_call("shell", [], [], [[program]]),
+	{"prefixes": [object.union(_prefix_facts, {"words": [program]})]},
 )
 
 _with_pattern(pattern) := object.union(
@@ -151,6 +172,9 @@ _decided := {
 	"two commands": _allow("s/shell"),
 	"a command and an approved one": _both,
 	"a host of a command that a rule covers": _both,
+	"a host of one command whose rule covers it": _allow("s/echo, s/shell"),
+	"a path of one command whose rule covers it": _allow("s/echo, s/shell"),
+	"approved, and a rule names it": _allow("s/shell"),
 	"a pattern that may be a refused path": {"section": "deny", "rule": "s/no_keys"},
 	"a pattern that is no refused path": _allow("s/shell"),
 	"a pattern of hidden files": {"section": "deny", "rule": "s/no_keys"},
@@ -229,10 +253,17 @@ test_values_missing if {
 	every lost in [
 		"tool_lookup", "tool_lookup/policies/p", "tool_lookup/policies/p/deny", "tool_lookup/policies/p/confirm",
 		"tool_lookup/policies/p/deny/size", "tool_lookup/policies/p/confirm/size", "tool_lookup/policies/p/allow/names",
-		"tool_lookup/tools/web", "tools/policies/p", "tools/policies/p/principals",
+		"tool_lookup/path_patterns", "tool_lookup/host_paths", "tool_lookup/ranges", "tool_lookup/tools/web",
+		"tools/policies/p", "tools/policies/p/principals",
 	] {
 		not tool_call.decided with input as _calls.free with data.policy as json.remove(_policy, [lost])
 	}
+}
+
+test_an_approved_beginning_allows_no_values_of_arguments if {
+	values := {"a": {"value a any": []}}
+	policy := json.patch(_policy, [{"op": "replace", "path": "tool_lookup/tools/shell/values", "value": values}])
+	not tool_call.admitting with input as _calls.approved with data.policy as policy
 }
 
 test_admitted_commands if {

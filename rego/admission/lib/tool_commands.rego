@@ -84,7 +84,6 @@ beyond(command, length) := {ability |
 	some ability in abilities(part)
 	_counts(part, length)
 } - {"none"} if {
-	is_number(command.parts)
 	parts := [part | some part in input.command_parts; part.command == command.id; is_number(part.index)]
 	count(parts) == command.parts
 }
@@ -111,9 +110,6 @@ options(command) := {name |
 # METADATA
 # custom:
 #   proof: only rules that refuse read them, and an unknown option may be any
-_option_names(part) := {"?" | "unknown" in abilities(part)} | {part.name} if {
-	part.kind == "option"
-	is_string(part.name)
-}
+_option_names(part) := {"?" | "unknown" in abilities(part)} | {name | name := part.name} if part.kind == "option"
 
 _option_names(part) := {"?"} if part.kind in {"word", "pattern", "subcommand"}

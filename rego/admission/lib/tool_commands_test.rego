@@ -9,7 +9,7 @@ _policy := {
 			"any_words": false,
 			"none": ["-r", "-k"], "read": [], "write": ["-o"], "connect": [], "execute": ["--compress-program", "-k"],
 		},
-		"echo": {"any_words": true, "none": ["-n"]},
+		"echo": {"any_words": true, "none": ["-n"], "write": ["-w"]},
 		"sed": {"script_options": ["-e"], "scripts": ["^[0-9]+p$"]},
 	},
 	"commands": {"variables": ["CI"], "syntax": ["pipe"]},
@@ -42,6 +42,9 @@ _parts := [
 	[{"kind": "script", "program": "awk", "text": "10p"}, {"unknown"}],
 	[{"kind": "subcommand", "name": "subcommand", "program": "sort"}, {"unknown"}],
 	[{"kind": "code", "name": "eval"}, {"unknown"}],
+	[{"kind": "code", "name": "CI"}, {"unknown"}],
+	[{"kind": "code", "program": "echo"}, {"unknown"}],
+	[{"kind": "code", "program": "sed", "text": "10p"}, {"unknown"}],
 	[{"kind": "pipe", "name": "pipe"}, {"unknown"}],
 	[{}, {"unknown"}],
 	[null, {"unknown"}],
@@ -92,7 +95,8 @@ test_beyond_is_not_known_when_parts_are_missing if {
 test_options if {
 	commands.options(_command) == {"-o"} with input as _request with data.policy as _policy
 	every part in [
-		{"kind": "option", "name": "-x", "program": "sort"}, {"kind": "word"}, {"kind": "pattern"}, {"kind": "subcommand"},
+		{"kind": "option", "name": "-x", "program": "sort"}, {"kind": "option", "program": "sort"},
+		{"kind": "option", "name": null, "program": "sort"}, {"kind": "word"}, {"kind": "pattern"}, {"kind": "subcommand"},
 	] {
 		request := {"command_parts": [object.union(part, {"command": "c"})]}
 		"?" in commands.options(_command) with input as request with data.policy as _policy

@@ -124,8 +124,10 @@ test_told if {
 }
 
 test_what_a_rule_covers_is_not_told_as_uncovered if {
-	aspects := {"/work/", "command 1 ls"}
-	policy := json.patch(_policy, [
+	aspects := {"/work/", "command 1 ls", "value a any"}
+	values := {"a": {"value a any": []}, "b": {"value b any": []}}
+	of_tool := [{"op": "replace", "path": "tool_lookup/tools/web/values", "value": values}]
+	policy := json.patch(json.patch(_policy, of_tool), [
 	{"op": "add", "path": ["tool_lookup", "policies", "p", "allow", "selectors", "web", aspect], "value": {
 		"rules": [0],
 		"size": 1,
@@ -137,7 +139,7 @@ test_what_a_rule_covers_is_not_told_as_uncovered if {
 		"commands": [_command(["ls"]), object.union(_command(["rm"]), {"id": "d"})],
 	})
 	told := tool_explanation.explanation with input as request with data.policy as policy
-	told.uncovered == {"destinations": [], "paths": ["q"], "commands": ["d"], "values": []}
+	told.uncovered == {"destinations": [], "paths": ["q"], "commands": ["d"], "values": ["b"]}
 }
 
 test_without_facts if {

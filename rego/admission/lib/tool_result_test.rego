@@ -6,7 +6,7 @@ import future.keywords.not
 _policy := {"results": {
 	"redact": ["links"],
 	"hosts": ["https://docs.example.com"],
-	"data_characters": {"image": 0, "link": 200, "text": 4000},
+	"data_characters": {"image": 0, "link": 200, "text": 4000, "frame": 9},
 }}
 
 test_taken_out if {
@@ -35,6 +35,8 @@ _links := {
 	"data is null": {"id": "0", "kind": "link", "data": null, "open": false},
 	"place unknown": {"id": "0", "kind": "link", "data": 0},
 	"no id": {"kind": "image", "origin": "https://docs.example.com", "data": 9, "open": true},
+	"link without id": {"kind": "link", "data": 0, "open": false},
+	"text without id": {"kind": "text", "data": 0, "open": false},
 	"nothing": {},
 }
 
@@ -43,6 +45,9 @@ test_harmless if {
 	held == {"image", "link", "text", "named"}
 	without := {name | some name, link in _links; tool_result.harmless(link) with data.policy as {}}
 	without == set()
+	wrong := {"results": {"hosts": [], "data_characters": {"link": "200", "text": null}}}
+	not tool_result.harmless(_links.link) with data.policy as wrong
+	not tool_result.harmless(_links.text) with data.policy as wrong
 }
 
 test_carriers if {

@@ -70,10 +70,7 @@ _may_become(pattern, aspect) if {
 
 _rooted(path) := concat("", ["/", path]) if startswith(path, "**/")
 
-_rooted(path) := path if {
-	is_string(path)
-	substring(path, 0, 3) != "**/"
-}
+_rooted(path) := path if substring(path, 0, 3) != "**/"
 
 _disjoint(pattern, other) if regex.globs_match(_globbed(pattern), _globbed(other)) == false
 
@@ -101,10 +98,7 @@ _meets(pattern, path) if {
 	}
 }
 
-_dotted(_, name) if {
-	is_string(name)
-	substring(name, 0, 1) != "."
-}
+_dotted(_, name) if substring(name, 0, 1) != "."
 
 _dotted(part, _) if startswith(part, ".")
 

@@ -65,6 +65,32 @@ test_matching_needs_to_know_that_nothing_is_missing if {
 	}
 }
 
+_conditional := {"number": 4, "aspects": ["/work/keys/"], "where": [{
+	"argument": "a", "kind": "one_of", "of": ["x"], "folded": ["x"],
+	"optional": false, "list": false,
+}]}
+
+_value(text) := {
+	"name": "a", "present": true, "shape": "one", "size": 1,
+	"items": [{"kind": "text", "text": text, "folded": text, "length": 1}],
+}
+
+test_a_pattern_meets_a_rule_with_conditions_unless_one_is_shown_not_to_hold if {
+	deny := {"selectors": {}, "conditional": {"*": [_conditional]}}
+	policy := json.patch(_policy, [{"op": "replace", "path": "tool_lookup/policies/p/deny", "value": deny}])
+	found := [[pattern, text, met] |
+		some [pattern, text] in [["/work/K*", "x"], ["/work/K*", "y"], ["/tmp/*", "x"], ["/tmp/*", "y"]]
+		met := tool_rules.meeting("p", "web", "deny", pattern) with input as {"values": [_value(text)]}
+			with data.policy as policy
+	]
+	found == [
+		["/work/K*", "x", {4}],
+		["/work/K*", "y", set()],
+		["/tmp/*", "x", set()],
+		["/tmp/*", "y", set()],
+	]
+}
+
 _host_a := {"any host", "host a"}
 
 _host_b := {"any host", "host b"}

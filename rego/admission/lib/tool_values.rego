@@ -69,8 +69,8 @@ _shown(condition, value) if {
 _flat(value) if {
 	value.present == true
 	value.shape in {"one", "list"}
-	is_number(value.size)
-	value.size > 0
+	is_array(value.items)
+	count(value.items) > 0
 	count(value.items) == value.size
 }
 
@@ -220,8 +220,9 @@ _item_refuted(condition, item) if {
 	every operand in condition.of {
 		is_string(operand)
 	}
-	not _folded(item) in condition.folded
-	is_string(_folded(item))
+	is_array(condition.folded)
+	folded := _folded(item)
+	not folded in condition.folded
 }
 
 # METADATA
@@ -232,8 +233,8 @@ _item_refuted(condition, item) if {
 	every operand in condition.of {
 		is_number(operand)
 	}
-	not _number(item) in condition.of
-	is_number(_number(item))
+	number := _number(item)
+	not number in condition.of
 }
 
 # METADATA
@@ -260,9 +261,9 @@ _item_refuted(condition, item) if {
 #   proof: the folded text is present, and is compared with every operand
 _item_refuted(condition, item) if {
 	condition.kind == "prefixes"
-	is_string(_folded(item))
+	folded := _folded(item)
 	every prefix in condition.folded {
-		startswith(_folded(item), prefix) == false
+		startswith(folded, prefix) == false
 	}
 }
 
@@ -271,9 +272,9 @@ _item_refuted(condition, item) if {
 #   proof: the folded text is present, and is compared with every operand
 _item_refuted(condition, item) if {
 	condition.kind == "suffixes"
-	is_string(_folded(item))
+	folded := _folded(item)
 	every suffix in condition.folded {
-		endswith(_folded(item), suffix) == false
+		endswith(folded, suffix) == false
 	}
 }
 

@@ -28,7 +28,19 @@ _ours := _condition("email_domains", {"of": ["a.example", "*.b.example"], "folde
 
 _reading := _condition("sql", {"of": {"statements": ["select"], "tables": ["orders"], "functions": ["f"]}})
 
+_either := _condition("sql", {"of": {
+	"statements": ["select"],
+	"tables": ["orders", "users"],
+	"functions": ["f", "g"],
+}})
+
 _anything := _condition("sql", {"of": {"statements": ["select"], "tables": "any", "functions": "any"}})
+
+_one_of(operands) := _condition("one_of", {"of": operands, "folded": []})
+
+_abc := _condition("pattern", {"of": "^(?:A BC)$", "loose": "(?i)^(?:A BC)$"})
+
+_short := _condition("length", {"from": 1, "to": 3})
 
 _sql(statements, tables, functions) := {
 	"name": "a", "present": true, "shape": "one", "size": 1, "items": [_text("q")],
@@ -105,56 +117,117 @@ _cases := [
 	[_condition("unheard of", {"of": []}), _one(_text("x")), "neither"],
 ]
 
+# As above: what is said of a value is missing, contradicts itself, or is of another type.
+_hostile := [
+	[_get, object.union(_one(_text("GET")), {"present": false}), "neither"],
+	[object.union(_get, {"list": true}), object.union(_one(_text("GET")), {"shape": "hidden"}), "neither"],
+	[object.union(_get, {"list": true}), _list([]), "neither"],
+	[_get, object.union(_one(_text("GET")), {"items": {"0": _text("GET")}}), "neither"],
+	[_get, object.union(_one(_text("POST")), {"size": "1"}), "neither"],
+	[_get, _one(object.union(_text("GET"), {"kind": "null"})), "neither"],
+	[_get, _one(object.union(_text("POST"), {"kind": "null"})), "neither"],
+	[_get, _one(object.union(_text(""), {"kind": "null"})), "neither"],
+	[_get, _one(object.union(_text("POST"), {"folded": 5})), "neither"],
+	[_get, _one(object.union(_text(""), {"folded": "post"})), "no"],
+	[_get, _one({"kind": "boolean", "boolean": "GET"}), "neither"],
+	[_get, _one({"kind": "number", "number": "GET"}), "neither"],
+	[_get, _one({"kind": "boolean", "boolean": true}), "neither"],
+	[object.remove(_get, ["folded"]), _one(_text("POST")), "neither"],
+	[_one_of([1]), _one({"kind": "text", "text": 1}), "neither"],
+	[_one_of([1]), _one({"kind": "null", "number": 1}), "neither"],
+	[_one_of([1]), _one(_text("x")), "neither"],
+	[_one_of(["x", 1]), _one(_text("y")), "neither"],
+	[_one_of(["x", 1]), _one(_number(2)), "neither"],
+	[_one_of(["x", true]), _one({"kind": "boolean", "boolean": false}), "neither"],
+	[_one_of([true]), _one({"kind": "boolean", "boolean": null}), "neither"],
+	[_one_of([true]), _one({"kind": "null", "boolean": true}), "neither"],
+	[_one_of([true]), _one({"kind": "null", "boolean": false}), "neither"],
+	[_abc, _one(object.union(_text("a bc"), {"folded": "abc"})), "neither"],
+	[_abc, _one(object.union(_text("ａ ｂｃ"), {"folded": "a bc"})), "neither"],
+	[_small, _one({"kind": "text", "number": 5}), "neither"],
+	[_small, _one({"kind": "text", "number": -5}), "neither"],
+	[object.union(_small, {"from": null}), _one(_number(5)), "neither"],
+	[object.union(_small, {"from": "x"}), _one(_number(5)), "neither"],
+	[object.union(_small, {"to": null}), _one(_number(5)), "neither"],
+	[object.union(_small, {"to": "x"}), _one(_number(5)), "neither"],
+	[_short, _one(object.union(_text("ab"), {"length": null})), "neither"],
+	[_short, _one(object.union(_text("ab"), {"length": "2"})), "neither"],
+	[_short, _one({"kind": "null", "length": 2}), "neither"],
+	[_short, _one({"kind": "null", "length": 9}), "neither"],
+	[_condition("items", {"from": 1, "to": 1}), object.union(_hidden, {"size": 5}), "neither"],
+	[_reading, object.union(_sql(["select"], ["orders"], ["f"]), {"present": false}), "neither"],
+	[_reading, object.union(_sql(["delete"], ["orders"], ["f"]), {"present": false}), "neither"],
+	[_reading, _sql(["select"], {}, ["f"]), "neither"],
+	[_reading, _sql(["select"], ["orders"], {}), "neither"],
+	[_condition("sql", {"of": {"tables": "any"}}), _sql(["delete"], [], []), "neither"],
+]
+
+# As above: several operands, items, or parts of a statement, of which one differs from the others.
+_several := [
+	[object.union(_get, {"list": true}), _list([_text("GET"), _text("POST")]), "neither"],
+	[object.union(_get, {"optional": true}), _one(_text("GET")), "yes"],
+	[object.union(_get, {"optional": true}), _one(_text("POST")), "no"],
+	[_one_of([true, false]), _one({"kind": "boolean", "boolean": true}), "yes"],
+	[_condition("prefixes", {"of": ["a", "x"], "folded": ["a", "x"]}), _one(_text("xa")), "yes"],
+	[_condition("suffixes", {"of": ["a", "x"], "folded": ["a", "x"]}), _one(_text("ax")), "yes"],
+	[_reading, _sql(["select", "delete"], ["orders"], ["f"]), "neither"],
+	[_either, _sql(["select"], ["users"], ["g"]), "yes"],
+	[_anything, _sql(["select"], [], []), "yes"],
+]
+
 _lookup(condition) := {"tool_lookup": {
 	"plain_sql_functions": {"count": true},
 	"tools": {"t": {"selectors": ["t"], "values": {"a": {"value a 1": [condition], "value a any": []}}}},
 }}
 
-_shown(condition, value) if {
-	input_ := {"call": {"tool": "t"}, "values": [value]}
+_shown(cases) := {number | some number, _ in cases; "shown" in tool_values.aspects(sprintf("%d", [number]))}
+
+# The cases whose result is another one, each with that result; every case is an argument of one tool.
+_wrong(cases) := [[row, found] |
+	words := {[true, true]: "both", [true, false]: "yes", [false, true]: "no", [false, false]: "neither"}
+	names := [sprintf("%d", [number]) | some number, _ in cases]
+	lookup := {"tool_lookup": {
+		"plain_sql_functions": {"count": true},
+		"tools": {"t": {"values": {names[number]: {"shown": [row[0]]} | some number, row in cases}}},
+	}}
+	values := [object.union(row[1], {"name": names[number]}) | some number, row in cases]
+	input_ := {"call": {"tool": "t"}, "values": values}
 
 	# regal ignore:with-outside-test-context,external-reference
-	found := tool_values.to_cover with input as input_ with data.policy as _lookup(condition)
-	"value a 1" in found[0]
-}
+	shown := _shown(cases) with input as input_ with data.policy as lookup
+	some number, row in cases
+	refuted := [1 | tool_values.refuted([object.union(row[0], {"argument": "a"})], [row[1]])]
+	found := words[[number in shown, count(refuted) > 0]]
+	found != row[2]
+]
 
-_found(condition, value) := "both" if {
-	_shown(condition, value)
-	tool_values.refuted([object.union(condition, {"argument": "a"})], [value])
-}
+test_conditions if _wrong(_cases) == []
 
-_found(condition, value) := "yes" if {
-	_shown(condition, value)
-	not tool_values.refuted([object.union(condition, {"argument": "a"})], [value])
-}
+test_a_value_that_contradicts_itself_shows_nothing if _wrong(_hostile) == []
 
-_found(condition, value) := "no" if {
-	not _shown(condition, value)
-	tool_values.refuted([object.union(condition, {"argument": "a"})], [value])
-}
+test_conditions_on_several_values if _wrong(_several) == []
 
-_found(condition, value) := "neither" if {
-	not _shown(condition, value)
-	not tool_values.refuted([object.union(condition, {"argument": "a"})], [value])
-}
-
-test_conditions if {
-	wrong := [[index, found] |
-		some index, row in _cases
-		found := _found(row[0], row[1])
-		found != row[2]
-	]
-	wrong == []
+test_a_condition_of_an_unknown_kind_shows_nothing if {
+	unknown := {"kind": "unheard of", "optional": false}
+	_wrong([[object.union(row[0], unknown), row[1], "neither"] | some row in _cases]) == []
 }
 
 test_another_argument_shows_nothing if {
-	other := object.union(_one(_text("POST")), {"name": "b"})
-	_found(_get, other) == "neither"
+	others := [object.union(_one(_text(text)), {"name": "b"}) | some text in ["GET", "POST"]]
+	not tool_values.refuted([object.union(_get, {"argument": "a"})], others)
+	found := tool_values.to_cover with input as {"call": {"tool": "t"}, "values": others} with data.policy as _lookup(_get)
+	found == [{"value a any"}]
 }
 
 test_any_covers_an_argument_without_a_fact if {
 	found := tool_values.to_cover with input as {"call": {"tool": "t"}} with data.policy as _lookup(_get)
 	found == [{"value a any"}]
+}
+
+test_conditions_that_are_no_list_cover_nothing if {
+	lookup := {"tool_lookup": {"tools": {"t": {"selectors": ["t"], "values": {"a": {"value a 1": {}}}}}}}
+	found := tool_values.to_cover with input as {"call": {"tool": "t"}, "values": []} with data.policy as lookup
+	found == [set()]
 }
 
 test_without_the_arguments_of_a_tool_nothing_is_covered if {

@@ -75,3 +75,28 @@ test_visible if {
 		"nobody looked": {"pinned"},
 	}
 }
+
+test_stops_and_approved_agents if {
+	rows := [
+		[{"stops": [{"scope": "tool", "name": "read"}]}, {"pinned"}],
+		[{"stops": [{"scope": "tool", "name": "read"}, {"scope": "tool", "name": "pinned"}]}, set()],
+		[{"stops": [{"scope": "principal"}, {"scope": "tool", "name": "other"}]}, {"read", "pinned"}],
+		[{"stops": [{"scope": "tool", "name": null}]}, set()],
+		[{"stops": null}, set()],
+		[{"agents": [{"active": true, "tools": ["read", "pinned"]}]}, {"read", "pinned"}],
+		[{"agents": [{"active": true, "tools": ["read"]}]}, {"read"}],
+		[{"agents": [{"active": true, "tools": {"0": "read"}}]}, set()],
+		[{"agents": [{"active": false, "tools": ["read"]}]}, set()],
+		[{"agents": [{"active": true, "tools": ["read"]}, {"active": true, "tools": []}]}, set()],
+		[{"agents": null}, set()],
+	]
+	found := [ids |
+		some row in rows
+		request := object.union({"context": _all, "stops": [], "agents": []}, row[0])
+		ids := {tool.id |
+			some tool in [_read, _pinned]
+			tool_visibility.visible(tool) with input as request with data.policy as _policy
+		}
+	]
+	found == [row[1] | some row in rows]
+}

@@ -70,14 +70,17 @@ test_facts_are_exactly_those_that_are_asked_for if {
 	not _id(_input, object.union(_scope, {"facts": []}), _with({"facts": {}}), "records/a")
 	every value in [null, "", 0] {
 		document := object.union(_input, {"purpose": value})
-		not _id(document, _scope, _with({"facts": {"purpose": value}}), "records/a")
+		not _id(document, _scope, _with({"facts": {"bundle.digest": "sha256:1", "purpose": value}}), "records/a")
 	}
+	not _covers(_with({"facts": object.union(_row.facts, {"export": "none"})}))
+	not _id(_input, {"facts": {"a": "bundle.digest", "b": "purpose"}, "any": []}, _row, "records/a")
 	not _id(object.remove(_input, ["bundle"]), _scope, _row, "records/a")
 }
 
 test_any_only_where_it_is_admitted if {
 	every name in ["subject", "principal"] {
 		not _covers(_with({name: "any"}))
+		not _id(_input, object.union(_scope, {"any": [name]}), _with({name: "other"}), "records/a")
 		_id(_input, object.union(_scope, {"any": [name]}), _with({name: "any"}), "records/a") == "w1"
 	}
 	open := object.union(_scope, {"any": ["subject"]})
