@@ -1,8 +1,9 @@
 """The stops in force, and approved work under way, which ends once a stop applies to it.
 
-Every decision reads the stops from the state. While there is work under way, a thread reads them several times a
-second, because any process that shares the state may add one; whether work may go on then is asked of the policy
-again. Where the stops cannot be read, or the policy does not answer, the work ends.
+Every decision reads the stops from the state, where any process that shares it may add one. The store keeps what it
+read for a moment, and a stop is answered when no process decides without it. While there is work under way, a thread
+reads them several times a second; whether work may go on then is asked of the policy again. Where the stops cannot be
+read, or the policy does not answer, the work ends.
 """
 
 from __future__ import annotations

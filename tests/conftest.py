@@ -61,6 +61,8 @@ know(FORMS)  # as an engine does when it starts: the record is tested with them
 NOW = "2026-11-21T00:00:00Z"
 _OF_A_POINT = re.compile(r"tests/(?:cases|laws)/.*\[([a-z_]+)(?:/[^/]*)?\]$")
 _COSTS = {
+    "laws/test_law_3.py": 400,
+    "laws": 20,
     "facts": 1,
     "secrets": 2,
     "values": 1,
@@ -70,10 +72,13 @@ _COSTS = {
     "opa": 16,
     "environments": 14,
 }
-"""Hundredths of a second of CPU that a test takes in a folder; 5 in the others."""
+"""Hundredths of a second of CPU that a test takes in a file or folder; 5 in the others."""
+
+RUNNERS: list[Runner] = []
+"""The runner of cases of this process, once a test has asked for it."""
 
 LEFT_OUT = pytest.StashKey[int]()
-"""How many tests the fast lane left out."""
+"""How many tests of the other lanes were left out."""
 
 
 def lowered(level: str) -> str:
@@ -121,6 +126,7 @@ def module_settings(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Se
 @pytest.fixture(scope="session")
 def runner(shared_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
     with Runner(shared_settings, tmp_path_factory.mktemp("cases")) as running:
+        RUNNERS.append(running)
         yield running
 
 
@@ -146,7 +152,8 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.T
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--all", action="store_true", help="run the tests marked `full` too")
+    parser.addoption("--slow", action="store_true", help="run the tests that the fast lane leaves out for their cost")
+    parser.addoption("--all", action="store_true", help="run every test, also those marked `full`")
     parser.addoption("--security", metavar="NAME", help="run the security tests: `all`, a category, or an id")
 
 
@@ -160,7 +167,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked `full`, but for tests that are named one by one and for new snapshots of whole files.
+    """Keep the tests of one lane, but for tests that are named one by one and for new snapshots of whole files.
 
     With `--security`, keep exactly the security tests of that name.
     """
@@ -176,7 +183,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     named = any("::" in argument for argument in config.args)
     if named or config.getoption("all") or config.getoption("update_snapshots"):
         return
-    items[:], left_out = split(items)
+    lanes = split(items)
+    items[:] = lanes.slow if config.getoption("slow") else lanes.fast
+    kept = {id(item) for item in items}
+    left_out = [item for lane in lanes for item in lane if id(item) not in kept]
     if hasattr(config, "workerinput"):  # of pytest-xdist
         dearest_first(items)
     config.hook.pytest_deselected(items=left_out)
@@ -199,8 +209,8 @@ def dearest_first(items: list[pytest.Item]) -> None:
     names = {id(item): unit(item.nodeid) for item in items}
     costs: Counter[str] = Counter()
     for item in items:
-        folder = item.nodeid.split("/")[1]
-        costs[names[id(item)]] += _COSTS.get(folder, 5)
+        file = item.nodeid.partition("::")[0].removeprefix("tests/")
+        costs[names[id(item)]] += _COSTS.get(file) or _COSTS.get(file.partition("/")[0], 5)
     ranks = {name: (not name.startswith("tests/facts/"), -cost, name) for name, cost in costs.items()}
     first = min((name for name in ranks if ranks[name][0]), key=ranks.__getitem__, default="")
     items.sort(key=lambda item: (names[id(item)] != first, ranks[names[id(item)]]))
@@ -208,9 +218,10 @@ def dearest_first(items: list[pytest.Item]) -> None:
 
 def security_tests(items: list[pytest.Item], asked: str, *, full: bool) -> list[pytest.Item]:
     """The tests of the security test plan, and those with a threat, of a category, with an id, or `all`."""
-    fast = {id(item) for item in (items if full else split(items)[0])}
+    lanes = split(items)
+    short = {id(item) for item in (items if full else [*lanes.fast, *lanes.slow])}
     planned = {id(item): mark.args for item in items for mark in item.iter_markers("security")}
-    labelled = {id(item): mark.args for item in items for mark in item.iter_markers("threat") if id(item) in fast}
+    labelled = {id(item): mark.args for item in items for mark in item.iter_markers("threat") if id(item) in short}
     names = {**labelled, **planned}
     return [item for item in items if asked in ("all", *names.get(id(item), ())) and id(item) in names]
 
@@ -248,6 +259,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(f"NOT TRIED, this machine has no {facility}: {lack}")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """An engine that nobody uses still looks after its OPA, record and state: none outlives the tests that use it."""
+    if nextitem is not None and unit(nextitem.nodeid) != unit(item.nodeid):
+        for runner in RUNNERS:
+            runner.close_others()
+
+
 def pytest_sessionfinish() -> None:
     POOL.end()
 
@@ -255,8 +274,9 @@ def pytest_sessionfinish() -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Report how many tests were left out, and the acceptance cases that skipped tests would have shown."""
     if left_out := config.stash.get(LEFT_OUT, 0):
-        terminalreporter.section("fast lane")
-        terminalreporter.write_line(f"{left_out} tests were left out; run them too with `scripts/test --all`")
+        lane = "slow" if config.getoption("slow") else "fast"
+        terminalreporter.section(f"{lane} lane")
+        terminalreporter.write_line(f"{left_out} tests of other lanes were left out; `scripts/test --all` runs all")
     skipped = terminalreporter.getreports("skipped")
     if not skipped:
         return

@@ -1,13 +1,15 @@
-"""Two lanes: `scripts/test` leaves out what is marked `full`, `scripts/test --all` runs everything.
+"""Lanes: `scripts/test` runs the fast tests, `scripts/test --slow` the slow ones, `scripts/test --all` every test.
 
-`full(after=1)` on a test with parameters keeps the first of them in the fast lane.
+Slow are the tests that tests/slow.txt names: each costs a third of a second or more. CI runs them too. What is marked
+`full` is in neither lane; `full(after=1)` on a test with parameters leaves out all but the first of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
-from typing import TypeVar
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -17,6 +19,18 @@ Item = TypeVar("Item")
 
 FULL, FAST = "full", "fast"
 """Profiles of Hypothesis, one for each lane."""
+
+
+SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split())
+"""The tests of the slow lane, by node id without parameters."""
+
+
+class Lanes(NamedTuple):
+    """All tests, each in one lane."""
+
+    fast: list[pytest.Item]
+    slow: list[pytest.Item]
+    full: list[pytest.Item]
 
 
 def covering(items: Iterable[Item], kinds: Callable[[Item], Iterable[Hashable]]) -> list[Item]:
@@ -47,15 +61,16 @@ def lane(items: Iterable[Item], kinds: Callable[[Item], Iterable[Hashable]]) -> 
     return [pytest.param(item, marks=() if id(item) in first else pytest.mark.full) for item in every]
 
 
-def split(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """The tests of the fast lane, and those that it leaves out."""
-    fast: list[pytest.Item] = []
-    left_out: list[pytest.Item] = []
+def split(items: list[pytest.Item]) -> Lanes:
+    """The lane of each test."""
+    lanes = Lanes([], [], [])
     marked: Counter[str] = Counter()
     for item in items:
         mark = item.get_closest_marker("full")
         name = item.nodeid.partition("[")[0]
         marked[name] += mark is not None
-        chosen = fast if mark is None or marked[name] <= mark.kwargs.get("after", 0) else left_out
-        chosen.append(item)
-    return fast, left_out
+        if mark is not None and marked[name] > mark.kwargs.get("after", 0):
+            lanes.full.append(item)
+        else:
+            (lanes.slow if name in SLOW else lanes.fast).append(item)
+    return lanes

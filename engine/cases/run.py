@@ -245,6 +245,11 @@ class Runner(ExitStack):
         self._engines[key] = opened  # the last one used
         return opened
 
+    def close_others(self) -> None:
+        """Close the engines with values of their own; each is started again when it is used."""
+        for key in [key for key in self._engines if key[0] != self._values]:
+            self._close_engine(self._engines.pop(key))
+
     def _close_engine(self, engine: Engine) -> None:
         self._own.pop(id(engine), None)
         engine.__exit__()

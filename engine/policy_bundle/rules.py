@@ -83,7 +83,7 @@ class _Build:
         self._inputs = {**inputs, COMMON: common(inputs)}
         self._own = own
         parameters = {} if own is None else {PARAMETERS: schema_of(own.value)}
-        self._documents = documents.keys() | DERIVED | parameters.keys()
+        self._documents = documents.keys() | DERIVED.keys() | parameters.keys()
         self._policy = policy({**documents, **{name: {} for name in DERIVED}, **parameters})
         self._opa = opa
         self._scratch = scratch

@@ -267,13 +267,17 @@ class Database:
         if not intact:
             raise self._unusable(*_REASONS[sqlite3.SQLITE_CORRUPT])
 
-    def _check(self) -> None:
+    def demand_open(self) -> None:
+        """Raise StateError if this store cannot be used any more; whether the file is still there is not looked at."""
         if os.getpid() != self._owner:  # a fork shares the file's locks: two writers would break it
             raise self._unusable("it was opened in another process", "open a store in each process, after the fork")
         if self._closed:
             raise self._unusable(*_CLOSED)
         if self._failure is not None:
             raise self._unusable(*self._failure)
+
+    def _check(self) -> None:
+        self.demand_open()
         self._demand_in_place()
 
     def _demand_in_place(self) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import time
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.errors import StateError
-from engine.state.database import Database
+from engine.state.database import Database, Operation
 from engine.state.rows import LONGEST_TEXT, StateLimits
 
 RowT = TypeVar("RowT")
+T = TypeVar("T")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -33,6 +35,34 @@ class Part:
     def _rows(self, make: Callable[..., RowT], query: str, *values: object) -> tuple[RowT, ...]:
         """The result of `make` for the columns of each found row."""
         return self._database.read(lambda connection: tuple(make(*row) for row in connection.execute(query, values)))
+
+
+class Recent(Generic[T]):
+    """What every request reads and people change now and then: it is read again after `recent_seconds`.
+
+    A change calls `changed` before it is answered. It returns when no process decides by an older value: each has read
+    the new one or reads it before its next decision. Threads may share it.
+    """
+
+    def __init__(self, database: Database, limits: StateLimits, operation: Operation[T]) -> None:
+        self._database, self._seconds, self._operation = database, limits.recent_seconds, operation
+        self._read: tuple[float, T] | None = None
+
+    def get(self) -> T:
+        """The value as it was at most `recent_seconds` ago. Raises StateError."""
+        now, read = time.monotonic(), self._read
+        if read is not None and now - read[0] < self._seconds:
+            self._database.demand_open()
+            return read[1]
+        self._read = None
+        value = self._database.read(self._operation)
+        self._read = now, value
+        return value
+
+    def changed(self) -> None:
+        """Wait until every process has read the change, or reads it before its next decision."""
+        self._read = None
+        time.sleep(self._seconds)
 
 
 def columns(row: type[Any]) -> str:

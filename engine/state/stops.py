@@ -8,9 +8,13 @@ The policy decides which requests a stop applies to. Rows are evidence and stay 
 from __future__ import annotations
 
 import sqlite3
+from typing import TypeVar
 
-from engine.state.part import Part, columns, encodable, find, insert, text, whole
-from engine.state.rows import IdTakenError, StopRow
+from engine.state.database import Database, Operation
+from engine.state.part import Part, Recent, columns, encodable, find, insert, text, whole
+from engine.state.rows import IdTakenError, StateLimits, StopRow
+
+T = TypeVar("T")
 
 _ALL = f"SELECT {columns(StopRow)} FROM stops"  # noqa: S608
 
@@ -18,8 +22,12 @@ _ALL = f"SELECT {columns(StopRow)} FROM stops"  # noqa: S608
 class Stops(Part):
     """The part of the store for stops."""
 
+    def __init__(self, database: Database, limits: StateLimits) -> None:
+        super().__init__(database, limits)
+        self._in_force = Recent(database, limits, _in_force)
+
     def add_stop(self, new: StopRow) -> StopRow:
-        """Store a stop, which is in force from now on. Raises IdTakenError."""
+        """Store a stop. When this returns, no process decides without it. Raises IdTakenError."""
         text("actor", new.actor)
         text("name", new.name, empty=True)
         encodable("reason", new.reason or "")
@@ -31,11 +39,11 @@ class Stops(Part):
             insert(connection, "stops", new)
             return new
 
-        return self._database.write(operation)
+        return self._written(operation)
 
     def stops_in_force(self) -> tuple[StopRow, ...]:
         """Every stop that was not lifted, the oldest first."""
-        return self._rows(StopRow, f"{_ALL} WHERE lifted_at IS NULL ORDER BY number")
+        return self._in_force.get()
 
     def stops(self, limit: int) -> tuple[StopRow, ...]:
         """The newest stops, including lifted ones."""
@@ -49,7 +57,17 @@ class Stops(Part):
             connection.execute("UPDATE stops SET lifted_at = ? WHERE id = ? AND lifted_at IS NULL", (now, id))
             return _find(connection, id)
 
-        return self._database.write(operation)
+        return self._written(operation)
+
+    def _written(self, operation: Operation[T]) -> T:
+        result = self._database.write(operation)
+        self._in_force.changed()
+        return result
+
+
+def _in_force(connection: sqlite3.Connection) -> tuple[StopRow, ...]:
+    found = connection.execute(f"{_ALL} WHERE lifted_at IS NULL ORDER BY number")
+    return tuple(StopRow(*row) for row in found)
 
 
 def _find(connection: sqlite3.Connection, id_: str) -> StopRow | None:

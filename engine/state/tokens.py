@@ -19,7 +19,7 @@ from hashlib import sha256
 from typing import Any
 
 from engine.state.database import Database
-from engine.state.part import Part, columns, find, names, text, whole
+from engine.state.part import Part, Recent, columns, find, names, text, whole
 from engine.state.rows import IdTakenError, IssuedToken, StateLimits, TokenRow
 
 _PREFIX = "aet_"
@@ -33,6 +33,7 @@ _NO_DIGEST = bytes(32)
 """What unknown ids are compared with: no text is known to have this SHA-256."""
 
 _COLUMNS = columns(TokenRow)
+_ANY = "SELECT 1 FROM tokens"
 _Cached = tuple[bytes, TokenRow]
 
 
@@ -43,6 +44,8 @@ class Tokens(Part):
         super().__init__(database, limits)
         self._cache: dict[str, _Cached] = {}
         self._cached_at: int | None = None
+        self._any = Recent(database, limits, lambda connection: connection.execute(_ANY).fetchone() is not None)
+        self._issued = False
 
     def issue(  # noqa: PLR0913  (all that a token says)
         self,
@@ -58,6 +61,7 @@ class Tokens(Part):
     ) -> IssuedToken:
         """Create a token for decisions at some points and approvals at others; only its digest is kept.
 
+        When this returns, every process knows that there are tokens.
         `id` comes from `new_token_id`; by default a new one. Raises IdTakenError.
         """
         text("principal", principal)
@@ -86,11 +90,15 @@ class Tokens(Part):
             )
             return issued
 
-        return self._database.write(operation)
+        issued = self._database.write(operation)
+        if not self._issued:
+            self._any.changed()
+            self._issued = True
+        return issued
 
     def any_issued(self) -> bool:
         """Whether any token was ever issued."""
-        return self._database.read(lambda connection: connection.execute("SELECT 1 FROM tokens").fetchone() is not None)
+        return self._any.get()
 
     def tokens(self) -> tuple[TokenRow, ...]:
         """Every token ever issued, newest first."""

@@ -66,8 +66,8 @@ DOCUMENTS: Mapping[str, type[Model]] = {
 }
 """The documents of `policy/` by file name; `policy/<name>.yaml` is `data.policy.<name>` in Rego."""
 
-DERIVED = frozenset({"program_rows", "tool_lookup"})
-"""What rules may read below `data.policy` that is no document: it is made of documents."""
+DERIVED: Mapping[str, str] = {"program_rows": "commands", "tool_lookup": "tools"}
+"""What rules may read below `data.policy` that is no document, with the document that it is made of."""
 
 
 def derived(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Group(NamedTuple):
 @pytest.mark.parametrize("name", sorted({*DOCUMENTS, *DERIVED}))
 def test_3_no_value_removed_widens(name: str, runner: Runner, *, full: bool) -> None:
     """The fast lane removes each kind of value once, and so do cases with values of their own in either lane."""
-    changed_too = {name, *DERIVED} if name == "tools" else {name}  # what follows from it
+    changed_too = {name, *(made for made, of in DERIVED.items() if of == name)}
     read = [file for file in NARROWED if changed_too & read_for(file, runner).values]
     asked = [file for file in read if name in file.case.values or not file.case.values] or read
     if name in DOCUMENTS and not full:
@@ -70,7 +70,7 @@ def _removed_one_by_one(name: str, cases: list[Taken], *, thinned: bool) -> list
         removable = _each_kind_of_value(name, removable, named)
     groups: dict[str | None, Group] = {}
     for path in removable:
-        if path[:2] == ("licenses", "licenses") and len(path) > 2 and str(path[2]) not in named:
+        if (key := _chosen_key(path)) is not None and key not in named:
             continue
         if (policy := _without(values, path)) is None:
             continue
@@ -80,6 +80,14 @@ def _removed_one_by_one(name: str, cases: list[Taken], *, thinned: bool) -> list
         group.removed.append(path)
         group.policies.append(policy)
     return list(groups.values())
+
+
+def _chosen_key(path: Path_) -> str | None:
+    """The licence or program that a row is about, which cases name or not."""
+    for rows in (("licenses", "licenses"), ("program_rows",)):
+        if path[: len(rows)] == rows and len(path) > len(rows):
+            return str(path[len(rows)])
+    return None
 
 
 def test_3_with_all_values_the_cases_are_decided_as_they_are(runner: Runner, *, full: bool) -> None:
@@ -93,7 +101,16 @@ def test_3_with_all_values_the_cases_are_decided_as_they_are(runner: Runner, *, 
 
 def _each_kind_of_value(name: str, removable: list[Path_], named: str) -> list[Path_]:
     """One path of each kind, with keys that a document is free to choose alike; if possible keys that inputs name."""
-    kind = _kind_by_schema(DOCUMENTS[name].model_json_schema()) if name in DOCUMENTS else _kind_by_use(removable)
+    if name == "program_rows":
+        by_schema = _kind_by_schema(DOCUMENTS["commands"].model_json_schema())
+
+        def kind(path: Path_) -> Path_:
+            return by_schema(("commands", "programs", *path[1:]))[1:]
+
+    elif name in DOCUMENTS:
+        kind = _kind_by_schema(DOCUMENTS[name].model_json_schema())
+    else:
+        kind = _kind_by_use(removable)
 
     def unnamed(path: Path_) -> int:
         return sum(f'"{part}"' not in named for part, known in zip(path, kind(path), strict=True) if known == "*")
@@ -149,10 +166,11 @@ def test_the_values_that_a_point_reads_are_known() -> None:
 def _without(values: Any, path: Path_) -> Any:
     """The values without one, as a build would make them: what follows from documents follows from these."""
     policy = with_value(values, path, DROPPED)
-    if path[0] != "tools" or len(path) == 1:
+    name = str(path[0])
+    if name not in DERIVED.values() or len(path) == 1:
         return policy
     try:
-        DOCUMENTS["tools"].model_validate_json(json.dumps(policy["tools"]))
+        DOCUMENTS[name].model_validate_json(json.dumps(policy[name]))
     except ValidationError:
         return None  # no build would serve it
     return {**policy, **derived(policy)}

@@ -69,7 +69,7 @@ def values(
     from engine.values import DERIVED
 
     built = built_policy(sources)
-    known = sorted(built.data.keys() - DERIVED)
+    known = sorted(built.data.keys() - DERIVED.keys())
     if document is None:
         for name in known:
             typer.echo("\n".join(_document_text(built, name)))

@@ -1,0 +1,27 @@
+"""The list of the slow lane: every line names a test that exists, so that none is left out under an old name."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.lanes import SLOW
+
+_LINES = (ROOT / "tests/slow.txt").read_text(encoding="utf-8").splitlines()
+
+
+def test_the_list_is_in_order_and_names_each_test_once() -> None:
+    assert sorted(SLOW) == _LINES
+
+
+@pytest.mark.parametrize("file", sorted({line.partition("::")[0] for line in _LINES}))
+def test_every_slow_test_exists(file: str) -> None:
+    text = (ROOT / file).read_text(encoding="utf-8")
+    tests = {
+        *re.findall(r"^(?:async )?def (test_\w+)", text, re.MULTILINE),
+        *re.findall(r"^(Test\w+) ", text, re.MULTILINE),
+    }
+    slow = {line.split("::")[1] for line in _LINES if line.startswith(f"{file}::")}
+    assert slow <= tests
