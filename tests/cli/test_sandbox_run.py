@@ -69,9 +69,8 @@ def test_options_that_do_not_fit_are_refused(command: Command, words: tuple[str,
 @needs("bubblewrap")
 def test_a_shell_command_runs_as_agents_run_it(command: Command) -> None:
     """It has pipes and an empty folder, and its connections are decided on and printed."""
-    connect = (
-        "exec 3<>/dev/tcp/127.0.0.1/3128 && printf 'CONNECT example.com:443 HTTP/1.1\\r\\n\\r\\n' >&3 && head -n 1 <&3 | tr -d '\\r'"
-    )
+    ask = r"printf 'CONNECT example.com:443 HTTP/1.1\r\n\r\n' >&3"
+    connect = rf"exec 3<>/dev/tcp/127.0.0.1/3128 && {ask} && head -n 1 <&3 | tr -d '\r'"
     text = f"ls | wc -l && {connect}"
     done = command("sandbox", "run", "--profile", "shell", "--shell", text, "--host", "example.com")
     assert (done.code, done.stdout) == (0, "0\nHTTP/1.1 403 host_not_allowlisted\n"), done.stderr

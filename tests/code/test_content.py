@@ -15,7 +15,10 @@ pytestmark = needs("bubblewrap")
 
 TOKEN = "ghp_" + "0123456789abcdefABCDEF0123456789abcd"
 ROWS = [{"label": "north", "quantity": 3, "turnover": 1.5, "note": 1}, {"label": f"key {TOKEN}", "quantity": 2}]
-SEEN = [{"label": "north", "quantity": 3, "turnover": 1.5}, {"label": "key [redacted]", "quantity": 2, "turnover": None}]
+SEEN = [
+    {"label": "north", "quantity": 3, "turnover": 1.5},
+    {"label": "key [redacted]", "quantity": 2, "turnover": None},
+]
 
 
 def printing(value: Any, **more: Any) -> dict[str, Any]:

@@ -34,7 +34,7 @@ streams := data.policy.code if input.contract.stated == false
 
 # METADATA
 # custom:
-#   proof: a contract without limits of its own has the general ones; the model of the values demands those that it needs
+#   proof: a contract without limits of its own has the general ones; the model demands those that it needs
 streams := data.policy.code if {
 	input.contract.stated == true
 	is_array(data.policy.code.contracts[input.contract.value].fields)

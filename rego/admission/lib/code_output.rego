@@ -15,7 +15,7 @@ streams := contract.streams if count(contract.fields) > 0
 
 # METADATA
 # custom:
-#   proof: a contract without limits of its own has the general ones; the model of the values demands those that it needs
+#   proof: a contract without limits of its own has the general ones; the model demands those that it needs
 streams := data.policy.code if {
 	is_array(contract.fields)
 	count(contract.fields) > 0
@@ -118,13 +118,6 @@ _matches(expected, field) if {
 	field.rows == field.entries
 }
 
-_counted(expected, field) if {
-	field.kind == "list"
-	_above(field.entries, expected.least)
-	_below(field.entries, expected.most)
-	is_string(field.content)
-}
-
 _matches(expected, field) if {
 	expected.type == "number"
 	field.kind in {"integer", "number"}
@@ -158,6 +151,13 @@ _matches(expected, field) if {
 _matches(expected, field) if {
 	expected.type == "request"
 	is_string(repeated(field))
+}
+
+_counted(expected, field) if {
+	field.kind == "list"
+	_above(field.entries, expected.least)
+	_below(field.entries, expected.most)
+	is_string(field.content)
 }
 
 # Every value of a list or column is what the contract states.

@@ -41,7 +41,7 @@ _result := [item |
 # METADATA
 # custom:
 #   proof: what does not fit is left out, and the count is compared with that of the contract
-_fitting := {part.id |
+_fitting contains part.id if {
 	some part in code_output.parts
 	some field in input.output.fields
 	field.id == part.id
