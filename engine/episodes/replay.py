@@ -65,7 +65,7 @@ def replay_episode(state: Path, folder: TranscriptFolder, episode: str, candidat
 
 
 def _in_order(state: Path, folder: TranscriptFolder, episode: str) -> list[DecisionRecord]:
-    """The decisions of an ended episode and its transcript, which have to be whole."""
+    """The decisions of an ended episode. Its transcript has to be whole, unless it ended because it was not."""
     bodies = list(
         merge(*(decisions_of(state, point, episode) for point in ("episode", "transcript")), key=lambda body: body.time)
     )
@@ -77,7 +77,8 @@ def _in_order(state: Path, folder: TranscriptFolder, episode: str) -> list[Decis
     admitted = [
         entry for body in bodies if body.point == "transcript" and body.limits for entry in body.limits["entries"]
     ]
-    if not fits(folder.read(episode), admitted):
+    was_broken = any(body.point == "episode" and (body.input or {}).get("broken") for body in bodies)
+    if not was_broken and not fits(folder.read(episode), admitted):
         raise RecordError(
             f"the transcript of episode `{episode}` is not the one that was recorded",
             remedy=f"restore episodes/{episode}.jsonl in the state folder; the record has the digests of its texts",

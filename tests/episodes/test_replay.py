@@ -11,6 +11,7 @@ import pytest
 from admission_adapters.episodes.transcripts import TranscriptFolder
 from engine.engine import Engine
 from engine.episodes.definition import definition_of, read_definition
+from engine.episodes.recorded import decisions_of
 from engine.episodes.replay import ReplayedEpisode, replay_episode
 from engine.episodes.result import Episode
 from engine.errors import GatherError, RecordError
@@ -74,6 +75,22 @@ def test_an_episode_that_was_stopped_and_went_on_replays(engine: Engine, served:
         assert (found.difference, found.end, found.state) == (None, done.end, done.state), after
         reasons.add(there(done.end).reason)
     assert "timeout" in reasons
+
+
+def test_an_episode_that_lost_an_entry_replays_to_its_corrupted_end(engine: Engine, served: Candidate) -> None:
+    """It was stopped after an entry was admitted and before it was written."""
+    state = engine.settings.state
+
+    def lost(after: int) -> bool:
+        stopped(engine, f"lost-{after}", after)
+        admitted = [*decisions_of(state, "transcript", f"lost-{after}")]
+        return bool(admitted) and not TranscriptFolder(state / "episodes").read(f"lost-{after}")
+
+    name = f"lost-{next(filter(lost, range(1, 100)))}"
+    done = engine.episode(DEFINED, episode=name)
+    assert there(done.end).reason == "EpisodeCorruptedError"
+    found = replayed(state, name, served)
+    assert (found.difference, found.end) == (None, done.end)
 
 
 @pytest.mark.parametrize("damage", ["torn", "edited", "foreign", "gone", "no object"])
