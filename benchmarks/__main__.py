@@ -32,6 +32,7 @@ from benchmarks import (
     throughput,
     tool_arguments,
     tool_commands,
+    tool_results,
     tool_rules,
 )
 from benchmarks.measure import FEWEST, Bench, NotMeasuredError, Row
@@ -71,6 +72,7 @@ _ROWS: Mapping[str, Measurement] = {
     "analysis": sandbox.rows,
     "T1": tool_arguments.rows,
     "T2": tool_commands.rows,
+    "T3": tool_results.rows,
     "E1": environments.rows,
     "F1": fetching.rows,
     "F2": fetching.rows,

@@ -76,10 +76,10 @@ def policy_values(arguments: dict[str, dict[str, str]], allow: list[dict[str, An
     }
 
 
-def taken(engine: Engine, asked: dict[str, Any]) -> float:
+def taken(engine: Engine, asked: dict[str, Any], point: str = "tool_call") -> float:
     """The seconds of so many decisions. Raises NotMeasuredError when one is no allow."""
     started = time.perf_counter()
-    answers = [engine.decide("tool_call", asked, context=_CALLER) for _ in range(TIMES)]
+    answers = [engine.decide(point, asked, context=_CALLER) for _ in range(TIMES)]
     seconds = time.perf_counter() - started
     if refused := [one.decision for one in answers if one.decision.outcome is not Outcome.ALLOW]:
         raise NotMeasuredError(f"a refusal is measured: {refused[0].findings}")

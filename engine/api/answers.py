@@ -351,6 +351,7 @@ class FinishedRun(_CodeRun):
     outcome: Literal["code_execution_success"]
     answer: str
     aggregate: dict[str, Any]
+    content: dict[str, Any] = ABSENT
     execution: dict[str, Any]
     history: tuple[_Step, ...] = ABSENT
     proposed_action: dict[str, Any] = ABSENT

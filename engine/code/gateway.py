@@ -28,7 +28,7 @@ from engine.code.running import RunWatcher, Ticket
 from engine.documents.canonical import canonical
 from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit, fault_inside, stack_of
-from engine.facts.code.answers import echoed_of, metrics_of, result_of, sentence
+from engine.facts.code.answers import echoed_of, metrics_of, sentence
 from engine.flow import Context, Services
 from engine.points.code_output import CodeOutputLimits
 from engine.state.rows import AttemptRow
@@ -106,7 +106,7 @@ class Run:
         output = solution.output
         if not isinstance(output, CodeOutputLimits):
             raise _unfinished()
-        payload = {"input_payload": self._request.action["input_payload"], "output": result_of(output.result)}
+        payload = {"input_payload": self._request.action["input_payload"], "output": solution.result}
         verified_action = {**action, "input_payload": payload} if isinstance(action, dict) else action
         execution = {"seed": self._request.seed} if self._request.seed is not None else {}
         contract, request = default_contract(self._asking.services, _VERIFIER), self._request.request
@@ -159,6 +159,7 @@ class Run:
             "answer": sentence(output.answer, metrics, echoed, solution.measured, ran_in),
             "proposed_action": proposed(planned),
             "aggregate": {**echoed, "metrics": metrics},
+            **({"content": solution.content} if solution.content else {}),
             **({"output": solution.printed} if solution.printed else {}),
             **({"scan_advice": solution.advice} if solution.advice else {}),
             "execution": {

@@ -21,7 +21,9 @@ from engine.code.result import StoppedError, Story
 from engine.code.running import EitherEvent, Phase
 from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit, WorkError
-from engine.facts.code.answers import result_of
+from engine.facts.code.answers import ContentLimit, result_of
+from engine.facts.code.outputs import content_of
+from engine.facts.text.content import redacted_content
 from engine.flow import Answer
 from engine.model import Limits, Outcome, Pace, Permit, Result
 from engine.points.code_action import CodeActionLimits
@@ -89,7 +91,25 @@ class Program:
     @property
     def result(self) -> Mapping[str, Any]:
         """The validated result; empty before there is one."""
-        return result_of(self.output.result) if isinstance(self.output, CodeOutputLimits) else {}
+        return {**result_of(self.output.result), **self.content} if isinstance(self.output, CodeOutputLimits) else {}
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """Texts, lists and tables of the result, without secrets. Raises EngineError for what was not decided on."""
+        if self.executed is None or not isinstance(self.output, CodeOutputLimits):
+            return {}
+        return {
+            item.name: _admitted(self.executed.stdout, item)
+            for item in self.output.result
+            if isinstance(item, ContentLimit)
+        }
+
+
+def _admitted(stdout: str, item: ContentLimit) -> Any:
+    content, digest = content_of(stdout, item.name, item.shape)
+    if digest != item.content:
+        raise EngineError("the output is not the one that was decided on", remedy="this is an engine fault: report it")
+    return redacted_content(content)
 
 
 def perform(program: Program, asking: Asking) -> Steps[None]:

@@ -105,7 +105,7 @@ class CodeOutputLimits(Limits):
 def gather(request: CodeOutputRequest, context: GatherContext) -> Gathered:
     """Read the output strictly, under the names of its contract."""
     run = request.run
-    output = output_facts(request.stdout, context.lookups.output_fields.get(request.contract, ()))
+    output = output_facts(request.stdout, context.lookups.output_fields.get(request.contract, {}))
     return Gathered(
         CodeOutputInput(
             contract=request.contract,

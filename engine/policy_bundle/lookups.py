@@ -30,8 +30,8 @@ class Lookups:
     """The arguments of each tool whose values rules look at, with their types."""
     touches: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What a run touches by a call of each tool."""
-    output_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The fields of each output contract, in the order in which they are checked."""
+    output_fields: Mapping[str, Mapping[str, tuple[str, ...] | None]] = field(default_factory=dict)
+    """The fields of each output contract, in the order in which they are checked; a table with the columns it has."""
     echoed_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The fields of a request that answers under each contract repeat."""
     contracts: Mapping[str, str] = field(default_factory=dict)
@@ -75,7 +75,9 @@ class Lookups:
             touches={
                 name: (*tool.get("reads", ()), *tool.get("sends", ())) for name, tool in tools.get("tools", {}).items()
             },
-            output_fields={name: tuple(one["name"] for one in contract["fields"]) for name, contract in contracts},
+            output_fields={
+                name: {one["name"]: _columns(one) for one in contract["fields"]} for name, contract in contracts
+            },
             echoed_fields={name: tuple(one["name"] for one in contract["echoed"]) for name, contract in contracts},
             contracts=code.get("outputs", {}),
             probe_seconds=data.get("sandbox", {}).get("probe_max_age_seconds", 0),
@@ -93,6 +95,13 @@ class Lookups:
             forms=SecretForms.of(data.get("secrets")),
             markers=Markers.of(data.get("results")),
         )
+
+
+def _columns(field: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The columns of a table, none of a list; None for a single value."""
+    if field["type"] not in {"list", "table"}:
+        return None
+    return tuple(column["name"] for column in field.get("columns", ()))
 
 
 def _windows(rows: Mapping[str, Mapping[str, Any]]) -> Windows:

@@ -81,9 +81,106 @@ class RequestField(_Named):
     )
 
 
-OutputField = Annotated[
-    NumberField | IntegerField | ConvertibleField | ChoiceField | FlagField | RequestField, Field(discriminator="type")
+class TextField(_Named):
+    """A text of the program. Nothing vouches for it; secrets are taken out of it."""
+
+    type: Literal["text"] = Field(description="The output must be a text.")
+    characters: Count = Field(description="Maximum length, in characters.")
+
+
+class _Cell(Model):
+    optional: bool = Field(default=False, description="A value may be null or, in a table, left out.")
+
+
+class _BoundedCell(_Cell):
+    minimum: Bound = Field(description="Lowest allowed value, or `any`.")
+    maximum: Bound = Field(description="Highest allowed value, or `any`.")
+
+
+class NumberCell(_BoundedCell):
+    """A number."""
+
+    type: Literal["number"] = Field(description="Each value must be a JSON number.")
+
+
+class IntegerCell(_BoundedCell):
+    """A whole number, written without point and exponent."""
+
+    type: Literal["integer"] = Field(description="Each value must be a whole number.")
+
+
+class ChoiceCell(_Cell):
+    """One of a few texts."""
+
+    type: Literal["choice"] = Field(description="Each value must be one of the listed texts.")
+    one_of: Annotated[Items[Text], Field(min_length=1)] = Field(description="Allowed texts.")
+
+
+class TextCell(_Cell):
+    """A text of the program. Nothing vouches for it; secrets are taken out of it."""
+
+    type: Literal["text"] = Field(description="Each value must be a text.")
+    characters: Count = Field(description="Maximum length of each, in characters.")
+
+
+class BooleanCell(_Cell):
+    """True or false."""
+
+    type: Literal["boolean"] = Field(description="Each value must be a boolean.")
+
+
+class NumberColumn(_Named, NumberCell):
+    """A column of numbers."""
+
+
+class IntegerColumn(_Named, IntegerCell):
+    """A column of whole numbers."""
+
+
+class ChoiceColumn(_Named, ChoiceCell):
+    """A column of a few texts."""
+
+
+class TextColumn(_Named, TextCell):
+    """A column of texts."""
+
+
+class BooleanColumn(_Named, BooleanCell):
+    """A column of booleans."""
+
+
+Cell = Annotated[NumberCell | IntegerCell | ChoiceCell | TextCell | BooleanCell, Field(discriminator="type")]
+Column = Annotated[
+    NumberColumn | IntegerColumn | ChoiceColumn | TextColumn | BooleanColumn, Field(discriminator="type")
 ]
+
+
+class _Counted(_Named):
+    least: Annotated[int, Field(ge=0, le=100_000)] = Field(description="Minimum number of entries.")
+    most: Annotated[int, Field(ge=0, le=100_000)] = Field(description="Maximum number of entries.")
+
+
+class ListField(_Counted):
+    """A list of values of one type."""
+
+    type: Literal["list"] = Field(description="The output must be a list.")
+    items: Cell = Field(description="What each value must be.")
+
+
+class TableField(_Counted):
+    """A list of rows, each an object with these columns; other columns are dropped."""
+
+    type: Literal["table"] = Field(description="The output must be a list of objects.")
+    columns: Annotated[Items[Column], Field(min_length=1, max_length=100)] = Field(
+        description="Columns, in the order in which they are checked."
+    )
+
+
+SingleField = NumberField | IntegerField | ConvertibleField | ChoiceField | FlagField | RequestField
+ContentField = TextField | ListField | TableField
+"""Fields whose content is the program's own; an answer repeats none of it."""
+
+OutputField = Annotated[SingleField | ContentField, Field(discriminator="type")]
 
 
 class Echoed(_Named):
@@ -95,8 +192,8 @@ class Echoed(_Named):
     )
 
 
-class Printed(Model):
-    """Output that is text: it is passed on as the program printed it, without secrets, and nothing vouches for it."""
+class Streams(Model):
+    """Limits of both output streams of a program."""
 
     stdout_bytes: Count = Field(description="Maximum size of standard output, in bytes. More is refused.")
     stderr_bytes: Count = Field(description="Maximum size of standard error, in bytes. More is refused.")
@@ -105,8 +202,13 @@ class Printed(Model):
 class Contract(Model):
     """The required output of a program, and the answer made from it."""
 
-    text: Printed | None = Field(
-        default=None, description="The output is text, within these limits. Such a contract has no fields."
+    text: Streams | None = Field(
+        default=None,
+        description="The output is text, within these limits: it is passed on as it was printed, without secrets, and "
+        "nothing vouches for it. Such a contract has no fields.",
+    )
+    streams: Streams | None = Field(
+        default=None, description="Limits of a contract with a text, list or table, in place of the general ones."
     )
     fields: Items[OutputField] = Field(
         description="Fields of the output, in the order in which they are checked. The first failure is reported."
@@ -124,6 +226,9 @@ def _contract_errors(name: str, contract: Contract) -> Iterator[InitErrorDetails
         yield value_error("states either `text` or at least one field", (*at, "fields"), [])
     fields = [field.name for field in contract.fields]
     echoed = [field.name for field in contract.echoed]
+    content = {field.name for field in contract.fields if isinstance(field, ContentField)}
+    if (contract.streams is not None) != bool(content):
+        yield value_error("`streams` belongs to contracts with a text, list or table", (*at, "streams"), None)
     percents = [
         field.percent.name for field in contract.fields if isinstance(field, NumberField) and field.percent is not None
     ]
@@ -134,7 +239,8 @@ def _contract_errors(name: str, contract: Contract) -> Iterator[InitErrorDetails
         yield from _field_errors((*at, "fields", index), field, echoed)
     for one in sorted((set(echoed) | set(SAID_OF_A_RUN)) & set(_computed(contract, percents))):
         yield value_error(f"`{one}` is ambiguous in the answer", (*at, "echoed"), one)
-    yield from _answer_errors((*at, "answer"), contract.answer, {*fields, *percents, *echoed, *SAID_OF_A_RUN})
+    known = {*fields, *percents, *echoed, *SAID_OF_A_RUN} - content
+    yield from _answer_errors((*at, "answer"), contract.answer, known)
 
 
 def _computed(contract: Contract, percents: Iterable[str]) -> Iterator[str]:
@@ -147,12 +253,26 @@ def _field_errors(path: tuple[str | int, ...], field: OutputField, echoed: list[
         yield value_error(
             f"`{field.name}` is a request field and must be listed in `echoed`", (*path, "name"), field.name
         )
-    if isinstance(field, _Bounded):
-        low, high = field.minimum, field.maximum
-        if isinstance(low, float) and isinstance(high, float) and low > high:
-            yield value_error("the minimum is above the maximum", (*path, "minimum"), low)
+    if isinstance(field, TableField):
+        yield from _doubled((*path, "columns"), [column.name for column in field.columns], what="column")
+    if isinstance(field, _Counted) and field.least > field.most:
+        yield value_error("`least` is above `most`", (*path, "least"), field.least)
+    for place, one in _parts(path, field):
+        if isinstance(one, _Bounded | _BoundedCell):
+            low, high = one.minimum, one.maximum
+            if isinstance(low, float) and isinstance(high, float) and low > high:
+                yield value_error("the minimum is above the maximum", (*place, "minimum"), low)
     if isinstance(field, NumberField) and field.percent is not None and "any" in {field.minimum, field.maximum}:
         yield value_error("a percentage needs a minimum and a maximum", (*path, "percent"), field.percent.name)
+
+
+def _parts(path: tuple[str | int, ...], field: OutputField) -> Iterator[tuple[tuple[str | int, ...], Model]]:
+    """The field, what its values are, and its columns, with their paths."""
+    yield path, field
+    if isinstance(field, ListField):
+        yield (*path, "items"), field.items
+    if isinstance(field, TableField):
+        yield from (((*path, "columns", index), column) for index, column in enumerate(field.columns))
 
 
 def _doubled(path: tuple[str | int, ...], names: list[str], what: str = "field") -> Iterator[InitErrorDetails]:

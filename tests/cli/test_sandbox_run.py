@@ -44,3 +44,38 @@ def test_a_program_runs_and_the_record_says_what_held(command: Command, tmp_path
     assert result["facts"]["network"] == "enforced"
     failed = command("sandbox", "run", "--profile", "standard", "--", "cat", "/etc/passwd")
     assert (failed.code, failed.stdout) == (1, "")
+
+
+@pytest.mark.full(after=1)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "name a program or --shell TEXT"),
+        (("--shell", "id", "--", "cat"), "name a program or --shell TEXT"),
+        (("--host", "example.com", "--", "cat"), "only a --shell command has connections"),
+        (("--shell", "id", "--tighten", "processes=2"), "neither input nor other limits"),
+        (("--shell", "id", "-i", "/dev/null"), "neither input nor other limits"),
+    ],
+    ids=["nothing", "both", "host", "tighten", "input"],
+)
+def test_options_that_do_not_fit_are_refused(command: Command, words: tuple[str, ...], said: str) -> None:
+    done = command("sandbox", "run", "--profile", "shell", *words)
+    assert (done.code, done.stdout) == (2, "")
+    assert said in " ".join(done.stderr.replace("\u2502", " ").split())
+
+
+# covers: B11
+@pytest.mark.full
+@needs("bubblewrap")
+def test_a_shell_command_runs_as_agents_run_it(command: Command) -> None:
+    """It has pipes and an empty folder, and its connections are decided on and printed."""
+    ask = r"printf 'CONNECT example.com:443 HTTP/1.1\r\n\r\n' >&3"
+    connect = rf"exec 3<>/dev/tcp/127.0.0.1/3128 && {ask} && head -n 1 <&3 | tr -d '\r'"
+    text = f"ls | wc -l && {connect}"
+    done = command("sandbox", "run", "--profile", "shell", "--shell", text, "--host", "example.com")
+    assert (done.code, done.stdout) == (0, "0\nHTTP/1.1 403 host_not_allowlisted\n"), done.stderr
+    assert "ok, exit code 0: shell on bubblewrap_egress (restricted_process)" in done.stderr
+    assert "connection to https://example.com/: refused (host_not_allowlisted)" in done.stderr
+    assert [line["point"] for line in lines(command.state) if line["kind"] == "decision"] == ["sandbox", "network"]
+    refused = command("sandbox", "run", "--profile", "standard", "--shell", "id")
+    refused.refused("shell_not_permitted", code=1)

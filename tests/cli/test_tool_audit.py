@@ -105,6 +105,76 @@ def test_a_changed_definition_is_told_with_its_new_digest(audit: Audit, policy: 
     assert audit(listed(changed)).code == 0
 
 
+HIDDEN = {
+    "name": "search",
+    "description": "Search.\nIt is fast.\u200b\x1b[2J With sk_live_0123\u200b456789abcdefghijABCDEF",
+    "inputSchema": {"type": "object", "properties": {"que\u202ery": {"description": "x" * 450}}},
+    "meta": {"api_key": "opensesame", "\u00e9t\u00e9": "\u2600\ufe0f"},
+}
+
+
+def test_texts_hide_nothing_but_secrets(audit: Audit) -> None:
+    """A line of a definition can neither drive a terminal nor be mistaken for another one."""
+    run = audit(listed(HIDDEN), "--format", "json")
+    (shown,) = run.json["definitions"]
+    place = "input_schema.properties.que<U+202E>ry.description"
+    assert shown == {
+        "tool": "search",
+        "state": "new",
+        "changes": [],
+        "texts": [
+            "description: Search.",
+            "description | It is fast.<U+200B><U+001B>[2J With [redacted]",
+            "input_schema.type: object",
+            *(f"{place}{mark} {'x' * width}" for mark, width in ((":", 200), (" |", 200), (" |", 50))),
+            "others.meta.api_key: [redacted]",
+            "others.meta.\u00e9t\u00e9: \u2600\ufe0f",
+        ],
+    }
+    text = audit(listed(HIDDEN)).stdout
+    assert [line for line in shown["texts"] if f"    {line}\n" not in text] == []
+
+
+def test_long_definitions_are_cut_with_a_count(audit: Audit) -> None:
+    (shown,) = audit(listed({**SEARCH, "description": "line\n" * 300}), "--format", "json").json["definitions"]
+    assert (len(shown["texts"]), shown["texts"][-1]) == (201, "\u2026 (106 more lines)")
+
+
+def test_what_changed_is_shown_against_the_list_that_was_reviewed(audit: Audit, policy: Path) -> None:
+    admit(policy, search=definition_of(SEARCH).digest(), purge=definition_of(PURGE).digest())
+    reviewed, changed = policy.parent / "reviewed.json", {**SEARCH, "description": "Search the documents\nand mail"}
+    reviewed.write_text(json.dumps(listed(SEARCH)), encoding="utf-8")
+    run = audit(listed(changed), "--before", "reviewed.json", "--format", "json")
+    states = {one["tool"]: (one["state"], one["changes"]) for one in run.json["definitions"]}
+    assert states == {"search": ("changed", ["+ description: and mail"]), "purge": ("not listed", [])}
+    text = audit(listed(changed), "--before", "reviewed.json").stdout
+    assert "  search: changed\n    + description: and mail\n  purge: not listed\n" in text
+    assert "--before" not in text
+
+
+@pytest.mark.full
+def test_a_list_that_was_not_reviewed_shows_no_changes(audit: Audit, policy: Path) -> None:
+    """Only a list that has the pinned definition says what changed; else the whole definition is to be read."""
+    admit(policy, search=definition_of(SEARCH).digest())
+    changed = {**SEARCH, "description": "Search and mail"}
+    for earlier in ([], [changed], [{**SEARCH, "description": "Another"}]):
+        (policy.parent / "reviewed.json").write_text(json.dumps(earlier), encoding="utf-8")
+        text = audit(listed(changed), "--before", "reviewed.json").stdout
+        assert "    description: Search and mail\n" in text
+        assert "to see what changed, name the list that was reviewed: --before FILE" in text
+    (policy.parent / "reviewed.json").write_text('{"tools": 7}', encoding="utf-8")
+    audit(listed(changed), "--before", "reviewed.json").refused("not a list of tools")
+
+
+def test_a_change_that_is_not_shown_is_told(audit: Audit, policy: Path) -> None:
+    old = {**SEARCH, "meta": {"api_key": "opensesame"}}
+    admit(policy, search=definition_of(old).digest())
+    (policy.parent / "reviewed.json").write_text(json.dumps([old]), encoding="utf-8")
+    run = audit(listed({**SEARCH, "meta": {"api_key": "closesesame"}}), "--before", "reviewed.json", "--format", "json")
+    (shown,) = run.json["definitions"]
+    assert shown["changes"] == ["it changed only in what is not shown: secrets, or names longer than 200 characters"]
+
+
 def test_a_hint_that_is_more_dangerous_than_our_class(audit: Audit, policy: Path) -> None:
     digests = {"purge": definition_of(PURGE).digest()}
     admit(policy, "read", **digests)

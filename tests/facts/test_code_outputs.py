@@ -20,17 +20,17 @@ from engine.facts.code.answers import (
     result_of,
     sentence,
 )
-from engine.facts.code.outputs import FieldFacts, echoed_facts, output_facts
+from engine.facts.code.outputs import MOST_TEXTS, ColumnFacts, FieldFacts, content_of, echoed_facts, output_facts
 
 
 def field(value: Any) -> FieldFacts:
-    return output_facts(json.dumps({"x": value}), ["x"]).fields[0]
+    return output_facts(json.dumps({"x": value}), {"x": None}).fields[0]
 
 
 # covers: C85
 def test_bytes_are_counted_on_the_whole_text() -> None:
-    assert output_facts(" \u00e9\n", []).bytes == 4
-    assert output_facts("\ufffd", []).bytes == 3  # what stands for a byte that was no UTF-8
+    assert output_facts(" \u00e9\n", {}).bytes == 4
+    assert output_facts("\ufffd", {}).bytes == 3  # what stands for a byte that was no UTF-8
 
 
 # covers: C37 H02 H18
@@ -42,25 +42,25 @@ def test_bytes_are_counted_on_the_whole_text() -> None:
     ids=lambda text: text[:24] + str(len(text)),
 )  # fmt: skip
 def test_what_readers_read_differently_is_no_json(text: str) -> None:
-    found = output_facts(text, ["x"])
+    found = output_facts(text, {"x": None})
     assert (found.parsed, found.object, found.fields) == (False, False, ())
 
 
 # covers: C37
 @pytest.mark.parametrize("text", ["[]", "7", "null", '"{}"', "true"])
 def test_what_is_no_object_has_no_fields(text: str) -> None:
-    found = output_facts(text, ["x"])
+    found = output_facts(text, {"x": None})
     assert (found.parsed, found.object, found.fields) == (True, False, ())
 
 
 # covers: C38 C74.1
 def test_only_the_fields_of_the_contract_are_facts_and_in_its_order() -> None:
-    found = output_facts('{"c": 1, "quokka": "wombat", "a": 2}', ["a", "b", "c"])
+    found = output_facts('{"c": 1, "quokka": "wombat", "a": 2}', dict.fromkeys("abc"))
     assert [(one.id, one.present, one.kind) for one in found.fields] == [
         ("a", True, "integer"), ("b", False, "absent"), ("c", True, "integer"),
     ]  # fmt: skip
     assert "quokka" not in found.model_dump_json()
-    assert "wombat" not in output_facts('{"a": "wombat"}', ["a"]).model_dump_json()
+    assert "wombat" not in output_facts('{"a": "wombat"}', {"a": None}).model_dump_json()
 
 
 # covers: C40 C42 H02 H18
@@ -122,3 +122,59 @@ def test_a_sentence_is_filled_in_once() -> None:
     with pytest.raises(KeyError):
         sentence("{a.__class__}{a}", {"b": 1})
     assert sentence("{a.__class__} {a!r} {0} {}", {"a": 1}) == "{a.__class__} {a!r} {0} {}"
+
+
+def column(*values: Any) -> ColumnFacts:
+    found = output_facts(json.dumps({"x": values}), {"x": ()}).fields[1].column
+    assert found is not None
+    return found
+
+
+# covers: C39 C40 H02
+def test_a_column_is_counts_and_bounds() -> None:
+    found = column(*json.loads("[1, 2.5, -3, true, null]"), "7", "\u00e9\u00e9\u00e9", [1], {}, 2**53)
+    counts = {
+        name: getattr(found, name) for name in ("missing", "values", "booleans", "integers", "numbers", "strings")
+    }
+    assert counts == {"missing": 1, "values": 9, "booleans": 1, "integers": 2, "numbers": 3, "strings": 2}
+    assert (found.least, found.most, found.longest) == (-3, 2.5, 3)
+    texts = {hashlib.sha256(text.encode()).hexdigest() for text in ("7", "\u00e9\u00e9\u00e9")}
+    assert set(found.texts or ()) == texts
+    empty = column()
+    assert (empty.values, empty.least, empty.most, empty.longest, empty.texts) == (0, None, None, 0, ())
+
+
+def test_many_texts_are_not_told_apart() -> None:
+    texts = [str(number) for number in range(MOST_TEXTS)]
+    assert len(column(*texts, *texts).texts or ()) == MOST_TEXTS
+    assert column(*texts, "another").texts is None
+
+
+# covers: C74
+def test_of_a_table_only_its_columns_count() -> None:
+    rows = [{"a": 1, "b": 2, "c": 3}, {"a": None}, "no row"]
+    text = json.dumps({"x": rows})
+    whole, first = output_facts(text, {"x": ("a",)}).fields
+    assert (whole.id, whole.kind, whole.entries, whole.rows, first.id, first.present) == (
+        "x",
+        "list",
+        3,
+        2,
+        "x.a",
+        True,
+    )
+    assert (first.column or column()).missing == 2
+    content, digest = content_of(text, "x", ("a",))
+    assert (content, digest) == ([{"a": 1}, {"a": None}, {"a": None}], whole.content)
+    assert content_of(text.replace("2", "4"), "x", ("a",))[1] == digest  # what is dropped
+    assert content_of(text.replace("1", "4"), "x", ("a",))[1] != digest
+
+
+@pytest.mark.parametrize("value", [None, 7, True, {}, {"a": 1}])
+def test_what_is_no_list_has_no_content(value: Any) -> None:
+    text = json.dumps({"x": value})
+    whole, first = output_facts(text, {"x": ("a",)}).fields
+    assert (whole.entries, whole.content, (first.column or column(1)).values) == (None, None, 0)
+    assert content_of(text, "x", ("a",)) == (None, None)
+    assert [one.present for one in output_facts("{}", {"x": ("a",)}).fields] == [False, False]
+    assert content_of("no json", "x", ()) == content_of("[]", "x", ()) == (None, None)

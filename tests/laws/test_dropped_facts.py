@@ -68,7 +68,13 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "code_output": {
         UNREAD: ("artifacts.[].bytes", "artifacts.[].id", "output.sha256", "run.exits.[].id"),
-        UNUSED: ("artifacts.[].secret", "echoed", "output.fields.[].number"),
+        UNUSED: (
+            *("artifacts.[].secret", "echoed", "output.blank", "output.object", "output.parsed"),
+            *("output.fields.[].characters", "output.fields.[].column.booleans", "output.fields.[].column.integers"),
+            *("output.fields.[].column.longest", "output.fields.[].column.numbers", "output.fields.[].column.strings"),
+            *("output.fields.[].column.texts", "output.fields.[].content", "output.fields.[].number"),
+            "output.fields.[].rows",
+        ),
         EITHER: ("echoed.[].text", "echoed.[].upper", "output.fields.[].sha256", "output.fields.[].upper_sha256"),
     },
     "environment": {UNREAD: ("records.[].origin_alias",)},

@@ -26,6 +26,7 @@ from benchmarks import (
     throughput,
     tool_arguments,
     tool_commands,
+    tool_results,
     tool_rules,
 )
 from benchmarks.bare import post
@@ -306,6 +307,7 @@ def test_tool_values_differ_only_in_rules_nobody_asks_for() -> None:
         (tool_rules.rows, {"P17"}),
         (tool_arguments.rows, {"T1"}),
         (tool_commands.rows, {"T2"}),
+        (tool_results.rows, {"T3"}),
         (partial(memory.rows, many=200), {"P18"}),
         (environments.rows, {"E1"}),
         pytest.param(partial(sandbox.rows, actions=20), {"P12", "P13", "actions"}, marks=needs("bubblewrap")),
@@ -319,7 +321,12 @@ def test_rows_that_are_asked_for_are_measured(
     for module in (bulk, memory, throughput):
         monkeypatch.setattr(module, "interleaved", _once)
     monkeypatch.setattr(environments, "_ROWS", 10)
-    for module, name in ((tool_rules, "_TIMES"), (tool_arguments, "TIMES"), (sandbox, "_TIMES")):
+    for module, name in (
+        (tool_rules, "_TIMES"),
+        (tool_arguments, "TIMES"),
+        (tool_results, "TIMES"),
+        (sandbox, "_TIMES"),
+    ):
         monkeypatch.setattr(module, name, 3)
     assert _names(measurement(replace(bench, asked=frozenset(asked)))) == asked
 

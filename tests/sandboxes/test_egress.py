@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -98,6 +99,25 @@ def test_no_other_name_number_port_or_scheme_leads_out(world: World) -> None:
     assert {one.outcome for one in run.connections} == {"refused"}, run
     assert len(run.connections) >= len(urls) - 2  # curl itself refuses some
     assert (world.server.connections, {*world.looked_up} - {HOST}) == (0, set())
+
+
+def test_a_connection_that_needs_an_approval_is_refused_and_says_so(world: World, tmp_path: Path) -> None:
+    """Nobody is waited for while a command runs; the command is told how to get further."""
+    lowered = '{level: confirm, owner: a, reason: a test, until: "2099-01-01"}'
+    values = (*world.values, f"levels.levels.network={{address_not_public: {lowered}}}")
+    world.addresses = ("10.0.0.1",)
+    url = world.server.url()
+    with Engine(replace(world.engine.settings, state=tmp_path / "state"), values=values) as engine:
+        resolving(engine, world)
+        head = f"CONNECT {HOST}:{world.server.port} HTTP/1.1\\r\\n\\r\\n"
+        text = f"exec 3<>/dev/tcp/127.0.0.1/3128; printf '{head}' >&3; cat <&3"
+        runs = [engine.run_shell(one, hosts=(HOST,), context=AGENT) for one in (text, f"curl -sS {url}")]
+    assert [(one.outcome, one.codes) for run in runs for one in run.connections] == [
+        ("not_approved", ["address_not_public"])
+    ] * 2
+    assert runs[0].ended is not None
+    assert b"connections do not wait: have the host permitted" in runs[0].ended.stdout
+    assert world.server.connections == 0
 
 
 def test_plain_http_is_refused_with_its_reason(world: World) -> None:

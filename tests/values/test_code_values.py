@@ -10,6 +10,7 @@ from engine.values.code import Code
 from tests.values.shipped import DROP, SHIPPED, errors
 
 CONTRACT = "contracts.incident_metrics"
+TABLE = "contracts.totals"
 
 
 # covers: C07 C08 C38 C79
@@ -32,6 +33,12 @@ CONTRACT = "contracts.incident_metrics"
         (f"{CONTRACT}.answer", "{region} {weather}", f"{CONTRACT}.answer"),
         (f"{CONTRACT}.answer", "{region!r}", f"{CONTRACT}.answer"),
         (f"{CONTRACT}.answer", "{region", f"{CONTRACT}.answer"),
+        (f"{CONTRACT}.streams", {"stdout_bytes": 1, "stderr_bytes": 1}, f"{CONTRACT}.streams"),
+        (f"{TABLE}.streams", DROP, f"{TABLE}.streams"),
+        (f"{TABLE}.answer", "{rows}", f"{TABLE}.answer"),
+        (f"{TABLE}.fields.0.least", 1001, f"{TABLE}.fields.0.least"),
+        (f"{TABLE}.fields.0.columns.1.name", "turnover", f"{TABLE}.fields.0.columns"),
+        (f"{TABLE}.fields.0.columns.1.maximum", -1, f"{TABLE}.fields.0.columns.1.minimum"),
     ],
 )
 def test_what_does_not_fit_is_told(path: str, value: Any, where: str) -> None:

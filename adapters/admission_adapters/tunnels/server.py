@@ -1,7 +1,8 @@
 """The proxy of one sandbox: serves the listener that came out of its network namespace.
 
-Every request is decided on, also one that asks for no tunnel, and refused with the codes of its decision. The
-listener belongs to one sandbox, so what comes in needs no token.
+Every request is decided on, also one that asks for no tunnel, and refused with the codes of its decision. One that
+needs an approval is refused too: a command waits for nobody while it runs. The listener belongs to one sandbox, so what
+comes in needs no token.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ from engine.model import Limits
 
 CA_FILE = "/work/authorities.pem"
 """Where a program finds the certificate authorities that it may trust."""
+
+_UNAPPROVED = "not_approved"
+_REMEDY = (
+    "A person would have to approve it, and connections do not wait: have the host permitted for commands, then run "
+    "the command again.\n"
+)
 
 _HEAD_SECONDS = 5.0
 _END_SECONDS = 10.0
@@ -150,10 +157,11 @@ class TunnelServer:
             with self._lock:
                 del self._open[number]
         codes = _codes(answer)
+        refused = _UNAPPROVED if answer.decision.outcome.value == "confirm" else "refused"
         if not tunnel.began:
             with suppress(OSError):
-                client.sendall(_refusal(codes))
-        ended = "refused" if answer.result is None else str(answer.result.facts["ended"])
+                client.sendall(_refusal(codes, needs_approval=refused == _UNAPPROVED))
+        ended = refused if answer.result is None else str(answer.result.facts["ended"])
         self._ended[number] = Connection(head.url, ended, codes)
 
     def _watched(self, number: int, cut: Callable[[], None]) -> bool:
@@ -169,10 +177,10 @@ def _codes(answer: Answer) -> list[str]:
     return [one.code for one in answer.decision.findings if one.level.value == answer.decision.outcome.value]
 
 
-def _refusal(codes: Sequence[str]) -> bytes:
+def _refusal(codes: Sequence[str], *, needs_approval: bool) -> bytes:
     """The codes are ours: nothing of the request is repeated."""
     words = ", ".join(codes)
-    body = f"the connection is refused: {words}\n".encode()
+    body = f"the connection is refused: {words}\n{_REMEDY if needs_approval else ''}".encode()
     head = (
         f"HTTP/1.1 403 {words}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )

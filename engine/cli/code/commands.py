@@ -329,6 +329,8 @@ def _text(done: CodeRun) -> str:
 
     document = done.document
     lines = [document["answer"]] if done.ok else [f"stopped in phase {document['phase']}: {document['stop_reason']}"]
+    if content := document.get("content"):
+        lines.append(json_text(content))
     if done.replayed:
         lines.append("replayed: this idempotency key was used before; nothing was run")
     for one in document.get("findings", ()):

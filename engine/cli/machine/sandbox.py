@@ -12,6 +12,7 @@ from engine.cli import options
 from engine.cli.inputs import all_bytes
 from engine.cli.terminal import tamed
 from engine.cli.waiting import during, sandbox_tried
+from engine.documents.files import printable
 from engine.errors import EngineError, Exit
 
 if TYPE_CHECKING:
@@ -32,8 +33,12 @@ _INPUT_BYTES = 1 << 20
 def run(
     sources: options.Sources,
     command: Annotated[
-        list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]…", help="Executable listed in policy/sandbox.yaml.")
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="-- PROGRAM [ARGUMENT]…", help="Executable listed in policy/sandbox.yaml.", show_default=False
+        ),
+    ] = None,
+    *,
     profile: Annotated[str, typer.Option(metavar="NAME", help="Profile listed in policy/sandbox.yaml.")],
     tighten: Annotated[
         list[str] | None,
@@ -43,15 +48,43 @@ def run(
         Path | None,
         options.read(help="File that the program reads as standard input; - passes on standard input."),
     ] = None,
+    shell: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Command for the shell of the profile, in place of PROGRAM, as agents run."),
+    ] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST", help="Host that a --shell command may ask for over TLS; repeatable."),
+    ] = None,
+    ca_file: options.CaFile = None,
     principal: options.Principal = None,
     approval: options.Approval = None,
 ) -> None:
     """Run a program in a sandbox: no shell, no network, no files of this machine except /usr, and limits.
 
+    With --shell, runs a command as the tool sandbox_shell does: each of its connections is decided at point
+    network, and printed with its outcome.
+
     It can read everything below /usr, except /usr/local: programs and libraries, and whatever else is there.
     Its output goes to standard output and standard error, a line on how it ended to standard error. Exits with 0 if
     it was allowed and succeeded, and with 1 if it was refused or failed.
     """
+    if (shell is None) == (not command):
+        raise typer.BadParameter("name a program or --shell TEXT, and not both", param_hint="PROGRAM")
+    if shell is None and host:
+        raise typer.BadParameter("only a --shell command has connections", param_hint="--host")
+    if shell is not None and (tighten or stdin is not None):
+        raise typer.BadParameter("a --shell command has neither input nor other limits", param_hint="--shell")
+    if shell is not None:
+        with sources.engine("sandbox", "network", progress=sandbox_tried, ca_file=ca_file) as engine:
+            done = engine.run_shell(
+                shell, hosts=tuple(host or ()), profile=profile, context=options.context(principal, approval=approval)
+            )
+        _show(done.answer, done.ended)
+        for one in done.connections:
+            codes = f" ({', '.join(one.codes)})" if one.codes else ""
+            typer.echo(f"connection to {printable(one.url or 'no address', 300)}: {one.outcome}{codes}", err=True)
+        raise typer.Exit(_exit(done.answer, done.ended))
     request: dict[str, Any] = {"profile": profile, "command": command}
     if tighten:
         request["tighten"] = dict(map(_amount, tighten))

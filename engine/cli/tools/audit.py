@@ -1,4 +1,7 @@
-"""`engine tools audit`: what an MCP server lists, against what was admitted; with entries to paste for what is new."""
+"""`engine tools audit`: what an MCP server lists, against what was admitted.
+
+With the texts of its definitions, and entries to paste for what is new.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from typing import Any
 from engine.cli.formats import extended
 from engine.cli.inputs import content
 from engine.cli.tools.changes import pasted, scalar
+from engine.cli.tools.definition_texts import Shown, compared
+from engine.cli.tools.requests import definitions_in
 from engine.documents.files import printable
 from engine.engine import Engine
 from engine.errors import Location
@@ -35,30 +40,52 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The decisions on a list of tools, and the rows to paste after a review of new tools."""
+    """The decisions on a list of tools, their definitions, and the rows to paste after a review of new tools."""
 
     report: Report
-    entries: tuple[Entry, ...]
+    server: str
+    definitions: tuple[Shown, ...] = ()
+    entries: tuple[Entry, ...] = ()
 
     def printed(self, how: str) -> str:
-        """The report as `engine check` prints it, then what to paste where."""
+        """The report as `engine check` prints it, then the definitions, then what to paste where."""
         lines = []
+        if self.definitions:
+            lines += ["", f"definitions that `{printable(self.server, 100)}` lists:", ""]
+            lines += [line for one in self.definitions for line in one.lines()]
+        if any(one.state == "changed" and not one.changes for one in self.definitions):
+            lines += ["", "to see what changed, name the list that was reviewed: --before FILE"]
         for entry in self.entries:
             place = "" if entry.where is None else f" into {entry.where}"
             lines += ["", f"{entry.about}; paste this{place} after reviewing what the tools do:", ""]
             lines += [f"  {line}" for line in entry.text.split("\n")]
-        return extended(how, self.report, {"entries": [asdict(entry) for entry in self.entries]}, lines)
+        more = {
+            "definitions": [asdict(one) for one in self.definitions],
+            "entries": [asdict(one) for one in self.entries],
+        }
+        return extended(how, self.report, more, lines)
 
 
-def audit(engine: Engine, file: Path, server: str, asker: Asker) -> Audit:
-    """A dry run of point `mcp` on what a server lists. Raises GatherError where the file cannot be read at all."""
-    listed = content(file)
+def audit(engine: Engine, file: Path, server: str, before: Path | None, asker: Asker) -> Audit:
+    """A dry run of point `mcp` on what a server lists; `before` is an earlier list of the same server.
+
+    Raises GatherError where a file cannot be read at all.
+    """
+    listed, earlier = content(file), () if before is None else definitions_in(before)
     request = {"phase": "list", "servers": [{"name": server, "transport": "http", "definitions": listed}]}
     answer = engine.check("mcp", request, asker)
     told, policy = report(str(file), answer, engine.policy), engine.policy
     if policy is None or answer.fault is not None:
-        return Audit(told, ())
-    return Audit(told, tuple(_entries(policy, answer, server, _definitions(listed))))
+        return Audit(told, server)
+    found = _definitions(listed)
+    shown = compared(found, _pins(policy, server), earlier)
+    return Audit(told, server, tuple(shown), tuple(_entries(policy, answer, server, found)))
+
+
+def _pins(policy: PolicyBundle, server: str) -> dict[str, str]:
+    """The digest of each definition that was admitted, by the name that the server gives the tool."""
+    rows = policy.row(("mcp", "servers", server, "tools")).value or {}
+    return {name: row["definition"] for name, row in rows.items()}
 
 
 def _definitions(listed: Any) -> Sequence[Definition]:

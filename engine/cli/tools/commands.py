@@ -125,17 +125,20 @@ def audit_tools(
         Path, typer.Argument(metavar="FILE", help="The server's tools/list result, or a list of tools, as JSON.")
     ],
     server: Annotated[str, typer.Option(metavar="ID", help="Server id in policy/mcp.yaml.")],
+    before: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The list that was reviewed: shows what changed since.")
+    ] = None,
     how: options.Output = "text",
 ) -> None:
     """Audit the tools that an MCP server lists: new, changed, or marked more dangerous by the server.
 
-    Prints an entry to paste for each new tool. Recorded as a dry run. Exits with 1 if anything needs
-    attention.
+    Prints the texts of definitions without secrets and with hidden characters named, and an entry to paste for each
+    new tool. Recorded as a dry run. Exits with 1 if anything needs attention.
     """
     from engine.cli.tools.audit import audit
 
     with sources.engine(*_POINTS) as engine:
-        done = audit(engine, file, server, options.context(None))
+        done = audit(engine, file, server, before, options.context(None))
     typer.echo(done.printed(how), nl=False)
     raise typer.Exit(done.report.exit)
 

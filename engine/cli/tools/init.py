@@ -12,15 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.cli.inputs import content
 from engine.cli.tools.audit import argument_types
 from engine.cli.tools.changes import pasted, scalar
+from engine.cli.tools.requests import definitions_in
 from engine.documents.canonical import digest
 from engine.documents.files import printable, read_bytes
 from engine.errors import GatherError, Location
 from engine.facts.text.content import steering_in
 from engine.facts.text.instructions import Markers
-from engine.facts.tools.definitions import Definition, UnreadableDefinitionError, listing_of
+from engine.facts.tools.definitions import Definition
 from engine.facts.tools.mcp_names import local_name
 from engine.settings import ReadLimits
 
@@ -88,15 +88,7 @@ def _tools(source: str, server: str | None) -> Iterator[_Found]:
     if file.endswith(".py"):
         yield _function(Path(file), function)
         return
-    try:
-        listed = listing_of(content(Path(source))).definitions
-    except UnreadableDefinitionError as error:
-        raise GatherError(
-            f"this is not a list of tools: {error}",
-            remedy="pass the result of tools/list, or a list of definitions, as JSON, or FILE.py:FUNCTION",
-            where=Location(source),
-        ) from error
-    for one in listed:
+    for one in definitions_in(Path(source)):
         named = one if server is None else replace(one, name=local_name(server, one.name))
         yield _Found(named, argument_types(one))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,9 @@ from engine.cli import options
 from engine.cli.inputs import content
 from engine.documents.files import printable
 from engine.errors import GatherError, Location
+
+if TYPE_CHECKING:
+    from engine.facts.tools.definitions import Definition
 
 ToolPolicy = Annotated[str | None, typer.Option(metavar="NAME", help="The agent's tool policy in policy/tools.yaml.")]
 Profile = Annotated[str | None, typer.Option(metavar="NAME", help="The agent's profile.")]
@@ -52,20 +55,26 @@ def named(given: Any, tool: str) -> None:
             )
 
 
-def listed_names(file: Path, server: str | None) -> list[str]:
-    """The names by which agents would call the tools of a file; those of an MCP server have its id in them.
-
-    Raises GatherError.
-    """
+def definitions_in(file: Path) -> tuple[Definition, ...]:
+    """The definitions of a list of tools. Raises GatherError."""
     from engine.facts.tools.definitions import UnreadableDefinitionError, listing_of
-    from engine.facts.tools.mcp_names import local_name
 
     try:
-        found = [one.name for one in listing_of(content(file)).definitions]
+        return listing_of(content(file)).definitions
     except UnreadableDefinitionError as error:
         raise GatherError(
             f"this is not a list of tools: {error}",
             remedy="pass the result of tools/list, or a list of definitions, as JSON",
             where=Location(str(file)),
         ) from error
+
+
+def listed_names(file: Path, server: str | None) -> list[str]:
+    """The names by which agents would call the tools of a file; those of an MCP server have its id in them.
+
+    Raises GatherError.
+    """
+    from engine.facts.tools.mcp_names import local_name
+
+    found = [one.name for one in definitions_in(file)]
     return found if server is None else [local_name(server, name) for name in found]

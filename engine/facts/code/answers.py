@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from engine.model import Model
+from engine.facts.code.outputs import Shape
+from engine.model import Model, Sha256
 
 Places = Annotated[int, Field(ge=0, le=12)]
 MetricValue = float | int | str
@@ -71,7 +72,21 @@ class FlagLimit(Model):
     value: bool
 
 
-OneLimit = NumberLimit | RateLimit | IntegerLimit | TextLimit | FlagLimit
+class ContentLimit(Model):
+    """What the program itself wrote: a `text`, a `list`, or a `table` with these columns; known by its digest."""
+
+    name: str
+    kind: Literal["text", "list", "table"]
+    columns: tuple[str, ...]
+    content: Sha256
+
+    @property
+    def shape(self) -> Shape:
+        """What is looked for in the output."""
+        return None if self.kind == "text" else self.columns
+
+
+OneLimit = NumberLimit | RateLimit | IntegerLimit | TextLimit | FlagLimit | ContentLimit
 ResultLimit = Annotated[OneLimit, Field(discriminator="kind")]
 
 
@@ -83,15 +98,19 @@ class EchoedLimit(Model):
 
 
 def result_of(items: Sequence[OneLimit]) -> dict[str, MetricValue]:
-    """The validated result: exactly the fields of the contract, converted (C74)."""
-    return {item.name: round(item.value, item.decimals) if item.kind == "rounded" else item.value for item in items}
+    """The validated single values: those fields of the contract, converted (C74)."""
+    return {
+        item.name: round(item.value, item.decimals) if item.kind == "rounded" else item.value
+        for item in items
+        if not isinstance(item, ContentLimit)
+    }
 
 
 def metrics_of(items: Sequence[OneLimit]) -> dict[str, MetricValue]:
     """The metrics of the result: rounded, rates also in percent, without fields of the request (C46)."""
     metrics: dict[str, MetricValue] = {}
     for item in items:
-        if item.kind == "request":
+        if item.kind == "request" or isinstance(item, ContentLimit):
             continue
         metrics[item.name] = (
             round(item.value, item.decimals) if isinstance(item, NumberLimit | RateLimit) else item.value

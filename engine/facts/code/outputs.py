@@ -1,8 +1,10 @@
 """Facts about a program's output under the names of a contract: kinds, numbers, digests of texts.
 
 No text of the output gets into a fact: texts are known by their digests, and the text of an answer comes from
-the policy and the request. A number is a fact only where every reader of JSON has the same one, so an integer
-beyond 2^53 has a kind and no number. Rows C36 to C43, C73, C74, C85, H02, H18, H20.
+the policy and the request. Of a list, and of each column of a table, facts are counts, bounds and digests; its
+content is known by one digest, for which `content_of` finds it again. A number is a fact only where every reader of
+JSON has the same one, so an integer beyond 2^53 has a kind and no number. Rows C36 to C43, C73, C74, C85, H02, H18,
+H20.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from engine.documents.canonical import canonical
 from engine.documents.strict_json import MAX_SAFE_INTEGER, AmbiguousJsonError, NotJsonError, read_strict
 from engine.model import Model, Sha256
 
@@ -26,16 +29,52 @@ DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """A number as a text says it, in ASCII and without `nan` or `inf`."""
 
 
+MOST_TEXTS = 1_000
+"""Different texts of a column that are told apart; a column with more has none of them as facts."""
+
+Shape = tuple[str, ...] | None
+"""What is looked for in a field: the columns of a table; for a list, no columns; None for a single value."""
+
+
+class ColumnFacts(Model):
+    """The values of a list or of a column: how many are of each kind, and their bounds.
+
+    `missing` counts nulls and what is not there. `numbers` counts those that all readers share, `integers` those of
+    them without point and exponent. `longest` is in characters. `texts` are the digests of different texts, if few.
+    """
+
+    missing: int
+    values: int
+    booleans: int
+    integers: int
+    numbers: int
+    least: float | int | None = None
+    most: float | int | None = None
+    strings: int
+    longest: int
+    texts: tuple[Sha256, ...] | None = None
+
+
 class FieldFacts(Model):
-    """One field of the output. Text has digests: as it is, and in upper case; so has an integer, as text."""
+    """One field of the output. Text has digests: as it is, and in upper case; so has an integer, as text.
+
+    `entries` counts a list, `rows` those of its entries that are objects; `content` is the digest of a text, or of a
+    list with nothing but its columns. The values of the list `x` are the field `x.items`, a column is `x.NAME`; they
+    have `column` and no kind.
+    """
 
     id: str
     present: bool
-    kind: Kind
+    kind: Kind | None = None
     flag: bool | None = None
     number: float | int | None = None
     sha256: Sha256 | None = None
     upper_sha256: Sha256 | None = None
+    characters: int | None = None
+    entries: int | None = None
+    rows: int | None = None
+    content: Sha256 | None = None
+    column: ColumnFacts | None = None
 
 
 class OutputFacts(Model):
@@ -57,15 +96,17 @@ class EchoedFacts(Model):
     upper: str | None = None
 
 
-def output_facts(stdout: str, names: Sequence[str]) -> OutputFacts:
-    """The facts of standard output, and of the fields of these names. Never raises."""
+def output_facts(stdout: str, shapes: Mapping[str, Shape]) -> OutputFacts:
+    """The facts of standard output, and of the fields of these names and shapes. Never raises."""
     data = stdout.encode("utf-8", "replace")
     value: Any = None
     try:
         value, readable = read_strict(stdout), True
     except (NotJsonError, AmbiguousJsonError):
         readable = False
-    fields = tuple(_field(name, value) for name in names) if isinstance(value, dict) else ()
+    fields: tuple[FieldFacts, ...] = ()
+    if isinstance(value, dict):
+        fields = tuple(one for name, shape in shapes.items() for one in _fields(name, shape, value))
     return OutputFacts(
         bytes=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
@@ -88,7 +129,61 @@ def _echoed(name: str, text: str | None) -> EchoedFacts:
     return EchoedFacts(id=name, text=text, upper=text.upper())
 
 
-def _field(name: str, output: dict[str, Any]) -> FieldFacts:
+def content_of(stdout: str, name: str, shape: Shape) -> tuple[Any, Sha256 | None]:
+    """A field's text, or its list with nothing but its columns; and the digest by which facts know it."""
+    try:
+        output = read_strict(stdout)
+    except (NotJsonError, AmbiguousJsonError):
+        return None, None
+    value = output.get(name) if isinstance(output, dict) else None
+    return _content(value, shape)
+
+
+def _content(value: Any, shape: Shape) -> tuple[Any, Sha256 | None]:
+    if isinstance(value, list) and shape is not None:
+        rows = [row if isinstance(row, dict) else {} for row in value]
+        value = [{column: row.get(column) for column in shape} for row in rows] if shape else value
+    elif not isinstance(value, str):
+        return None, None
+    try:
+        return value, hashlib.sha256(canonical(value)).hexdigest()
+    except (ValueError, TypeError, RecursionError):
+        return None, None
+
+
+def _fields(name: str, shape: Shape, output: dict[str, Any]) -> Iterator[FieldFacts]:
+    """The facts of a field, then of its values or columns."""
+    whole = _field(name, shape, output)
+    yield whole
+    if shape is None:
+        return
+    value = output.get(name)
+    listed = value if isinstance(value, list) else []
+    for column in shape or ("items",):
+        values = [row.get(column) if isinstance(row, dict) else None for row in listed] if shape else listed
+        yield FieldFacts(id=f"{name}.{column}", present=whole.present, column=_column(values))
+
+
+def _column(values: Sequence[Any]) -> ColumnFacts:
+    there = [value for value in values if value is not None]
+    numbers = [number for value in there if not isinstance(value, str) and (number := _number(value)) is not None]
+    strings = [value for value in there if isinstance(value, str)]
+    texts = {_digest(text) for text in set(strings)}
+    return ColumnFacts(
+        missing=len(values) - len(there),
+        values=len(there),
+        booleans=sum(isinstance(value, bool) for value in there),
+        integers=sum(isinstance(one, int) for one in numbers),
+        numbers=len(numbers),
+        least=min(numbers, default=None),
+        most=max(numbers, default=None),
+        strings=len(strings),
+        longest=max(map(len, strings), default=0),
+        texts=tuple(sorted(texts)) if len(texts) <= MOST_TEXTS else None,
+    )
+
+
+def _field(name: str, shape: Shape, output: dict[str, Any]) -> FieldFacts:
     if name not in output:
         return FieldFacts(id=name, present=False, kind="absent")
     value = output[name]
@@ -101,6 +196,10 @@ def _field(name: str, output: dict[str, Any]) -> FieldFacts:
         number=_number(value),
         sha256=None if text is None else _digest(text),
         upper_sha256=None if text is None else _digest(text.upper()),
+        characters=len(value) if isinstance(value, str) else None,
+        entries=len(value) if isinstance(value, list) else None,
+        rows=sum(isinstance(row, dict) for row in value) if isinstance(value, list) else None,
+        content=_content(value, shape)[1],
     )
 
 

@@ -29,14 +29,20 @@ profile := input.profile.value if {
 }
 
 # METADATA
-# description: The limits of both output streams, in bytes. Those of a text contract are its own.
+# description: The limits of both output streams, in bytes. A contract may have its own.
 streams := data.policy.code if input.contract.stated == false
 
+# METADATA
+# custom:
+#   proof: a contract without limits of its own has the general ones; the model demands those that it needs
 streams := data.policy.code if {
 	input.contract.stated == true
 	is_array(data.policy.code.contracts[input.contract.value].fields)
 	count(data.policy.code.contracts[input.contract.value].fields) > 0
+	not data.policy.code.contracts[input.contract.value].streams
 }
+
+streams := data.policy.code.contracts[input.contract.value].streams if input.contract.stated == true
 
 streams := _text if {
 	input.contract.stated == true

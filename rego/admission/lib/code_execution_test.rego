@@ -144,6 +144,12 @@ test_streams if {
 	code_execution.streams == {"stdout_bytes": 6, "stderr_bytes": 5} with input as free with data.policy as policy
 	code_execution.live with input as free with data.policy as policy
 	not code_execution.live with input as run with data.policy as policy
+	own := json.patch(policy, [{
+		"op": "add", "path": "/code/contracts/facts/streams",
+		"value": {"stdout_bytes": 99, "stderr_bytes": 9},
+	}])
+	code_execution.streams == {"stdout_bytes": 99, "stderr_bytes": 9} with input as facts with data.policy as own
+	not code_execution.live with input as facts with data.policy as own
 	every value in ["none", null] {
 		unknown := object.union(run, {"contract": {"stated": true, "value": value}})
 		not code_execution.streams with input as unknown with data.policy as policy

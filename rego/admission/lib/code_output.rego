@@ -11,9 +11,48 @@ is_text if is_object(contract.text)
 # The limits of both output streams, in bytes.
 streams := contract.text if is_text
 
+streams := contract.streams if count(contract.fields) > 0
+
+# METADATA
+# custom:
+#   proof: a contract without limits of its own has the general ones; the model demands those that it needs
 streams := data.policy.code if {
 	is_array(contract.fields)
 	count(contract.fields) > 0
+	not contract.streams
+}
+
+# What facts are about, in order: each field, and after a list its values, after a table its columns.
+# METADATA
+# custom:
+#   proof: only what the contract states is in the list, and the facts are compared with it
+parts := [part | some expected in contract.fields; some part in _parts(expected)]
+
+# METADATA
+# custom:
+#   proof: the columns are those of the contract
+_parts(expected) := array.concat(
+	[{"id": expected.name, "expected": expected, "column": false}],
+	[part | some part in _columns(expected)],
+)
+
+# METADATA
+# custom:
+#   proof: a field that is no list and no table has no columns
+_columns(expected) := [] if not expected.type in {"list", "table"}
+
+_columns(expected) := [{"id": sprintf("%s.items", [expected.name]), "expected": expected.items, "column": true}] if {
+	expected.type == "list"
+}
+
+# METADATA
+# custom:
+#   proof: the columns are those of the contract
+_columns(expected) := [part |
+	some column in expected.columns
+	part := {"id": sprintf("%s.%s", [expected.name, column.name]), "expected": column, "column": true}
+] if {
+	expected.type == "table"
 }
 
 # The sandbox killed the program.
@@ -37,18 +76,46 @@ failed if {
 # custom:
 #   proof: a name that is missing on one side makes the two lists differ
 named if {
-	names := [expected.name | some expected in contract.fields]
+	names := [part.id | some part in parts]
+	count(names) >= count(contract.fields)
 	count(names) > 0
-	count(names) == count(contract.fields)
 	names == [field.id | some field in input.output.fields]
 }
 
 # A field is present and meets the contract.
 fits(field) if {
 	field.present == true
-	some expected in contract.fields
-	expected.name == field.id
-	_matches(expected, field)
+	some part in parts
+	part.id == field.id
+	_fits(part, field)
+}
+
+_fits(part, field) if {
+	part.column == false
+	_matches(part.expected, field)
+}
+
+_fits(part, field) if {
+	part.column == true
+	column_fits(part.expected, field.column)
+}
+
+_matches(expected, field) if {
+	expected.type == "text"
+	field.kind == "text"
+	_below(field.characters, expected.characters)
+	is_string(field.content)
+}
+
+_matches(expected, field) if {
+	expected.type == "list"
+	_counted(expected, field)
+}
+
+_matches(expected, field) if {
+	expected.type == "table"
+	_counted(expected, field)
+	field.rows == field.entries
 }
 
 _matches(expected, field) if {
@@ -84,6 +151,70 @@ _matches(expected, field) if {
 _matches(expected, field) if {
 	expected.type == "request"
 	is_string(repeated(field))
+}
+
+_counted(expected, field) if {
+	field.kind == "list"
+	_above(field.entries, expected.least)
+	_below(field.entries, expected.most)
+	is_string(field.content)
+}
+
+# Every value of a list or column is what the contract states.
+column_fits(expected, column) if {
+	expected.type == "number"
+	_there(expected, column)
+	column.numbers == column.values
+	_between(expected, column)
+}
+
+column_fits(expected, column) if {
+	expected.type == "integer"
+	_there(expected, column)
+	column.integers == column.values
+	_between(expected, column)
+}
+
+column_fits(expected, column) if {
+	expected.type == "boolean"
+	_there(expected, column)
+	column.booleans == column.values
+}
+
+column_fits(expected, column) if {
+	expected.type == "text"
+	_there(expected, column)
+	column.strings == column.values
+	_below(column.longest, expected.characters)
+}
+
+# METADATA
+# custom:
+#   proof: a text that is no option of the policy makes the counts differ
+column_fits(expected, column) if {
+	expected.type == "choice"
+	_there(expected, column)
+	column.strings == column.values
+	is_array(column.texts)
+	known := {digest | some digest in column.texts; some option in expected.one_of; crypto.sha256(option) == digest}
+	count(known) == count(column.texts)
+}
+
+_there(expected, column) if {
+	is_number(column.values)
+	is_number(column.missing)
+	_missing(expected, column.missing)
+}
+
+_missing(_, 0)
+
+_missing(expected, _) if expected.optional == true
+
+_between(_, column) if column.values == 0
+
+_between(expected, column) if {
+	_within(expected, column.least)
+	_within(expected, column.most)
 }
 
 _within(expected, number) if {
@@ -159,7 +290,7 @@ _case(name) := row.case if {
 # METADATA
 # custom:
 #   proof: the minimum of no positions is undefined, so a field that is not in the contract has none
-position(id) := min({index | some index, expected in contract.fields; expected.name == id}) if is_string(id)
+position(id) := min({index | some index, part in parts; part.id == id}) if is_string(id)
 
 # A file that was searched for all secret formats of the policy and contains none.
 keepable(file) if {

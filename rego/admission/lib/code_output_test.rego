@@ -278,3 +278,129 @@ test_streams_of_another_type if {
 		not code_output.streams with input as {"contract": "t"} with data.policy as policy
 	}
 }
+
+_many := {"code": {"stdout_bytes": 4, "stderr_bytes": 4, "contracts": {"t": {
+	"streams": {"stdout_bytes": 90, "stderr_bytes": 9},
+	"fields": [
+		{"name": "note", "type": "text", "characters": 3},
+		{"name": "sizes", "type": "list", "least": 1, "most": 2, "items": {"type": "number", "minimum": 0, "maximum": 9}},
+		{"name": "rows", "type": "table", "least": 0, "most": 2, "columns": [
+			{"name": "who", "type": "text", "characters": 3},
+			{"name": "count", "type": "integer", "minimum": 0, "maximum": "any"},
+			{"name": "color", "type": "choice", "one_of": ["red", "blue"]},
+			{"name": "done", "type": "boolean", "optional": true},
+		]},
+	],
+	"echoed": [],
+}}}}
+
+_column(facts) := object.union(
+	{
+		"missing": 0, "values": 2, "booleans": 0, "integers": 0, "numbers": 0, "strings": 0, "longest": 0, "texts": [],
+	},
+	facts,
+)
+
+_filled := {"contract": "t", "output": {"fields": [
+	{"id": "note", "present": true, "kind": "text", "characters": 3, "content": "c"},
+	{"id": "sizes", "present": true, "kind": "list", "entries": 2, "rows": 0, "content": "c"},
+	{"id": "sizes.items", "present": true, "column": _column({"numbers": 2, "least": 0, "most": 9})},
+	{"id": "rows", "present": true, "kind": "list", "entries": 2, "rows": 2, "content": "c"},
+	{"id": "rows.who", "present": true, "column": _column({"strings": 2, "longest": 3})},
+	{"id": "rows.count", "present": true, "column": _column({
+		"integers": 2, "numbers": 2, "least": 0, "most": 99,
+	})},
+	{"id": "rows.color", "present": true, "column": _column({
+		"strings": 2, "longest": 4, "texts": [crypto.sha256("red")],
+	})},
+	{"id": "rows.done", "present": true, "column": _column({"booleans": 1, "values": 1, "missing": 1})},
+]}}
+
+test_content_that_fits if {
+	code_output.named with input as _filled with data.policy as _many
+	got1 := {field.id |
+		some field in _filled.output.fields
+		not code_output.fits(field) with input as _filled with data.policy as _many
+	}
+	got1 == set()
+	code_output.streams == {"stdout_bytes": 90, "stderr_bytes": 9} with input as _filled with data.policy as _many
+	code_output.position("rows.color") == 6 with input as _filled with data.policy as _many
+	not code_output.is_text with input as _filled with data.policy as _many
+}
+
+_misfits := [
+	["0/characters", [4, null, "3"], "note"],
+	["0/kind", ["list", "integer", null], "note"],
+	["0/content", [null, 7], "note"],
+	["1/entries", [0, 3, null, "2"], "sizes"],
+	["1/kind", ["text", "object", null], "sizes"],
+	["1/content", [null, 7], "sizes"],
+	["2/column/numbers", [1, 3, null], "sizes.items"],
+	["2/column/least", [-1, null, "0"], "sizes.items"],
+	["2/column/most", [10, null, "9"], "sizes.items"],
+	["2/column/missing", [1, null, "0"], "sizes.items"],
+	["2/column/values", [3, null, "2"], "sizes.items"],
+	["3/rows", [1, null], "rows"],
+	["4/column/strings", [1, null], "rows.who"],
+	["4/column/longest", [4, null, "3"], "rows.who"],
+	["5/column/integers", [1, null], "rows.count"],
+	["5/column/least", [-1, null], "rows.count"],
+	["6/column/texts", [[crypto.sha256("green")], [crypto.sha256("red"), "x"], null], "rows.color"],
+	["6/column/strings", [1, null], "rows.color"],
+	["7/column/booleans", [0, 2, null], "rows.done"],
+	["7/column/missing", [null, "1"], "rows.done"],
+	["4/column", [null, [], {}], "rows.who"],
+	["5/present", [false, null], "rows.count"],
+]
+
+test_content_that_does_not_fit if {
+	every row in _misfits {
+		every value in row[1] {
+			changed := json.patch(_filled, [{"op": "replace", "path": $"/output/fields/{row[0]}", "value": value}])
+			got2 := {field.id |
+				some field in changed.output.fields
+				not code_output.fits(field) with input as changed with data.policy as _many
+			}
+			got2 == {row[2]}
+		}
+		gone := json.patch(_filled, [{"op": "remove", "path": $"/output/fields/{row[0]}"}])
+		got3 := {field.id |
+			some field in gone.output.fields
+			not code_output.fits(field) with input as gone with data.policy as _many
+		}
+		got3 == {row[2]}
+	}
+}
+
+test_a_column_without_values_has_no_bounds if {
+	empty := _column({"values": 0})
+	none := json.patch(_filled, [
+		{"op": "replace", "path": "/output/fields/2/column", "value": empty},
+		{"op": "replace", "path": "/output/fields/5/column", "value": empty},
+		{"op": "replace", "path": "/output/fields/6/column", "value": empty},
+	])
+	got4 := {field.id |
+		some field in none.output.fields
+		not code_output.fits(field) with input as none with data.policy as _many
+	}
+	got4 == set()
+}
+
+test_values_of_content_missing if {
+	fields := "code/contracts/t/fields"
+	every row in [
+		["0/characters", {"note"}], ["1/least", {"sizes"}], ["1/most", {"sizes"}], ["2/columns/0/characters", {"rows.who"}],
+		["1/items/minimum", {"sizes.items"}], ["1/items/type", {"sizes.items"}], ["2/columns/1/maximum", {"rows.count"}],
+		["2/columns/2/one_of", {"rows.color"}], ["2/columns/3/optional", {"rows.done"}],
+		["2/columns/3/type", {"rows.done"}],
+	] {
+		policy := json.remove(_many, [$"{fields}/{row[0]}"])
+		got5 := {field.id |
+			some field in _filled.output.fields
+			not code_output.fits(field) with input as _filled with data.policy as policy
+		}
+		got5 == row[1]
+	}
+	policy := json.remove(_many, [$"{fields}/2/columns/3/name"])
+	not code_output.named with input as _filled with data.policy as policy
+}

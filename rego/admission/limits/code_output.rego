@@ -19,6 +19,7 @@ limits := {
 	count(input.run.exits) == 1
 	input.run.exits[0].code == 0
 	count(_result) == count(code_output.contract.fields)
+	count(_fitting) == count(code_output.parts)
 	count(_echoed) == count(code_output.contract.echoed)
 }
 
@@ -36,6 +37,16 @@ _result := [item |
 	code_output.fits(field)
 	item := _item(expected, field)
 ]
+
+# METADATA
+# custom:
+#   proof: what does not fit is left out, and the count is compared with that of the contract
+_fitting contains part.id if {
+	some part in code_output.parts
+	some field in input.output.fields
+	field.id == part.id
+	code_output.fits(field)
+}
 
 # METADATA
 # custom:
@@ -74,6 +85,22 @@ _item(expected, field) := {"name": expected.name, "kind": "flag", "value": field
 _item(expected, field) := _text(expected, code_output.chosen(expected, field)) if expected.type == "choice"
 
 _item(expected, field) := _text(expected, code_output.repeated(field)) if expected.type == "request"
+
+_item(expected, field) := _content(expected, field, []) if expected.type in {"list", "text"}
+
+# METADATA
+# custom:
+#   proof: the columns are those of the contract
+_item(expected, field) := _content(expected, field, [column.name | some column in expected.columns]) if {
+	expected.type == "table"
+}
+
+_content(expected, field, columns) := {
+	"name": expected.name,
+	"kind": expected.type,
+	"columns": columns,
+	"content": field.content,
+}
 
 _number(expected, field, kind) := {
 	"name": expected.name,

@@ -145,3 +145,44 @@ test_text if {
 	}
 	not code_output.limits with input as _text with data.policy as json.remove(_free, ["code/contracts/t/text"])
 }
+
+_many := {"code": {"contracts": {"t": {
+	"fields": [
+		{"name": "note", "type": "text", "characters": 3},
+		{"name": "rows", "type": "table", "least": 0, "most": 2, "columns": [
+			{"name": "who", "type": "text", "characters": 3},
+		]},
+	],
+	"echoed": [],
+	"answer": "written",
+}}}}
+
+_content := {
+	"contract": "t",
+	"run": {"status": "ok", "stdout_bytes": 4, "stderr_bytes": 0, "exits": [{"id": "0", "code": 0}]},
+	"artifacts": [],
+	"echoed": [],
+	"output": {"sha256": "d", "fields": [
+		{"id": "note", "present": true, "kind": "text", "characters": 3, "content": "c1"},
+		{"id": "rows", "present": true, "kind": "list", "entries": 1, "rows": 1, "content": "c2"},
+		{"id": "rows.who", "present": true, "column": {
+			"missing": 0, "values": 1, "strings": 1, "longest": 3,
+		}},
+	]},
+}
+
+test_content_is_known_by_its_digest if {
+	code_output.limits.result == [
+		{"name": "note", "kind": "text", "columns": [], "content": "c1"},
+		{"name": "rows", "kind": "table", "columns": ["who"], "content": "c2"},
+	] with input as _content with data.policy as _many
+}
+
+test_no_limits_where_a_column_does_not_fit if {
+	every change in [
+		{"op": "replace", "path": "/output/fields/2/column/longest", "value": 4},
+		{"op": "remove", "path": "/output/fields/2"},
+	] {
+		not code_output.limits with input as json.patch(_content, [change]) with data.policy as _many
+	}
+}

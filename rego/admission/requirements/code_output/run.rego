@@ -52,7 +52,7 @@ in_time if input.run.status == "output_limit"
 #   code: "code_output_too_large"
 #   after: [code_timeout]
 #   remedy: Print only the result
-#   reads: [code.stdout_bytes, "code.contracts.{contract}.text"]
+#   reads: [code.stdout_bytes, "code.contracts.{contract}.text", "code.contracts.{contract}.streams"]
 # labels:
 #   row: C35, C61, C73, C85
 stdout_fits if {
@@ -71,7 +71,7 @@ stdout_fits if {
 #   code: "code_stderr_too_large"
 #   after: [code_output_too_large]
 #   remedy: Print less on standard error
-#   reads: [code.stderr_bytes, "code.contracts.{contract}.text"]
+#   reads: [code.stderr_bytes, "code.contracts.{contract}.text", "code.contracts.{contract}.streams"]
 # labels:
 #   row: C35, C61, C73, C85
 stderr_fits if {
