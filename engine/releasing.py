@@ -71,7 +71,7 @@ def _write_after(
 
 
 def replay_summary(state: Path, policy: PolicyBundle, opa: OpaLimits, told: Told) -> dict[str, Any]:
-    """What recorded decisions would have got otherwise by a policy, for its release.
+    """How a policy would change recorded decisions, for its release.
 
     The caller has verified the record. Raises RecordError, DecideError.
     """

@@ -5,7 +5,7 @@ rules.tar.gz      the archives that OPA serves, each with its own signature
 values.tar.gz
 catalogue.json    the texts of every finding code
 places.json       the location of each value at the build
-changes.json      what differs from the release before, and what recorded decisions would have got otherwise
+changes.json      what differs from the release before, and how it would change recorded decisions
 approval.json     who approved exactly this statement; absent until the release is approved
 .signatures.json  the signature of all files above; absent until the release is signed
 """
