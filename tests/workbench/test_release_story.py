@@ -74,7 +74,7 @@ class Office:
         """Have the server load what it was given; the page then has these words."""
         page = self.officer
         go(page, f"/releases/{name}")
-        page.get_by_label("Reason, one line").fill(reason)
+        page.get_by_label("Reason (one line").fill(reason)
         page.get_by_role("button", name="Activate").click()
         page.get_by_text(told).wait_for()
 
@@ -114,7 +114,7 @@ def go(page: Page, path: str) -> None:
 
 def approve(page: Page, name: str, reason: str) -> None:
     go(page, f"/releases/{name}")
-    page.get_by_label("Reason, one line").fill(reason)
+    page.get_by_label("Reason (one line").fill(reason)
     page.get_by_role("button", name="Approve").click()
 
 
