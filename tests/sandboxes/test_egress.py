@@ -102,7 +102,7 @@ def test_no_other_name_number_port_or_scheme_leads_out(world: World) -> None:
 
 
 def test_a_connection_that_needs_an_approval_is_refused_and_says_so(world: World, tmp_path: Path) -> None:
-    """Nobody is waited for while a command runs; the command is told how to get further."""
+    """A running command does not wait for an approval; the refusal says how to get one."""
     lowered = '{level: confirm, owner: a, reason: a test, until: "2099-01-01"}'
     values = (*world.values, f"levels.levels.network={{address_not_public: {lowered}}}")
     world.addresses = ("10.0.0.1",)

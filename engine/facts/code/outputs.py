@@ -30,7 +30,7 @@ DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 MOST_TEXTS = 1_000
-"""Different texts of a column that are told apart; a column with more has none of them as facts."""
+"""Different texts of a column that are kept as facts; of a column with more, none are."""
 
 Shape = tuple[str, ...] | None
 """What is looked for in a field: the columns of a table; for a list, no columns; None for a single value."""
