@@ -16,9 +16,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine import steps
-from engine.errors import DecideError
 from engine.model import Pace
 from engine.opa.reply import Reply
+from engine.opa.sharing import Answered, Asking, Question, answers, many, one
 
 if TYPE_CHECKING:
     from engine.policy_bundle.serving import Opa
@@ -41,10 +41,11 @@ SIDE_BY_SIDE = 4
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """OPA's decision on one input; results in a Reply."""
+    """OPA's decision on one input; results in a Reply. Without the id of a decision, nobody else gets the answer."""
 
     opa: Opa
     document: dict[str, Any]
+    decision_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,23 +137,28 @@ async def run_all_async(paths: Sequence[Steps[T]]) -> list[T]:
 def _ask(asked: _Asked) -> list[Any]:
     """OPA's answer to each query of a batch, or the error for all of them."""
     opa, batch = asked
-    try:
-        return _items(opa.ask("decisions", _batch(batch)), len(batch))
-    except Exception as error:  # noqa: BLE001  (each path decides what it means)
-        return [error] * len(batch)
+    return steps.run(_answers(opa, batch, many), lambda question: opa.ask(*question))
 
 
 async def _ask_async(asked: _Asked) -> list[Any]:
     opa, batch = asked
-    try:
-        return _items(await opa.ask_async("decisions", _batch(batch)), len(batch))
-    except Exception as error:  # noqa: BLE001
-        return [error] * len(batch)
+    return await steps.run_async(_answers(opa, batch, many), lambda question: opa.ask_async(*question))
+
+
+def _answers(opa: Opa, batch: Sequence[tuple[int, Ask]], ask: Asking) -> Generator[Question, Reply, list[Answered]]:
+    return answers(opa.shared, [(step.document, step.decision_id) for _, step in batch], ask)
+
+
+def _only(answered: list[Answered]) -> Reply:
+    if isinstance(answered[0], Exception):
+        raise answered[0]
+    return answered[0]
 
 
 def _perform(step: Step) -> Any:
     if isinstance(step, Ask):
-        return step.opa.ask("decision", step.document)
+        opa = step.opa
+        return _only(steps.run(_answers(opa, [(0, step)], one), lambda question: opa.ask(*question)))
     if isinstance(step, Append):
         return step.log.append(step.body, step.events)
     return step.run()
@@ -160,7 +166,8 @@ def _perform(step: Step) -> Any:
 
 async def _perform_async(step: Step) -> Any:
     if isinstance(step, Ask):
-        return await step.opa.ask_async("decision", step.document)
+        opa = step.opa
+        return _only(await steps.run_async(_answers(opa, [(0, step)], one), lambda question: opa.ask_async(*question)))
     if isinstance(step, Append):
         return await step.log.append_async(step.body, step.events)
     if isinstance(step, Work):
@@ -233,19 +240,3 @@ def _sorted(waiting: list[tuple[int, Step]]) -> tuple[list[_Asked], list[tuple[i
         for start in range(0, len(batch), BATCH_ITEMS)
     ]
     return pieces, others
-
-
-def _batch(batch: Sequence[tuple[int, Ask]]) -> dict[str, Any]:
-    return {"items": [step.document for _, step in batch]}
-
-
-def _items(reply: Reply, count: int) -> list[Any]:
-    """The answers one by one: exactly as many as requested, or none."""
-    results = reply.result if reply.defined else None
-    if not isinstance(results, list) or len(results) != count:
-        raise DecideError(
-            "OPA did not return every item of a batch",
-            remedy="report it to the policy owner; nothing is allowed until it is fixed",
-            code="engine.answer_malformed",
-        )
-    return [Reply({"result": result}) for result in results]

@@ -141,6 +141,7 @@ class _Case:
     input_digest: str | None = None
     verdict: Verdict | None = None
     approval: Approval | None = None
+    shared_from: str | None = None
     claimed: bool = False
     taken: Store | None = None
     asked: str | None = None
@@ -221,12 +222,13 @@ def stops_of(stops: Sequence[StopRow], context: Context, tool: str) -> list[dict
 def _ask(case: _Case, serving: Serving) -> Steps[Reply]:
     """OPA's answer; where a rule failed, the error has the file and line of its author. Raises DecideError."""
     try:
-        reply: Reply = yield Ask(serving.opa, case.document or {})
+        reply: Reply = yield Ask(serving.opa, case.document or {}, case.decision_id)
     except DecideError as error:
         if error.where is None:
             raise
         where = serving.authored(error.where)
         raise DecideError(error.message, remedy=error.remedy, where=where, code=error.code) from error
+    case.shared_from = reply.source
     return reply
 
 
@@ -449,6 +451,7 @@ def _record_and_work(case: _Case, services: Services, executor: Executor | None)
             request_id=context.request_id,
             trace=context.trace,
             approval=context.approval if decision.approval is None else decision.approval.id,
+            shared_from=case.shared_from,
         )
         yield Append(services.log, body, _events(case, decision))
         services.recorded(body, case.document)

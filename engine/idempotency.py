@@ -219,7 +219,7 @@ def _again(point: Point, request: Any, taken: Taken, services: Services, context
             known = yield from state_facts(facts.gathered, taken.store, context)
             stops = stop_facts((yield from services.running.stops()), facts.gathered, context)
             document = {**facts.document, **known, **first["known"], "stops": stops}
-            verdict = read(point, (yield Ask(policy.opa, document)), policy.catalogue)
+            verdict = read(point, (yield Ask(policy.opa, document, first["decision"]["decision_id"])), policy.catalogue)
             now = policy.revisions
     fields: dict[str, Any] = first["decision"]
     same_policy(taken.begun, now)

@@ -46,12 +46,13 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True)
 class OpaLimits:
-    """Time limits of OPA in seconds, and size limits of its requests and answers in bytes."""
+    """Time limits of OPA in seconds, size limits of its requests and answers in bytes, and how many answers are kept."""
 
     start_seconds: float = 20.0  # a loaded machine needs about 2
     answer_seconds: float = 60.0  # a source bundle of 10,000 records needs about 2
     input_bytes: int = 64 << 20  # canonical JSON of one request
     answer_bytes: int = 64 << 20  # findings of a bundle in which every record is refused
+    shared_answers: int = 8_192  # answers that are kept for equal cases, of about 1 KiB each; 0: every request is asked
 
 
 @dataclass(frozen=True, slots=True)

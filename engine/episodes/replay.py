@@ -109,7 +109,7 @@ class _Replaying:
             self._skipped += 1
             return False
         with self._candidate.leased() as served:
-            verdict = run(verdict_steps(served, body.point, body.input or {}))
+            verdict = run(verdict_steps(served, body, body.input or {}))
         self._decisions += 1
         if (changed := compared(body, verdict)) is not None:
             self._difference = Difference(_named(body), *changed)

@@ -15,6 +15,7 @@ from engine.opa.server import Server
 
 if TYPE_CHECKING:
     from engine.opa.async_client import AsyncClient
+    from engine.opa.sharing import SharedAnswers
 
 
 PolicyT = TypeVar("PolicyT")
@@ -26,8 +27,11 @@ class Generation(Generic[PolicyT]):
     Each event loop has `connections` calls in flight, and `queue` more that wait for one.
     """
 
-    def __init__(self, policy: PolicyT, server: Server, connections: int, queue: int) -> None:
+    def __init__(
+        self, policy: PolicyT, server: Server, connections: int, queue: int, shared: SharedAnswers | None = None
+    ) -> None:
         self.policy = policy
+        self._shared = shared
         self.server = server
         self.holders = 0  # number of leases, counted by the supervisor
         self.answers = 0  # so far, roughly: that it grows shows that OPA works
@@ -49,6 +53,11 @@ class Generation(Generic[PolicyT]):
     def alive(self) -> bool:
         """Whether the process runs and accepts queries."""
         return self.server.alive and not self._closed
+
+    @property
+    def shared(self) -> SharedAnswers | None:
+        """The answers that equal cases share; None if every request is to be asked, or cannot be any more."""
+        return self._shared if self.alive and os.getpid() == self._owner else None
 
     def ask(self, rule: str, document: dict[str, Any], seconds: float | None = None) -> Reply:
         """The value of `data.admission.<rule>`, from exactly the revisions of this policy. Raises DecideError."""

@@ -21,9 +21,13 @@ DOCTOR = "run `engine doctor` to see what this machine lacks"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """OPA's answer: the value of the rule, absent if undefined, and the revisions that it serves."""
+    """OPA's answer: the value of the rule, absent if undefined, and the revisions that it serves.
+
+    `source` is the id of the decision for which OPA gave it, if that is another one: the same answer to an equal case.
+    """
 
     body: dict[str, Any]
+    source: str | None = None
 
     @property
     def defined(self) -> bool:

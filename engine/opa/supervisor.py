@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic
 
 from engine.binaries import Binary
@@ -24,6 +25,7 @@ from engine.errors import DecideError, EngineError
 from engine.opa.generation import Generation, PolicyT
 from engine.opa.reply import DOCTOR, unavailable
 from engine.opa.server import Served, Server
+from engine.opa.sharing import SharedAnswers, reads
 from engine.settings import OpaLimits
 
 
@@ -209,7 +211,9 @@ class Supervisor(Generic[PolicyT]):
         """Another OPA that answers with exactly the revisions of the policy; closed unless it was switched to."""
         began = time.monotonic()
         server = Server.start(self._binary, served, self._limits, self._wake)
-        fresh = Generation(policy, server, self._supervision.connections, self._supervision.queue)
+        fresh = Generation(
+            policy, server, self._supervision.connections, self._supervision.queue, self._sharing(server)
+        )
         try:
             self._add(server)
             server.ready()
@@ -220,6 +224,14 @@ class Supervisor(Generic[PolicyT]):
                 self._candidates.discard(server)
             if not fresh.promoted:
                 fresh.close()
+
+    def _sharing(self, server: Server) -> SharedAnswers | None:
+        if not self._limits.shared_answers:
+            return None
+        find = partial(reads, self._binary, server.served, server.folder)
+        return SharedAnswers(
+            self._limits.shared_answers, find, lambda point: self._tell("sharing_ended", pid=server.pid, point=point)
+        )
 
     def _add(self, candidate: Server) -> None:
         with self._changed:

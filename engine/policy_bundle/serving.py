@@ -69,6 +69,7 @@ class Unavailable:
 
     catalogue = _NOTHING
     lookups = Lookups()
+    shared = None
 
     def __init__(self, fault: EngineError, revisions: Revisions | None = None) -> None:
         self.fault = fault

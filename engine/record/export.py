@@ -28,7 +28,7 @@ from engine.record.storage import Storage
 COLUMNS = (
     *("chain", "seq", "time", "decision_id", "point", "mode", "outcome", "codes", "levels", "subjects"),
     *("principal", "run", "request_id", "trace", "approval", "input_digest", "rules", "values", "engine", "opa"),
-    *("gather_microseconds", "decide_microseconds", "redactions"),
+    *("gather_microseconds", "decide_microseconds", "redactions", "shared_from"),
 )
 """Columns of CSV, in order; several codes, levels, subjects or redactions in a cell are separated by a space."""
 
@@ -91,6 +91,7 @@ def _cells(entry: Entry, body: DecisionRecord) -> list[Any]:
         *((None, None) if policy is None else (policy.rules, policy.values)),
         *(body.versions.engine, body.versions.opa, body.durations.gather, body.durations.decide),
         " ".join(body.redactions),
+        body.shared_from,
     ]
 
 

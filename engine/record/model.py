@@ -96,7 +96,7 @@ class _Redacted(Model):
 
 
 _FREE = {
-    *("decision_id", "principal", "run", "request_id", "approval", "reason"),
+    *("decision_id", "principal", "run", "request_id", "approval", "shared_from", "reason"),
     *("input", "findings", "limits", "status", "facts", "release", "candidate"),
 }
 """Fields whose content others chose; all others have a closed form."""
@@ -107,7 +107,8 @@ class DecisionRecord(_Redacted):
 
     `input` is the redacted input, null if none could be gathered; `input_digest` is the decision's.
     `redactions` names the fields of this record that were replaced, such as `input.bundle.id`. `approval`
-    is the id of the approval that was used or requested. The log fills `source_events`.
+    is the id of the approval that was used or requested. `shared_from` is the id of the decision for which OPA gave
+    this answer, if an equal case was decided before; absent otherwise. The log fills `source_events`.
     """
 
     kind: Literal["decision"] = "decision"
@@ -129,6 +130,7 @@ class DecisionRecord(_Redacted):
     versions: Versions
     durations: Durations
     source_events: CoveredEvents | None = None
+    shared_from: Annotated[str | None, Field(exclude_if=lambda id_: id_ is None)] = None
 
     @classmethod
     def of(  # noqa: PLR0913 (each is a field)
@@ -144,6 +146,7 @@ class DecisionRecord(_Redacted):
         request_id: str | None = None,
         trace: str | None = None,
         approval: str | None = None,
+        shared_from: str | None = None,
     ) -> DecisionRecord:
         """The record of a decision on `document`, the input as OPA saw it.
 
@@ -156,6 +159,7 @@ class DecisionRecord(_Redacted):
             "run": run,
             "request_id": request_id,
             "approval": approval,
+            "shared_from": shared_from,
             "input": document,
             "findings": tuple(
                 RecordedFinding.model_construct(
@@ -311,7 +315,7 @@ def encode_body(body: Body) -> bytes:
 _DECISION = (
     b'{"approval":%b,"decision_id":%b,"durations":{"decide":%b,"gather":%b},"findings":%b,"input":%b,'
     b'"input_digest":%b,"kind":"decision","limits":%b,"mode":%b,"outcome":%b,"point":%b,"policy":%b,'
-    b'"principal":%b,"redactions":%b,"request_id":%b,"run":%b,"source_events":%b,"time":%b,"trace":%b,'
+    b'"principal":%b,"redactions":%b,"request_id":%b,"run":%b,%b"source_events":%b,"time":%b,"trace":%b,'
     b'"versions":{"engine":%b,"opa":%b}}'
 )
 """All keys of a decision record in order; pydantic's own way there costs four times as much."""
@@ -335,6 +339,7 @@ def _decision_json(body: DecisionRecord) -> bytes:
         _json(body.redactions) if body.redactions else b"[]",
         _json(body.request_id),
         _json(body.run),
+        b"" if body.shared_from is None else b'"shared_from":%b,' % _json(body.shared_from),
         _json(None if body.source_events is None else body.source_events.__dict__),
         _json(body.time),
         _json(body.trace),
@@ -350,7 +355,7 @@ def _json(value: Any) -> bytes:
 def _harmless(free: dict[str, Any]) -> bool:
     """Whether these fields have the right types and redaction would not change them."""
     try:
-        texts = [_json(_of(free[name], str)) for name in ("decision_id", "principal", "run", "request_id", "approval")]
+        texts = [_json(_of(free[name], str)) for name in _TEXTS]
         objects = [_json(_of(free[name], dict)) for name in ("input", "limits")]
         findings = [canonical(finding.written) for finding in free["findings"]]
     except (ValueError, TypeError, RecursionError):
@@ -377,6 +382,7 @@ def _of(value: Any, kind: type) -> Any:
     return value
 
 
+_TEXTS = ("decision_id", "principal", "run", "request_id", "approval", "shared_from")
 _WHEN, _WHERE = re.compile(_TIME[:-1] + r"\Z"), re.compile(r"[0-9a-f]{32}\Z")
 
 

@@ -71,15 +71,15 @@ def undecidable(body: DecisionRecord) -> str | None:
     return f"redacted: {', '.join(hidden)}" if hidden else None
 
 
-def verdict_steps(served: Served, name: str, document: dict[str, Any]) -> Steps[Verdict]:
-    """The candidate's verdict on an input of the point with this name; a rule that fails denies, as on the path.
+def verdict_steps(served: Served, body: DecisionRecord, document: dict[str, Any]) -> Steps[Verdict]:
+    """The candidate's verdict on the input of a recorded decision; a rule that fails denies, as on the path.
 
     Raises DecideError while OPA does not answer.
     """
-    point = POINTS[name]
+    point = POINTS[body.point]
     try:
         try:
-            reply = yield Ask(served.opa, document)
+            reply = yield Ask(served.opa, document, body.decision_id)
         except DecideError:  # any input of the batch may be the reason
             reply = yield Call(partial(served.opa.ask, "decision", document))
         return read(point, reply, served.catalogue)

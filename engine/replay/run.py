@@ -121,7 +121,7 @@ def replay(state: Path, wanted: Filter, candidate: Candidate, sample: int | None
     found, wanted = Replay(), replace(wanted, until=timestamp(utc_now()))
     for wave in _ahead(_waves(_selected(state, wanted, sample, found, told))):
         with candidate.leased() as served:
-            verdicts = run_all([verdict_steps(served, body.point, body.input or {}) for body in wave])
+            verdicts = run_all([verdict_steps(served, body, body.input or {}) for body in wave])
         for body, verdict in zip(wave, verdicts, strict=True):
             _count(found, candidate.policy, body, verdict)
     return found

@@ -146,7 +146,7 @@ class Shadow:
         """Decide and record a wave; false if the candidate or the record did not answer."""
         try:
             with candidate.leased() as served:
-                verdicts = run_all([verdict_steps(served, body.point, document) for body, document in wave])
+                verdicts = run_all([verdict_steps(served, body, document) for body, document in wave])
             lines = []
             for (body, _), verdict in zip(wave, verdicts, strict=True):
                 changed = compared(body, verdict)

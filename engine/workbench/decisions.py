@@ -147,6 +147,6 @@ def tried(visit: Visit) -> Response:
         return _shown(visit, found, overrides=text, problems=error.problems)
     points = frozenset({body.point})
     with opened(policy, visit.desk.settings.opa, points) as candidate, candidate.leased() as served:
-        (verdict,) = run_all([verdict_steps(served, body.point, body.input or {})])
+        (verdict,) = run_all([verdict_steps(served, body, body.input or {})])
     change, causes = compared(body, verdict) or (None, ())
     return _shown(visit, found, overrides=text, otherwise=verdict, changed=change, causes=causes)

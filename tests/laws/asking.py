@@ -269,6 +269,8 @@ def member(archive: Path, name: str) -> bytes:
 class Faulty:
     """An OPA that fails in one way, behind the interface of what is served."""
 
+    shared = None
+
     def __init__(self, engine: Engine, code: str | None = None, change: Any = None) -> None:
         self._real, self._code, self._change = engine.opa, code, change
         assert engine.policy is not None

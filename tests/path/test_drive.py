@@ -27,6 +27,7 @@ class Opa:
     defined: bool = True
     together: threading.Barrier = field(default_factory=lambda: threading.Barrier(1))
     threads: list[int] = field(default_factory=list)
+    shared: None = None
 
     def ask(self, rule: str, document: dict[str, Any]) -> Reply:
         assert rule == "decisions"

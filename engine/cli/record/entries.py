@@ -73,6 +73,7 @@ def _decision(entry: Entry, body: DecisionRecord) -> list[str]:
         "request": body.request_id,
         "trace": body.trace,
         "approval": body.approval,
+        "shared": None if body.shared_from is None else f"the answer to an equal case, {printable(body.shared_from)}",
         "act": next(iter(_act(body)), "").strip() or None,
         "limits": None if body.limits is None else _inline(body.limits),
         "input": body.input_digest,

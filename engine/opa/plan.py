@@ -1,0 +1,405 @@
+"""What the rules of a decision point read of an input, found in OPA's plan of them.
+
+A plan is the policy as a list of simple statements, after imports, helpers and comprehensions are compiled away.
+Every statement is followed with values that stand for all inputs at once: a value of the policy is known, a value of the
+input is known by its path only. A statement that reads the unknown (`with`, a rule chosen by the input) ends the search:
+then everything must be assumed to be read. OPA still decides; this only says which inputs it cannot tell apart.
+
+Source: https://www.openpolicyagent.org/docs/ir
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, Final
+
+Path = tuple[str, ...]
+"""Keys from the input down; `EACH` for the items of a list and for keys that are not known."""
+
+EACH: Final = "*"
+ANSWER, OPAQUE = "answer", "opaque"
+COMPARISONS = frozenset({"equal", "neq", "lt", "lte", "gt", "gte"})
+
+_ROUNDS, _DEPTH = 24, 24
+_TYPE_CHECKS = frozenset({f"is_{name}" for name in ("array", "boolean", "null", "number", "object", "set", "string")})
+_IGNORED = frozenset({"BreakStmt", "IsArrayStmt", "IsObjectStmt", "IsSetStmt", "IsUndefinedStmt", "NopStmt"})
+
+Statement = Mapping[str, Any]
+
+
+class UnknownError(Exception):
+    """A statement whose reads cannot be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One use of a value of the input: the function, and what stands on its other side.
+
+    `other` is a path, else `constant`: one scalar, or None beside anything else.
+    """
+
+    by: str
+    other: Path | None = None
+    constant: tuple[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Reads:
+    """What is read: each path, with its uses; `whole` are those read to their last leaf, `keys` those counted."""
+
+    uses: dict[Path, set[Use]] = field(default_factory=dict)
+    whole: set[Path] = field(default_factory=set)
+    keys: set[Path] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A value of the policy; containers are equal only to themselves."""
+
+    value: Any
+    key: Any
+
+    @classmethod
+    def of(cls, value: Any) -> _Known:
+        scalar = not isinstance(value, (dict, list))
+        return cls(value, (type(value).__name__, value) if scalar else id(value))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Known) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What a variable may hold: one known value, or parts of the input, or what was built of either.
+
+    `computed`: or anything that follows from what was read before.
+    """
+
+    known: _Known | None = None
+    paths: frozenset[Path] = frozenset()
+    fields: tuple[tuple[str, _Value], ...] = ()
+    item: _Value | None = None
+    computed: bool = False
+
+    @property
+    def built(self) -> bool:
+        return bool(self.fields) or self.item is not None
+
+    @property
+    def scalar(self) -> tuple[str, Any] | None:
+        return self.known.key if self.known is not None and isinstance(self.known.key, tuple) else None
+
+
+_COMPUTED = _Value(computed=True)
+_EMPTY = _Value()
+"""A container to which nothing was added yet."""
+
+
+def _known(value: Any) -> _Value:
+    return _Value(_Known.of(value))
+
+
+def _joined(one: _Value | None, other: _Value | None, depth: int = 0) -> _Value:
+    """What may be either."""
+    if one is None or other is None or one == other:
+        return one or other or _COMPUTED
+    if depth > _DEPTH:
+        raise UnknownError("a value without an end")
+    names = dict(one.fields)
+    for name, value in other.fields:
+        names[name] = _joined(names.get(name), value, depth + 1)
+    item = None if one.item is None and other.item is None else _joined(one.item, other.item, depth + 1)
+    computed = one.computed or other.computed or one.known is not None or other.known is not None
+    return _Value(None, one.paths | other.paths, _sorted(names), item, computed)
+
+
+def _sorted(names: Mapping[str, _Value]) -> tuple[tuple[str, _Value], ...]:
+    return tuple(sorted(names.items(), key=lambda pair: pair[0]))
+
+
+class _Frame:
+    """The variables of a block, everything that was written to each of them, and which hold a container of their own."""
+
+    def __init__(self, values: dict[int, _Value], own: Iterable[int] = ()) -> None:
+        self.values = values
+        self.own = set(own)
+        self.written: dict[int, _Value] = {}
+
+    def put(self, target: int, value: _Value) -> None:
+        self.values[target] = value
+        self.written[target] = _joined(self.written.get(target), value)
+        self.own.discard(target)
+
+    def make(self, target: int, value: _Value) -> None:
+        """A container that no other variable holds: new, or changed where it is."""
+        self.put(target, value)
+        self.own.add(target)
+
+    def inner(self, values: Mapping[int, _Value] = {}) -> _Frame:  # noqa: B006  (never changed)
+        return _Frame({**self.values, **values}, self.own - values.keys())
+
+    def after(self, inner: _Frame) -> None:
+        """Go on after a block that may have ended anywhere."""
+        own = {one for one in inner.own if one in self.own or one not in self.values}
+        for target, value in inner.written.items():
+            self.put(target, _joined(self.values.get(target), value))
+        self.own = own
+
+
+class Plan:
+    """The plan of a policy, with the values that its rules find in `data`."""
+
+    def __init__(self, plan: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self._strings: Sequence[str] = [one["value"] for one in plan["static"]["strings"]]
+        self._functions = {one["name"]: one for one in plan["funcs"]["funcs"]}
+        self._entries = {one["name"]: one["blocks"] for one in plan["plans"]["plans"]}
+        self._data = _known(data)
+
+    def reads(self, entry: str, fixed: Mapping[Path, Any]) -> Reads:
+        """What this entry point reads of an input that has these values at these paths. Raises UnknownError."""
+        known = {path: _known(value) for path, value in fixed.items()}
+        return _Search(self._strings, self._functions, self._data, known).of(self._entries[entry])
+
+
+class _Search:
+    def __init__(
+        self, strings: Sequence[str], functions: Mapping[str, Any], data: _Value, fixed: Mapping[Path, _Value]
+    ) -> None:
+        self._fixed = fixed
+        self._strings = strings
+        self._functions = functions
+        self._data = data
+        self._results: dict[tuple[str, tuple[_Value, ...]], _Value | None] = {}
+        self._reads = Reads()
+
+    def of(self, blocks: Iterable[Any]) -> Reads:
+        self._blocks(blocks, _Frame({0: _Value(paths=frozenset({()})), 1: self._data}))
+        return self._reads
+
+    def _blocks(self, blocks: Iterable[Any], frame: _Frame) -> None:
+        """Run blocks one after the other, each of which may end early."""
+        for block in blocks:
+            inner = frame.inner()
+            self._block(block, inner)
+            frame.after(inner)
+
+    def _block(self, block: Any, frame: _Frame) -> None:
+        for one in block["stmts"]:
+            if not self._statement(one["type"], one["stmt"], frame):
+                return
+
+    def _statement(self, kind: str, given: Statement, frame: _Frame) -> bool:  # noqa: C901, PLR0911, PLR0912
+        """Follow one statement; false if nothing after it in its block can run."""
+        values = frame.values
+        match kind:
+            case "AssignVarStmt" | "AssignVarOnceStmt":
+                value = self._operand(given["source"], frame)
+                old = values.get(given["target"]) if kind == "AssignVarOnceStmt" else None
+                if value is None:
+                    return False
+                frame.put(given["target"], _joined(old, value))
+            case "DotStmt":
+                source, key = self._operand(given["source"], frame), self._operand(given["key"], frame)
+                found = None if source is None or key is None else self._step(source, key)
+                if found is None:
+                    return False
+                frame.put(given["target"], found)
+            case "CallStmt":
+                arguments = [self._operand(one, frame) for one in given["args"]]
+                result = self._call(given["func"], arguments)
+                if result is None:
+                    return False
+                frame.put(given["result"], result)
+            case "ScanStmt":
+                self._scan(given, frame)
+            case "BlockStmt":
+                self._blocks(given["blocks"], frame)
+            case "NotStmt":
+                self._blocks([given["block"]], frame)
+            case "EqualStmt" | "NotEqualStmt":
+                sides = self._operand(given["a"], frame), self._operand(given["b"], frame)
+                return self._compare("equal" if kind == "EqualStmt" else "neq", *sides)
+            case "IsDefinedStmt":
+                return given["source"] in values
+            case "ResetLocalStmt":
+                values.pop(given["target"], None)
+            case "MakeArrayStmt" | "MakeObjectStmt" | "MakeSetStmt":
+                frame.make(given["target"], _EMPTY)
+            case "ArrayAppendStmt" | "SetAddStmt":
+                self._add(kind, given, frame)
+            case "ObjectInsertStmt" | "ObjectInsertOnceStmt":
+                self._insert(given, frame)
+            case "ObjectMergeStmt":
+                frame.put(given["target"], _joined(values.get(given["a"]), values.get(given["b"])))
+            case "LenStmt":
+                frame.put(given["target"], self._counted(self._operand(given["source"], frame)))
+            case "MakeNullStmt":
+                frame.put(given["target"], _known(None))
+            case "MakeNumberIntStmt" | "AssignIntStmt":
+                frame.put(given["target"], _known(given["value"]))
+            case "MakeNumberRefStmt":
+                frame.put(given["target"], _known(_number(self._strings[given["Index"]])))
+            case "ReturnLocalStmt":
+                pass  # the caller reads the variable
+            case "ResultSetAddStmt":
+                self._use(values.get(given["value"], _COMPUTED), Use(ANSWER))
+            case _ if kind not in _IGNORED:
+                raise UnknownError(kind)
+        return True
+
+    def _operand(self, given: Any, frame: _Frame) -> _Value | None:
+        """The value of an operand; None if it is undefined for certain."""
+        if isinstance(given, int):
+            return frame.values.get(given)
+        match given["type"]:
+            case "local":
+                frame.own.discard(given["value"])  # it gets another name
+                return frame.values.get(given["value"])
+            case "string_index":
+                return _known(self._strings[given["value"]])
+            case "bool":
+                return _known(given["value"])
+        raise UnknownError(given["type"])
+
+    def _step(self, value: _Value, key: _Value) -> _Value | None:
+        """What stands below a key; None if nothing can."""
+        self._use(key, Use("key"))
+        known = key.known.value if key.scalar is not None and key.known is not None else None
+        found: list[_Value | None] = []
+        if value.known is not None:
+            found.append(_below(value.known.value, key))
+        for path in value.paths:
+            below = (*path, known if isinstance(known, str) else EACH)
+            self._reads.uses.setdefault(below, set())
+            found.append(self._fixed.get(below, _Value(paths=frozenset({below}))))
+        if value.built:
+            found += [value.item, *(one for name, one in value.fields if known is None or name == known)]
+        if value.computed or value == _EMPTY or (value.built and not any(found)):
+            found.append(_COMPUTED)
+        left = [one for one in found if one is not None]
+        return reduce(_joined, left) if left else None
+
+    def _scan(self, given: Statement, frame: _Frame) -> None:
+        """Run the block of a loop until another round writes nothing new."""
+        source = frame.values.get(given["source"])
+        if source is None or (source.known is not None and not source.known.value):
+            return
+        self._reads.keys |= source.paths
+        item = self._step(source, _COMPUTED) or _COMPUTED
+        for _ in range(_ROUNDS):
+            before = dict(frame.values), set(frame.own)
+            inner = frame.inner({given["key"]: _COMPUTED, given["value"]: item})
+            self._block(given["block"], inner)
+            frame.after(inner)
+            if (frame.values, frame.own) == before:
+                return
+        raise UnknownError("a loop without an end")
+
+    def _call(self, name: str, arguments: list[_Value | None]) -> _Value | None:
+        given = [one for one in arguments if one is not None]
+        if len(given) < len(arguments):
+            return None
+        if (function := self._functions.get(name)) is None:
+            return self._builtin(name, given)
+        key = name, tuple(given)
+        if key not in self._results:
+            self._results[key] = None  # rules do not call themselves
+            frame = _Frame(dict(zip(function["params"], given, strict=True)))
+            self._blocks(function["blocks"], frame)
+            self._results[key] = frame.values.get(function["return"])
+        return self._results[key]
+
+    def _builtin(self, name: str, given: list[_Value]) -> _Value | None:
+        if name in COMPARISONS:
+            self._compare(name, *given)
+        elif name == "count":
+            return self._counted(given[0])
+        elif name == "object.get" and given[1].scalar is not None:
+            return _joined(self._step(given[0], given[1]), given[2])
+        elif name not in _TYPE_CHECKS:
+            constants = [one.scalar for one in given if one.scalar is not None]
+            alone = constants[0] if len(given) == 2 and len(constants) == 1 else None  # noqa: PLR2004
+            for one in given:
+                self._use(one, Use(name, constant=alone))
+        return _COMPUTED
+
+    def _compare(self, by: str, one: _Value | None, other: _Value | None) -> bool:
+        """Record a comparison; false if it cannot hold."""
+        if one is None or other is None:
+            return False
+        for this, that in ((one, other), (other, one)):
+            if that.scalar is not None:
+                for path in this.paths:  # what is no scalar differs from one, whatever it holds
+                    self._reads.uses.setdefault(path, set()).add(Use(by, constant=that.scalar))
+                self._use(replace(this, paths=frozenset()), Use(by))
+                continue
+            for path in that.paths:
+                self._use(this, Use(by, path))
+            if that.computed or that.built or not that.paths:
+                self._use(this, Use(by))
+        if one.scalar is None or other.scalar is None or by not in {"equal", "neq"}:
+            return True
+        return (one.scalar == other.scalar) is (by == "equal")
+
+    def _counted(self, value: _Value | None) -> _Value | None:
+        """The number of items or keys."""
+        if value is None:
+            return None
+        self._reads.keys |= value.paths
+        for path in value.paths:
+            self._reads.uses.setdefault(path, set())
+        return _COMPUTED  # of what rules built, the members of sets are read and lists have the length of what is
+
+    def _use(self, value: _Value, use: Use) -> None:
+        """Record that all of a value is read."""
+        for path in value.paths:
+            self._reads.uses.setdefault(path, set()).add(use)
+            self._reads.whole.add(path)
+        for one in (*(one for _, one in value.fields), *([] if value.item is None else [value.item])):
+            self._use(one, Use(use.by if use.by == ANSWER else OPAQUE))
+
+    def _add(self, kind: str, given: Statement, frame: _Frame) -> None:
+        target = given["array" if kind == "ArrayAppendStmt" else "set"]
+        value = self._operand(given["value"], frame) or _COMPUTED
+        if kind == "SetAddStmt":
+            self._use(value, Use("set"))  # a set compares its members
+        old = self._changed(target, frame)
+        frame.make(target, replace(old, item=_joined(old.item, value)))
+
+    def _insert(self, given: Statement, frame: _Frame) -> None:
+        key, value = (self._operand(given[name], frame) or _COMPUTED for name in ("key", "value"))
+        self._use(key, Use("key"))
+        old, name = self._changed(given["object"], frame), key.known.value if key.known is not None else None
+        if isinstance(name, str):
+            frame.make(given["object"], replace(old, fields=_sorted({**dict(old.fields), name: value})))
+        else:
+            frame.make(given["object"], replace(old, item=_joined(old.item, value)))
+
+    def _changed(self, target: int, frame: _Frame) -> _Value:
+        """The container that is about to change. Nobody may hold another name of it."""
+        if target not in frame.own:
+            raise UnknownError("a container changes after it was copied")
+        return frame.values[target]
+
+
+def _below(container: Any, key: _Value) -> _Value | None:
+    if key.scalar is None or key.known is None:
+        return _COMPUTED if container and isinstance(container, (dict, list)) else None
+    wanted = key.known.value
+    if isinstance(container, dict) and wanted in container:
+        return _known(container[wanted])
+    if isinstance(container, list) and isinstance(wanted, int) and 0 <= wanted < len(container):
+        return _known(container[wanted])
+    return None
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)

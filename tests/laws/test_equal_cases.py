@@ -1,0 +1,154 @@
+"""Law 10: OPA decides every distinct case. What no rule can tell apart has one decision, at every point."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.binaries import find_binary
+from engine.cases.run import CaseFile, Runner
+from engine.engine import Engine
+from engine.errors import DecideError
+from engine.opa.packed import pack, unpacked
+from engine.opa.plan import Plan
+from engine.opa.projection import MUST_BE_EMPTY, Projection
+from engine.opa.sharing import plan, projection
+from engine.points.registry import POINTS
+from tests.laws.asking import DECIDED, MOST, taken
+from tests.laws.mutations import DROPPED, WRONG, Path_, get, paths, with_value
+
+_PLANS: dict[str, Plan] = {}
+_SEED = 11
+_ERROR = "a built-in refuses"
+
+STOP = {"id": "stop", "scope": "all", "name": "", "principal": "", "tool": ""}
+UNSEEN = {*((point, "now") for point in POINTS), *((point, "flows") for point in POINTS), ("tool_call", "environment")}
+"""Facts that change no case: what expires is an approval, and no other case has a flow, or tools of an environment."""
+
+
+@cache
+def _cases(point: str) -> list[CaseFile]:
+    return [file for file in DECIDED if file.case.point == point and not file.case.values]
+
+
+@pytest.fixture
+def engine(runner: Runner) -> Engine:
+    return runner.engine({})
+
+
+@pytest.fixture
+def found(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    """The plan of the policy of this tree, made once."""
+    assert engine.policy is not None
+    revision = engine.policy.rules.revision
+    if revision not in _PLANS:
+        served = engine.opa.server.served  # type: ignore[union-attr]
+        _PLANS[revision] = plan(find_binary(), served, tmp_path_factory.mktemp("plan"), [*POINTS])
+    return _PLANS[revision]
+
+
+def decided(engine: Engine, documents: Sequence[dict[str, Any]]) -> list[Any]:
+    """OPA's whole decision on each input; `_ERROR` where a built-in refuses one."""
+    if len(documents) > MOST:
+        parts = [documents[at : at + MOST] for at in range(0, len(documents), MOST)]
+        return [one for part in parts for one in decided(engine, part)]
+    try:
+        reply: list[Any] = engine.opa.ask("decisions", {"items": list(documents)}).result
+    except DecideError as error:
+        assert error.code == "engine.opa_error", error
+        middle = len(documents) // 2
+        return decided(engine, documents[:middle]) + decided(engine, documents[middle:]) if middle else [_ERROR]
+    return reply
+
+
+def changed(document: dict[str, Any], numbers: random.Random) -> dict[str, Any]:
+    """The input with one to three fields dropped, of another type, or like another field of it."""
+    for _ in range(numbers.randint(1, 3)):
+        every: list[Path_] = [path for path in paths(document) if path != ("point",) and path[0] not in MUST_BE_EMPTY]
+        path = numbers.choice(every)
+        other = get(document, numbers.choice(every))
+        value = numbers.choice([DROPPED, *WRONG, other, other, _near(get(document, path), numbers)])
+        document = with_value(document, path, value)
+    return document
+
+
+def _near(value: Any, numbers: random.Random) -> Any:
+    """Another value of the same type."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + numbers.choice([-1, 1, 86_400, -86_400])
+    if isinstance(value, str) and value:
+        return numbers.choice([value[::-1], value.upper(), value + "x", f"{numbers.getrandbits(256):064x}"])
+    return value
+
+
+def generated(engine: Engine, runner: Runner, point: str, count: int) -> Iterator[dict[str, Any]]:
+    numbers = random.Random(f"{_SEED} {point}")
+    documents = [taken(runner, file)[1] for file in _cases(point)]
+    yield from documents
+    yield from ({**one, "stops": [STOP]} for one in documents)
+    for _ in range(count):
+        yield changed(numbers.choice(documents), numbers)
+    assert engine is runner.engine({})
+
+
+def compared(engine: Engine, reads: Projection, documents: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The inputs that are decided otherwise than what stands for them."""
+    pairs = [(one, same) for one in documents if (same := reads.canonical(one)) is not None]
+    before = decided(engine, [one for one, _ in pairs])
+    after = decided(engine, [same for _, same in pairs])
+    return [one for (one, _), was, now in zip(pairs, before, after, strict=True) if was not in (_ERROR, now)]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_10_what_no_rule_can_tell_apart_is_decided_alike(
+    engine: Engine, found: Plan, runner: Runner, point: str
+) -> None:
+    reads = projection(found, point)
+    assert not compared(engine, reads, [*generated(engine, runner, point, 20)])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("point", POINTS)
+def test_10_many_inputs_are_decided_alike(engine: Engine, found: Plan, runner: Runner, point: str) -> None:
+    """With `EQUAL_CASES=27000` a million in all, about half an hour."""
+    reads = projection(found, point)
+    count = int(os.environ.get("EQUAL_CASES", "1000"))
+    assert not compared(engine, reads, [*generated(engine, runner, point, count)])
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_10_a_hole_in_what_is_read_is_seen(engine: Engine, found: Plan, runner: Runner, point: str) -> None:
+    """The control: without one thing that rules read, the comparison above finds inputs that are decided otherwise."""
+    reads = projection(found, point)
+    documents = [*generated(engine, runner, point, 20)]
+    same = [canonical for one in documents if (canonical := reads.canonical(one)) is not None]
+    whole = decided(engine, same)
+    names = sorted(reads.facts - {"point", *MUST_BE_EMPTY})
+    holed = [[{key: value for key, value in one.items() if key != name} for one in same] for name in names]
+    answers = decided(engine, [one for each in holed for one in each])
+    unseen = [name for at, name in enumerate(names) if answers[at * len(same) : (at + 1) * len(same)] == whole]
+    assert {(point, name) for name in unseen} <= UNSEEN
+
+
+def test_10_a_rule_that_reads_one_field_more_tells_it_apart(engine: Engine, found: Plan, runner: Runner, tmp_path: Path) -> None:
+    document = next(taken(runner, file)[1] for file in _cases("license"))
+    one, other = ({**document, "content": {**document["content"], "media_type": text}} for text in ("a", "b"))
+    reads = projection(found, "license")
+    assert reads.canonical(one) == reads.canonical(other)
+    served = engine.opa.server.served  # type: ignore[union-attr]
+    files = unpacked(served.rules.read_bytes(), "rules")
+    name = "admission/requirements/license/license_decision.rego"
+    rule = '_findings contains data.admission.compiled.license.finding("x", null) if input.content.media_type == "a"'
+    (tmp_path / "rules").write_bytes(pack({**files, name: files[name] + rule.encode()}))
+    more = plan(find_binary(), replace(served, rules=tmp_path / "rules"), tmp_path / "plan", ["license"])
+    reads = projection(more, "license")
+    assert reads.canonical(one) != reads.canonical(other)
