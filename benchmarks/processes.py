@@ -87,6 +87,12 @@ def free_port() -> int:
         return port
 
 
+def cpu_seconds(pid: int | None) -> float:
+    """CPU seconds that a running process has used so far, without its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def resident(pid: int) -> int:
     """Bytes of memory that a process has now."""
     pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]

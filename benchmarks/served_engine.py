@@ -17,6 +17,7 @@ from benchmarks.processes import environment, free_port, named, serving
 from benchmarks.workload import POINT, Workload
 
 _READY_SECONDS = 60.0
+_EVERY = ("--shared-answers", "0")
 ENGINE, UNSYNCED = "engine", "benchmarks.unsynced"
 """The module to run: the product, or the same with a record that never waits for the disk."""
 
@@ -46,11 +47,11 @@ class ServedEngine:
 def engine_served(
     bench: Bench, name: str, work: Workload, module: str = ENGINE, options: tuple[str, ...] = ()
 ) -> Iterator[ServedEngine]:
-    """`engine serve` with a state of its own, ready; stopped when the block ends."""
+    """`engine serve` with a state of its own, ready; stopped when the block ends. It asks OPA about every request."""
     folder = bench.folder(name)
     port = free_port()
     state = folder / "state"
-    command = [sys.executable, "-m", module, "serve", "--port", str(port), "--state", str(state), *options]
+    command = [sys.executable, "-m", module, "serve", "--port", str(port), "--state", str(state), *_EVERY, *options]
     with serving(command, port, folder, environment(bench.scratch, bench.cache), bench.root) as process:
         served = ServedEngine(port, process.pid, state)
         await_allowed(served, work)

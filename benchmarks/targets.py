@@ -24,8 +24,9 @@ class Kind(StrEnum):
 
     RAW = "raw OPA"  # started as the engine starts its own, asked what the engine asks
     DEFAULT = "default opa run"  # without any setting, asked for the bare decision
-    WRITTEN = "engine, record written"  # and not waited for
-    DURABLE = "engine, record on disk"  # the product
+    WRITTEN = "engine, record written"  # and not waited for; OPA is asked about every request
+    DURABLE = "engine, record on disk"  # the product, but for that
+    SHARED = "engine, equal cases once"  # the product, asked about the same case again and again
     FORWARDER = "forwarding alone"  # what Python leaves before anything is checked or recorded
     FASTAPI = "FastAPI + opa-python-client"  # what one would write in an afternoon; records nothing
 
@@ -83,7 +84,8 @@ class _Starting:
             return self._forwarder()
         module = UNSYNCED if kind is Kind.WRITTEN else ENGINE
         name = f"{self.name}/{kind.name.lower()}"
-        served = self.stack.enter_context(engine_served(self.bench, name, self.work, module))
+        options = ("--shared-answers", "8192") if kind is Kind.SHARED else ()
+        served = self.stack.enter_context(engine_served(self.bench, name, self.work, module, options))
         return self._target(served.url, "request", served.pid)
 
     def _bare(self, start: Callable[[Bench, str], AbstractContextManager[Bare]], name: str) -> Bare:

@@ -20,7 +20,7 @@ _CONNECTIONS = 32
 _ENGINES = (Kind.WRITTEN, Kind.DURABLE)
 _NEEDED: Mapping[str, tuple[Kind, ...]] = {
     "P1": (Kind.WRITTEN, Kind.FORWARDER, Kind.RAW),
-    "P2": (Kind.DURABLE, Kind.RAW),
+    "P2": (Kind.DURABLE, Kind.SHARED, Kind.RAW),
     "P3": (*_ENGINES, Kind.DEFAULT),
     "P5": (*_ENGINES, Kind.RAW),
     "P6": (*_ENGINES, Kind.FASTAPI),
@@ -90,6 +90,11 @@ def _without_waiting(runs: Runs) -> Iterator[Row]:
     yield Row("P1", f"  the floor: {Kind.FORWARDER} ÷ {Kind.RAW}, requests a second", None, rate, least=True)
 
 
+def _durable(runs: Runs) -> Iterator[Row]:
+    for kind in (Kind.DURABLE, Kind.SHARED):
+        yield from _share("P2", kind, 0.60, runs)
+
+
 def _share(name: str, kind: Kind, goal: float, runs: Runs) -> Iterator[Row]:
     rate = against(runs, kind, Kind.RAW, lambda run: run.rate)
     yield Row(name, f"{kind} ÷ {Kind.RAW}, requests a second", goal, rate, least=True)
@@ -116,7 +121,7 @@ def _lost(runs: Runs) -> Iterator[Row]:
 
 _ROWS: Mapping[str, Callable[[Runs], Iterator[Row]]] = {
     "P1": _without_waiting,
-    "P2": partial(_share, "P2", Kind.DURABLE, 0.60),
+    "P2": _durable,
     "P3": partial(_rates, "P3", Kind.DEFAULT, 0.90),
     "P5": _tail,
     "P6": partial(_rates, "P6", Kind.FASTAPI, 2.5),

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,18 @@ from engine.documents.canonical import canonical
 from engine.engine import Engine
 from engine.flow import Context
 from engine.model import Caller, Outcome, Via
-from engine.settings import Settings
+from engine.settings import OpaLimits, Settings
 
 POINT = "license"
 LICENSES = ("CC-BY-4.0", "MIT")
 """Those that the request offers; it is exported under the first."""
+_CORPUS = (
+    *("0BSD", "AFL-3.0", "Apache-2.0", "Artistic-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC-BY-3.0"),
+    *("CC-BY-4.0", "CC-BY-NC-4.0", "CC-BY-ND-4.0", "CC-BY-SA-4.0", "CC0-1.0", "EPL-2.0", "GPL-2.0-only"),
+    *("GPL-3.0-only", "ISC", "LGPL-3.0-only", "MIT", "MIT OR Apache-2.0", "MPL-2.0", "ODbL-1.0", "PDDL-1.0"),
+    *("Python-2.0", "Unlicense"),
+)
+_PURPOSES = ("train", "eval", "tool", "environment")
 _HISTORY = 4
 """Decisions besides the one that counts: they bring the input to the size that is measured."""
 _ON_LOOPBACK = Context(caller=Caller(via=Via.LOOPBACK))
@@ -61,10 +70,27 @@ def request(number: int = 0) -> dict[str, Any]:
     }
 
 
+def as_it_comes(count: int) -> Iterator[dict[str, Any]]:
+    """Requests of a corpus: 300 combinations of a license and a purpose, few of them frequent; every content is new.
+
+    Combinations follow Zipf's law with exponent 1; a content has at most two decisions.
+    """
+    numbers = random.Random(19)  # noqa: S311  (no secret)
+    kinds = [*product(_CORPUS, _PURPOSES, range(3))]
+    numbers.shuffle(kinds)
+    weights = [1 / rank for rank in range(1, len(kinds) + 1)]
+    for number, (license_, purpose, decisions) in enumerate(numbers.choices(kinds, weights, k=count)):
+        one = request(-1 - number)
+        days = [numbers.randint(1, 20) for _ in range(decisions)]
+        taken = [{**one["decisions"][0], "decided_at": f"2026-11-{day:02}T10:00:00Z"} for day in days]
+        yield {**one, "license": license_, "purpose": purpose, "decisions": taken}
+
+
 @contextmanager
-def engine(bench: Bench, state: Path) -> Iterator[Engine]:
-    """An engine in this process with a record of its own."""
-    with Engine(Settings(state=state, cache=bench.cache)) as running:
+def engine(bench: Bench, state: Path, shared_answers: int = 0) -> Iterator[Engine]:
+    """An engine in this process with a record of its own; without shared answers, OPA is asked about every request."""
+    settings = Settings(state=state, cache=bench.cache, opa=OpaLimits(shared_answers=shared_answers))
+    with Engine(settings) as running:
         yield running
 
 

@@ -46,7 +46,7 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True)
 class OpaLimits:
-    """Time limits of OPA in seconds, size limits of its requests and answers in bytes, and how many answers are kept."""
+    """Time limits of OPA in seconds, size limits of requests and answers in bytes, and the answers that are kept."""
 
     start_seconds: float = 20.0  # a loaded machine needs about 2
     answer_seconds: float = 60.0  # a source bundle of 10,000 records needs about 2

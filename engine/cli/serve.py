@@ -197,6 +197,15 @@ def serve(
             help="Number of sandboxes to keep warm, for code like the last that ran.",
         ),
     ] = 0,
+    shared_answers: Annotated[
+        int,
+        typer.Option(
+            envvar="ENGINE_SHARED_ANSWERS",
+            min=0,
+            max=1_000_000,
+            help="Number of answers of OPA to keep for equal cases, of about 1 KiB each; 0: ask about every request.",
+        ),
+    ] = 8_192,
 ) -> None:
     """Serve decisions over HTTP until SIGTERM or SIGINT; SIGHUP activates a changed policy."""
     from dataclasses import replace
@@ -224,7 +233,7 @@ def serve(
         shadow=None if shadow is None else candidate(sources, shadow),
     )
     chosen = sources.settings()
-    opa = replace(chosen.opa, answer_seconds=deadline)
+    opa = replace(chosen.opa, answer_seconds=deadline, shared_answers=shared_answers)
     settings = replace(
         chosen,
         root=root or Path(os.devnull),

@@ -1,9 +1,9 @@
 """What the rules of a decision point read of an input, found in OPA's plan of them.
 
 A plan is the policy as a list of simple statements, after imports, helpers and comprehensions are compiled away.
-Every statement is followed with values that stand for all inputs at once: a value of the policy is known, a value of the
-input is known by its path only. A statement that reads the unknown (`with`, a rule chosen by the input) ends the search:
-then everything must be assumed to be read. OPA still decides; this only says which inputs it cannot tell apart.
+Each statement is followed with values that stand for all inputs at once: a value of the policy is known, a value of
+the input is known by its path only. A statement whose reads cannot be told (`with`, a rule chosen by the input) ends
+the search, and everything counts as read. OPA still decides; this only says which inputs it cannot tell apart.
 
 Source: https://www.openpolicyagent.org/docs/ir
 """
@@ -24,7 +24,9 @@ COMPARISONS = frozenset({"equal", "neq", "lt", "lte", "gt", "gte"})
 
 _ROUNDS, _DEPTH = 24, 24
 _TYPE_CHECKS = frozenset({f"is_{name}" for name in ("array", "boolean", "null", "number", "object", "set", "string")})
-_IGNORED = frozenset({"BreakStmt", "IsArrayStmt", "IsObjectStmt", "IsSetStmt", "IsUndefinedStmt", "NopStmt"})
+_IGNORED = frozenset(
+    {"BreakStmt", "IsArrayStmt", "IsObjectStmt", "IsSetStmt", "IsUndefinedStmt", "NopStmt", "ReturnLocalStmt"}
+)
 
 Statement = Mapping[str, Any]
 
@@ -123,7 +125,7 @@ def _sorted(names: Mapping[str, _Value]) -> tuple[tuple[str, _Value], ...]:
 
 
 class _Frame:
-    """The variables of a block, everything that was written to each of them, and which hold a container of their own."""
+    """The variables of a block, all that was written to each of them, and which hold a container of their own."""
 
     def __init__(self, values: dict[int, _Value], own: Iterable[int] = ()) -> None:
         self.values = values
@@ -140,7 +142,7 @@ class _Frame:
         self.put(target, value)
         self.own.add(target)
 
-    def inner(self, values: Mapping[int, _Value] = {}) -> _Frame:  # noqa: B006  (never changed)
+    def inner(self, values: Mapping[int, _Value] = {}) -> _Frame:
         return _Frame({**self.values, **values}, self.own - values.keys())
 
     def after(self, inner: _Frame) -> None:
@@ -193,39 +195,26 @@ class _Search:
             if not self._statement(one["type"], one["stmt"], frame):
                 return
 
-    def _statement(self, kind: str, given: Statement, frame: _Frame) -> bool:  # noqa: C901, PLR0911, PLR0912
+    def _statement(self, kind: str, given: Statement, frame: _Frame) -> bool:  # noqa: C901, PLR0912
         """Follow one statement; false if nothing after it in its block can run."""
-        values = frame.values
+        values, holds = frame.values, True
         match kind:
-            case "AssignVarStmt" | "AssignVarOnceStmt":
-                value = self._operand(given["source"], frame)
-                old = values.get(given["target"]) if kind == "AssignVarOnceStmt" else None
-                if value is None:
-                    return False
-                frame.put(given["target"], _joined(old, value))
-            case "DotStmt":
-                source, key = self._operand(given["source"], frame), self._operand(given["key"], frame)
-                found = None if source is None or key is None else self._step(source, key)
+            case "DotStmt" | "CallStmt" | "LenStmt" | "AssignVarStmt" | "AssignVarOnceStmt":
+                found = self._value(kind, given, frame)
                 if found is None:
                     return False
-                frame.put(given["target"], found)
-            case "CallStmt":
-                arguments = [self._operand(one, frame) for one in given["args"]]
-                result = self._call(given["func"], arguments)
-                if result is None:
-                    return False
-                frame.put(given["result"], result)
+                frame.put(given["result" if kind == "CallStmt" else "target"], found)
+            case "EqualStmt" | "NotEqualStmt":
+                sides = self._operand(given["a"], frame), self._operand(given["b"], frame)
+                holds = self._compare("equal" if kind == "EqualStmt" else "neq", *sides)
+            case "IsDefinedStmt":
+                holds = given["source"] in values
             case "ScanStmt":
                 self._scan(given, frame)
             case "BlockStmt":
                 self._blocks(given["blocks"], frame)
             case "NotStmt":
                 self._blocks([given["block"]], frame)
-            case "EqualStmt" | "NotEqualStmt":
-                sides = self._operand(given["a"], frame), self._operand(given["b"], frame)
-                return self._compare("equal" if kind == "EqualStmt" else "neq", *sides)
-            case "IsDefinedStmt":
-                return given["source"] in values
             case "ResetLocalStmt":
                 values.pop(given["target"], None)
             case "MakeArrayStmt" | "MakeObjectStmt" | "MakeSetStmt":
@@ -236,21 +225,29 @@ class _Search:
                 self._insert(given, frame)
             case "ObjectMergeStmt":
                 frame.put(given["target"], _joined(values.get(given["a"]), values.get(given["b"])))
-            case "LenStmt":
-                frame.put(given["target"], self._counted(self._operand(given["source"], frame)))
-            case "MakeNullStmt":
-                frame.put(given["target"], _known(None))
-            case "MakeNumberIntStmt" | "AssignIntStmt":
-                frame.put(given["target"], _known(given["value"]))
+            case "MakeNullStmt" | "MakeNumberIntStmt" | "AssignIntStmt":
+                frame.put(given["target"], _known(given.get("value")))
             case "MakeNumberRefStmt":
                 frame.put(given["target"], _known(_number(self._strings[given["Index"]])))
-            case "ReturnLocalStmt":
-                pass  # the caller reads the variable
             case "ResultSetAddStmt":
                 self._use(values.get(given["value"], _COMPUTED), Use(ANSWER))
             case _ if kind not in _IGNORED:
                 raise UnknownError(kind)
-        return True
+        return holds
+
+    def _value(self, kind: str, given: Statement, frame: _Frame) -> _Value | None:
+        """What a statement gives a variable; None if it is undefined for certain."""
+        if kind == "CallStmt":
+            return self._call(given["func"], [self._operand(one, frame) for one in given["args"]])
+        source = self._operand(given["source"], frame)
+        if source is None:
+            return None
+        if kind == "DotStmt":
+            key = self._operand(given["key"], frame)
+            return None if key is None else self._step(source, key)
+        if kind == "LenStmt":
+            return self._counted(source)
+        return _joined(frame.values.get(given["target"]), source) if kind == "AssignVarOnceStmt" else source
 
     def _operand(self, given: Any, frame: _Frame) -> _Value | None:
         """The value of an operand; None if it is undefined for certain."""
@@ -346,10 +343,8 @@ class _Search:
             return True
         return (one.scalar == other.scalar) is (by == "equal")
 
-    def _counted(self, value: _Value | None) -> _Value | None:
+    def _counted(self, value: _Value) -> _Value:
         """The number of items or keys."""
-        if value is None:
-            return None
         self._reads.keys |= value.paths
         for path in value.paths:
             self._reads.uses.setdefault(path, set())

@@ -1,4 +1,4 @@
-"""Inputs that no rule can tell apart: an input without what is not read, and with equal names for what is only compared.
+"""Inputs that no rule can tell apart: without what is not read, and with equal names for what is only compared.
 
 Values that rules compare only with each other may have other names as long as equal ones stay equal; times that rules
 only order may be other times in the same order. Which these are follows from the plan, never from a list. So two inputs
@@ -73,7 +73,7 @@ class Projection:
         return frozenset(self._root.below)
 
     def canonical(self, document: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The one input that stands for all those that its rules cannot tell from this one; None if it is unlike any."""
+        """The input that stands for all those that rules cannot tell from this one; None if it stands for itself."""
         if any(document.get(name) != [] for name in MUST_BE_EMPTY):
             return None
         found: _Found = {}

@@ -1,9 +1,9 @@
 """Answers of one OPA that equal cases share: OPA decides every distinct case once, and every request keeps its record.
 
-Two requests are equal cases if no rule can tell their inputs apart; see engine/opa/projection.py. What a point reads is
-found once it was asked often enough to pay for that, in a thread of its own; until then, and whenever it cannot be found,
-every request is asked. One in `CHECKED` shared answers is asked all the same, and the first difference ends sharing.
-Only answers are kept, never errors, and only as long as this OPA serves this policy.
+Two requests are equal cases if no rule can tell their inputs apart; see engine/opa/projection.py. What a point reads
+is found in a thread of its own once the point was asked often enough to pay for that. Until then, and if it cannot be
+found, every request is asked. One in `CHECKED` shared answers is asked all the same, and the first difference ends
+sharing. Only answers are kept, never errors, and only as long as this OPA serves this policy.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WORTH: Final = 128
 """Requests at one point after which it pays to find out what it reads: half a second of one core."""
 
 CHECKED: Final = 100
-KEY_BYTES: Final = 16 << 10
+KEY_BYTES: Final = 4 << 10
 """The largest canonical input that is kept."""
 
 Request = tuple[Mapping[str, Any], str]
@@ -139,6 +139,11 @@ class SharedAnswers:
         """Whether it is known what this point reads."""
         return self._projections.get(point) is not None and not self._ended
 
+    def forget(self) -> None:
+        """Drop all answers; what points read stays known."""
+        with self._lock:
+            self._kept.clear()
+
     def split(self, requests: Sequence[Request]) -> Split:
         """Which of these to ask, and who shares whose answer."""
         split = Split(requests)
@@ -178,8 +183,9 @@ class SharedAnswers:
                 self._end(str(split.requests[index][0].get("point")))
                 return None
         for index, key in split.keys.items():
-            if isinstance(reply := answers[index], Reply) and _decided(reply):
-                self._keep(key, replace(reply, source=split.requests[index][1]))
+            fresh = answers[index]
+            if isinstance(fresh, Reply) and _decided(fresh):
+                self._keep(key, replace(fresh, source=split.requests[index][1]))
         for index, leader in split.leaders.items():
             found = answers[leader]
             answers[index] = replace(found, source=split.requests[leader][1]) if isinstance(found, Reply) else found
@@ -227,9 +233,8 @@ class SharedAnswers:
                 self._kept.popitem(last=False)
 
     def _end(self, point: str) -> None:
-        with self._lock:
-            self._ended = True
-            self._kept.clear()
+        self._ended = True
+        self.forget()
         self._on_difference(point)
 
 

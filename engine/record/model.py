@@ -108,7 +108,7 @@ class DecisionRecord(_Redacted):
     `input` is the redacted input, null if none could be gathered; `input_digest` is the decision's.
     `redactions` names the fields of this record that were replaced, such as `input.bundle.id`. `approval`
     is the id of the approval that was used or requested. `shared_from` is the id of the decision for which OPA gave
-    this answer, if an equal case was decided before; absent otherwise. The log fills `source_events`.
+    this answer, if it is that to an equal case; else null. The log fills `source_events`.
     """
 
     kind: Literal["decision"] = "decision"
@@ -130,7 +130,7 @@ class DecisionRecord(_Redacted):
     versions: Versions
     durations: Durations
     source_events: CoveredEvents | None = None
-    shared_from: Annotated[str | None, Field(exclude_if=lambda id_: id_ is None)] = None
+    shared_from: str | None = None
 
     @classmethod
     def of(  # noqa: PLR0913 (each is a field)
@@ -315,7 +315,7 @@ def encode_body(body: Body) -> bytes:
 _DECISION = (
     b'{"approval":%b,"decision_id":%b,"durations":{"decide":%b,"gather":%b},"findings":%b,"input":%b,'
     b'"input_digest":%b,"kind":"decision","limits":%b,"mode":%b,"outcome":%b,"point":%b,"policy":%b,'
-    b'"principal":%b,"redactions":%b,"request_id":%b,"run":%b,%b"source_events":%b,"time":%b,"trace":%b,'
+    b'"principal":%b,"redactions":%b,"request_id":%b,"run":%b,"shared_from":%b,"source_events":%b,"time":%b,"trace":%b,'
     b'"versions":{"engine":%b,"opa":%b}}'
 )
 """All keys of a decision record in order; pydantic's own way there costs four times as much."""
@@ -339,7 +339,7 @@ def _decision_json(body: DecisionRecord) -> bytes:
         _json(body.redactions) if body.redactions else b"[]",
         _json(body.request_id),
         _json(body.run),
-        b"" if body.shared_from is None else b'"shared_from":%b,' % _json(body.shared_from),
+        _json(body.shared_from),
         _json(None if body.source_events is None else body.source_events.__dict__),
         _json(body.time),
         _json(body.trace),

@@ -62,7 +62,8 @@ def decided(engine: Engine, documents: Sequence[dict[str, Any]]) -> list[Any]:
     try:
         reply: list[Any] = engine.opa.ask("decisions", {"items": list(documents)}).result
     except DecideError as error:
-        assert error.code == "engine.opa_error", error
+        if error.code != "engine.opa_error":
+            raise
         middle = len(documents) // 2
         return decided(engine, documents[:middle]) + decided(engine, documents[middle:]) if middle else [_ERROR]
     return reply
@@ -91,7 +92,7 @@ def _near(value: Any, numbers: random.Random) -> Any:
 
 
 def generated(engine: Engine, runner: Runner, point: str, count: int) -> Iterator[dict[str, Any]]:
-    numbers = random.Random(f"{_SEED} {point}")
+    numbers = random.Random(f"{_SEED} {point}")  # noqa: S311  (no secret)
     documents = [taken(runner, file)[1] for file in _cases(point)]
     yield from documents
     yield from ({**one, "stops": [STOP]} for one in documents)
@@ -113,7 +114,7 @@ def test_10_what_no_rule_can_tell_apart_is_decided_alike(
     engine: Engine, found: Plan, runner: Runner, point: str
 ) -> None:
     reads = projection(found, point)
-    assert not compared(engine, reads, [*generated(engine, runner, point, 20)])
+    assert not compared(engine, reads, [*generated(engine, runner, point, 5)])
 
 
 @pytest.mark.full
@@ -139,7 +140,9 @@ def test_10_a_hole_in_what_is_read_is_seen(engine: Engine, found: Plan, runner: 
     assert {(point, name) for name in unseen} <= UNSEEN
 
 
-def test_10_a_rule_that_reads_one_field_more_tells_it_apart(engine: Engine, found: Plan, runner: Runner, tmp_path: Path) -> None:
+def test_10_a_rule_that_reads_one_field_more_tells_it_apart(
+    engine: Engine, found: Plan, runner: Runner, tmp_path: Path
+) -> None:
     document = next(taken(runner, file)[1] for file in _cases("license"))
     one, other = ({**document, "content": {**document["content"], "media_type": text}} for text in ("a", "b"))
     reads = projection(found, "license")

@@ -46,7 +46,7 @@ def learned(settings: Settings, kept: int = 8_192, values: tuple[str, ...] = ())
     own = replace(settings, opa=OpaLimits(shared_answers=kept))
     points = frozenset({"license"})
     with Engine(own, values=values, points=points, on_event=lambda *event: EVENTS.append(event)) as engine:
-        teaching = [{**request(number), "purpose": "evaluate"} for number in range(WORTH)]
+        teaching = [{**request(number), "purpose": "eval"} for number in range(WORTH)]
         engine.decide_many("license", teaching, mode=Mode.CHECK)
         if kept:
             until(lambda: of(engine).finds("license"))
@@ -114,7 +114,7 @@ def test_equal_cases_are_asked_once_and_each_has_its_record(settings: Settings) 
 
 
 async def _apart(engine: Engine, requests: list[Any]) -> list[Answer]:
-    return [await run_async(engine._steps("license", one, Mode.ENFORCE, Context(), None)) for one in requests[:10]]  # noqa: SLF001
+    return [await run_async(engine._steps("license", one, Mode.ENFORCE, Context(), None)) for one in requests[:10]]
 
 
 def test_what_rules_read_is_told_apart(settings: Settings) -> None:
@@ -152,14 +152,14 @@ def test_requests_that_use_something_up_are_asked(settings: Settings) -> None:
 def test_a_difference_ends_sharing(settings: Settings) -> None:
     """A fault in what is found to be read: one of the checked answers shows it, and from then on all are right."""
     with learned(settings) as engine:
-        whole = of(engine)._projections["license"]  # noqa: SLF001
+        whole = of(engine)._projections["license"]
 
         class Holed:
             def canonical(self, document: Mapping[str, Any]) -> Any:
                 assert whole is not None
                 return whole.canonical({**document, "license": {}})
 
-        of(engine)._projections["license"] = cast("Any", Holed())  # noqa: SLF001
+        of(engine)._projections["license"] = cast("Any", Holed())
         engine.decide("license", request(0))
         wrong = 0
         for number in range(1, CHECKED + 1):
@@ -180,7 +180,7 @@ def test_without_opa_nothing_is_answered(settings: Settings) -> None:
         assert engine.decide("license", request(1)).decision.outcome is Outcome.ALLOW
         generation.server.kill()
         until(lambda: not generation.alive)
-        late = run(engine._steps("license", request(2), Mode.ENFORCE, Context(), None))  # noqa: SLF001
+        late = run(engine._steps("license", request(2), Mode.ENFORCE, Context(), None))
         until(lambda: engine.opa is not generation)
         assert not of(engine).finds("license")  # the next OPA answers for itself
     assert late.decision.outcome is Outcome.ALLOW or late.decision.findings[0].code == "policy_unavailable"
@@ -188,7 +188,7 @@ def test_without_opa_nothing_is_answered(settings: Settings) -> None:
 
 def test_errors_are_not_kept() -> None:
     shared = SharedAnswers(8, lambda _: cast("Any", Whole()))
-    shared._projections["license"] = cast("Any", Whole())  # noqa: SLF001
+    shared._projections["license"] = cast("Any", Whole())
     requests: list[Request] = [({"point": "license"}, "a"), ({"point": "license"}, "b")]
     split = shared.split(requests)
     failed = DecideError("no answer", remedy="none", code="policy_unavailable")
@@ -201,11 +201,15 @@ def test_errors_are_not_kept() -> None:
 
 def test_the_least_recently_used_answer_makes_room() -> None:
     shared = SharedAnswers(2, lambda _: None)
-    shared._projections["license"] = cast("Any", Whole())  # noqa: SLF001
+    shared._projections["license"] = cast("Any", Whole())
     for number in (1, 2, 1, 3):
         split = shared.split([({"point": "license", "number": number}, str(number))])
         shared.joined(split, [Reply({"result": {"outcome": "deny"}})] * len(split.asked))
-    assert [shared.split([({"point": "license", "number": number}, "x")]).asked for number in (1, 2, 3)] == [[], [0], []]
+    assert [shared.split([({"point": "license", "number": number}, "x")]).asked for number in (1, 2, 3)] == [
+        [],
+        [0],
+        [],
+    ]
 
 
 class Whole:
