@@ -51,6 +51,7 @@ WHO = Context(caller=Caller(via=Via.PROCESS, principal="pipeline"), run="run-1")
 class Answered:
     result: Any
     defined: bool = True
+    source: None = None
 
 
 @dataclass
@@ -66,6 +67,7 @@ class Policy:
     asked: list[dict[str, Any]] = field(default_factory=list)
     released: int = 0
     ends_badly: bool = False
+    shared: None = None
 
     @property
     def opa(self) -> Any:
