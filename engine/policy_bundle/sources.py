@@ -63,18 +63,19 @@ class PolicySources:
             path = path.absolute()
         return Location(str(path), place.line, place.field)
 
-    def with_own_files(self, text: str) -> str:
+    def with_own_files(self, text: str, *, opens: bool = True) -> str:
         """The same words; a file that they name as `policy/<name>.yaml` is named as the one to edit in its place.
 
-        That is the file of this name in a folder of values or in `values/` of a recipe, unless both are as shipped.
+        That is the file of this name in a folder of values or in `values/` of a recipe, unless both are as shipped. It
+        is named by a path that `opens` from the current folder, or by the name of the folder alone.
         """
         if self.policy != bundled("policy"):
-            folder = "policy/"
+            folder, name = "policy/", f"{os.path.basename(os.path.abspath(self.policy))}/"  # noqa: PTH100, PTH119
         elif self.recipe != bundled("bundles") / "default":
-            folder = f"bundles/{self.recipe_name}/{VALUES}/"
+            folder, name = f"bundles/{self.recipe_name}/{VALUES}/", f"{self.recipe_name}/{VALUES}/"
         else:
             return text
-        return _VALUES_FILE.sub(lambda _: self._shown(folder), text)
+        return _VALUES_FILE.sub(lambda _: self._shown(folder) if opens else name, text)
 
     def placed(self, found: Iterable[Problem]) -> tuple[Problem, ...]:
         """The same problems at paths that open from the current folder; words name files of recipe and values alike."""

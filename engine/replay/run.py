@@ -229,7 +229,7 @@ def _group(found: Replay, policy: PolicyBundle, change: Change, point: str, caus
                 cause.code,
                 cause.before,
                 cause.after,
-                policy.catalogue.words(point, cause.code),
+                policy.told.words(point, cause.code),
                 where,
             ),
         )

@@ -11,7 +11,18 @@ from engine.api.connection import Connection, sweep
 from engine.api.listeners import bind, serve
 from engine.api.messages import Operation, Routes
 from engine.api.peers import network_peer
-from engine.workbench import approvals, decisions, machine, policy, preview, releases, waivers
+from engine.workbench import (
+    approvals,
+    code_runs,
+    decisions,
+    episodes,
+    machine,
+    policy,
+    preview,
+    releases,
+    runs,
+    waivers,
+)
 from engine.workbench.access import Access
 from engine.workbench.app import Handler, Workbench, asset, entrance, leaving, operation
 from engine.workbench.desk import Desk
@@ -58,6 +69,11 @@ def routes() -> Routes:
         "/": lambda _: moved("/decisions"),
         "/decisions": decisions.listed,
         "/decisions/{id}": decisions.one,
+        "/runs": runs.listed,
+        "/runs/{id}": code_runs.one,
+        "/runs/{id}/file": code_runs.file,
+        "/episodes/{id}": episodes.one,
+        "/episodes/{id}/transcript": episodes.transcript,
         "/policy": policy.points,
         "/policy/{id}": policy.point,
         "/licenses": policy.licenses,
