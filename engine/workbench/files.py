@@ -7,14 +7,16 @@ the content that the editor was shown.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from engine.documents.canonical import digest
 from engine.documents.files import printable
@@ -71,6 +73,13 @@ class ValuesFile:
         if self.locked is not None:
             raise FileError(f"`{self.name}` cannot be edited here: {self.locked}", remedy="edit it in an editor")
         return text
+
+
+def form_address(name: str, path: tuple[str, ...] = ()) -> str | None:
+    """The address of the form of a place in a file of values; None for a file without a schema."""
+    if PurePosixPath(name).stem not in DOCUMENTS:
+        return None
+    return "/form?" + urlencode({"file": name, "path": json.dumps(path, ensure_ascii=False)})
 
 
 def decoded(data: bytes) -> str:

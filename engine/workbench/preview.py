@@ -17,7 +17,7 @@ from engine.replay.candidate import opened
 from engine.replay.comparing import Change
 from engine.replay.run import UNCHANGED, UNDECIDED, Replay, replay
 from engine.workbench.drafts import Draft
-from engine.workbench.files import NEW, FileError, decoded, found, save, values_files
+from engine.workbench.files import NEW, FileError, decoded, form_address, found, save, values_files
 from engine.workbench.pages import UnknownError, moved
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def _editor(visit: Visit, file: ValuesFile, text: str | None = None, **more: Any
     except FileError as error:
         shown, fault = (file.data or b"").decode("utf-8", "replace"), error
     values = {"problems": (), "broken": None, "before": file.digest, "count": COUNTS[1], **more}
+    values["form"] = None if fault is not None else form_address(file.name)
     shown = shown if text is None else text
     return visit.page("values_edit.html", file=file, text=shown, fault=fault, counts=COUNTS, new=NEW, **values)
 
@@ -78,10 +79,14 @@ def _problems(desk: Desk, name: str, data: bytes) -> Sequence[Problem]:
 
 
 def preview(visit: Visit) -> Response:
+    """Try the text of an editor."""
+    name, data = _stated(visit)
+    return tried(visit, found(visit.desk, name), data.decode(), visit.form.get("before", ""))
+
+
+def tried(visit: Visit, file: ValuesFile, text: str, before: str) -> Response:
     """Try an edit: back to the editor with its problems, or on to what it would change. Nothing is written."""
-    desk, (name, data) = visit.desk, _stated(visit)
-    file, text, before = found(desk, name), data.decode(), visit.form.get("before", "")
-    old = file.text
+    desk, name, data, old = visit.desk, file.name, text.encode("utf-8"), file.text
     count = next((one for one in COUNTS if str(one) == visit.form.get("count")), COUNTS[0])
     again: dict[str, Any] = {"text": text, "before": before, "count": count}
     try:

@@ -16,6 +16,7 @@ from engine.workbench import (
     code_runs,
     decisions,
     episodes,
+    forms,
     machine,
     policy,
     preview,
@@ -81,6 +82,7 @@ def routes() -> Routes:
         "/coverage": policy.coverage,
         "/values": preview.listed,
         "/edit": preview.editor,
+        "/form": forms.form,
         "/previews/{id}": preview.shown,
         "/approvals": approvals.listed,
         "/approvals/{id}": approvals.one,
@@ -92,6 +94,7 @@ def routes() -> Routes:
     taken: dict[str, Handler] = {
         "/decisions/{id}": decisions.tried,
         "/edit": preview.preview,
+        "/form": forms.sent,
         "/lint": preview.lint,
         "/previews/{id}": preview.saved,
         "/approvals/{id}": approvals.resolved,

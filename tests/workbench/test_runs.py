@@ -152,7 +152,7 @@ def test_an_episode_is_shown_decision_by_decision_with_its_texts_and_end(office:
         "Tokens 560",
         "deny proposal 3.1 of agent_b unauthorized_state_transition",
         "Agent_B_Concessions.price becomes 90",
-        "Entry 5, hint of hints (Capitalizer) for hints, agent_b, for review : A thinks:",
+        "Entry 5, hint of hints (Capitalizer) for hints, agent_b, for review: A thinks:",
         "I can go down to 110.",
         "Agent_B_Concessions price 100, warranty true",
     ):

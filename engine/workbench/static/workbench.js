@@ -41,6 +41,16 @@ for (const box of document.querySelectorAll("input[data-live]")) {
   }, 3000);
 }
 
+for (const field of document.querySelectorAll("[data-pattern]")) {
+  const wanted = new RegExp(field.dataset.pattern, "u");
+  const check = () => {
+    const wrong = field.value.split("\n").find((line) => line.trim() && !wanted.test(line.trim()));
+    field.setCustomValidity(wrong === undefined ? "" : `“${wrong.trim()}” does not match ${field.dataset.pattern}`);
+  };
+  field.addEventListener("input", check);
+  check();
+}
+
 const editor = document.querySelector("textarea.editor");
 if (editor) {
   const lines = () => editor.value.slice(0, editor.selectionStart).split("\n").length;
