@@ -81,7 +81,7 @@ def replay_summary(state: Path, policy: PolicyBundle, opa: OpaLimits, told: Told
     """
     know(policy.lookups.forms)
     with opened(policy, opa) as candidate:
-        document = replay_document(replay(state, Filter(), candidate, None, told), policy)
+        document = replay_document(replay(state, Filter(), candidate, None, told), policy.name, policy.revisions)
     return {name: document[name] for name in ("record", "changed", "counts", "points", "not_decided")}
 
 

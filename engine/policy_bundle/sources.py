@@ -36,7 +36,7 @@ NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]*$")
 class PolicySources:
     """Three folders, and `key=value` overrides on the values; nothing is read before `build`.
 
-    `edits` are contents of files of values by name, which stand for those of the folders.
+    `edits` are contents of files by name, which stand for those of the folders; a file of rules is one that is there.
     """
 
     rego: Path
@@ -178,7 +178,9 @@ def snapshot(sources: PolicySources) -> Snapshot:
             rules |= _read(folder / _INVENTORY, f"{prefix}/{_INVENTORY}", found)
     if any(not isinstance(one, _Stray) for one in found):
         raise PolicyError(sources.placed(found))
-    return Snapshot(name, rules, values | dict(sources.edits), tuple(found))
+    edited = {one: data for one, data in sources.edits if one in rules}
+    others = {one: data for one, data in sources.edits if one not in rules}
+    return Snapshot(name, rules | edited, values | others, tuple(found))
 
 
 def _folders(recipe: Path, prefix: str, found: list[Problem]) -> set[str]:

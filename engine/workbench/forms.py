@@ -17,7 +17,7 @@ from engine.errors import EngineError, GatherError
 from engine.settings import ReadLimits
 from engine.values import DOCUMENTS
 from engine.workbench import preview
-from engine.workbench.files import NEW, ConflictError, FileError, ValuesFile, form_address, found
+from engine.workbench.files import NEW, ConflictError, FileError, PolicyFile, form_address, found
 from engine.workbench.pages import UnknownError
 from engine.workbench.schema_forms import UNSET, Below, FormField, Node, field_of, fields, node_of
 
@@ -37,7 +37,7 @@ _FIELD = "f."
 class _Place:
     """A place in a file of values: `base` is the object whose fields the form has, `new` whether it is not there."""
 
-    file: ValuesFile
+    file: PolicyFile
     path: tuple[str, ...]
     base: tuple[str, ...]
     node: Node
@@ -110,14 +110,14 @@ def _place(desk: Desk, name: str, path: tuple[str, ...]) -> _Place:
     return _Place(file, path, path, node, tuple(fields(node)), new, free and not new)
 
 
-def _document(desk: Desk, file: ValuesFile) -> Any:
+def _document(desk: Desk, file: PolicyFile) -> Any:
     """The document of a file; for one that is laid over the shipped values, what is in force."""
     if _is_overlay(file):
         return desk.policy().data[PurePosixPath(file.name).stem]
     return load(file.text.encode("utf-8"), file.name, ReadLimits()).value
 
 
-def _is_overlay(file: ValuesFile) -> bool:
+def _is_overlay(file: PolicyFile) -> bool:
     return not file.name.startswith("policy/")
 
 

@@ -22,6 +22,7 @@ from engine.workbench import (
     preview,
     releases,
     runs,
+    shadow,
     waivers,
 )
 from engine.workbench.access import Access
@@ -88,6 +89,7 @@ def routes() -> Routes:
         "/approvals/{id}": approvals.one,
         "/machine": machine.shown,
         "/waivers": waivers.listed,
+        "/shadow": shadow.shown,
         "/releases": releases.listed,
         "/releases/{id}": releases.one,
     }

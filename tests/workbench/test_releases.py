@@ -167,7 +167,7 @@ def test_of_two_people_who_approve_at_once_one_does_and_the_other_is_told(house:
 def test_an_activation_is_recorded_as_done_by_the_person_of_the_workbench(tmp_path: Path, cache: Path) -> None:
     policy, releases = copied(tmp_path), tmp_path / "releases"
     releases.mkdir()
-    token = issue(tmp_path / "state", LEE, points=())
+    token = issue(tmp_path / "state", LEE, points=(), approves=("administration",))
     own: tuple[str | Path, ...] = ("--policy", policy, "--releases", releases)
     with (
         serving(tmp_path, cache, "--policy", policy),

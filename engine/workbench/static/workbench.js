@@ -86,8 +86,11 @@ if (editor) {
       row.append(`${one.where}: ${one.message}. ${one.remedy}`);
       return row;
     };
+    let busy = false;
     const lint = async () => {
+      if (busy) return (timer = setTimeout(lint, 400)); // one at a time: rules take seconds
       const mine = ++turn;
+      busy = true;
       const body = new URLSearchParams({
         form_key: document.body.dataset.formKey,
         file: editor.form.elements.file.value,
@@ -101,6 +104,8 @@ if (editor) {
       } catch (error) {
         if (mine === turn) list.textContent = `Not checked: ${error.message}`;
         return;
+      } finally {
+        busy = false;
       }
       if (mine !== turn) return;
       list.textContent = found.length ? `${found.length} problem${found.length === 1 ? "" : "s"}` : "No problems";
