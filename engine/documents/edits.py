@@ -159,7 +159,7 @@ def _spliced(text: str, path: Keys, old: Any, new: list[Any]) -> str | None:
     spans = _spans(text, path)
     stays = [one in new for one in old]
     if flow:
-        text = _cut(text, list(_flow_cuts(spans, stays)))
+        text = _cut(text, _uncommented(text, _flow_cuts(spans, stays)))
     else:
         out = [span for span, stay in zip(spans, stays, strict=True) if not stay]
         text = _cut(text, [(_begin_of_line(text, start), _after_line(text, end)) for start, end in out])
@@ -203,6 +203,14 @@ def _flow_cuts(spans: Sequence[tuple[int, int]], stays: Sequence[bool]) -> Itera
             yield (spans[at - 1][1] if at else start), end
 
 
+def _uncommented(text: str, spans: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans. Raises GatherError for one with a comment, which would be lost."""
+    found = list(spans)
+    if any(_COMMENT.search(text[start:end]) for start, end in found):
+        raise _refused("there are comments in it")
+    return found
+
+
 def _cut(text: str, spans: list[tuple[int, int]]) -> str:
     for start, end in sorted(spans, reverse=True):
         text = text[:start] + text[end:]
@@ -215,7 +223,7 @@ def _without(text: str, path: Keys) -> str:
     at = next(number for number, (key, _) in enumerate(entries) if key.value == path[-1])
     spans = [(int(key.start_mark.index), _end(text, item)) for key, item in entries]
     if node.flow_style:
-        return _cut(text, list(_flow_cuts(spans, [number != at for number in range(len(entries))])))
+        return _cut(text, _uncommented(text, _flow_cuts(spans, [number != at for number in range(len(entries))])))
     if len(entries) == 1:
         return _replaced(text, None, node, {})
     return _cut(text, [(_begin_of_line(text, spans[at][0]), _after_line(text, spans[at][1]))])

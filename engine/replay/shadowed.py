@@ -44,9 +44,8 @@ def shadowed(
     """
     held: OrderedDict[str, list[ShadowRecord]] = OrderedDict()
     found: dict[Revisions, Replay] = {}
-    lines = read = 0
-    for entry in newest(state, Filter(since=wanted.since)):
-        read += 1
+    lines = 0
+    for read, entry in enumerate(newest(state, Filter(since=wanted.since)), start=1):
         told(lines, read)
         body = entry.body
         if isinstance(body, ShadowRecord):

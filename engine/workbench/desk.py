@@ -36,8 +36,8 @@ class Desk:
 
     `person` is the principal that `act` acts as; it takes an administrative act and raises EngineError where that is
     refused. `checks` looks at this machine, `verify` verifies the record, `activate` has running servers reload their
-    policy, for a reason. `tests` runs the tests and cases of one's own recipe under a policy with edits; it returns None
-    without one. `releases` is the folder that has a folder for each release; None if none was named.
+    policy, for a reason. `tests` runs the tests and cases of one's own recipe under a policy with edits, None without
+    one. `releases` is the folder that has a folder for each release; None if none was named.
     """
 
     settings: Settings

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from engine.episodes.recorded import event_of
@@ -117,7 +117,8 @@ def _episodes(visit: Visit, wanted: Mapping[str, str]) -> tuple[list[EpisodeRow]
     starts: list[DecisionRecord] = []
     ends: dict[str, str] = {}
     further = None
-    for bodies, further in _pages(state, after):
+    for bodies, rest in _pages(state, after):
+        further = rest
         ends |= _ends(bodies)
         starts += [body for body in bodies if event_of(body)["kind"] == "start"]
         if len(starts) >= _ROWS:

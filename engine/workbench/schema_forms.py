@@ -215,7 +215,11 @@ def _fits(schema: Schema, value: Any) -> bool:
     if (choices := _choices(schema)) is not None:
         return value in choices
     kinds: Mapping[str, tuple[type, ...]] = {
-        **{"object": (dict,), "array": (list,), "string": (str,), "integer": (int,), "number": (int, float)}
+        "object": (dict,),
+        "array": (list,),
+        "string": (str,),
+        "integer": (int,),
+        "number": (int, float),
     }
     return isinstance(value, kinds.get(str(schema.get("type")), ()))
 

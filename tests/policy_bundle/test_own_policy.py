@@ -138,8 +138,10 @@ def test_answers_of_a_server_and_pages_name_that_file_without_the_path_of_the_fo
     with serving(tmp_path, cache, "--policy", own) as server:
         answer = server.ask("POST", "/v1/decide/license", {**request, "license": "Nobody-1.0"}).body.decode()
         batch = server.ask("POST", "/v1/decide/license/batch", {"inputs": {"1": {**request, "license": "Nobody-1.0"}}})
-    for body in (answer, batch.body.decode()):
-        assert " my-policy/values/licenses.yaml" in body
+        who = {"subject": {"type": "user", "id": "ana"}, "resource": {"type": "none", "id": "1"}}
+        unmapped = server.ask("POST", "/access/v1/evaluation", {**who, "action": {"name": "none"}}).body.decode()
+    for body, file in ((answer, "licenses"), (batch.body.decode(), "licenses"), (unmapped, "operations")):
+        assert f" my-policy/values/{file}.yaml" in body, body
         assert str(tmp_path) not in body
     (line,) = [one for one in lines(server.state) if one.get("decision_id") == json.loads(answer)["decision_id"]]
     with workbench(tmp_path, cache, "--policy", own) as pages:

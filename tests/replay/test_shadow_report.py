@@ -141,7 +141,11 @@ def test_lines_without_their_decision_are_counted_and_few_are_held(tmp_path: Pat
     with RecordLog.open(Storage(settings.state), lock_seconds=5) as log:
         for id_ in (decided.decision_id, "a" * 32, "b" * 32):
             fields = {"time": entry.body.time, "decision_id": id_, "change": None, "candidate": verdict}
-            log.append(ShadowRecord.model_validate({**fields, "candidate": json.loads(verdict.model_dump_json())}, strict=False))
+            log.append(
+                ShadowRecord.model_validate(
+                    {**fields, "candidate": json.loads(verdict.model_dump_json())}, strict=False
+                )
+            )
     found = there(shadowed(settings.state, Filter(), None))
     assert (found.found.decisions, found.found.compared, found.known) == (3, 1, False)
     assert found.found.undecided == {("license", "the record no longer has the decision"): 2}

@@ -128,7 +128,7 @@ def test_lists_numbers_and_booleans_have_fields_of_their_kind(visitor: Visitor, 
     assert "\nhosts: [data.example.org, other.example.org]\n" in (values / "networks.yaml").read_text()
     inner = form(visitor, "policy/networks.yaml", "fetch")
     numbers = [one for tag, one in inner.html.elements if tag == "input" and one.get("type") == "number"]
-    assert [(one["name"], one["value"], one["step"]) for one in numbers][0] == ("f.max_urls", "1", "1")
+    assert next((one["name"], one["value"], one["step"]) for one in numbers) == ("f.max_urls", "1", "1")
     lists = {"media_types": "application/json", "charsets": "UTF-8"}
     wrong = sent(visitor, inner, max_urls="many", **lists)
     assert (wrong.status, "`max_urls` is no whole number" in wrong.html.text) == (422, True)
@@ -184,13 +184,21 @@ def test_hostile_text_in_a_form_does_nothing(visitor: Visitor, values: Path) -> 
     )
     file.write_text(text)
     page = form(visitor, FILE, "licenses", "MIT")
-    pages = [page, form(visitor, FILE, "licenses"), form(visitor, FILE, "licenses", "LicenseRef-<script>alert(1)</script>")]
+    pages = [
+        page,
+        form(visitor, FILE, "licenses"),
+        form(visitor, FILE, "licenses", "LicenseRef-<script>alert(1)</script>"),
+    ]
     pages.append(sent(visitor, page, category=NASTY, decision=NASTY, note=NASTY))
     pages.append(visitor.get("/form?" + urlencode({"file": FILE, "path": '["licenses"]', "key": NASTY})))
     for one in pages:
         assert one.status in {200, 422}, one.html.text
         harmless(one.html)
-    for query in ({"file": NASTY, "path": "[]"}, {"file": FILE, "path": NASTY}, {"file": FILE, "path": json.dumps([NASTY])}):
+    for query in (
+        {"file": NASTY, "path": "[]"},
+        {"file": FILE, "path": NASTY},
+        {"file": FILE, "path": json.dumps([NASTY])},
+    ):
         refused = visitor.get("/form?" + urlencode(query))
         assert refused.status in {404, 422}
         harmless(refused.html)

@@ -1,4 +1,4 @@
-"""One's own rules in the editor: linted while typing, previewed with tests, cases and the record, and only then saved."""
+"""One's own rules in the editor: linted while typing, previewed with tests, cases and the record, then saved."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ def test_a_rule_is_previewed_with_its_tests_cases_and_decisions_then_saved(
         "problems with this edit",
         "test_known_team",
         "cases/source/recipes.yaml",
-        "Newly denied at source: origin_team_unknown, 1 decision",
+        "Newly denied at source: origin_team_unknown, 2 decisions",
     ):
         assert words in shown, shown
     assert rule.read_text() == before  # nothing is written before the preview
     assert visitor.post(page.headers["location"]).headers["location"] == f"/values?saved={FILE}"
     assert rule.read_text() == before.replace(RULE, STRICT)
-    assert not [one for one in own.rglob("*.partial")]
+    assert not list(own.rglob("*.partial"))
     assert len(lines(bench.state)) == record  # as by hand: an activation is recorded, an edit is not
     noted = before.replace("# METADATA", "# seen\n# METADATA")
     page = edited(visitor, noted, rule.read_bytes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -32,8 +33,8 @@ from tests.workbench.conftest import NASTY
 from tests.workbench.pages import Page, Visitor, workbench
 from tests.workbench.test_pages import SHOWN, harmless
 
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
-"""Begins as a picture does."""
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=")
+"""A picture of one pixel."""
 
 PAGE = f"<!doctype html><script>{NASTY}</script>".encode()
 OWNER = f"process:{NASTY}"
@@ -61,9 +62,11 @@ def office(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Of
     with Engine(Settings(state=state, cache=cache)) as engine:
         refused = engine.run_code(golden("import socket"), Context(caller=Caller(via=Via.PROCESS, principal="ana")))
         engine.episode(MARKET, episode="market")
-        engine.episode(episode([proposal(dialogue=NASTY)], [proposal(True)], _judge(NASTY)), episode="nasty", context=by)
+        engine.episode(
+            episode([proposal(dialogue=NASTY)], [proposal(resolution=True)], _judge(NASTY)), episode="nasty", context=by
+        )
         engine.decide("episode", {"episode": "x", "event": {"kind": "end", "review": []}, **_request("lonely")})
-    hostile = _planted(state)
+    hostile = planted(state)
     with workbench(folder, cache) as running:
         yield Office(state, running.visitor(), str(refused.document["run_id"]), hostile)
 
@@ -80,7 +83,7 @@ def _request(name: str) -> dict[str, object]:
     return {**rest, "episode": name, "ended": False, "broken": False}
 
 
-def _planted(state: Path) -> str:
+def planted(state: Path) -> str:
     """A kept run in which every text that others choose is hostile, with files of three kinds."""
     now, store = int(time.time()), ArtifactStore(state / "artifacts")
     left = {f"{NASTY}/../page.html": PAGE, "chart.png": PNG, "chart.svg": b"<svg onload='alert(1)'/>", "x.png": PAGE}
@@ -157,7 +160,9 @@ def test_an_episode_is_shown_decision_by_decision_with_its_texts_and_end(office:
         "Agent_B_Concessions price 100, warranty true",
     ):
         assert words in page.html.text, page.html.text
-    assert len(times(page)) == len([one for one in page.html.values("a", "href") if one.startswith("/decisions/")]) == 29
+    assert (
+        len(times(page)) == len([one for one in page.html.values("a", "href") if one.startswith("/decisions/")]) == 29
+    )
     assert times(page) == sorted(times(page))
     assert "deny end" in office.visitor.get("/episodes/lonely").html.text
     assert "not allowed to start" in office.visitor.get("/episodes/lonely").html.text
@@ -255,10 +260,12 @@ def test_a_run_that_succeeded_is_shown_with_its_sandbox_and_what_it_left(tmp_pat
         page = visitor.get(f"/runs/{done.document['run_id']}")
         text_ = page.html.text
         names = ["code_action", "code_scan", "code_execution", "code_output"]
-        assert [name for name in re.findall(r'href="/decisions/[^"]+">(\w+)</a>', page.body)] == names
+        assert re.findall(r'href="/decisions/[^"]+">(\w+)</a>', page.body) == names
         assert "end success, root cause none" in text_
         assert done.document["answer"] in text_
-        (code,) = [link for link in page.html.values("a", "href") if done.document["stored"]["code"].split(":")[1] in link]
+        (code,) = [
+            link for link in page.html.values("a", "href") if done.document["stored"]["code"].split(":")[1] in link
+        ]
         _, data = visitor.get_bytes(code)
         assert data.decode() == golden()["action"]["code"]
         shutil.rmtree(running.state / "artifacts")
@@ -268,7 +275,7 @@ def test_a_run_that_succeeded_is_shown_with_its_sandbox_and_what_it_left(tmp_pat
 @pytest.mark.full
 def test_a_long_list_is_read_page_by_page(tmp_path: Path, cache: Path) -> None:
     now = int(time.time())
-    quick = episode([proposal(True)], [proposal(True)])
+    quick = episode([proposal(resolution=True)], [proposal(resolution=True)])
     with Engine(Settings(state=tmp_path / "state", cache=cache)) as engine:
         for first in range(0, 120, 40):
             engine.episodes([(f"e{number}", quick) for number in range(first, first + 40)])

@@ -141,7 +141,8 @@ def verify_policy(
 def activate_policy(reason: acts.Reason = None, state: options.State = None) -> None:
     """Make all running servers of the state folder reload their policy from its folders.
 
-    It is recorded as done by the current user, or by the principal of the token in ENGINE_TOKEN. Exits with 5 if a server refuses the policy and keeps the old one, with 4 if one or all do not answer.
+    It is recorded as done by the current user, or by the principal of the token in ENGINE_TOKEN. Exits with 5 if a
+    server refuses the policy and keeps the old one, with 4 if one or all do not answer.
     """
     servers = activated(options.state_folder(state), reason)
     codes = []

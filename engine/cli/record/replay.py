@@ -69,10 +69,10 @@ def replay_record(
         tell_unreadable(place)
     if not found.decisions:
         raise GatherError("no recorded decision matches", remedy="widen --since, --point or --principal")
-    report(found, replay_document(found, policy.name, policy.revisions), how, f"Replay by policy {policy.name}")
+    report(found, replay_document(found, policy.name, policy.revisions), how)
 
 
-def report(found: Replay, document: dict[str, Any], how: Form, title: str) -> NoReturn:
+def report(found: Replay, document: dict[str, Any], how: Form, title: str | None = None) -> NoReturn:
     """Print what a replay found, and end the command with its exit code."""
     if how == "html":
         from engine.cli.record.replay_page import page

@@ -25,9 +25,10 @@ code { overflow-wrap: anywhere; }
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def page(document: dict[str, Any], title: str) -> str:
+def page(document: dict[str, Any], title: str | None = None) -> str:
     """The page of a replay, from its document."""
     policy, record = document["policy"], document["record"]
+    title = title or f"Replay by policy {policy['name']}"
     html = Element("html", lang="en")
     head = SubElement(html, "head")
     SubElement(head, "meta", charset="utf-8")

@@ -1,4 +1,4 @@
-"""`engine record shadow`: what a candidate policy decided otherwise beside a server, from the lines that it recorded."""
+"""`engine record shadow`: what a candidate policy decided otherwise beside a server, from its recorded lines."""
 
 from __future__ import annotations
 
