@@ -69,6 +69,7 @@ def _form(visit: Visit, place: _Place, status: int = 200, fault: EngineError | N
         above=[(part, form_address(file.name, path[:at])) for at, part in enumerate(path)],
         below=[(one, form_address(file.name, (*path, one.name))) for one in place.parts if isinstance(one, Below)],
         given={name.removeprefix(_FIELD): text for name, text in visit.form.items() if name.startswith(_FIELD)},
+        own=lambda text: visit.desk.sources().with_own_files(text, opens=False),
         before=file.digest,
         counts=preview.COUNTS,
         count=preview.COUNTS[1],

@@ -63,7 +63,7 @@ def download(name: str, data: bytes) -> Response:
     """A file as an attachment; a picture has its own media type, so that a page can show it."""
     headers = {**dict(HEADERS), b"content-security-policy": _SANDBOXED}
     named = quote(PurePosixPath(name).name.encode("utf-8", "replace"), safe="")
-    headers[b"content-disposition"] = f"attachment; filename*=UTF-8''{named or 'file'}".encode("ascii")
+    headers[b"content-disposition"] = f"attachment; filename*=UTF-8''{named if named.strip('.') else 'file'}".encode()
     return Response(200, data, (_picture(data) or _ANY).encode("ascii"), tuple(headers.items()))
 
 

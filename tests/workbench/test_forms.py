@@ -256,4 +256,5 @@ def test_values_laid_over_the_shipped_ones_are_written_into_the_own_file_alone(
         networks = "bundles/my-policy/values/networks.yaml"
         moved = sent(visitor, form(visitor, networks), hosts="data.example.com", schemes="https", ports="443")
         assert visitor.post(moved.headers["location"]).status == 303
+        assert "my-policy/values/networks.yaml: where material" in form(visitor, networks).html.text
     assert (own / "values" / "networks.yaml").read_text() == "hosts: [data.example.com]\n"

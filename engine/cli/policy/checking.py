@@ -72,17 +72,19 @@ def run_policy_tests(
 
 
 def edit_problems(policy: PolicyBundle, settings: Settings) -> tuple[Problem, ...] | None:
-    """What the tests and cases of one's own recipe say of a policy whose sources have edits; None without a recipe."""
+    """What the tests and cases of one's own recipe say of a policy whose sources have edits; None if it has none."""
+    from engine.cases.run import case_paths
+    from engine.policy_bundle.sources import snapshot
     from engine.settings import Settings as Shipped
 
     if settings.recipe == Shipped().recipe:
         return None
+    checked = list(_rego_tests(policy, cases=True)) if snapshot(policy.sources).own else []
     cases = settings.recipe / "cases"
-    checked = list(_rego_tests(policy, cases=cases.is_dir()))
-    with tempfile.TemporaryDirectory(prefix="admission-edit-") as scratch:
-        if cases.is_dir():
+    if cases.is_dir() and case_paths(cases):
+        with tempfile.TemporaryDirectory(prefix="admission-edit-") as scratch:
             checked.append(_cases(cases, _edited(policy, settings, Path(scratch)), ()))
-    return tuple(problem for one in checked for problem in one.problems)
+    return tuple(problem for one in checked for problem in one.problems) if checked else None
 
 
 def _edited(policy: PolicyBundle, settings: Settings, scratch: Path) -> Settings:
