@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-from tests.api.serving import SECONDS, environment, until
+from tests.api.serving import environment, until
 from tests.command import warm
 from tests.conftest import ROOT
 from tests.shared_opa import POOL
@@ -21,7 +21,7 @@ from tests.warm import Forked, forkable
 FORM = "application/x-www-form-urlencoded"
 _LINK = "engine: open "
 _START_SECONDS = 120.0
-"""For a start that builds a policy on a busy machine; a hang fails."""
+"""For a start or a page that builds a policy, and runs its tests and cases, on a busy machine; a hang fails."""
 
 
 class Html(HTMLParser):
@@ -101,7 +101,7 @@ class Visitor:
         self, method: str, path: str, body: str | None, headers: Mapping[str, str]
     ) -> tuple[int, dict[str, str], bytes]:
         sent = {"Cookie": self.cookie, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_START_SECONDS)
         try:
             connection.request(method, path, body, {name: value for name, value in sent.items() if value})
             answer = connection.getresponse()
