@@ -124,6 +124,7 @@ class Assembly:
         control: bool = True,
         points: frozenset[str] | None = None,
         enable_mcp_adapter: bool = False,
+        own_files: bool = False,
     ) -> None:
         """`values` are overrides `key=value` on policy/; `now` is the clock that rules see.
 
@@ -132,7 +133,8 @@ class Assembly:
         its line and input. With `control`, the command line
         can send administrative acts to this engine once it has opened its state.
         With `points`, only these decision points are decided, after a faster start; every other one is denied.
-        Adapters are off unless `enable_mcp_adapter` is True itself.
+        Adapters are off unless `enable_mcp_adapter` is True itself. With `own_files`, findings name the files of
+        values that are edited for this policy, for callers that do not see its folders.
         """
         self.settings = settings
         self.services: Services | None = None
@@ -167,6 +169,7 @@ class Assembly:
         self._held: dict[str, Callable[[str | None], HeldEnvironment]] = {}
         self._walking: set[asyncio.Task[Any]] = set()
         self._adapters = AdapterAdmissions(enable_mcp_adapter)
+        self._own_files = own_files
 
     @property
     def opened(self) -> Services:
@@ -481,7 +484,7 @@ class Assembly:
     def _serving(self) -> Served | Unavailable:
         if isinstance(self._supervisor, Unavailable):
             return self._supervisor
-        return Served(self._supervisor.acquire(), self._supervisor)
+        return Served(self._supervisor.acquire(), self._supervisor, self._own_files)
 
     def _build(self) -> PolicyBundle:
         chosen = self.settings

@@ -5,17 +5,21 @@ The commands and the workbench both call this.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engine.errors import GatherError
+from engine.documents.files import printable, unreadable
+from engine.errors import GatherError, Location, PolicyError, Problem
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.difference import difference, difference_document
 from engine.policy_bundle.release import About, approve_release, policy_of, write_release
-from engine.policy_bundle.release_folder import Contents, ReleaseApproval, Statement, read
+from engine.policy_bundle.release_folder import APPROVAL, Contents, ReleaseApproval, Statement, read
 from engine.record.reader import Filter
 from engine.replay.candidate import opened
 from engine.replay.document import replay_document
@@ -77,21 +81,43 @@ def replay_summary(state: Path, policy: PolicyBundle, opa: OpaLimits, told: Told
     """
     know(policy.lookups.forms)
     with opened(policy, opa) as candidate:
-        document = replay_document(replay(state, Filter(), candidate, None, told), policy)
+        document = replay_document(replay(state, Filter(), candidate, None, told), policy.name, policy.revisions)
     return {name: document[name] for name in ("record", "changed", "counts", "points", "not_decided")}
 
 
 def approve(folder: Path, reason: str | None, act: Act) -> tuple[Statement, ReleaseApproval]:
     """Approve the release of another person: decided and recorded as an administrative act, then written into it.
 
-    Raises EngineError: where policy refuses the act, and where the folder holds another release by then.
+    Of several people who do so at the same time, one approves it. Raises EngineError: for a release that is approved
+    already, where policy refuses the act, and where the folder holds another release by then.
     """
-    statement = read(folder).statement
-    release = {"digest": statement.digest, **statement.model_dump(include={"name", "sequence", "author"})}
-    id_ = statement.digest.removeprefix("sha256:")[:_ID]
-    done = act({"act": "approve_release", "id": id_, "reason": reason, "release": release})
-    at = datetime.fromtimestamp(done["approved_at"], UTC)
-    return statement, approve_release(folder, done["release"], done["approver"], reason, at)
+    read(folder)
+    with _alone(folder):
+        contents = read(folder)
+        statement = contents.statement
+        if (before := contents.approval) is not None:
+            message = f"{before.approver} approved this release already, at {before.approved_at}; nothing was recorded"
+            remedy = "sign it; a release that is to be approved by another person is built again"
+            raise PolicyError((Problem(Location(str(folder / APPROVAL)), printable(message, 400), remedy),))
+        release = {"digest": statement.digest, **statement.model_dump(include={"name", "sequence", "author"})}
+        id_ = statement.digest.removeprefix("sha256:")[:_ID]
+        done = act({"act": "approve_release", "id": id_, "reason": reason, "release": release})
+        at = datetime.fromtimestamp(done["approved_at"], UTC)
+        return statement, approve_release(folder, done["release"], done["approver"], reason, at)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """While it is open, no other process or thread approves the release in this folder. Raises GatherError."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise unreadable(str(folder), error) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def roll_back(folder: Path, active: Path, output: Path, author: str, reason: str) -> Statement:

@@ -89,6 +89,7 @@ class App:
             started=time.monotonic_ns(),
             limit=_REFUSED_BYTES,
             account=peer.account,
+            own_files=self._own_files,
         )
         given = read_request_id(head)
         exchange.named = given is not None
@@ -146,6 +147,10 @@ class App:
         if self._status is None or now - self._status[0] > _STATUS_SECONDS:
             self._status = now, asyncio.ensure_future(self.engine.status())
         return await asyncio.shield(self._status[1])
+
+    def _own_files(self, text: str) -> str:
+        policy = self.engine.policy
+        return text if policy is None else policy.sources.with_own_files(text, opens=False)
 
     def release(self, exchange: Exchange) -> None:
         """Drop the stored part of the body."""

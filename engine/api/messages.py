@@ -171,6 +171,8 @@ class Exchange:
     """The parameters of an operation that takes others than the mode."""
     identified: bool = False
     """Whether the caller is identified, as far as the operation demands it."""
+    own_files: Callable[[str], str] = str
+    """Names the files of values that are edited for the policy in force, in a text that is not of its catalogue."""
     refusal: EngineError | None = None
     recorded: bool = True
     chunks: list[bytes | bytearray] = field(default_factory=list)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from engine.api.answers import FieldProblem, Problem
@@ -114,15 +115,16 @@ def problem(
 def describe(error: EngineError, exchange: Exchange | None, decision: Decision | None = None, **more: Any) -> Problem:
     """The document of that answer."""
     status, title = status_of(error)
+    own = str if exchange is None else exchange.own_files
     return Problem(
         type=TYPE + error.code,
         title=title,
         status=status,
-        detail=redact_text(error.message),
+        detail=redact_text(own(error.message)),
         code=error.code,
-        remedy=redact_text(error.remedy),
+        remedy=redact_text(own(error.remedy)),
         instance=None if exchange is None else f"urn:request:{redact_text(exchange.request_id)}",
-        decision=None if decision is None else _without_secrets(decision),
+        decision=None if decision is None else _without_secrets(decision, own),
         errors=fields_of(error) or None,
         **more,
     )
@@ -148,10 +150,11 @@ def bare_problem(status: int, code: str, message: str) -> Response:
     )
 
 
-def _without_secrets(decision: Decision) -> Decision:
+def _without_secrets(decision: Decision, own: Callable[[str], str]) -> Decision:
     """A deny for a fault: its message may name what the caller sent, such as an unknown field."""
     findings = tuple(
-        finding.model_copy(update={"requirement": redact_text(finding.requirement)}) for finding in decision.findings
+        finding.model_copy(update={"requirement": redact_text(own(finding.requirement)), "remedy": own(finding.remedy)})
+        for finding in decision.findings
     )
     return decision.model_copy(update={"findings": findings})
 

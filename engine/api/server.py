@@ -132,6 +132,7 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
         observe=metrics.decided,
         recorded=(lambda *_: None) if shadow is None else shadow.offer,
         control=False,
+        own_files=True,
     )
     async with AsyncExitStack() as stack:
         stack.callback(log.close)

@@ -34,6 +34,7 @@ def workbench(
     as the current user, or as the principal of the token in ENGINE_TOKEN; nothing else is enforced.
     """
     from engine.cli.machine.doctor import examine
+    from engine.cli.policy.checking import edit_problems
     from engine.cli.policy.commands import activated, told_of
     from engine.cli.record.commands import existing_folder, verified
     from engine.cli.record.verification import verification_document
@@ -52,6 +53,7 @@ def workbench(
         lambda: [asdict(check) for check in examine(settings)],
         lambda: verification_document(verified(existing_folder(settings.state))),
         activate,
+        lambda policy: edit_problems(policy, settings),
         releases,
     )
     with during("building the policy"), suppress(EngineError):  # its problems are shown on the pages

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from heapq import merge
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from admission_adapters.episodes.transcripts import TranscriptFolder
 from engine.decide import Verdict
 from engine.documents.files import printable
 from engine.drive import run
-from engine.episodes.definition import ActorDefinition, EpisodeCeilings, EpisodeDefinition, Group
-from engine.episodes.recorded import decisions_of, fits
+from engine.episodes.recorded import admitted, decisions_on, event_name, event_of, fits, started_with
 from engine.episodes.result import Ended
 from engine.episodes.standing import Standing
 from engine.errors import GatherError, RecordError
@@ -66,19 +64,14 @@ def replay_episode(state: Path, folder: TranscriptFolder, episode: str, candidat
 
 def _in_order(state: Path, folder: TranscriptFolder, episode: str) -> list[DecisionRecord]:
     """The decisions of an ended episode. Its transcript has to be whole, unless it ended because it was not."""
-    bodies = list(
-        merge(*(decisions_of(state, point, episode) for point in ("episode", "transcript")), key=lambda body: body.time)
-    )
-    if not any(body.point == "episode" and _event(body)["kind"] == "end" and body.limits for body in bodies):
+    bodies = decisions_on(state, episode)
+    if not any(body.point == "episode" and event_of(body)["kind"] == "end" and body.limits for body in bodies):
         raise GatherError(
             f"the record has no ended episode `{printable(episode, 64)}`",
             remedy="name one that has ended; `engine episode run FILE --id ID` goes on with one that was stopped",
         )
-    admitted = [
-        entry for body in bodies if body.point == "transcript" and body.limits for entry in body.limits["entries"]
-    ]
     was_broken = any(body.point == "episode" and (body.input or {}).get("broken") for body in bodies)
-    if not was_broken and not fits(folder.read(episode), admitted):
+    if not was_broken and not fits(folder.read(episode), admitted(bodies)):
         raise RecordError(
             f"the transcript of episode `{episode}` is not the one that was recorded",
             remedy=f"restore episodes/{episode}.jsonl in the state folder; the record has the digests of its texts",
@@ -102,7 +95,7 @@ class _Replaying:
         reason = undecidable(body)
         if reason is not None and reason.startswith("redacted"):
             raise GatherError(
-                f"{_named(body)} cannot be decided again: {reason}",
+                f"{event_name(body)} cannot be decided again: {reason}",
                 remedy="only the digest of what was redacted is in the record; leave secrets out of the next episode",
             )
         if reason is not None:
@@ -112,7 +105,7 @@ class _Replaying:
             verdict = run(verdict_steps(served, body, body.input or {}))
         self._decisions += 1
         if (changed := compared(body, verdict)) is not None:
-            self._difference = Difference(_named(body), *changed)
+            self._difference = Difference(event_name(body), *changed)
             return True
         if body.point == "episode" and self._standing is not None:
             self._apply(self._standing, body, verdict)
@@ -143,9 +136,9 @@ class _Replaying:
         if body.point != "episode" or document is None:
             return
         if self._standing is None:
-            if _event(body)["kind"] != "start" or body.limits is None:
+            if event_of(body)["kind"] != "start" or body.limits is None:
                 return  # a start that was refused
-            self._standing = Standing(self._episode, _definition(document))
+            self._standing = Standing(self._episode, started_with(document))
         standing = self._standing
         under_way = {(one["turn"], one["attempt"]) for one in standing.running}
         if any((one["turn"], one["attempt"]) in under_way for one in document["history"]):
@@ -155,30 +148,6 @@ class _Replaying:
         own["history"] = [{"id": f"{one['turn']}.{one['attempt']}", **one} for one in own["history"]]
         if any(document[name] != own[name] for name in ("actors", "ceilings", "history", "running", "ended")):
             raise RecordError(
-                f"{_named(body)} does not follow from the decisions that the record has before it",
+                f"{event_name(body)} does not follow from the decisions that the record has before it",
                 remedy="run `engine record verify`; compare the state folder with a backup",
             )
-
-
-def _definition(document: Mapping[str, Any]) -> EpisodeDefinition:
-    """The definition with which an episode was started, without its scripts."""
-    return EpisodeDefinition(
-        format=1,
-        ceilings=EpisodeCeilings(**document["ceilings"]),
-        state={group["id"]: Group(owner=group["owner"], values=group["values"]) for group in document["state"]},
-        actors=tuple(ActorDefinition(**actor) for actor in document["actors"]),
-    )
-
-
-def _event(body: DecisionRecord) -> Mapping[str, Any]:
-    event: Mapping[str, Any] = (body.input or {})["event"]
-    return event
-
-
-def _named(body: DecisionRecord) -> str:
-    if body.point == "transcript":
-        return "an entry of " + ", ".join(str(one.get("author")) for one in (body.input or {})["entries"])
-    event = _event(body)
-    return (
-        f"{event['kind']} {event['turn']}.{event['attempt']} of {event['actor']}" if "turn" in event else event["kind"]
-    )

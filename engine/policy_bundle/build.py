@@ -69,6 +69,11 @@ class PolicyBundle:
         """The revisions that OPA must report."""
         return Revisions(rules=self.rules.revision, values=self.values.revision)
 
+    @cached_property
+    def told(self) -> Catalogue:
+        """The catalogue for people elsewhere: its words name the files of values that are edited for this policy."""
+        return self.catalogue.reworded(lambda text: self.sources.with_own_files(text, opens=False))
+
     def level(self, point: str, code: str) -> str:
         """What a finding with this code does, for people; OPA applies it."""
         found = self.data.get("levels", {}).get("levels", {}).get(point, {}).get(code)

@@ -6,7 +6,7 @@ OPA answers with codes only; labels and texts inside served rules would cost it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -129,6 +129,27 @@ class Catalogue(Model):
         """Title and remedy of any code that the policy can emit at this point, else None."""
         entries = self.points.get(point)
         return None if entries is None else entries.requirements.get(code) or entries.generated.get(code)
+
+    def reworded(self, change: Callable[[str], str]) -> Catalogue:
+        """The same codes with changed titles, remedies and descriptions."""
+
+        def words(one: Words) -> dict[str, str]:
+            texts = ("title", "remedy", "description") if isinstance(one, Requirement) else ("title", "remedy")
+            return {name: change(getattr(one, name)) for name in texts}
+
+        return self.model_copy(
+            update={
+                "points": {
+                    point: Entries(
+                        requirements={
+                            code: one.model_copy(update=words(one)) for code, one in entries.requirements.items()
+                        },
+                        generated={code: one.model_copy(update=words(one)) for code, one in entries.generated.items()},
+                    )
+                    for point, entries in self.points.items()
+                }
+            }
+        )
 
     def without(self, newer: Catalogue) -> tuple[str, ...]:
         """What this one has and a newer one has not, such as `source: license_incompatible`."""

@@ -25,11 +25,12 @@ class Served:
 
     opa: Generation[PolicyBundle]
     supervisor: Supervisor[PolicyBundle]
+    own_files: bool = False
 
     @property
     def catalogue(self) -> Catalogue:
-        """The words of its findings."""
-        return self.opa.policy.catalogue
+        """The words of its findings; with `own_files`, they name the files of values that are edited for it."""
+        return self.opa.policy.told if self.own_files else self.opa.policy.catalogue
 
     @property
     def revisions(self) -> Revisions:

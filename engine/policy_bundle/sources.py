@@ -36,7 +36,7 @@ NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]*$")
 class PolicySources:
     """Three folders, and `key=value` overrides on the values; nothing is read before `build`.
 
-    `edits` are contents of files of values by name, which stand for those of the folders.
+    `edits` are contents of files by name, which stand for those of the folders; a file of rules is one that is there.
     """
 
     rego: Path
@@ -63,18 +63,19 @@ class PolicySources:
             path = path.absolute()
         return Location(str(path), place.line, place.field)
 
-    def with_own_files(self, text: str) -> str:
+    def with_own_files(self, text: str, *, opens: bool = True) -> str:
         """The same words; a file that they name as `policy/<name>.yaml` is named as the one to edit in its place.
 
-        That is the file of this name in a folder of values or in `values/` of a recipe, unless both are as shipped.
+        That is the file of this name in a folder of values or in `values/` of a recipe, unless both are as shipped. It
+        is named by a path that `opens` from the current folder, or by the name of the folder alone.
         """
         if self.policy != bundled("policy"):
-            folder = "policy/"
+            folder, name = "policy/", f"{os.path.basename(os.path.abspath(self.policy))}/"  # noqa: PTH100, PTH119
         elif self.recipe != bundled("bundles") / "default":
-            folder = f"bundles/{self.recipe_name}/{VALUES}/"
+            folder, name = f"bundles/{self.recipe_name}/{VALUES}/", f"{self.recipe_name}/{VALUES}/"
         else:
             return text
-        return _VALUES_FILE.sub(lambda _: self._shown(folder), text)
+        return _VALUES_FILE.sub(lambda _: self._shown(folder) if opens else name, text)
 
     def placed(self, found: Iterable[Problem]) -> tuple[Problem, ...]:
         """The same problems at paths that open from the current folder; words name files of recipe and values alike."""
@@ -177,7 +178,9 @@ def snapshot(sources: PolicySources) -> Snapshot:
             rules |= _read(folder / _INVENTORY, f"{prefix}/{_INVENTORY}", found)
     if any(not isinstance(one, _Stray) for one in found):
         raise PolicyError(sources.placed(found))
-    return Snapshot(name, rules, values | dict(sources.edits), tuple(found))
+    edited = {one: data for one, data in sources.edits if one in rules}
+    others = {one: data for one, data in sources.edits if one not in rules}
+    return Snapshot(name, rules | edited, values | others, tuple(found))
 
 
 def _folders(recipe: Path, prefix: str, found: list[Problem]) -> set[str]:

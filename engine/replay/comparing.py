@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from engine.decide import Verdict
 from engine.documents.files import printable
-from engine.model import Level, Outcome
-from engine.record.model import DecisionRecord
+from engine.model import Finding, Level, Outcome
+from engine.record.model import DecisionRecord, RecordedFinding
 
 
 class Change(StrEnum):
@@ -47,18 +47,28 @@ class Cause:
 
 def compared(body: DecisionRecord, verdict: Verdict) -> tuple[Change, tuple[Cause, ...]] | None:
     """What changed and why; None if nothing did."""
-    findings = tuple(_findings(body, verdict))
-    if body.outcome is not verdict.outcome:
-        return _TO[verdict.outcome], findings
     limits = None if verdict.limits is None else verdict.limits.model_dump(mode="json")
+    return compared_with(body, verdict.outcome, verdict.findings, limits)
+
+
+def compared_with(
+    body: DecisionRecord,
+    outcome: Outcome,
+    found: Sequence[Finding | RecordedFinding],
+    limits: Mapping[str, Any] | None,
+) -> tuple[Change, tuple[Cause, ...]] | None:
+    """The same for the parts of a verdict, with its limits as JSON."""
+    findings = tuple(_findings(body, found))
+    if body.outcome is not outcome:
+        return _TO[outcome], findings
     if limits != body.limits:
         return Change.LIMITS, tuple(Cause(*field, None, None) for field in sorted(_fields(body.limits, limits)))
     return (Change.FINDINGS, findings) if findings else None
 
 
-def _findings(body: DecisionRecord, verdict: Verdict) -> Iterator[Cause]:
+def _findings(body: DecisionRecord, found: Sequence[Finding | RecordedFinding]) -> Iterator[Cause]:
     before = {(one.code, one.subject): one.level for one in body.findings}
-    after = {(one.code, one.subject): one.level for one in verdict.findings}
+    after = {(one.code, one.subject): one.level for one in found}
     for code, subject in sorted(before.keys() | after.keys(), key=lambda key: (key[0], key[1] or "")):
         old, new = before.get((code, subject)), after.get((code, subject))
         if old is not new:

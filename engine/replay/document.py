@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.policy_bundle.build import PolicyBundle
+from engine.model import Revisions
 from engine.replay.comparing import Change
 from engine.replay.run import UNCHANGED, UNDECIDED, Group, Replay
 
 _MOST_SUBJECTS, _MOST_VALUES, _MOST_EXAMPLES = 20, 20, 10
 
 
-def replay_document(found: Replay, policy: PolicyBundle) -> dict[str, Any]:
-    """Everything that a replay found."""
+def replay_document(found: Replay, name: str | None, revisions: Revisions) -> dict[str, Any]:
+    """Everything that a replay found; the candidate has this name, which is None where its policy is not at hand."""
     kinds = [UNCHANGED, *(change.value for change in Change), UNDECIDED]
     groups = sorted(
         found.groups.values(), key=lambda one: (list(Change).index(one.change), -one.decisions, one.point, one.code)
     )
     return {
-        "policy": {"name": policy.name, "rules": policy.rules.revision, "values": policy.values.revision},
+        "policy": {"name": name, **revisions.model_dump()},
         "record": {
             "decisions": found.decisions,
             "first": found.first,

@@ -15,7 +15,6 @@ from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
-from engine.decide import Verdict
 from engine.documents.files import printable
 from engine.drive import BATCH_ITEMS, SIDE_BY_SIDE, run_all
 from engine.errors import Location
@@ -123,7 +122,7 @@ def replay(state: Path, wanted: Filter, candidate: Candidate, sample: int | None
         with candidate.leased() as served:
             verdicts = run_all([verdict_steps(served, body, body.input or {}) for body in wave])
         for body, verdict in zip(wave, verdicts, strict=True):
-            _count(found, candidate.policy, body, verdict)
+            count(found, candidate.policy, body, verdict.outcome, compared(body, verdict))
     return found
 
 
@@ -144,8 +143,7 @@ def _selected(
         if (reason := undecidable(body)) is None:
             yield body, size
         else:
-            found.undecided[_bounded(found.undecided, (body.point, reason), (_REST, _REST), _MOST_GROUPS)] += 1
-            _tally(found, body.point)[UNDECIDED] += 1
+            leave_out(found, body.point, reason)
 
 
 def _decisions(state: Path, wanted: Filter, found: Replay, told: Told) -> Iterator[tuple[DecisionRecord, int]]:
@@ -186,15 +184,24 @@ def _ahead(waves: Iterator[list[DecisionRecord]]) -> Iterator[list[DecisionRecor
             yield wave
 
 
-def _count(found: Replay, policy: PolicyBundle, body: DecisionRecord, verdict: Verdict) -> None:
-    changed = compared(body, verdict)
+def count(
+    found: Replay,
+    policy: PolicyBundle | None,
+    body: DecisionRecord,
+    outcome: Outcome,
+    changed: tuple[Change, tuple[Cause, ...]] | None,
+) -> None:
+    """Count a recorded decision, on which a candidate decides `outcome`; words and places are those of its policy.
+
+    They are left out where the policy is not at hand.
+    """
     if changed is None:
         _tally(found, body.point)[UNCHANGED] += 1
         return
     change, causes = changed
     _tally(found, body.point)[change] += 1
     if change.counts and len(found.flips) < _MOST_FLIPS:
-        found.flips.append(Flip(body.decision_id, body.time, body.point, change, body.outcome, verdict.outcome))
+        found.flips.append(Flip(body.decision_id, body.time, body.point, change, body.outcome, outcome))
     counted: set[int] = set()
     for cause in causes:
         group = _group(found, policy, change, body.point, cause)
@@ -205,22 +212,27 @@ def _count(found: Replay, policy: PolicyBundle, body: DecisionRecord, verdict: V
                 group.examples.append(body.decision_id)
         subject = cause.subject or "the whole request"
         group.subjects[_bounded(group.subjects, subject, _REST, _MOST_SUBJECTS)] += 1
-        requirement = policy.catalogue.requirement(body.point, cause.code)
-        if requirement is not None and len(group.values) < _MOST_SUBJECTS:
+        requirement = None if policy is None else policy.catalogue.requirement(body.point, cause.code)
+        if policy is not None and requirement is not None and len(group.values) < _MOST_SUBJECTS:
             group.values |= {row.path: row for row in rows_read(body.input or {}, requirement, cause.subject, policy)}
 
 
-def _group(found: Replay, policy: PolicyBundle, change: Change, point: str, cause: Cause) -> Group:
+def leave_out(found: Replay, point: str, reason: str) -> None:
+    """Count a decision that cannot be compared."""
+    found.undecided[_bounded(found.undecided, (point, reason), (_REST, _REST), _MOST_GROUPS)] += 1
+    _tally(found, point)[UNDECIDED] += 1
+
+
+def _group(found: Replay, policy: PolicyBundle | None, change: Change, point: str, cause: Cause) -> Group:
     key = (change.value, point, cause.code, cause.before or "", cause.after or "")
     if key not in found.groups:
         if len(found.groups) >= _MOST_GROUPS:
             key, point, cause = (change.value, _REST, _REST, "", ""), _REST, Cause(_REST, None, None, None)
-        requirement = policy.catalogue.requirement(point, cause.code)
-        if requirement is not None:
-            where: Location | None = policy.where(requirement.file, requirement.line)
-        else:
-            limits = change is Change.LIMITS and point != _REST
-            where = policy.where(f"rego/admission/limits/{point}.rego", 1) if limits else None
+        where: Location | None = None
+        if policy is not None and (requirement := policy.catalogue.requirement(point, cause.code)) is not None:
+            where = policy.where(requirement.file, requirement.line)
+        elif policy is not None and change is Change.LIMITS and point != _REST:
+            where = policy.where(f"rego/admission/limits/{point}.rego", 1)
         found.groups.setdefault(
             key,
             Group(
@@ -229,7 +241,7 @@ def _group(found: Replay, policy: PolicyBundle, change: Change, point: str, caus
                 cause.code,
                 cause.before,
                 cause.after,
-                policy.catalogue.words(point, cause.code),
+                None if policy is None else policy.told.words(point, cause.code),
                 where,
             ),
         )

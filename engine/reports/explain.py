@@ -131,14 +131,15 @@ def _explained(item: Explained, point: str, asked: _Asked | None, gathered: Gath
         None if stated is None else stated.note,
         None if stated is None or paths else _misspelt(stated.value, requirement, asked),
     )
+    own = asked.policy.sources.with_own_files
     return Explained(
-        finding.model_copy(update={"remedy": asked.policy.sources.with_own_files(finding.remedy)}),
+        finding.model_copy(update={"requirement": own(finding.requirement), "remedy": own(finding.remedy)}),
         item.where if stated is None else stated.where,
         asked.policy.where(requirement.file, requirement.line),
         tuple(sorted(requirement.labels.items())),
         tuple(map(asked.row, paths[:_MOST_ROWS])),
         "; ".join(filter(None, found)) or None,
-        asked.policy.sources.with_own_files(requirement.description),
+        own(requirement.description),
         requirement.point,
     )
 

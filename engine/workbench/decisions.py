@@ -97,8 +97,8 @@ class Explained:
 def _explained(body: DecisionRecord, finding: RecordedFinding, policy: PolicyBundle | None) -> Explained:
     if policy is None:
         return Explained(finding)
-    requirement = policy.catalogue.requirement(body.point, finding.code)
-    words = policy.catalogue.words(body.point, finding.code)
+    requirement = policy.told.requirement(body.point, finding.code)
+    words = policy.told.words(body.point, finding.code)
     if requirement is None:
         return Explained(finding, words)
     rows = rows_read(body.input or {}, requirement, finding.subject, policy)

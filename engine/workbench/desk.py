@@ -17,6 +17,7 @@ from engine.settings import Settings
 from engine.state import exists, open_store
 
 if TYPE_CHECKING:
+    from engine.errors import Problem
     from engine.state.store import Store
 
 
@@ -35,7 +36,8 @@ class Desk:
 
     `person` is the principal that `act` acts as; it takes an administrative act and raises EngineError where that is
     refused. `checks` looks at this machine, `verify` verifies the record, `activate` has running servers reload their
-    policy, for a reason. `releases` is the folder that has a folder for each release; None if none was named.
+    policy, for a reason. `tests` runs the tests and cases of one's own recipe under a policy with edits, None without
+    one. `releases` is the folder that has a folder for each release; None if none was named.
     """
 
     settings: Settings
@@ -44,6 +46,7 @@ class Desk:
     checks: Callable[[], list[dict[str, Any]]]
     verify: Callable[[], dict[str, Any]]
     activate: Callable[[str | None], tuple[Activated, ...]]
+    tests: Callable[[PolicyBundle], tuple[Problem, ...] | None]
     releases: Path | None = None
     saving: Lock = field(default_factory=Lock)
 

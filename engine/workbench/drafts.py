@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from engine.errors import Problem
     from engine.policy_bundle.difference import PolicyDifference
     from engine.replay.run import Replay
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 class Draft:
     """`data` replaces the content of `file`, whose digest was `before`; `lines` are those that differ.
 
-    `differs` is None if the policy in the folders has problems, `replay` if nothing is recorded.
+    `differs` is None if the policy in the folders has problems, `replay` if nothing is recorded. `tests` are the
+    problems of the tests and cases of one's own recipe; None without one.
     """
 
     file: str
@@ -24,4 +26,5 @@ class Draft:
     lines: tuple[str, ...]
     differs: PolicyDifference | None
     replay: Replay | None
+    tests: tuple[Problem, ...] | None
     key: str = field(default_factory=lambda: secrets.token_hex(8))

@@ -1,4 +1,4 @@
-"""Files of values: which can be edited here, what they contain, and how an edit of one is saved.
+"""Files of values and of one's own rules: which can be edited here, what they contain, and how an edit is saved.
 
 An edit is saved as it was typed, so comments and order stay. It replaces the file as a whole or not at all, and only
 the content that the editor was shown.
@@ -7,14 +7,16 @@ the content that the editor was shown.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from engine.documents.canonical import digest
 from engine.documents.files import printable
@@ -47,16 +49,17 @@ class ConflictError(FileError):
 
 
 @dataclass(frozen=True, slots=True)
-class ValuesFile:
-    """A file of values by the name that the policy gives it, such as `policy/licenses.yaml`.
+class PolicyFile:
+    """A file of values or rules by the name that the policy gives it, such as `policy/licenses.yaml`.
 
     `data` is None for a file that does not exist yet: values to lay over the shipped ones. `locked` says why it cannot
-    be edited here.
+    be edited here. `aside` is the folder for a partial file, which no build reads.
     """
 
     name: str
     path: Path
     data: bytes | None
+    aside: Path
     locked: str | None = None
 
     @property
@@ -73,6 +76,13 @@ class ValuesFile:
         return text
 
 
+def form_address(name: str, path: tuple[str, ...] = ()) -> str | None:
+    """The address of the form of a place in a file of values; None for a file without a schema."""
+    if PurePosixPath(name).stem not in DOCUMENTS or _is_rules(name):
+        return None
+    return "/form?" + urlencode({"file": name, "path": json.dumps(path, ensure_ascii=False)})
+
+
 def decoded(data: bytes) -> str:
     """Text that a form gives back as it was. Raises FileError for any other."""
     try:
@@ -87,7 +97,7 @@ def decoded(data: bytes) -> str:
     return text
 
 
-def values_files(desk: Desk) -> dict[str, ValuesFile]:
+def values_files(desk: Desk) -> dict[str, PolicyFile]:
     """Every file of values, and those that a policy of one's own may add. Raises PolicyError."""
     sources, settings = desk.sources(), desk.settings
     found = dict(snapshot(sources).values)
@@ -96,9 +106,26 @@ def values_files(desk: Desk) -> dict[str, ValuesFile]:
     if settings.recipe != Settings().recipe:
         names += sorted({f"{own}/{name}.yaml" for name in DOCUMENTS} - found.keys())
     return {
-        name: ValuesFile(name, sources.path(name), found.get(name), _locked(settings, name, sources.path(name)))
-        for name in names
+        name: PolicyFile(name, path, found.get(name), path.parent.parent, _locked(settings, name, path))
+        for name, path in ((name, sources.path(name)) for name in names)
     }
+
+
+def rules_files(desk: Desk) -> dict[str, PolicyFile]:
+    """Every file of the organisation's own rules, with their tests and inventory. Raises PolicyError."""
+    sources, settings = desk.sources(), desk.settings
+    own = f"bundles/{sources.recipe_name}/"
+    if settings.recipe == Settings().recipe:
+        return {}
+    found = {name: data for name, data in snapshot(sources).rules.items() if name.startswith(own) and _is_rules(name)}
+    return {
+        name: PolicyFile(name, path, data, settings.recipe, _locked(settings, name, path))
+        for name, data, path in ((name, data, sources.path(name)) for name, data in sorted(found.items()))
+    }
+
+
+def _is_rules(name: str) -> bool:
+    return name.endswith((".rego", "/inventory.yaml"))
 
 
 def _locked(settings: Settings, name: str, path: Path) -> str | None:
@@ -112,12 +139,12 @@ def _locked(settings: Settings, name: str, path: Path) -> str | None:
     return None
 
 
-def found(desk: Desk, name: str) -> ValuesFile:
+def found(desk: Desk, name: str) -> PolicyFile:
     """The file of this name. Raises FileError, PolicyError."""
-    files = values_files(desk)
-    if name not in files:
+    file = values_files(desk).get(name) or rules_files(desk).get(name)
+    if file is None:
         raise FileError(f"the policy has no file `{printable(name)}`", remedy="choose one from the list of values")
-    return files[name]
+    return file
 
 
 def save(desk: Desk, name: str, before: str, data: bytes) -> None:
@@ -137,10 +164,10 @@ def save(desk: Desk, name: str, before: str, data: bytes) -> None:
             ) from error
 
 
-def _replace(file: ValuesFile, before: str, data: bytes) -> None:
-    """The partial file is beside the folder of values: in it, every build would refuse a file that nothing reads."""
+def _replace(file: PolicyFile, before: str, data: bytes) -> None:
+    """The partial file is beside the folders of files: in them, every build would refuse a file that nothing reads."""
     mode = stat.S_IMODE(file.path.stat().st_mode) if file.data is not None else 0o644
-    handle, partial = tempfile.mkstemp(prefix=f".{file.path.name}.", suffix=".partial", dir=file.path.parent.parent)
+    handle, partial = tempfile.mkstemp(prefix=f".{file.path.name}.", suffix=".partial", dir=file.aside)
     try:
         with os.fdopen(handle, "wb") as opened:
             opened.write(data)

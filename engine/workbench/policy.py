@@ -32,13 +32,13 @@ _ACCEPTED = {"sha256": _CONTENT, "decision": "accepted", "decided_at": "2000-01-
 def points(visit: Visit) -> Response:
     """The decision points, and what else the policy has."""
     policy = visit.desk.policy()
-    return visit.page("policy.html", policy=policy, points=sorted(policy.catalogue.points.items()))
+    return visit.page("policy.html", policy=policy, points=sorted(policy.told.points.items()))
 
 
 def point(visit: Visit) -> Response:
     """The requirements of a point, with their words, rows of the acceptance catalogue, and tests."""
     policy = visit.desk.policy()
-    entries = policy.catalogue.points.get(visit.name)
+    entries = policy.told.points.get(visit.name)
     if entries is None:
         raise UnknownError("there is no such decision point", remedy="choose one from the list of the policy")
     tests = snapshot(policy.sources).tests

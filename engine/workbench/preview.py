@@ -17,25 +17,29 @@ from engine.replay.candidate import opened
 from engine.replay.comparing import Change
 from engine.replay.run import UNCHANGED, UNDECIDED, Replay, replay
 from engine.workbench.drafts import Draft
-from engine.workbench.files import NEW, FileError, decoded, found, save, values_files
+from engine.workbench.files import NEW, FileError, decoded, form_address, found, rules_files, save, values_files
 from engine.workbench.pages import UnknownError, moved
 
 if TYPE_CHECKING:
     from engine.policy_bundle.build import PolicyBundle
     from engine.workbench.desk import Desk
-    from engine.workbench.files import ValuesFile
+    from engine.workbench.files import PolicyFile
     from engine.workbench.visit import Visit
 
 COUNTS = (100, 1_000, 10_000)
 """Of how many of the last decisions a preview may be; a thousand take seconds."""
 
+_RULE_BYTES = 1 << 20
+"""Of one file of rules, which no build reads if it is larger."""
+
 KINDS = (*(change.value for change in Change), UNCHANGED, UNDECIDED)
 
 
 def listed(visit: Visit) -> Response:
-    """The files of values."""
-    files = values_files(visit.desk)
-    return visit.page("values.html", files=files.values(), saved=files.get(visit.query.get("saved", "")))
+    """The files of values, and of one's own rules."""
+    values, rules = values_files(visit.desk), rules_files(visit.desk)
+    saved = {**values, **rules}.get(visit.query.get("saved", ""))
+    return visit.page("values.html", files=values.values(), rules=rules.values(), saved=saved)
 
 
 def editor(visit: Visit) -> Response:
@@ -43,13 +47,14 @@ def editor(visit: Visit) -> Response:
     return _editor(visit, found(visit.desk, visit.query.get("file", "")))
 
 
-def _editor(visit: Visit, file: ValuesFile, text: str | None = None, **more: Any) -> Response:
+def _editor(visit: Visit, file: PolicyFile, text: str | None = None, **more: Any) -> Response:
     fault = None
     try:
         shown = file.text
     except FileError as error:
         shown, fault = (file.data or b"").decode("utf-8", "replace"), error
     values = {"problems": (), "broken": None, "before": file.digest, "count": COUNTS[1], **more}
+    values["form"] = None if fault is not None else form_address(file.name)
     shown = shown if text is None else text
     return visit.page("values_edit.html", file=file, text=shown, fault=fault, counts=COUNTS, new=NEW, **values)
 
@@ -65,8 +70,11 @@ def _as_json(one: Problem) -> dict[str, Any]:
 
 def _stated(visit: Visit) -> tuple[str, bytes]:
     """The file that a form names, and its text with the newlines that a browser sends as two characters."""
-    text = visit.form.get("text", "").replace("\r\n", "\n")
-    return visit.form.get("file", ""), decoded(text.encode("utf-8")).encode("utf-8")
+    name, text = visit.form.get("file", ""), visit.form.get("text", "").replace("\r\n", "\n")
+    data = decoded(text.encode("utf-8")).encode("utf-8")
+    if name.endswith(".rego") and len(data) > _RULE_BYTES:
+        raise FileError(f"the text is larger than {_RULE_BYTES} bytes", remedy="split the file")
+    return name, data
 
 
 def _problems(desk: Desk, name: str, data: bytes) -> Sequence[Problem]:
@@ -78,10 +86,14 @@ def _problems(desk: Desk, name: str, data: bytes) -> Sequence[Problem]:
 
 
 def preview(visit: Visit) -> Response:
+    """Try the text of an editor."""
+    name, data = _stated(visit)
+    return tried(visit, found(visit.desk, name), data.decode(), visit.form.get("before", ""))
+
+
+def tried(visit: Visit, file: PolicyFile, text: str, before: str) -> Response:
     """Try an edit: back to the editor with its problems, or on to what it would change. Nothing is written."""
-    desk, (name, data) = visit.desk, _stated(visit)
-    file, text, before = found(desk, name), data.decode(), visit.form.get("before", "")
-    old = file.text
+    desk, name, data, old = visit.desk, file.name, text.encode("utf-8"), file.text
     count = next((one for one in COUNTS if str(one) == visit.form.get("count")), COUNTS[0])
     again: dict[str, Any] = {"text": text, "before": before, "count": count}
     try:
@@ -93,7 +105,8 @@ def preview(visit: Visit) -> Response:
     if verified.get("breaks") and not verified["repairable"]:
         return _editor(visit, file, status=409, broken=verified["breaks"], **again)
     lines = unified_diff(old.splitlines(), text.splitlines(), "before", "after", lineterm="")
-    draft = Draft(name, before, data, tuple(lines), _difference(desk, candidate), _replayed(desk, candidate, count))
+    differs, tests = _difference(desk, candidate), desk.tests(candidate)
+    draft = Draft(name, before, data, tuple(lines), differs, _replayed(desk, candidate, count), tests)
     visit.session.keep(draft)
     return moved(f"/previews/{draft.key}")
 

@@ -11,7 +11,20 @@ from engine.api.connection import Connection, sweep
 from engine.api.listeners import bind, serve
 from engine.api.messages import Operation, Routes
 from engine.api.peers import network_peer
-from engine.workbench import approvals, decisions, machine, policy, preview, releases, waivers
+from engine.workbench import (
+    approvals,
+    code_runs,
+    decisions,
+    episodes,
+    forms,
+    machine,
+    policy,
+    preview,
+    releases,
+    runs,
+    shadow,
+    waivers,
+)
 from engine.workbench.access import Access
 from engine.workbench.app import Handler, Workbench, asset, entrance, leaving, operation
 from engine.workbench.desk import Desk
@@ -58,6 +71,11 @@ def routes() -> Routes:
         "/": lambda _: moved("/decisions"),
         "/decisions": decisions.listed,
         "/decisions/{id}": decisions.one,
+        "/runs": runs.listed,
+        "/runs/{id}": code_runs.one,
+        "/runs/{id}/file": code_runs.file,
+        "/episodes/{id}": episodes.one,
+        "/episodes/{id}/transcript": episodes.transcript,
         "/policy": policy.points,
         "/policy/{id}": policy.point,
         "/licenses": policy.licenses,
@@ -65,17 +83,20 @@ def routes() -> Routes:
         "/coverage": policy.coverage,
         "/values": preview.listed,
         "/edit": preview.editor,
+        "/form": forms.form,
         "/previews/{id}": preview.shown,
         "/approvals": approvals.listed,
         "/approvals/{id}": approvals.one,
         "/machine": machine.shown,
         "/waivers": waivers.listed,
+        "/shadow": shadow.shown,
         "/releases": releases.listed,
         "/releases/{id}": releases.one,
     }
     taken: dict[str, Handler] = {
         "/decisions/{id}": decisions.tried,
         "/edit": preview.preview,
+        "/form": forms.sent,
         "/lint": preview.lint,
         "/previews/{id}": preview.saved,
         "/approvals/{id}": approvals.resolved,

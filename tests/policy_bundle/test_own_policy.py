@@ -18,8 +18,9 @@ from engine.documents.files import load
 from engine.errors import Exit, GatherError, Location, Problem
 from engine.settings import ReadLimits
 from tests.api.serving import serving
-from tests.command import Command
+from tests.command import Command, lines
 from tests.conftest import BUNDLES, ROOT
+from tests.workbench.pages import workbench
 
 
 def run(*arguments: str) -> Result:
@@ -127,6 +128,28 @@ def test_a_server_takes_a_changed_value_and_refuses_a_broken_one(own: Path, tmp_
             reply = server.ask("POST", "/v1/decide/license", request)
             outcomes.append((activated, json.loads(reply.body)["outcome"]))
     assert outcomes == [(0, "allow"), (0, "deny"), (Exit.POLICY_INVALID, "deny")]
+
+
+@pytest.mark.full
+def test_answers_of_a_server_and_pages_name_that_file_without_the_path_of_the_folder(
+    command: Command, own: Path, tmp_path: Path, cache: Path
+) -> None:
+    request = json.loads((ROOT / "docs" / "examples" / "license.json").read_text(encoding="utf-8"))
+    with serving(tmp_path, cache, "--policy", own) as server:
+        answer = server.ask("POST", "/v1/decide/license", {**request, "license": "Nobody-1.0"}).body.decode()
+        batch = server.ask("POST", "/v1/decide/license/batch", {"inputs": {"1": {**request, "license": "Nobody-1.0"}}})
+        who = {"subject": {"type": "user", "id": "ana"}, "resource": {"type": "none", "id": "1"}}
+        unmapped = server.ask("POST", "/access/v1/evaluation", {**who, "action": {"name": "none"}}).body.decode()
+    for body, file in ((answer, "licenses"), (batch.body.decode(), "licenses"), (unmapped, "operations")):
+        assert f" my-policy/values/{file}.yaml" in body, body
+        assert str(tmp_path) not in body
+    (line,) = [one for one in lines(server.state) if one.get("decision_id") == json.loads(answer)["decision_id"]]
+    with workbench(tmp_path, cache, "--policy", own) as pages:
+        shown = pages.visitor().get(f"/decisions/{line['decision_id']}").html.text
+        assert "my-policy/values/licenses.yaml" in shown
+        title = "The stated side effects match those in my-policy/values/tools.yaml"
+        assert title in pages.visitor().get("/policy/tool_contract").html.text
+    assert title in command("policy", "show", "tool_contract", "--policy", own).stdout
 
 
 @pytest.mark.full

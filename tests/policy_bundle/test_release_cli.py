@@ -64,6 +64,10 @@ def test_build_sign_verify(command: Command, build: Run, keys: Keys) -> None:
     assert (approved.code, approved.stderr) == (0, "")
     people = approved.stdout.removeprefix(f"approved {told}")
     assert people.startswith("author   user:author\napproved by user:")
+    again = command("policy", "approve", folder)
+    assert again.code == Exit.POLICY_INVALID
+    assert f"{people.split()[-1]} approved this release already, at 20" in again.stderr
+    assert len(command("record", "show", "--format", "json", "--point", "administration").json["entries"]) == 1
     unsigned = command("policy", "verify", folder, "--release-key", keys.public)
     assert unsigned.code == Exit.POLICY_INVALID
     assert unsigned.stdout == ""

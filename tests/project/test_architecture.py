@@ -49,7 +49,7 @@ ONLY = {
 """Packages with fewer allowed imports."""
 
 THIRD_PARTY: dict[str, set[str]] = {
-    "ruamel": {"engine.documents.files"},
+    "ruamel": {"engine.documents"},
     "opa_client": {"engine.opa.client"},
     "requests": {"engine.opa.client"},
     "urllib3": {"engine.opa.client"},

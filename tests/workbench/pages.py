@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-from tests.api.serving import SECONDS, environment, until
+from tests.api.serving import environment, until
 from tests.command import warm
 from tests.conftest import ROOT
 from tests.shared_opa import POOL
@@ -21,7 +21,7 @@ from tests.warm import Forked, forkable
 FORM = "application/x-www-form-urlencoded"
 _LINK = "engine: open "
 _START_SECONDS = 120.0
-"""For a start that builds a policy on a busy machine; a hang fails."""
+"""For a start or a page that builds a policy, and runs its tests and cases, on a busy machine; a hang fails."""
 
 
 class Html(HTMLParser):
@@ -80,6 +80,11 @@ class Visitor:
         """Follow a link."""
         return self.send("GET", path, None, headers)
 
+    def get_bytes(self, path: str) -> tuple[Page, bytes]:
+        """Follow a link to a file: the answer without its body, and the bytes."""
+        status, headers, data = self._sent("GET", path, None, {})
+        return Page(status, headers, ""), data
+
     def post(self, path: str, fields: Mapping[str, str] | None = None, **headers: str) -> Page:
         """Send a form of one of the pages, as a browser does; `Origin=""` leaves that header out."""
         body = urlencode({"form_key": self.key, **(fields or {})})
@@ -89,13 +94,19 @@ class Visitor:
 
     def send(self, method: str, path: str, body: str | None, headers: Mapping[str, str]) -> Page:
         """One request on a connection of its own."""
+        status, found, data = self._sent(method, path, body, headers)
+        return Page(status, found, data.decode())
+
+    def _sent(
+        self, method: str, path: str, body: str | None, headers: Mapping[str, str]
+    ) -> tuple[int, dict[str, str], bytes]:
         sent = {"Cookie": self.cookie, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_START_SECONDS)
         try:
             connection.request(method, path, body, {name: value for name, value in sent.items() if value})
             answer = connection.getresponse()
             found = {name.lower(): value for name, value in answer.getheaders()}
-            return Page(answer.status, found, answer.read().decode())
+            return answer.status, found, answer.read()
         finally:
             connection.close()
 

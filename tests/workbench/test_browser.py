@@ -22,6 +22,7 @@ from tests.facilities import needs
 from tests.workbench.browsing import opened, pictured, said
 from tests.workbench.conftest import ask, copied, waive
 from tests.workbench.pages import Workbench, workbench
+from tests.workbench.test_runs import MARKET, planted
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.full, needs("chromium", "playwright")]
 
 ADMITTED = "  CC-BY-4.0: {category: attribution, decision: admit, "
+FORM = "/form?file=policy/licenses.yaml&path="
 PAGES = (
     *("/decisions", "/policy", "/policy/source", "/licenses", "/tools", "/values", "/edit?file=policy/licenses.yaml"),
+    *("/runs", "/shadow", f'{FORM}["licenses","CC-BY-4.0"]', f'{FORM}["licenses"]', f"{FORM}[]"),
     *("/approvals", "/waivers", "/releases", "/coverage", "/machine", "/nowhere"),
 )
 PICTURE = ROOT / "docs" / "workbench.png"
@@ -50,6 +53,16 @@ def office(tmp_path: Path, cache: Path) -> Iterator[tuple[Workbench, Path]]:
     releases.mkdir()
     with workbench(tmp_path, cache, "--policy", policy, "--releases", releases) as running:
         yield running, policy
+
+
+@pytest.fixture
+def busy(office: tuple[Workbench, Path], cache: Path) -> tuple[Workbench, Path]:
+    """The same with an episode and a run of code."""
+    running, policy = office
+    with Engine(Settings(state=running.state, cache=cache)) as engine:
+        engine.episode(MARKET, episode="market")
+    planted(running.state)
+    return running, policy
 
 
 def test_a_license_is_refused_after_looking_at_what_that_changes(
@@ -129,16 +142,18 @@ def test_a_person_grants_what_waits(chromium: Browser, office: tuple[Workbench, 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_keeps_people_from_using_the_pages(
-    chromium: Browser, office: tuple[Workbench, Path], scheme: Any
+    chromium: Browser, busy: tuple[Workbench, Path], scheme: Any
 ) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    running, policy = office
+    running, policy = busy
     page = opened(chromium, running, color_scheme=scheme)
     own = [f"/decisions/{running_id(page)}", page.url, approval(page), *releases_of(page, running, policy)]
+    own += ["/episodes/market", run_of(page, running)]
     found = {}
     for path in (*PAGES, *own, preview_of(page, running)):
         page.goto(path if path.startswith("http") else f"http://127.0.0.1:{running.port}{path}")
+        assert "cannot be shown" not in page.get_by_role("heading", level=1).inner_text() or path == "/nowhere"
         violations = Axe().run(page).response["violations"]
         if serious := [one["id"] for one in violations if one["impact"] in {"serious", "critical"}]:
             found[path] = serious, [node["html"][:200] for one in violations for node in one["nodes"]][:5]
@@ -155,6 +170,14 @@ def running_id(page: Page) -> str:
     link = page.get_by_role("region", name="Table of decisions").get_by_role("link").last.get_attribute("href")
     assert link is not None
     return link.rpartition("/")[2]
+
+
+def run_of(page: Page, running: Workbench) -> str:
+    """The path of a run of code in the list."""
+    page.goto(f"http://127.0.0.1:{running.port}/runs")
+    link = page.get_by_role("region", name="Runs of code").get_by_role("link").first.get_attribute("href")
+    assert link is not None
+    return link
 
 
 def approval(page: Page) -> str:
@@ -187,12 +210,13 @@ def preview_of(page: Page, running: Workbench) -> str:
     return page.url
 
 
-def test_narrow_screens_scroll_in_one_direction(chromium: Browser, office: tuple[Workbench, Path]) -> None:
-    running, policy = office
+def test_narrow_screens_scroll_in_one_direction(chromium: Browser, busy: tuple[Workbench, Path]) -> None:
+    running, policy = busy
     page = opened(chromium, running)
     page.set_viewport_size({"width": 320, "height": 640})
     wide = {}
-    own = [f"/decisions/{running_id(page)}", *releases_of(page, running, policy)]
+    own = [f"/decisions/{running_id(page)}", *releases_of(page, running, policy), run_of(page, running)]
+    own.append("/episodes/market")
     for path in (*PAGES, *own, preview_of(page, running)):
         page.goto(path if path.startswith("http") else f"http://127.0.0.1:{running.port}{path}")
         width = page.evaluate("document.documentElement.scrollWidth")
@@ -227,6 +251,56 @@ def test_the_keyboard_is_enough(chromium: Browser, office: tuple[Workbench, Path
     page.keyboard.press("Enter")
     page.get_by_text("is saved.").wait_for()
     assert (policy / "networks.yaml").read_text().endswith("# seen\n")
+
+
+def test_a_value_is_changed_in_a_form_by_the_keyboard(chromium: Browser, office: tuple[Workbench, Path]) -> None:
+    running, policy = office
+    file = policy / "licenses.yaml"
+    before = file.read_text()
+    page = opened(chromium, running)
+    page.goto(f"http://127.0.0.1:{running.port}/edit?file=policy/licenses.yaml")
+    page.get_by_role("link", name="Edit in forms").click()
+    page.get_by_role("link", name="licenses", exact=True).click()
+    page.get_by_label("Show those with").fill("CC-BY-4.0")
+    page.get_by_role("link", name="CC-BY-4.0", exact=True).click()
+    page.get_by_label("category").fill("Not A Name")
+    page.get_by_role("button", name="Preview", exact=True).click()
+    assert (
+        page.get_by_label("category").evaluate("(e) => e.validationMessage").startswith("“Not A Name” does not match")
+    )
+    page.get_by_label("category").fill("attribution")
+    decision = page.get_by_label("decision", exact=True)
+    decision.focus()
+    page.keyboard.type("refuse")
+    save = page.get_by_role("button", name="Preview", exact=True)
+    while not save.evaluate("(e) => e === document.activeElement"):
+        page.keyboard.press("Tab")
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="What it would have decided otherwise").wait_for()
+    assert page.get_by_role("region", name="Decisions that change").get_by_role("link").count() == 3
+    page.get_by_role("button", name="Save to policy/licenses.yaml").click()
+    page.get_by_text("policy/licenses.yaml is saved.").wait_for()
+    lines = list(difflib.ndiff(before.splitlines(), file.read_text().splitlines()))
+    assert [one[:1] for one in lines if one[:1] in "+-"] == ["-", "+"]
+    assert said(page) == []
+
+
+def test_the_files_of_a_run_are_downloaded_and_a_picture_does_nothing(
+    chromium: Browser, busy: tuple[Workbench, Path]
+) -> None:
+    running, _ = busy
+    page = opened(chromium, running)
+    page.goto(f"http://127.0.0.1:{running.port}{run_of(page, running)}")
+    picture = page.get_by_role("img", name="chart.png")
+    picture.wait_for()
+    assert picture.evaluate("(e) => e.naturalWidth") == 1
+    with page.expect_download() as downloading:
+        page.get_by_role("link", name="page.html").click()
+    assert downloading.value.suggested_filename == "page.html"
+    assert said(page) == []
+    answer = page.context.request.get(f"http://127.0.0.1:{running.port}{picture.get_attribute('src')}")
+    assert answer.headers["content-security-policy"] == "default-src 'none'; sandbox; frame-ancestors 'none'"
 
 
 def test_without_scripts_everything_works(chromium: Browser, office: tuple[Workbench, Path]) -> None:

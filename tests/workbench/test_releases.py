@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
+from engine.binaries import find_binary
 from engine.engine import Engine
 from engine.model import Revisions
-from engine.policy_bundle.release import approve_release
+from engine.policy_bundle.release import approve_release, sign_release
 from engine.policy_bundle.release_folder import CHANGES, STATEMENT, read
 from engine.record.log import RecordLog
 from engine.record.model import PolicyRecord, RecordedRelease
 from engine.record.storage import Storage
 from engine.settings import Settings
-from tests.api.serving import ALLOWED, issue
+from engine.state import open_store
+from tests.api.serving import ALLOWED, issue, serving
 from tests.cli.test_approvals import ME
 from tests.command import lines
-from tests.policy_bundle.releases import restate
+from tests.policy_bundle.releases import Keys, restate
 from tests.workbench.conftest import NASTY, copied
 from tests.workbench.pages import Page, Visitor, workbench
 from tests.workbench.test_pages import SHOWN, harmless
@@ -124,6 +130,67 @@ def test_another_person_than_the_author_approves(house: House) -> None:
         (ME, "approve_release", "deny"),
         (LEE, "approve_release", "allow"),
     ]
+
+
+@pytest.mark.full
+def test_of_two_people_who_approve_at_once_one_does_and_the_other_is_told(house: House, cache: Path) -> None:
+    kim, together = "user:kim", Barrier(2)
+    token = issue(house.state, kim, points=(), approves=("administration",))
+    folder = Path(shutil.copytree(house.releases / "release-2", house.releases / "twice"))
+    own: tuple[str | Path, ...] = ("--policy", house.folder / "policy", "--releases", house.releases)
+    try:
+        with workbench(house.folder, cache, *own, env={"ENGINE_TOKEN": token}, name="kim") as third:
+            visitors = {LEE: house.lee, kim: third.visitor()}
+            shown = {name: visitor.get("/releases/twice").html for name, visitor in visitors.items()}
+
+            def approve(name: str) -> Page:
+                seen = {field: shown[name].field(field) for field in ("seen", "newest")}
+                together.wait()
+                return visitors[name].post("/releases/twice", {"verb": "approve", "reason": f"by {name}", **seen})
+
+            with ThreadPoolExecutor(2) as pool:
+                pages = dict(zip(visitors, pool.map(approve, visitors), strict=True))
+        approval = read(folder).approval
+        assert approval is not None
+        (loser,) = visitors.keys() - {approval.approver}
+        assert (pages[approval.approver].status, pages[loser].status) == (303, 409)
+        assert f"Approved by {approval.approver} at {approval.approved_at}" in pages[loser].html.text
+        assert approval.reason == f"by {approval.approver}"
+        acts = [line for line in lines(house.state) if line.get("point") == "administration"]
+        id_ = approval.release.removeprefix("sha256:")[:32]
+        assert [one["principal"] for one in acts if one["input"]["id"] == id_] == [approval.approver]
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.mark.full
+def test_an_activation_is_recorded_as_done_by_the_person_of_the_workbench(tmp_path: Path, cache: Path) -> None:
+    policy, releases = copied(tmp_path), tmp_path / "releases"
+    releases.mkdir()
+    token = issue(tmp_path / "state", LEE, points=(), approves=("administration",))
+    own: tuple[str | Path, ...] = ("--policy", policy, "--releases", releases)
+    with (
+        serving(tmp_path, cache, "--policy", policy),
+        workbench(tmp_path, cache, *own, env={"ENGINE_TOKEN": token}) as running,
+    ):
+        visitor = running.visitor()
+        build(visitor)
+        approve_release(
+            releases / "release-1", read(releases / "release-1").statement.digest, ME, None, datetime.now(UTC)
+        )
+        keys = Keys.make(tmp_path / "keys")
+        sign_release(releases / "release-1", keys.private, find_binary())
+        shown = visitor.get("/releases/release-1").html
+        assert f"You activate as {LEE}, and servers record that." in shown.text
+        step(visitor, "release-1", "activate", last=shown.field("last"))
+        assert (lines(running.state)[-1]["outcome"], lines(running.state)[-1]["principal"]) == ("activated", LEE)
+        with closing(open_store(running.state)) as store:
+            (row,) = store.tokens()
+            store.revoke(row.id, int(time.time()))
+        count = len(lines(running.state))
+        refused = step(visitor, "release-1", "activate", last=visitor.get("/releases/release-1").html.field("last"))
+        assert (refused.status, "credentials are missing or wrong" in refused.html.text) == (409, True)
+        assert len(lines(running.state)) == count
 
 
 def test_nothing_is_done_where_what_the_page_showed_has_changed(house: House) -> None:

@@ -47,12 +47,14 @@ def post(
     raise _silent(state / CONTROL, "nothing listens", NotServedError)
 
 
-def post_all(state: Path, path: str, body: dict[str, Any] | None = None) -> dict[int, ControlReply | EngineError]:
+def post_all(
+    state: Path, path: str, body: dict[str, Any] | None = None, token: str | None = None
+) -> dict[int, ControlReply | EngineError]:
     """`post` to every engine that listens: what each answered, or why it did not, by the number of its chain."""
     answers: dict[int, ControlReply | EngineError] = {}
     for chain, where in _sockets(state).items():
         try:
-            answers[chain] = _post(where, path, body, None, _SECONDS)
+            answers[chain] = _post(where, path, body, token, _SECONDS)
         except NotServedError:
             continue
         except EngineError as error:

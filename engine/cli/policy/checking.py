@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from engine.errors import EngineError, Exit, GatherError, Location, PolicyError,
 if TYPE_CHECKING:
     from engine.cli.formats.problems import Checked
     from engine.policy_bundle.build import PolicyBundle
+    from engine.settings import Settings
 
 Format = Annotated[ReportFormat, typer.Option("--format", help="Output format.")]
 
@@ -64,8 +66,37 @@ def run_policy_tests(
         _tell(how, [built])
         return
     folders = [one for one in (sources.settings().recipe / "cases", cases) if one is not None and one.is_dir()]
-    checked = [*_rego_tests(policy, cases=bool(folders)), *(_cases(folder, sources) for folder in folders)]
-    _tell(how, checked)
+    values = tuple(sources.values or ())
+    cases_of = (_cases(folder, sources.settings(), values) for folder in folders)
+    _tell(how, [*_rego_tests(policy, cases=bool(folders)), *cases_of])
+
+
+def edit_problems(policy: PolicyBundle, settings: Settings) -> tuple[Problem, ...] | None:
+    """What the tests and cases of one's own recipe say of a policy whose sources have edits; None if it has none."""
+    from engine.cases.run import case_paths
+    from engine.policy_bundle.sources import snapshot
+    from engine.settings import Settings as Shipped
+
+    if settings.recipe == Shipped().recipe:
+        return None
+    checked = list(_rego_tests(policy, cases=True)) if snapshot(policy.sources).own else []
+    cases = settings.recipe / "cases"
+    if cases.is_dir() and case_paths(cases):
+        with tempfile.TemporaryDirectory(prefix="admission-edit-") as scratch:
+            checked.append(_cases(cases, _edited(policy, settings, Path(scratch)), ()))
+    return tuple(problem for one in checked for problem in one.problems) if checked else None
+
+
+def _edited(policy: PolicyBundle, settings: Settings, scratch: Path) -> Settings:
+    """The settings with copies of the folders that a person may edit, in which the edits are."""
+    recipe = Path(shutil.copytree(settings.recipe, scratch / policy.sources.recipe_name))
+    values = Path(shutil.copytree(settings.policy, scratch / "values-of" / "policy"))
+    own = replace(settings, recipe=recipe, policy=values)
+    copies = replace(policy.sources, recipe=recipe, policy=values)
+    for name, data in policy.sources.edits:
+        copies.path(name).parent.mkdir(exist_ok=True)
+        copies.path(name).write_bytes(data)
+    return own
 
 
 def _tell(how: ReportFormat, checked: list[Checked]) -> None:
@@ -116,7 +147,7 @@ def _rego_tests(policy: PolicyBundle, *, cases: bool) -> Iterator[Checked]:
         yield Checked(_TEST, _TITLES[_TEST], passed, run.problems)
 
 
-def _cases(folder: Path, sources: options.Sources) -> Checked:
+def _cases(folder: Path, settings: Settings, values: tuple[str, ...]) -> Checked:
     from engine.cases.run import CaseFile, Runner, case_paths, read_case
     from engine.cli.formats.problems import Checked
     from engine.documents.files import printable
@@ -134,7 +165,7 @@ def _cases(folder: Path, sources: options.Sources) -> Checked:
         raise GatherError(f"there are no cases in `{printable(str(folder))}`", remedy="name a folder with case files")
     with (
         tempfile.TemporaryDirectory(prefix="admission-cases-") as scratch,
-        Runner(sources.settings(), Path(scratch), tuple(sources.values or ())) as runner,
+        Runner(settings, Path(scratch), values) as runner,
         during(f"running {len(paths)} cases"),
     ):
         problems = [problem for path in paths for problem in differences(path)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -140,7 +141,8 @@ def verify_policy(
 def activate_policy(reason: acts.Reason = None, state: options.State = None) -> None:
     """Make all running servers of the state folder reload their policy from its folders.
 
-    Exits with 5 if a server refuses the policy and keeps the old one, with 4 if one or all do not answer.
+    It is recorded as done by the current user, or by the principal of the token in ENGINE_TOKEN. Exits with 5 if a
+    server refuses the policy and keeps the old one, with 4 if one or all do not answer.
     """
     servers = activated(options.state_folder(state), reason)
     codes = []
@@ -156,9 +158,10 @@ def activate_policy(reason: acts.Reason = None, state: options.State = None) -> 
 def activated(state: Path, reason: str | None) -> dict[int, ControlReply | EngineError]:
     """Have all running servers of a state folder reload their policy: what each answered, by its chain.
 
-    Raises NotServedError where none runs.
+    They record the current user, or the principal of the token in ENGINE_TOKEN. Raises NotServedError where none runs.
     """
-    answers = post_all(state, "/v1/policy/activate", None if reason is None else {"reason": reason})
+    body = None if reason is None else {"reason": reason}
+    answers = post_all(state, "/v1/policy/activate", body, os.environ.get(acts.TOKEN))
     return {  # a program that embeds the engine accepts acts only, and has no policy to reload
         chain: answer
         for chain, answer in answers.items()
@@ -273,7 +276,7 @@ def _text(built: PolicyBundle, points: list[str]) -> str:
     lines = [f"policy {built.name}: {built.metadata['description']} ({built.metadata['owner']})"]
     lines += [f"  rules   {built.rules.revision}", f"  values  {built.values.revision}"]
     for point in points:
-        entries = built.catalogue.points[point]
+        entries = built.told.points[point]
         lines += ["", f"{point}: {len(entries.requirements)} requirements"]
         for one in entries.requirements.values():
             lines += ["", *_requirement_text(built, one)]

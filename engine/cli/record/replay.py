@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -15,20 +15,25 @@ from engine.cli.waiting import Waiting
 from engine.errors import Exit, GatherError
 
 if TYPE_CHECKING:
-    pass
+    from engine.replay.run import Replay
 
 _MOST_SAMPLE = 1_000_000
 _BAR = 20
+
+
+Form = Annotated[
+    Literal["text", "json", "html"], typer.Option("--format", help="Output format; html is one page to send on.")
+]
+Point = Annotated[str | None, typer.Option(help="Filter by decision point, such as source.", **options.POINT)]
+Principal = Annotated[str | None, typer.Option(metavar="NAME", help="Filter by caller.")]
 
 
 @options.sourced("state", *options.RULES, "values")
 def replay_record(
     sources: options.Sources,
     since: Since = None,
-    point: Annotated[
-        str | None, typer.Option(help="Filter by decision point, such as source.", **options.POINT)
-    ] = None,
-    principal: Annotated[str | None, typer.Option(metavar="NAME", help="Filter by caller.")] = None,
+    point: Point = None,
+    principal: Principal = None,
     sample: Annotated[
         int | None,
         typer.Option(min=1, max=_MOST_SAMPLE, metavar="N", help="Replay N of the decisions, the same ones every time."),
@@ -36,9 +41,7 @@ def replay_record(
     broken: Annotated[
         bool, typer.Option("--broken", help="Replay the readable lines of a record that is broken.")
     ] = False,
-    how: Annotated[
-        Literal["text", "json", "html"], typer.Option("--format", help="Output format; html is one page to send on.")
-    ] = "text",
+    how: Form = "text",
 ) -> None:
     """Decide recorded inputs again by a candidate policy, and report what it would have decided otherwise.
 
@@ -66,11 +69,15 @@ def replay_record(
         tell_unreadable(place)
     if not found.decisions:
         raise GatherError("no recorded decision matches", remedy="widen --since, --point or --principal")
-    document = replay_document(found, policy)
+    report(found, replay_document(found, policy.name, policy.revisions), how)
+
+
+def report(found: Replay, document: dict[str, Any], how: Form, title: str | None = None) -> NoReturn:
+    """Print what a replay found, and end the command with its exit code."""
     if how == "html":
         from engine.cli.record.replay_page import page
 
-        text = page(document)
+        text = page(document, title)
     else:
         text = json_text(document) if how == "json" else replay_text(document)
     write([(text + "\n", None)])

@@ -25,18 +25,19 @@ code { overflow-wrap: anywhere; }
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def page(document: dict[str, Any]) -> str:
+def page(document: dict[str, Any], title: str | None = None) -> str:
     """The page of a replay, from its document."""
     policy, record = document["policy"], document["record"]
+    title = title or f"Replay by policy {policy['name']}"
     html = Element("html", lang="en")
     head = SubElement(html, "head")
     SubElement(head, "meta", charset="utf-8")
     SubElement(head, "meta", {"http-equiv": "Content-Security-Policy", "content": _POLICY})
     SubElement(head, "meta", name="viewport", content="width=device-width, initial-scale=1")
-    SubElement(head, "title").text = clean(f"Replay by policy {policy['name']}")
+    SubElement(head, "title").text = clean(title)
     SubElement(head, "style").text = _STYLE
     body = SubElement(SubElement(html, "body"), "main")
-    _add(body, "h1", f"Replay by policy {policy['name']}")
+    _add(body, "h1", title)
     _add(body, "p", f"{record['decisions']:,} recorded decisions, {record['first']} to {record['last']}.")
     _add(body, "p", "Outcomes or limits changed." if document["changed"] else "No outcome and no limits changed.")
     _facts(body, [("Rules", policy["rules"]), ("Values", policy["values"])])

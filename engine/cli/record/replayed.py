@@ -32,7 +32,7 @@ def replay_text(document: dict[str, Any]) -> str:
     policy, record = document["policy"], document["record"]
     lines = [
         f"{record['decisions']:,} recorded decisions, {record['first']} to {record['last']}",
-        f"  policy  {printable(policy['name'])}",
+        *([] if policy["name"] is None else [f"  policy  {printable(policy['name'])}"]),
         f"  rules   {policy['rules']}",
         f"  values  {policy['values']}",
         "",
@@ -46,7 +46,7 @@ def replay_text(document: dict[str, Any]) -> str:
         if change["change"] != told:
             told = change["change"]
             lines += ["", words(told)]
-        lines += _change(change)
+        lines += _change(change, known=policy["name"] is not None)
     if document["not_decided"]:
         lines += ["", "not decided"]
         lines += [
@@ -55,11 +55,12 @@ def replay_text(document: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _change(change: dict[str, Any]) -> list[str]:
+def _change(change: dict[str, Any], *, known: bool) -> list[str]:
+    """One change; `known` where the policy of the candidate is at hand."""
     lines = [f"  {change['point']} {what(change)} ({_counted(change['decisions'])})"]
     if change["required"] is not None:
         lines.append(f"    required: {printable(change['required'], 1_000)}")
-    elif change["change"] != "other_limits":
+    elif known and change["change"] != "other_limits":
         lines.append("    the candidate has no requirement with this code")
     if change["rule"] is not None:
         lines.append(f"    rule: {printable(change['rule'])}")

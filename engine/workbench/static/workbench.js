@@ -41,6 +41,16 @@ for (const box of document.querySelectorAll("input[data-live]")) {
   }, 3000);
 }
 
+for (const field of document.querySelectorAll("[data-pattern]")) {
+  const wanted = new RegExp(field.dataset.pattern, "u");
+  const check = () => {
+    const wrong = field.value.split("\n").find((line) => line.trim() && !wanted.test(line.trim()));
+    field.setCustomValidity(wrong === undefined ? "" : `“${wrong.trim()}” does not match ${field.dataset.pattern}`);
+  };
+  field.addEventListener("input", check);
+  check();
+}
+
 const editor = document.querySelector("textarea.editor");
 if (editor) {
   const lines = () => editor.value.slice(0, editor.selectionStart).split("\n").length;
@@ -76,8 +86,11 @@ if (editor) {
       row.append(`${one.where}: ${one.message}. ${one.remedy}`);
       return row;
     };
+    let busy = false;
     const lint = async () => {
+      if (busy) return (timer = setTimeout(lint, 400)); // one at a time: rules take seconds
       const mine = ++turn;
+      busy = true;
       const body = new URLSearchParams({
         form_key: document.body.dataset.formKey,
         file: editor.form.elements.file.value,
@@ -91,6 +104,8 @@ if (editor) {
       } catch (error) {
         if (mine === turn) list.textContent = `Not checked: ${error.message}`;
         return;
+      } finally {
+        busy = false;
       }
       if (mine !== turn) return;
       list.textContent = found.length ? `${found.length} problem${found.length === 1 ? "" : "s"}` : "No problems";

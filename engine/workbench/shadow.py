@@ -1,0 +1,29 @@
+"""What the candidate of `engine serve --shadow` decided otherwise, of its last recorded lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.errors import PolicyError
+from engine.record.reader import Filter
+from engine.replay.shadowed import shadowed
+from engine.workbench.preview import KINDS
+
+if TYPE_CHECKING:
+    from engine.api.messages import Response
+    from engine.workbench.visit import Visit
+
+_LINES = 10_000
+"""Shadow lines of a page."""
+
+
+def shown(visit: Visit) -> Response:
+    """The last shadow lines, as `engine record shadow` reports them."""
+    desk, policy = visit.desk, None
+    try:
+        policy = desk.policy()
+    except PolicyError:  # then the report has no words
+        policy = None
+    found = shadowed(desk.settings.state, Filter(), policy, most=_LINES) if desk.settings.state.is_dir() else None
+    replay = None if found is None else found.found
+    return visit.page("shadow.html", shadowed=found, replay=replay, kinds=KINDS, most=_LINES)

@@ -1,0 +1,67 @@
+"""The page of shadow decisions: what a candidate beside a server decided otherwise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.engine import Engine
+from engine.model import Level, Outcome
+from engine.record.log import RecordLog
+from engine.record.model import CandidateVerdict, DecisionRecord, RecordedFinding, ShadowRecord
+from engine.record.reader import Filter, newest
+from engine.record.storage import Storage
+from engine.settings import Settings
+from tests.api.serving import ALLOWED
+from tests.expect import there
+from tests.replay.test_shadow_report import beside, refusing
+from tests.workbench.conftest import NASTY
+from tests.workbench.pages import workbench
+from tests.workbench.test_pages import SHOWN, harmless
+
+
+@pytest.mark.full
+def test_a_candidate_is_shown_with_what_it_decided_otherwise(tmp_path: Path, cache: Path) -> None:
+    settings, strict = Settings(state=tmp_path / "state", cache=cache), tmp_path / "strict"
+    refusing(strict, "MIT", "permissive")
+    with beside(strict, settings, 2) as engine:
+        denied = engine.decide("license", ALLOWED).decision
+        engine.decide("license", {**ALLOWED, "license": "Apache-2.0"})
+    with workbench(tmp_path, cache, "--policy", strict) as own:
+        page = own.visitor().get("/shadow").html
+    for words in ("2 recorded decisions", "license 1 1", "newly denied", "license_incompatible, 1 decision", "Rule: "):
+        assert words in page.text, page.text
+    assert f"/decisions/{denied.decision_id}" in page.values("a", "href")
+    with workbench(tmp_path, cache, name="other") as other:
+        text = other.visitor().get("/shadow").html.text
+    assert "The policy in the folders of this workbench is not this candidate" in text
+    assert "license_incompatible, 1 decision" in text
+
+
+@pytest.mark.threat("injection")
+def test_hostile_text_in_shadow_lines_does_nothing(tmp_path: Path, cache: Path) -> None:
+    settings = Settings(state=tmp_path / "state", cache=cache)
+    with Engine(settings, points=frozenset({"license"})) as engine:
+        decided = engine.decide("license", ALLOWED).decision
+    (entry,) = newest(settings.state, Filter(kind="decision"))
+    assert isinstance(entry.body, DecisionRecord)
+    nasty = RecordedFinding(code=NASTY, level=Level.DENY, subject=NASTY)
+    verdict = CandidateVerdict(
+        point="license", outcome=Outcome.DENY, findings=(nasty,), limits=None, policy=there(decided.policy)
+    )
+    fields = {"time": entry.body.time, "decision_id": decided.decision_id, "change": NASTY}
+    line = ShadowRecord.model_validate({**fields, "candidate": json.loads(verdict.model_dump_json())}, strict=False)
+    with RecordLog.open(Storage(settings.state), lock_seconds=5) as log:
+        log.append(line)
+    with workbench(tmp_path, cache) as running:
+        visitor = running.visitor()
+        page = visitor.get("/shadow").html
+        assert page.text.count(SHOWN) == 2
+        harmless(page)
+
+
+def test_before_any_candidate_the_page_says_so(tmp_path: Path, cache: Path) -> None:
+    with workbench(tmp_path, cache) as running:
+        assert "No candidate has been recorded yet." in running.visitor().get("/shadow").html.text
