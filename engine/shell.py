@@ -9,6 +9,7 @@ The sandbox has no network. A command that names hosts gets one way out of it, t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,9 @@ from admission_adapters.sandbox.command import Command, run_command
 from admission_adapters.sandbox.model import Backend, RunResult
 from admission_adapters.tunnels.server import CA_FILE, Connection, TunnelServer, environment
 from admission_adapters.tunnels.tunnel import Tunnel
+from engine.documents.canonical import digest
 from engine.drive import Steps, run
+from engine.errors import StateError
 from engine.flow import Answer, Context, Services, answer
 from engine.model import Job, Mode, Permit, Result
 from engine.points.network import NetworkLimits
@@ -24,7 +27,7 @@ from engine.points.registry import find
 from engine.points.sandbox import EgressLimits, SandboxLimits, shell_words
 
 _ALIAS = "tunnel"
-"""What stands for the origin of a connection in its request."""
+"""What stands for the origin of a connection in its request; the id stands for the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +79,38 @@ def run_shell(
 
 
 def tunnel_server(hosts: Sequence[str], egress: EgressLimits, services: Services, context: Context) -> TunnelServer:
-    """The proxy of one run: each request to it is decided on, with what the run has left of its requests."""
+    """The proxy of one run: each request to it is decided on, and refused once the run has had all of its requests.
+
+    The request of a connection is the same for each command of a run, and for no other run. So an approval that one
+    connection asked for is used by the next one to the same host and port, without anyone naming its id.
+    """
     own = replace(context, approval=None, idempotency_key=None)
+    name = _ALIAS if context.run is None else f"{_ALIAS}-{digest(context.run.encode("utf-8", "surrogatepass"))[7:39]}"
 
     def decide(url: str | None, number: int, tunnel: Tunnel) -> Answer:
-        budget = {"max_requests": max(0, egress.most - number)}
         request = {
-            "id": _ALIAS,
+            "id": name,
             "alias": _ALIAS,
             "purpose": "tunnel",
             "urls": [] if url is None else [url],
-            "network": {"enabled": True, "allowed_hosts": list(hosts), "budget": budget},
+            "network": {
+                "enabled": True,
+                "allowed_hosts": list(hosts),
+                "budget": {"max_requests": int(number < egress.most)},
+            },
         }
-        return run(answer(find("network"), request, Mode.ENFORCE, services, own, tunnel))
+        point, refused = find("network"), run(answer(find("network"), request, Mode.ENFORCE, services, own, tunnel))
+        asked = refused.decision.approval
+        if asked is None or not _granted(services, asked.id):
+            return refused
+        return run(answer(point, request, Mode.ENFORCE, services, replace(own, approval=asked.id), tunnel))
 
     return TunnelServer(egress, NetworkLimits, decide)
+
+
+def _granted(services: Services, approval: str) -> bool:
+    """Whether a person has granted it; no, if the state cannot be read."""
+    with suppress(StateError):
+        row = services.store().approval(approval)
+        return row is not None and row.state == "granted"
+    return False

@@ -16,7 +16,7 @@ from engine.points.sandbox import EgressLimits
 from engine.settings import Settings
 from engine.shell import tunnel_server
 from tests.adapters.gates import AGENT
-from tests.adapters.test_tunnels import GOOD, extension, handshake, names, record
+from tests.adapters.test_tunnels import GOOD, extension, handshake, hello, names, record
 from tests.processes import until
 from tests.sources.https import BODY, HOST, Authority, response, serving
 from tests.sources.test_fetch import World, authority, resolving
@@ -107,6 +107,68 @@ def test_a_hello_in_small_pieces_opens_a_tunnel_and_a_second_request_stays_in_it
             assert secured.recv(65_536).endswith(BODY) or rest(secured).endswith(BODY)
         until(lambda: server.connections)
     assert [one.outcome for one in server.connections] == ["closed"]
+
+
+EVIL = "evil.example.org"
+
+
+@contextmanager
+def retrying(world: World) -> Iterator[list[str | None]]:
+    """The server has no key for the first hello of a client and asks for a second one; the names that both state."""
+    kept, context, seen = world.server.context, world.authority.context(), list[str | None]()
+    context.set_ecdh_curve("secp384r1")
+    context.sni_callback = lambda _, name, __: seen.append(name)
+    world.server.context = context
+    try:
+        yield seen
+    finally:
+        world.server.context = kept
+
+
+def renamed(client: socket.socket) -> None:
+    """Ask for the host in a first hello, and for another one in the second hello of the same handshake."""
+    into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = ssl.create_default_context().wrap_bio(into, out, server_hostname=HOST)
+    for name in (HOST, EVIL):
+        with pytest.raises(ssl.SSLWantReadError):
+            tls.do_handshake()
+        sent = out.read()
+        assert HOST.encode() in sent
+        client.sendall(sent.replace(HOST.encode(), name.encode()))
+        into.write(client.recv(65_536) if name == HOST else b"")
+
+
+def test_a_second_hello_that_the_server_asks_for_opens_a_tunnel(world: World) -> None:
+    context = ssl.create_default_context(cafile=str(world.authority.path))
+    with retrying(world) as seen, proxied(world) as (server, place), opened(world, place) as client:
+        with context.wrap_socket(client, server_hostname=HOST) as secured:
+            secured.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert secured.recv(65_536).endswith(BODY) or rest(secured).endswith(BODY)
+        until(lambda: server.connections)
+    assert ([one.outcome for one in server.connections], seen) == (["closed"], [HOST, HOST])
+
+
+def test_a_second_hello_for_another_name_does_not_reach_the_server(world: World) -> None:
+    """Straight to the server, it does."""
+    with retrying(world) as seen:
+        with socket.create_connection(("127.0.0.1", world.server.port), timeout=20) as client:
+            renamed(client)
+            rest(client)
+        assert seen == [HOST, EVIL]
+        seen.clear()
+        with proxied(world) as (server, place), opened(world, place) as client:
+            renamed(client)
+            assert rest(client) == b"\x15\x03\x01\x00\x02\x02\x70"
+            until(lambda: server.connections)
+        assert ([one.outcome for one in server.connections], seen) == (["other_name"], [HOST])
+
+
+def test_a_second_hello_that_comes_too_early_does_not_reach_the_server(world: World) -> None:
+    with retrying(world) as seen, proxied(world) as (server, place), opened(world, place) as client:
+        client.sendall(hello(HOST) + hello(EVIL))
+        assert rest(client).endswith(b"\x15\x03\x01\x00\x02\x02\x70")
+        until(lambda: server.connections)
+        assert ([one.outcome for one in server.connections], seen) == (["other_name"], [HOST])
 
 
 @pytest.mark.parametrize("head", [b"\x05\x01\x00", b"\x16\x03\x01\x00\x02\x01\x00", b"GET / HTTP/1.1\r\n\r\n", b""])

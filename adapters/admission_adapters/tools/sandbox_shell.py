@@ -33,11 +33,12 @@ _MOST_CONNECTIONS = 50
 
 
 class Connection(Protocol):
-    """One connection of a command: where it led, and the outcome or the codes of its refusal."""
+    """One connection of a command: where it led, and the outcome, or the codes and the approval of its refusal."""
 
     url: str | None
     outcome: str
     codes: Sequence[str]
+    approval: str | None
 
 
 class Ran(Protocol):
@@ -81,6 +82,7 @@ class SandboxShell(Registered):
             "stderr": ran.ended.stderr.decode("utf-8", "replace"),
             "connections": [
                 {"to": one.url, "outcome": one.outcome, "codes": list(one.codes)}
+                | ({"approval": one.approval} if one.approval else {})
                 for one in ran.connections[:_MOST_CONNECTIONS]
             ],
         }

@@ -50,7 +50,7 @@ def run(
     ] = None,
     shell: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Command for the shell of the profile, in place of PROGRAM, as agents run."),
+        typer.Option(metavar="TEXT", help="Command for the shell of the profile, in place of PROGRAM. Rules on tools do not apply to it."),
     ] = None,
     host: Annotated[
         list[str] | None,
@@ -62,8 +62,10 @@ def run(
 ) -> None:
     """Run a program in a sandbox: no shell, no network, no files of this machine except /usr, and limits.
 
-    With --shell, runs a command as the tool sandbox_shell does: each of its connections is decided at point
-    network, and printed with its outcome.
+    With --shell, runs a command in the sandbox of the tool sandbox_shell. It is your command and not an agent's: only
+    points sandbox and network decide, once for the command and once for each connection, which is printed with its
+    outcome. The rules on calls and results of tools (policy/tools.yaml, policy/results.yaml) are not asked; a ToolGate
+    asks them, and `engine tools call` tells what they would say.
 
     It can read everything below /usr, except /usr/local: programs and libraries, and whatever else is there.
     Its output goes to standard output and standard error, a line on how it ended to standard error. Exits with 0 if
@@ -84,6 +86,8 @@ def run(
         for one in done.connections:
             codes = f" ({', '.join(one.codes)})" if one.codes else ""
             typer.echo(f"connection to {printable(one.url or 'no address', 300)}: {one.outcome}{codes}", err=True)
+            if one.approval:
+                typer.echo(f"to approve it: engine approvals grant {one.approval}; then run the command again", err=True)
         raise typer.Exit(_exit(done.answer, done.ended))
     request: dict[str, Any] = {"profile": profile, "command": command}
     if tighten:

@@ -73,6 +73,27 @@ _request := {"command_parts": [
 	{"command": "d", "kind": "word", "index": 0},
 ]}
 
+# An option that goes on to hosts which the command does not name.
+_followed := {"curl": {"any_words": false, "none": ["-s"], "follow": ["-L"], "connect": []}}
+
+_follows(tool, part) := abilities if {
+	request := {"call": {"tool": "t"}}
+	policy := {"program_rows": _followed, "tools": {"tools": {"t": tool}}}
+
+	# regal ignore:with-outside-test-context
+	abilities := commands.abilities(part) with input as request with data.policy as policy
+}
+
+test_options_that_follow_answers if {
+	option := {"kind": "option", "name": "-L", "program": "curl"}
+	_follows({"hosts_in_commands": "judged"}, option) == {"connect"}
+	_follows({"hosts_in_commands": "enforced"}, option) == {"none"}
+	_follows({}, option) == {"connect"}
+	commands.abilities(option) == {"connect"} with data.policy.program_rows as _followed
+	_follows({"hosts_in_commands": "enforced"}, object.union(option, {"name": "-x"})) == {"unknown"}
+	_follows({"hosts_in_commands": "judged"}, {"kind": "pattern", "program": "curl"}) == {"none", "connect"}
+}
+
 test_beyond if {
 	commands.beyond(_command, 1) == {"write", "redirect"} with input as _request with data.policy as _policy
 	commands.beyond(_command, 2) == {"write", "redirect"} with input as _request with data.policy as _policy
