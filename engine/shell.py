@@ -85,11 +85,11 @@ def tunnel_server(hosts: Sequence[str], egress: EgressLimits, services: Services
     connection asked for is used by the next one to the same host and port, without anyone naming its id.
     """
     own = replace(context, approval=None, idempotency_key=None)
-    name = _ALIAS if context.run is None else f"{_ALIAS}-{digest(context.run.encode("utf-8", "surrogatepass"))[7:39]}"
+    run_digest = digest((context.run or "").encode("utf-8", "surrogatepass")).removeprefix("sha256:")
 
     def decide(url: str | None, number: int, tunnel: Tunnel) -> Answer:
         request = {
-            "id": name,
+            "id": f"{_ALIAS}-{run_digest}",
             "alias": _ALIAS,
             "purpose": "tunnel",
             "urls": [] if url is None else [url],

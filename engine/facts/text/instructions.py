@@ -10,13 +10,14 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Self
 
 from engine.facts.text.hidden import Seen
 
 _WORD = re.compile(r"[^\W_]+")
 _BREAK = re.compile(r"[\W_]+")
+_BLANKS = {code: letter if (letter := chr(code)).isalnum() else " " for code in range(128)}
 
 
 @dataclass(frozen=True, slots=False)
@@ -36,13 +37,30 @@ class Markers:
         """How many markers a text has."""
         folded = unicodedata.normalize("NFKC", Seen(text).text).casefold()
         found = sum(token in folded for token in self.tokens)
-        if self._phrases is None:
-            return found
-        return found + sum(1 for _ in self._phrases.finditer(f" {_BREAK.sub(' ', folded)} "))
+        words = _words(folded)
+        pattern = self._pattern(frozenset(words))
+        return found if pattern is None else found + sum(1 for _ in pattern.finditer(f" {' '.join(words)} "))
+
+    def _pattern(self, words: frozenset[str]) -> re.Pattern[str] | None:
+        """The phrases that a text with these words may have, as one pattern; None if it has none of them."""
+        return _any_of(tuple(phrase for phrase, needs in self._needs if all(map(words.intersection, needs))))
 
     @cached_property
-    def _phrases(self) -> re.Pattern[str] | None:
-        return re.compile("|".join(map(_pattern, self.phrases))) if self.phrases else None
+    def _needs(self) -> tuple[tuple[str, tuple[frozenset[str], ...]], ...]:
+        """Each phrase, and the choices for each of its words that may not be missing."""
+        return tuple(
+            (phrase, tuple(frozenset(word.split("|")) for word in phrase.split() if not word.endswith("?")))
+            for phrase in self.phrases
+        )
+
+
+def _words(text: str) -> list[str]:
+    return text.translate(_BLANKS).split() if text.isascii() else _BREAK.sub(" ", text).split()
+
+
+@lru_cache(maxsize=256)
+def _any_of(phrases: tuple[str, ...]) -> re.Pattern[str] | None:
+    return re.compile("|".join(map(_pattern, phrases))) if phrases else None
 
 
 def _pattern(phrase: str) -> str:
