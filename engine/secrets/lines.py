@@ -67,12 +67,12 @@ class Lines:
         return self._lines
 
 
-def in_lines(words: tuple[str, ...], find: Find, sign: str = "") -> Callable[[Lines], Iterator[Span]]:
-    """What `find` finds in lines that have one of these words, and this sign."""
+def in_lines(words: tuple[str, ...], find: Find, signs: tuple[str, ...] = ("",)) -> Callable[[Lines], Iterator[Span]]:
+    """What `find` finds in lines that have one of these words, and one of these signs."""
 
     def found(lines: Lines) -> Iterator[Span]:
         for start, line in lines.having(words):
-            if sign in line:
+            if any(sign in line for sign in signs):
                 yield from ((start + first, start + end) for first, end in find(line))
 
     return found

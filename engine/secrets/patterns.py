@@ -451,20 +451,21 @@ def _in_runs(find: Find) -> _Find:
 
 _ASSIGNED_WORDS = ("key", "token", "sig", "auth", "secret", "pass", "pwd", "credential")
 _OPTION_WORDS = ("pass", "secret", "token", "key")
+_SIGNS = ("=", ":")
 _HEADER_WORDS = ("authorization", "cookie")
 _FINDERS: tuple[tuple[_Find, _Find | None], ...] = (
     _finder(_if(lambda text: "-----BEGIN" in text or "PuTTY" in text, _all(_KEY_BLOCK))),
     _finder(in_lines(("eyj",), _all(_WEB_TOKEN))),
-    (in_lines(_HEADER_WORDS, _all(_HEADER)), in_lines(_HEADER_WORDS, _headers)),
+    (in_lines(_HEADER_WORDS, _all(_HEADER), _SIGNS), in_lines(_HEADER_WORDS, _headers, _SIGNS)),
     _finder(in_lines(("bearer",), _bearers)),
     _finder(in_lines(("basic",), _basics)),
-    (in_lines(_ASSIGNED_WORDS, _all(ASSIGNED)), in_lines(_ASSIGNED_WORDS, _assigned_secrets)),
-    _finder(in_lines(_OPTION_WORDS, _named_options, "-")),
+    (in_lines(_ASSIGNED_WORDS, _all(ASSIGNED), _SIGNS), in_lines(_ASSIGNED_WORDS, _assigned_secrets, _SIGNS)),
+    _finder(in_lines(_OPTION_WORDS, _named_options, ("-",))),
     _finder(in_lines(("pass",), _spoken)),
     _finder(_if(lambda text: "login" in text.lower(), _all(_NETRC))),
     _finder(in_lines(("@(", "@tcp", "@udp", "@unix"), _all(DATA_SOURCE))),
     _finder(lambda lines: _seeds(lines.text) if lines.may_be_seed() else iter(())),
-    (in_lines(("://",), _all(USERINFO), "@"), in_lines(("://",), _logins, "@")),
+    (in_lines(("://",), _all(USERINFO), ("@",)), in_lines(("://",), _logins, ("@",))),
     (_if(lambda text: "@" in text, _mails), None),
     (_if(lambda text: len(text) >= SHORTEST_CARD, _cards), None),
     (_in_runs(_random), _in_runs(_random_secrets)),

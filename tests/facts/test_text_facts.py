@@ -19,7 +19,7 @@ from tests.secrets.test_secrets import SHAPES
 
 LINE = "2026-11-21 10:00:00 GET https://docs.example.com/guide/page?id={} 200, for ana@example.org in {} ms\n"
 ATOMS = (
-    *SHAPES.values(),
+    *tuple(SHAPES.values())[:23],
     *("password: hunter2-quokka", "passwort is was", "PASSWORD=x", "the password is required", "BYPASS=1", "pwd = 'a b'"),
     *("token = abcdef0123", "apiKey=AbCdEf0123456", "client_secret: q7w8e9r0", "key=main", "sig=a1b2c3d4e5", "myToken=1a2b3c4d5"),
     *("Cookie: a=b; c=d", "set-cookie: none", "Authorization: none", "proxy-authorization=Digest ab", "bearer of news"),
@@ -72,7 +72,17 @@ TEXTS = {
     "odd ends": mixed(5, 3_000, "\n\r\x0b\x85\u2028 "),
     "JSON": json.dumps([{"id": at, "line": mixed(at, 12), ATOMS[at % len(ATOMS)]: at} for at in range(300)]),
 }
-EXPECTED: dict[str, str] = {}
+EXPECTED = {
+    "log": "2ad6c6d95d6dc33e",
+    "lines": "c0d01f1f9a69f0f5",
+    "one line": "19a082f9c861c422",
+    "both": "3adf2bc5bf169154",
+    "prose": "ce9ce35ebdbcbba5",
+    "odd ends": "45af107465398f93",
+    "JSON": "7a76a4bdeefe5f7a",
+    "short": "f9cf2e7b956f4643",
+}
+"""Digests of the facts as the patterns gave them on whole texts, before lines and words were looked for first."""
 
 
 def facts(text: str, forms: SecretForms, markers: Markers) -> str:

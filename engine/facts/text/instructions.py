@@ -10,12 +10,11 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Self
 
 from engine.facts.text.hidden import Seen
 
-_WORD = re.compile(r"[^\W_]+")
 _BREAK = re.compile(r"[\W_]+")
 _BLANKS = {code: letter if (letter := chr(code)).isalnum() else " " for code in range(128)}
 
@@ -38,29 +37,34 @@ class Markers:
         folded = unicodedata.normalize("NFKC", Seen(text).text).casefold()
         found = sum(token in folded for token in self.tokens)
         words = _words(folded)
-        pattern = self._pattern(frozenset(words))
-        return found if pattern is None else found + sum(1 for _ in pattern.finditer(f" {' '.join(words)} "))
-
-    def _pattern(self, words: frozenset[str]) -> re.Pattern[str] | None:
-        """The phrases that a text with these words may have, as one pattern; None if it has none of them."""
-        return _any_of(tuple(phrase for phrase, needs in self._needs if all(map(words.intersection, needs))))
+        known, joined = set(words), f" {' '.join(words)} "
+        if self._phrases is None or not any(one.found_in(known, joined) for one in self._each):
+            return found
+        return found + sum(1 for _ in self._phrases.finditer(joined))
 
     @cached_property
-    def _needs(self) -> tuple[tuple[str, tuple[frozenset[str], ...]], ...]:
-        """Each phrase, and the choices for each of its words that may not be missing."""
-        return tuple(
-            (phrase, tuple(frozenset(word.split("|")) for word in phrase.split() if not word.endswith("?")))
-            for phrase in self.phrases
-        )
+    def _phrases(self) -> re.Pattern[str] | None:
+        return re.compile("|".join(map(_pattern, self.phrases))) if self.phrases else None
+
+    @cached_property
+    def _each(self) -> tuple[_Phrase, ...]:
+        return tuple(map(_Phrase, self.phrases))
+
+
+class _Phrase:
+    """One phrase, looked for only in texts that have a choice of each of its words that may not be missing."""
+
+    def __init__(self, phrase: str) -> None:
+        self._pattern = re.compile(_pattern(phrase))
+        self._needs = [set(word.split("|")) for word in phrase.split() if not word.endswith("?")]
+
+    def found_in(self, words: set[str], joined: str) -> bool:
+        """Whether it is in these words, which `joined` has in order."""
+        return not any(map(words.isdisjoint, self._needs)) and self._pattern.search(joined) is not None
 
 
 def _words(text: str) -> list[str]:
     return text.translate(_BLANKS).split() if text.isascii() else _BREAK.sub(" ", text).split()
-
-
-@lru_cache(maxsize=256)
-def _any_of(phrases: tuple[str, ...]) -> re.Pattern[str] | None:
-    return re.compile("|".join(map(_pattern, phrases))) if phrases else None
 
 
 def _pattern(phrase: str) -> str:
