@@ -56,6 +56,10 @@ def run(
         list[str] | None,
         typer.Option(metavar="HOST", help="Host that a --shell command may ask for over TLS; repeatable."),
     ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder that a --shell command works on: copies in inputs/, back from artifacts/."),
+    ] = None,
     ca_file: options.CaFile = None,
     principal: options.Principal = None,
     approval: options.Approval = None,
@@ -73,16 +77,24 @@ def run(
     """
     if (shell is None) == (not command):
         raise typer.BadParameter("name a program or --shell TEXT, and not both", param_hint="PROGRAM")
-    if shell is None and host:
-        raise typer.BadParameter("only a --shell command has connections", param_hint="--host")
+    if shell is None and (host or folder):
+        raise typer.BadParameter("only a --shell command has connections and a folder", param_hint="--host")
     if shell is not None and (tighten or stdin is not None):
         raise typer.BadParameter("a --shell command has neither input nor other limits", param_hint="--shell")
     if shell is not None:
-        with sources.engine("sandbox", "network", progress=sandbox_tried, ca_file=ca_file) as engine:
+        with sources.engine("sandbox", "network", "code_output", progress=sandbox_tried, ca_file=ca_file) as engine:
             done = engine.run_shell(
-                shell, hosts=tuple(host or ()), profile=profile, context=options.context(principal, approval=approval)
+                shell,
+                hosts=tuple(host or ()),
+                folder=folder,
+                profile=profile,
+                context=options.context(principal, approval=approval),
             )
         _show(done.answer, done.ended)
+        for path, data in done.files.items():
+            typer.echo(f"wrote {printable(path, 300)} ({len(data)} bytes)", err=True)
+        for path, reason in done.not_kept.items():
+            typer.echo(f"not kept: {printable(path, 300)} ({reason})", err=True)
         for one in done.connections:
             codes = f" ({', '.join(one.codes)})" if one.codes else ""
             typer.echo(f"connection to {printable(one.url or 'no address', 300)}: {one.outcome}{codes}", err=True)

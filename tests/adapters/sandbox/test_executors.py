@@ -72,7 +72,7 @@ def to_run_command(words: tuple[str, ...] | None = WORDS) -> Permit:
     command: Any = NoCommand(kind="none")
     if words is not None:
         command = Executable(kind="argv", path="/usr/bin/wc", digest=digest_of(words))
-    return sealed("sandbox", SandboxLimits(**BOUNDED, command=command, egress=None))
+    return sealed("sandbox", SandboxLimits(**BOUNDED, command=command, files=(), egress=None))
 
 
 def code(
