@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from admission_adapters.tools.gate import ToolGate
+from admission_adapters.tools.implementations import implementation_digest
+from admission_adapters.tools.project_shell import ProjectShell
+from admission_adapters.tools.registry import ToolRegistry
+from engine.documents.files import load
 from engine.engine import Engine
 from engine.errors import GatherError
-from engine.settings import Settings
+from engine.settings import ReadLimits, Settings
 from engine.shell import ShellRun
 from engine.shell_folder import MOST_FILES, files_in, put_back
-from tests.adapters.gates import AGENT
-from tests.command import decisions
+from tests.adapters.gates import AGENT, OPTIONS
+from tests.command import Command, decisions
+from tests.conftest import ROOT
 from tests.expect import refused
 from tests.facilities import needs
 
@@ -98,6 +106,48 @@ def test_more_files_than_permitted_are_refused_and_nothing_runs(engine: Engine, 
     done = ran(engine, "true", folder)
     assert done.ended is None
     assert [finding.code for finding in done.answer.decision.findings] == ["input_files_exceeded"]
+
+
+RULE = '[{id: builds, tools: [project_shell], paths: any, commands: [[tr], {words: [sort], can: [redirect]}]}]'
+
+
+@needs("bubblewrap")
+def test_an_agent_works_on_its_project(module_settings: Settings, folder: Path) -> None:
+    """Through the gate: the call, the run, its files and its result are decided on, and the folder has the outcome."""
+    settings = replace(module_settings, state=folder.parent / "state")
+    with Engine(settings, values=(f"tools.rulesets.workspace.allow={RULE}",)) as engine:
+        registry = ToolRegistry()
+        ProjectShell(engine, AGENT, folder=folder).register(registry)
+        gate = ToolGate(engine, registry, AGENT, **OPTIONS)
+        before = len(decisions(engine.settings.state))
+        call = {"name": "project_shell", "arguments": {"command": "sort -r 'inputs/src/a b.txt' > artifacts/sorted.txt"}}
+        result = gate.call(call)
+        assert result.status == "ok", result
+        found = json.loads(result.content)
+        assert (found["exit_code"], found["written"], found["not_written"]) == (0, ["sorted.txt"], {})
+        assert (folder / "sorted.txt").read_text(encoding="utf-8") == "two\none\n"
+        points = [one["point"] for one in decisions(engine.settings.state)[before:]]
+        assert points == ["tool_call", "sandbox", "code_output", "tool_result"]
+        other = gate.call({"name": "project_shell", "arguments": {"command": "rm -r inputs"}})
+        assert other.status == "awaiting_approval"
+
+
+def test_the_shipped_policy_admits_exactly_the_file_of_the_tool() -> None:
+    """After a reviewed change of project_shell.py: write the new digest into policy/tools.yaml."""
+    tools = load((ROOT / "policy/tools.yaml").read_bytes(), "tools.yaml", ReadLimits()).value["tools"]
+    assert tools["project_shell"]["curated"] == [implementation_digest(ProjectShell.project_shell)]
+
+
+@pytest.mark.full
+@needs("bubblewrap")
+def test_the_command_line_works_on_a_folder(command: Command, folder: Path) -> None:
+    text = "cat 'inputs/src/a b.txt'; echo x > artifacts/new; ln -s /etc/passwd artifacts/link"
+    done = command("sandbox", "run", "--profile", "shell", "--shell", text, "--folder", folder)
+    assert (done.code, done.stdout) == (0, "one\ntwo\n"), done.stderr
+    assert "wrote new (2 bytes)" in done.stderr
+    assert "not kept: link (" in done.stderr
+    assert (folder / "new").read_text(encoding="utf-8") == "x\n"
+    assert command("sandbox", "run", "--profile", "standard", "--folder", folder, "--", "cat").code == 2
 
 
 def test_a_folder_that_is_too_large_or_missing_is_not_read(tmp_path: Path) -> None:
