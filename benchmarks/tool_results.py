@@ -43,7 +43,10 @@ def rows(bench: Bench) -> Iterator[Row]:
         with engine.opened.policy() as serving:
             lookups = serving.lookups
         for kind, (text, media) in results.items():
-            sizes = [partial(_searched, lookups, *_results(_BYTES * _MANY)[kind]), partial(_searched, lookups, text, media)]
+            sizes = [
+                partial(_searched, lookups, *_results(_BYTES * _MANY)[kind]),
+                partial(_searched, lookups, text, media),
+            ]
             costs = interleaved(sizes, bench.rounds, partial(bench.tell, f"T3 linear {kind}"))
             grown = tuple(large / small for large, small in costs)
             yield Row("T3", f"linear: search of {kind}, CPU a byte, 1 MiB ÷ 64 KiB", _LINEAR, grown)

@@ -1,4 +1,4 @@
-"""A folder of this machine that commands in the sandbox work on: its files go in as copies, what may be kept comes back.
+"""A folder that commands in the sandbox work on: its files go in as copies, and what may be kept comes back.
 
 Nothing hidden goes in, and no link is followed: neither into the sandbox nor on the way back.
 """

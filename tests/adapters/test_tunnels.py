@@ -175,7 +175,7 @@ def test_a_server_that_asks_for_a_second_hello_is_noticed_in_any_pieces(data: by
 def test_an_answer_that_cannot_be_read_is_refused(data: bytes) -> None:
     with pair() as (here, there):
         there.sendall(data)
-        with pytest.raises(HelloError, match="^malformed$"):
+        with pytest.raises(HelloError, match=r"^malformed$"):
             read_answer(here, FAR)
 
 

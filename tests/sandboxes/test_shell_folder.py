@@ -108,7 +108,7 @@ def test_more_files_than_permitted_are_refused_and_nothing_runs(engine: Engine, 
     assert [finding.code for finding in done.answer.decision.findings] == ["input_files_exceeded"]
 
 
-RULE = '[{id: builds, tools: [project_shell], paths: any, commands: [[tr], {words: [sort], can: [redirect]}]}]'
+RULE = "[{id: builds, tools: [project_shell], paths: any, commands: [[tr], {words: [sort], can: [redirect]}]}]"
 
 
 @needs("bubblewrap")
@@ -120,7 +120,10 @@ def test_an_agent_works_on_its_project(module_settings: Settings, folder: Path) 
         ProjectShell(engine, AGENT, folder=folder).register(registry)
         gate = ToolGate(engine, registry, AGENT, **OPTIONS)
         before = len(decisions(engine.settings.state))
-        call = {"name": "project_shell", "arguments": {"command": "sort -r 'inputs/src/a b.txt' > artifacts/sorted.txt"}}
+        call = {
+            "name": "project_shell",
+            "arguments": {"command": "sort -r 'inputs/src/a b.txt' > artifacts/sorted.txt"},
+        }
         result = gate.call(call)
         assert result.status == "ok", result
         found = json.loads(result.content)

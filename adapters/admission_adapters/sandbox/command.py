@@ -43,7 +43,8 @@ class CommandGrant(Granted, Protocol):
 class Command:
     """The argument array that was decided on, and its standard input: bytes, or a dialogue. `cancel` ends it.
 
-    `inputs` are the files in its `inputs/`, by their paths there, which were decided on too. `environment` are variables that the operator sets for it; `files`, `relay` and `tunnels` are those of a program.
+    `inputs` are the files in its `inputs/`, by their paths there, which were decided on too. `environment` are
+    variables that the operator sets for it; `files`, `relay` and `tunnels` are those of a program.
     """
 
     words: tuple[str, ...]

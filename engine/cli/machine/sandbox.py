@@ -50,7 +50,10 @@ def run(
     ] = None,
     shell: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Command for the shell of the profile, in place of PROGRAM. Rules on tools do not apply to it."),
+        typer.Option(
+            metavar="TEXT",
+            help="Command for the shell of the profile, in place of PROGRAM; no rules on tools apply.",
+        ),
     ] = None,
     host: Annotated[
         list[str] | None,
@@ -58,7 +61,7 @@ def run(
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder that a --shell command works on: copies in inputs/, back from artifacts/."),
+        typer.Option(metavar="DIR", help="Folder of a --shell command: copies are in inputs/, artifacts/ comes back."),
     ] = None,
     ca_file: options.CaFile = None,
     principal: options.Principal = None,
@@ -99,7 +102,7 @@ def run(
             codes = f" ({', '.join(one.codes)})" if one.codes else ""
             typer.echo(f"connection to {printable(one.url or 'no address', 300)}: {one.outcome}{codes}", err=True)
             if one.approval:
-                typer.echo(f"to approve it: engine approvals grant {one.approval}; then run the command again", err=True)
+                typer.echo(f"to approve it: engine approvals grant {one.approval}, then run this again", err=True)
         raise typer.Exit(_exit(done.answer, done.ended))
     request: dict[str, Any] = {"profile": profile, "command": command}
     if tighten:
