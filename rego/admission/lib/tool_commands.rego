@@ -34,9 +34,9 @@ _lists := {
 # METADATA
 # custom:
 #   proof: it is left out of what needs a rule only if the entry of the tool says so
-_follows := "none" if {
-	connections_decided
-} else := "connect"
+default _follows := "connect"
+
+_follows := "none" if connections_decided
 
 # METADATA
 # custom:

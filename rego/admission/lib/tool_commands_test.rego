@@ -76,22 +76,22 @@ _request := {"command_parts": [
 # An option that goes on to hosts which the command does not name.
 _followed := {"curl": {"any_words": false, "none": ["-s"], "follow": ["-L"], "connect": []}}
 
-_follows(tool, part) := abilities if {
-	request := {"call": {"tool": "t"}}
-	policy := {"program_rows": _followed, "tools": {"tools": {"t": tool}}}
+_option := {"kind": "option", "name": "-L", "program": "curl"}
 
-	# regal ignore:with-outside-test-context
-	abilities := commands.abilities(part) with input as request with data.policy as policy
-}
+_judged := {"program_rows": _followed, "tools": {"tools": {"t": {"hosts_in_commands": "judged"}}}}
+
+_enforced := {"program_rows": _followed, "tools": {"tools": {"t": {"hosts_in_commands": "enforced"}}}}
 
 test_options_that_follow_answers if {
-	option := {"kind": "option", "name": "-L", "program": "curl"}
-	_follows({"hosts_in_commands": "judged"}, option) == {"connect"}
-	_follows({"hosts_in_commands": "enforced"}, option) == {"none"}
-	_follows({}, option) == {"connect"}
-	commands.abilities(option) == {"connect"} with data.policy.program_rows as _followed
-	_follows({"hosts_in_commands": "enforced"}, object.union(option, {"name": "-x"})) == {"unknown"}
-	_follows({"hosts_in_commands": "judged"}, {"kind": "pattern", "program": "curl"}) == {"none", "connect"}
+	call := {"call": {"tool": "t"}}
+	commands.abilities(_option) == {"connect"} with input as call with data.policy as _judged
+	commands.abilities(_option) == {"none"} with input as call with data.policy as _enforced
+	commands.abilities(_option) == {"connect"} with input as call with data.policy.program_rows as _followed
+	commands.abilities(_option) == {"connect"} with input as {} with data.policy as _enforced
+	other := object.union(_option, {"name": "-x"})
+	commands.abilities(other) == {"unknown"} with input as call with data.policy as _enforced
+	pattern := {"kind": "pattern", "program": "curl"}
+	commands.abilities(pattern) == {"none", "connect"} with input as call with data.policy as _judged
 }
 
 test_beyond if {

@@ -27,7 +27,7 @@ limits := object.union_n([
 		"seed": input.seed,
 		"environment": object.union(data.policy.code.environment, {"PYTHONHASHSEED": format_int(input.seed, 10)}),
 		"retention_days": data.policy.code.retention_days,
-		"files": input_files.granted("name"),
+		"files": _files,
 		"live": _live,
 		"scan": code_execution.scan,
 		"packages": _packages,
@@ -43,6 +43,14 @@ _artifact_files := _bounds.artifact_files if input.artifacts == true
 _artifact_bytes := 0 if input.artifacts == false
 
 _artifact_bytes := _bounds.artifact_bytes if input.artifacts == true
+
+# METADATA
+# custom:
+#   proof: the files are complete, or there are no limits
+_files := files if {
+	described := input_files.described
+	files := [{"name": file.id, "sha256": file.sha256} | some file in described]
+}
 
 _packages := [] if input.packages.stated == false
 
