@@ -19,7 +19,7 @@ within(profile, role) if {
 #   proof: a file that is incomplete is left out, and their number is compared
 described := files if {
 	is_array(input.files)
-	files := [file | some file in input.files; is_string(file.id); is_string(file.sha256)]
+	files := [file | some file in input.files; _named(file)]
 	count(files) == count(input.files)
 }
 
@@ -42,6 +42,12 @@ _admitted if {
 _bytes := sum([file.bytes | some file in described]) if {
 	is_array(described)
 	every file in described { _sized(file) }
+}
+
+_named(file) if {
+	is_string(file.id)
+	file.id != ""
+	is_string(file.sha256)
 }
 
 _sized(file) if {

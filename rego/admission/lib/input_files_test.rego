@@ -15,7 +15,8 @@ test_within if {
 	}
 	every files in [
 		[_file("a", 5)], [_file("a", 2), _file("b", 3)], [_file("a", 0), _file("b", 0), _file("c", 0)],
-		[_file("a", 1), _file("a", 1)], [_file("a", -1)], [_file("a", "1")], [_file(null, 1)], [{"id": "a", "bytes": 1}],
+		[_file("a", 1), _file("a", 1)], [_file("a", 1), _file("", 1)],
+		[_file("a", -1)], [_file("a", "1")], [_file(null, 1)], [{"id": "a", "bytes": 1}],
 		[{"id": "a", "sha256": "x"}], [_file("a", 1), null], null, "", {},
 	] {
 		not input_files.within("here", "solution") with input.files as files with data.policy as policy
