@@ -391,20 +391,24 @@ class Assembly:
         text: str,
         *,
         hosts: tuple[str, ...] = (),
+        folder: Path | None = None,
         profile: str = "shell",
         context: Context = Context(),  # noqa: B008  (frozen)
     ) -> ShellRun:
         """Run a command as text in the sandbox. Naming `hosts` gives it a way out to them, where the policy permits it.
 
-        Every connection is decided on at point `network`. Blocks: with an `AsyncEngine`, call it in a thread of its
-        own.
+        Every connection is decided on at point `network`. It gets copies of the files of `folder` in `inputs/`; those
+        that it leaves in `artifacts/` and may keep are written into `folder`. Blocks: with an `AsyncEngine`, call it in
+        a thread of its own. Raises GatherError for a folder that cannot be read.
         """
         from admission_adapters.trust import authorities
         from engine.shell import ShellOrder, run_shell
+        from engine.shell_folder import files_in, put_back
 
-        order = ShellOrder(text, hosts, profile)
+        order = ShellOrder(text, hosts, profile, {} if folder is None else files_in(folder))
         trusted = partial(authorities, self.settings.ca_file)
-        return run(run_shell(order, self.opened, self.code_machine().backend, trusted, context))
+        done = run(run_shell(order, self.opened, self.code_machine().backend, trusted, context))
+        return done if folder is None else done.without(put_back(folder, done.files))
 
     def get_media(
         self,

@@ -109,12 +109,19 @@ def not_kept(run: Executed, admitted: Collection[str], reason: str) -> list[dict
     return [{"name": redact_text(path), "reason": why} for path, why in left]
 
 
-def files_of(run: Executed, forms: SecretForms) -> list[dict[str, Any]]:
-    """The facts about the files for the decision."""
-    return [
-        {"sha256": artifact.sha256, "bytes": len(artifact.data), "secret": holds_secret(artifact.data, forms)}
-        for artifact in run.run_result.artifacts
-    ]
+def output_request(contract: str, ended: RunResult, forms: SecretForms) -> dict[str, Any]:
+    """A request for a decision on what a run left: how it ended, its standard output, and its files."""
+    measured = ("exit_code", "signal", "stdout_bytes", "stderr_bytes", "limit")
+    run = {name: value for name in measured if (value := getattr(ended, name)) is not None}
+    return {
+        "contract": contract,
+        "run": {"status": ended.status.value, **run},
+        "stdout": ended.stdout.decode("utf-8", "replace"),
+        "artifacts": [
+            {"sha256": artifact.sha256, "bytes": len(artifact.data), "secret": holds_secret(artifact.data, forms)}
+            for artifact in ended.artifacts
+        ],
+    }
 
 
 def holds_secret(data: bytes, forms: SecretForms) -> bool:

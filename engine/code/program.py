@@ -16,7 +16,7 @@ from admission_adapters.sandbox.executor import Code, run_code
 from admission_adapters.sandbox.model import Status
 from engine.code import stop_reasons as why
 from engine.code.asking import Asking
-from engine.code.keeping import Executed, files_of
+from engine.code.keeping import Executed, output_request
 from engine.code.result import StoppedError, Story
 from engine.code.running import EitherEvent, Phase
 from engine.drive import Call, Steps
@@ -200,15 +200,8 @@ def _validate(program: Program, executed: Executed, asking: Asking) -> Steps[Non
         raise StoppedError(why.of_fault(fault), "execute", Exit.FAILED_CLOSED, None, fault)
     with asking.services.policy() as policy:
         forms = policy.lookups.forms
-    measured = ("exit_code", "signal", "stdout_bytes", "stderr_bytes", "limit")
-    run = {name: value for name in measured if (value := getattr(run_result, name)) is not None}
-    body = {
-        "contract": program.contract,
-        "request": program.request,
-        "run": {"status": run_result.status.value, **run},
-        "stdout": executed.stdout,
-        "artifacts": (yield Call(lambda: files_of(executed, forms), Pace.SLOW)),
-    }
+    left = yield Call(lambda: output_request(program.contract, run_result, forms), Pace.SLOW)
+    body = {**left, "request": program.request}
     answer = yield from asking.ask(f"{program.names}code_output", "code_output", body)
     program.output_decision = answer.decision.decision_id
     _pass(program, answer, "execute")

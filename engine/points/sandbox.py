@@ -23,21 +23,40 @@ from engine.facts.code.boundaries import (
     amounts,
     stated,
 )
-from engine.model import Boundary, Digest, Model, Pace, Probe
+from engine.model import Boundary, Digest, Model, Pace, Probe, Sha256
 from engine.points import GatherContext, Gathered, Point
+from engine.points.code_execution import FileFacts
 
 Declared = Literal["network", "filesystem", "cpu", "memory", "processes"]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./+-]{1,128}$")]
+FilePath = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^[^/\\.\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*(/[^/\\.\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*){0,7}$",
+        max_length=200,
+    ),
+]
+"""The path of a file in `inputs/`: of at most eight names, none of them hidden."""
+
 Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=1 << 16)]
 
 ARGUMENTS_BYTES = 1 << 17
 """Maximum size of a whole command in UTF-8: the limit of Linux for one argument, well below that for all."""
 
 
+class GivenFile(Model):
+    """A file that the command finds in `inputs/`: its path there, its bytes, its content by its SHA-256."""
+
+    path: FilePath
+    bytes: Annotated[int, Field(ge=0)]
+    sha256: Sha256
+
+
 class SandboxRequest(Model):
     """A request for a sandbox. `command` is a list of arguments that begins with a name in policy/sandbox.yaml.
 
-    `shell` is a command as text in its place. With `egress`, the command gets one way out of the sandbox.
+    `shell` is a command as text in its place. With `egress`, the command gets one way out of the sandbox; `files` are
+    what it is given to read.
     `declared` are boundaries that the caller expects to be enforced, `backend` the expected backend.
     """
 
@@ -47,6 +66,7 @@ class SandboxRequest(Model):
     command: Annotated[tuple[Argument, ...], Field(min_length=1, max_length=1_000)] | None = None
     shell: Argument | None = None
     egress: bool = False
+    files: Annotated[tuple[GivenFile, ...], Field(max_length=1_000)] = ()
     tighten: Tighten | None = None
 
     @model_validator(mode="after")
@@ -86,6 +106,7 @@ class SandboxInput(Model):
     declared: tuple[DeclaredBoundary, ...]
     command: CommandFacts
     egress: bool
+    files: tuple[FileFacts, ...]
     tighten: tuple[Amount, ...]
     required: Needs
     boundaries: tuple[Boundary, ...]
@@ -115,10 +136,18 @@ class EgressLimits(Model):
     received_bytes: Annotated[int, Field(ge=1)]
 
 
+class FileLimit(Model):
+    """A file that the command gets: its path, and its content by its SHA-256."""
+
+    path: FilePath
+    sha256: Sha256
+
+
 class SandboxLimits(SandboxedLimits):
     """What the command may use, and which one it is. Without `egress` it has no way out."""
 
     command: Annotated[NoCommand | Executable, Field(discriminator="kind")]
+    files: tuple[FileLimit, ...]
     egress: EgressLimits | None
 
 
@@ -146,6 +175,7 @@ def gather(request: SandboxRequest, context: GatherContext) -> Gathered:
             declared=tuple(DeclaredBoundary(id=name) for name in dict.fromkeys(request.declared)),
             command=facts,
             egress=request.egress,
+            files=tuple(FileFacts(id=one.path, bytes=one.bytes, sha256=one.sha256) for one in request.files),
             tighten=amounts(request.tighten),
             required=Needs(),
             boundaries=found.boundaries,

@@ -139,11 +139,17 @@ class SecretForms:
         """Spans of vendors' secrets and of secrets passed to programs; they may overlap."""
         if not self.known:
             yield from (match.span() for match in _TOKEN_LIKE.finditer(text))
-        if self._begins_in(text):
-            for pattern in self._plain:
-                yield from (match.span() for match in pattern.finditer(text))
-            for pattern in self._with_digit:
-                yield from (match.span() for match in pattern.finditer(text) if _DIGIT.search(match[0]))
+        if not self._begins_in(text):
+            return
+        at = 0
+        for line in text.split("\n"):  # no form matches across a line end
+            if self._begins_in(line):
+                for pattern in self._plain:
+                    yield from ((at + one.start(), at + one.end()) for one in pattern.finditer(line))
+                for pattern in self._with_digit:
+                    found = (one for one in pattern.finditer(line) if _DIGIT.search(one[0]))
+                    yield from ((at + one.start(), at + one.end()) for one in found)
+            at += len(line) + 1
 
     def handed(self, text: str) -> bool:
         """Whether a command passes a secret to a program in one of its options."""

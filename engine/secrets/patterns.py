@@ -17,10 +17,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 
 from engine.secrets.forms import UNKNOWN_FORMS, SecretForms, Span
+from engine.secrets.lines import RANDOM_RUN, Find, Lines, in_lines
 
 _EDGE = r"(?<![A-Za-z0-9])"
 
@@ -149,9 +150,6 @@ _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _BASE32 = re.compile(r"(?=[A-Z]*[2-7])[A-Z2-7]+")
 _VOWEL = re.compile(r"[aeiouyAEIOUY]")
 
-RANDOM_RUN = 33
-"""Random-looking text counts from here on: shorter runs are too often ids."""
-
 _SCRAPS = 0.12
 """Scraps a character: words and dates have nearly none, random base64, hex, base36 and base32 from 0.2 to 0.4."""
 
@@ -187,9 +185,9 @@ def known_forms() -> SecretForms:
 def find_secrets(text: str, forms: SecretForms | None = None) -> Iterator[Span]:
     """Spans of `text` that must not be written anywhere, unordered and possibly overlapping."""
     yield from (_known if forms is None else forms).spans(text)
-    for hint, find, _ in _FINDERS:
-        if hint(text):
-            yield from find(text)
+    lines = Lines(text)
+    for find, _ in _FINDERS:
+        yield from find(lines)
 
 
 def find_credentials(text: str, forms: SecretForms) -> Iterator[Span]:
@@ -199,9 +197,10 @@ def find_credentials(text: str, forms: SecretForms) -> Iterator[Span]:
     passwords do not count.
     """
     yield from forms.spans(text)
-    for hint, _, find in _FINDERS:
-        if find is not None and hint(text):
-            yield from find(text)
+    lines = Lines(text)
+    for _, find in _FINDERS:
+        if find is not None:
+            yield from find(lines)
 
 
 def is_secret(text: str, forms: SecretForms) -> bool:
@@ -211,9 +210,10 @@ def is_secret(text: str, forms: SecretForms) -> bool:
 
 def find_private(text: str) -> Iterator[Span]:
     """Spans of mail addresses and numbers of payment cards."""
-    for hint, find, secret in _FINDERS:
-        if secret is None and hint(text):
-            yield from find(text)
+    lines = Lines(text)
+    for find, secret in _FINDERS:
+        if secret is None:
+            yield from find(lines)
 
 
 def find_secrets_across(words: Sequence[str]) -> Iterator[Span]:
@@ -416,12 +416,16 @@ def _entropy(text: str) -> float:
     return -sum(count / len(text) * math.log2(count / len(text)) for count in counts)
 
 
-_Hint = Callable[[str], bool]
-_Find = Callable[[str], Iterator[Span]]
+_Find = Callable[[Lines], Iterator[Span]]
 
 
-def _finder(hint: _Hint, find: _Find) -> tuple[_Hint, _Find, _Find]:
-    return hint, find, find
+def _finder(find: _Find) -> tuple[_Find, _Find]:
+    return find, find
+
+
+def _if(hint: Callable[[str], bool], find: Find) -> _Find:
+    """For a pattern that matches across line ends, or that is fast without: in the whole text, where the hint holds."""
+    return lambda lines: find(lines.text) if hint(lines.text) else iter(())
 
 
 def _may_be_spoken(text: str) -> bool:
@@ -432,21 +436,38 @@ def _may_be_seed(text: str) -> bool:
     return text.count(" ") + text.count(",") + text.count("\n") >= _SEED_WORDS - 1
 
 
-_FINDERS: tuple[tuple[_Hint, _Find, _Find | None], ...] = (
-    _finder(lambda text: "-----BEGIN" in text or "PuTTY" in text, _all(_KEY_BLOCK)),
-    _finder(lambda text: "eyJ" in text, _all(_WEB_TOKEN)),
-    (lambda text: ":" in text or "=" in text, _all(_HEADER), _headers),
-    _finder(lambda text: " " in text or "\t" in text, _bearers),
-    _finder(lambda text: " " in text or "\t" in text, _basics),
-    (lambda text: "=" in text or ":" in text, _all(ASSIGNED), _assigned_secrets),
-    _finder(lambda text: "-" in text, _named_options),
-    _finder(_may_be_spoken, _spoken),
-    _finder(lambda text: "login" in text.lower(), _all(_NETRC)),
-    _finder(lambda text: "@" in text, _all(DATA_SOURCE)),
-    _finder(_may_be_seed, _seeds),
-    (lambda text: "@" in text, _all(USERINFO), _logins),
-    (lambda text: "@" in text, _mails, None),
-    (lambda text: len(text) >= SHORTEST_CARD, _cards, None),
-    (lambda text: len(text) >= RANDOM_RUN, _random, _random_secrets),
+def _in_runs(find: Find) -> _Find:
+    """Of the lines with a long run; of the whole text if it may have a certificate, whose lines belong together."""
+
+    def found(lines: Lines) -> Iterator[Span]:
+        each = lines.with_runs()
+        if "-----BEGIN" in lines.text:
+            each = ((0, lines.text) for _ in islice(each, 1))
+        for start, line in each:
+            yield from ((start + first, start + end) for first, end in find(line))
+
+    return found
+
+
+_ASSIGNED_WORDS = ("key", "token", "sig", "auth", "secret", "pass", "pwd", "credential")
+_OPTION_WORDS = ("pass", "secret", "token", "key")
+_SIGNS = ("=", ":")
+_HEADER_WORDS = ("authorization", "cookie")
+_FINDERS: tuple[tuple[_Find, _Find | None], ...] = (
+    _finder(_if(lambda text: "-----BEGIN" in text or "PuTTY" in text, _all(_KEY_BLOCK))),
+    _finder(in_lines(("eyj",), _all(_WEB_TOKEN))),
+    (in_lines(_HEADER_WORDS, _all(_HEADER), _SIGNS), in_lines(_HEADER_WORDS, _headers, _SIGNS)),
+    _finder(in_lines(("bearer",), _bearers)),
+    _finder(in_lines(("basic",), _basics)),
+    (in_lines(_ASSIGNED_WORDS, _all(ASSIGNED), _SIGNS), in_lines(_ASSIGNED_WORDS, _assigned_secrets, _SIGNS)),
+    _finder(in_lines(_OPTION_WORDS, _named_options, ("-",))),
+    _finder(in_lines(("pass",), _spoken)),
+    _finder(_if(lambda text: "login" in text.lower(), _all(_NETRC))),
+    _finder(in_lines(("@(", "@tcp", "@udp", "@unix"), _all(DATA_SOURCE))),
+    _finder(lambda lines: _seeds(lines.text) if lines.may_be_seed() else iter(())),
+    (in_lines(("://",), _all(USERINFO), ("@",)), in_lines(("://",), _logins, ("@",))),
+    (_if(lambda text: "@" in text, _mails), None),
+    (_if(lambda text: len(text) >= SHORTEST_CARD, _cards), None),
+    (_in_runs(_random), _in_runs(_random_secrets)),
 )
-"""A hint that something may be there, what finds everything, and what finds secrets alone: None for private data."""
+"""What finds everything, and what finds secrets alone: None for private data."""

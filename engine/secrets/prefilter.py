@@ -25,12 +25,12 @@ from __future__ import annotations
 import re
 
 from engine.secrets.forms import UNKNOWN_FORMS, SecretForms
+from engine.secrets.lines import RANDOM_RUN
 from engine.secrets.patterns import (
     ASSIGNED,
     DATA_SOURCE,
     MAIL_HOST,
     NAMED_OPTION,
-    RANDOM_RUN,
     SEED,
     SHORTEST_CARD,
     USERINFO,

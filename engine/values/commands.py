@@ -65,6 +65,11 @@ class Program(Model):
     read: Items[Option] = Field(default=(), description="Options that read files other than those that it works on.")
     write: Items[Option] = Field(default=(), description="Options that write or delete files, or data elsewhere.")
     connect: Items[Option] = Field(default=(), description="Options that change where it connects to, or how.")
+    follow: Items[Option] = Field(
+        default=(),
+        description="Options that connect to other hosts as well, which an answer names: `--location`. They count as "
+        "`connect`, but not where each connection of a command is decided on (`hosts_in_commands: enforced`).",
+    )
     execute: Items[Option] = Field(default=(), description="Options that run a program, or code in their value.")
     valued: Items[Option] = Field(default=(), description="Options of the lists above whose value is the next word.")
     glued: Items[Option] = Field(default=(), description="Options of one letter whose value is glued to them: `-j4`.")

@@ -7,11 +7,12 @@ import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 
 import pytest
 
 from admission_adapters.tunnels.head import HEAD_BYTES, Head, read_head
-from admission_adapters.tunnels.hello import HelloError, read_hello, server_name
+from admission_adapters.tunnels.hello import HelloError, read_answer, read_hello, read_second_hello, server_name
 
 FAR = time.monotonic() + 3_600
 
@@ -63,7 +64,7 @@ def test_the_name_of_a_real_hello_is_read_in_any_number_of_pieces() -> None:
     with pair() as (here, there):
         for at in range(0, len(data), 7):
             there.sendall(data[at : at + 7])
-        assert server_name(read_hello(here, b"", FAR)) == "good.example.org"
+        assert read_hello(here, b"", "good.example.org", FAR) == (data, b"")
     assert server_name(handshake(GOOD)) == "good.example.org"
 
 
@@ -108,7 +109,74 @@ def test_what_is_no_whole_record_of_a_hello_is_refused(data: bytes, reason: str)
         there.sendall(data)
         there.close()
         with pytest.raises(HelloError, match=f"^{reason}$"):
-            read_hello(here, b"", FAR)
+            read_hello(here, b"", "good.example.org", FAR)
+
+
+COMPATIBLE = b"\x14\x03\x03\x00\x01\x01"
+
+
+@pytest.mark.parametrize("before", [b"", COMPATIBLE])
+@pytest.mark.parametrize("came", [0, 3, 50])
+def test_a_second_hello_is_held_to_the_same_name_whatever_came_early(before: bytes, came: int) -> None:
+    data = before + hello()
+    with pair() as (here, there):
+        there.sendall(data[came:] + b"more")
+        assert read_second_hello(here, data[:came], "good.example.org", FAR) == data + b"more"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (hello("evil.example.org"), "other_name"),
+        (COMPATIBLE + hello("evil.example.org"), "other_name"),
+        (COMPATIBLE + COMPATIBLE + hello(), "not_tls"),
+        (record(b"x" * 40, kind=0x17) + hello(), "not_tls"),
+        (COMPATIBLE, "no_hello"),
+        (COMPATIBLE[:3], "no_hello"),
+        (b"", "no_hello"),
+    ],
+)
+def test_what_is_no_second_hello_for_the_host_is_refused(data: bytes, reason: str) -> None:
+    with pair() as (here, there):
+        there.sendall(data)
+        there.close()
+        with pytest.raises(HelloError, match=f"^{reason}$"):
+            read_second_hello(here, b"", "good.example.org", FAR)
+
+
+RETRY = sha256(b"HelloRetryRequest").digest()
+
+
+def server_hello(random: bytes, kind: int = 2) -> bytes:
+    body = b"\x03\x03" + random + b"\x00\x13\x01\x00"
+    return record(bytes((kind,)) + len(body).to_bytes(3, "big") + body)
+
+
+@pytest.mark.parametrize(
+    ("data", "again"),
+    [
+        (server_hello(RETRY) + COMPATIBLE, True),
+        (server_hello(bytes(32)) + COMPATIBLE, False),
+        (b"\x15\x03\x01\x00\x02\x02\x70", False),
+        (b"220 smtp.example.org\r\n", False),
+    ],
+)
+def test_a_server_that_asks_for_a_second_hello_is_noticed_in_any_pieces(data: bytes, again: bool) -> None:  # noqa: FBT001
+    with pair() as (here, there):
+        there.sendall(data)
+        assert read_answer(here, FAR) == (data, again)
+    with pair() as (here, there):
+        there.sendall(data[:8])
+        there.sendall(data[8:])
+        assert read_answer(here, FAR)[1] == again
+
+
+@pytest.mark.parametrize("data", [record(server_hello(RETRY)[5:40]), server_hello(RETRY, kind=11), record(b"\x02")])
+def test_an_answer_that_cannot_be_read_is_refused(data: bytes) -> None:
+    with pair() as (here, there):
+        there.sendall(data)
+        with pytest.raises(HelloError, match=r"^malformed$"):
+            read_answer(here, FAR)
 
 
 URL = "https://good.example.org/"

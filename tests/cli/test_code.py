@@ -66,24 +66,6 @@ def test_a_program_alone_is_run_with_its_input_and_contract(command: Command, tm
     assert done.stdout.startswith("The output was verified.")
 
 
-def test_the_documentation_on_agents_that_run_code_is_true(command: Command, tmp_path: Path) -> None:
-    """Each command of the section prints what it shows: programs on standard output, how it went on standard error."""
-    section = (ROOT / "docs/code.md").read_text(encoding="utf-8").partition("## Let your agent run code")[2]
-    block = section.partition("```console\n$ ")[2].partition("```")[0]
-    for step in block.split("\n$ "):
-        first, _, shown = step.rstrip("\n").partition("\n")
-        if first.startswith("cat > "):
-            name = first.split()[2]
-            (tmp_path / name).write_text(shown.removesuffix("END"), encoding="utf-8")
-        elif first.startswith("cat "):
-            assert (tmp_path / first.split()[1]).read_text(encoding="utf-8") == shown + "\n"
-        else:
-            done = command(*first.split()[1:], cwd=tmp_path)
-            assert (done.code, done.stdout) == (0, shown + "\n"), done.stderr
-            assert "allowed by this profile" in done.stderr
-            assert "wrote out/totals.txt" in done.stderr
-
-
 @pytest.mark.full
 def test_a_program_in_the_profile_of_its_language_is_told_how_to_run(command: Command, tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text("import csv\n", encoding="utf-8")

@@ -111,7 +111,7 @@ UNDECLARED = {
     "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
     "mcp": {"command", "definitions", "env", "url", "relay", "backend"},
     "model_ref": {"reference", "mode", "model", "provider", "slug"},
-    "sandbox": {"backend", "command", "shell", "egress", "tighten", *BOUND_NAMES},
+    "sandbox": {"backend", "command", "shell", "egress", "files", "tighten", *BOUND_NAMES},
     "code_execution": {
         *("profile", "task", "attempt", "tighten", "packages", "contract", "files"),
         *BOUND_NAMES,

@@ -45,6 +45,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     },
     "adapters/admission_adapters/tools/http_get.py": {"http_get"},  # its own name
     "adapters/admission_adapters/tools/registering.py": {"workspace"},  # the environment of tools of this package
+    "adapters/admission_adapters/tools/project_shell.py": {"project_shell"},  # its own name
     "adapters/admission_adapters/tools/sandbox_shell.py": {"sandbox_shell"},  # its own name
     "engine/facts/material.py": _CONTACT,
     "engine/facts/proposals.py": {"dialogue", "monologue"},  # fields of an ActionProposal

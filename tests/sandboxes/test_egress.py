@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,22 +102,77 @@ def test_no_other_name_number_port_or_scheme_leads_out(world: World) -> None:
     assert (world.server.connections, {*world.looked_up} - {HOST}) == (0, set())
 
 
-def test_a_connection_that_needs_an_approval_is_refused_and_says_so(world: World, tmp_path: Path) -> None:
-    """A running command does not wait for an approval; the refusal says how to get one."""
-    lowered = '{level: confirm, owner: a, reason: a test, until: "2099-01-01"}'
-    values = (*world.values, f"levels.levels.network={{address_not_public: {lowered}}}")
-    world.addresses = ("10.0.0.1",)
-    url = world.server.url()
-    with Engine(replace(world.engine.settings, state=tmp_path / "state"), values=values) as engine:
+ASKING = 'levels.levels.network={address_not_public: {level: confirm, owner: a, reason: a test, until: "2099-01-01"}}'
+LOOPBACK = 'addresses.refused=[{cidr: 127.0.0.0/8, reason: a test, source: a test, date: "2026-01-01"}]'
+
+
+@contextmanager
+def asking(world: World, folder: Path) -> Iterator[Engine]:
+    """An engine whose policy leaves a connection to this machine to a person."""
+    values = (*world.values, ASKING, LOOPBACK, f"networks.ports=[443, {world.server.port}, 8443]")
+    with Engine(replace(world.engine.settings, state=folder / "state"), values=values) as engine:
         resolving(engine, world)
-        head = f"CONNECT {HOST}:{world.server.port} HTTP/1.1\\r\\n\\r\\n"
-        text = f"exec 3<>/dev/tcp/127.0.0.1/3128; printf '{head}' >&3; cat <&3"
-        runs = [engine.run_shell(one, hosts=(HOST,), context=AGENT) for one in (text, f"curl -sS {url}")]
-    assert [(one.outcome, one.codes) for run in runs for one in run.connections] == [
-        ("not_approved", ["address_not_public"])
-    ] * 2
+        yield engine
+
+
+def needed(run: ShellRun) -> list[str]:
+    """The approvals that the connections of a command need; each is refused for one reason."""
+    assert [(one.outcome, one.codes) for one in run.connections] == [("not_approved", ["address_not_public"])] * len(
+        run.connections
+    )
+    return [one.approval or "" for one in run.connections]
+
+
+def test_a_connection_that_needs_an_approval_is_refused_and_says_so(world: World, tmp_path: Path) -> None:
+    """A running command does not wait for an approval; the refusal names it, and asking twice requests it once."""
+    head = f"CONNECT {HOST}:{world.server.port} HTTP/1.1\\r\\n\\r\\n"
+    text = f"exec 3<>/dev/tcp/127.0.0.1/3128; printf '{head}' >&3; cat <&3"
+    with asking(world, tmp_path) as engine:
+        runs = [engine.run_shell(one, hosts=(HOST,), context=AGENT) for one in (text, f"curl -sS {world.server.url()}")]
+        (approval,) = {one for run in runs for one in needed(run)}
+        (row,) = engine.store().approvals(None, 10)
+    assert (row.id, row.state, row.point) == (approval, "requested", "network")
     assert runs[0].ended is not None
-    assert b"connections do not wait: have the host permitted" in runs[0].ended.stdout
+    assert f"Once `engine approvals grant {approval}` was run, the next connection".encode() in runs[0].ended.stdout
+    assert world.server.connections == 0
+
+
+def test_an_approved_connection_is_made_once_by_the_run_that_asked(world: World, tmp_path: Path) -> None:
+    url = world.server.url()
+    with asking(world, tmp_path) as engine:
+
+        def ran(text: str, run: str | None = AGENT.run, *hosts: str) -> ShellRun:
+            return engine.run_shell(text, hosts=hosts or (HOST,), context=replace(AGENT, run=run))
+
+        (approval,) = needed(ran(f"curl -sS {url}"))
+        engine.store().resolve(approval, "granted", "user:ana", None, 0)
+        elsewhere = [
+            ran(f"curl -sS {url}", "run-2"),
+            ran(f"curl -sS {url}", None),
+            ran(f"curl -sS https://{HOST}:8443/"),
+            ran(f"curl -sS {world.server.url(host=OTHER)}", AGENT.run, HOST, OTHER),
+        ]
+        assert world.server.connections == 0
+        assert approval not in {one for run in elsewhere[:3] for one in needed(run)}
+        assert [one.outcome for one in elsewhere[3].connections] == ["refused"]
+        made = ran(f"curl -s https://{HOST}:8443/; curl -sS {url} {url} -H 'Connection: close'")
+        again = needed(replace(made, connections=(made.connections[0], made.connections[2])))[1]
+        recorded = [one for one in decisions(engine.settings.state) if one.get("approval") == approval]
+    assert (made.connections[1].outcome, made.connections[1].approval) == ("closed", None)
+    assert made.ended is not None
+    assert made.ended.stdout == BODY
+    assert again != approval
+    assert [one["outcome"] for one in recorded] == ["confirm", "confirm", "allow"]
+    assert len(world.server.requests) == 1
+
+
+def test_a_refused_approval_makes_no_connection(world: World, tmp_path: Path) -> None:
+    text = f"curl -sS {world.server.url()}"
+    with asking(world, tmp_path) as engine:
+        (approval,) = needed(engine.run_shell(text, hosts=(HOST,), context=AGENT))
+        engine.store().resolve(approval, "refused", "user:ana", None, 0)
+        (again,) = needed(engine.run_shell(text, hosts=(HOST,), context=AGENT))
+    assert again != approval
     assert world.server.connections == 0
 
 

@@ -109,6 +109,73 @@ def test_a_hello_in_small_pieces_opens_a_tunnel_and_a_second_request_stays_in_it
     assert [one.outcome for one in server.connections] == ["closed"]
 
 
+EVIL = "evil.example.org"
+
+
+@contextmanager
+def retrying(world: World) -> Iterator[list[str | None]]:
+    """The server has no key for the first hello of a client and asks for a second one; the names that both state."""
+    kept, context, seen = world.server.context, world.authority.context(), list[str | None]()
+    context.set_ecdh_curve("secp384r1")
+    context.sni_callback = lambda _, name, __: seen.append(name)
+    world.server.context = context
+    try:
+        yield seen
+    finally:
+        world.server.context = kept
+
+
+def hellos(context: ssl.SSLContext) -> tuple[bytes, bytes]:
+    """The two hellos of a client that such a server makes it send: the first for the host, the second for another."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(to_client, to_server, server_hostname=HOST)
+    server = context.wrap_bio(to_server, to_client, server_side=True)
+    found = []
+    for side in (client, server, client):
+        with pytest.raises(ssl.SSLWantReadError):
+            side.do_handshake()
+        if side is client:
+            found.append(to_server.read())
+            to_server.write(found[0])
+    assert all(HOST.encode() in one for one in found)
+    return found[0], found[1].replace(HOST.encode(), EVIL.encode())
+
+
+def test_a_second_hello_that_the_server_asks_for_opens_a_tunnel(world: World) -> None:
+    context = ssl.create_default_context(cafile=str(world.authority.path))
+    with retrying(world) as seen, proxied(world) as (server, place), opened(world, place) as client:
+        with context.wrap_socket(client, server_hostname=HOST) as secured:
+            secured.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert secured.recv(65_536).endswith(BODY) or rest(secured).endswith(BODY)
+        until(lambda: server.connections)
+    assert ([one.outcome for one in server.connections], seen) == (["closed"], [HOST, HOST])
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_second_hello_for_another_name_does_not_reach_the_server(early: bool, world: World) -> None:  # noqa: FBT001
+    """Straight to the server it does, also if it does not wait to be asked."""
+
+    def send(client: socket.socket) -> None:
+        client.sendall(first + second if early else first)
+        if not early:
+            assert client.recv(65_536)
+            client.sendall(second)
+
+    with retrying(world) as seen:
+        first, second = hellos(world.server.context)
+        seen.clear()
+        with socket.create_connection(("127.0.0.1", world.server.port), timeout=20) as client:
+            send(client)
+            until(lambda: len(seen) > 1)
+        assert seen == [HOST, EVIL]
+        seen.clear()
+        with proxied(world) as (server, place), opened(world, place) as client:
+            send(client)
+            assert rest(client).endswith(b"\x15\x03\x01\x00\x02\x02\x70")
+            until(lambda: server.connections)
+        assert ([one.outcome for one in server.connections], seen) == (["other_name"], [HOST])
+
+
 @pytest.mark.parametrize("head", [b"\x05\x01\x00", b"\x16\x03\x01\x00\x02\x01\x00", b"GET / HTTP/1.1\r\n\r\n", b""])
 def test_what_asks_for_no_tunnel_is_refused_with_a_recorded_reason(head: bytes, world: World) -> None:
     with proxied(world) as (server, place), asked(place, head) as client:

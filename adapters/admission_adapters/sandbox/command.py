@@ -6,13 +6,14 @@ policy has for it (B11).
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from admission_adapters.digests import digest
-from admission_adapters.sandbox.executor import Granted, result_facts, run_granted, unenforceable
+from admission_adapters.sandbox.executor import INPUTS, Granted, result_facts, run_granted, unenforceable
 from admission_adapters.sandbox.model import Backend, Dialogue, Program, RunResult, Tunnels
 from engine.errors import WorkError
 from engine.model import Limits, Model, Permit, Result, SandboxFacts
@@ -34,6 +35,7 @@ class CommandGrant(Granted, Protocol):
     """The limits of point `sandbox`, as far as they are read."""
 
     command: Model
+    files: Sequence[Any]
     profile: str
 
 
@@ -41,7 +43,8 @@ class CommandGrant(Granted, Protocol):
 class Command:
     """The argument array that was decided on, and its standard input: bytes, or a dialogue. `cancel` ends it.
 
-    `environment` are variables that the operator sets for it; `files`, `relay` and `tunnels` are those of a program.
+    `inputs` are the files in its `inputs/`, by their paths there, which were decided on too. `environment` are
+    variables that the operator sets for it; `files`, `relay` and `tunnels` are those of a program.
     """
 
     words: tuple[str, ...]
@@ -49,6 +52,7 @@ class Command:
     dialogue: Dialogue | None = None
     cancel: threading.Event | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
     relay: Dialogue | None = None
     tunnels: Tunnels | None = None
@@ -70,11 +74,12 @@ def run_command(
     grant = permit.demand(_POINT, input_digest, limits)
     if not isinstance(grant, CommandGrant):
         raise unenforceable("the limits of a command are not complete")
-    allowed = grant.command
-    if not isinstance(allowed, Executable) or allowed.digest != digest_of(command.words):
+    allowed, granted = grant.command, {one.path: one.sha256 for one in grant.files}
+    given = {path: hashlib.sha256(content).hexdigest() for path, content in command.inputs.items()}
+    if not isinstance(allowed, Executable) or (allowed.digest, granted) != (digest_of(command.words), given):
         raise WorkError(
-            "the permit is for another command",
-            remedy="request a decision on exactly this command",
+            "the permit is for another command or other files",
+            remedy="request a decision on exactly this command and these files",
             code="engine.permit_missing",
         )
     words = (allowed.path, *command.words[1:])
@@ -83,7 +88,7 @@ def run_command(
         command=words,
         dialogue=command.dialogue,
         environment=command.environment,
-        files=command.files,
+        files={**command.files, **{f"{INPUTS}/{path}": content for path, content in command.inputs.items()}},
         relay=command.relay,
         tunnels=command.tunnels,
     )

@@ -9,7 +9,7 @@ command finds an empty folder of its own and the programs of /usr; nothing of it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from admission_adapters.interfaces import Answer
@@ -33,11 +33,12 @@ _MOST_CONNECTIONS = 50
 
 
 class Connection(Protocol):
-    """One connection of a command: where it led, and the outcome or the codes of its refusal."""
+    """One connection of a command: where it led, and the outcome, or the codes and the approval of its refusal."""
 
     url: str | None
     outcome: str
     codes: Sequence[str]
+    approval: str | None
 
 
 class Ran(Protocol):
@@ -46,12 +47,14 @@ class Ran(Protocol):
     answer: Answer
     ended: Any
     connections: Sequence[Connection]
+    files: Mapping[str, bytes]
+    not_kept: Mapping[str, str]
 
 
 class RunsShell(Decides, Protocol):
     """What is used of an `Engine` or an `AsyncEngine`."""
 
-    def run_shell(self, text: str, *, hosts: Any, profile: str, context: Any) -> Any:
+    def run_shell(self, text: str, *, hosts: Any = ..., folder: Any = ..., profile: str, context: Any) -> Any:
         """Run a command in the sandbox, as far as the policy permits it."""
 
 
@@ -73,20 +76,29 @@ class SandboxShell(Registered):
             record_side_effect("network", id="connections", target=",".join(self._hosts))
         ran: Ran = self._engine.run_shell(command, hosts=self._hosts, profile=self._profile, context=self._context)
         if ran.ended is None or ran.answer.fault is not None:
-            raise _refusal(ran.answer)
+            raise refusal(ran.answer)
         return {
-            "status": str(ran.ended.status),
-            "exit_code": ran.ended.exit_code,
-            "stdout": ran.ended.stdout.decode("utf-8", "replace"),
-            "stderr": ran.ended.stderr.decode("utf-8", "replace"),
+            **shown(ran.ended),
             "connections": [
                 {"to": one.url, "outcome": one.outcome, "codes": list(one.codes)}
+                | ({"approval": one.approval} if one.approval else {})
                 for one in ran.connections[:_MOST_CONNECTIONS]
             ],
         }
 
 
-def _refusal(answer: Answer) -> Exception:
+def shown(ended: Any) -> dict[str, Any]:
+    """How a command ended and what it printed, as a model sees it."""
+    return {
+        "status": str(ended.status),
+        "exit_code": ended.exit_code,
+        "stdout": ended.stdout.decode("utf-8", "replace"),
+        "stderr": ended.stderr.decode("utf-8", "replace"),
+    }
+
+
+def refusal(answer: Answer) -> Exception:
+    """The error of a tool whose command did not run."""
     if answer.fault is not None:
         return answer.fault
     findings = answer.decision.findings

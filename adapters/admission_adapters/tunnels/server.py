@@ -1,8 +1,8 @@
 """The proxy of one sandbox: serves the listener that came out of its network namespace.
 
 Every request is decided on, also one that asks for no tunnel, and refused with the codes of its decision. One that
-needs an approval is refused too: a command waits for nobody while it runs. The listener belongs to one sandbox, so what
-comes in needs no token.
+needs an approval is refused too, with the id of the approval: a command waits for nobody while it runs. The listener
+belongs to one sandbox, so what comes in needs no token.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CA_FILE = "/work/authorities.pem"
 
 _UNAPPROVED = "not_approved"
 _REMEDY = (
-    "A person would have to approve it, and connections do not wait: have the host permitted for commands, then run "
-    "the command again.\n"
+    "A person has to approve it, and connections do not wait. Once `engine approvals grant {}` was run, the next "
+    "connection of this run to this host and port is made: run the command again.\n"
 )
 
 _HEAD_SECONDS = 5.0
@@ -65,11 +65,15 @@ class TunnelsGrant(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """One request to the proxy: where it led, and the outcome, or the codes of its refusal."""
+    """One request to the proxy: where it led, and the outcome, or the codes of its refusal.
+
+    `approval` is the id of the approval that it needs.
+    """
 
     url: str | None
     outcome: str
     codes: Sequence[str]
+    approval: str | None = None
 
 
 class TunnelServer:
@@ -156,13 +160,14 @@ class TunnelServer:
         finally:
             with self._lock:
                 del self._open[number]
-        codes = _codes(answer)
-        refused = _UNAPPROVED if answer.decision.outcome.value == "confirm" else "refused"
+        codes, asked = _codes(answer), answer.decision.approval
+        needed = asked.id if asked is not None and asked.state == "requested" else None
         if not tunnel.began:
             with suppress(OSError):
-                client.sendall(_refusal(codes, needs_approval=refused == _UNAPPROVED))
+                client.sendall(_refusal(codes, needed))
+        refused = "refused" if needed is None else _UNAPPROVED
         ended = refused if answer.result is None else str(answer.result.facts["ended"])
-        self._ended[number] = Connection(head.url, ended, codes)
+        self._ended[number] = Connection(head.url, ended, codes, needed)
 
     def _watched(self, number: int, cut: Callable[[], None]) -> bool:
         """Note how to end a request; False if all have ended."""
@@ -177,10 +182,10 @@ def _codes(answer: Answer) -> list[str]:
     return [one.code for one in answer.decision.findings if one.level.value == answer.decision.outcome.value]
 
 
-def _refusal(codes: Sequence[str], *, needs_approval: bool) -> bytes:
-    """The codes are ours: nothing of the request is repeated."""
+def _refusal(codes: Sequence[str], approval: str | None) -> bytes:
+    """The codes and the id are ours: nothing of the request is repeated."""
     words = ", ".join(codes)
-    body = f"the connection is refused: {words}\n{_REMEDY if needs_approval else ''}".encode()
+    body = f"the connection is refused: {words}\n{_REMEDY.format(approval) if approval else ''}".encode()
     head = (
         f"HTTP/1.1 403 {words}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )

@@ -1,6 +1,7 @@
 """The executor of one tunnel: connects to an address of its permit and passes bytes both ways, within its caps.
 
-Nothing is sent there before the client has named, in its TLS hello, exactly the host that was decided on.
+Nothing is sent there before the client has named, in its TLS hello, exactly the host that was decided on. Where the
+server asks for a second hello, that names the same host.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from typing import Any, Protocol, runtime_checkable
 
 from admission_adapters.connecting import connected
 from admission_adapters.tunnels.head import Head
-from admission_adapters.tunnels.hello import ALERT, HelloError, expect, read_hello
+from admission_adapters.tunnels.hello import ALERT, HelloError, read_answer, read_hello, read_second_hello
 from engine.errors import WorkError
 from engine.model import Job, Limits, Permit, Result
 
 POINT = "network"
 
 HELLO_SECONDS = 10.0
-"""For a client to begin with TLS once its tunnel is open."""
+"""For a client to begin with TLS once its tunnel is open, and for its second hello."""
 
 _PIECE = 1 << 16
 _OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -68,6 +69,7 @@ class Tunnel:
         self._client, self._head, self._limits = client, head, limits
         self._allowances = (sent, received)
         self._counts = [0, 0]
+        self._came = b""  # what the client sent after its hellos, before the server had them
         self._lock = threading.Lock()
         self._open = [client]
         self._over = False
@@ -114,9 +116,7 @@ class Tunnel:
         with server:
             try:
                 self._client.sendall(_OPEN)
-                hello = read_hello(self._client, self._head.rest, min(deadline, time.monotonic() + HELLO_SECONDS))
-                expect(hello, grant.host)
-                ended = self._pass(server, hello, deadline)
+                ended = self._greet(server, grant.host, deadline) or self._pass(server, deadline)
             except HelloError as error:
                 with suppress(OSError):
                     self._client.sendall(ALERT)
@@ -146,14 +146,32 @@ class Tunnel:
             if self._over:
                 raise ConnectionAbortedError
 
-    def _pass(self, server: socket.socket, first: bytes, deadline: float) -> str:
+    def _greet(self, server: socket.socket, host: str, deadline: float) -> str | None:
+        """Pass the hellos on, each once it is known to be for this host; the word of the limit that ended it, if any.
+
+        Raises HelloError and OSError.
+        """
+        hello, came = read_hello(self._client, self._head.rest, host, _soon(deadline))
+        if not self._taken(0, hello):
+            return "sent_limit"
+        server.sendall(hello)
+        answered, again = read_answer(server, deadline)
+        if not self._taken(1, answered):
+            return "received_limit"
+        self._client.sendall(answered)
+        if again:
+            came = read_second_hello(self._client, came, host, _soon(deadline))
+        self._came = came
+        return None
+
+    def _pass(self, server: socket.socket, deadline: float) -> str:
         """Pass bytes both ways until both sides have ended or something is used up."""
         for one in (self._client, server):
             one.setblocking(False)  # noqa: FBT003  (it accepts no keyword)
         ways = (_Way(0, self._client, server), _Way(1, server, self._client))
-        if not self._taken(0, first):
+        if not self._taken(0, self._came):
             return "sent_limit"
-        ways[0].waiting += first
+        ways[0].waiting += self._came
         while not all(way.done for way in ways):
             left = deadline - time.monotonic()
             if left <= 0:
@@ -171,6 +189,10 @@ class Tunnel:
     def _taken(self, number: int, data: bytes) -> bool:
         self._counts[number] += len(data)
         return self._allowances[number].take(len(data))
+
+
+def _soon(deadline: float) -> float:
+    return min(deadline, time.monotonic() + HELLO_SECONDS)
 
 
 class _Way:

@@ -50,11 +50,18 @@ def run(
     ] = None,
     shell: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Command for the shell of the profile, in place of PROGRAM, as agents run."),
+        typer.Option(
+            metavar="TEXT",
+            help="Command for the shell of the profile, in place of PROGRAM; no rules on tools apply.",
+        ),
     ] = None,
     host: Annotated[
         list[str] | None,
         typer.Option(metavar="HOST", help="Host that a --shell command may ask for over TLS; repeatable."),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of a --shell command: copies are in inputs/, artifacts/ comes back."),
     ] = None,
     ca_file: options.CaFile = None,
     principal: options.Principal = None,
@@ -62,8 +69,10 @@ def run(
 ) -> None:
     """Run a program in a sandbox: no shell, no network, no files of this machine except /usr, and limits.
 
-    With --shell, runs a command as the tool sandbox_shell does: each of its connections is decided at point
-    network, and printed with its outcome.
+    With --shell, runs a command in the sandbox of the tool sandbox_shell. It is your command and not an agent's: only
+    points sandbox and network decide, once for the command and once for each connection, which is printed with its
+    outcome. The rules on calls and results of tools (policy/tools.yaml, policy/results.yaml) are not asked; a ToolGate
+    asks them, and `engine tools call` tells what they would say.
 
     It can read everything below /usr, except /usr/local: programs and libraries, and whatever else is there.
     Its output goes to standard output and standard error, a line on how it ended to standard error. Exits with 0 if
@@ -71,19 +80,29 @@ def run(
     """
     if (shell is None) == (not command):
         raise typer.BadParameter("name a program or --shell TEXT, and not both", param_hint="PROGRAM")
-    if shell is None and host:
-        raise typer.BadParameter("only a --shell command has connections", param_hint="--host")
+    if shell is None and (host or folder):
+        raise typer.BadParameter("only a --shell command has connections and a folder", param_hint="--host")
     if shell is not None and (tighten or stdin is not None):
         raise typer.BadParameter("a --shell command has neither input nor other limits", param_hint="--shell")
     if shell is not None:
-        with sources.engine("sandbox", "network", progress=sandbox_tried, ca_file=ca_file) as engine:
+        with sources.engine("sandbox", "network", "code_output", progress=sandbox_tried, ca_file=ca_file) as engine:
             done = engine.run_shell(
-                shell, hosts=tuple(host or ()), profile=profile, context=options.context(principal, approval=approval)
+                shell,
+                hosts=tuple(host or ()),
+                folder=folder,
+                profile=profile,
+                context=options.context(principal, approval=approval),
             )
         _show(done.answer, done.ended)
+        for path, data in done.files.items():
+            typer.echo(f"wrote {printable(path, 300)} ({len(data)} bytes)", err=True)
+        for path, reason in done.not_kept.items():
+            typer.echo(f"not kept: {printable(path, 300)} ({reason})", err=True)
         for one in done.connections:
             codes = f" ({', '.join(one.codes)})" if one.codes else ""
             typer.echo(f"connection to {printable(one.url or 'no address', 300)}: {one.outcome}{codes}", err=True)
+            if one.approval:
+                typer.echo(f"to approve it: engine approvals grant {one.approval}, then run this again", err=True)
         raise typer.Exit(_exit(done.answer, done.ended))
     request: dict[str, Any] = {"profile": profile, "command": command}
     if tighten:

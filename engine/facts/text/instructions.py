@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from engine.facts.text.hidden import Seen
 
-_WORD = re.compile(r"[^\W_]+")
 _BREAK = re.compile(r"[\W_]+")
+_BLANKS = {code: letter if (letter := chr(code)).isalnum() else " " for code in range(128)}
 
 
 @dataclass(frozen=True, slots=False)
@@ -36,13 +36,35 @@ class Markers:
         """How many markers a text has."""
         folded = unicodedata.normalize("NFKC", Seen(text).text).casefold()
         found = sum(token in folded for token in self.tokens)
-        if self._phrases is None:
+        words = _words(folded)
+        known, joined = set(words), f" {' '.join(words)} "
+        if self._phrases is None or not any(one.found_in(known, joined) for one in self._each):
             return found
-        return found + sum(1 for _ in self._phrases.finditer(f" {_BREAK.sub(' ', folded)} "))
+        return found + sum(1 for _ in self._phrases.finditer(joined))
 
     @cached_property
     def _phrases(self) -> re.Pattern[str] | None:
         return re.compile("|".join(map(_pattern, self.phrases))) if self.phrases else None
+
+    @cached_property
+    def _each(self) -> tuple[_Phrase, ...]:
+        return tuple(map(_Phrase, self.phrases))
+
+
+class _Phrase:
+    """One phrase, looked for only in texts that have a choice of each of its words that may not be missing."""
+
+    def __init__(self, phrase: str) -> None:
+        self._pattern = re.compile(_pattern(phrase))
+        self._needs = [set(word.split("|")) for word in phrase.split() if not word.endswith("?")]
+
+    def found_in(self, words: set[str], joined: str) -> bool:
+        """Whether it is in these words, which `joined` has in order."""
+        return not any(map(words.isdisjoint, self._needs)) and self._pattern.search(joined) is not None
+
+
+def _words(text: str) -> list[str]:
+    return text.translate(_BLANKS).split() if text.isascii() else _BREAK.sub(" ", text).split()
 
 
 def _pattern(phrase: str) -> str:

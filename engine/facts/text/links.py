@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.secrets.lines import folded
 from engine.secrets.patterns import looks_random
 
 Kind = Literal["image", "link", "text"]
@@ -29,6 +30,7 @@ _TAG = re.compile(r"<([A-Za-z][A-Za-z0-9:-]{0,30})((?:\"[^\"]*\"|'[^']*'|[^'\">]
 _ATTRIBUTE = re.compile(r"(?i)([a-z:-]{1,20})\s{0,8}=\s{0,8}(\"[^\"]*\"|'[^']*'|[^\s\"'>]+)")
 _STYLE = re.compile(r"(?i)(?:\burl\(\s{0,8}|@import\s{1,8})([\"']?)([^\"')\s]{1,4096})")
 _PLAIN = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{1,15}:[/\\]{2}[^\s<>\"'`]{1,8192}")
+_SLASHES, _SCHEME = re.compile(r":[/\\]{2}"), 16
 _CLICKED = {"href": ("a", "area"), "action": ("form",), "formaction": ("button", "input"), "cite": ("blockquote", "q")}
 _LOADED = frozenset(
     ("src", "srcset", "href", "xlink:href", "poster", "background", "data", "ping", "action", "formaction", "cite")
@@ -39,8 +41,8 @@ _ADDRESS = re.compile(
 )
 _CANONICAL = re.compile(r"(https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::[0-9]{1,5})?)(?:[/?#]|\Z)")
 _OPEN = re.compile(r"[{}\[\]<>$*]|(?i:%7b|%5b|%3c)")
-_LONG = re.compile(r"[A-Za-z0-9+_=-]{33,}")
-_LONGEST_SEGMENT = 64
+_SHORTEST_DATA, _LONGEST_SEGMENT = 33, 64
+_LONG = re.compile(rf"[A-Za-z0-9+_=-]{{{_SHORTEST_DATA},}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +88,30 @@ def _addresses(text: str) -> Iterator[tuple[Kind, int, int]]:
         image = number >= MOST or _is_image(text, match.start())
         yield found("image" if image else "link", *match.span(1))
     shown = _shown(text)
-    for match in _REFERENCE.finditer(text):
+    for match in _REFERENCE.finditer(text) if "]:" in text else ():
         yield found("image" if _label(match[1]) in shown else "link", *match.span(2))
     for match in _TAG.finditer(text):
         if match[1].lower() in {"http", "https"} or ":" in match[1]:
             continue  # an address between pointed brackets
         yield from (found(*one) for one in _attributes(match))
-    for match in _STYLE.finditer(text):
+    low = folded(text)
+    for match in _STYLE.finditer(text) if "url(" in low or "@import" in low else ():
         yield found("image", *match.span(2))
     covered = _Covered(within)
-    for match in _PLAIN.finditer(text):
+    for match in _plain(text):
         if match.start() not in covered:
             yield "text", *match.span()
+
+
+def _plain(text: str) -> Iterator[re.Match[str]]:
+    """The matches of `_PLAIN`; no more than a scheme is matched before each colon with slashes."""
+    end = 0
+    while (colon := _SLASHES.search(text, end)) is not None:
+        match = _PLAIN.search(text, max(end, colon.start() - _SCHEME))
+        if match is None:
+            return
+        yield match
+        end = match.end()
 
 
 class _Covered:
@@ -158,7 +172,7 @@ def _attributes(tag: re.Match[str]) -> Iterator[tuple[Kind, int, int]]:
 def _link(kind: Kind, stated: str) -> Link | None:
     """The facts of an address; None for one that reaches no host or carries nothing."""
     url = html.unescape(stated.strip("<>") if kind != "text" else stated.rstrip(".,;:!?)]}'\""))
-    url = re.sub(r"[\t\r\n]", "", url).strip()
+    url = url.replace("\t", "").replace("\r", "").replace("\n", "").strip()
     match = _ADDRESS.match(url)
     if match is None or not match[3]:
         return None
@@ -178,6 +192,8 @@ def _link(kind: Kind, stated: str) -> Link | None:
 
 def _carried(part: str) -> int:
     """Characters of a host or path that look like data and not like names."""
+    if len(part) < _SHORTEST_DATA:
+        return 0
     found = sum(len(run) for run in _LONG.findall(part) if looks_random(run))
     return found + sum(
         len(one) for one in re.split(r"[/.\\]", part) if len(one) > _LONGEST_SEGMENT and not _LONG.search(one)

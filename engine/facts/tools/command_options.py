@@ -29,7 +29,7 @@ _CODE = frozenset(
 _READ_ON = ("script_options", "rows_by")
 """Lists of options whose value is read on."""
 
-_LISTS = ("none", "read", "write", "connect", "execute", "shell", "runs_until", *_READ_ON)
+_LISTS = ("none", "read", "write", "connect", "follow", "execute", "shell", "runs_until", *_READ_ON)
 """The lists of a row that say what its options can do."""
 
 _VALUED = ("valued", *_READ_ON)

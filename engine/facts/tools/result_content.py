@@ -47,8 +47,9 @@ class ResultContent:
         self._value: Any = _parsed(text) if media == "json" else None
         self._pieces: list[_Piece] = []
         self.instructions = 0
-        for piece, name in self._strings():
-            self._pieces.append(self._look(piece, name))
+        strings = list(self._strings())
+        for at in range(0, len(strings), _TOGETHER):
+            self._look_at(strings[at : at + _TOGETHER])
         self.secrets = sum(len(one.secrets) for one in self._pieces)
         self.hidden = sum(len(one.hidden) for one in self._pieces)
         found = dict.fromkeys(link for one in self._pieces for link, _, _ in one.links)
@@ -85,17 +86,32 @@ class ResultContent:
         else:
             yield from _strings(self._value, "")
 
-    def _look(self, text: str, name: str) -> _Piece:
+    def _look_at(self, strings: list[tuple[str, str]]) -> None:
+        """Look at strings; first at all of them as one text, because most have neither secrets nor instructions."""
+        searched = Seen(_APART.join(text for text, name in strings if name != _ENCODED_DATA)).text
+        secrets = next(find_credentials(searched, self._forms), None) is not None
+        instructions = self._markers.count(_APART.join(text for text, _ in strings)) > 0
+        for text, name in strings:
+            self._pieces.append(self._look(text, name, secrets=secrets))
+            self.instructions += self._markers.count(text) if instructions else 0
+
+    def _look(self, text: str, name: str, *, secrets: bool) -> _Piece:
         seen = Seen(text)
         found = _Piece(hidden=list(hidden_in(text)))
         if name != _ENCODED_DATA:
-            found.secrets = [seen.span(*span) for span in merged(find_credentials(seen.text, self._forms))]
+            if secrets:
+                found.secrets = [seen.span(*span) for span in merged(find_credentials(seen.text, self._forms))]
             if text and is_secret_name(name):
                 found.secrets = [(0, len(text))]
         found.links = [(place.link, *seen.span(place.start, place.end)) for place in links_in(seen.text)]
-        self.instructions += self._markers.count(text)
         return found
 
+
+_TOGETHER = 64
+"""Strings that are looked at as one text."""
+
+_APART = "\n\0\n"
+"""Between strings: nothing that is found in one of them needs it or hides behind it."""
 
 _ENCODED_DATA = "\0"
 """Stands for the key of a file in base64."""

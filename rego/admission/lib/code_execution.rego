@@ -68,15 +68,6 @@ contained if {
 }
 
 # METADATA
-# description: Bytes of all input files together.
-# custom:
-#   proof: a file without a size is no number, and a sum of other than numbers is undefined
-file_bytes := sum([file.bytes | some file in input.files]) if {
-	is_array(input.files)
-	every file in input.files { _file(file) }
-}
-
-# METADATA
 # description: Seconds left of the whole run.
 remaining_seconds := data.policy.code.max_seconds - (input.elapsed_ms / 1000)
 
@@ -101,10 +92,3 @@ entrypoint_admitted if {
 }
 
 _text := data.policy.code.contracts[input.contract.value].text
-
-_file(file) if {
-	is_string(file.id)
-	is_string(file.sha256)
-	is_number(file.bytes)
-	file.bytes >= 0
-}

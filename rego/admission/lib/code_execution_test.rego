@@ -168,17 +168,6 @@ test_contained if {
 	not code_execution.contained with input as run with data.policy as {}
 }
 
-test_file_bytes if {
-	code_execution.file_bytes == 0 with input as run with data.policy as policy
-	files := [{"id": "a", "bytes": 1, "sha256": "x"}, {"id": "b", "bytes": 2, "sha256": "y"}]
-	code_execution.file_bytes == 3 with input as object.union(run, {"files": files}) with data.policy as policy
-	every change in [{"bytes": -1}, {"bytes": "1"}, {"bytes": null}, {"id": null}, {"sha256": null}] {
-		odd := [files[0], object.union(files[1], change)]
-		not code_execution.file_bytes with input as object.union(run, {"files": odd}) with data.policy as policy
-	}
-	not code_execution.file_bytes with input as object.union(run, {"files": null}) with data.policy as policy
-}
-
 test_of_another_type if {
 	free := object.union(run, {"contract": {"stated": true, "value": "free"}})
 	every wrong in [null, true, "", [], 7] {
@@ -191,5 +180,4 @@ test_of_another_type if {
 	fields := object.union(policy, {"code": {"contracts": {"facts": {"fields": {"x": {"name": "n"}}}}}})
 	not code_execution.streams with input as facts with data.policy as fields
 	not code_execution.streams with input as object.union(facts, {"contract": {"stated": null}}) with data.policy as policy
-	not code_execution.file_bytes with input as object.union(run, {"files": {}}) with data.policy as policy
 }

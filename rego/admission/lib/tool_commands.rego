@@ -14,18 +14,29 @@ abilities(part) := found if {
 	count(found) > 0
 } else := {"unknown"}
 
+# The tool runs its commands in the sandbox, where each connection is decided on at point `network`.
+connections_decided if data.policy.tools.tools[input.call.tool].hosts_in_commands == "enforced"
+
 # Options of the last four lists are read on, and what follows them is judged by itself.
 _lists := {
 	"none": "none",
 	"read": "read",
 	"write": "write",
 	"connect": "connect",
+	"follow": _follows,
 	"execute": "execute",
 	"shell": "none",
 	"rows_by": "none",
 	"runs_until": "none",
 	"script_options": "none",
 }
+
+# METADATA
+# custom:
+#   proof: it is left out of what needs a rule only if the entry of the tool says so
+default _follows := "connect"
+
+_follows := "none" if connections_decided
 
 # METADATA
 # custom:

@@ -73,6 +73,27 @@ _request := {"command_parts": [
 	{"command": "d", "kind": "word", "index": 0},
 ]}
 
+# An option that goes on to hosts which the command does not name.
+_followed := {"curl": {"any_words": false, "none": ["-s"], "follow": ["-L"], "connect": []}}
+
+_option := {"kind": "option", "name": "-L", "program": "curl"}
+
+_judged := {"program_rows": _followed, "tools": {"tools": {"t": {"hosts_in_commands": "judged"}}}}
+
+_enforced := {"program_rows": _followed, "tools": {"tools": {"t": {"hosts_in_commands": "enforced"}}}}
+
+test_options_that_follow_answers if {
+	call := {"call": {"tool": "t"}}
+	commands.abilities(_option) == {"connect"} with input as call with data.policy as _judged
+	commands.abilities(_option) == {"none"} with input as call with data.policy as _enforced
+	commands.abilities(_option) == {"connect"} with input as call with data.policy.program_rows as _followed
+	commands.abilities(_option) == {"connect"} with input as {} with data.policy as _enforced
+	other := object.union(_option, {"name": "-x"})
+	commands.abilities(other) == {"unknown"} with input as call with data.policy as _enforced
+	pattern := {"kind": "pattern", "program": "curl"}
+	commands.abilities(pattern) == {"none", "connect"} with input as call with data.policy as _judged
+}
+
 test_beyond if {
 	commands.beyond(_command, 1) == {"write", "redirect"} with input as _request with data.policy as _policy
 	commands.beyond(_command, 2) == {"write", "redirect"} with input as _request with data.policy as _policy

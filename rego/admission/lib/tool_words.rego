@@ -2,6 +2,7 @@
 package admission.lib.tool_words
 
 import data.admission.lib.tool_aspects as aspects
+import data.admission.lib.tool_commands as commands
 import future.keywords.not
 
 # The destinations that count: all but the words that policy/tools.yaml excludes as hosts.
@@ -21,10 +22,9 @@ hosts := [destination | some destination in input.destinations; not no_host(dest
 #   proof: a destination is left out only if the entry of the tool says so
 to_cover := [destination | some destination in hosts; not enforced(destination)] if is_array(hosts)
 
-# The tool runs its commands in the sandbox, where each connection is decided on at point `network`.
 enforced(destination) if {
 	is_string(destination.command)
-	data.policy.tools.tools[input.call.tool].hosts_in_commands == "enforced"
+	commands.connections_decided
 }
 
 # policy/tools.yaml excludes any word of a command, a word without user or colon, or the next word after a prefix.

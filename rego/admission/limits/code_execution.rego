@@ -3,6 +3,7 @@ package admission.limits.code_execution
 
 import data.admission.lib.code
 import data.admission.lib.code_execution
+import data.admission.lib.input_files
 import data.admission.lib.sandbox
 import future.keywords.not
 
@@ -45,11 +46,10 @@ _artifact_bytes := _bounds.artifact_bytes if input.artifacts == true
 
 # METADATA
 # custom:
-#   proof: a file that is incomplete is left out, and their number is compared
+#   proof: the files are complete, or there are no limits
 _files := files if {
-	is_array(input.files)
-	files := [{"name": file.id, "sha256": file.sha256} | some file in input.files]
-	count(files) == count(input.files)
+	described := input_files.described
+	files := [{"name": file.id, "sha256": file.sha256} | some file in described]
 }
 
 _packages := [] if input.packages.stated == false

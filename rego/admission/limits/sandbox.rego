@@ -1,6 +1,7 @@
 # Which command may run in its sandbox, and its limits.
 package admission.limits.sandbox
 
+import data.admission.lib.input_files
 import data.admission.lib.sandbox
 import future.keywords.not
 
@@ -10,7 +11,7 @@ import future.keywords.not
 limits := object.union_n([
 	sandbox.place(input.profile),
 	sandbox.bounds(input.profile, "solution"),
-	{"command": _command},
+	{"command": _command, "files": _files},
 	_egress,
 ])
 
@@ -22,6 +23,14 @@ _command := {
 	"digest": input.command.digest,
 } if {
 	input.command.stated == true
+}
+
+# METADATA
+# custom:
+#   proof: the files are complete, or there are no limits
+_files := files if {
+	described := input_files.described
+	files := [{"path": file.id, "sha256": file.sha256} | some file in described]
 }
 
 _path := data.policy.sandbox.executables[input.command.executable] if input.command.text == false

@@ -14,6 +14,7 @@ _request := object.union(sandbox_test.facts, {
 	"declared": [],
 	"command": {"stated": false, "text": false},
 	"egress": false,
+	"files": [],
 })
 
 _without(path) := json.remove(_policy, [concat("/", ["sandbox", path])])
@@ -25,7 +26,7 @@ _place := {
 
 _limits(change) := object.union_n([sandbox_test.of_each(10), _place, _nothing, change])
 
-_nothing := {"command": {"kind": "none"}, "egress": null}
+_nothing := {"command": {"kind": "none"}, "egress": null, "files": []}
 
 _command := {"stated": true, "text": false, "executable": "cat", "digest": "d"}
 
@@ -39,6 +40,9 @@ test_complete if {
 	sandbox.limits == texts with input as object.union(_request, {"command": _text}) with data.policy as _policy
 	way_out := object.union(_request, {"egress": true})
 	sandbox.limits == _limits({"egress": _egress}) with input as way_out with data.policy as _policy
+	given := object.union(_request, {"files": [{"id": "a/b", "bytes": 1, "sha256": "x"}]})
+	files := [{"path": "a/b", "sha256": "x"}]
+	sandbox.limits == _limits({"files": files}) with input as given with data.policy as _policy
 	tightened := object.union(_request, {"tighten": [{"id": "wall_seconds", "value": 2}]})
 	sandbox.limits == _limits({"wall_seconds": 2}) with input as tightened with data.policy as _policy
 }
@@ -47,7 +51,7 @@ test_incomplete if {
 	every change in [
 		{"profile": "nowhere"}, {"profile": null}, {"profile": "low"}, {"command": {"stated": null}},
 		{"command": object.union(_command, {"executable": "sh"})}, {"command": object.union(_command, {"text": null})},
-		{"egress": null},
+		{"egress": null}, {"files": null}, {"files": [{"id": "a"}]},
 	] {
 		not sandbox.limits with input as object.union(_request, change) with data.policy as _policy
 	}

@@ -17,7 +17,7 @@ from engine.errors import WorkError
 from engine.facts.code.boundaries import BOUNDARIES
 from engine.model import Limits, Permit, Result, SandboxFacts
 from engine.points.code_execution import CodeExecutionLimits
-from engine.points.sandbox import Executable, NoCommand, SandboxLimits
+from engine.points.sandbox import Executable, FileLimit, NoCommand, SandboxLimits
 from tests.adapters.permits import DIGEST, MISUSED, misused, sealed
 from tests.adapters.sandbox.recorder import Recorder, shown
 from tests.facilities import needs
@@ -68,11 +68,11 @@ def to_run_code(**changes: Any) -> Permit:
     return sealed("code_execution", CodeExecutionLimits.model_validate(BOUNDED | OF_CODE | changes))
 
 
-def to_run_command(words: tuple[str, ...] | None = WORDS) -> Permit:
+def to_run_command(words: tuple[str, ...] | None = WORDS, files: tuple[FileLimit, ...] = ()) -> Permit:
     command: Any = NoCommand(kind="none")
     if words is not None:
         command = Executable(kind="argv", path="/usr/bin/wc", digest=digest_of(words))
-    return sealed("sandbox", SandboxLimits(**BOUNDED, command=command, egress=None))
+    return sealed("sandbox", SandboxLimits(**BOUNDED, command=command, files=files, egress=None))
 
 
 def code(
@@ -140,6 +140,22 @@ def test_the_words_are_those_of_the_program_and_no_shell_takes_part() -> None:
     assert (bounds.wall_seconds, bounds.processes, bounds.artifact_files) == (5.0, 16, 0)
     assert (result.status, ended.stdout) == ("ok", b"1\n")
     assert (result.facts["network"], result.facts["exit_code"], result.facts["exec_ms"]) == ("enforced", 0, 25)
+
+
+def test_the_files_of_a_command_are_exactly_those_that_were_permitted() -> None:
+    words = ("wc", "inputs/a")
+    permit = to_run_command(words, (FileLimit(path="src/a", sha256=hashlib.sha256(b"x").hexdigest()),))
+
+    def given(backend: Recorder, inputs: Mapping[str, bytes]) -> tuple[Result, RunResult]:
+        of = Command(words, inputs=inputs, files={"/work/ca": b"c"})
+        return run_command(permit, DIGEST, SandboxLimits, of, lambda _: backend, SHOWN)
+
+    backend = Recorder()
+    given(backend, {"src/a": b"x"})
+    assert backend.ran[0][0].files == {"/work/ca": b"c", "inputs/src/a": b"x"}
+    others: list[dict[str, bytes]] = [{}, {"src/a": b"y"}, {"src/b": b"x"}, {"src/a": b"x", "b": b""}]
+    for wrong in others:
+        refused("engine.permit_missing", given, Recorder(), wrong)
 
 
 # covers: B11.1 C01.1 H05

@@ -1,7 +1,7 @@
 package admission.requirements.code_execution.material
 
 import data.admission.lib.code_execution
-import data.admission.lib.sandbox
+import data.admission.lib.input_files
 import future.keywords.not
 
 # METADATA
@@ -63,15 +63,7 @@ packages_unchanged if {
 #   remedy: Give fewer or smaller files, or have the limits in policy/code.yaml raised
 #   reads: [code.inputs, sandbox.profiles]
 #   after: [profile_below_floor]
-#   proof: every file has a name, a size and a digest, or their sum is undefined; a limit of a profile is a number
 # labels:
 #   row: C12, C30
 #   threat: DoS
-files_within if {
-	is_number(data.policy.code.inputs.files)
-	is_number(data.policy.code.inputs.bytes)
-	count(input.files) <= data.policy.code.inputs.files
-	code_execution.file_bytes <= data.policy.code.inputs.bytes
-	code_execution.file_bytes * 2 <= sandbox.most(code_execution.profile, input.role, "disk_bytes")
-	count({file.id | some file in input.files}) == count(input.files)
-}
+files_within if input_files.within(code_execution.profile, input.role)

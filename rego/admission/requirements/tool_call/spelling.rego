@@ -25,7 +25,10 @@ destination_canonical(destination) if words.no_host(destination)
 
 destination_canonical(destination) if destination.word.label == true
 
-destination_canonical(destination) if words.enforced(destination)
+destination_canonical(destination) if {
+	words.enforced(destination)
+	destination.canonical == false
+}
 
 # METADATA
 # title: Every path is in canonical form

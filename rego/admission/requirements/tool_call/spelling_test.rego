@@ -29,6 +29,9 @@ test_destination_of_a_command_in_the_sandbox if {
 	policy := {"tools": {"tools": {"t": {"hosts_in_commands": "enforced"}}}}
 	spelling.destination_canonical(one) with input as {"call": {"tool": "t"}} with data.policy as policy
 	not spelling.destination_canonical(one) with input as {"call": {"tool": "u"}} with data.policy as policy
+	every odd in [{"command": "c"}, {"command": "c", "canonical": true}, {"command": "c", "canonical": null}] {
+		not spelling.destination_canonical(odd) with input as {"call": {"tool": "t"}} with data.policy as policy
+	}
 	beside := {"canonical": false}
 	not spelling.destination_canonical(beside) with input as {"call": {"tool": "t"}} with data.policy as policy
 }

