@@ -18,12 +18,13 @@ import psycopg
 
 from engine.state import open_shared
 from engine.state.postgres.connecting import connect
-from engine.state.postgres.schema import grant, migrate
+from engine.state.postgres.schema import RIGHTS, SCHEMA, grant, migrate
 from engine.state.rows import StateLimits
 from engine.state.store import Store
 from tests.processes import alive, until
 
 OWNER, SERVING = "engine_owner", "engine_app"
+KEPT = {"versions", "probe"}
 SAFE = {"fsync": "on", "max_connections": "60"}
 
 
@@ -50,6 +51,7 @@ class Server:
         self.folder = Path(tempfile.mkdtemp(prefix="apg-"))
         self.data = (folder or self.folder) / "data"
         self._process: subprocess.Popen[bytes] | None = None
+        self._template: str | None = None
         if _account():
             for one in {self.folder, self.data.parent}:
                 shutil.chown(one, "postgres", "postgres")
@@ -117,18 +119,25 @@ class Server:
             for statement in statements:
                 connection.execute(statement.encode())
 
-    def database(self, *, tables: bool = True, encoding: str = "UTF8") -> str:
+    def database(self) -> str:
         """A new database, with the tables of the state, and the role that serves granted; its name."""
-        name = f"t{uuid4().hex}"
-        self.administer(
-            f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0",
-            f"DO $$BEGIN CREATE ROLE {SERVING} LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END$$",
-        )
-        if tables:
-            with closing(connect(self.address(name), StateLimits(), migrating=True)) as connection:
+        if self._template is None:
+            self._template = self.empty_database()
+            self.administer(f"CREATE ROLE {SERVING} LOGIN")
+            with closing(connect(self.address(self._template), StateLimits(), migrating=True)) as connection:
                 migrate(connection)
                 grant(connection, SERVING)
+        return self.empty_database(template=self._template)
+
+    def empty_database(self, encoding: str = "UTF8", template: str = "template0") -> str:
+        """A new database without tables, or one like the template; its name."""
+        name = f"t{uuid4().hex}"
+        self.administer(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE {template}")
         return name
+
+    def empty(self, name: str) -> None:
+        """Remove the rows of a test, which takes a tenth of the time of a new database."""
+        self.administer(*(f"DELETE FROM {SCHEMA}.{table}" for table in RIGHTS if table not in KEPT), database=name)
 
     def drop(self, name: str) -> None:
         """Remove a database, whoever uses it."""

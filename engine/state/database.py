@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from engine.errors import Location, StateError
+from engine.state.backend import Connection
 from engine.state.location import identity, locate
 from engine.state.rows import StateLimits
 from engine.state.schema import APPLICATION, VERSION, statements
@@ -141,13 +142,13 @@ class Database:
         result: T = job.result
         return result
 
-    def tidy(self, connection: SqliteConnection, _name: str, sweep: Operation[None]) -> None:
+    def tidy(self, connection: Connection, _name: str, sweep: Callable[[Connection], None]) -> None:
         """Sweep as part of this transaction."""
         sweep(connection)
 
-    def moment(self, connection: SqliteConnection | None) -> int | None:
+    def moment(self, connection: Connection | None) -> int | None:
         """A number that is another one after each commit of another connection."""
-        return None if connection is None else _pragma(connection, "data_version")
+        return None if connection is None else int(connection.execute("PRAGMA data_version").fetchone()[0])
 
     @property
     def failed(self) -> bool:

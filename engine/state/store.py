@@ -10,6 +10,8 @@ longer than `LONGEST_TEXT`) are ValueErrors.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from engine.errors import StateError
 from engine.state.agents import Agents
 from engine.state.approvals import Approvals
@@ -28,6 +30,9 @@ from engine.state.source_records import SourceRecords
 from engine.state.stops import Stops
 from engine.state.tokens import Tokens
 from engine.state.touches import Touches
+
+if TYPE_CHECKING:
+    from engine.state.database import Database
 
 
 class Store(
@@ -71,3 +76,5 @@ class Store(
 
 class LocalStore(Store, RecordHeads, RetentionOrders):
     """The state in a file of the state folder, with what it knows of the record, which is in that folder too."""
+
+    _database: Database

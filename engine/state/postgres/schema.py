@@ -36,7 +36,7 @@ _WORDS = (
 _UNRESOLVED = {"approvals": "state = 'requested'", "attempts": "state = 'begun'"}
 """Rows that may be removed from tables of evidence; a policy on the rows refuses the others."""
 
-_RIGHTS = {
+RIGHTS = {
     "versions": "SELECT",
     "budgets": "SELECT, INSERT, UPDATE (used), DELETE",
     "holds": "SELECT, INSERT, UPDATE (settled), DELETE",
@@ -121,7 +121,7 @@ def grant(connection: psycopg.Connection, role: str) -> None:
             "GRANT USAGE ON SCHEMA {schema} TO {role}",
         ):
             connection.execute(sql.SQL(statement).format(schema=schema, role=name))
-        for table, rights in _RIGHTS.items():
+        for table, rights in RIGHTS.items():
             connection.execute(
                 sql.SQL("GRANT {rights} ON {table} TO {role}").format(
                     rights=sql.SQL(rights), table=sql.Identifier(SCHEMA, table), role=name
