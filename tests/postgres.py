@@ -150,7 +150,7 @@ class Server:
 
 
 @contextmanager
-def running(folder: Path | None = None, settings: Mapping[str, str] = {}) -> Iterator[Server]:  # noqa: B006
+def running(folder: Path | None = None, settings: Mapping[str, str] = {}) -> Iterator[Server]:
     """A server of its own for one test, which may harm it."""
     server = Server(folder)
     try:

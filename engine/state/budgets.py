@@ -13,7 +13,6 @@ from engine.state.backend import Connection
 from engine.state.part import Part, text, whole
 from engine.state.rows import Counter, StateLimits
 
-
 _HELD = (
     "SELECT holds.budget, budgets.name, holds.amount, budgets.used"
     " FROM holds JOIN budgets ON budgets.id = holds.budget WHERE hold = ? AND settled = 0"
@@ -161,9 +160,7 @@ def _reserve(connection: Connection, hold: str, position: int, counter: Counter,
     return before
 
 
-def _reserve_at_once(
-    connection: Connection, hold: str, counters: tuple[Counter, ...], now: int
-) -> tuple[int, ...]:
+def _reserve_at_once(connection: Connection, hold: str, counters: tuple[Counter, ...], now: int) -> tuple[int, ...]:
     """The same for all counters in one statement of PostgreSQL; nothing is counted and returned for a known hold."""
     columns = [list(column) for column in zip(*((one.name, one.key, one.window) for one in counters), strict=True)]
     starts, amounts = [_start(one, now) for one in counters], [one.amount for one in counters]

@@ -13,7 +13,6 @@ from engine.state.backend import Backend, Connection
 from engine.state.part import Part, encodable, text, whole
 from engine.state.rows import Begun, StateLimits
 
-
 _TAKE = (
     "INSERT INTO idempotency (scope, key, body, owner, begun_at) VALUES (?, ?, ?, ?, ?)"
     " ON CONFLICT (scope, key) DO UPDATE SET body = excluded.body, owner = excluded.owner,"

@@ -81,7 +81,7 @@ class PostgresDatabase:
         self._sweeps: dict[str, Operation[None]] = {}
         self._stop = threading.Event()
         with closing(connect(address, limits)) as first:
-            self._demand_version(first)
+            self.identity = self._demand_version(first)
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)  # it writes addresses
         try:
             self._deadlines = Deadlines(limits.answer_seconds)
@@ -203,11 +203,19 @@ class PostgresDatabase:
             connection.close()
             raise self._unusable(self._weakness)
 
-    def _demand_version(self, connection: psycopg.Connection) -> None:
-        known = version(connection)
-        if known < VERSION:
-            missing = f"its tables have version {known}, this engine needs version {VERSION}"
-            raise self._unusable((missing if known else "the database has no tables of this engine", _INIT))
+    def _demand_version(self, connection: psycopg.Connection) -> str:
+        """The identity of the database. Raises StateError unless its tables have our version."""
+        try:
+            known = version(connection)
+            if known == VERSION:
+                row = connection.execute("SELECT identity FROM versions").fetchone()
+                return "" if row is None else str(row[0])
+        except psycopg.Error as error:
+            raise self._unusable(faults.reason(error)) from error
+        if known:
+            old = f"its tables have version {known}, this engine needs version {VERSION}"
+            raise self._unusable((old, faults.NOT_PREPARED[1]))
+        raise self._unusable(faults.NOT_PREPARED)
 
     def _keep(self) -> None:
         """The loop of the keeper, until the database is closed."""
@@ -228,9 +236,6 @@ class PostgresDatabase:
 
     def _unusable(self, reason: faults.Reason) -> StateError:
         return unusable(self._address, reason)
-
-
-_INIT = "run `engine state init` as their owner"
 
 
 class _UndoneError(Exception):

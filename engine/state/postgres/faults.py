@@ -28,15 +28,18 @@ _LOGIN: Reason = (
     "PostgreSQL refused the login",
     "check the user of the address, and the password in PGPASSWORD or in the file that PGPASSFILE names",
 )
-_NOT_PREPARED: Reason = ("the database has no tables of this engine", "run `engine state init` as their owner")
+NOT_PREPARED: Reason = (
+    "the database has no tables of this engine",
+    "run `engine state init` as the owner of the tables",
+)
 
 _BY_STATE: dict[str, Reason] = {
     "22": ("PostgreSQL refused a value", "remove NUL characters from names and texts"),
     "25006": ("PostgreSQL is read-only", "connect to the primary server"),
     "28": _LOGIN,
     "3D": ("there is no such database", "create it, or correct the address"),
-    "3F": _NOT_PREPARED,
-    "42P01": _NOT_PREPARED,
+    "3F": NOT_PREPARED,
+    "42P01": NOT_PREPARED,
     "42501": ("the role may not do this", "run `engine state grant ROLE` as the owner of the tables"),
     "53100": ("the disk of PostgreSQL is full", "make room there"),
     "53300": ("PostgreSQL has no connection left", "raise `max_connections`, or run fewer engines"),
@@ -88,3 +91,15 @@ def reason(error: psycopg.Error) -> Reason:
         return _BY_STATE["22"]
     words = str(error)
     return next((found for word, found in _BY_WORDS if word in words), UNREACHABLE)
+
+
+def owners_reason(error: psycopg.Error) -> Reason:
+    """The same for whoever prepares the tables, who has to be their owner."""
+    if error.sqlstate == "42501":
+        return (
+            "this role does not own the tables, or may make none",
+            "log in as their owner, or as that of the database",
+        )
+    if error.sqlstate == "42704":
+        return "there is no such role", "create it with CREATE ROLE"
+    return reason(error)

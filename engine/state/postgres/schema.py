@@ -7,6 +7,7 @@ another role, which may write only what an engine writes (`engine state grant`).
 from __future__ import annotations
 
 import re
+import secrets
 
 import psycopg
 from psycopg import sql
@@ -40,8 +41,7 @@ RIGHTS = {
     "versions": "SELECT",
     "budgets": "SELECT, INSERT, UPDATE (used), DELETE",
     "holds": "SELECT, INSERT, UPDATE (settled), DELETE",
-    "approvals": "SELECT, INSERT, DELETE,"
-    " UPDATE (state, approver, reason, resolved_at, decision_id, used_at)",
+    "approvals": "SELECT, INSERT, DELETE, UPDATE (state, approver, reason, resolved_at, decision_id, used_at)",
     "idempotency": 'SELECT, INSERT, DELETE, UPDATE (body, owner, begun_at, answer, rules, "values")',
     "tokens": "SELECT, INSERT, UPDATE (revoked_at, used_at)",
     "probe": "SELECT, UPDATE (count)",
@@ -92,8 +92,8 @@ def migrate(connection: psycopg.Connection) -> None:
             connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(SCHEMA)))
         known = version(connection)
         if known == 0:
-            connection.execute("CREATE TABLE versions (version BIGINT NOT NULL)")
-            connection.execute("INSERT INTO versions VALUES (0)")
+            connection.execute("CREATE TABLE versions (version BIGINT NOT NULL, identity TEXT NOT NULL)")
+            connection.execute("INSERT INTO versions VALUES (0, %s)", (secrets.token_hex(16),))
         for statement in statements(known):
             connection.execute(statement.encode())
         if known == 0:
