@@ -101,7 +101,7 @@ class Approvals(Part):
 
     def withdraw_approval(self, id: str) -> None:
         """Remove an unresolved request for approval; no effect for all others."""
-        self._change("DELETE FROM approvals WHERE id = ? AND state = 'requested'", id)
+        self._withdraw("DELETE FROM approvals WHERE id = ? AND state = 'requested'", id)
 
     def claim(self, id: str, decision_id: str, binding: Binding, now: int) -> tuple[ApprovalRow | None, bool]:
         """Use a granted approval with exactly this binding; only one caller succeeds.
@@ -124,7 +124,7 @@ class Approvals(Part):
 
     def unclaim(self, id: str, decision_id: str) -> None:
         """Return an approval that this decision used to the state `granted`; no effect for all others."""
-        self._change(
+        self._withdraw(
             "UPDATE approvals SET state = 'granted', decision_id = NULL, used_at = NULL"
             " WHERE id = ? AND state = 'used' AND decision_id = ?",
             id,

@@ -51,7 +51,7 @@ class Attempts(Part):
 
     def withdraw_attempt(self, id: str) -> None:
         """Remove an attempt without effect; one that has ended stays."""
-        self._change("DELETE FROM attempts WHERE id = ? AND state = 'begun'", uuid_text("id", id))
+        self._withdraw("DELETE FROM attempts WHERE id = ? AND state = 'begun'", uuid_text("id", id))
 
     def attempts(self, principal: str, task: str, before: str | None, limit: int) -> tuple[AttemptRow, ...]:
         """The newest attempts of a principal at a task; if `before` is one of them, only earlier ones."""

@@ -22,7 +22,7 @@ def demand_unbound(folder: Path) -> None:
         raise _refused(
             folder,
             "the engines of this folder share a state in PostgreSQL",
-            "give its address with `--state` or ENGINE_STATE_DATABASE, or remove this file to go back to the state file",
+            "give its address with `--state` or ENGINE_STATE_DATABASE, or remove this file to use the state file",
         )
 
 

@@ -18,7 +18,7 @@ _HELD = (
     " FROM holds JOIN budgets ON budgets.id = holds.budget WHERE hold = ? AND settled = 0"
     ' ORDER BY name, key, "window", start /* FOR UPDATE */'
 )
-"""What a hold has reserved. Whoever locks several budgets takes them in this order, so that nobody waits in a circle."""
+"""What a hold has reserved. Several budgets are always locked in this order, which rules deadlocks out."""
 
 _RESERVE_AT_ONCE = """
 WITH asked AS (
@@ -106,7 +106,7 @@ class Budgets(Part):
             if rows:
                 connection.execute("DELETE FROM holds WHERE hold = ? AND settled = 0", (hold,))
 
-        self._database.write(operation)
+        self._give_back(operation)
 
 
 def _check(counters: tuple[Counter, ...], now: int) -> None:

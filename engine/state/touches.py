@@ -63,7 +63,7 @@ class Touches(Part):
 
     def give_back_touches(self, hold: str) -> None:
         """Give back what was reserved under this hold. No effect if nothing was."""
-        self._change("DELETE FROM touches WHERE hold = ?", text("hold", hold))
+        self._withdraw("DELETE FROM touches WHERE hold = ?", text("hold", hold))
 
     def end_run(self, run: str) -> None:
         """Forget what a run has touched; a new run of this id begins with nothing."""

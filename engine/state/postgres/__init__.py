@@ -1,1 +1,1 @@
-"""The state of several engines in one PostgreSQL database. Needs the extra `postgres`; the only package with psycopg."""
+"""The state of several engines in one PostgreSQL database; needs the extra `postgres`."""

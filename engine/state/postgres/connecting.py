@@ -32,7 +32,7 @@ class _Flag(Dumper):
 
     oid = psycopg.adapters.types["int2"].oid
 
-    def dump(self, obj: bool) -> Buffer:
+    def dump(self, obj: Any) -> Buffer:
         """One digit."""
         return b"1" if obj else b"0"
 

@@ -11,6 +11,7 @@ import os
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
@@ -37,6 +38,9 @@ _TRIES = 4
 
 _TICK_SECONDS = 0.5
 """Between two looks of the keeper: whether PostgreSQL is back, and what is old enough to be removed."""
+
+_MOST_FAILED = 10_000
+"""Operations that are run again once PostgreSQL is back: more than requests are under way in one engine."""
 
 _LOCKING = re.compile(r"/\* (FOR UPDATE[A-Z ]*) \*/")
 
@@ -79,6 +83,7 @@ class PostgresDatabase:
         self._weakness: faults.Reason | None = None
         self._answered_at = time.monotonic()
         self._sweeps: dict[str, Operation[None]] = {}
+        self._failed: deque[Operation[Any]] = deque(maxlen=_MOST_FAILED)
         self._stop = threading.Event()
         with closing(connect(address, limits)) as first:
             self.identity = self._demand_version(first)
@@ -133,6 +138,10 @@ class PostgresDatabase:
     def tidy(self, _connection: Connection, name: str, sweep: Operation[None]) -> None:
         """Sweep soon, in a transaction of its own, so that no request waits for it."""
         self._sweeps[name] = sweep
+
+    def later(self, operation: Operation[Any]) -> None:
+        """Run an operation again once PostgreSQL answers; the oldest are forgotten where there are too many."""
+        self._failed.append(operation)
 
     def moment(self, _connection: Connection | None) -> int:
         """A number that is another one after `lag` seconds."""
@@ -224,8 +233,11 @@ class PostgresDatabase:
                 self._look()
                 continue
             sweeps, self._sweeps = self._sweeps, {}
-            for sweep in sweeps.values():
-                with suppress(StateError):
+            with suppress(StateError):
+                while self._failed:
+                    self.write(self._failed[0])
+                    self._failed.popleft()
+                for sweep in sweeps.values():
                     self.write(sweep)
 
     def _look(self) -> None:

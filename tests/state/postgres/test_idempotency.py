@@ -1,4 +1,4 @@
-"""tests/state/test_idempotency.py on PostgreSQL, but for what is otherwise there: swept in the background; no limit of a file."""
+"""tests/state/test_idempotency.py on PostgreSQL, but for sweeps, which run beside, and the limit of a file."""
 
 from tests.state.test_idempotency import *  # noqa: F403
 
