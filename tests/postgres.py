@@ -21,7 +21,7 @@ from engine.state.postgres.connecting import connect
 from engine.state.postgres.schema import RIGHTS, SCHEMA, grant, migrate
 from engine.state.rows import StateLimits
 from engine.state.store import Store
-from tests.processes import alive, until
+from tests.processes import alive, stop, until
 
 OWNER, SERVING = "engine_owner", "engine_app"
 KEPT = {"versions", "probe"}
@@ -148,6 +148,19 @@ class Server:
         """Stop it and remove its folder."""
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextmanager
+def frozen(server: Server) -> Iterator[None]:
+    """The server and its processes stopped: connections are accepted by the kernel, and nothing answers."""
+    everything = [server.pid, *server.backends()]
+    for pid in everything:
+        stop(pid)
+    try:
+        yield
+    finally:
+        for pid in everything:
+            os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager

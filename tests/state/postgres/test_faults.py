@@ -7,7 +7,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,8 @@ from engine.errors import StateError
 from engine.state.rows import Counter, MemoryRow, StateLimits, StopRow
 from engine.state.store import Store
 from tests.facilities import needs
-from tests.postgres import SERVING, Server, running, shared
-from tests.processes import python, rest, said, stop, tell, until
+from tests.postgres import SERVING, Server, frozen, running, shared
+from tests.processes import python, rest, said, tell, until
 from tests.state.samples import NOW, address_file, together
 from tests.state.test_processes import WRITER, hold_what_was_told
 
@@ -31,19 +30,6 @@ DEADLINE = 10.0
 def own() -> Iterator[Server]:
     with running() as server:
         yield server
-
-
-@contextmanager
-def frozen(server: Server) -> Iterator[None]:
-    """The server and its processes stopped: connections are accepted by the kernel, and nothing answers."""
-    everything = [server.pid, *server.backends()]
-    for pid in everything:
-        stop(pid)
-    try:
-        yield
-    finally:
-        for pid in everything:
-            os.kill(pid, signal.SIGCONT)
 
 
 SPENDER = """
