@@ -27,9 +27,6 @@ class Result(Protocol):
 class Connection(Protocol):
     """A connection inside an operation."""
 
-    postgres: bool
-    """Whether this is PostgreSQL, where each statement is a round trip and other writers run at the same time."""
-
     def execute(self, statement: str, values: Sequence[Any] = ..., /) -> Result:
         """Run one statement."""
 
@@ -54,6 +51,17 @@ class Backend(Protocol):
 
     def write(self, operation: Operation[T], /) -> T:
         """Run an operation in a transaction; its result is durable. An error undoes only its own writes."""
+
+    def write_one(self, operation: Operation[T], /) -> T:
+        """The same for an operation that writes by one statement alone: in PostgreSQL it needs one round trip."""
+
+    def combined(
+        self, operation: Callable[[Connection, Sequence[Any]], Sequence[Any]], /
+    ) -> Callable[[Any], Any] | None:
+        """A function that runs an operation for one item, with those of other threads; None where commits are shared.
+
+        The operation writes by one statement and returns a result for each item.
+        """
 
     def tidy(self, connection: Connection, name: str, sweep: Operation[None], /) -> None:
         """Remove some rows that are too old to matter: now, or soon after this transaction."""

@@ -1,4 +1,4 @@
-"""Remembers that the engines of a state folder share a state: its file must not be used by mistake, nor another database.
+"""Remembers which database the engines of a state folder share: no other one, and no file, is used by mistake.
 
 Without it, an engine that is started without the address would see no stop, no token and no used budget.
 """

@@ -5,13 +5,16 @@ Totals are in `budgets`, one row per counter and window; `holds` has the reserva
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.errors import StateError
-from engine.state.backend import Connection
+from engine.state.backend import Backend, Connection
 from engine.state.part import Part, text, whole
 from engine.state.rows import Counter, StateLimits
+
+_Reservation = tuple[str, tuple[Counter, ...], int]
+_ReserveTogether = Callable[[_Reservation], tuple[int, ...]]
 
 _HELD = (
     "SELECT holds.budget, budgets.name, holds.amount, budgets.used"
@@ -20,28 +23,35 @@ _HELD = (
 )
 """What a hold has reserved. Several budgets are always locked in this order, which rules deadlocks out."""
 
-_RESERVE_AT_ONCE = """
+_RESERVE_MANY = """
 WITH asked AS (
-    SELECT * FROM unnest(?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[])
-    WITH ORDINALITY AS counters (name, key, width, start, amount, number)
-    WHERE NOT EXISTS (SELECT 1 FROM holds WHERE hold = ?)
+    SELECT * FROM unnest(
+        ?::text[], ?::bigint[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[]
+    ) WITH ORDINALITY AS counters (hold, position, name, key, width, start, amount, reserved_at, number)
+    WHERE NOT EXISTS (SELECT 1 FROM holds WHERE holds.hold = counters.hold)
 ), counted AS (
     INSERT INTO budgets (name, key, "window", start, used)
-    SELECT name, key, width, start, amount FROM asked ORDER BY name COLLATE "C", key COLLATE "C", width, start
+    SELECT name, key, width, start, sum(amount) FROM asked
+    GROUP BY name, key, width, start ORDER BY name COLLATE "C", key COLLATE "C", width, start
     ON CONFLICT (name, key, "window", start) DO UPDATE SET used = budgets.used + excluded.used
     RETURNING id, name, key, "window" AS width, start, used
 ), held AS (
     INSERT INTO holds (hold, position, budget, amount, before, reserved_at)
-    SELECT ?, number - 1, id, amount, used - amount, ? FROM asked JOIN counted USING (name, key, width, start)
-    RETURNING position, before
+    SELECT hold, position, id, amount, used - sum(amount) OVER (PARTITION BY id ORDER BY number DESC), reserved_at
+    FROM asked JOIN counted USING (name, key, width, start)
+    RETURNING hold, before, position
 )
-SELECT before FROM held ORDER BY position
+SELECT hold, before FROM held ORDER BY hold, position
 """
-"""`before` is exact although others count at the same time: RETURNING gives the row that this statement has locked."""
+"""PostgreSQL only. `before` is exact although others count: RETURNING gives the rows that this statement has locked."""
 
 
 class Budgets(Part):
     """The part of the store for budgets."""
+
+    def __init__(self, database: Backend, limits: StateLimits) -> None:
+        super().__init__(database, limits)
+        self._reserve_together: _ReserveTogether | None = database.combined(self._reserve_many)
 
     def used(self, counter: Counter, now: int) -> int:
         """How much of a budget is used or reserved in the window of `now`."""
@@ -61,22 +71,41 @@ class Budgets(Part):
         _check(counters, now)
         if not counters:
             return ()
-
-        def sweep(connection: Connection) -> None:
-            _sweep(connection, now, self._limits)
+        if self._reserve_together is not None:
+            return self._reserve_once(hold, counters, now)
 
         def operation(connection: Connection) -> tuple[int, ...]:
-            if connection.postgres:
-                self._database.tidy(connection, "budgets", sweep)
-                return _reserve_at_once(connection, hold, counters, now) or _known(connection, hold, counters)
             if known := _known(connection, hold, counters):
                 return known
-            self._database.tidy(connection, "budgets", sweep)
+            self._tidy(connection, now)
             return tuple(
                 _reserve(connection, hold, position, counter, now) for position, counter in enumerate(counters)
             )
 
         return self._database.write(operation)
+
+    def _reserve_once(self, hold: str, counters: tuple[Counter, ...], now: int) -> tuple[int, ...]:
+        found: tuple[int, ...] = ()
+        while not found and self._reserve_together is not None:  # a known hold may be released before it is read
+            found = self._reserve_together((hold, counters, now))
+            found = found or self._database.read(lambda connection: _known(connection, hold, counters))
+        return found
+
+    def _reserve_many(self, connection: Connection, reservations: Sequence[_Reservation]) -> list[tuple[int, ...]]:
+        """What was used or reserved before each of these reservations; nothing for a hold that is known."""
+        self._tidy(connection, reservations[-1][2])
+        rows = [
+            (hold, position, one.name, one.key, one.window, _start(one, now), one.amount, now)
+            for hold, counters, now in reservations
+            for position, one in enumerate(counters)
+        ]
+        before: dict[str, tuple[int, ...]] = {}
+        for hold, used in connection.execute(_RESERVE_MANY, [list(column) for column in zip(*rows, strict=True)]):
+            before[hold] = (*before.get(hold, ()), used)
+        return [before.get(hold, ()) for hold, _, _ in reservations]
+
+    def _tidy(self, connection: Connection, now: int) -> None:
+        self._database.tidy(connection, "budgets", lambda sweeping: _sweep(sweeping, now, self._limits))
 
     def settle(self, hold: str, amounts: Mapping[str, int]) -> None:
         """Replace the reserved by the used amounts, by name of counter; others are unchanged.
@@ -147,7 +176,10 @@ def _known(connection: Connection, hold: str, counters: tuple[Counter, ...]) -> 
 def _reserve(connection: Connection, hold: str, position: int, counter: Counter, now: int) -> int:
     start = _start(counter, now)
     before = _used(connection, counter, start)
-    _check_total(before, counter)
+    if before + counter.amount > MAX_SAFE_INTEGER:
+        raise StateError(
+            "the counter of a budget has reached its maximum", remedy="request smaller amounts, or another window"
+        )
     budget = connection.execute(
         'INSERT INTO budgets (name, key, "window", start, used) VALUES (?, ?, ?, ?, ?)'
         " ON CONFLICT DO UPDATE SET used = used + excluded.used RETURNING id",
@@ -158,23 +190,6 @@ def _reserve(connection: Connection, hold: str, position: int, counter: Counter,
         (hold, position, budget, counter.amount, before, now),
     )
     return before
-
-
-def _reserve_at_once(connection: Connection, hold: str, counters: tuple[Counter, ...], now: int) -> tuple[int, ...]:
-    """The same for all counters in one statement of PostgreSQL; nothing is counted and returned for a known hold."""
-    columns = [list(column) for column in zip(*((one.name, one.key, one.window) for one in counters), strict=True)]
-    starts, amounts = [_start(one, now) for one in counters], [one.amount for one in counters]
-    found = connection.execute(_RESERVE_AT_ONCE, (*columns, starts, amounts, hold, hold, now)).fetchall()
-    for (before,), counter in zip(found, counters, strict=False):
-        _check_total(before, counter)
-    return tuple(before for (before,) in found)
-
-
-def _check_total(before: int, counter: Counter) -> None:
-    if before + counter.amount > MAX_SAFE_INTEGER:
-        raise StateError(
-            "the counter of a budget has reached its maximum", remedy="request smaller amounts, or another window"
-        )
 
 
 def _set(connection: Connection, budget: int, used: int) -> None:

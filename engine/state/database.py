@@ -29,8 +29,6 @@ T = TypeVar("T")
 class SqliteConnection(sqlite3.Connection):
     """A connection as the parts of the store see it."""
 
-    postgres = False
-
     def lock(self, *_names: str) -> None:
         """Nothing to wait for: SQLite has one writer at a time."""
 
@@ -141,6 +139,11 @@ class Database:
             raise job.error
         result: T = job.result
         return result
+
+    write_one = write
+
+    def combined(self, _operation: object) -> None:
+        """Nothing: writers share commits here, whatever they write."""
 
     def tidy(self, connection: Connection, _name: str, sweep: Callable[[Connection], None]) -> None:
         """Sweep as part of this transaction."""

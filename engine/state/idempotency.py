@@ -19,7 +19,7 @@ _TAKE = (
     ' begun_at = excluded.begun_at, answer = NULL, rules = NULL, "values" = NULL'
     " WHERE idempotency.begun_at <= ? RETURNING key"
 )
-"""Take a key that is free or has expired; where it is neither, PostgreSQL locks its row until the transaction ends."""
+"""Take a key that is free or has expired."""
 
 _KNOWN = 'SELECT body, answer, rules, "values" FROM idempotency WHERE scope = ? AND key = ?'
 
@@ -42,16 +42,17 @@ class Idempotency(Part):
 
         def operation(connection: Connection) -> Begun:
             self._database.tidy(connection, "idempotency", lambda sweeping: _sweep(sweeping, expired, limit))
-            taken = connection.execute(_TAKE, (scope, key, body, self._self, now, expired)).fetchone()
-            if taken is not None:
-                return Begun("new")
-            found = connection.execute(_KNOWN, (scope, key)).fetchone()
+            found = None
+            while found is None:  # it was there, and was removed before it was read
+                if connection.execute(_TAKE, (scope, key, body, self._self, now, expired)).fetchone() is not None:
+                    return Begun("new")
+                found = connection.execute(_KNOWN, (scope, key)).fetchone()
             known, answer, rules, values = found
             if known != body:
                 return Begun("conflict")
             return Begun("pending") if answer is None else Begun("done", answer, rules, values)
 
-        return self._database.write(operation)
+        return self._database.write_one(operation)
 
     def finish(self, scope: str, key: str, answer: str, rules: str, values: str) -> None:
         """Store the answer to a request that this store began, and its policy revisions."""
@@ -71,7 +72,7 @@ class Idempotency(Part):
                     remedy="send it again with another idempotency key",
                 )
 
-        self._database.write(operation)
+        self._database.write_one(operation)
 
     def abandon(self, scope: str, key: str) -> None:
         """Free the key of a request that this store began and that has had no effect."""

@@ -29,7 +29,7 @@ class Part:
 
     def _change(self, statement: str, *values: object) -> None:
         """Run one statement in a transaction."""
-        self._database.write(lambda connection: connection.execute(statement, values))
+        self._database.write_one(lambda connection: connection.execute(statement, values))
 
     def _give_back(self, operation: Operation[None]) -> None:
         """Give back what an id of one decision has taken; tried again later where that may help. Raises StateError."""

@@ -101,7 +101,7 @@ def hung_up(connection: psycopg.Connection) -> bool:
     return bool(poll.poll(0))
 
 
-def unusable(address: str, reason: faults.Reason) -> StateError:
+def unusable(address: str, reason: faults.Reason, kind: type[StateError] = StateError) -> StateError:
     """The error for a database that cannot be used."""
     message, remedy = reason
-    return StateError(f"the state cannot be used: {message}", remedy=remedy, where=Location(address))
+    return kind(f"the state cannot be used: {message}", remedy=remedy, where=Location(address))

@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ from engine.errors import StateError
 from engine.state.backend import Connection, Operation
 from engine.state.part import clock
 from engine.state.postgres import faults
+from engine.state.postgres.combining import Combined
 from engine.state.postgres.connecting import connect, hung_up, parameters, prepare, unusable
 from engine.state.postgres.deadlines import Deadlines
 from engine.state.postgres.schema import version
@@ -52,8 +53,6 @@ def _translated(statement: str) -> bytes:
 
 class _Statements:
     """A connection as the parts of the store see it."""
-
-    postgres = True
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
@@ -113,14 +112,24 @@ class PostgresDatabase:
 
     def write(self, operation: Operation[T]) -> T:
         """Run an operation in a transaction; its result is durable. It may run again after it was undone."""
-        for left in reversed(range(_TRIES)):
-            try:
-                with self._connection() as connection:
-                    return self._transaction(connection, operation)
-            except _UndoneError as undone:
-                if not left:
-                    raise undone.error from None
-        raise AssertionError
+
+        def transaction() -> T:
+            with self._connection() as connection:
+                return self._transaction(connection, operation)
+
+        return _repeated(transaction)
+
+    def write_one(self, operation: Operation[T]) -> T:
+        """The same for an operation that writes by one statement alone, which is a transaction of its own."""
+        return _repeated(lambda: self.read(operation))
+
+    def combined(self, operation: Callable[[Connection, Sequence[Any]], Sequence[Any]]) -> Callable[[Any], Any] | None:
+        """A function that runs an operation of one statement for the items of several threads at once."""
+
+        def run(items: Sequence[Any]) -> Sequence[Any]:
+            return self.write_one(lambda connection: operation(connection, items))
+
+        return Combined(run, self._limits.batch)
 
     def _transaction(self, connection: psycopg.Connection, operation: Operation[T]) -> T:
         connection.execute("BEGIN")
@@ -201,8 +210,7 @@ class PostgresDatabase:
         if self._deadlines.passed(connection):
             self._down = faults.HANGING
             return self._unusable(self._down)
-        wrapped = self._unusable(faults.reason(error))
-        return _UndoneError(wrapped) if error.sqlstate in faults.AGAIN else wrapped
+        return unusable(self._address, faults.reason(error), faults.kind(error))
 
     def _configure(self, connection: psycopg.Connection) -> None:
         """Refuse a server that was started again with other promises."""
@@ -250,9 +258,9 @@ class PostgresDatabase:
         return unusable(self._address, reason)
 
 
-class _UndoneError(Exception):
-    """A transaction that was surely undone and may be run again."""
-
-    def __init__(self, error: StateError) -> None:
-        super().__init__()
-        self.error = error
+def _repeated(transaction: Callable[[], T]) -> T:
+    """The result of a transaction, which runs again if it was undone because others were faster."""
+    for _ in range(_TRIES - 1):
+        with suppress(faults.UndoneError):
+            return transaction()
+    return transaction()

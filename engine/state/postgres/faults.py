@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import psycopg
 
+from engine.errors import StateError
+
 Reason = tuple[str, str]
 """What happened, and what to do."""
 
@@ -35,6 +37,7 @@ NOT_PREPARED: Reason = (
 
 _BY_STATE: dict[str, Reason] = {
     "22": ("PostgreSQL refused a value", "remove NUL characters from names and texts"),
+    "23514": ("a counter would leave its bounds", "request smaller amounts, or another window"),
     "25006": ("PostgreSQL is read-only", "connect to the primary server"),
     "28": _LOGIN,
     "3D": ("there is no such database", "create it, or correct the address"),
@@ -75,8 +78,22 @@ _BY_WORDS: tuple[tuple[str, Reason], ...] = (
     ),
 )
 
-AGAIN = ("40001", "40P01", "23505")
-"""A transaction that others were faster than, and that was surely undone: it may be run again."""
+_AGAIN = ("40001", "40P01", "23505")
+"""A transaction that others were faster than."""
+
+
+class OneFaultError(StateError):
+    """What was asked is at fault, not the database: nothing was done, and other operations are not affected."""
+
+
+class UndoneError(OneFaultError):
+    """Others were faster, and the transaction was surely undone: it may be run again."""
+
+
+def kind(error: psycopg.Error) -> type[StateError]:
+    """The class for an error."""
+    state = error.sqlstate or ""
+    return UndoneError if state in _AGAIN else OneFaultError if state[:2] in {"22", "23"} else StateError
 
 
 def reason(error: psycopg.Error) -> Reason:

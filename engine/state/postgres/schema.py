@@ -12,6 +12,7 @@ import secrets
 import psycopg
 from psycopg import sql
 
+from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.errors import StateError
 from engine.state.schema import APPLICATION, VERSION
 from engine.state.schema import statements as sqlite_statements
@@ -27,7 +28,7 @@ _WORDS = (
     (r"\bBLOB\b", "BYTEA"),
     (r"\bTEXT\b", 'TEXT COLLATE "C"'),
     (r"\bwindow\b", '"window"'),
-    (r"typeof\(used\) = 'integer' AND ", ""),
+    (r"typeof\(used\) = 'integer' AND used >= 0", f"used BETWEEN 0 AND {MAX_SAFE_INTEGER}"),
     (r" REFERENCES \w+ \(\w+\)", ""),  # each new row would lock the row of a counter that many others write
     (r"\) STRICT(, WITHOUT ROWID)?", ")"),
     (r'\(start \+ "window"\)', '((start + "window"))'),
