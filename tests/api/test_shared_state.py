@@ -1,4 +1,4 @@
-"""Two servers over one PostgreSQL: approvals, budgets, keys, tokens and stops are theirs together, also when it fails."""
+"""Two servers over one PostgreSQL share approvals, budgets, keys, tokens and stops, also after it failed."""
 
 from __future__ import annotations
 

@@ -60,6 +60,8 @@ RIGHTS = {
 }
 """What an engine needs of each table, and no more. To lock a row needs the right to update a column of it."""
 
+_OWNED = "SELECT bool_and(pg_has_role(tableowner, 'USAGE')) FROM pg_tables WHERE schemaname = %s"
+
 
 def statements(after: int) -> tuple[str, ...]:
     """The statements that bring the tables of the version `after` to this one; 0 is an empty schema."""
@@ -116,6 +118,9 @@ def grant(connection: psycopg.Connection, role: str) -> None:
     """Let a role serve: it gets what an engine needs, and loses whatever else it had on these tables."""
     schema, name = sql.Identifier(SCHEMA), sql.Identifier(role)
     with connection.transaction():
+        owned = connection.execute(_OWNED, (SCHEMA,)).fetchone()
+        if owned is None or not owned[0]:
+            raise psycopg.errors.InsufficientPrivilege  # PostgreSQL would only warn that it has granted nothing
         for statement in (
             "REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM {role}",
             "REVOKE ALL ON SCHEMA {schema} FROM {role}",

@@ -1,4 +1,4 @@
-"""PostgreSQL killed, stopped, full: nothing that was told is lost, everything else is refused, and it recovers alone."""
+"""PostgreSQL killed, stopped, full: nothing that was told is lost, the rest is refused, and it recovers by itself."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_a_server_that_hangs_is_cut_off_within_the_deadline_and_asked_no_more(ow
                 store.used(ONE, NOW)
             assert QUICK.answer_seconds <= time.monotonic() - began < DEADLINE
             for _ in range(1000):
-                with pytest.raises(StateError, match="did not answer in time|cannot be reached"):
+                with pytest.raises(StateError, match=r"did not answer in time|cannot be reached"):
                     store.stops_in_force()
             assert time.monotonic() - began < DEADLINE
             assert not store.writable()
@@ -174,7 +174,7 @@ def test_a_server_that_hangs_is_cut_off_within_the_deadline_and_asked_no_more(ow
         assert store.used(ONE, NOW) == 4
 
 
-def test_an_engine_that_is_stopped_in_a_transaction_frees_its_locks(own: Server, tmp_path: Path) -> None:
+def test_an_engine_that_is_stopped_in_a_transaction_frees_its_locks(own: Server) -> None:
     script = """
 import os, signal, sys
 from tests.postgres import shared
@@ -239,7 +239,7 @@ def _fails(store: Store) -> bool:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk() -> Iterator[Path]:
     folder = Path(f"/tmp/apg-disk-{os.getpid()}")  # noqa: S108  (a short path, made by root)
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(folder)], check=True)  # noqa: S607
