@@ -154,7 +154,7 @@ State = Annotated[
         parser=_state_at,
         envvar=_STATE_VARIABLE,
         callback=_not_from_variable,
-        help="State folder (default: the user's), or postgresql://USER@HOST/DATABASE for a state that engines share.",
+        help="State folder, or postgresql://… for a shared state (default: the user's state folder).",
     ),
 ]
 Policy = Annotated[
