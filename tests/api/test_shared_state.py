@@ -150,3 +150,13 @@ def test_a_server_that_is_killed_and_started_again_costs_denies_and_no_budget(
 
 def wait_for(engine: Serving, status: int) -> None:
     until(lambda: engine.ask("GET", "/ready").status == status)
+
+
+def test_what_lacks_is_told_by_the_doctor(postgres: Server, address: str, command: Command) -> None:
+    def doctor(database: str) -> dict[str, str]:
+        checks = command("doctor", "--state", database, "--format", "json").json["checks"]
+        return next(one for one in checks if one["name"] == "shared state")
+
+    assert doctor(address)["state"] == "ok"
+    empty = doctor(postgres.address(postgres.empty_database()))
+    assert (empty["state"], "no tables" in empty["detail"]) == ("failed", True)

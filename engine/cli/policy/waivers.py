@@ -14,7 +14,6 @@ from engine.cli.record.commands import Since, existing_folder, tell_unreadable
 from engine.documents.files import printable
 
 if TYPE_CHECKING:
-
     from engine.coverage.waivers import WaiversUsed
 
 
