@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import pytest
@@ -81,12 +82,13 @@ def test_whoever_touches_last_sees_what_the_others_have_touched(stores: list[Sto
 
 
 def test_of_tries_that_begin_together_each_sees_those_before_it(stores: list[Store]) -> None:
-    def tried(number: int) -> int:
-        id_ = str(uuid.UUID(int=number))
-        stores[number % ENGINES].begin_attempt(AttemptRow(id_, "p", "task", f"{number:064x}", NOW))
-        return len(stores[number % ENGINES].attempts("p", "task", id_, 99))
+    def tried(task: str, number: int) -> int:
+        id_ = str(uuid.uuid4())
+        stores[number % ENGINES].begin_attempt(AttemptRow(id_, "p", task, f"{number:064x}", NOW))
+        return len(stores[number % ENGINES].attempts("p", task, id_, 99))
 
-    assert sorted(together(THREADS, tried)) == [*range(THREADS)]
+    for round_ in range(15):
+        assert sorted(together(THREADS, partial(tried, f"task {round_}"))) == [*range(THREADS)]
 
 
 def test_no_more_agents_than_allowed_are_added(stores: list[Store]) -> None:
