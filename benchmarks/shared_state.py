@@ -23,7 +23,7 @@ _CALLERS = (1, 8, 64)
 _NOW = 1_800_000_000
 _HOT = Counter("bench.all", "", 3600)
 _SHARE = 0.5
-"""Of `Bench.seconds`, for one part: there are twelve in each round."""
+"""Of `Bench.seconds`, for one side of a round."""
 
 Operation = Callable[[Store, str], object]
 _OPERATIONS: dict[str, Operation] = {
