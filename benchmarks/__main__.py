@@ -29,6 +29,7 @@ from benchmarks import (
     replaying,
     requirement_first,
     sandbox,
+    shared_state,
     startup,
     throughput,
     tool_arguments,
@@ -81,6 +82,7 @@ _ROWS: Mapping[str, Measurement] = {
     "F3": fetching.rows,
     "episodes": episodes.rows,
     "P23": replaying.rows,
+    "state": shared_state.rows,
 }
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from admission_adapters.episodes.transcripts import TranscriptFolder
 from admission_adapters.files.artifacts import ArtifactDirectory
@@ -44,7 +44,9 @@ from engine.record.standing import StandingLog
 from engine.running import Running
 from engine.secrets.patterns import know
 from engine.settings import CONTROL, Settings
+from engine.state import open_state, open_store
 from engine.state.health import HealthCheck
+from engine.state.opening import Opener
 from engine.version import __version__
 from engine.work import Executor
 
@@ -64,7 +66,7 @@ if TYPE_CHECKING:
     from engine.sandboxes.evidence import Sandboxes
     from engine.sandboxes.packages import PackageEnvironments
     from engine.shell import ShellRun
-    from engine.state.store import Store
+    from engine.state.store import LocalStore, Store
 
 T = TypeVar("T")
 
@@ -72,7 +74,7 @@ _PROBE_SECONDS = 0.5
 """For a decision of a fraction of a millisecond, on a loaded machine."""
 
 _AGAIN_SECONDS = 1.0
-"""Between two tries to open a state or a control socket: each may wait for another process."""
+"""Between two tries to open a control socket, which may wait for another process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +156,14 @@ class Assembly:
         self._environments: PackageEnvironments | None = None
         self._supervisor: Supervisor[PolicyBundle] | Unavailable
         self._log: StandingLog
-        self._store: Store | None = None
+        self._store: Opener[Store] = Opener(lambda failed: open_state(settings, after_fault=failed))
+        self._local_store: Opener[LocalStore] = Opener(lambda failed: open_store(settings.state, after_fault=failed))
         self._machine: Machine | None = None
         self._fetcher: Fetcher | None = None
         self._remote_model: RemoteModel | None = None
         self._resolver: Resolver
         self._running: Running
         self._opening = threading.Lock()
-        self._opening_store = threading.Lock()
-        self._store_fault: EngineError | None = None
-        self._store_again = 0.0
         self._state_look = HealthCheck(self._state_works)
         self._transcripts = TranscriptFolder(self.settings.state / "episodes")
         self._held: dict[str, Callable[[str | None], HeldEnvironment]] = {}
@@ -239,7 +239,8 @@ class Assembly:
 
     def _close(self) -> None:
         with ExitStack() as parts:  # each part is closed even if others fail; the last one first
-            parts.callback(self._close_store)
+            parts.callback(self._local_store.close)
+            parts.callback(self._store.close)
             parts.callback(self._transcripts.close)
             parts.callback(self._log.close)  # uses the state
             parts.callback(self._supervisor.close)
@@ -252,9 +253,12 @@ class Assembly:
             parts.callback(self.stop_waiting)
 
     def _store_now(self) -> Store | None:
-        """The store, if it can be asked without waiting."""
-        store = self._store
-        return None if store is None or store.failed else store
+        """The store, if its stops can be read without waiting."""
+        with suppress(EngineError):
+            store = self._store.now()
+            if not store.failed and (self.settings.database is None or store.stops_at_hand()):
+                return store
+        return None
 
     def hold(self, held: Callable[[str | None], HeldEnvironment]) -> str:
         """An id for an open environment; decisions that name it ask `held` what can be undone there."""
@@ -269,10 +273,6 @@ class Assembly:
     def _held_environment(self, name: str, checkpoint: str | None) -> HeldEnvironment | None:
         held = self._held.get(name)
         return None if held is None else held(checkpoint)
-
-    def _close_store(self) -> None:
-        if self._store is not None:
-            self._store.close()
 
     def _activate(self, by: Context, reason: str | None) -> Activated:
         """Activate the current policy of the folders; it is recorded first, and so is a refusal."""
@@ -553,29 +553,18 @@ class Assembly:
     def _open_log(self) -> StandingLog:
         return StandingLog(
             self.settings.state,
-            self._open_store,
+            self._heads,
             clock=lambda: datetime.now(UTC),
             on_event=self._on_event,
         )
 
     def _open_store(self) -> Store:
-        from engine.state import open_store  # most dry runs need none
+        return self._store.get()
 
-        with self._opening_store:
-            failed = self._store
-            if failed is not None and not failed.failed:
-                return failed
-            if self._store_fault is not None and time.monotonic() < self._store_again:
-                raise self._store_fault
-            try:
-                if failed is not None:
-                    failed.close()
-                self._store = open_store(self.settings.state, after_fault=failed is not None)
-                self._store_fault = None
-            except EngineError as error:  # callers that waited here meanwhile do not wait for it once more
-                self._store_fault, self._store_again = error, time.monotonic() + _AGAIN_SECONDS
-                raise
-            return self._store
+    def _heads(self) -> LocalStore:
+        """What is known of the record, which is in the state folder: it is in the file there, never in a database."""
+        store = self._store.get() if self.settings.database is None else self._local_store.get()
+        return cast("LocalStore", store)
 
     def _state(self) -> Store:
         """The state for a request. Others may wait for a person from now on, so the command line can reach us."""

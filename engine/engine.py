@@ -16,7 +16,7 @@ from engine.adapter_admissions import adapter_request
 from engine.admitted_sources import noting
 from engine.assembly import Activated, Assembly, Status
 from engine.drive import ended, run, run_all, run_all_async, run_async
-from engine.errors import EngineError, RecordError, StateError
+from engine.errors import EngineError, RecordError
 from engine.flow import Answer, Context
 from engine.idempotency import answer_once
 from engine.model import Mode, Permit, Result
@@ -452,9 +452,7 @@ class AsyncEngine(Assembly):
 
     def store(self) -> Store:
         """Budgets, approvals, tokens. Never waits; raises StateError while the state is not open."""
-        if self._store is None:
-            raise self._store_fault or StateError("the state is not open yet", remedy="try again in a second")
-        return self._store
+        return self._store.now()
 
     async def status(self) -> Status:
         """`Engine.status`."""

@@ -43,7 +43,7 @@ class Running:
     """The work under way in one engine. Threads may share it."""
 
     def __init__(self, now: Callable[[], Store | None], opened: Callable[[], Store]) -> None:
-        """`now` returns the store if it is open and never waits, `opened` opens it first."""
+        """`now` returns the store if it is open and its stops are read without waiting, `opened` opens it first."""
         self._now, self._opened = now, opened
         self._changed = threading.Condition()
         self._watched: list[_Watched] = []
@@ -54,8 +54,8 @@ class Running:
 
     def stops(self) -> Steps[Stops]:
         """The stops in force. Raises StateError: what cannot be read may stop anything."""
-        store: Store = self._now() or (yield Call(self._opened))
-        self.last_stops = store.stops_in_force()
+        store = self._now()
+        self.last_stops = store.stops_in_force() if store else (yield Call(lambda: self._opened().stops_in_force()))
         return self.last_stops
 
     @contextmanager

@@ -167,6 +167,12 @@ def _other_users() -> str | None:
     return None if _runs(*probe) else "`setpriv --reuid` is not permitted, or other users cannot read this tree"
 
 
+def _postgresql() -> str | None:
+    from tests.postgres import binaries
+
+    return None if binaries() else "install the package postgresql (Debian): there is no /usr/lib/postgresql/*/bin"
+
+
 FACILITIES: dict[str, Callable[[], str | None]] = {
     "bubblewrap": _bubblewrap,
     "gvisor": _gvisor,
@@ -188,6 +194,7 @@ FACILITIES: dict[str, Callable[[], str | None]] = {
     "systemd_analyze": _systemd_analyze,
     "promtool": _promtool,
     "kubectl": _kubectl,
+    "postgresql": _postgresql,
     "strace": _strace,
     "immutable_files": _immutable_files,
     "mounts": _mounts,

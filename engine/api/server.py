@@ -294,10 +294,10 @@ class Server:
 
 def _gate(settings: Settings, shared: str | None, context: ssl.SSLContext | None, listen: Listen) -> Gate:
     """What guards the listener, as facts for the policy."""
-    from engine.state import open_store
+    from engine.state import open_state
 
     try:
-        with closing(open_store(settings.state)) as store:
+        with closing(open_state(settings)) as store:
             scoped = store.any_issued()
     except EngineError:
         scoped = False  # then nothing that needs the state is allowed anyway

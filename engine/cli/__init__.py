@@ -46,6 +46,7 @@ _COMMANDS = {
     "record": ("record.group", "Verify, show, replay, export and prune the decision record."),
     "sbom": ("machine.sbom", "List the packages and modules of this installation as a CycloneDX document."),
     "sandbox": ("machine.sandbox", "Run programs in a sandbox; install additional sandboxes."),
+    "state": ("administration.state", "Prepare a PostgreSQL database for the state that several engines share."),
     "stop": ("administration.stops", "Stop everything, one tool or one principal at once; list and lift stops."),
     "source": ("sources", "Start a source bundle from files and their metadata; update its hashes."),
     "tokens": ("administration.tokens", "Issue, list and revoke bearer tokens."),

@@ -19,6 +19,7 @@ from engine.cli.usage import not_one_of
 from engine.cli.waiting import during
 from engine.documents.files import printable
 from engine.errors import GatherError, PolicyError, Problem
+from engine.state.address import SCHEME, checked
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -115,19 +116,45 @@ Point = Annotated[str, typer.Argument(help="Decision point, such as source or li
 _STATE_VARIABLE = "ENGINE_STATE_DIR"
 
 
-def _not_from_variable(given: Path | None) -> Path | None:
-    """The folder that was named, and None for that of the variable, which is the default of the settings."""
+@dataclass(frozen=True, slots=True)
+class StateAt:
+    """Where the state is: a folder, or a PostgreSQL database that engines share.
+
+    With a database, the record and everything of this machine stay in the default folder.
+    """
+
+    folder: Path | None = None
+    database: str | None = None
+
+    def __str__(self) -> str:
+        return self.database or str(self.folder)
+
+
+def _state_at(given: str) -> StateAt:
+    if given.startswith(SCHEME):
+        try:
+            return StateAt(database=checked(given))
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+    folder = Path(given)
+    if folder.is_file():
+        raise typer.BadParameter(f"Directory '{given}' is a file.")
+    return StateAt(folder)
+
+
+def _not_from_variable(given: StateAt | None) -> StateAt | None:
+    """What was named, and None for the folder of the variable, which is the default of the settings."""
     return None if given is None or str(given) == os.environ.get(_STATE_VARIABLE) else given
 
 
 State = Annotated[
-    Path | None,
+    StateAt | None,
     typer.Option(
-        metavar="DIR",
-        file_okay=False,
+        metavar="DIR|URI",
+        parser=_state_at,
         envvar=_STATE_VARIABLE,
         callback=_not_from_variable,
-        help="State folder (default: the user's state folder).",
+        help="State folder, or postgresql://… for a shared state (default: the user's state folder).",
     ),
 ]
 Policy = Annotated[
@@ -197,7 +224,8 @@ class Sources:
             ) from error
         return replace(
             default,
-            state=self.state or default.state,
+            state=(self.state and self.state.folder) or default.state,
+            database=(self.state and self.state.database) or default.database,
             policy=default.policy if own else self.policy or default.policy,
             rego=self.rego or default.rego,
             recipe=own or self.recipe or default.recipe,
@@ -286,7 +314,7 @@ def sourced(*names: str) -> Callable[[Command], Command]:
     return decorate
 
 
-def state_folder(state: Path | None) -> Path:
+def state_folder(state: StateAt | None) -> Path:
     """The state folder of a command that needs nothing else of the engine."""
     return Sources(state=state).settings().state
 

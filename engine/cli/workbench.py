@@ -46,12 +46,13 @@ def workbench(
         return tuple(Activated(chain, code is Exit.ALLOW, tuple(lines)) for chain, code, lines in told)
 
     settings = sources.settings()
+    state = options.StateAt(settings.state, settings.database)
     desk = Desk(
         settings,
         _person(settings),
-        lambda asked: acts.act(settings.state, asked),
+        lambda asked: acts.act(state, asked),
         lambda: [asdict(check) for check in examine(settings)],
-        lambda: verification_document(verified(existing_folder(settings.state))),
+        lambda: verification_document(verified(existing_folder(state))),
         activate,
         lambda policy: edit_problems(policy, settings),
         releases,
@@ -64,10 +65,10 @@ def workbench(
 def _person(settings: Settings) -> str:
     """The principal as which acts are taken. Raises EngineError for a token that names none."""
     from engine.administration.users import bearer_of, user_of
-    from engine.state import open_store
+    from engine.state import open_state
 
     token = os.environ.get(acts.TOKEN)
     if token is None:
         return user_of(os.getuid())
-    with closing(open_store(settings.state)) as store:
+    with closing(open_state(settings)) as store:
         return bearer_of(token, store, int(time.time())).principal or ""

@@ -5,26 +5,96 @@ Behind one class, `Store`; only this package contains SQL.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.errors import StateError
+from engine.state.binding import bind, demand_unbound
 from engine.state.location import NAME
 from engine.state.rows import StateLimits
 
 if TYPE_CHECKING:
-    from engine.state.store import Store
+    from engine.settings import Settings
+    from engine.state.store import LocalStore, Store
+
+_SHARED_SWEEP = 64
+"""A shared state is swept once a second, not at each operation, so each sweep removes as much as so many."""
 
 
-def open_store(folder: Path, limits: StateLimits | None = None, *, after_fault: bool = False) -> Store:
+def open_store(folder: Path, limits: StateLimits | None = None, *, after_fault: bool = False) -> LocalStore:
     """Open the state in a state folder, making both at first use. Raises StateError.
 
     Refused: a file that is a link, owned by another user, readable by others, damaged, of another program or of
     a later version. One of an earlier version is upgraded in place. Only a file that was never there is made anew.
     `after_fault` writes once more what a disk that failed may have lost.
     """
-    from engine.state.store import Store  # a dry run without state needs no SQLite
+    from engine.state.database import Database  # a dry run without state needs no SQLite
+    from engine.state.store import LocalStore
 
-    return Store(folder, limits or StateLimits(), after_fault=after_fault)
+    chosen = limits or StateLimits()
+    return LocalStore(Database(folder, chosen, after_fault=after_fault), chosen)
+
+
+def open_shared(address: str, limits: StateLimits | None = None, *, folder: Path | None = None) -> Store:
+    """Open the state in the PostgreSQL database at this address, whose tables exist. Raises StateError.
+
+    Refused: an address with a password, a server that may lose what it commits, tables of an earlier or a later
+    version, and another database than the engines of the state folder `folder` used before.
+    """
+    from engine.state.store import Store
+
+    with _extra():
+        from engine.state.postgres.database import PostgresDatabase
+    chosen = limits or StateLimits()
+    database = PostgresDatabase(address, chosen)
+    try:
+        if folder is not None:
+            bind(folder, database.identity)
+    except BaseException:
+        database.close()
+        raise
+    return Store(database, replace(chosen, sweep=chosen.sweep * _SHARED_SWEEP))
+
+
+def open_state(settings: Settings, *, after_fault: bool = False) -> Store:
+    """Open the state that these settings name: shared if they have an address, else the file in their folder."""
+    if settings.database is not None:
+        return open_shared(settings.database, folder=settings.state)
+    demand_unbound(settings.state)
+    return open_store(settings.state, after_fault=after_fault)
+
+
+def prepare_shared(address: str) -> None:
+    """Make the tables of a shared state, or migrate them to this version. Raises StateError."""
+    with _extra():
+        from engine.state.postgres.preparing import prepare
+    prepare(address)
+
+
+def let_serve(address: str, role: str) -> None:
+    """Let a role of PostgreSQL write what engines write to a shared state, and nothing else. Raises StateError."""
+    with _extra():
+        from engine.state.postgres.preparing import let_serve
+    let_serve(address, role)
+
+
+@contextmanager
+def _extra() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise StateError(
+            "a state in PostgreSQL needs the extra `postgres`",
+            remedy="install it with `pip install 'admission-engine[postgres]'`",
+        ) from error
+
+
+def has_state(settings: Settings) -> bool:
+    """Whether there is a state where these settings say, usable or not."""
+    return settings.database is not None or exists(settings.state)
 
 
 def exists(folder: Path) -> bool:

@@ -4,9 +4,8 @@
 
 from __future__ import annotations
 
-import sqlite3
-
-from engine.state.part import Part, columns, encodable, find, insert, text, whole
+from engine.state.backend import Connection
+from engine.state.part import Part, columns, encodable, find, insert, storable, text, whole
 from engine.state.rows import AgentRow
 
 _ALL = f"SELECT {columns(AgentRow)} FROM agents"  # noqa: S608
@@ -24,7 +23,8 @@ class Agents(Part):
         whole("created_at", new.created_at)
         whole("most", most)
 
-        def operation(connection: sqlite3.Connection) -> bool:
+        def operation(connection: Connection) -> bool:
+            connection.lock("agents")
             if len(connection.execute(_ACTIVE).fetchall()) >= most:
                 return False
             insert(connection, "agents", new)
@@ -48,12 +48,12 @@ class Agents(Part):
         """End an agent and return its row, None if it is unknown. Idempotent."""
         whole("now", now)
 
-        def operation(connection: sqlite3.Connection) -> AgentRow | None:
-            connection.execute("UPDATE agents SET ended_at = ? WHERE id = ? AND ended_at IS NULL", (now, id))
+        def operation(connection: Connection) -> AgentRow | None:
+            connection.execute("UPDATE agents SET ended_at = ? WHERE id = ? AND ended_at IS NULL", (now, storable(id)))
             return _find(connection, id)
 
         return self._database.write(operation)
 
 
-def _find(connection: sqlite3.Connection, id_: str) -> AgentRow | None:
+def _find(connection: Connection, id_: str) -> AgentRow | None:
     return find(connection, AgentRow, f"{_ALL} WHERE id = ?", id_)

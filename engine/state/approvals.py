@@ -9,23 +9,34 @@ after they expired.
 from __future__ import annotations
 
 import json
-import sqlite3
-from dataclasses import replace
+from dataclasses import astuple
 from typing import Any, Literal
 
 from engine.documents.files import printable
-from engine.state.part import Part, columns, encodable, find, insert, names, text, whole
+from engine.state.backend import Connection
+from engine.state.part import Part, columns, encodable, find, insert, names, storable, text, whole
 from engine.state.rows import ApprovalClosedError, ApprovalRow, ApprovalState, ApprovalUnknownError, Binding
 
 _ALL = f"SELECT {columns(ApprovalRow)} FROM approvals"  # noqa: S608
-_BOUND = 'input_digest = ? AND point = ? AND rules = ? AND "values" = ? AND requester IS ?'
+_BOUND = (
+    'input_digest = ? AND point = ? AND rules = ? AND "values" = ?'
+    " AND (requester = ? OR coalesce(requester, CAST(? AS TEXT)) IS NULL)"
+)
 _OPEN = (
     f"{_ALL} WHERE {_BOUND} AND codes = ? AND state IN ('requested', 'granted') AND expires_at > ?"
     " ORDER BY number DESC LIMIT 1"
 )
+_RESOLVE = (
+    "UPDATE approvals SET state = ?, approver = ?, reason = ?, resolved_at = ?"  # noqa: S608
+    f" WHERE id = ? AND state = 'requested' AND expires_at > ? RETURNING {columns(ApprovalRow)}"
+)
 _CLAIM = (
     "UPDATE approvals SET state = 'used', decision_id = ?, used_at = ?"  # noqa: S608
-    f" WHERE id = ? AND state = 'granted' AND {_BOUND}"
+    f" WHERE id = ? AND state = 'granted' AND {_BOUND} RETURNING id"
+)
+_SWEEP = (
+    "DELETE FROM approvals WHERE number IN (SELECT number FROM approvals"
+    " WHERE state = 'requested' AND expires_at < ? LIMIT ? /* FOR UPDATE SKIP LOCKED */)"
 )
 _LONGEST_REASON = 4_000  # characters; a person's sentence or two
 
@@ -36,10 +47,16 @@ class Approvals(Part):
     def request_approval(self, new: ApprovalRow) -> ApprovalRow:
         """The unexpired row with the same binding that is requested or granted, else the new one."""
         _check(new)
+        binding = Binding(new.point, new.input_digest, new.rules, new.values, new.requester)
+        before, limit = new.created_at - self._limits.unanswered_seconds, self._limits.sweep
 
-        def operation(connection: sqlite3.Connection) -> ApprovalRow:
-            _sweep(connection, new.created_at - self._limits.unanswered_seconds, self._limits.sweep)
-            found = connection.execute(_OPEN, (*_bound(new), json.dumps(new.codes), new.created_at)).fetchone()
+        def sweep(connection: Connection) -> None:
+            connection.execute(_SWEEP, (before, limit))
+
+        def operation(connection: Connection) -> ApprovalRow:
+            self._database.tidy(connection, "approvals", sweep)
+            connection.lock("approvals", *map(str, astuple(binding)))
+            found = connection.execute(_OPEN, (*_bound(binding), json.dumps(new.codes), new.created_at)).fetchone()
             if found is not None:
                 return _row(*found)
             insert(connection, "approvals", new)
@@ -69,24 +86,22 @@ class Approvals(Part):
             raise ValueError(f"a reason has at most {_LONGEST_REASON} characters")
         whole("now", now)
 
-        def operation(connection: sqlite3.Connection) -> ApprovalRow:
+        def operation(connection: Connection) -> ApprovalRow:
+            done = connection.execute(_RESOLVE, (state, approver, reason, now, storable(id), now)).fetchone()
+            if done is not None:
+                return _row(*done)
             found = _find(connection, id)
             if found is None:
                 raise ApprovalUnknownError(
                     f"there is no approval `{printable(id, 40)}`", remedy="see `engine approvals list` for the ids"
                 )
-            _check_open(found, now)
-            connection.execute(
-                "UPDATE approvals SET state = ?, approver = ?, reason = ?, resolved_at = ? WHERE id = ?",
-                (state, approver, reason, now, id),
-            )
-            return replace(found, state=state, approver=approver, reason=reason, resolved_at=now)
+            raise _closed(found)
 
         return self._database.write(operation)
 
     def withdraw_approval(self, id: str) -> None:
         """Remove an unresolved request for approval; no effect for all others."""
-        self._change("DELETE FROM approvals WHERE id = ? AND state = 'requested'", id)
+        self._withdraw("DELETE FROM approvals WHERE id = ? AND state = 'requested'", id)
 
     def claim(self, id: str, decision_id: str, binding: Binding, now: int) -> tuple[ApprovalRow | None, bool]:
         """Use a granted approval with exactly this binding; only one caller succeeds.
@@ -98,18 +113,18 @@ class Approvals(Part):
         text("decision_id", decision_id)
         whole("now", now)
 
-        def operation(connection: sqlite3.Connection) -> tuple[ApprovalRow | None, bool]:
-            before = _find(connection, id)
+        def operation(connection: Connection) -> tuple[ApprovalRow | None, bool]:
+            before = find(connection, _row, f"{_ALL} WHERE id = ? /* FOR UPDATE */", id)
             if before is None:
                 return None, False
-            changed = connection.execute(_CLAIM, (decision_id, now, id, *_bound(binding))).rowcount
-            return before, changed == 1
+            changed = connection.execute(_CLAIM, (decision_id, now, id, *_bound(binding))).fetchone()
+            return before, changed is not None
 
         return self._database.write(operation)
 
     def unclaim(self, id: str, decision_id: str) -> None:
         """Return an approval that this decision used to the state `granted`; no effect for all others."""
-        self._change(
+        self._withdraw(
             "UPDATE approvals SET state = 'granted', decision_id = NULL, used_at = NULL"
             " WHERE id = ? AND state = 'used' AND decision_id = ?",
             id,
@@ -133,31 +148,22 @@ def _check(new: ApprovalRow) -> None:
 
 def _bound(binding: Binding) -> tuple[str | None, ...]:
     """The values of `_BOUND`, in its order."""
-    return (binding.input_digest, binding.point, binding.rules, binding.values, binding.requester)
+    return (binding.input_digest, binding.point, binding.rules, binding.values, *[binding.requester] * 2)
 
 
-def _check_open(found: ApprovalRow, now: int) -> None:
+def _closed(found: ApprovalRow) -> ApprovalClosedError:
     if found.state != "requested":
-        raise ApprovalClosedError(
+        return ApprovalClosedError(
             f"the approval `{found.id}` is already {found.state}",
             remedy="see `engine approvals show`; the requester can request another approval",
         )
-    if now >= found.expires_at:
-        raise ApprovalClosedError(
-            f"the approval `{found.id}` has expired",
-            remedy="have the requester request it again, and resolve it in time",
-        )
-
-
-def _sweep(connection: sqlite3.Connection, before: int, limit: int) -> None:
-    connection.execute(
-        "DELETE FROM approvals WHERE number IN"
-        " (SELECT number FROM approvals WHERE state = 'requested' AND expires_at < ? LIMIT ?)",
-        (before, limit),
+    return ApprovalClosedError(
+        f"the approval `{found.id}` has expired",
+        remedy="have the requester request it again, and resolve it in time",
     )
 
 
-def _find(connection: sqlite3.Connection, id_: str) -> ApprovalRow | None:
+def _find(connection: Connection, id_: str) -> ApprovalRow | None:
     return find(connection, _row, f"{_ALL} WHERE id = ?", id_)
 
 

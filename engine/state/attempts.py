@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from engine.state.part import Part, columns, insert, sha256_text, text, uuid_text, whole
+from engine.state.backend import Connection
+from engine.state.part import Part, columns, insert, insert_new, sha256_text, text, uuid_text, whole
 from engine.state.rows import ArtifactCheckRow, AttemptRow, CheckName
 
 _EARLIER = (
-    f"SELECT {columns(AttemptRow)} FROM attempts WHERE principal = ?1 AND task = ?2"  # noqa: S608
-    " AND number < ifnull((SELECT number FROM attempts WHERE id = ?3 AND principal = ?1 AND task = ?2), ?4)"
-    " ORDER BY number DESC LIMIT ?5"
+    f"SELECT {columns(AttemptRow)} FROM attempts WHERE principal = ? AND task = ?"  # noqa: S608
+    " AND number < coalesce((SELECT number FROM attempts WHERE id = ? AND principal = ? AND task = ?), ?)"
+    " ORDER BY number DESC LIMIT ?"
 )
 _ANY = 2**62
 
@@ -33,7 +34,12 @@ class Attempts(Part):
         whole("created_at", new.created_at)
         if new.state != "begun":
             raise ValueError("a new attempt must be in progress")
-        self._database.write(lambda connection: insert(connection, "attempts", new, " ON CONFLICT (id) DO NOTHING"))
+
+        def operation(connection: Connection) -> None:
+            connection.lock("attempts", new.principal, new.task)  # numbers are given in the order of the commits
+            insert_new(connection, "attempts", new)
+
+        self._database.write(operation)
 
     def end_attempt(self, id: str, state: Literal["ok", "failed"], now: int) -> None:
         """Store the result of an attempt; the first one is final."""
@@ -45,13 +51,13 @@ class Attempts(Part):
 
     def withdraw_attempt(self, id: str) -> None:
         """Remove an attempt without effect; one that has ended stays."""
-        self._change("DELETE FROM attempts WHERE id = ? AND state = 'begun'", uuid_text("id", id))
+        self._withdraw("DELETE FROM attempts WHERE id = ? AND state = 'begun'", uuid_text("id", id))
 
     def attempts(self, principal: str, task: str, before: str | None, limit: int) -> tuple[AttemptRow, ...]:
         """The newest attempts of a principal at a task; if `before` is one of them, only earlier ones."""
         text("principal", principal, empty=True)
-        values = principal, text("task", task), before, _ANY, whole("limit", limit)
-        return self._rows(AttemptRow, _EARLIER, *values)
+        whose = principal, text("task", task)
+        return self._rows(AttemptRow, _EARLIER, *whose, before, *whose, _ANY, whole("limit", limit))
 
 
 _NAMES = ("sandbox", "validation")

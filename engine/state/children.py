@@ -7,10 +7,8 @@ Rows are evidence and stay for ever: the parent of a child must be known as long
 
 from __future__ import annotations
 
-import sqlite3
-from dataclasses import replace
-
-from engine.state.part import Part, columns, find, insert, text, uuid_text, whole
+from engine.state.backend import Connection
+from engine.state.part import Part, columns, find, insert_new, storable, text, uuid_text, whole
 from engine.state.rows import ChildRow, ChildState
 
 _ENDS = ("ended", "cancelled", "killed")
@@ -29,11 +27,10 @@ class Children(Part):
         if new.state != "running":
             raise ValueError("a new child must be in state running")
 
-        def operation(connection: sqlite3.Connection) -> ChildRow:
-            present = _find(connection, new.id)
-            if present is None:
-                insert(connection, "children", new)
-            return present or new
+        def operation(connection: Connection) -> ChildRow:
+            if insert_new(connection, "children", new):
+                return new
+            return _find(connection, new.id) or new
 
         return self._database.write(operation)
 
@@ -47,12 +44,10 @@ class Children(Part):
             raise ValueError(f"a child ends in one of the states {', '.join(_ENDS)}")
         whole("now", now)
 
-        def operation(connection: sqlite3.Connection) -> ChildRow | None:
-            found = _find(connection, id)
-            if found is None or found.state != "running":
-                return found
-            connection.execute("UPDATE children SET state = ?, ended_at = ? WHERE id = ?", (state, now, found.id))
-            return replace(found, state=state, ended_at=now)
+        def operation(connection: Connection) -> ChildRow | None:
+            end = "UPDATE children SET state = ?, ended_at = ? WHERE id = ? AND state = 'running'"
+            connection.execute(end, (state, now, storable(id)))
+            return _find(connection, id)
 
         return self._database.write(operation)
 
@@ -66,5 +61,5 @@ class Children(Part):
         )
 
 
-def _find(connection: sqlite3.Connection, id_: str) -> ChildRow | None:
+def _find(connection: Connection, id_: str) -> ChildRow | None:
     return find(connection, ChildRow, f"{_ALL} WHERE id = ?", id_)

@@ -4,9 +4,8 @@
 
 from __future__ import annotations
 
-import sqlite3
-
-from engine.state.part import Part, columns, encodable, insert, text, uuid_text, whole
+from engine.state.backend import Connection
+from engine.state.part import Part, columns, encodable, insert, storable, text, uuid_text, whole
 from engine.state.rows import CodeRunRow
 
 _SOME = f"SELECT {columns(CodeRunRow)} FROM code_runs"  # noqa: S608
@@ -24,11 +23,15 @@ class CodeRuns(Part):
         for name in ("started_at", "ended_at", "expires_at"):
             whole(name, getattr(new, name))
 
-        def operation(connection: sqlite3.Connection) -> None:
+        def sweep(connection: Connection) -> None:
             connection.execute(
-                "DELETE FROM code_runs WHERE number IN (SELECT number FROM code_runs WHERE expires_at <= ? LIMIT ?)",
+                "DELETE FROM code_runs WHERE number IN (SELECT number FROM code_runs WHERE expires_at <= ?"
+                " LIMIT ? /* FOR UPDATE SKIP LOCKED */)",
                 (new.ended_at, self._limits.sweep),
             )
+
+        def operation(connection: Connection) -> None:
+            self._database.tidy(connection, "code_runs", sweep)
             insert(connection, "code_runs", new)
 
         self._database.write(operation)
@@ -37,7 +40,7 @@ class CodeRuns(Part):
         """The newest runs of an owner, or of all, that have not expired; with `before`, those with a lower number."""
         return self._rows(
             CodeRunRow,
-            f"{_SOME} WHERE owner = ifnull(?, owner) AND number < ifnull(?, number + 1) AND expires_at > ?"
+            f"{_SOME} WHERE owner = coalesce(?, owner) AND number < coalesce(?, number + 1) AND expires_at > ?"
             " ORDER BY number DESC LIMIT ?",
             owner,
             before,
@@ -49,8 +52,8 @@ class CodeRuns(Part):
         """The newest run with this id, of an owner or of anybody; None if it is unknown or has expired."""
         found = self._rows(
             CodeRunRow,
-            f"{_SOME} WHERE id = ? AND owner = ifnull(?, owner) AND expires_at > ? ORDER BY number DESC LIMIT 1",
-            id.encode("utf-8", "replace").decode(),
+            f"{_SOME} WHERE id = ? AND owner = coalesce(?, owner) AND expires_at > ? ORDER BY number DESC LIMIT 1",
+            storable(id),
             owner,
             whole("now", now),
         )

@@ -18,12 +18,22 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from engine.errors import Location, StateError
+from engine.state.backend import Connection
 from engine.state.location import identity, locate
 from engine.state.rows import StateLimits
 from engine.state.schema import APPLICATION, VERSION, statements
 
 T = TypeVar("T")
-Operation = Callable[[sqlite3.Connection], T]
+
+
+class SqliteConnection(sqlite3.Connection):
+    """A connection as the parts of the store see it."""
+
+    def lock(self, *_names: str) -> None:
+        """Nothing to wait for: SQLite has one writer at a time."""
+
+
+Operation = Callable[[SqliteConnection], T]
 
 _POLL_SECONDS = 0.001
 """Between two tries for another process's lock. SQLite's own waiting sleeps up to 100 times as long and
@@ -74,6 +84,8 @@ class _Job:
 
 class Database:
     """An open state file; threads may share it. Every method raises StateError, never a sqlite3 error."""
+
+    lag = 0.0
 
     def __init__(self, folder: Path, limits: StateLimits, *, after_fault: bool = False) -> None:
         self._limits = limits
@@ -127,6 +139,22 @@ class Database:
             raise job.error
         result: T = job.result
         return result
+
+    write_one = write
+
+    def combined(self, _operation: object) -> None:
+        """Nothing: writers share commits here, whatever they write."""
+
+    def tidy(self, connection: Connection, _name: str, sweep: Callable[[Connection], None]) -> None:
+        """Sweep as part of this transaction."""
+        sweep(connection)
+
+    def later(self, operation: Callable[[Connection], Any]) -> None:
+        """Nothing: a fault of the file is one of its disk, and passes only with a new store."""
+
+    def moment(self, connection: Connection | None) -> int | None:
+        """A number that is another one after each commit of another connection."""
+        return None if connection is None else int(connection.execute("PRAGMA data_version").fetchone()[0])
 
     @property
     def failed(self) -> bool:
@@ -201,13 +229,14 @@ class Database:
             self._writer.execute("ROLLBACK TO job")
         self._writer.execute("RELEASE job")
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> SqliteConnection:
         connection = sqlite3.connect(
             f"file:{quote(str(self._path.absolute()))}?mode=rw",  # never made anew
             uri=True,
             timeout=self._limits.busy_seconds,
             isolation_level=None,  # transactions are begun and ended here
             check_same_thread=False,  # the locks see to that
+            factory=SqliteConnection,
         )
         try:
             for pragma in _PRAGMAS:

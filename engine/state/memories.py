@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from engine.state.part import Part, columns, encodable, insert, sha256_text, text, whole
+from engine.state.part import Part, columns, encodable, insert, sha256_text, storable, text, whole
 from engine.state.rows import MemoryRow
 
 _ALL = f"SELECT {columns(MemoryRow)} FROM memories"  # noqa: S608
@@ -24,7 +24,7 @@ class Memories(Part):
 
     def memory(self, id: str) -> MemoryRow | None:
         """The entry with this id, of any owner."""
-        found = self._rows(MemoryRow, f"{_ALL} WHERE id = ?", id.encode("utf-8", "replace").decode())
+        found = self._rows(MemoryRow, f"{_ALL} WHERE id = ?", storable(id))
         return found[0] if found else None
 
     def memories(self, owner: str, limit: int) -> tuple[MemoryRow, ...]:

@@ -1,10 +1,9 @@
-"""The base of the SQLite store's parts: the open database and checks of arguments."""
+"""The base of the store's parts: the open database and checks of arguments."""
 
 from __future__ import annotations
 
 import json
 import re
-import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import fields
@@ -12,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.errors import StateError
-from engine.state.database import Database, Operation
+from engine.state.backend import Backend, Connection, Operation
 from engine.state.rows import LONGEST_TEXT, StateLimits
 
 RowT = TypeVar("RowT")
@@ -24,13 +23,29 @@ _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 class Part:
     """One part of the store, on a database that all parts share."""
 
-    def __init__(self, database: Database, limits: StateLimits) -> None:
+    def __init__(self, database: Backend, limits: StateLimits) -> None:
         self._database = database
         self._limits = limits
 
     def _change(self, statement: str, *values: object) -> None:
         """Run one statement in a transaction."""
-        self._database.write(lambda connection: connection.execute(statement, values))
+        self._database.write_one(lambda connection: connection.execute(statement, values))
+
+    def _give_back(self, operation: Operation[None]) -> None:
+        """Give back what an id of one decision has taken; tried again later where that may help. Raises StateError."""
+        try:
+            self._database.write(operation)
+        except StateError:
+            self._database.later(operation)
+            raise
+
+    def _withdraw(self, statement: str, *values: object) -> None:
+        """Give back by one statement."""
+
+        def operation(connection: Connection) -> None:
+            connection.execute(statement, values)
+
+        self._give_back(operation)
 
     def _rows(self, make: Callable[..., RowT], query: str, *values: object) -> tuple[RowT, ...]:
         """The result of `make` for the columns of each found row."""
@@ -41,16 +56,17 @@ class Recent(Generic[T]):
     """What every request reads and people change now and then: it is read again after `recent_seconds`.
 
     A change calls `changed` before it is answered. It returns when no process decides by an older value: each has read
-    the new one or reads it before its next decision. Threads may share it.
+    the new one or reads it before its next decision: an old value was read before the change, so it is too old after
+    `recent_seconds` on every machine, whatever their clocks show. Threads may share it.
     """
 
-    def __init__(self, database: Database, limits: StateLimits, operation: Operation[T]) -> None:
+    def __init__(self, database: Backend, limits: StateLimits, operation: Operation[T]) -> None:
         self._database, self._seconds, self._operation = database, limits.recent_seconds, operation
         self._read: tuple[float, T] | None = None
 
     def get(self) -> T:
         """The value as it was at most `recent_seconds` ago. Raises StateError."""
-        now, read = time.monotonic(), self._read
+        now, read = clock(), self._read
         if read is not None and now - read[0] < self._seconds:
             self._database.demand_open()
             return read[1]
@@ -59,10 +75,20 @@ class Recent(Generic[T]):
         self._read = now, value
         return value
 
+    def at_hand(self) -> bool:
+        """Whether the value can be had without asking the database."""
+        read = self._read
+        return read is not None and clock() - read[0] < self._seconds
+
     def changed(self) -> None:
         """Wait until every process has read the change, or reads it before its next decision."""
         self._read = None
         time.sleep(self._seconds)
+
+
+def clock() -> float:
+    """Seconds since this machine was started; also while it is suspended, unlike those of `time.monotonic`."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def columns(row: type[Any]) -> str:
@@ -70,20 +96,33 @@ def columns(row: type[Any]) -> str:
     return ", ".join(f'"{field.name}"' for field in fields(row))
 
 
-def find(connection: sqlite3.Connection, make: Callable[..., RowT], query: str, id_: str) -> RowT | None:
+def find(connection: Connection, make: Callable[..., RowT], query: str, id_: str) -> RowT | None:
     """The row with this id, which may be any text; None if there is none."""
-    found = connection.execute(query, (id_.encode("utf-8", "replace").decode(),)).fetchone()
+    found = connection.execute(query, (storable(id_),)).fetchone()
     return None if found is None else make(*found)
 
 
-def insert(connection: sqlite3.Connection, table: str, row: Any, conflict: str = "") -> None:
+def storable(id_: str) -> str:
+    """Any text as a database compares it; one that cannot be stored is the id of nothing."""
+    return id_.encode("utf-8", "replace").decode().replace("\0", "?")
+
+
+def insert(connection: Connection, table: str, row: Any) -> None:
     """Insert a row under the names of its fields; a tuple is stored as a JSON list."""
+    connection.execute(*_insertion(table, row))
+
+
+def insert_new(connection: Connection, table: str, row: Any) -> bool:
+    """Insert a row unless its id is taken; returns whether it was inserted."""
+    statement, values = _insertion(table, row)
+    return connection.execute(f"{statement} ON CONFLICT (id) DO NOTHING RETURNING id", values).fetchone() is not None
+
+
+def _insertion(table: str, row: Any) -> tuple[str, list[Any]]:
     found = [getattr(row, field.name) for field in fields(row)]
     marks = ", ".join("?" * len(found))
-    connection.execute(
-        f"INSERT INTO {table} ({columns(type(row))}) VALUES ({marks}){conflict}",  # noqa: S608
-        [json.dumps(value) if isinstance(value, tuple) else value for value in found],
-    )
+    statement = f"INSERT INTO {table} ({columns(type(row))}) VALUES ({marks})"  # noqa: S608
+    return statement, [json.dumps(value) if isinstance(value, tuple) else value for value in found]
 
 
 def whole(name: str, value: object) -> int:
@@ -94,9 +133,9 @@ def whole(name: str, value: object) -> int:
 
 
 def text(name: str, value: object, *, empty: bool = False) -> str:
-    """A name, key or id: of limited length, with a UTF-8 form. Raises ValueError."""
-    if type(value) is not str or not (0 if empty else 1) <= len(value) <= LONGEST_TEXT:
-        raise ValueError(f"{name} is text of at most {LONGEST_TEXT} characters")
+    """A name, key or id: of limited length, with a UTF-8 form, without the NUL that ends a text. Raises ValueError."""
+    if type(value) is not str or not (0 if empty else 1) <= len(value) <= LONGEST_TEXT or "\0" in value:
+        raise ValueError(f"{name} is text of at most {LONGEST_TEXT} characters, without NUL")
     return encodable(name, value)
 
 

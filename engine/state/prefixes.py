@@ -7,14 +7,14 @@ The policy decides whether one counts, being neither revoked nor expired. Rows a
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
-from engine.state.part import Part, columns, find, insert, names, text, whole
+from engine.state.backend import Connection
+from engine.state.part import Part, columns, find, insert_new, names, storable, text, whole
 from engine.state.rows import MOST_WORDS, IdTakenError, PrefixRow
 
 _ALL = f"SELECT {columns(PrefixRow)} FROM prefixes"  # noqa: S608
-_NEWEST = " WHERE (?1 IS NULL OR principal = ?1) AND (?2 IS NULL OR cwd = ?2) ORDER BY number DESC LIMIT ?3"
+_NEWEST = " WHERE principal = coalesce(?, principal) AND cwd = coalesce(?, cwd) ORDER BY number DESC LIMIT ?"
 _BOUND = " WHERE principal = ? AND cwd = ? ORDER BY number DESC LIMIT ?"
 
 
@@ -25,10 +25,9 @@ class Prefixes(Part):
         """Store an approved prefix; an equal one of another id is another row. Raises IdTakenError."""
         _check(new)
 
-        def operation(connection: sqlite3.Connection) -> PrefixRow:
-            if _find(connection, new.id) is not None:
+        def operation(connection: Connection) -> PrefixRow:
+            if not insert_new(connection, "prefixes", new):
                 raise IdTakenError("an approved prefix with this id already exists", remedy="use a new id")
-            insert(connection, "prefixes", new)
             return new
 
         return self._database.write(operation)
@@ -50,9 +49,9 @@ class Prefixes(Part):
         """Revoke an approved prefix and return its row, None if it is unknown. Idempotent."""
         whole("now", now)
 
-        def operation(connection: sqlite3.Connection) -> PrefixRow | None:
-            known = id.encode("utf-8", "replace").decode()
-            connection.execute("UPDATE prefixes SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", (now, known))
+        def operation(connection: Connection) -> PrefixRow | None:
+            revoke = "UPDATE prefixes SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
+            connection.execute(revoke, (now, storable(id)))
             return _find(connection, id)
 
         return self._database.write(operation)
@@ -73,5 +72,5 @@ def _row(principal: str, cwd: str, tool: str, words: str, *rest: Any) -> PrefixR
     return PrefixRow(principal, cwd, tool, names(words), *rest)
 
 
-def _find(connection: sqlite3.Connection, id_: str) -> PrefixRow | None:
+def _find(connection: Connection, id_: str) -> PrefixRow | None:
     return find(connection, _row, f"{_ALL} WHERE id = ?", id_)

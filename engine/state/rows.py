@@ -39,6 +39,13 @@ class StateLimits:
     batch: int = 1_024  # operations that share one commit
     sweep: int = 64  # rows too old to matter that one writing operation removes
     checked_bytes: int = 64 << 20  # a larger file is not read whole when it is opened
+    connections: int = 8  # to PostgreSQL, of one engine; more help only writes to different rows
+    connect_seconds: int = 2  # to reach PostgreSQL and log in; the least that libpq accepts
+    wait_seconds: float = 1.0  # for a connection that others use
+    lock_seconds: float = 1.0  # for a row that another engine writes; PostgreSQL ends the wait
+    statement_seconds: float = 2.0  # one statement; PostgreSQL ends it
+    answer_seconds: float = 3.0  # one operation, after which its connection is cut, also if PostgreSQL hangs
+    lag_seconds: float = 0.5  # a token that was read from PostgreSQL may be used; a revocation waits as long
 
 
 @dataclass(frozen=True, slots=True)

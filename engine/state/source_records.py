@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
 from functools import partial
 from itertools import islice
 
+from engine.state.backend import Connection
 from engine.state.part import Part, columns, sha256_text, text
 from engine.state.rows import SourceRecordRow
 
@@ -28,14 +28,14 @@ class SourceRecords(Part):
             text(name, getattr(new, name))
         sha256_text("sha256", new.sha256)
 
-        def begin(connection: sqlite3.Connection) -> int:
-            connection.execute(
+        def begin(connection: Connection) -> int:
+            found = connection.execute(
                 f"INSERT INTO source_records ({columns(SourceRecordRow)}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
                 " ON CONFLICT (source, record) DO UPDATE SET kind = excluded.kind, export = excluded.export,"
-                " sensitive = excluded.sensitive",
+                " sensitive = excluded.sensitive RETURNING number",
                 astuple(new),
-            )
-            return _number(connection, new)
+            ).fetchone()
+            return int(found[0])
 
         number = self._database.write(begin)
         for some in _batches(blocks, _BATCH):
@@ -62,6 +62,8 @@ class SourceRecords(Part):
             for number, count in self._rows(lambda *row: row, query, *some):
                 counts[number] = counts.get(number, 0) + count
         most = sorted(counts, key=lambda number: (-counts[number], number))[:limit]
+        if not most:
+            return ()
         rows = dict(self._rows(_row, f"{_ALL} WHERE number IN ({', '.join('?' * len(most))})", *most))
         return tuple((rows[number], counts[number]) for number in most)
 
@@ -72,15 +74,9 @@ def _batches(blocks: Iterable[int], size: int) -> Iterator[tuple[int, ...]]:
         yield some
 
 
-def _add(number: int, blocks: Iterable[int], connection: sqlite3.Connection) -> None:
+def _add(number: int, blocks: Iterable[int], connection: Connection) -> None:
     rows = [(block, number) for block in blocks]
-    connection.executemany("INSERT OR IGNORE INTO source_blocks (digest, record) VALUES (?, ?)", rows)
-
-
-def _number(connection: sqlite3.Connection, row: SourceRecordRow) -> int:
-    query = "SELECT number FROM source_records WHERE source = ? AND record = ?"
-    number: int = connection.execute(query, (row.source, row.record)).fetchone()[0]
-    return number
+    connection.executemany("INSERT INTO source_blocks (digest, record) VALUES (?, ?) ON CONFLICT DO NOTHING", rows)
 
 
 def _row(number: int, source: str, record: str, kind: str, sha256: str, *rest: int) -> tuple[int, SourceRecordRow]:

@@ -7,11 +7,10 @@ The policy decides which requests a stop applies to. Rows are evidence and stay 
 
 from __future__ import annotations
 
-import sqlite3
 from typing import TypeVar
 
-from engine.state.database import Database, Operation
-from engine.state.part import Part, Recent, columns, encodable, find, insert, text, whole
+from engine.state.backend import Backend, Connection, Operation
+from engine.state.part import Part, Recent, columns, encodable, find, insert_new, storable, text, whole
 from engine.state.rows import IdTakenError, StateLimits, StopRow
 
 T = TypeVar("T")
@@ -22,7 +21,7 @@ _ALL = f"SELECT {columns(StopRow)} FROM stops"  # noqa: S608
 class Stops(Part):
     """The part of the store for stops."""
 
-    def __init__(self, database: Database, limits: StateLimits) -> None:
+    def __init__(self, database: Backend, limits: StateLimits) -> None:
         super().__init__(database, limits)
         self._in_force = Recent(database, limits, _in_force)
 
@@ -33,10 +32,9 @@ class Stops(Part):
         encodable("reason", new.reason or "")
         whole("created_at", new.created_at)
 
-        def operation(connection: sqlite3.Connection) -> StopRow:
-            if _find(connection, new.id) is not None:
+        def operation(connection: Connection) -> StopRow:
+            if not insert_new(connection, "stops", new):
                 raise IdTakenError("a stop with this id already exists", remedy="use a new id")
-            insert(connection, "stops", new)
             return new
 
         return self._written(operation)
@@ -44,6 +42,10 @@ class Stops(Part):
     def stops_in_force(self) -> tuple[StopRow, ...]:
         """Every stop that was not lifted, the oldest first."""
         return self._in_force.get()
+
+    def stops_at_hand(self) -> bool:
+        """Whether the stops in force were read so recently that they can be had without asking the database."""
+        return self._in_force.at_hand()
 
     def stops(self, limit: int) -> tuple[StopRow, ...]:
         """The newest stops, including lifted ones."""
@@ -53,8 +55,9 @@ class Stops(Part):
         """Lift a stop and return its row, None if it is unknown. Idempotent."""
         whole("now", now)
 
-        def operation(connection: sqlite3.Connection) -> StopRow | None:
-            connection.execute("UPDATE stops SET lifted_at = ? WHERE id = ? AND lifted_at IS NULL", (now, id))
+        def operation(connection: Connection) -> StopRow | None:
+            lift = "UPDATE stops SET lifted_at = ? WHERE id = ? AND lifted_at IS NULL"
+            connection.execute(lift, (now, storable(id)))
             return _find(connection, id)
 
         return self._written(operation)
@@ -65,10 +68,10 @@ class Stops(Part):
         return result
 
 
-def _in_force(connection: sqlite3.Connection) -> tuple[StopRow, ...]:
+def _in_force(connection: Connection) -> tuple[StopRow, ...]:
     found = connection.execute(f"{_ALL} WHERE lifted_at IS NULL ORDER BY number")
     return tuple(StopRow(*row) for row in found)
 
 
-def _find(connection: sqlite3.Connection, id_: str) -> StopRow | None:
+def _find(connection: Connection, id_: str) -> StopRow | None:
     return find(connection, StopRow, f"{_ALL} WHERE id = ?", id_)

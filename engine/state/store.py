@@ -1,4 +1,4 @@
-"""The store: all parts of the engine's state in one SQLite file, for one machine.
+"""The store: all parts of the engine's state, in one SQLite file or in a PostgreSQL database of several engines.
 
 Times are whole seconds since 1970 UTC by the engine's clock, passed by the caller. Every method may be
 called by many threads, and several processes may open the same state. Returned results are durable.
@@ -10,16 +10,16 @@ longer than `LONGEST_TEXT`) are ValueErrors.
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.errors import StateError
 from engine.state.agents import Agents
 from engine.state.approvals import Approvals
 from engine.state.attempts import ArtifactChecks, Attempts
+from engine.state.backend import Backend
 from engine.state.budgets import Budgets
 from engine.state.children import Children
 from engine.state.code_runs import CodeRuns
-from engine.state.database import Database
 from engine.state.idempotency import Idempotency
 from engine.state.memories import Memories
 from engine.state.prefixes import Prefixes
@@ -31,6 +31,9 @@ from engine.state.stops import Stops
 from engine.state.tokens import Tokens
 from engine.state.touches import Touches
 
+if TYPE_CHECKING:
+    from engine.state.database import Database
+
 
 class Store(
     Budgets,
@@ -41,8 +44,6 @@ class Store(
     Children,
     Attempts,
     ArtifactChecks,
-    RecordHeads,
-    RetentionOrders,
     Stops,
     Agents,
     Memories,
@@ -50,10 +51,10 @@ class Store(
     Touches,
     CodeRuns,
 ):
-    """The state of one installation. Opened by `engine.state.open_store`."""
+    """The state of one engine, or of several. Opened by `engine.state.open_state`."""
 
-    def __init__(self, folder: Path, limits: StateLimits, *, after_fault: bool = False) -> None:
-        super().__init__(Database(folder, limits, after_fault=after_fault), limits)
+    def __init__(self, database: Backend, limits: StateLimits) -> None:
+        super().__init__(database, limits)
 
     @property
     def failed(self) -> bool:
@@ -71,3 +72,9 @@ class Store(
     def close(self) -> None:
         """Close the store; no effect in a forked process. Every later call raises StateError."""
         self._database.close()
+
+
+class LocalStore(Store, RecordHeads, RetentionOrders):
+    """The state in a file of the state folder, with what it knows of the record, which is in that folder too."""
+
+    _database: Database

@@ -1,8 +1,8 @@
 """Scoped tokens: `aet_<id>_<secret>`. Only the SHA-256 of the whole text is stored.
 
 A lookup does the same work for every text: hash, one row by id, one comparison of digests in constant
-time, then its times. A row is cached until anything in the state file changes, by any process,
-so that a revocation takes effect at once.
+time, then its times. In a state file, a row is cached until anything in it changes, by any process; in PostgreSQL for
+half a second, which a revocation waits for. So a revocation has taken effect everywhere once it is answered.
 """
 
 # ruff: noqa: A002 - the names of the interface
@@ -13,13 +13,13 @@ import base64
 import hmac
 import json
 import secrets
-import sqlite3
+import time
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
-from engine.state.database import Database
-from engine.state.part import Part, Recent, columns, find, names, text, whole
+from engine.state.backend import Backend, Connection
+from engine.state.part import Part, Recent, columns, find, names, storable, text, whole
 from engine.state.rows import IdTakenError, IssuedToken, StateLimits, TokenRow
 
 _PREFIX = "aet_"
@@ -33,17 +33,20 @@ _NO_DIGEST = bytes(32)
 """What unknown ids are compared with: no text is known to have this SHA-256."""
 
 _COLUMNS = columns(TokenRow)
-_ANY = "SELECT 1 FROM tokens"
+_ISSUE = (
+    "INSERT INTO tokens (id, digest, principal, points, created_at, expires_at, approves, audience, single_use)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id"
+)
+_ANY = "SELECT 1 FROM tokens LIMIT 1"
 _Cached = tuple[bytes, TokenRow]
 
 
 class Tokens(Part):
     """The part of the store for tokens."""
 
-    def __init__(self, database: Database, limits: StateLimits) -> None:
+    def __init__(self, database: Backend, limits: StateLimits) -> None:
         super().__init__(database, limits)
-        self._cache: dict[str, _Cached] = {}
-        self._cached_at: int | None = None
+        self._cache: tuple[int | None, dict[str, _Cached]] = None, {}
         self._any = Recent(database, limits, lambda connection: connection.execute(_ANY).fetchone() is not None)
         self._issued = False
 
@@ -73,22 +76,15 @@ class Tokens(Part):
         if whole("expires_at", expires_at) <= whole("now", now):
             raise ValueError("a token expires after it is issued")
 
-        def operation(connection: sqlite3.Connection) -> IssuedToken:
-            issued = _new(id or new_token_id())
-            while _row_of(connection, issued.id) is not None:
+        def operation(connection: Connection) -> IssuedToken:
+            while True:
+                issued = _new(id or new_token_id())
+                digest = sha256(issued.text.encode()).digest()
+                values = issued.id, digest, principal, asks, now, expires_at, resolves, audience, int(single_use)
+                if connection.execute(_ISSUE, values).fetchone() is not None:
+                    return issued
                 if id is not None:
                     raise IdTakenError("a token with this id already exists", remedy="use a new id")
-                issued = _new(new_token_id())
-            connection.execute(
-                "INSERT INTO tokens"
-                " (id, digest, principal, points, created_at, expires_at, approves, audience, single_use)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    *(issued.id, sha256(issued.text.encode()).digest(), principal, asks, now, expires_at, resolves),
-                    *(audience, single_use),
-                ),
-            )
-            return issued
 
         issued = self._database.write(operation)
         if not self._issued:
@@ -108,12 +104,15 @@ class Tokens(Part):
         """Revoke a token and return its row, None if it is unknown. Idempotent."""
         whole("now", now)
 
-        def operation(connection: sqlite3.Connection) -> TokenRow | None:
-            connection.execute("UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", (now, id))
+        def operation(connection: Connection) -> TokenRow | None:
+            revoke = "UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
+            connection.execute(revoke, (now, storable(id)))
             found = _row_of(connection, id)
             return None if found is None else found[1]
 
-        return self._database.write(operation)
+        revoked = self._database.write(operation)
+        time.sleep(self._database.lag)
+        return revoked
 
     def token(self, presented: str, now: int, audience: str | None = None) -> TokenRow | None:
         """The valid token with this text, else None; does the same work for unknown, expired and revoked ones.
@@ -123,7 +122,7 @@ class Tokens(Part):
         """
         presented_bytes = presented[:_LONGEST].encode("utf-8", "surrogatepass")
         digest = sha256(presented_bytes).digest()
-        known, row = self._database.read(lambda connection: self._look_up(connection, presented[_ID]))
+        known, row = self._look_up(presented[_ID]) or (_NO_DIGEST, None)
         matches = hmac.compare_digest(digest, known)
         if not matches or row is None or not _holds(row, whole("now", now), audience):
             return None
@@ -131,20 +130,27 @@ class Tokens(Part):
 
     def _use(self, id_: str, now: int) -> bool:
         """Whether this was the first use of the token."""
-        use = "UPDATE tokens SET used_at = ? WHERE id = ? AND used_at IS NULL AND revoked_at IS NULL"
-        return self._database.write(lambda connection: connection.execute(use, (now, id_)).rowcount == 1)
+        use = "UPDATE tokens SET used_at = ? WHERE id = ? AND used_at IS NULL AND revoked_at IS NULL RETURNING id"
+        return self._database.write(lambda connection: connection.execute(use, (now, id_)).fetchone() is not None)
 
-    def _look_up(self, connection: sqlite3.Connection, id_: str) -> tuple[bytes, TokenRow | None]:
-        """The digest and row of an id. Called by one thread at a time: `Database.read` ensures it."""
-        version = connection.execute("PRAGMA data_version").fetchone()[0]
-        if version != self._cached_at:
-            self._cache, self._cached_at = {}, version
-        found = self._cache.get(id_)
-        if found is None:
+    def _look_up(self, id_: str) -> _Cached | None:
+        """The digest and row of an id, as they are now or were `Backend.lag` seconds ago at most."""
+        self._database.demand_open()
+        return self._known(id_, None) or self._database.read(lambda connection: self._known(id_, connection))
+
+    def _known(self, id_: str, connection: Connection | None) -> _Cached | None:
+        """What is cached of an id, else its row where there is a connection to read it."""
+        moment = self._database.moment(connection)
+        if moment is None:
+            return None
+        cached = self._cache
+        if cached[0] != moment:
+            cached = self._cache = moment, {}
+        found = cached[1].get(id_)
+        if found is None and connection is not None:
             found = _row_of(connection, id_)
-            if found is None:
-                return _NO_DIGEST, None
-            self._cache[id_] = found
+            if found is not None:
+                cached[1][id_] = found
         return found
 
 
@@ -158,7 +164,7 @@ def _new(id_: str) -> IssuedToken:
     return IssuedToken(id_, f"{_PREFIX}{id_}_{secret}")
 
 
-def _row_of(connection: sqlite3.Connection, id_: str) -> _Cached | None:
+def _row_of(connection: Connection, id_: str) -> _Cached | None:
     query = f"SELECT digest, {_COLUMNS} FROM tokens WHERE id = ?"  # noqa: S608
     return find(connection, lambda digest, *row: (digest, _row(*row)), query, id_)
 

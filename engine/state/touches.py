@@ -6,9 +6,9 @@ processes cannot both take the second of three. A crash in between counts as tou
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 
+from engine.state.backend import Connection
 from engine.state.part import Part, text, whole
 
 
@@ -27,18 +27,22 @@ class Touches(Part):
         whole("now", now)
         kinds = tuple(text("kind", kind) for kind in kinds)
 
-        def operation(connection: sqlite3.Connection) -> tuple[str, ...]:
+        def sweep(connection: Connection) -> None:
             connection.execute(
-                "DELETE FROM touches WHERE (run, kind, hold) IN"
-                " (SELECT run, kind, hold FROM touches WHERE touched_at < ? LIMIT ?)",
+                "DELETE FROM touches WHERE (run, kind, hold) IN (SELECT run, kind, hold FROM touches"
+                " WHERE touched_at < ? LIMIT ? /* FOR UPDATE SKIP LOCKED */)",
                 (now - self._limits.run_seconds, self._limits.sweep),
             )
+
+        def operation(connection: Connection) -> tuple[str, ...]:
+            self._database.tidy(connection, "touches", sweep)
+            connection.lock("touches", run)
             before = _others(connection, run, hold)
             connection.execute("UPDATE touches SET touched_at = ? WHERE run = ? AND touched_at < ?", (now, run, now))
             connection.executemany(
-                "INSERT INTO touches (run, kind, hold, touched_at) SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS"
-                " (SELECT 1 FROM touches WHERE run = ?1 AND kind = ?2 AND hold IN ('', ?3))",
-                [(run, kind, hold, now) for kind in kinds],
+                "INSERT INTO touches (run, kind, hold, touched_at) SELECT ?, ?, ?, ? WHERE NOT EXISTS"
+                " (SELECT 1 FROM touches WHERE run = ? AND kind = ? AND hold IN ('', ?))",
+                [(run, kind, hold, now, run, kind, hold) for kind in kinds],
             )
             return before
 
@@ -47,10 +51,10 @@ class Touches(Part):
     def keep_touches(self, hold: str) -> None:
         """Keep what was reserved under this hold. No effect if nothing was."""
 
-        def operation(connection: sqlite3.Connection) -> None:
+        def operation(connection: Connection) -> None:
             connection.execute(
-                "INSERT OR IGNORE INTO touches (run, kind, hold, touched_at)"
-                " SELECT run, kind, '', touched_at FROM touches WHERE hold = ?",
+                "INSERT INTO touches (run, kind, hold, touched_at)"
+                " SELECT run, kind, '', touched_at FROM touches WHERE hold = ? ORDER BY kind ON CONFLICT DO NOTHING",
                 (text("hold", hold),),
             )
             connection.execute("DELETE FROM touches WHERE hold = ?", (hold,))
@@ -59,13 +63,14 @@ class Touches(Part):
 
     def give_back_touches(self, hold: str) -> None:
         """Give back what was reserved under this hold. No effect if nothing was."""
-        self._change("DELETE FROM touches WHERE hold = ?", text("hold", hold))
+        self._withdraw("DELETE FROM touches WHERE hold = ?", text("hold", hold))
 
     def end_run(self, run: str) -> None:
         """Forget what a run has touched; a new run of this id begins with nothing."""
         self._change("DELETE FROM touches WHERE run = ?", text("run", run))
 
 
-def _others(connection: sqlite3.Connection, run: str, hold: str | None) -> tuple[str, ...]:
-    query = "SELECT DISTINCT kind FROM touches WHERE run = ? AND hold IS NOT ? ORDER BY kind"
-    return tuple(row[0] for row in connection.execute(query, (run, hold)))
+def _others(connection: Connection, run: str, hold: str | None) -> tuple[str, ...]:
+    own = "" if hold is None else " AND hold <> ?"
+    query = f"SELECT DISTINCT kind FROM touches WHERE run = ?{own} ORDER BY kind"  # noqa: S608
+    return tuple(row[0] for row in connection.execute(query, (run,) if hold is None else (run, hold)))

@@ -14,7 +14,7 @@ from engine.points.registry import POINTS
 from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.sources import PolicySources
 from engine.settings import Settings
-from engine.state import exists, open_store
+from engine.state import has_state, open_state
 
 if TYPE_CHECKING:
     from engine.errors import Problem
@@ -62,8 +62,8 @@ class Desk:
     @contextmanager
     def store(self) -> Iterator[Store | None]:
         """The state; None before there is any. Raises StateError."""
-        if not exists(self.settings.state):
+        if not has_state(self.settings):
             yield None
             return
-        with closing(open_store(self.settings.state)) as store:
+        with closing(open_state(self.settings)) as store:
             yield store

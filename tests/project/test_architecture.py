@@ -71,6 +71,8 @@ THIRD_PARTY: dict[str, set[str]] = {
     "langchain_core": {"admission_adapters.frameworks.langgraph"},
     "langgraph": {"admission_adapters.frameworks.langgraph"},
     "pydantic_ai": {"admission_adapters.frameworks.pydantic_ai"},
+    "psycopg": {"engine.state.postgres"},
+    "psycopg_pool": {"engine.state.postgres"},
     "cryptography": {"admission_adapters.runner"},
     "wasmtime": {"admission_adapters.sandbox.wasm.child"},
     "jsonschema": {"engine.facts.tools.schemas"},

@@ -23,6 +23,7 @@ from benchmarks import (
     policy_swap,
     record_check,
     sandbox,
+    shared_state,
     throughput,
     tool_arguments,
     tool_commands,
@@ -310,6 +311,7 @@ def test_tool_values_differ_only_in_rules_nobody_asks_for() -> None:
         (tool_results.rows, {"T3"}),
         (partial(memory.rows, many=200), {"P18"}),
         (environments.rows, {"E1"}),
+        pytest.param(shared_state.rows, {"state"}, marks=needs("postgresql")),
         pytest.param(partial(sandbox.rows, actions=20), {"P12", "P13", "actions"}, marks=needs("bubblewrap")),
         pytest.param(throughput.rows, {"P1", "P2", "P3", "P5", "P6", "P10", "rate"}, marks=needs("wrk")),
         pytest.param(latency.rows, {"P4"}, marks=needs("wrk")),
@@ -318,7 +320,7 @@ def test_tool_values_differ_only_in_rules_nobody_asks_for() -> None:
 def test_rows_that_are_asked_for_are_measured(
     bench: Bench, measurement: command_line.Measurement, asked: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (bulk, memory, throughput):
+    for module in (bulk, memory, shared_state, throughput):
         monkeypatch.setattr(module, "interleaved", _once)
     monkeypatch.setattr(environments, "_ROWS", 10)
     for module, name in (

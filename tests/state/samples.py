@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.state import open_store
+from engine.state import open_shared, open_store
 from engine.state.rows import ApprovalRow, PrefixRow, StateLimits
 from engine.state.store import Store
 
@@ -19,9 +19,16 @@ SECONDS = 120.0
 """Far more than any of these processes needs."""
 
 
+def address_file(folder: Path) -> Path:
+    """Where the address of a database is written that stands for a state folder, also for other processes."""
+    return folder.with_name(f"{folder.name}.address")
+
+
 @contextmanager
 def opened(folder: Path, limits: StateLimits | None = None) -> Iterator[Store]:
-    store = open_store(folder, limits)
+    """The state of a folder; in PostgreSQL if it has an address."""
+    address = address_file(folder)
+    store = open_shared(address.read_text("utf-8"), limits) if address.exists() else open_store(folder, limits)
     try:
         yield store
     finally:

@@ -166,7 +166,7 @@ def test_folder_and_files_are_for_their_owner_only(tmp_path: Path) -> None:
 
 
 def test_a_commit_is_synced_and_the_schema_guarded(state: Path) -> None:
-    with opened(state) as store:
+    with closing(open_store(state)) as store:
         for connection in (store._database._writer, store._database._reader):
             for pragma, value in (("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)):
                 assert connection.execute(f"PRAGMA {pragma}").fetchone()[0] == value

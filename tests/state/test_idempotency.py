@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import StateError
 from engine.state.rows import Begun, StateLimits
-from engine.state.store import Store
+from engine.state.store import LocalStore, Store
 from tests.expect import refused
 from tests.state.samples import NOW, opened, together
 
@@ -100,7 +100,7 @@ def test_no_other_key_is_kept(store: Store, bad: str) -> None:
     assert store.begin(SCOPE, KEY, BODY, NOW).kind == "pending"
 
 
-def test_an_answer_that_is_too_large_for_the_file_harms_nobody_else(store: Store) -> None:
+def test_an_answer_that_is_too_large_for_the_file_harms_nobody_else(store: LocalStore) -> None:
     store.begin(SCOPE, KEY, BODY, NOW)
     store._database._writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100_000)
     with pytest.raises(StateError):

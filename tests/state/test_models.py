@@ -15,6 +15,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from engine.state import open_store
 from engine.state.rows import ApprovalClosedError, ApprovalRow, Counter
+from engine.state.store import Store
 from tests.lanes import examples
 from tests.state.samples import NOW, asked
 
@@ -45,8 +46,11 @@ class _Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="admission-state-"))
-        self.store = open_store(self.folder / "state")
+        self.store = self.open()
         self.now = NOW
+
+    def open(self) -> Store:
+        return open_store(self.folder / "state")
 
     def teardown(self) -> None:
         self.store.close()
@@ -55,7 +59,7 @@ class _Machine(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.store.close()
-        self.store = open_store(self.folder / "state")
+        self.store = self.open()
 
     @rule(seconds=st.integers(0, 40))
     def wait(self, seconds: int) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 from engine.record.chain import Position
 from engine.record.retention import Retained, RetentionOrder
-from engine.state.store import Store
-from tests.state.samples import NOW, opened
+from engine.state import open_store
+from engine.state.store import LocalStore
+from tests.state.samples import NOW
 
 DAY = 86_400
 ORDER = RetentionOrder("d" * 32, 30, NOW, "user:lee", "disk full")
 END = Position(1, 2, 300, 2, "a" * 64)
 
 
-def test_each_chain_has_its_heads_and_the_latest_one_stays(store: Store) -> None:
+def test_each_chain_has_its_heads_and_the_latest_one_stays(store: LocalStore) -> None:
     store.remember_head(1, "i-1", END)
     store.remember_head(2, "i-2", replace(END, seq=5))
     store.remember_head(2, "i-2", END)
@@ -23,7 +25,7 @@ def test_each_chain_has_its_heads_and_the_latest_one_stays(store: Store) -> None
     assert store.record_heads() == {1: {"i-1": END, "i-2": END}, 2: {"i-2": replace(END, seq=5)}}
 
 
-def test_an_order_is_there_until_it_is_carried_out(tmp_path: Path, store: Store) -> None:
+def test_an_order_is_there_until_it_is_carried_out(tmp_path: Path, store: LocalStore) -> None:
     unnamed = replace(ORDER, decision_id="e" * 32, time=NOW + 1, principal=None, reason=None)
     for order in (unnamed, ORDER, ORDER):
         store.leave_order(2, order)
@@ -31,7 +33,7 @@ def test_an_order_is_there_until_it_is_carried_out(tmp_path: Path, store: Store)
     assert (store.orders(1), store.orders(2), store.orders(3)) == ((), (ORDER, unnamed), (ORDER,))
     assert store.outcomes(ORDER.decision_id) == {}
     removed = Retained(1, 2, 9, 3000)
-    with opened(tmp_path / "state") as another:
+    with closing(open_store(tmp_path / "state")) as another:
         another.carried_out(2, ORDER.decision_id, removed)
         another.carried_out(3, ORDER.decision_id, None)
         another.carried_out(4, ORDER.decision_id, removed)  # none was left
@@ -41,7 +43,7 @@ def test_an_order_is_there_until_it_is_carried_out(tmp_path: Path, store: Store)
     assert store.orders(2) == (unnamed,)
 
 
-def test_orders_that_were_carried_out_are_kept_for_a_day(store: Store) -> None:
+def test_orders_that_were_carried_out_are_kept_for_a_day(store: LocalStore) -> None:
     store.leave_order(2, ORDER)
     store.leave_order(3, ORDER)
     store.carried_out(2, ORDER.decision_id, None)

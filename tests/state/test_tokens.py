@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from engine.state import tokens as tokens_module
 from engine.state.rows import IdTakenError, IssuedToken, TokenRow
-from engine.state.store import Store
+from engine.state.store import LocalStore, Store
 from tests.expect import there
 from tests.lanes import examples
 from tests.state.samples import NOW, opened, together
@@ -176,7 +176,7 @@ def test_an_id_that_the_caller_gives_is_used_once(store: Store) -> None:
     assert store.token(issued.text, NOW) == store.tokens()[0] == TokenRow(id_, "one", ("source",), NOW, LATER)
 
 
-def test_a_row_is_read_once_until_something_changes(store: Store) -> None:
+def test_a_row_is_read_once_until_something_changes(store: LocalStore) -> None:
     issued, other = (store.issue(name, ["source"], LATER, NOW) for name in ("one", "two"))
     asked: list[str] = []
     store._database._reader.set_trace_callback(asked.append)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
-from engine.state import open_store
 from engine.state.rows import StateLimits
+from engine.state.store import Store
+from tests.state.samples import opened
 
 KINDS = ("untrusted", "private", "outward")
 
@@ -14,7 +16,8 @@ KINDS = ("untrusted", "private", "outward")
 def test_of_many_at_once_exactly_one_sees_all_the_others(tmp_path: Path) -> None:
     """Two stores are two processes: whoever reserves last sees what the others have reserved."""
     seen: list[int] = []
-    stores = [open_store(tmp_path / "state") for _ in range(3)]
+    closing = ExitStack()
+    stores = [closing.enter_context(opened(tmp_path / "state")) for _ in range(3)]
     begin = threading.Barrier(3)
 
     def take(number: int) -> None:
@@ -27,12 +30,19 @@ def test_of_many_at_once_exactly_one_sees_all_the_others(tmp_path: Path) -> None
     for thread in threads:
         thread.join()
     assert sorted(seen) == [0, 1, 2]
-    for store in stores:
-        store.close()
+    closing.close()
 
 
 def test_what_is_given_back_is_forgotten_and_what_is_kept_stays(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "state")
+    with opened(tmp_path / "state") as store:
+        _touch_and_give_back(store)
+    with opened(tmp_path / "state") as store:
+        assert store.touched("run") == ("outward", "private")
+        store.end_run("run")
+        assert store.touched("run") == ()
+
+
+def _touch_and_give_back(store: Store) -> None:
     assert store.touch("run", ["private"], "refused", 10) == ()
     store.give_back_touches("refused")
     assert store.touched("run") == ()
@@ -43,23 +53,16 @@ def test_what_is_given_back_is_forgotten_and_what_is_kept_stays(tmp_path: Path) 
     assert store.touch("run", ["private", "outward"], "two", 10) == ("private",)
     assert store.touched("run") == ("outward", "private")  # not kept yet: counts as well
     assert store.touched("another") == ()
-    store.close()
-    store = open_store(tmp_path / "state")
-    assert store.touched("run") == ("outward", "private")
-    store.end_run("run")
-    assert store.touched("run") == ()
-    store.close()
 
 
 def test_rows_are_few_and_end_with_a_run_that_is_not_used(tmp_path: Path) -> None:
     limits = StateLimits(run_seconds=100)
-    store = open_store(tmp_path / "state", limits)
-    for number in range(50):
-        store.touch("run", KINDS, f"hold-{number}", number * 10)
-        store.keep_touches(f"hold-{number}")
-    count = "SELECT count(*) FROM touches"
-    assert store._database.read(lambda connection: connection.execute(count).fetchone()) == (3,)
-    assert store.touch("run", ["private"], "late", 590) == tuple(sorted(KINDS))
-    assert store.touch("other", ["private"], "much later", 691) == ()
-    assert store.touched("run") == ()
-    store.close()
+    with opened(tmp_path / "state", limits) as store:
+        for number in range(50):
+            store.touch("run", KINDS, f"hold-{number}", number * 10)
+            store.keep_touches(f"hold-{number}")
+        count = "SELECT count(*) FROM touches"
+        assert store._database.read(lambda connection: connection.execute(count).fetchone()) == (3,)
+        assert store.touch("run", ["private"], "late", 590) == tuple(sorted(KINDS))
+        assert store.touch("other", ["private"], "much later", 691) == ()
+        assert store.touched("run") == ()

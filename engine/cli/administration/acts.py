@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -38,7 +37,7 @@ class ActRefusedError(EngineError):
     exit = Exit.DENY
 
 
-def act(state: Path | None, asked: dict[str, Any]) -> dict[str, Any]:
+def act(state: options.StateAt | None, asked: dict[str, Any]) -> dict[str, Any]:
     """Take an act and return what it made or changed, as JSON. Raises EngineError, also where policy refuses it."""
     token = os.environ.get(TOKEN)
     try:
@@ -51,7 +50,7 @@ def act(state: Path | None, asked: dict[str, Any]) -> dict[str, Any]:
     return _done(document["decision"], document["done"])
 
 
-def _here(state: Path | None, asked: dict[str, Any], token: str | None) -> dict[str, Any]:
+def _here(state: options.StateAt | None, asked: dict[str, Any], token: str | None) -> dict[str, Any]:
     from engine.administration.users import bearer_of
 
     with options.Sources(state=state).engine("administration") as engine:
@@ -106,17 +105,17 @@ Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of 
 
 
 @contextmanager
-def found(state: Path | None) -> Iterator[Store]:
+def found(state: options.StateAt | None) -> Iterator[Store]:
     """The existing state; never creates one. Raises GatherError if there is none, StateError."""
-    from engine.state import exists, open_store
+    from engine.state import has_state, open_state
 
-    folder = options.state_folder(state)
-    if not exists(folder):
+    settings = options.Sources(state=state).settings()
+    if not has_state(settings):
         raise GatherError(
-            f"`{printable(str(folder))}` has no state",
+            f"`{printable(str(settings.state))}` has no state",
             remedy="name the state folder of the engine with --state, or in ENGINE_STATE_DIR",
         )
-    with closing(open_store(folder)) as store:
+    with closing(open_state(settings)) as store:
         yield store
 
 

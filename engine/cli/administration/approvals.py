@@ -81,7 +81,7 @@ def refuse_approval(
     _resolve(id_, "refuse_approval", reason, state)
 
 
-def _resolve(id_: str, act: str, reason: str | None, state: Path | None) -> None:
+def _resolve(id_: str, act: str, reason: str | None, state: options.StateAt | None) -> None:
     with acts.found(state) as store:
         row = _known(store, id_)
     done = acts.act(state, {"act": act, "id": row.id, "reason": reason})
@@ -110,7 +110,7 @@ def _asking(folder: Path, row: ApprovalRow) -> list[str]:
     return [body.decision_id for body in bodies if body.input_digest == row.input_digest]
 
 
-def _details(row: ApprovalRow, asking: list[str], state: Path | None) -> list[str]:
+def _details(row: ApprovalRow, asking: list[str], state: options.StateAt | None) -> list[str]:
     where = "" if state is None else f" --state {state}"
     search = f"engine record show --point {row.point} --outcome confirm{where}"
     pairs = {

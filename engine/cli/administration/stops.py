@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,7 +40,7 @@ def stop_principal(name: Name, reason: acts.Reason = None, state: options.State 
     _stop("principal", name, reason, state)
 
 
-def _stop(scope: str, name: str, reason: str | None, state: Path | None) -> None:
+def _stop(scope: str, name: str, reason: str | None, state: options.StateAt | None) -> None:
     asked = {"act": "stop", "id": uuid.uuid4().hex, "reason": reason, "stop": {"scope": scope, "name": name}}
     done = acts.act(state, asked)
     typer.echo(f"stopped: {_what(done['scope'], done['name'])}: {done['id']}")

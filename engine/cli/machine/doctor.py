@@ -14,6 +14,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -89,6 +90,7 @@ def examine(
         "python": (False, _python),
         "opa": (True, lambda: _opa(find_opa or _bundled_opa, settings.opa.start_seconds)),
         "state": (True, lambda: _state(settings.state)),
+        "shared state": (True, lambda: _shared(settings.database)),
         "disk": (False, lambda: _disk(settings.state)),
         "record lock": (True, lambda: _lock(settings)),
         "temp folder": (True, _sockets),
@@ -148,6 +150,20 @@ def _state(folder: Path) -> Iterator[Check]:
     records = folder / "records"
     if records.is_dir():
         yield _folder("records", records, "let this user write to it; records are never moved or removed")
+
+
+def _shared(database: str | None) -> Iterator[Check]:
+    if database is None:
+        return
+    from engine.state import open_shared
+
+    try:
+        with closing(open_shared(database)) as store:
+            problem = "" if store.writable() else "its rows cannot be written"
+    except EngineError as error:
+        yield Check("shared state", State.FAILED, error.message, error.remedy)
+        return
+    yield judged("shared state", problem, "run `engine state grant ROLE` as the owner of the tables", "can be written")
 
 
 def _disk(folder: Path) -> Iterator[Check]:

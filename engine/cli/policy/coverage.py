@@ -66,7 +66,7 @@ def coverage(
         tell_unreadable(place)
 
 
-def _usage(state: Path | None, wanted: Filter) -> Usage | None:
+def _usage(state: options.StateAt | None, wanted: Filter) -> Usage | None:
     """What recorded decisions used; None without a record, unless one was named. Raises GatherError, RecordError."""
     from engine.cli.waiting import Waiting
     from engine.coverage import usage

@@ -14,8 +14,6 @@ from engine.cli.record.commands import Since, existing_folder, tell_unreadable
 from engine.documents.files import printable
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from engine.coverage.waivers import WaiversUsed
 
 
@@ -33,7 +31,7 @@ def list_waivers(sources: options.Sources, since: Since = None, how: options.Out
     typer.echo(json_text({"waivers": rows}) if how == "json" else _text(rows))
 
 
-def _used(state: Path | None, since: str | None) -> WaiversUsed:
+def _used(state: options.StateAt | None, since: str | None) -> WaiversUsed:
     """What recorded decisions say of waivers; nothing without a record, unless one was named."""
     from engine.cli.waiting import Waiting
     from engine.coverage.waivers import WaiversUsed, waivers_used

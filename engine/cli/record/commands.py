@@ -240,7 +240,7 @@ def _retained(keep_days: int, removed: list[dict[str, int]], waiting: list[int])
         yield f"nothing to remove: no whole segment is older than {keep_days} days"
 
 
-def existing_folder(state: Path | None) -> Path:
+def existing_folder(state: options.StateAt | None) -> Path:
     """The state folder, with or without a record. Raises GatherError where there is none."""
     folder = options.state_folder(state)
     if not folder.is_dir():

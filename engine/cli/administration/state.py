@@ -1,0 +1,44 @@
+"""`engine state`: prepare a database for the state that several engines share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from engine.cli import options
+from engine.cli.usage import Group
+from engine.documents.files import printable
+
+app = typer.Typer(cls=Group, no_args_is_help=True)
+
+
+@app.command("init")
+def init_state(state: options.State = None) -> None:
+    """Make the tables of a shared state, or migrate them to this version. Run it as their owner."""
+    from engine.state import prepare_shared
+
+    prepare_shared(_address(state))
+    typer.echo("the tables are ready")
+
+
+@app.command("grant")
+def grant_state(
+    role: Annotated[str, typer.Argument(metavar="ROLE", help="Role of PostgreSQL that engines log in as.")],
+    state: options.State = None,
+) -> None:
+    """Let a role serve: it may write what an engine writes, and nothing else. Run it as owner of the tables."""
+    from engine.state import let_serve
+
+    let_serve(_address(state), role)
+    typer.echo(f"{printable(role)} may serve")
+
+
+def _address(state: options.StateAt | None) -> str:
+    database = options.Sources(state=state).settings().database
+    if database is None:
+        raise typer.BadParameter(
+            "name the database as postgresql://USER@HOST/DATABASE; a state folder needs no preparation",
+            param_hint="--state",
+        )
+    return database

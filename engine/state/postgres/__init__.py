@@ -1,0 +1,1 @@
+"""The state of several engines in one PostgreSQL database; needs the extra `postgres`."""

@@ -1,0 +1,162 @@
+"""Two servers over one PostgreSQL share approvals, budgets, keys, tokens and stops, also after it failed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.api.serving import ALLOWED, Reply, Serving, serving
+from tests.command import Command, lines
+from tests.conftest import CASES, ROOT
+from tests.facilities import missing
+from tests.postgres import SERVING, Server, frozen, running
+from tests.processes import until
+
+REVIEWED = next(file.case.request for file in CASES if file.path.stem == "review_required")
+BUDGET = 25
+UNAVAILABLE = "engine.state_unavailable"
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Server]:
+    if (lacking := missing("postgresql")) is not None:
+        pytest.skip(lacking)
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def address(postgres: Server) -> str:
+    return postgres.address(postgres.database(), SERVING)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    """The policy with a budget for licences that all callers share."""
+    folder = tmp_path / "policy"
+    shutil.copytree(ROOT / "policy", folder)
+    budgets = folder / "budgets.yaml"
+    unlimited = "  license: {principal: unlimited, run: unlimited, all: unlimited}\n"
+    ours = f"  license: {{principal: unlimited, run: unlimited, all: {{limit: {BUDGET}, window_seconds: 31536000}}}}\n"
+    text = budgets.read_text(encoding="utf-8")
+    assert unlimited in text
+    budgets.write_text(text.replace(unlimited, ours), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def engines(tmp_path: Path, cache: Path, policy: Path, address: str) -> Iterator[tuple[Serving, Serving]]:
+    """Two servers as on two machines: each with a state folder of its own."""
+    with ExitStack() as stack:
+        found = []
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            env = {"ENGINE_STATE_DATABASE": address}
+            found.append(stack.enter_context(serving(tmp_path / name, cache, "--policy", policy, env=env)))
+        yield found[0], found[1]
+
+
+def run(command: Command, engine: Serving, address: str, *arguments: str) -> str:
+    """A command on the machine of an engine."""
+    done = command(*arguments, "--state", address, env={"ENGINE_STATE_DIR": str(engine.state)})
+    assert done.code == 0, done
+    return done.stdout
+
+
+def codes(reply: Reply) -> list[str]:
+    document = reply.json
+    return [finding["code"] for finding in document.get("decision", document)["findings"]]
+
+
+def outcomes(replies: Sequence[Reply]) -> list[str]:
+    return [reply.json.get("decision", reply.json)["outcome"] for reply in replies]
+
+
+def test_what_a_person_approves_at_one_is_used_once_at_any(
+    engines: tuple[Serving, Serving], address: str, command: Command
+) -> None:
+    one, two = engines
+    asked = one.decide("license", REVIEWED).json
+    assert asked["outcome"] == "confirm"
+    id_ = asked["approval"]["id"]
+    assert two.decide("license", REVIEWED).json["approval"]["id"] == id_
+    run(command, two, address, "approvals", "grant", id_, "--reason", "seen the contract")
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(
+            pool.map(lambda number: engines[number % 2].decide("license", REVIEWED, X_Approval=id_), range(8))
+        )
+    assert sorted(outcomes(replies)) == ["allow", *["deny"] * 7]
+
+
+def test_a_budget_is_exact_over_both(engines: tuple[Serving, Serving]) -> None:
+    with ThreadPoolExecutor(16) as pool:
+        replies = list(pool.map(lambda number: engines[number % 2].decide("license", ALLOWED), range(3 * BUDGET)))
+    assert outcomes(replies).count("allow") == BUDGET
+    assert {code for reply in replies for code in codes(reply)} == {"budget_exhausted"}
+
+
+def test_a_key_a_token_and_a_stop_of_one_count_at_the_other(
+    engines: tuple[Serving, Serving], address: str, command: Command
+) -> None:
+    one, two = engines
+    first = one.decide("license", ALLOWED, Idempotency_Key="key-1").json
+    again = two.decide("license", ALLOWED, Idempotency_Key="key-1").json
+    assert first["decision_id"] == again["decision_id"]
+    id_ = run(command, one, address, "stop", "tool", "http_get").split()[-1]
+    assert id_ in run(command, two, address, "stop", "list")
+    token = run(
+        command, one, address, "tokens", "issue", "--principal", "p", "--point", "license", "--days", "1"
+    ).split()[0]
+    bearer = {"Authorization": f"Bearer {token}"}
+    for engine in engines:
+        assert engine.decide("license", ALLOWED).status == 401
+        assert engine.ask("POST", "/v1/decide/license", ALLOWED, bearer).status == 200
+    run(command, one, address, "tokens", "revoke", token.split("_")[1])
+    assert [engine.ask("POST", "/v1/decide/license", ALLOWED, bearer).status for engine in engines] == [401, 401]
+
+
+def test_a_server_that_is_killed_and_started_again_costs_denies_and_no_budget(
+    engines: tuple[Serving, Serving], postgres: Server, command: Command
+) -> None:
+    assert [engine.decide("license", ALLOWED).json["outcome"] for engine in engines] == ["allow", "allow"]
+    postgres.kill()
+    denied = [engine.decide("license", ALLOWED) for engine in engines for _ in range(5)]
+    assert {reply.status for reply in denied} == {503}
+    assert {code for reply in denied for code in codes(reply)} == {UNAVAILABLE}
+    for engine in engines:
+        wait_for(engine, 503)
+        assert engine.ask("GET", "/health").status == 200
+    postgres.start()
+    for engine in engines:
+        wait_for(engine, 200)
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(lambda number: engines[number % 2].decide("license", ALLOWED), range(2 * BUDGET)))
+    assert outcomes(replies).count("allow") == BUDGET - 2
+    with frozen(postgres):
+        assert {engine.decide("license", ALLOWED).status for engine in engines} == {503}
+    for engine in engines:
+        wait_for(engine, 200)
+        assert codes(engine.decide("license", ALLOWED)) == ["budget_exhausted"]
+        assert engine.stop() == 0
+        decided = [line for line in lines(engine.state) if line["kind"] == "decision"]
+        assert UNAVAILABLE in {finding["code"] for line in decided for finding in line["findings"]}
+        assert command("record", "verify", "--state", engine.state).code == 0
+
+
+def wait_for(engine: Serving, status: int) -> None:
+    until(lambda: engine.ask("GET", "/ready").status == status)
+
+
+def test_what_lacks_is_told_by_the_doctor(postgres: Server, address: str, command: Command) -> None:
+    def doctor(database: str) -> dict[str, str]:
+        checks = command("doctor", "--state", database, "--format", "json").json["checks"]
+        return next(one for one in checks if one["name"] == "shared state")
+
+    assert doctor(address)["state"] == "ok"
+    empty = doctor(postgres.address(postgres.empty_database()))
+    assert (empty["state"], "no tables" in empty["detail"]) == ("failed", True)

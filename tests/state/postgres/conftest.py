@@ -1,0 +1,53 @@
+"""A server for all tests here, and a database for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from engine.state import open_shared
+from engine.state.store import Store
+from tests.facilities import missing
+from tests.postgres import SERVING, Server
+from tests.state.samples import address_file
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A server that no test here harms."""
+    if (lacking := missing("postgresql")) is not None:
+        pytest.skip(lacking)
+    with closing(Server()) as server:
+        server.start()
+        yield server
+
+
+@pytest.fixture(scope="module")
+def database(server: Server) -> Iterator[str]:
+    """A new database for the tests of a module."""
+    name = server.database()
+    yield name
+    server.drop(name)
+
+
+@pytest.fixture
+def address(server: Server, database: str) -> str:
+    """The address of a database without rows, for the role that serves."""
+    server.empty(database)
+    return server.address(database, SERVING)
+
+
+@pytest.fixture(autouse=True)
+def in_postgres(tmp_path: Path, address: str) -> None:
+    """What the tests of this folder and their processes open in a folder is this database."""
+    for folder in (tmp_path, tmp_path / "state"):
+        address_file(folder).write_text(address, encoding="utf-8")
+
+
+@pytest.fixture
+def store(address: str) -> Iterator[Store]:
+    with closing(open_shared(address)) as store:
+        yield store

@@ -1,0 +1,276 @@
+"""PostgreSQL killed, stopped, full: nothing that was told is lost, the rest is refused, and it recovers by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.errors import StateError
+from engine.state.rows import Counter, MemoryRow, StateLimits, StopRow
+from engine.state.store import Store
+from tests.facilities import needs
+from tests.postgres import SERVING, Server, frozen, running, shared
+from tests.processes import python, rest, said, tell, until
+from tests.state.samples import NOW, address_file, together
+from tests.state.test_processes import WRITER, hold_what_was_told
+
+ONE = Counter("n", "k", 0)
+QUICK = StateLimits(answer_seconds=1.0, statement_seconds=0.8, lock_seconds=0.5, wait_seconds=0.5)
+DEADLINE = 10.0
+"""Seconds, far more than the limits of any operation here together, far less than a wait without end."""
+
+
+@pytest.fixture
+def own() -> Iterator[Server]:
+    with running() as server:
+        yield server
+
+
+SPENDER = """
+import sys
+from pathlib import Path
+from engine.errors import StateError
+from engine.state.rows import Counter
+from tests.state.samples import NOW, opened, together
+
+with opened(Path(sys.argv[1])) as store:
+    print("ready", flush=True)
+    input()
+    counter = Counter("spend", "all", 0)
+    def spend(thread):
+        allowed, failed = 0, 0
+        for n in range(int(sys.argv[3])):
+            hold = f"{sys.argv[2]} {thread} {n}"
+            try:
+                before = store.reserve(hold, (counter,), NOW)[0]
+            except StateError:
+                failed += 1
+                try:
+                    store.release(hold)
+                except StateError:
+                    pass
+                continue
+            if before < int(sys.argv[4]):
+                allowed += 1
+                print("allowed", hold, flush=True)
+            else:
+                store.release(hold)
+        return allowed, failed
+    done = together(8, spend)
+    print("done", sum(one for one, _ in done), sum(two for _, two in done), flush=True)
+    input()
+"""
+
+
+def test_a_budget_of_three_engines_is_exact_while_the_server_is_killed_and_started_again(
+    own: Server, tmp_path: Path
+) -> None:
+    """Requests that fail give back what they may have taken, so in the end exactly the budget is used and allowed."""
+    budget, state = 150, tmp_path / "state"
+    address_file(state).write_text(address := own.address(own.database(), SERVING), encoding="utf-8")
+    with (
+        python(SPENDER, state, "a", 400, budget) as one,
+        python(SPENDER, state, "b", 400, budget) as two,
+        python(SPENDER, state, "c", 400, budget) as three,
+    ):
+        engines = (one, two, three)
+        assert [said(engine) for engine in engines] == ["ready"] * 3
+        for engine in engines:
+            tell(engine)
+        heard = [said(one) for _ in range(10)]
+        own.kill()
+        own.start()
+        told = [heard, [], []]
+        for lines, engine in zip(told, engines, strict=True):
+            while not (lines and lines[-1].startswith("done")):
+                lines.append(said(engine))
+        failed = sum(int(lines[-1].split()[2]) for lines in told)
+        allowed = [line for lines in told for line in lines if line.startswith("allowed")]
+        with shared(address) as store:
+            until(lambda: store.used(Counter("spend", "all", 0), NOW) == len(allowed))
+            for number in range(budget - len(allowed)):  # what failed requests gave back was not for others any more
+                assert store.reserve(f"rest {number}", (Counter("spend", "all", 0),), NOW)[0] < budget
+            assert store.reserve("more", (Counter("spend", "all", 0),), NOW)[0] == budget
+        assert len(set(allowed)) == len(allowed) <= budget
+        assert failed > 0  # the server was really gone meanwhile
+        for engine in engines:
+            tell(engine)
+
+
+def test_nothing_that_was_told_is_lost_when_server_and_engine_are_killed(own: Server, tmp_path: Path) -> None:
+    state, told = tmp_path / "state", []
+    address_file(state).write_text(address := own.address(own.database(), SERVING), encoding="utf-8")
+    for round_ in range(3):
+        with python(WRITER, state, round_ * 100_000, 1_000_000, 0) as process:
+            heard = [said(process) for _ in range(30 + 40 * round_)]
+            if round_ % 2:
+                process.kill()
+                heard += rest(process)
+                own.kill()
+            else:
+                own.kill()
+                while not heard[-1].startswith("failed"):
+                    heard.append(said(process))
+                process.kill()
+                heard += [line for line in rest(process) if not line.startswith("failed")]
+        assert "open" in heard
+        told += [line for line in heard if not line.startswith("failed")]
+        told += ["open"] * sum(line.startswith("failed") for line in heard)  # each of these may have counted
+        own.start()
+        with shared(address) as store:
+            hold_what_was_told(store, told)
+
+
+def test_an_open_state_recovers_by_itself_when_the_server_is_back(own: Server) -> None:
+    with shared(own.address(own.database(), SERVING), QUICK) as store:
+        together(8, lambda number: store.reserve(str(number), (ONE,), NOW))
+        own.kill()
+        for use in (
+            lambda: store.used(ONE, NOW),
+            lambda: store.reserve("x", (ONE,), NOW),
+            lambda: store.token("", NOW),
+        ):
+            began = time.monotonic()
+            with pytest.raises(StateError, match="cannot be reached"):
+                use()
+            assert time.monotonic() - began < DEADLINE
+        assert not store.writable()
+        with pytest.raises(StateError):
+            store.release("0")  # given back once the server is there again
+        own.start()
+        until(store.writable)
+        until(lambda: store.used(ONE, NOW) == 7)
+        assert not store.failed
+
+
+def test_a_restart_between_two_requests_is_not_noticed(own: Server) -> None:
+    with shared(own.address(own.database(), SERVING)) as store:
+        met = threading.Barrier(8)  # each has a connection of its own
+        together(8, lambda _: store._database.read(lambda _: met.wait()))
+        own.stop()
+        own.start()
+        for _ in range(10):
+            assert store.used(ONE, NOW) == 0
+
+
+def test_a_server_that_hangs_is_cut_off_within_the_deadline_and_asked_no_more(own: Server) -> None:
+    with shared(own.address(own.database(), SERVING), QUICK) as store:
+        assert together(4, lambda number: store.reserve(str(number), (ONE,), NOW))
+        with frozen(own):
+            began = time.monotonic()
+            with pytest.raises(StateError, match="did not answer in time"):
+                store.used(ONE, NOW)
+            assert QUICK.answer_seconds <= time.monotonic() - began < DEADLINE
+            for _ in range(1000):
+                with pytest.raises(StateError, match=r"did not answer in time|cannot be reached"):
+                    store.stops_in_force()
+            assert time.monotonic() - began < DEADLINE
+            assert not store.writable()
+        until(store.writable)
+        assert store.used(ONE, NOW) == 4
+
+
+def test_an_engine_that_is_stopped_in_a_transaction_frees_its_locks(own: Server) -> None:
+    script = """
+import os, signal, sys
+from tests.postgres import shared
+from tests.state.samples import NOW
+from engine.state.rows import Counter
+with shared(sys.argv[1]) as store:
+    def operation(connection):
+        connection.execute('UPDATE budgets SET used = used + 1')
+        print('locked', flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+    store._database.write(operation)
+"""
+    address = own.address(own.database(), SERVING)
+    with shared(address) as store:
+        store.reserve("one", (ONE,), NOW)
+        with python(script, address) as stopped:
+            assert said(stopped) == "locked"
+            with pytest.raises(StateError, match="did not answer in time"):
+                store.reserve("two", (ONE,), NOW)
+            until(lambda: _reserved(store, "three"))
+            os.kill(stopped.pid, signal.SIGCONT)
+        assert store.used(ONE, NOW) == 2
+
+
+def _reserved(store: Store, hold: str) -> bool:
+    try:
+        return bool(store.reserve(hold, (ONE,), NOW))
+    except StateError:
+        return False
+
+
+def test_a_server_that_is_started_again_with_fewer_promises_is_used_no_more(own: Server) -> None:
+    with shared(own.address(own.database(), SERVING), QUICK) as store:
+        assert store.writable()
+        own.stop()
+        own.start(fsync="off")
+        with pytest.raises(StateError, match="fsync = off"):
+            store.reserve("one", (ONE,), NOW)
+        assert not store.writable()
+        own.stop()
+        own.start()
+        until(store.writable)
+
+
+def test_a_stop_is_in_force_or_nothing_is_decided_when_the_server_hangs(own: Server) -> None:
+    """What was read is too old after a moment; then a decision needs the server, which does not answer."""
+    with shared(own.address(own.database(), SERVING), QUICK) as store:
+        store.add_stop(StopRow("all", "", "alice", NOW, id="stop-1"))
+        assert [one.id for one in store.stops_in_force()] == ["stop-1"]
+        with frozen(own):
+            until(lambda: _fails(store))
+        until(lambda: not _fails(store))
+        assert [one.id for one in store.stops_in_force()] == ["stop-1"]
+
+
+def _fails(store: Store) -> bool:
+    try:
+        store.stops_in_force()
+    except StateError:
+        return True
+    return False
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    folder = Path(f"/tmp/apg-disk-{os.getpid()}")  # noqa: S108  (a short path, made by root)
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(folder)], check=True)  # noqa: S607
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)  # noqa: S607
+        folder.rmdir()
+
+
+@needs("root", "mounts")
+def test_a_full_disk_denies_and_nothing_that_was_told_is_lost(small_disk: Path) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(8 << 20))
+    with running(small_disk) as own, shared(own.address(own.database(), SERVING)) as store:
+        store.reserve("one", (ONE,), NOW)
+        kept: list[str] = []
+
+        def fill() -> None:
+            while True:
+                row = MemoryRow("o", os.urandom(500_000).hex(), "a" * 64, "s", "o", "n", "d", NOW)
+                store.add_memory(row)
+                kept.append(row.id)
+
+        with pytest.raises(StateError, match="the disk of PostgreSQL is full"):
+            fill()
+        assert len(kept) > 3
+        assert all(store.memory(one) is not None for one in kept)  # reading goes on
+        ballast.unlink()
+        assert store.reserve("two", (ONE,), NOW) == (1,)
+        assert store.used(ONE, NOW) == 2

@@ -1,0 +1,93 @@
+"""Threads that wait for the same row are served together: each gets its own result, and nobody the fault of another."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from engine.errors import StateError
+from engine.state.postgres.combining import Combined
+from engine.state.postgres.faults import OneFaultError
+from tests.processes import until
+from tests.state.samples import SECONDS, together
+
+BROKEN = 13
+
+
+class Squares:
+    """Squares numbers, once it may; a number that is broken spoils the whole run."""
+
+    def __init__(self, fault: type[StateError] = OneFaultError) -> None:
+        self.runs: list[list[int]] = []
+        self.go_on = threading.Event()
+        self._fault = fault
+
+    def __call__(self, items: Sequence[int]) -> list[int]:
+        self.runs.append(list(items))
+        assert self.go_on.wait(SECONDS)
+        if BROKEN in items:
+            raise self._fault("broken", remedy="none")
+        return [item * item for item in items]
+
+
+def test_what_gathers_meanwhile_runs_together_and_each_gets_its_own() -> None:
+    squares = Squares()
+    combined = Combined(squares, 5)
+    with ThreadPoolExecutor(16) as pool:
+        first = pool.submit(combined, 1)
+        until(lambda: squares.runs == [[1]])
+        others = [pool.submit(combined, number) for number in range(2, 14) if number != BROKEN]
+        until(lambda: len(combined._waiting) == len(others))
+        squares.go_on.set()
+        assert [one.result(SECONDS) for one in (first, *others)] == [number**2 for number in range(1, 13)]
+    assert [len(run) for run in squares.runs] == [1, 5, 5, 1]
+    assert combined(7) == 49  # nobody is waited for any more
+
+
+def test_a_fault_of_one_item_is_its_own() -> None:
+    squares = Squares()
+    combined = Combined(squares, 100)
+    with ThreadPoolExecutor(16) as pool:
+        first = pool.submit(combined, 1)
+        until(lambda: squares.runs == [[1]])
+        others = {number: pool.submit(combined, number) for number in (2, BROKEN, 3)}
+        until(lambda: len(combined._waiting) == len(others))
+        squares.go_on.set()
+        assert (first.result(SECONDS), others[2].result(SECONDS), others[3].result(SECONDS)) == (1, 4, 9)
+        with pytest.raises(OneFaultError, match="broken"):
+            others[BROKEN].result(SECONDS)
+    assert sorted(map(len, squares.runs)) == [1, 1, 1, 1, 3]
+
+
+def test_a_database_that_is_gone_is_the_fault_of_all_and_not_asked_again() -> None:
+    squares = Squares(StateError)
+    squares.go_on.set()
+    combined = Combined(squares, 100)
+
+    def work(_: int) -> bool:
+        try:
+            combined(BROKEN)
+        except StateError:
+            return True
+        return False
+
+    assert together(32, work) == [True] * 32
+    assert sum(map(len, squares.runs)) == 32  # each item once
+    assert combined(3) == 9
+
+
+def test_many_threads_lose_nothing() -> None:
+    squares = Squares()
+    squares.go_on.set()
+    combined = Combined(squares, 7)
+
+    def work(number: int) -> bool:
+        return [combined(1000 + 100 * number + count) for count in range(50)] == [
+            (1000 + 100 * number + count) ** 2 for count in range(50)
+        ]
+
+    assert together(24, work) == [True] * 24
+    assert max(map(len, squares.runs)) <= 7
