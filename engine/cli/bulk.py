@@ -99,13 +99,15 @@ def _text(document: dict[str, Any]) -> str:
     units = f"{document['units']:,}, of which {document['reused']:,} were whole before"
     pairs = {"units": units, "rules": document["policy"]["rules"], "values": document["policy"]["values"]}
     codes = [f"  {count:>11,}  {code}" for code, count in document["codes"].items()]
-    return "\n".join([
-        f"{document['records']:,} rows: {told}",
-        *codes,
-        *rows(pairs, 11),
-        f"admitted rows and record: {printable(document['run'])}",
-        "",
-    ])
+    return "\n".join(
+        [
+            f"{document['records']:,} rows: {told}",
+            *codes,
+            *rows(pairs, 11),
+            f"admitted rows and record: {printable(document['run'])}",
+            "",
+        ]
+    )
 
 
 class _Progress(Waiting):

@@ -78,7 +78,9 @@ class Columns(Model):
                 return _unreadable(place, "has no content", "remove the row, or add its text or bytes")
             found = sha256(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
             if found.hexdigest() != stated:
-                return _unreadable(place, "has another content than its hash states", "correct the hash, or the content")
+                return _unreadable(
+                    place, "has another content than its hash states", "correct the hash, or the content"
+                )
         label = row[self.license]
         return {
             "purpose": self.purpose,

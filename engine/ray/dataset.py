@@ -134,7 +134,9 @@ class DatasetWorker(Worker):
 def _with(table: Any, rows: list[_Row], segment: str) -> Any:
     pa = package("pyarrow")
     if len(rows) != table.num_rows:
-        raise EngineError("the segment of a batch has other rows", remedy="give the rows ids, so that they are distinct")
+        raise EngineError(
+            "the segment of a batch has other rows", remedy="give the rows ids, so that they are distinct"
+        )
     text = pa.string()
     table = table.append_column("outcome", pa.array([row.outcome for row in rows], text))
     table = table.append_column("codes", pa.array([row.codes for row in rows], pa.list_(text)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from engine.documents.files import printable
 from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, read_strict
@@ -27,6 +27,13 @@ UNIT_ROWS, UNIT_BYTES = 20_000, 64 << 20
 _BLOCK = 8 << 20
 _VERSIONS = ("ETag", "etag", "md5", "LastModified", "last_modified", "mtime")
 """What file systems state about a file that changes with its content, the best first."""
+
+
+class Bytes(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes; none at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +196,7 @@ def _demand_fields(line: bytes, columns: Columns, where: Location) -> None:
         _demand_columns(list(row), columns, where)
 
 
-def whole_lines(file: BinaryIO, path: str) -> Iterator[bytes]:
+def whole_lines(file: Bytes, path: str) -> Iterator[bytes]:
     """The lines of a file with their newlines, read in blocks. Raises GatherError for one that is too long."""
     rest, most = b"", ReadLimits().document_bytes
     while block := file.read(_BLOCK):

@@ -16,7 +16,7 @@ import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import file_digest
@@ -173,13 +173,12 @@ class CorpusWorker(Worker):
         if self.job.columns is None:
             raise EngineError("a corpus is read by columns", remedy="name them")
         outcomes, codes = Counter[str](), Counter[str]()
-        out = writer(unit, file, name)
-        for some in batches(unit, self.job.columns):
-            decisions = self.decided(draft, some, last=last)
-            admitted = [(index, one) for index, one in enumerate(decisions) if one.outcome is Outcome.ALLOW]
-            out.add(some, admitted)
-            count(decisions, outcomes, codes)
-        out.close()
+        with closing(writer(unit, file, name)) as out:
+            for some in batches(unit, self.job.columns):
+                decisions = self.decided(draft, some, last=last)
+                admitted = [(index, one) for index, one in enumerate(decisions) if one.outcome is Outcome.ALLOW]
+                out.add(some, admitted)
+                count(decisions, outcomes, codes)
         return self.unit(name, unit.source, outcomes, codes)
 
 
@@ -246,4 +245,3 @@ def fault_in(text: str) -> EngineError | None:
 def _remove(folder: Path, lock: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     os.close(lock)
-

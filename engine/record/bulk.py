@@ -295,13 +295,12 @@ def verify_run(folder: Path, by: Identity) -> RunVerification:
                 breaks.append(problem.broken)
             else:
                 records, size = records + found.unit.records, size + length
-        names = {(SEGMENTS, name) for name in _names_in(folder, SEGMENTS)} - {(SEGMENTS, unit) for unit in named}
         rows = {one.unit.admitted.file.partition("/")[2] for one in named.values() if one.unit.admitted is not None}
-        names |= {(ROWS, name) for name in _names_in(folder, ROWS) - rows}
-        breaks += [
-            broken_file(f"{place}/{name}", BreakKind.UNKNOWN_SEGMENT, "no such file", "a file").broken
-            for place, name in sorted(names)
-        ]
+        for place, known in ((SEGMENTS, named.keys()), (ROWS, rows)):
+            for name in sorted(set(Storage(folder).names(place)) - known):
+                breaks.append(
+                    broken_file(f"{place}/{name}", BreakKind.UNKNOWN_SEGMENT, "no such file", "a file").broken
+                )
         return RunVerification(tuple(breaks), len(named), records, size, manifest)
 
 
@@ -323,10 +322,6 @@ def signer(state: Path, *, new: bool = False) -> Identity:
         remedy = "name the state folder of the engine that ran it: `--state`"
         raise RecordError("this state folder has signed no run", remedy=remedy, where=Location(str(state)))
     return found
-
-
-def _names_in(folder: Path, place: str) -> set[str]:
-    return set(Storage(folder).names(place))
 
 
 def _manifest(folder: Path, by: Identity) -> Manifest:

@@ -204,7 +204,9 @@ def parsed(written: bytes, path: str, model: type[SignedT], identity: Identity |
 
 
 def _write(storage: Storage, path: str, fields: dict[str, Any], events: Events, identity: Identity, time: str) -> None:
-    write_file(storage, path, signed_statement({**fields, "source_events": events.model_dump(mode="json")}, identity, time))
+    write_file(
+        storage, path, signed_statement({**fields, "source_events": events.model_dump(mode="json")}, identity, time)
+    )
 
 
 def signed_statement(fields: dict[str, Any], identity: Identity, time: str) -> bytes:

@@ -104,7 +104,8 @@ def test_a_table_without_a_column_is_refused(tmp_path: Path, write: Any, table: 
 
 
 @pytest.mark.parametrize(
-    "change", [{"license": 3}, {"decided_at": datetime(2026, 11, 3)}, {"origin": ["x"]}]  # noqa: DTZ001 (without a zone)
+    "change",
+    [{"license": 3}, {"decided_at": datetime(2026, 11, 3)}, {"origin": ["x"]}],  # noqa: DTZ001 (without a zone)
 )
 def test_a_column_of_another_type_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     path = write_parquet(tmp_path / "a.parquet", _with(**change), 3)
@@ -156,7 +157,10 @@ def test_a_corpus_in_memory_and_over_http_is_read_by_fsspec(tmp_path: Path) -> N
     for name in ("a.parquet", "b.jsonl"):
         memory.pipe_file(f"/corpus/{name}", (tmp_path / name).read_bytes())
     found = plan(["memory://corpus"], COLUMNS)
-    assert [(unit.path, unit.rows) for unit in found] == [("memory:///corpus/a.parquet", 5), ("memory:///corpus/b.jsonl", 3)]
+    assert [(unit.path, unit.rows) for unit in found] == [
+        ("memory:///corpus/a.parquet", 5),
+        ("memory:///corpus/b.jsonl", 3),
+    ]
     assert [one for unit in found for batch in batches(unit, COLUMNS) for one in batch.requests] == [
         request(one) for one in [*rows(5), *rows(3)]
     ]
@@ -185,5 +189,3 @@ def test_a_file_over_http_is_read_as_it_was_planned(tmp_path: Path, served: str)
     write_parquet(tmp_path / "a.parquet", rows(6), 6)
     with pytest.raises(GatherError, match="the file changed after the run was planned"):
         list(batches(unit, COLUMNS))
-
-

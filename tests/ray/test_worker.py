@@ -78,7 +78,9 @@ def _lines(run: Path, name: str) -> list[dict[str, Any]]:
 def test_admitted_rows_name_their_decision(worker: CorpusWorker, tmp_path: Path) -> None:
     (name,) = units = planned(worker, write_parquet(tmp_path / "a.parquet", rows(100), 100))
     ask(worker, units)
-    allowed = {one["decision_id"]: one["request_id"] for one in decisions(tmp_path / "run") if one["outcome"] == "allow"}
+    allowed = {
+        one["decision_id"]: one["request_id"] for one in decisions(tmp_path / "run") if one["outcome"] == "allow"
+    }
     written = parquet.read_table(tmp_path / "run" / "rows" / f"{name}.parquet").to_pylist()
     assert {one["decision_id"]: f"file://{tmp_path}/a.parquet:{one['id'] + 1}" for one in written} == allowed
     assert {(one["policy_rules"], one["policy_values"], one["segment"]) for one in written} == {
@@ -109,6 +111,7 @@ def test_a_unit_that_is_whole_is_not_decided_again(worker: CorpusWorker, tmp_pat
     assert [*decisions(tmp_path / "run")] == before
 
 
+@pytest.mark.own_opa
 def test_an_opa_that_dies_in_a_unit_loses_nothing(
     worker: CorpusWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +122,8 @@ def test_an_opa_that_dies_in_a_unit_loses_nothing(
     def dying(*arguments: Any) -> Any:
         asked.append(len(arguments[1]))
         if len(asked) == 2:
-            os.kill(worker.opa_pid or 0, signal.SIGKILL)
+            assert worker.opa_pid
+            os.kill(worker.opa_pid, signal.SIGKILL)
         return ask_many(*arguments)
 
     monkeypatch.setattr(worker._engine, "decide_many", dying)

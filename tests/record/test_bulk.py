@@ -81,45 +81,45 @@ def test_a_draft_that_fails_leaves_nothing(run: RunRecord) -> None:
     assert sorted(path.name for path in (run.folder / "segments").iterdir()) == sorted(NAMES)
 
 
-def _edit_line(run: Path, by: Path) -> None:
+def _edit_line(run: Path) -> None:
     path = run / "segments" / NAMES[1] / "records" / "decisions.000001.jsonl"
     path.write_bytes(path.read_bytes().replace(b"license_unknown", b"license_accepts", 1))
 
 
-def _cut_line(run: Path, by: Path) -> None:
+def _cut_line(run: Path) -> None:
     path = run / "segments" / NAMES[1] / "records" / "decisions.000001.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
 
 
-def _other_segment(run: Path, by: Path) -> None:
+def _other_segment(run: Path) -> None:
     """Another whole chain under the name of a unit."""
     shutil.rmtree(run / "segments" / NAMES[1])
     write(RunRecord(run), NAMES[1], 3, 50)
 
 
-def _remove(run: Path, by: Path) -> None:
+def _remove(run: Path) -> None:
     shutil.rmtree(run / "segments" / NAMES[1])
 
 
-def _add(run: Path, by: Path) -> None:
+def _add(run: Path) -> None:
     write(RunRecord(run), "f" * 64, 1)
 
 
-def _change_rows(run: Path, by: Path) -> None:
+def _change_rows(run: Path) -> None:
     (run / "rows" / f"{NAMES[1]}.jsonl").write_bytes(b"[]\n")
 
 
-def _remove_rows(run: Path, by: Path) -> None:
+def _remove_rows(run: Path) -> None:
     (run / "rows" / f"{NAMES[1]}.jsonl").unlink()
 
 
-def _change_counts(run: Path, by: Path) -> None:
+def _change_counts(run: Path) -> None:
     path = run / "segments" / NAMES[1] / "unit.json"
     path.write_bytes(path.read_bytes().replace(b'"deny":3', b'"allow":3'))
 
 
-def _unsigned(change: Callable[[dict[str, Any]], object]) -> Callable[[Path, Path], None]:
-    def edit(run: Path, by: Path) -> None:
+def _unsigned(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    def edit(run: Path) -> None:
         stated = json.loads((run / MANIFEST).read_bytes())
         change(stated)
         (run / MANIFEST).write_bytes(canonical(stated))
@@ -127,45 +127,64 @@ def _unsigned(change: Callable[[dict[str, Any]], object]) -> Callable[[Path, Pat
     return edit
 
 
-def _signed(change: Callable[[dict[str, Any]], object]) -> Callable[[Path, Path], None]:
+def _signed(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     """As the owner of the key could do it."""
 
-    def edit(run: Path, by: Path) -> None:
+    def edit(run: Path) -> None:
         stated = json.loads((run / MANIFEST).read_bytes())
         change(stated)
         fields = {name: value for name, value in stated.items() if name not in {"time", "key", "mac"}}
-        (run / MANIFEST).write_bytes(signed_statement(fields, signer(by), TIME))
+        (run / MANIFEST).write_bytes(signed_statement(fields, signer(run.parent / "state"), TIME))
 
     return edit
 
 
-def _no_manifest(run: Path, by: Path) -> None:
+def _no_manifest(run: Path) -> None:
     (run / MANIFEST).unlink()
 
 
-@pytest.mark.parametrize(
-    ("edit", "file", "kind"),
-    [
-        (_edit_line, f"segments/{NAMES[1]}/records/decisions.000001.jsonl", "bad_json"),
-        (_cut_line, f"segments/{NAMES[1]}/records/decisions.000001.jsonl", "before_checkpoint"),
-        (_other_segment, f"segments/{NAMES[1]}/unit.json", "checkpoint_mismatch"),
-        (_remove, f"segments/{NAMES[1]}", "missing_segment"),
-        (_add, f"segments/{'f' * 64}", "unknown_segment"),
-        (_change_rows, f"rows/{NAMES[1]}.jsonl", "checkpoint_mismatch"),
-        (_remove_rows, f"rows/{NAMES[1]}.jsonl", "missing_segment"),
-        (_change_counts, f"segments/{NAMES[1]}/unit.json", "checkpoint_mismatch"),
-        (_unsigned(lambda stated: stated["segments"].pop()), MANIFEST, "bad_signature"),
-        (_unsigned(lambda stated: stated["segments"].append(stated["segments"][0])), MANIFEST, "bad_signature"),
-        (_unsigned(lambda stated: stated.update(point="source")), MANIFEST, "bad_signature"),
-        (_signed(lambda stated: stated["segments"].append(stated["segments"][-1])), MANIFEST, "bad_signature"),
-        (_signed(lambda stated: stated["segments"].pop()), f"segments/{sorted(NAMES)[-1]}", "unknown_segment"),
-        (_no_manifest, MANIFEST, "manifest_missing"),
-    ],
-)
-def test_every_change_is_found_in_its_place(
-    run: RunRecord, tmp_path: Path, edit: Callable[[Path, Path], None], file: str, kind: str
-) -> None:
-    edit(run.folder, tmp_path / "state")
+_CHANGED = f"segments/{NAMES[1]}"
+_LINES = f"{_CHANGED}/records/decisions.000001.jsonl"
+_ROWS = f"rows/{NAMES[1]}.jsonl"
+EDITS: dict[str, tuple[Callable[[Path], None], str, str]] = {
+    "line changed": (_edit_line, _LINES, "chain_break"),
+    "line cut": (_cut_line, _LINES, "before_checkpoint"),
+    "another segment": (_other_segment, f"{_CHANGED}/unit.json", "checkpoint_mismatch"),
+    "segment removed": (_remove, _CHANGED, "missing_segment"),
+    "segment added": (_add, f"segments/{'f' * 64}", "unknown_segment"),
+    "rows changed": (_change_rows, _ROWS, "checkpoint_mismatch"),
+    "rows removed": (_remove_rows, _ROWS, "missing_segment"),
+    "counts changed": (_change_counts, f"{_CHANGED}/unit.json", "checkpoint_mismatch"),
+    "unit missing": (_unsigned(lambda stated: stated["segments"].pop()), MANIFEST, "bad_signature"),
+    "unit twice": (
+        _unsigned(lambda stated: stated["segments"].append(stated["segments"][0])),
+        MANIFEST,
+        "bad_signature",
+    ),
+    "unit changed": (_unsigned(lambda stated: stated["segments"][0].update(head="0" * 64)), MANIFEST, "bad_signature"),
+    "signed, unit twice": (
+        _signed(lambda stated: stated["segments"].append(stated["segments"][-1])),
+        MANIFEST,
+        "bad_signature",
+    ),
+    "signed, unit missing": (
+        _signed(lambda stated: stated["segments"].pop()),
+        f"segments/{max(NAMES)}",
+        "unknown_segment",
+    ),
+    "signed, unit changed": (
+        _signed(lambda stated: stated["segments"][0].update(head="0" * 64)),
+        f"segments/{min(NAMES)}/unit.json",
+        "checkpoint_mismatch",
+    ),
+    "no manifest": (_no_manifest, MANIFEST, "manifest_missing"),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_every_change_is_found_in_its_place(run: RunRecord, tmp_path: Path, name: str) -> None:
+    edit, file, kind = EDITS[name]
+    edit(run.folder)
     found = verify_run(run.folder, signer(tmp_path / "state"))
     assert (found.breaks[0].file, found.breaks[0].kind.value) == (file, kind), found.breaks
 
@@ -188,7 +207,7 @@ def test_another_number_of_rows_is_refused_at_the_join(run: RunRecord, tmp_path:
 
 
 def test_a_damaged_unit_is_moved_aside_and_not_whole(run: RunRecord) -> None:
-    _edit_line(run.folder, run.folder)
+    _edit_line(run.folder)
     assert run.whole(NAMES[0]) is not None
     assert run.whole(NAMES[1]) is None
     assert {path.name.partition(".")[0] for path in (run.folder / "left").iterdir()} == {NAMES[1]}
@@ -196,7 +215,7 @@ def test_a_damaged_unit_is_moved_aside_and_not_whole(run: RunRecord) -> None:
 
 def test_a_segment_of_no_unit_is_kept_aside_at_the_join(run: RunRecord, tmp_path: Path) -> None:
     by = signer(tmp_path / "state")
-    run.join({name: 3 for name in NAMES[:2]}, by, TIME)
+    run.join(dict.fromkeys(NAMES[:2], 3), by, TIME)
     assert verify_run(run.folder, by).ok
     assert {path.name.partition(".")[0] for path in (run.folder / "left").iterdir()} == {NAMES[2]}
 
