@@ -93,6 +93,7 @@ def _failure(error: Exception) -> EngineError:
 def _environment(folder: Path, address: str, *, progress: bool) -> None:
     """Settings that Ray reads when it is imported, where the user has set none."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # warns about every worker that Ray Data may start again
     if not (progress and sys.stderr.isatty()):
         os.environ["RAY_DATA_DISABLE_PROGRESS_BARS"] = "1"
     if address == LOCAL and "RAY_AUTH_MODE" not in os.environ:  # else Ray writes one that others can read into HOME

@@ -56,13 +56,13 @@ def check_corpus(  # noqa: PLR0913  (each is named)
     the same path. `now` is in seconds since 1970 UTC; `told` gets the units that are whole, and all. Raises EngineError.
     """
     demand_stateless(engine, POINT, context)
+    record = RunRecord(into.absolute())
+    record.prepare()
     policy = SentPolicy.of(engine)
     asked = digest(canonical({"columns": columns.digest, "now": now}))
     units = {unit.name(policy.revisions, asked): unit for unit in plan(paths, columns)}
     if not units:
         raise GatherError("the corpus has no rows", remedy="name files with rows")
-    record = RunRecord(into.absolute())
-    record.prepare()
     with record.alone():
         record.sweep()
         missing = {name: unit for name, unit in units.items() if record.whole(name) is None}

@@ -54,11 +54,11 @@ def admit(  # noqa: PLR0913  (each is named)
         raise GatherError(f"columns make requests at point `{POINT}` only", remedy=remedy)
     demand_processors(workers)
     _demand_columns(dataset.schema().names, columns)
+    run = RunRecord(Path(record).absolute())
+    run.prepare()
     with Engine(settings or Settings(), control=False, points=frozenset({point})) as engine:
         demand_stateless(engine, point, context)
         policy = SentPolicy.of(engine)
-    run = RunRecord(Path(record).absolute())
-    run.prepare()
     job = Job(str(run.folder), point, columns, policy, context, now)
     how = {"batch_size": batch_size, "batch_format": "pyarrow", "zero_copy_batch": True}
     return pool(dataset, DatasetWorker, workers, fn_constructor_kwargs={"job": job}, **how)

@@ -27,14 +27,15 @@ from tests.ray.samples import COLUMNS, NOW, decisions, request, rows, write_line
 
 
 @pytest.fixture(scope="module")
-def policy(module_settings: Settings) -> SentPolicy:
+def served(module_settings: Settings) -> Iterator[Engine]:
     with Engine(module_settings) as engine:
-        return SentPolicy.of(engine)
+        yield engine
 
 
 @pytest.fixture
-def job(policy: SentPolicy, tmp_path: Path) -> Job:
+def job(served: Engine, tmp_path: Path) -> Job:
     RunRecord(tmp_path / "run").prepare()
+    policy = SentPolicy.of(served)
     return Job(str(tmp_path / "run"), POINT, COLUMNS, policy, Context(), NOW)
 
 
@@ -136,9 +137,9 @@ def test_an_opa_that_dies_in_a_unit_loses_nothing(
 
 
 def test_a_policy_that_was_changed_on_the_way_is_refused(job: Job) -> None:
-    files = {**job.policy.files, "places.json": b"[]"}
+    changed = replace(job.policy, packed=job.policy.packed + b"0")
     with pytest.raises(WorkerFault, match="the policy of this worker is not the one that was sent: its digest differs"):
-        CorpusWorker(replace(job, policy=replace(job.policy, files=files)))
+        CorpusWorker(replace(job, policy=changed))
 
 
 def test_another_policy_with_a_true_digest_is_refused(job: Job) -> None:
