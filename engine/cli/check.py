@@ -93,7 +93,7 @@ def check(
     _check([Path(path) for path in paths], sources, how, outputs, explain, digest, docs, changed)
 
 
-def _check(  # noqa: PLR0913, PLR0917  (the options of the command)
+def _check(
     paths: list[Path],
     sources: options.Sources,
     how: ReportFormat,

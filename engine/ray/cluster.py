@@ -8,7 +8,7 @@ import secrets
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,8 @@ def connected(address: str, workers: int | None, *, progress: bool) -> Iterator[
                 remedy="check the address, RAY_AUTH_MODE and the token of the cluster, or use --ray local",
             ) from error
         try:
-            yield demand_processors(workers)
+            with redirect_stdout(sys.stderr):  # Ray prints the deaths of workers
+                yield demand_processors(workers)
         finally:
             ray.shutdown()
 

@@ -26,6 +26,8 @@ from engine.settings import Settings
 
 REQUEST = "request"
 """The column with the request of a row as JSON text, where no columns are named."""
+_ROW = "row"
+"""With the number of a row in its batch, the request id of its decision."""
 
 
 def admit(  # noqa: PLR0913  (each is named)
@@ -112,21 +114,24 @@ class DatasetWorker(Worker):
 
     def _batch(self, table: Any) -> Batch:
         if self.job.columns is not None:
-            return of_table(table, self.job.columns, "batch", 1)
+            return of_table(table, self.job.columns, _ROW, 1)
         texts = table.column(REQUEST).to_pylist()
-        return Batch([_request(text) for text in texts], [f"batch:{index}" for index in range(1, len(texts) + 1)], None)
+        return Batch(
+            [_request(text) for text in texts], [f"{_ROW}:{index}" for index in range(1, len(texts) + 1)], None
+        )
 
     def _decide(self, name: str, some: Batch) -> None:
-        places = [place.replace("batch", name, 1) for place in some.places]
         for last in self.attempts():
             outcomes, codes = Counter[str](), Counter[str]()
             with suppress(OpaLostError), self.record.draft(name) as draft:
-                count(self.decided(draft, Batch(some.requests, places, None), last=last), outcomes, codes)
+                count(self.decided(draft, some, last=last), outcomes, codes)
                 draft.publish(self.unit(name, "a batch of a dataset", outcomes, codes))
                 return
 
     def _rows(self, name: str) -> Iterator[_Row]:
-        for one in self.record.decisions(name):
+        """The decisions of a segment by the rows that they name: the record has those first that need no OPA."""
+        recorded = self.record.decisions(name)
+        for one in sorted(recorded, key=lambda one: int((one.request_id or "").rpartition(":")[2])):
             codes = sorted({finding.code for finding in one.findings})
             yield _Row(one.decision_id, one.outcome.value, codes)
 

@@ -63,7 +63,7 @@ def _table(file: BinaryIO, unit: Unit, columns: Columns) -> Iterator[Batch]:
     first = unit.first
     parquet = package("pyarrow.parquet").ParquetFile(file)
     for rows in parquet.iter_batches(batch_size=BATCH, row_groups=[unit.part]):
-        yield of_table(rows, columns, unit.path, first)
+        yield of_table(rows, columns, unit.file, first)
         first += rows.num_rows
 
 
@@ -79,7 +79,7 @@ def _lines(file: BinaryIO, unit: Unit, columns: Columns) -> Iterator[Batch]:
     numbered = enumerate(whole_lines(_Part(file, unit.end - unit.start), unit.path), unit.first)
     written = ((number, line) for number, line in numbered if line.strip())
     while some := list(islice(written, BATCH)):
-        places = [f"{unit.path}:{number}" for number, _ in some]
+        places = [f"{unit.file}:{number}" for number, _ in some]
         requests = [_asked(line, columns, place) for (_, line), place in zip(some, places, strict=True)]
         yield Batch(requests, places, [line for _, line in some])
 

@@ -6,6 +6,7 @@ records that each unit must have is known before any worker begins.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -25,6 +26,7 @@ UNIT_ROWS, UNIT_BYTES = 20_000, 64 << 20
 """Lines of JSON in a unit, and their bytes: what is decided again after a worker is lost."""
 
 _BLOCK = 8 << 20
+_CREDENTIALS = re.compile(r"//[^/@]*@")
 _VERSIONS = ("ETag", "etag", "md5", "LastModified", "last_modified", "mtime")
 """What file systems state about a file that changes with its content, the best first."""
 
@@ -56,10 +58,15 @@ class Unit:
         return name_of({**asdict(self), "policy": policy.model_dump(mode="json"), "asked": asked})
 
     @property
+    def file(self) -> str:
+        """The path as it is recorded: without the user, password and query that an address may have."""
+        return _CREDENTIALS.sub("//", self.path.partition("?")[0])
+
+    @property
     def source(self) -> str:
-        """The file and the part of it, for people."""
-        part = "lines" if self.part is None else f"row group {self.part}, rows"
-        return f"{self.path} ({part} {self.first} to {self.first + self.rows - 1})"
+        """The file and the part of it."""
+        part = f"lines from {self.first}" if self.part is None else f"row group {self.part}"
+        return f"{self.file} ({part}, {self.rows} rows)"
 
 
 def plan(paths: Sequence[str], columns: Columns) -> list[Unit]:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,14 +18,13 @@ from pyarrow import parquet
 from engine.engine import Engine
 from engine.errors import EngineError, GatherError, RecordError
 from engine.model import Mode
-from engine.ray import Columns, admit, seal
+from engine.ray import admit, seal
 from engine.ray.columns import POINT
 from engine.ray.corpus import CorpusRun, check_corpus
-from engine.ray.worker import CorpusWorker
 from engine.record.bulk import signer, verify_run
 from engine.settings import Settings
 from tests.processes import children
-from tests.ray.samples import COLUMNS, NOW, decisions, request, rows, write_lines, write_parquet
+from tests.ray.samples import COLUMNS, COLUMNS_YAML, NOW, decisions, request, rows, write_lines, write_parquet
 
 pytestmark = pytest.mark.filterwarnings("ignore:::ray", "ignore::ResourceWarning", "ignore::FutureWarning")
 _MARK = "ENGINE_TEST_CLUSTER"
@@ -172,9 +168,9 @@ def test_what_is_killed_midway_loses_nothing_and_doubles_nothing(
 
     run(engine, cluster, [path], told=told)
     assert killed
-    assert recorded(tmp_path / "run") == own_batch(engine, some)
-    places = Counter(one["request_id"] for one in decisions(tmp_path / "run"))
-    assert places == Counter(f"file://{path}:{number}" for number in range(1, 6_001))
+    found = recorded(tmp_path / "run")
+    assert found == own_batch(engine, some)
+    assert len({digest for digest, _ in found}) == found.total() == 6_000
     assert verify_run(tmp_path / "run", signer(engine.settings.state)).ok
 
 
@@ -205,3 +201,103 @@ def test_workers_without_a_free_processor_are_refused(engine: Engine, cluster: s
     path = write_parquet(tmp_path / "a.parquet", rows(10), 10)
     with pytest.raises(GatherError, match="4 workers need 5 processors of the cluster, which has 4"):
         run(engine, cluster, [path], workers=4)
+
+
+@contextmanager
+def connected(address: str) -> Iterator[None]:
+    """As a program that uses Ray Data itself."""
+    import ray
+
+    ray.init(address=address, logging_level="error", log_to_driver=False)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def test_a_dataset_gets_decisions_and_its_record_is_sealed(
+    engine: Engine, settings: Settings, cluster: str, tmp_path: Path
+) -> None:
+    some, record, keys = rows(2_000), tmp_path / "run", tmp_path / "keys"
+    by = Settings(state=keys, cache=settings.cache)
+    with connected(cluster):
+        import ray
+
+        dataset = ray.data.from_items(some, override_num_blocks=4)
+        with pytest.raises(GatherError, match="there is no column `hash`"):
+            admit(dataset, record=record, columns=COLUMNS.model_copy(update={"sha256": "hash"}), settings=by)
+        admitted = admit(dataset, record=record, columns=COLUMNS, settings=by, workers=2, batch_size=300, now=NOW)
+        admitted = admitted.materialize()
+        manifest = seal(admitted, record=record, settings=by)
+        found = {one["id"]: one for one in admitted.take_all()}
+        twice = admitted.union(admitted)
+        with pytest.raises(RecordError, match=r"the unit has [46]00 rows, and [23]00 decisions are recorded"):
+            seal(twice, record=record, settings=by)
+        seal(admitted, record=record, settings=by)
+    assert manifest.outcomes.total() == len(found) == 2_000
+    own = engine.decide_many(POINT, [request(one) for one in some], mode=Mode.CHECK)
+    for number, answer in enumerate(own):
+        assert found[number]["outcome"] == answer.decision.outcome
+        assert [*found[number]["codes"]] == sorted({finding.code for finding in answer.decision.findings})
+    lines = {one["decision_id"]: one for one in decisions(record)}
+    assert {one["decision_id"] for one in found.values()} == lines.keys()
+    assert all(lines[one["decision_id"]]["input"]["content"]["sha256"] == one["sha256"] for one in found.values())
+    assert verify_run(record, signer(keys)).ok
+
+
+def test_requests_as_json_are_decided(engine: Engine, settings: Settings, cluster: str, tmp_path: Path) -> None:
+    texts = [json.dumps(request(one)) for one in rows(20)] + [
+        "{",
+        json.dumps([1]),
+        '{"license": "MIT", "license": "X"}',
+    ]
+    with connected(cluster):
+        import ray
+
+        dataset = ray.data.from_items([{"request": text} for text in texts], override_num_blocks=1)
+        admitted = admit(
+            dataset, record=tmp_path / "run", settings=Settings(state=tmp_path / "k", cache=settings.cache)
+        )
+        found = admitted.take_all()
+    outcomes = [one["outcome"] for one in found]
+    assert [(one["outcome"], [*one["codes"]]) for one in found[20:]] == [("deny", ["engine.input_unreadable"])] * 3
+    own = engine.decide_many(POINT, [request(one) for one in rows(20)], mode=Mode.CHECK)
+    assert outcomes[:20] == [one.decision.outcome for one in own]
+    assert [(one["outcome"], [*one["codes"]]) for one in found[20:]] == [("deny", ["engine.input_unreadable"])] * 3
+
+
+def resident(pid: int) -> int:
+    """Bytes of a process without its OPA."""
+    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.full
+def test_memory_of_a_worker_is_flat(engine: Engine, cluster: str, tmp_path: Path) -> None:
+    """From 10,000 to 100,000 rows: one worker, whose memory is looked at after each unit."""
+    path = write_parquet(tmp_path / "a.parquet", rows(100_000), 5_000)
+    seen: dict[int, int] = {}
+
+    def told(done: int, _: int) -> None:
+        seen[done] = max(map(resident, workers()))
+
+    run(engine, cluster, [path], workers=1, told=told)
+    assert seen[20] <= 1.1 * seen[2], seen
+
+
+def test_the_command_decides_a_corpus_and_verifies_its_record(command: Any, cluster: str, tmp_path: Path) -> None:
+    write_parquet(tmp_path / "a.parquet", rows(300), 150)
+    (tmp_path / "columns.yaml").write_text(COLUMNS_YAML, encoding="utf-8")
+    own = {name: value for name, value in os.environ.items() if name.startswith("RAY_")}
+    how = ("--ray", cluster, "--columns", "columns.yaml", "--into", "run", "--workers", "2")
+    done = command.check("a.parquet", *how, "--format", "json", cwd=tmp_path, env=own)
+    assert done.code == 1, done.stderr
+    wanted = {"records": 300, "units": 2, "reused": 0}
+    assert {name: done.json[name] for name in wanted} == wanted
+    verified = command("record", "verify", "--run", "run", cwd=tmp_path)
+    assert verified.code == 0, verified.stdout
+    assert "run intact: 300 records in 2 segments" in verified.stdout
+    (line, *_) = (tmp_path / "run").glob("segments/*/records/decisions.000001.jsonl")
+    line.write_bytes(line.read_bytes().replace(b"train", b"TRAIN", 1))
+    broken = command("record", "verify", "--run", "run", cwd=tmp_path)
+    assert broken.code == 4
+    assert f"{line.relative_to(tmp_path / 'run')}:1: chain_break at byte 0" in broken.stdout

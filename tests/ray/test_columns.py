@@ -109,7 +109,7 @@ def test_a_table_without_a_column_is_refused(tmp_path: Path, write: Any, table: 
 )
 def test_a_column_of_another_type_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     path = write_parquet(tmp_path / "a.parquet", _with(**change), 3)
-    with pytest.raises(GatherError, match="has the type .*, which is not read"):
+    with pytest.raises(GatherError, match=r"has the type .*, which is not read"):
         plan([str(path)], COLUMNS)
 
 
