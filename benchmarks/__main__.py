@@ -24,6 +24,7 @@ from benchmarks import (
     memory,
     opa_killed,
     policy_swap,
+    raydata,
     record_check,
     replaying,
     requirement_first,
@@ -79,6 +80,7 @@ _ROWS: Mapping[str, Measurement] = {
     "F3": fetching.rows,
     "episodes": episodes.rows,
     "P23": replaying.rows,
+    "P24": raydata.rows,
 }
 
 

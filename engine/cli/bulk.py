@@ -88,7 +88,7 @@ def _document(run: CorpusRun, into: Path) -> dict[str, Any]:
         "policy": manifest.policy.model_dump(mode="json"),
         "records": manifest.outcomes.total(),
         "outcomes": dict(sorted(manifest.outcomes.items())),
-        "codes": dict(manifest.codes.most_common()),
+        "codes": dict(sorted(manifest.codes.items(), key=lambda item: (-item[1], item[0]))),
         "units": len(manifest.segments),
         "reused": run.reused,
     }

@@ -53,7 +53,8 @@ def check_corpus(  # noqa: PLR0913  (each is named)
     """Decide every row of a corpus at point `license`, as dry runs, into the folder `into`.
 
     The policy is that of `engine`, whose record key signs the manifest. `into` must be reached by every worker under
-    the same path. `now` is in seconds since 1970 UTC; `told` gets the units that are whole, and all. Raises EngineError.
+    the same path. `now` is in seconds since 1970 UTC; `told` gets the units that are whole, and all.
+    Raises EngineError.
     """
     demand_stateless(engine, POINT, context)
     record = RunRecord(into.absolute())
