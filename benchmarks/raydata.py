@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -151,7 +151,11 @@ def trial() -> None:
     def told(done: int, of: int) -> None:
         if done % 10 in {0, 1} or done == of:
             seconds = time.perf_counter() - began
-            print(f"{done} of {of} units, {seconds:.0f} s, load {os.getloadavg()[0]:.1f}", flush=True)
+            largest = max(_resident(), default=0) >> 20
+            print(
+                f"{done} of {of} units, {seconds:.0f} s, worker {largest} MiB, load {os.getloadavg()[0]:.1f}",
+                flush=True,
+            )
 
     with nodes() as address, Engine(Settings(state=options.into / "state")) as own:
         run = options.into / "run"
@@ -164,6 +168,14 @@ def trial() -> None:
         f"verified {found.records:,} records, {found.size:,} bytes in {time.perf_counter() - began:.1f} s: {found.ok}"
     )
     sys.exit(not found.ok)
+
+
+def _resident() -> Iterator[int]:
+    """Resident bytes of each worker on this machine, without its OPA."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (folder / "cmdline").read_bytes().startswith(b"ray::MapWorker"):
+                yield int((folder / "statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 if __name__ == "__main__":

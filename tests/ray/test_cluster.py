@@ -8,6 +8,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ from pyarrow import parquet
 from engine.engine import Engine
 from engine.errors import EngineError, GatherError, RecordError
 from engine.model import Mode
-from engine.ray import admit, seal
+from engine.ray import admit, corpus, seal
 from engine.ray.columns import POINT
 from engine.ray.corpus import CorpusRun, check_corpus
+from engine.ray.packages import package
+from engine.ray.policy import SentPolicy
 from engine.record.bulk import signer, verify_run
 from engine.settings import Settings
 from tests.processes import children
@@ -41,10 +44,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     own = {**_QUIET, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), _MARK: token.parent.name}
     before = dict(os.environ)
     os.environ |= own
-    from ray.cluster_utils import Cluster
-
     small = {"num_cpus": 2, "object_store_memory": 150 << 20}
-    nodes = Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
+    nodes = package("ray.cluster_utils").Cluster(
+        initialize_head=True, head_node_args={**small, "include_dashboard": False}
+    )
     try:
         nodes.add_node(**small)
         yield nodes.address
@@ -177,11 +180,6 @@ def test_what_is_killed_midway_loses_nothing_and_doubles_nothing(
 def test_a_policy_that_differs_is_refused_in_our_words(
     engine: Engine, cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dataclasses import replace
-
-    from engine.ray import corpus
-    from engine.ray.policy import SentPolicy
-
     class Changed:
         @staticmethod
         def of(one: Engine) -> SentPolicy:
@@ -206,8 +204,7 @@ def test_workers_without_a_free_processor_are_refused(engine: Engine, cluster: s
 @contextmanager
 def connected(address: str) -> Iterator[None]:
     """As a program that uses Ray Data itself."""
-    import ray
-
+    ray = package("ray")
     ray.init(address=address, logging_level="error", log_to_driver=False)
     try:
         yield
@@ -221,9 +218,7 @@ def test_a_dataset_gets_decisions_and_its_record_is_sealed(
     some, record, keys = rows(2_000), tmp_path / "run", tmp_path / "keys"
     by = Settings(state=keys, cache=settings.cache)
     with connected(cluster):
-        import ray
-
-        dataset = ray.data.from_items(some, override_num_blocks=4)
+        dataset = package("ray.data").from_items(some, override_num_blocks=4)
         with pytest.raises(GatherError, match="there is no column `hash`"):
             admit(dataset, record=record, columns=COLUMNS.model_copy(update={"sha256": "hash"}), settings=by)
         admitted = admit(dataset, record=record, columns=COLUMNS, settings=by, workers=2, batch_size=300, now=NOW)
@@ -252,9 +247,7 @@ def test_requests_as_json_are_decided(engine: Engine, settings: Settings, cluste
         '{"license": "MIT", "license": "X"}',
     ]
     with connected(cluster):
-        import ray
-
-        dataset = ray.data.from_items([{"request": text} for text in texts], override_num_blocks=1)
+        dataset = package("ray.data").from_items([{"request": text} for text in texts], override_num_blocks=1)
         admitted = admit(
             dataset, record=tmp_path / "run", settings=Settings(state=tmp_path / "k", cache=settings.cache)
         )

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -18,6 +17,7 @@ from pyarrow import parquet
 from engine.errors import GatherError
 from engine.ray import units
 from engine.ray.columns import read_columns
+from engine.ray.packages import package
 from engine.ray.rows import batches
 from engine.ray.units import plan
 from tests.ray.samples import COLUMNS, COLUMNS_YAML, request, row, rows, write_lines, write_parquet
@@ -153,7 +153,7 @@ def test_a_unit_is_named_by_what_it_is(tmp_path: Path) -> None:
 def test_a_corpus_in_memory_and_over_http_is_read_by_fsspec(tmp_path: Path) -> None:
     write_parquet(tmp_path / "a.parquet", rows(5), 5)
     write_lines(tmp_path / "b.jsonl", rows(3))
-    memory = fsspec.filesystem("memory")
+    memory = package("fsspec").filesystem("memory")
     for name in ("a.parquet", "b.jsonl"):
         memory.pipe_file(f"/corpus/{name}", (tmp_path / name).read_bytes())
     found = plan(["memory://corpus"], COLUMNS)
