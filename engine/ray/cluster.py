@@ -40,7 +40,7 @@ def connected(address: str, workers: int | None, *, progress: bool) -> Iterator[
             own["object_store_memory"] = _OBJECT_STORE_BYTES
         try:
             ray.init(address=address, logging_level="error", log_to_driver=False, **own)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             raise GatherError(
                 f"cannot connect to Ray at `{address}`: {str(error).partition(chr(10))[0]}",
                 remedy="check the address, RAY_AUTH_MODE and the token of the cluster, or use --ray local",

@@ -19,7 +19,7 @@ from engine.ray.corpus import demand_stateless
 from engine.ray.packages import package
 from engine.ray.policy import SentPolicy
 from engine.ray.rows import BATCH, Batch, of_table
-from engine.ray.worker import Job, OpaLostError, Worker, count, told
+from engine.ray.worker import Job, OpaLostError, Worker, count, worker_faults
 from engine.record.bulk import Manifest, RunRecord, name_of, signer
 from engine.record.model import timestamp, utc_now
 from engine.settings import Settings
@@ -103,7 +103,7 @@ class DatasetWorker(Worker):
 
     def __call__(self, table: Any) -> Any:
         """For Ray: the table with its decisions."""
-        with told():
+        with worker_faults():
             some = self._batch(table)
             asked = [str(one) if isinstance(one, GatherError) else one for one in some.requests]
             revisions = self.job.policy.revisions.model_dump(mode="json")

@@ -27,7 +27,17 @@ UNIT_ROWS, UNIT_BYTES = 20_000, 64 << 20
 
 _BLOCK = 8 << 20
 _CREDENTIALS = re.compile(r"//[^/@]*@")
-_VERSIONS = ("ETag", "etag", "md5", "LastModified", "last_modified", "mtime")
+_VERSIONS = (
+    "ETag",
+    "etag",
+    "Content-MD5",
+    "md5Hash",
+    "LastModified",
+    "Last-Modified",
+    "last_modified",
+    "updated",
+    "mtime",
+)
 """What file systems state about a file that changes with its content, the best first."""
 
 

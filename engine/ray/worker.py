@@ -65,7 +65,7 @@ class Worker:
     """Decides units. Raises WorkerFault only, which Ray passes on as text."""
 
     def __init__(self, job: Job) -> None:
-        with told():
+        with worker_faults():
             self.job = job
             self.record = RunRecord(Path(job.folder))
             self._stack = ExitStack()
@@ -147,7 +147,7 @@ class CorpusWorker(Worker):
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         """For Ray: one unit as JSON in the column `unit`, and its name; returns the names that are whole now."""
-        with told():
+        with worker_faults():
             for name, text in zip(batch["name"], batch["unit"], strict=True):
                 if self.record.whole(name) is None:
                     self._decide(name, Unit(**json.loads(text)))
@@ -216,7 +216,7 @@ class WorkerFault(Exception):  # noqa: N818  (Ray shows its name)
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def worker_faults() -> Iterator[None]:
     """Turn the errors of the block into a WorkerFault."""
     try:
         yield
