@@ -286,11 +286,11 @@ def test_the_command_decides_a_corpus_and_verifies_its_record(command: Any, clus
     assert done.code == 1, done.stderr
     wanted = {"records": 300, "units": 2, "reused": 0}
     assert {name: done.json[name] for name in wanted} == wanted
-    verified = command("record", "verify", "--run", "run", cwd=tmp_path)
+    verified = command("record", "verify", "--bulk", "run", cwd=tmp_path)
     assert verified.code == 0, verified.stdout
     assert "run intact: 300 records in 2 segments" in verified.stdout
     (line, *_) = (tmp_path / "run").glob("segments/*/records/decisions.000001.jsonl")
     line.write_bytes(line.read_bytes().replace(b"train", b"TRAIN", 1))
-    broken = command("record", "verify", "--run", "run", cwd=tmp_path)
+    broken = command("record", "verify", "--bulk", "run", cwd=tmp_path)
     assert broken.code == 4
     assert f"{line.relative_to(tmp_path / 'run')}:1: chain_break at byte 0" in broken.stdout

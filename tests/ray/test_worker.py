@@ -104,12 +104,33 @@ def test_a_broken_line_is_a_recorded_deny_with_file_and_line(worker: CorpusWorke
     }
 
 
-def test_a_unit_that_is_whole_is_not_decided_again(worker: CorpusWorker, tmp_path: Path) -> None:
+def test_a_unit_that_is_whole_is_not_decided_again(
+    worker: CorpusWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     units = planned(worker, write_parquet(tmp_path / "a.parquet", rows(50), 25))
     ask(worker, units)
     before = [*decisions(tmp_path / "run")]
+    monkeypatch.setattr(worker._engine, "decide_many", None)
     ask(worker, units)
     assert [*decisions(tmp_path / "run")] == before
+
+
+def test_a_decision_without_a_record_reaches_nobody(
+    worker: CorpusWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that decisions are written to goes away while a batch is decided."""
+    ask_many = worker._engine.decide_many
+
+    def losing(*arguments: Any) -> Any:
+        (lines,) = (tmp_path / "run" / "segments").glob(".*/records/decisions.000001.jsonl")
+        lines.unlink()
+        return ask_many(*arguments)
+
+    monkeypatch.setattr(worker._engine, "decide_many", losing)
+    units = planned(worker, write_parquet(tmp_path / "a.parquet", rows(50), 50))
+    with pytest.raises(WorkerFault, match="the record cannot be written"):
+        ask(worker, units)
+    assert [*(tmp_path / "run" / "segments").iterdir(), *(tmp_path / "run" / "rows").iterdir()] == []
 
 
 @pytest.mark.own_opa

@@ -72,9 +72,9 @@ def verify_record(
         Path | None,
         typer.Option(metavar="CHECKPOINT", help="Copy of checkpoints/decisions.json that was kept elsewhere."),
     ] = None,
-    run: Annotated[
+    bulk: Annotated[
         Path | None,
-        options.folder("--run", help="Verify a bulk run in place of the state: its manifest, segments and rows."),
+        options.folder(help="Verify a bulk run in place of the state: its manifest, segments and rows."),
     ] = None,
     how: options.Output = "text",
 ) -> None:
@@ -83,10 +83,10 @@ def verify_record(
     Exits with 0; with 1 if a crash left a torn tail, which the next start repairs; with 4 if
     the record is broken, or older than the engine's state or the --against checkpoint.
     """
-    if run is not None:
+    if bulk is not None:
         if against is not None:
             raise typer.BadParameter("a bulk run has a manifest in place of checkpoints", param_hint="--against")
-        verify_bulk(run, existing_folder(state), how)
+        verify_bulk(bulk, existing_folder(state), how)
     found = verified(existing_folder(state), None if against is None else _copy(against))
     typer.echo(json_text(verification_document(found), sort=True) if how == "json" else verification_text(found))
     if all(chain.ok for chain in found.values()):
