@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from engine.documents.files import printable
 from engine.errors import EngineError, GatherError
 from engine.ray.packages import package
 from engine.ray.worker import fault_in
@@ -19,6 +21,7 @@ from engine.ray.worker import fault_in
 LOCAL = "local"
 _OBJECT_STORE_BYTES = 150 << 20
 """For a cluster on this machine: units and their names are all that travels."""
+_CONNECT_SECONDS = 5.0
 
 
 @contextmanager
@@ -28,6 +31,7 @@ def connected(address: str, workers: int | None, *, progress: bool) -> Iterator[
     `workers` is their number; None uses all processors but one. `progress` shows Ray's own bars on a terminal.
     Raises GatherError, also if the workers would leave no processor for reading.
     """
+    _demand_listener(address)
     with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
         _environment(Path(folder), address, progress=progress)
         ray = package("ray")
@@ -41,15 +45,29 @@ def connected(address: str, workers: int | None, *, progress: bool) -> Iterator[
         try:
             ray.init(address=address, logging_level="error", log_to_driver=False, **own)
         except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-            raise GatherError(
-                f"cannot connect to Ray at `{address}`: {str(error).partition(chr(10))[0]}",
-                remedy="check the address, RAY_AUTH_MODE and the token of the cluster, or use --ray local",
-            ) from error
+            raise _unreachable(address, str(error)) from error
         try:
             with redirect_stdout(sys.stderr):  # Ray prints the deaths of workers
                 yield demand_processors(workers)
         finally:
             ray.shutdown()
+
+
+def _demand_listener(address: str) -> None:
+    """Raise GatherError at once where nothing listens at `host:port`: Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal() and "/" not in host:
+        try:
+            socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+        except OSError as error:
+            raise _unreachable(address, (error.strerror or str(error)).lower()) from error
+
+
+def _unreachable(address: str, reason: str) -> GatherError:
+    return GatherError(
+        f"cannot connect to Ray at `{printable(address)}`: {printable(reason.partition(chr(10))[0])}",
+        remedy="check the address, RAY_AUTH_MODE and the token of the cluster, or use --ray local",
+    )
 
 
 def demand_processors(workers: int | None) -> int:

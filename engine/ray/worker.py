@@ -23,6 +23,7 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
+from engine.drive import BATCH_ITEMS
 from engine.engine import Engine
 from engine.errors import DecideError, EngineError, Exit, RecordError
 from engine.flow import Answer, Context
@@ -65,30 +66,36 @@ class Worker:
     """Decides units. Raises WorkerFault only, which Ray passes on as text."""
 
     def __init__(self, job: Job) -> None:
+        self.job = job
+        self.record = RunRecord(Path(job.folder))
+        self._stack = ExitStack()
+        atexit.register(self._stack.close)
         with worker_faults():
-            self.job = job
-            self.record = RunRecord(Path(job.folder))
-            self._stack = ExitStack()
-            atexit.register(self.close)
-            folder, lock = fresh_folder()
-            self._stack.callback(_remove, folder, lock)
-            now = None if job.now is None else datetime.fromtimestamp(job.now, UTC)
-            self._engine = Engine(
-                job.policy.unpack(folder),
-                now=lambda: now or datetime.now(UTC),
-                control=False,
-                points=frozenset({job.point}),
-            )
-            self._stack.enter_context(self._engine)
-            policy = self._engine.policy
-            if policy is None:
-                raise getattr(self._engine.opa, "fault", None) or job.policy.refused()
-            if policy.revisions != job.policy.revisions:
-                raise job.policy.refused()
+            try:
+                self._engine = self._opened(job)
+            except BaseException:
+                self.close()
+                raise
+
+    def _opened(self, job: Job) -> Engine:
+        """An engine in a private folder that serves the policy of the job. Raises EngineError, OSError."""
+        folder, lock = fresh_folder()
+        self._stack.callback(_remove, folder, lock)
+        now = None if job.now is None else datetime.fromtimestamp(job.now, UTC)
+        settings = job.policy.unpack(folder)
+        points = frozenset({job.point})
+        engine = Engine(settings, now=lambda: now or datetime.now(UTC), control=False, points=points)
+        self._stack.enter_context(engine)
+        policy = engine.policy
+        if policy is None:
+            raise getattr(engine.opa, "fault", None) or job.policy.refused()
+        if policy.revisions != job.policy.revisions:
+            raise job.policy.refused()
+        return engine
 
     def close(self) -> None:
         """End OPA and remove the private folder."""
-        atexit.unregister(self.close)
+        atexit.unregister(self._stack.close)
         self._stack.close()
 
     def __del__(self) -> None:
@@ -108,15 +115,25 @@ class Worker:
             yield number == _ATTEMPTS - 1
 
     def decided(self, draft: Draft, some: Batch, *, last: bool) -> list[Decision]:
-        """Decide a batch into a draft. Raises OpaLostError, or the EngineError that kept it from being recorded."""
+        """Decide a batch into a draft. Raises OpaLostError, or the EngineError that kept it from being recorded.
+
+        With `last`, one question at a time is asked, so that an input that ends OPA takes no others with it.
+        """
         contexts = [replace(self.job.context, request_id=place) for place in some.places]
-        with self._engine.recording(draft.log):
-            answers = self._engine.decide_many(self.job.point, some.requests, contexts, Mode.CHECK)
-        for one in answers:
-            _demand_recorded(one)
-            if one.fault is not None and one.fault.code == "policy_unavailable" and not last:
-                raise OpaLostError
-        return [one.decision for one in answers]
+        size = BATCH_ITEMS if last else max(len(some.requests), 1)
+        decisions: list[Decision] = []
+        for start in range(0, len(some.requests), size):
+            part = slice(start, start + size)
+            with self._engine.recording(draft.log):
+                answers = self._engine.decide_many(self.job.point, some.requests[part], contexts[part], Mode.CHECK)
+            for one in answers:
+                _demand_recorded(one)
+            if any(one.fault is not None and one.fault.code == "policy_unavailable" for one in answers):
+                if not last:
+                    raise OpaLostError
+                self._await_opa()
+            decisions += [one.decision for one in answers]
+        return decisions
 
     def unit(self, name: str, source: str, outcomes: Counter[str], codes: Counter[str]) -> RecordedUnit:
         """What is stated of a unit that was decided."""

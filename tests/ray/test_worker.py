@@ -157,6 +157,29 @@ def test_an_opa_that_dies_in_a_unit_loses_nothing(
     assert not {finding["code"] for one in found for finding in one["findings"] if "unavailable" in finding["code"]}
 
 
+@pytest.mark.own_opa
+def test_an_input_that_ends_opa_is_a_recorded_deny(
+    worker: CorpusWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OPA is killed whenever row 700 is asked about; the last attempt asks 128 rows at a time."""
+    some = rows(1_500)
+    ask_many = worker._engine.decide_many
+
+    def dying(*arguments: Any) -> Any:
+        if any(one["sha256"] == some[700]["sha256"] for one in arguments[1]):
+            assert worker.opa_pid
+            os.kill(worker.opa_pid, signal.SIGKILL)
+        return ask_many(*arguments)
+
+    monkeypatch.setattr(worker._engine, "decide_many", dying)
+    ask(worker, planned(worker, write_parquet(tmp_path / "a.parquet", some, 1_500)))
+    found = [*decisions(tmp_path / "run")]
+    lost = {one["request_id"] for one in found if [each["code"] for each in one["findings"]] == ["policy_unavailable"]}
+    assert len(found) == 1_500
+    assert lost <= {f"file://{tmp_path}/a.parquet:{number}" for number in range(641, 769)}
+    assert f"file://{tmp_path}/a.parquet:701" in lost
+
+
 def test_a_policy_that_was_changed_on_the_way_is_refused(job: Job) -> None:
     changed = replace(job.policy, packed=job.policy.packed + b"0")
     with pytest.raises(WorkerFault, match="the policy of this worker is not the one that was sent: its digest differs"):
