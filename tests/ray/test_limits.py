@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -43,7 +44,7 @@ def test_a_budget_is_refused(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(("scope", "name"), [("all", ""), ("principal", "pipeline")])
-def test_a_stop_of_the_caller_ends_a_run(engine: Engine, scope: str, name: str) -> None:
+def test_a_stop_of_the_caller_ends_a_run(engine: Engine, scope: Literal["all", "principal"], name: str) -> None:
     engine.store().add_stop(StopRow(scope, name, "owner", engine.now(), "5" * 32, None))
     with pytest.raises(EngineError, match=f"the stop `{'5' * 32}` applies to this run"):
         demand_stateless(engine, POINT, CONTEXT)
