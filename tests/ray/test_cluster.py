@@ -294,3 +294,17 @@ def test_the_command_decides_a_corpus_and_verifies_its_record(command: Any, clus
     broken = command("record", "verify", "--bulk", "run", cwd=tmp_path)
     assert broken.code == 4
     assert f"{line.relative_to(tmp_path / 'run')}:1: chain_break at byte 0" in broken.stdout
+
+
+@pytest.mark.full
+def test_another_token_does_not_get_in(command: Any, cluster: str, tmp_path: Path) -> None:
+    write_parquet(tmp_path / "a.parquet", rows(10), 10)
+    (tmp_path / "columns.yaml").write_text(COLUMNS_YAML, encoding="utf-8")
+    (tmp_path / "token").write_text("0" * 64, encoding="ascii")
+    own = {name: value for name, value in os.environ.items() if name.startswith("RAY_")}
+    own["RAY_AUTH_TOKEN_PATH"] = str(tmp_path / "token")
+    done = command.check(
+        *("a.parquet", "--ray", cluster, "--columns", "columns.yaml", "--into", "run"), cwd=tmp_path, env=own
+    )
+    done.refused(f"cannot connect to Ray at `{cluster}`", "RAY_AUTH_MODE and the token")
+    assert [*decisions(tmp_path / "run")] == []
