@@ -143,13 +143,13 @@ class RunRecord:
         self.folder = folder
 
     def prepare(self) -> None:
-        """Make the folders. A manifest of an earlier run goes: what it joined will be joined again."""
+        """Make the folders."""
         for name in (SEGMENTS, ROWS, LEFT):
             make_folder(self.folder / name)
-        (self.folder / MANIFEST).unlink(missing_ok=True)
 
     def sweep(self) -> None:
-        """Remove the drafts of workers that died. No worker may be at work."""
+        """Remove the manifest of an earlier run, and drafts of workers that died. No worker may be at work."""
+        (self.folder / MANIFEST).unlink(missing_ok=True)
         for draft in [*(self.folder / SEGMENTS).glob(f"{_DRAFT}*"), *(self.folder / ROWS).glob(f"{_DRAFT}*")]:
             shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
 

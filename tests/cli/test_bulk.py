@@ -40,7 +40,10 @@ def test_a_wrong_call_is_refused(command: Command, corpus: Path, arguments: tupl
 def test_a_table_without_a_column_is_refused_before_anything_starts(command: Command, corpus: Path) -> None:
     table = [{key: value for key, value in one.items() if key != "origin"} for one in rows(3)]
     write_parquet(corpus / "a.parquet", table, 3)
+    (corpus / "run").mkdir()
+    (corpus / "run" / "manifest.json").write_text("{}", encoding="utf-8")
     done = command.check("a.parquet", *OPTIONS, cwd=corpus)
+    assert (corpus / "run" / "manifest.json").exists()  # that of an earlier run
     done.refused("a.parquet: there is no column `origin`; the columns are id, text, license", "file of --columns")
     assert not list((corpus / "run" / "segments").iterdir())
 
