@@ -92,8 +92,12 @@ def _row(number: int) -> dict[str, Any]:
 @contextmanager
 def nodes() -> Iterator[str]:
     """Two nodes on this machine with two logical processors each, known to this process only."""
-    os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
-    os.environ["RAY_worker_niceness"] = "0"  # as what they are compared with; by default they yield to all others
+    os.environ |= {
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_BACKEND_LOG_LEVEL": "fatal",
+        "RAY_worker_niceness": "0",  # as what they are compared with; by default they yield to all others
+    }
     small = {"num_cpus": 2, "object_store_memory": _STORE_BYTES}
     cluster = package("ray.cluster_utils").Cluster(
         initialize_head=True, head_node_args={**small, "include_dashboard": False}
