@@ -25,6 +25,7 @@ from benchmarks import (
     memory,
     opa_killed,
     policy_swap,
+    raydata,
     record_check,
     replaying,
     requirement_first,
@@ -83,6 +84,7 @@ _ROWS: Mapping[str, Measurement] = {
     "episodes": episodes.rows,
     "P23": replaying.rows,
     "state": shared_state.rows,
+    "P24": raydata.rows,
 }
 
 

@@ -8,8 +8,8 @@ import secrets
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -39,6 +39,7 @@ from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.serving import Served, Unavailable
 from engine.policy_bundle.sources import PolicySources
 from engine.record.chains import chain_folder
+from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord, PolicyRecord, RecordedRelease, RecoveryRecord, timestamp
 from engine.record.standing import StandingLog
 from engine.running import Running
@@ -251,6 +252,19 @@ class Assembly:
                 parts.callback(self._control.close)
             parts.callback(self._running.close)
             parts.callback(self.stop_waiting)
+
+    @contextmanager
+    def recording(self, log: RecordLog) -> Iterator[None]:
+        """Record the decisions of the block in this log in place of the engine's own chain.
+
+        One block at a time, and nothing else is asked of the engine meanwhile. The log is not reopened after a fault.
+        """
+        own = self.opened
+        self.services = replace(own, log=log)
+        try:
+            yield
+        finally:
+            self.services = own
 
     def _store_now(self) -> Store | None:
         """The store, if its stops can be read without waiting."""

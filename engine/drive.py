@@ -22,7 +22,7 @@ from engine.opa.sharing import Answered, Asking, Question, answers, many, one
 
 if TYPE_CHECKING:
     from engine.policy_bundle.serving import Opa
-    from engine.record.standing import StandingLog
+    from engine.record.standing import Log
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class Ask:
 class Append:
     """One line of the record and the source events it covers; durable when it returns."""
 
-    log: StandingLog
+    log: Log
     body: Any
     events: tuple[Any, ...] = ()
 
@@ -98,7 +98,7 @@ def run_all(paths: Sequence[Steps[T]]) -> list[T]:
             answered = map(_ask, asked) if pool is None else pool.map(_ask, asked)
             for (_, batch), outcomes in zip(asked, answered, strict=True):
                 walk.advance(batch, outcomes)
-        lines: dict[int, tuple[StandingLog, list[tuple[int, Append]]]] = {}
+        lines: dict[int, tuple[Log, list[tuple[int, Append]]]] = {}
         for index, step in others:
             if isinstance(step, Append):
                 lines.setdefault(id(step.log), (step.log, []))[1].append((index, step))

@@ -71,10 +71,19 @@ class Engine(Assembly):
         return run(self._steps(point, request, Mode.ENFORCE, context, executor))
 
     def decide_many(
-        self, point: str, requests: Sequence[Any], context: Context = _ANYBODY, mode: Mode = Mode.ENFORCE
+        self,
+        point: str,
+        requests: Sequence[Any],
+        context: Context | Sequence[Context] = _ANYBODY,
+        mode: Mode = Mode.ENFORCE,
     ) -> list[Answer]:
-        """Decide many requests of one point side by side: one question to OPA, each with its own record."""
-        return run_all([self._steps(point, request, mode, context, None) for request in requests])
+        """Decide many requests of one point side by side: one question to OPA, each with its own record.
+
+        `context` is that of all requests, or one for each.
+        """
+        contexts = [context] * len(requests) if isinstance(context, Context) else context
+        pairs = zip(requests, contexts, strict=True)
+        return run_all([self._steps(point, request, mode, own, None) for request, own in pairs])
 
     def admit(self, path: Path, into: Path, digest: str | None = None, context: Context = _ANYBODY) -> Answer:
         """Decide a source bundle and, on an allow, copy exactly the admitted records below `into`.

@@ -49,7 +49,7 @@ from engine.work import Executor, Job, work
 
 if TYPE_CHECKING:
     from engine.policy_bundle.serving import Serving
-    from engine.record.standing import StandingLog
+    from engine.record.standing import Log
     from engine.state.store import Store
 
 _EXITS = {Outcome.ALLOW: Exit.ALLOW, Outcome.CONFIRM: Exit.CONFIRM, Outcome.DENY: Exit.DENY}
@@ -85,7 +85,7 @@ class Services:
     """The services of the path: the served policy, the record, the state, the environment, clock and ids."""
 
     serving: Callable[[], Serving]
-    log: StandingLog
+    log: Log
     store: Callable[[], Store]
     running: Running
     gather_context: GatherContext

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
+from engine.cli.bulk import Bulk, check_rows
 from engine.cli.changes import changed_since
 from engine.cli.formats import Context, ReportFormat, render
 from engine.cli.outputs import write
@@ -37,7 +38,7 @@ def _address(given: str | None) -> str | None:
 @options.sourced("state", *options.RULES, "values", "now")
 def check(
     sources: options.Sources,
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Source bundles, or folders that contain them.")],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Source bundles, or folders that contain them.")],
     how: Annotated[ReportFormat, typer.Option("--format", help="Output format.")] = ReportFormat.TEXT,
     outputs: Annotated[
         list[str] | None,
@@ -65,8 +66,43 @@ def check(
         str | None,
         typer.Option(metavar="REVISION", help="Check only what changed since this git revision."),
     ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Check rows of Parquet or JSON lines on this Ray cluster, or on a `local` one."
+        ),
+    ] = None,
+    columns: Annotated[
+        Path | None, options.file("--columns", help="Columns of the rows, as in docs/bulk.md; with --ray.")
+    ] = None,
+    into: Annotated[
+        Path | None,
+        options.folder(exists=False, help="Folder for the record and the admitted rows; with --ray."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Workers, each with an OPA (default: all processors but one); with --ray.")
+    ] = None,
 ) -> None:
     """Check source bundles without enforcing anything; exits with the worst exit code of all."""
+    bulk = Bulk(ray, columns, into, workers)
+    if ray is not None:
+        if digest is not None or changed is not None or outputs:
+            raise typer.BadParameter("a corpus has no --digest, --changed or --output", param_hint="--ray")
+        check_rows(sources, paths, bulk, how)
+    bulk.refuse()
+    _check([Path(path) for path in paths], sources, how, outputs, explain, digest, docs, changed)
+
+
+def _check(
+    paths: list[Path],
+    sources: options.Sources,
+    how: ReportFormat,
+    outputs: list[str] | None,
+    explain: bool,
+    digest: str | None,
+    docs: str | None,
+    changed: str | None,
+) -> None:
     files = [_output(one) for one in outputs or ()]
     if digest is not None and not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
         raise typer.BadParameter("write it as sha256: and 64 hex digits", param_hint="--digest")

@@ -145,7 +145,7 @@ class Server:
         another thread as soon as the process has ended, for whatever reason.
         """
         try:
-            folder, lock = _fresh_folder()
+            folder, lock = fresh_folder()
             try:
                 copied = served.copy(folder)
             except BaseException:
@@ -319,7 +319,7 @@ def private(folder: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
 
 
-def _fresh_folder() -> tuple[Path, int]:
+def fresh_folder() -> tuple[Path, int]:
     """A new private folder with a lock for the engine's lifetime; removes the folders of dead engines."""
     base = base_folder()
     base.mkdir(mode=0o700, exist_ok=True)

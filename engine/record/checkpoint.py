@@ -43,7 +43,7 @@ class Events(Model):
     hash: Sha256
 
 
-class _Signed(Model):
+class Signed(Model):
     """`key` names the key; `mac` is HMAC-SHA256 over the canonical JSON of all other fields."""
 
     time: Time
@@ -51,7 +51,7 @@ class _Signed(Model):
     mac: Sha256
 
 
-class Checkpoint(_Signed):
+class Checkpoint(Signed):
     """The end of the record, as in Position, and of the source events."""
 
     segment: Annotated[int, Field(ge=1)]
@@ -67,7 +67,7 @@ class Checkpoint(_Signed):
         return Position(self.segment, self.lines, self.size, self.seq, self.hash)
 
 
-class Anchor(_Signed):
+class Anchor(Signed):
     """What retention has removed: everything before segment `segment`, `seq` lines; `hash` is of the last of them.
 
     `source_events` and `events_sha256` (of all these bytes) are of the events that the removed lines covered,
@@ -149,7 +149,7 @@ def read_checkpoint(storage: Storage, identity: Identity | None) -> Checkpoint |
 
 def parse_checkpoint(written: bytes, identity: Identity | None) -> Checkpoint:
     """An exported checkpoint. Raises BrokenError unless it is signed by `identity`; None checks no signature."""
-    return _parsed(written[:SMALL_BYTES], "--against", Checkpoint, identity)
+    return parsed(written[:SMALL_BYTES], "--against", Checkpoint, identity)
 
 
 def read_anchor(storage: Storage, identity: Identity | None) -> Anchor | None:
@@ -182,15 +182,16 @@ def write_anchor(
     _write(storage, ANCHOR, fields, events, identity, time)
 
 
-_SignedT = TypeVar("_SignedT", bound=_Signed)
+SignedT = TypeVar("SignedT", bound=Signed)
 
 
-def _read(storage: Storage, path: str, model: type[_SignedT], identity: Identity | None) -> _SignedT | None:
+def _read(storage: Storage, path: str, model: type[SignedT], identity: Identity | None) -> SignedT | None:
     written = read_file(storage, path)
-    return None if written is None else _parsed(written, path, model, identity)
+    return None if written is None else parsed(written, path, model, identity)
 
 
-def _parsed(written: bytes, path: str, model: type[_SignedT], identity: Identity | None) -> _SignedT:
+def parsed(written: bytes, path: str, model: type[SignedT], identity: Identity | None) -> SignedT:
+    """A signed statement. Raises BrokenError unless it is signed by `identity`; None checks no signature."""
     try:
         signed = model.model_validate_json(written)
         fields = signed.model_dump(mode="json", exclude={"mac"})
@@ -203,5 +204,12 @@ def _parsed(written: bytes, path: str, model: type[_SignedT], identity: Identity
 
 
 def _write(storage: Storage, path: str, fields: dict[str, Any], events: Events, identity: Identity, time: str) -> None:
-    fields = {**fields, "source_events": events.model_dump(mode="json"), "time": time, "key": identity.key_id}
-    write_file(storage, path, canonical({**fields, "mac": identity.sign(fields)}))
+    write_file(
+        storage, path, signed_statement({**fields, "source_events": events.model_dump(mode="json")}, identity, time)
+    )
+
+
+def signed_statement(fields: dict[str, Any], identity: Identity, time: str) -> bytes:
+    """A statement with these fields, as it is written."""
+    fields = {**fields, "time": time, "key": identity.key_id}
+    return canonical({**fields, "mac": identity.sign(fields)})

@@ -65,6 +65,7 @@ class BreakKind(StrEnum):
     CHECKPOINT_MISSING = "checkpoint_missing"
     ROLLED_BACK = "rolled_back"  # without a line that is remembered outside the record
     INSTALLATION_MISSING = "installation_missing"
+    MANIFEST_MISSING = "manifest_missing"  # a bulk run that did not end
     BAD_SIGNATURE = "bad_signature"  # the checkpoint or the anchor is not signed with this record's key
 
 

@@ -273,3 +273,7 @@ class StandingLog:
     def _say(self, event: str, **fields: Any) -> None:
         with suppress(Exception):
             self._on_event(event, fields)
+
+
+Log = StandingLog | RecordLog
+"""What decisions are appended to."""

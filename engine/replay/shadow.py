@@ -21,7 +21,7 @@ from engine.points.registry import POINTS
 from engine.policy_bundle.build import build
 from engine.policy_bundle.sources import PolicySources
 from engine.record.model import CandidateVerdict, DecisionRecord, RecordedFinding, ShadowRecord, timestamp, utc_now
-from engine.record.standing import StandingLog
+from engine.record.standing import Log
 from engine.replay.candidate import Candidate, opened, verdict_steps
 from engine.replay.comparing import Cause, Change, compared
 from engine.settings import Settings
@@ -68,7 +68,7 @@ class Shadow:
         self._closing = False
         self._thread: threading.Thread | None = None
 
-    def start(self, log: StandingLog) -> None:
+    def start(self, log: Log) -> None:
         """Build and open the candidate in a thread of its own, and append shadow lines to this record."""
         self._thread = threading.Thread(target=self._live, args=(log,), name="engine-shadow", daemon=True)
         self._thread.start()
@@ -120,7 +120,7 @@ class Shadow:
                 characters -= len(value)
         return values >= 0 and characters >= 0
 
-    def _live(self, log: StandingLog) -> None:
+    def _live(self, log: Log) -> None:
         try:
             policy = build(self._sources, POINTS, find_binary(), self._settings.cache)
             with opened(policy, self._settings.opa) as candidate:
@@ -142,7 +142,7 @@ class Shadow:
             self._changed.wait_for(lambda: self._closing or self._waiting)
             return [self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH_ITEMS))]
 
-    def _decide(self, candidate: Candidate, wave: Sequence[_Offered], log: StandingLog) -> bool:
+    def _decide(self, candidate: Candidate, wave: Sequence[_Offered], log: Log) -> bool:
         """Decide and record a wave; false if the candidate or the record did not answer."""
         try:
             with candidate.leased() as served:

@@ -13,7 +13,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine.__main__",),
     ("engine.cli",),
     ("engine.workbench",),
-    ("engine", "engine.api", "engine.cases", "engine.subagents"),
+    ("engine", "engine.api", "engine.cases", "engine.ray", "engine.subagents"),
     ("engine.engine",),
     ("engine.assembly",),
     ("engine.provisioning",),

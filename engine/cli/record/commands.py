@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
@@ -16,7 +16,7 @@ from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.outputs import json_text
 from engine.cli.record.entries import selection_document, selection_text
-from engine.cli.record.verification import verification_document, verification_text
+from engine.cli.record.verification import run_document, run_text, verification_document, verification_text
 from engine.cli.terminal import colored
 from engine.cli.waiting import during
 from engine.documents.files import printable, read_bytes
@@ -72,6 +72,10 @@ def verify_record(
         Path | None,
         typer.Option(metavar="CHECKPOINT", help="Copy of checkpoints/decisions.json that was kept elsewhere."),
     ] = None,
+    bulk: Annotated[
+        Path | None,
+        options.folder(help="Verify a bulk run in place of the state: its manifest, segments and rows."),
+    ] = None,
     how: options.Output = "text",
 ) -> None:
     """Verify lines, segments, signatures and source events of all chains, and that nothing is missing.
@@ -79,12 +83,26 @@ def verify_record(
     Exits with 0; with 1 if a crash left a torn tail, which the next start repairs; with 4 if
     the record is broken, or older than the engine's state or the --against checkpoint.
     """
+    if bulk is not None:
+        if against is not None:
+            raise typer.BadParameter("a bulk run has a manifest in place of checkpoints", param_hint="--against")
+        verify_bulk(bulk, existing_folder(state), how)
     found = verified(existing_folder(state), None if against is None else _copy(against))
     typer.echo(json_text(verification_document(found), sort=True) if how == "json" else verification_text(found))
     if all(chain.ok for chain in found.values()):
         raise typer.Exit(Exit.ALLOW)
     repairable = all(chain.ok or chain.repairable for chain in found.values())
     raise typer.Exit(Exit.DENY if repairable else Exit.FAILED_CLOSED)
+
+
+def verify_bulk(run: Path, state: Path, how: str) -> NoReturn:
+    """Verify a bulk run with the key of this state folder. Raises RecordError."""
+    from engine.record.bulk import signer, verify_run
+
+    with during("verifying the run"):
+        found = verify_run(run, signer(state))
+    typer.echo(json_text(run_document(found), sort=True) if how == "json" else run_text(found))
+    raise typer.Exit(Exit.ALLOW if found.ok else Exit.FAILED_CLOSED)
 
 
 def verified(folder: Path, copy: bytes | None = None) -> dict[int, Verification]:

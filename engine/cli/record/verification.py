@@ -10,6 +10,7 @@ from engine.cli.outputs import rows
 from engine.documents.files import printable
 
 if TYPE_CHECKING:
+    from engine.record.bulk import RunVerification
     from engine.record.layout import Break
     from engine.record.verify import Verification
 
@@ -30,6 +31,7 @@ _MEANINGS = {
     "checkpoint_missing": "there is no checkpoint, so a truncated or rewritten record looks like an intact one",
     "rolled_back": "a line that the state or a checkpoint proves is missing: this is an older copy, or was rewritten",
     "installation_missing": "the installation that wrote this record is unknown",
+    "manifest_missing": "the run did not end, so nothing proves that its record is whole",
     "bad_signature": "this file is not signed with the key of this record",
 }
 _UNFINISHED = "nothing: no answer depended on it; the next start moves it to records/cut and records that"
@@ -108,6 +110,30 @@ def verification_document(found: Mapping[int, Verification]) -> dict[str, Any]:
         "removed": _sum(found, "removed"),
         "writing": any(chain.writing for chain in found.values()),
         "chains": chains,
+    }
+
+
+def run_text(found: RunVerification) -> str:
+    """What was verified of a bulk run; for each break the place, the meaning and what to do."""
+    counts = f"{found.records:,} records in {found.segments:,} segments, {found.size:,} bytes"
+    text = [f"run {'intact' if found.ok else 'BROKEN; intact part'}: {counts}"]
+    if (signed := found.manifest) is not None:
+        policy = {"rules": signed.policy.rules, "values": signed.policy.values}
+        text += rows({"manifest": f"{signed.time}, signed with key {signed.key}", **policy}, 11)
+    for broken in found.breaks:
+        text += _break_text(broken)
+    return "\n".join(text)
+
+
+def run_document(found: RunVerification) -> dict[str, Any]:
+    """A bulk run, with the kind of each break as its code."""
+    return {
+        "ok": found.ok,
+        "breaks": [asdict(broken) for broken in found.breaks],
+        "records": found.records,
+        "segments": found.segments,
+        "bytes": found.size,
+        "manifest": None if found.manifest is None else found.manifest.model_dump(mode="json", exclude={"segments"}),
     }
 
 

@@ -1,0 +1,150 @@
+"""The rows of a unit in batches, and the files of those that are admitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, BinaryIO, Protocol
+
+from engine.documents.canonical import canonical
+from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, read_strict
+from engine.errors import GatherError, Location
+from engine.model import Decision
+from engine.ray.columns import PROVENANCE, Columns
+from engine.ray.packages import package
+from engine.ray.units import Unit, opened, whole_lines
+
+BATCH = 1_024
+"""Rows that are decided together and recorded with one write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some rows: the request of each, or the error from reading it; its file and row; and the rows themselves."""
+
+    requests: list[dict[str, Any] | GatherError]
+    places: list[str]
+    rows: Any
+
+
+class AdmittedWriter(Protocol):
+    """Writes the admitted rows of batches with their provenance."""
+
+    def add(self, batch: Batch, admitted: Sequence[tuple[int, Decision]]) -> None:
+        """Write these rows of a batch, by their index."""
+
+    def close(self) -> None:
+        """Write what is left."""
+
+
+def batches(unit: Unit, columns: Columns) -> Iterator[Batch]:
+    """The rows of a unit. Raises GatherError if its file is not the one that was planned."""
+    with opened(unit.path, unit.version) as (file, _):
+        yield from (_lines(file, unit, columns) if unit.part is None else _table(file, unit, columns))
+
+
+def writer(unit: Unit, file: BinaryIO, segment: str) -> AdmittedWriter:
+    """What writes admitted rows in the format of their source."""
+    if unit.part is None:
+        return _JsonLines(file, segment)
+    with opened(unit.path, unit.version) as (source, _):
+        return _Parquet(file, package("pyarrow.parquet").ParquetFile(source).schema_arrow, segment)
+
+
+def provenance(decision: Decision, segment: str) -> dict[str, str | None]:
+    """Which decision admitted a row, by which policy, and the segment that records it."""
+    policy = decision.policy
+    revisions = (None, None) if policy is None else (policy.rules, policy.values)
+    return dict(zip(PROVENANCE, (decision.decision_id, *revisions, segment), strict=True))
+
+
+def _table(file: BinaryIO, unit: Unit, columns: Columns) -> Iterator[Batch]:
+    first = unit.first
+    parquet = package("pyarrow.parquet").ParquetFile(file)
+    for rows in parquet.iter_batches(batch_size=BATCH, row_groups=[unit.part]):
+        yield of_table(rows, columns, unit.file, first)
+        first += rows.num_rows
+
+
+def of_table(rows: Any, columns: Columns, path: str, first: int) -> Batch:
+    """The requests of the rows of a table or record batch; `first` is the number of its first row."""
+    needed = rows.select(list(columns.needed)).to_pylist()
+    places = [f"{path}:{first + index}" for index in range(len(needed))]
+    return Batch([columns.request(row, place) for row, place in zip(needed, places, strict=True)], places, rows)
+
+
+def _lines(file: BinaryIO, unit: Unit, columns: Columns) -> Iterator[Batch]:
+    file.seek(unit.start)
+    numbered = enumerate(whole_lines(_Part(file, unit.end - unit.start), unit.path), unit.first)
+    written = ((number, line) for number, line in numbered if line.strip())
+    while some := list(islice(written, BATCH)):
+        places = [f"{unit.file}:{number}" for number, _ in some]
+        requests = [_asked(line, columns, place) for (_, line), place in zip(some, places, strict=True)]
+        yield Batch(requests, places, [line for _, line in some])
+
+
+class _Part:
+    """The next bytes of a file, as a file that ends there."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file, self._left = file, size
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(min(size, self._left))
+        self._left -= len(data)
+        return data
+
+
+def _asked(line: bytes, columns: Columns, place: str) -> dict[str, Any] | GatherError:
+    path, _, number = place.rpartition(":")
+    where = Location(path, int(number))
+    try:
+        row = read_strict(line.decode("utf-8"))
+    except (UnicodeDecodeError, NotJsonError):
+        return GatherError("the line is not JSON", remedy="write one JSON object a line", where=where)
+    except AmbiguousJsonError as error:
+        return GatherError(f"the line {error.problem}", remedy=error.remedy, where=where)
+    if not isinstance(row, dict):
+        return GatherError("the line is no JSON object", remedy="write one JSON object a line", where=where)
+    if taken := [name for name in PROVENANCE if name in row]:
+        return GatherError(f"the line has `{taken[0]}`, which admitted rows get", remedy="rename it", where=where)
+    return columns.request(row, place)
+
+
+class _JsonLines:
+    """The line as it was, with the provenance as its last fields."""
+
+    def __init__(self, file: BinaryIO, segment: str) -> None:
+        self._file, self._segment = file, segment
+
+    def add(self, batch: Batch, admitted: Sequence[tuple[int, Decision]]) -> None:
+        for index, decision in admitted:
+            line = batch.rows[index].rstrip()[:-1]
+            self._file.write(line + b"," + canonical(provenance(decision, self._segment))[1:] + b"\n")
+
+    def close(self) -> None:
+        self._file.flush()
+
+
+class _Parquet:
+    """The columns of the source, then those of the provenance."""
+
+    def __init__(self, file: BinaryIO, schema: Any, segment: str) -> None:
+        self._pa = pa = package("pyarrow")
+        for name in PROVENANCE:
+            schema = schema.append(pa.field(name, pa.string()))
+        self._schema, self._segment = schema, segment
+        self._writer = package("pyarrow.parquet").ParquetWriter(file, schema)
+
+    def add(self, batch: Batch, admitted: Sequence[tuple[int, Decision]]) -> None:
+        if not admitted:
+            return
+        pa = self._pa
+        kept = batch.rows.take(pa.array([index for index, _ in admitted], pa.int64()))
+        stated = [provenance(decision, self._segment) for _, decision in admitted]
+        added = [pa.array([one[name] for one in stated], pa.string()) for name in PROVENANCE]
+        self._writer.write_batch(pa.record_batch([*kept.columns, *added], schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,70 @@
+"""What a bulk run does not begin: points that need the engine's state, budgets, and anything under a stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from engine.engine import Engine
+from engine.errors import EngineError
+from engine.flow import Context
+from engine.model import Caller, Via
+from engine.ray.columns import POINT
+from engine.ray.corpus import demand_stateless
+from engine.ray.packages import package
+from engine.settings import Settings
+from engine.state.rows import StopRow
+
+CONTEXT = Context(caller=Caller(via=Via.PROCESS, principal="pipeline"))
+
+
+@pytest.fixture
+def engine(settings: Settings) -> Iterator[Engine]:
+    with Engine(settings) as opened:
+        yield opened
+
+
+def test_a_license_needs_nothing_else(engine: Engine) -> None:
+    demand_stateless(engine, POINT, CONTEXT)
+
+
+@pytest.mark.parametrize("point", ["source", "administration", "export"])
+def test_a_point_that_reads_files_or_acts_is_refused(engine: Engine, point: str) -> None:
+    with pytest.raises(EngineError, match=f"point `{point}` cannot be decided on in bulk"):
+        demand_stateless(engine, point, CONTEXT)
+
+
+def test_a_budget_is_refused(settings: Settings) -> None:
+    budget = "budgets.budgets.license.all={limit: 5, window_seconds: 60}"
+    with Engine(settings, values=(budget,)) as engine, pytest.raises(EngineError, match="has a budget or quota"):
+        demand_stateless(engine, POINT, CONTEXT)
+
+
+@pytest.mark.parametrize(("scope", "name"), [("all", ""), ("principal", "pipeline")])
+def test_a_stop_of_the_caller_ends_a_run(engine: Engine, scope: Literal["all", "principal"], name: str) -> None:
+    engine.store().add_stop(StopRow(scope, name, "owner", engine.now(), "5" * 32, None))
+    with pytest.raises(EngineError, match=f"the stop `{'5' * 32}` applies to this run"):
+        demand_stateless(engine, POINT, CONTEXT)
+
+
+def test_a_stop_of_another_principal_does_not(engine: Engine) -> None:
+    engine.store().add_stop(StopRow("principal", "another", "owner", engine.now(), "5" * 32, None))
+    demand_stateless(engine, POINT, CONTEXT)
+
+
+def test_a_package_that_is_missing_says_what_to_install() -> None:
+    with pytest.raises(EngineError) as refused:
+        package("ray_that_nobody_installed.data")
+    assert str(refused.value) == "the package `ray_that_nobody_installed` is not installed"
+    assert refused.value.remedy == "install the extra: pip install 'admission-engine[ray]'"
+
+
+def test_importing_the_engine_for_ray_imports_no_ray(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, engine.ray, engine.cli.check; sys.exit('ray' in sys.modules or 'pyarrow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0

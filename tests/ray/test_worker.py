@@ -1,0 +1,204 @@
+"""A worker without Ray: what it records and writes, and what it does when its OPA dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from engine.engine import Engine
+from engine.flow import Context
+from engine.model import Mode
+from engine.ray.columns import POINT
+from engine.ray.policy import SentPolicy
+from engine.ray.units import Unit, plan
+from engine.ray.worker import CorpusWorker, Job, WorkerFault, fault_in
+from engine.record.bulk import RunRecord
+from engine.settings import Settings
+from tests.ray.samples import COLUMNS, NOW, decisions, request, rows, write_lines, write_parquet
+
+
+@pytest.fixture(scope="module")
+def served(module_settings: Settings) -> Iterator[Engine]:
+    with Engine(module_settings) as engine:
+        yield engine
+
+
+@pytest.fixture
+def job(served: Engine, tmp_path: Path) -> Job:
+    RunRecord(tmp_path / "run").prepare()
+    policy = SentPolicy.of(served)
+    return Job(str(tmp_path / "run"), POINT, COLUMNS, policy, Context(), NOW)
+
+
+@pytest.fixture
+def worker(job: Job) -> Iterator[CorpusWorker]:
+    one = CorpusWorker(job)
+    yield one
+    one.close()
+
+
+def ask(worker: CorpusWorker, units: dict[str, Unit]) -> None:
+    for name, unit in units.items():
+        worker({"name": [name], "unit": [json.dumps(asdict(unit))]})
+
+
+def planned(worker: CorpusWorker, *paths: Path) -> dict[str, Unit]:
+    return {unit.name(worker.job.policy.revisions, ""): unit for unit in plan([*map(str, paths)], COLUMNS)}
+
+
+def test_a_unit_is_decided_as_one_engine_decides_it(worker: CorpusWorker, settings: Settings, tmp_path: Path) -> None:
+    some = rows(300)
+    units = planned(worker, write_parquet(tmp_path / "a.parquet", some, 120))
+    assert [unit.rows for unit in units.values()] == [120, 120, 60]
+    ask(worker, units)
+    with Engine(settings, now=lambda: datetime.fromtimestamp(NOW, UTC)) as engine:
+        own = engine.decide_many(POINT, [request(one) for one in some], mode=Mode.CHECK)
+    wanted = [(one.decision.input_digest, one.decision.outcome.value) for one in own]
+    found = [(one["input_digest"], one["outcome"]) for name in units for one in _lines(tmp_path / "run", name)]
+    assert found == wanted
+    assert {outcome for _, outcome in found} == {"allow", "deny"}
+    assert [one["request_id"] for name in units for one in _lines(tmp_path / "run", name)] == [
+        f"file://{tmp_path}/a.parquet:{number}" for number in range(1, 301)
+    ]
+
+
+def _lines(run: Path, name: str) -> list[dict[str, Any]]:
+    text = (run / "segments" / name / "records" / "decisions.000001.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_admitted_rows_name_their_decision(worker: CorpusWorker, tmp_path: Path) -> None:
+    (name,) = units = planned(worker, write_parquet(tmp_path / "a.parquet", rows(100), 100))
+    ask(worker, units)
+    allowed = {
+        one["decision_id"]: one["request_id"] for one in decisions(tmp_path / "run") if one["outcome"] == "allow"
+    }
+    written = parquet.read_table(tmp_path / "run" / "rows" / f"{name}.parquet").to_pylist()
+    assert {one["decision_id"]: f"file://{tmp_path}/a.parquet:{one['id'] + 1}" for one in written} == allowed
+    assert {(one["policy_rules"], one["policy_values"], one["segment"]) for one in written} == {
+        (worker.job.policy.revisions.rules, worker.job.policy.revisions.values, name)
+    }
+    assert [one["text"] for one in written] == [f"row {one['id']}" for one in written]
+
+
+def test_a_broken_line_is_a_recorded_deny_with_file_and_line(worker: CorpusWorker, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", rows(20), broken=(3, 20))
+    (name,) = units = planned(worker, path)
+    ask(worker, units)
+    lines = _lines(tmp_path / "run", name)
+    assert len(lines) == 20
+    broken = [(one["request_id"], one["outcome"], one["findings"][0]["code"]) for one in lines if one["input"] is None]
+    assert broken == [(f"file://{path}:{n}", "deny", "engine.input_unreadable") for n in (3, 20)]
+    written = (tmp_path / "run" / "rows" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {json.loads(line)["decision_id"] for line in written} == {
+        one["decision_id"] for one in lines if one["outcome"] == "allow"
+    }
+
+
+def test_a_unit_that_is_whole_is_not_decided_again(
+    worker: CorpusWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    units = planned(worker, write_parquet(tmp_path / "a.parquet", rows(50), 25))
+    ask(worker, units)
+    before = [*decisions(tmp_path / "run")]
+    monkeypatch.setattr(worker._engine, "decide_many", None)
+    ask(worker, units)
+    assert [*decisions(tmp_path / "run")] == before
+
+
+def test_a_decision_without_a_record_reaches_nobody(
+    worker: CorpusWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that decisions are written to goes away while a batch is decided."""
+    ask_many = worker._engine.decide_many
+
+    def losing(*arguments: Any) -> Any:
+        (lines,) = (tmp_path / "run" / "segments").glob(".*/records/decisions.000001.jsonl")
+        lines.unlink()
+        return ask_many(*arguments)
+
+    monkeypatch.setattr(worker._engine, "decide_many", losing)
+    units = planned(worker, write_parquet(tmp_path / "a.parquet", rows(50), 50))
+    with pytest.raises(WorkerFault, match="the record cannot be written"):
+        ask(worker, units)
+    assert [*(tmp_path / "run" / "segments").iterdir(), *(tmp_path / "run" / "rows").iterdir()] == []
+
+
+@pytest.mark.own_opa
+def test_an_opa_that_dies_in_a_unit_loses_nothing(
+    worker: CorpusWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its OPA is killed while the second batch of the unit is on its way."""
+    asked: list[int] = []
+    ask_many = worker._engine.decide_many
+
+    def dying(*arguments: Any) -> Any:
+        asked.append(len(arguments[1]))
+        if len(asked) == 2:
+            assert worker.opa_pid
+            os.kill(worker.opa_pid, signal.SIGKILL)
+        return ask_many(*arguments)
+
+    monkeypatch.setattr(worker._engine, "decide_many", dying)
+    units = planned(worker, write_parquet(tmp_path / "a.parquet", rows(2_500), 2_500))
+    ask(worker, units)
+    assert asked == [1_024, 1_024, 1_024, 1_024, 452]  # two of the lost attempt, three of the one that counts
+    found = [*decisions(tmp_path / "run")]
+    assert len(found) == len({one["request_id"] for one in found}) == 2_500
+    assert not {finding["code"] for one in found for finding in one["findings"] if "unavailable" in finding["code"]}
+
+
+@pytest.mark.own_opa
+def test_an_input_that_ends_opa_is_a_recorded_deny(
+    worker: CorpusWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OPA is killed whenever row 700 is asked about; the last attempt asks 128 rows at a time."""
+    some = rows(1_500)
+    ask_many = worker._engine.decide_many
+
+    def dying(*arguments: Any) -> Any:
+        if any(one["sha256"] == some[700]["sha256"] for one in arguments[1]):
+            assert worker.opa_pid
+            os.kill(worker.opa_pid, signal.SIGKILL)
+        return ask_many(*arguments)
+
+    monkeypatch.setattr(worker._engine, "decide_many", dying)
+    ask(worker, planned(worker, write_parquet(tmp_path / "a.parquet", some, 1_500)))
+    found = [*decisions(tmp_path / "run")]
+    lost = {one["request_id"] for one in found if [each["code"] for each in one["findings"]] == ["policy_unavailable"]}
+    assert len(found) == 1_500
+    assert lost <= {f"file://{tmp_path}/a.parquet:{number}" for number in range(641, 769)}
+    assert f"file://{tmp_path}/a.parquet:701" in lost
+
+
+def test_a_policy_that_was_changed_on_the_way_is_refused(job: Job) -> None:
+    changed = replace(job.policy, packed=job.policy.packed + b"0")
+    with pytest.raises(WorkerFault, match="the policy of this worker is not the one that was sent: its digest differs"):
+        CorpusWorker(replace(job, policy=changed))
+
+
+def test_another_policy_with_a_true_digest_is_refused(job: Job) -> None:
+    other = job.policy.revisions.model_copy(update={"values": "sha256:" + "0" * 64})
+    with pytest.raises(WorkerFault, match="not the one that was sent") as refused:
+        CorpusWorker(replace(job, policy=replace(job.policy, revisions=other)))
+    error = fault_in(f"ray said: {refused.value}\n")
+    assert error is not None
+    assert (error.code, int(error.exit)) == ("policy_stale", 4)
+
+
+def test_a_file_that_changed_since_it_was_planned_is_refused(worker: CorpusWorker, tmp_path: Path) -> None:
+    path = write_parquet(tmp_path / "a.parquet", rows(10), 10)
+    units = planned(worker, path)
+    write_parquet(path, rows(11), 11)
+    with pytest.raises(WorkerFault, match="the file changed after the run was planned"):
+        ask(worker, units)
+    assert [*decisions(tmp_path / "run")] == []
