@@ -217,10 +217,26 @@ def test_linters_accept_image_and_compose_file(tools: Path) -> None:
 
 @pytest.mark.full
 @needs("package_index", "kubectl")
-def test_kubernetes_accepts_what_the_folder_builds(tools: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", ["kubernetes", "kubernetes-replicas"])
+def test_kubernetes_accepts_what_the_folder_builds(folder: str, tools: Path, tmp_path: Path) -> None:
     built = tmp_path / "built.yaml"
-    built.write_text(run("kubectl", "kustomize", DEPLOY / "kubernetes"), encoding="utf-8")
+    built.write_text(run("kubectl", "kustomize", DEPLOY / folder), encoding="utf-8")
     run(tools / "kubernetes-validate", "--strict", built)
+
+
+@needs("kubectl")
+def test_replicas_share_a_state_and_each_has_a_volume() -> None:
+    built = [*YAML(typ="safe").load_all(run("kubectl", "kustomize", DEPLOY / "kubernetes-replicas"))]
+    kinds = {one["kind"]: one for one in built}
+    stateful, scaler = kinds["StatefulSet"]["spec"], kinds["HorizontalPodAutoscaler"]["spec"]
+    assert scaler["scaleTargetRef"]["name"] == kinds["StatefulSet"]["metadata"]["name"]
+    assert "replicas" not in stateful  # or each `apply` would undo what was scaled
+    assert [claim["metadata"]["name"] for claim in stateful["volumeClaimTemplates"]] == ["state"]
+    named = {one["name"]: one for one in stateful["template"]["spec"]["containers"][0]["env"]}
+    assert {"ENGINE_STATE_DIR", "ENGINE_STATE_DATABASE", "PGPASSWORD"} <= named.keys()
+    assert all("secretKeyRef" in named[name]["valueFrom"] for name in ("ENGINE_STATE_DATABASE", "PGPASSWORD"))
+    ports = {port["port"] for rule in kinds["NetworkPolicy"]["spec"]["egress"] for port in rule["ports"]}
+    assert ports == {5432, 53}
 
 
 @pytest.mark.full
