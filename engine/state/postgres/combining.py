@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from engine.errors import StateError
 from engine.state.postgres.faults import OneFaultError
 
 Item = TypeVar("Item")
@@ -21,7 +20,7 @@ class _Job:
     def __init__(self, item: Any) -> None:
         self.item = item
         self.result: Any = None
-        self.error: StateError | None = None
+        self.error: Exception | None = None
         self.done = False
         self.turn = threading.Lock()
         self.turn.acquire()
@@ -31,14 +30,14 @@ class Combined(Generic[Item, ResultT]):
     """Called by many threads: one of them runs what has gathered, the others wait, then one of these runs the next."""
 
     def __init__(self, run: Callable[[Sequence[Item]], Sequence[ResultT]], most: int) -> None:
-        """`run` returns one result for each of at most `most` items, or raises StateError and has done nothing."""
+        """`run` returns one result for each of at most `most` items. After OneFaultError it has done nothing."""
         self._run, self._most = run, most
         self._guard = threading.Lock()
         self._waiting: list[_Job] = []
         self._running = False
 
     def __call__(self, item: Item) -> ResultT:
-        """The result for this item. Raises StateError."""
+        """The result for this item. Raises what `run` raises."""
         job = _Job(item)
         with self._guard:
             self._waiting.append(job)
@@ -76,6 +75,6 @@ class Combined(Generic[Item, ResultT]):
                 jobs[0].error = error
             for job in jobs if len(jobs) > 1 else ():  # it may be the fault of one of them
                 self._perform([job])
-        except StateError as error:
+        except Exception as error:  # noqa: BLE001  (every waiting caller gets it)
             for job in jobs:
                 job.error = error

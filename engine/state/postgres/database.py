@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -88,9 +88,17 @@ class PostgresDatabase:
             self.identity = self._demand_version(first)
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)  # it writes addresses
         try:
+            self._open_pool()
+        except RuntimeError as error:
+            raise self._unusable(("no thread can be started", "raise the limit of threads")) from error
+
+    def _open_pool(self) -> None:
+        limits = self._limits
+        with ExitStack() as opened:
             self._deadlines = Deadlines(limits.answer_seconds)
+            opened.callback(self._deadlines.close)
             self._pool = ConnectionPool(
-                kwargs=parameters(address, limits),
+                kwargs=parameters(self._address, limits),
                 min_size=0,
                 max_size=limits.connections,
                 open=False,
@@ -99,11 +107,11 @@ class PostgresDatabase:
                 reconnect_timeout=0,  # whoever needs a connection asks for one: nothing waits longer and longer
                 name="engine-state",
             )
+            opened.callback(self._pool.close)
             self._pool.open()
             self._keeper = threading.Thread(target=self._keep, name="engine-state", daemon=True)
             self._keeper.start()
-        except RuntimeError as error:
-            raise self._unusable(("no thread can be started", "raise the limit of threads")) from error
+            opened.pop_all()
 
     def read(self, operation: Operation[T]) -> T:
         """Run an operation that only reads; it sees what was committed before, by any engine."""
@@ -200,6 +208,8 @@ class PostgresDatabase:
                 connection.close()
                 self._pool.putconn(connection)
         except (psycopg.Error, PoolTimeout) as error:
+            if self._closed:
+                self.demand_open()
             if self._weakness is None and time.monotonic() - self._answered_at < self._limits.wait_seconds:
                 raise self._unusable(faults.BUSY) from error
             self._down = self._weakness or faults.UNREACHABLE
@@ -237,20 +247,24 @@ class PostgresDatabase:
     def _keep(self) -> None:
         """The loop of the keeper, until the database is closed."""
         while not self._stop.wait(_TICK_SECONDS):
-            if self._down is not None:
-                self._look()
-                continue
-            sweeps, self._sweeps = self._sweeps, {}
-            with suppress(StateError):
-                while self._failed:
-                    self.write(self._failed[0])
-                    self._failed.popleft()
-                for sweep in sweeps.values():
-                    self.write(sweep)
+            with suppress(Exception):  # without the keeper, nothing would go on after a fault
+                if self._down is None:
+                    self._catch_up()
+                else:
+                    self._look()
+
+    def _catch_up(self) -> None:
+        """Give back what could not be given back, then remove what is old."""
+        while self._failed:
+            with suppress(faults.OneFaultError):  # it will never succeed
+                self.write(self._failed[0])
+            self._failed.popleft()
+        while self._sweeps:
+            self.write(self._sweeps.popitem()[1])
 
     def _look(self) -> None:
         """Whether PostgreSQL answers again; until then every operation is refused at once."""
-        with suppress(StateError), self._connection(looking=True) as connection:
+        with self._connection(looking=True) as connection:
             connection.execute("SELECT 1")
             self._down = None
 

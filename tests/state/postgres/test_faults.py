@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from engine.errors import StateError
+from engine.state import open_shared
 from engine.state.rows import Counter, MemoryRow, StateLimits, StopRow
 from engine.state.store import Store
 from tests.facilities import needs
 from tests.postgres import SERVING, Server, frozen, running, shared
-from tests.processes import python, rest, said, tell, until
+from tests.processes import in_child, python, rest, said, tell, until
 from tests.state.samples import NOW, address_file, together
 from tests.state.test_processes import WRITER, hold_what_was_told
 
@@ -37,6 +38,7 @@ SPENDER = """
 import sys
 from pathlib import Path
 from engine.errors import StateError
+from engine.state import open_shared
 from engine.state.rows import Counter
 from tests.state.samples import NOW, opened, together
 
@@ -274,3 +276,44 @@ def test_a_full_disk_denies_and_nothing_that_was_told_is_lost(small_disk: Path) 
         ballast.unlink()
         assert store.reserve("two", (ONE,), NOW) == (1,)
         assert store.used(ONE, NOW) == 2
+
+
+def test_a_closed_or_forked_state_is_used_no_more(own: Server) -> None:
+    address = own.address(own.database(), SERVING)
+    with shared(address) as store:
+        assert store.writable()
+        assert in_child(lambda: _refused_in_child(store))
+        assert store.writable()  # the sockets of the parent are whole
+    store.close()
+    with pytest.raises(StateError, match="it is closed"):
+        store.used(ONE, NOW)
+
+
+def _refused_in_child(store: Store) -> bool:
+    try:
+        store.used(ONE, NOW)
+    except StateError as error:
+        store.close()
+        return "another process" in error.message
+    return False
+
+
+def test_a_state_whose_threads_cannot_start_leaves_nothing_open(own: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = own.address(own.database(), SERVING)
+    real = threading.Thread.start
+    for most in range(4):
+        started: list[threading.Thread] = []
+
+        def start(thread: threading.Thread, most: int = most, started: list[threading.Thread] = started) -> None:
+            if len(started) >= most:
+                raise RuntimeError("can't start new thread")
+            started.append(thread)
+            real(thread)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", start)
+            with pytest.raises(StateError, match="no thread can be started"):
+                open_shared(address)
+        for thread in started:
+            thread.join(DEADLINE)
+            assert not thread.is_alive()
