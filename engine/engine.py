@@ -81,8 +81,7 @@ class Engine(Assembly):
 
         `context` is that of all requests, or one for each.
         """
-        contexts = [context] * len(requests) if isinstance(context, Context) else context
-        pairs = zip(requests, contexts, strict=True)
+        pairs = _with_contexts(requests, context)
         return run_all([self._steps(point, request, mode, own, None) for request, own in pairs])
 
     def admit(self, path: Path, into: Path, digest: str | None = None, context: Context = _ANYBODY) -> Answer:
@@ -331,12 +330,15 @@ class AsyncEngine(Assembly):
         return await self._walk(run_async(self._steps(point, request, Mode.ENFORCE, context, executor)))
 
     async def decide_many(
-        self, point: str, requests: Sequence[Any], context: Context = _ANYBODY, mode: Mode = Mode.ENFORCE
+        self,
+        point: str,
+        requests: Sequence[Any],
+        context: Context | Sequence[Context] = _ANYBODY,
+        mode: Mode = Mode.ENFORCE,
     ) -> list[Answer]:
         """`Engine.decide_many`."""
-        return await self._walk(
-            run_all_async([self._steps(point, request, mode, context, None) for request in requests])
-        )
+        pairs = _with_contexts(requests, context)
+        return await self._walk(run_all_async([self._steps(point, request, mode, own, None) for request, own in pairs]))
 
     async def decide_upload(self, path: Path, context: Context = _ANYBODY, mode: Mode = Mode.ENFORCE) -> Answer:
         """Decide a source bundle that this process itself stored at `path`, which may be outside the root folder."""
@@ -466,6 +468,11 @@ class AsyncEngine(Assembly):
     async def status(self) -> Status:
         """`Engine.status`."""
         return await own_thread(self._status)  # threads of a pool may all wait for the state
+
+
+def _with_contexts(requests: Sequence[Any], context: Context | Sequence[Context]) -> list[tuple[Any, Context]]:
+    contexts = [context] * len(requests) if isinstance(context, Context) else context
+    return list(zip(requests, contexts, strict=True))
 
 
 def _digest_of(path: Path) -> str:
