@@ -286,7 +286,6 @@ class _Search:
         source = frame.values.get(given["source"])
         if source is None or (source.known is not None and not source.known.value):
             return
-        self._reads.keys |= source.paths
         item = self._step(source, _COMPUTED) or _COMPUTED
         for _ in range(_ROUNDS):
             before = dict(frame.values), set(frame.own)

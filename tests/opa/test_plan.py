@@ -1,0 +1,129 @@
+"""What small rules read: each shape of a statement by itself, in OPA's own plan of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.binaries import find_binary
+from engine.model import Revisions
+from engine.opa.packed import pack
+from engine.opa.plan import Plan, UnknownError
+from engine.opa.projection import Projection
+from engine.opa.server import Served
+from engine.opa.sharing import plan, projection
+
+DATA = b'{"table": {"x": 1}, "rows": {}, "limits": {"most": 3}}'
+SHA = "regex.match(`^[0-9a-f]{64}$`, input.a.sha); input.a.sha == input.b.sha"
+ONE, TWO = "1" * 64, "2" * 64
+RULES = {
+    "unread": "input.a == 1",
+    "named": SHA,
+    "named_invalid": SHA,
+    "named_key": f"{SHA}; data.policy.table[input.a.sha]",
+    "named_member": f"{SHA}; input.a.sha in {{input.c, 1}}",
+    "named_listed": f"{SHA}; s := {{x | x := input.a.sha}}; count(s) == 1",
+    "named_constant": f'{SHA}; input.a.sha != "{ONE}"',
+    "named_value": f"{SHA}; input.a.sha != data.policy.table.x",
+    "ordered": "input.a < input.b; input.a > 7",
+    "ordered_sum": "input.a < input.b; input.a + 1 < input.c",
+    "ordered_value": "input.a < input.b; input.a < data.policy.limits.most",
+    "ordered_alias": "some x in [input.a, data.policy.limits.most]; x < input.b",
+    "counted": "count(input.a) == 2",
+    "scanned": "some key, one in input.a; one.b == 1; key",
+    "nested": 'every one in input.a { one.b == "x" }',
+    "chosen": "input.a[input.b] == 1",
+    "empty_rows": "not rows; input.a == 1",
+    "whole": "f(input)",
+}
+HELPERS = """
+rows if {
+	some row in data.policy.rows
+	row == input.b
+}
+
+f(x) if x.a == 1
+
+f(x) if {
+	y := x.c
+	y.d == 2
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    folder = tmp_path_factory.mktemp("rules")
+    files = {
+        f"admission/compiled/{name}.rego": (
+            f"package admission.compiled.{name}\n\nimport rego.v1\n\n"
+            f'decision := {{"outcome": "allow"}} if {{ {body} }}\n{HELPERS}'
+        ).encode()
+        for name, body in RULES.items()
+    }
+    (folder / "rules").write_bytes(pack(files))
+    (folder / "values").write_bytes(pack({"policy/data.json": DATA}))
+    none = f"sha256:{'0' * 64}"
+    served = Served(folder / "rules", folder / "values", Revisions(rules=none, values=none))
+    return plan(find_binary(), served, folder / "plan", [*RULES])
+
+
+def canonical(reads: Projection, **facts: object) -> object:
+    return reads.canonical({"approvals": [], "budgets": [], "quotas": [], **facts})
+
+
+ALIKE = {
+    "unread": ({"a": 1, "b": 2}, {"a": 1, "b": 3}),
+    "named": ({"a": {"sha": ONE}, "b": {"sha": TWO}}, {"a": {"sha": TWO}, "b": {"sha": ONE}}),
+    "ordered": ({"a": 8, "b": 9}, {"a": 100, "b": 900}),
+    "counted": ({"a": [1, 2]}, {"a": [3, 4]}),
+    "scanned": ({"a": [{"b": 1, "c": 1}]}, {"a": [{"b": 1, "c": 2}]}),
+    "nested": ({"a": [{"b": "x", "c": 1}]}, {"a": [{"b": "x", "c": 2}]}),
+    "empty_rows": ({"a": 1, "b": 1}, {"a": 1, "b": 2}),
+    "whole": ({"a": 1, "b": 1, "c": {"d": 1, "e": 1}}, {"a": 1, "b": 2, "c": {"d": 1, "e": 2}}),
+}
+APART = {
+    "unread": ({"a": 1}, {"a": 2}),
+    "named": ({"a": {"sha": ONE}, "b": {"sha": TWO}}, {"a": {"sha": ONE}, "b": {"sha": ONE}}),
+    "named_invalid": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": "x"}, "b": {"sha": "x"}}),
+    "named_key": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": TWO}, "b": {"sha": TWO}}),
+    "named_member": (
+        {"a": {"sha": ONE}, "b": {"sha": ONE}, "c": ONE},
+        {"a": {"sha": TWO}, "b": {"sha": TWO}, "c": ONE},
+    ),
+    "named_listed": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": TWO}, "b": {"sha": TWO}}),
+    "named_constant": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": TWO}, "b": {"sha": TWO}}),
+    "named_value": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": TWO}, "b": {"sha": TWO}}),
+    "ordered": ({"a": 8, "b": 9}, {"a": 7, "b": 9}),
+    "ordered_sum": ({"a": 8, "b": 9, "c": 10}, {"a": 8, "b": 20, "c": 30}),
+    "ordered_value": ({"a": 1, "b": 9}, {"a": 4, "b": 9}),
+    "ordered_alias": ({"a": 1, "b": 2}, {"a": 1, "b": 9}),
+    "counted": ({"a": [1, 2]}, {"a": [1]}),
+    "scanned": ({"a": {"k": {"b": 1}}}, {"a": {"l": {"b": 1}}}),
+    "nested": ({"a": [{"b": "x"}]}, {"a": [{"b": "y"}]}),
+    "chosen": ({"a": {"x": 1, "y": 2}, "b": "x"}, {"a": {"x": 1, "y": 2}, "b": "y"}),
+    "whole": ({"a": 2, "c": {"d": 2}}, {"a": 2, "c": {"d": 3}}),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_what_a_rule_cannot_tell_apart(found: Plan, name: str) -> None:
+    one, other = ALIKE[name]
+    reads = projection(found, name)
+    assert canonical(reads, **one) == canonical(reads, **other)
+
+
+@pytest.mark.parametrize("name", APART)
+def test_what_a_rule_tells_apart(found: Plan, name: str) -> None:
+    one, other = APART[name]
+    reads = projection(found, name)
+    assert canonical(reads, **one) != canonical(reads, **other)
+
+
+@pytest.mark.parametrize("kind", ["WithStmt", "CallDynamicStmt", "ANewStmt"])
+def test_a_statement_that_is_not_known_ends_the_search(kind: str) -> None:
+    block = {"stmts": [{"type": kind, "stmt": {}}]}
+    made = Plan(
+        {"static": {"strings": []}, "funcs": {"funcs": []}, "plans": {"plans": [{"name": "x", "blocks": [block]}]}}, {}
+    )
+    with pytest.raises(UnknownError):
+        made.reads("x", {})
