@@ -8,7 +8,7 @@ from engine.binaries import find_binary
 from engine.model import Revisions
 from engine.opa.packed import pack
 from engine.opa.plan import Plan, UnknownError
-from engine.opa.projection import Projection
+from engine.opa.projection import MUST_BE_EMPTY, Projection
 from engine.opa.server import Served
 from engine.opa.sharing import plan, projection
 
@@ -117,6 +117,13 @@ def test_what_a_rule_tells_apart(found: Plan, name: str) -> None:
     one, other = APART[name]
     reads = projection(found, name)
     assert canonical(reads, **one) != canonical(reads, **other)
+
+
+@pytest.mark.parametrize("used", MUST_BE_EMPTY)
+def test_what_uses_something_up_stands_for_itself(found: Plan, used: str) -> None:
+    reads = projection(found, "unread")
+    assert canonical(reads, a=1) is not None
+    assert canonical(reads, a=1, **{used: [{"id": "x"}]}) is None
 
 
 @pytest.mark.parametrize("kind", ["WithStmt", "CallDynamicStmt", "ANewStmt"])

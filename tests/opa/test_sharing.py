@@ -180,6 +180,7 @@ def test_without_opa_nothing_is_answered(settings: Settings) -> None:
         assert engine.decide("license", request(1)).decision.outcome is Outcome.ALLOW
         generation.server.kill()
         until(lambda: not generation.alive)
+        assert generation.shared is None
         late = run(engine._steps("license", request(2), Mode.ENFORCE, Context(), None))
         until(lambda: engine.opa is not generation)
         assert not of(engine).finds("license")  # the next OPA answers for itself
