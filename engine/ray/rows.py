@@ -60,10 +60,10 @@ def provenance(decision: Decision, segment: str) -> dict[str, str | None]:
 
 
 def _table(file: BinaryIO, unit: Unit, columns: Columns) -> Iterator[Batch]:
-    first = unit.first
+    first, place = unit.first, unit.place
     parquet = package("pyarrow.parquet").ParquetFile(file)
     for rows in parquet.iter_batches(batch_size=BATCH, row_groups=[unit.part]):
-        yield of_table(rows, columns, unit.file, first)
+        yield of_table(rows, columns, place, first)
         first += rows.num_rows
 
 
@@ -76,10 +76,11 @@ def of_table(rows: Any, columns: Columns, path: str, first: int) -> Batch:
 
 def _lines(file: BinaryIO, unit: Unit, columns: Columns) -> Iterator[Batch]:
     file.seek(unit.start)
+    place = unit.place
     numbered = enumerate(whole_lines(_Part(file, unit.end - unit.start), unit.path), unit.first)
     written = ((number, line) for number, line in numbered if line.strip())
     while some := list(islice(written, BATCH)):
-        places = [f"{unit.file}:{number}" for number, _ in some]
+        places = [f"{place}:{number}" for number, _ in some]
         requests = [_asked(line, columns, place) for (_, line), place in zip(some, places, strict=True)]
         yield Batch(requests, places, [line for _, line in some])
 

@@ -19,6 +19,7 @@ from engine.model import Revisions
 from engine.ray.columns import PROVENANCE, Columns
 from engine.ray.packages import package
 from engine.record.bulk import name_of
+from engine.secrets.redaction import redact
 from engine.settings import ReadLimits
 
 PARQUET, JSON_LINES = ".parquet", (".jsonl", ".ndjson")
@@ -71,6 +72,12 @@ class Unit:
     def file(self) -> str:
         """The path as it is recorded: without the user, password and query that an address may have."""
         return _CREDENTIALS.sub("//", self.path.partition("?")[0])
+
+    @property
+    def place(self) -> str:
+        """What request ids of rows begin with: the file; or `row` where the record would take the name for a secret."""
+        named = f"{self.file}:{self.first}"
+        return self.file if redact(named)[0] == named else "row"
 
     @property
     def source(self) -> str:

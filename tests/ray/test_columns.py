@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -189,3 +190,12 @@ def test_a_file_over_http_is_read_as_it_was_planned(tmp_path: Path, served: str)
     write_parquet(tmp_path / "a.parquet", rows(6), 6)
     with pytest.raises(GatherError, match="the file changed after the run was planned"):
         list(batches(unit, COLUMNS))
+
+
+def test_a_name_that_looks_like_a_secret_is_not_in_request_ids(tmp_path: Path) -> None:
+    for name, place in (("plain", "/c/plain.jsonl"), ("ghp_" + "a1B2" * 9, "row")):
+        (unit,) = plan([str(write_lines(tmp_path / f"{name}.jsonl", rows(1)))], COLUMNS)
+        moved = replace(unit, path=f"/c/{name}.jsonl")
+        assert moved.place == place
+    signed = replace(unit, path="https://user:word@example.org/c.parquet?signature=x")
+    assert signed.file == "https://example.org/c.parquet"

@@ -60,6 +60,7 @@ def test_a_unit_is_decided_as_one_engine_decides_it(worker: CorpusWorker, settin
     units = planned(worker, write_parquet(tmp_path / "a.parquet", some, 120))
     assert [unit.rows for unit in units.values()] == [120, 120, 60]
     ask(worker, units)
+    place = next(iter(units.values())).place
     with Engine(settings, now=lambda: datetime.fromtimestamp(NOW, UTC)) as engine:
         own = engine.decide_many(POINT, [request(one) for one in some], mode=Mode.CHECK)
     wanted = [(one.decision.input_digest, one.decision.outcome.value) for one in own]
@@ -67,7 +68,7 @@ def test_a_unit_is_decided_as_one_engine_decides_it(worker: CorpusWorker, settin
     assert found == wanted
     assert {outcome for _, outcome in found} == {"allow", "deny"}
     assert [one["request_id"] for name in units for one in _lines(tmp_path / "run", name)] == [
-        f"file://{tmp_path}/a.parquet:{number}" for number in range(1, 301)
+        f"{place}:{number}" for number in range(1, 301)
     ]
 
 
@@ -77,13 +78,14 @@ def _lines(run: Path, name: str) -> list[dict[str, Any]]:
 
 
 def test_admitted_rows_name_their_decision(worker: CorpusWorker, tmp_path: Path) -> None:
-    (name,) = units = planned(worker, write_parquet(tmp_path / "a.parquet", rows(100), 100))
+    units = planned(worker, write_parquet(tmp_path / "a.parquet", rows(100), 100))
+    ((name, unit),) = units.items()
     ask(worker, units)
     allowed = {
         one["decision_id"]: one["request_id"] for one in decisions(tmp_path / "run") if one["outcome"] == "allow"
     }
     written = parquet.read_table(tmp_path / "run" / "rows" / f"{name}.parquet").to_pylist()
-    assert {one["decision_id"]: f"file://{tmp_path}/a.parquet:{one['id'] + 1}" for one in written} == allowed
+    assert {one["decision_id"]: f"{unit.place}:{one['id'] + 1}" for one in written} == allowed
     assert {(one["policy_rules"], one["policy_values"], one["segment"]) for one in written} == {
         (worker.job.policy.revisions.rules, worker.job.policy.revisions.values, name)
     }
@@ -92,12 +94,13 @@ def test_admitted_rows_name_their_decision(worker: CorpusWorker, tmp_path: Path)
 
 def test_a_broken_line_is_a_recorded_deny_with_file_and_line(worker: CorpusWorker, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", rows(20), broken=(3, 20))
-    (name,) = units = planned(worker, path)
+    units = planned(worker, path)
+    ((name, unit),) = units.items()
     ask(worker, units)
     lines = _lines(tmp_path / "run", name)
     assert len(lines) == 20
     broken = [(one["request_id"], one["outcome"], one["findings"][0]["code"]) for one in lines if one["input"] is None]
-    assert broken == [(f"file://{path}:{n}", "deny", "engine.input_unreadable") for n in (3, 20)]
+    assert broken == [(f"{unit.place}:{n}", "deny", "engine.input_unreadable") for n in (3, 20)]
     written = (tmp_path / "run" / "rows" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     assert {json.loads(line)["decision_id"] for line in written} == {
         one["decision_id"] for one in lines if one["outcome"] == "allow"
@@ -172,12 +175,14 @@ def test_an_input_that_ends_opa_is_a_recorded_deny(
         return ask_many(*arguments)
 
     monkeypatch.setattr(worker._engine, "decide_many", dying)
-    ask(worker, planned(worker, write_parquet(tmp_path / "a.parquet", some, 1_500)))
+    units = planned(worker, write_parquet(tmp_path / "a.parquet", some, 1_500))
+    ask(worker, units)
+    ((_, unit),) = units.items()
     found = [*decisions(tmp_path / "run")]
     lost = {one["request_id"] for one in found if [each["code"] for each in one["findings"]] == ["policy_unavailable"]}
     assert len(found) == 1_500
-    assert lost <= {f"file://{tmp_path}/a.parquet:{number}" for number in range(641, 769)}
-    assert f"file://{tmp_path}/a.parquet:701" in lost
+    assert lost <= {f"{unit.place}:{number}" for number in range(641, 769)}
+    assert f"{unit.place}:701" in lost
 
 
 def test_a_policy_that_was_changed_on_the_way_is_refused(job: Job) -> None:
