@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from pathlib import Path
@@ -149,8 +150,10 @@ class App:
         return await asyncio.shield(self._status[1])
 
     def _own_files(self, text: str) -> str:
-        policy = self.engine.policy
-        return text if policy is None else policy.sources.with_own_files(text, opens=False)
+        with suppress(Exception):  # an answer about a fault is sent, whatever the engine is like
+            if (policy := self.engine.policy) is not None:
+                return policy.sources.with_own_files(text, opens=False)
+        return text
 
     def release(self, exchange: Exchange) -> None:
         """Drop the stored part of the body."""
