@@ -136,7 +136,7 @@ class EgressLimits(Model):
     received_bytes: Annotated[int, Field(ge=1)]
 
 
-class FileLimit(Model):
+class CommandFileLimit(Model):
     """A file that the command gets: its path, and its content by its SHA-256."""
 
     path: FilePath
@@ -147,7 +147,7 @@ class SandboxLimits(SandboxedLimits):
     """What the command may use, and which one it is. Without `egress` it has no way out."""
 
     command: Annotated[NoCommand | Executable, Field(discriminator="kind")]
-    files: tuple[FileLimit, ...]
+    files: tuple[CommandFileLimit, ...]
     egress: EgressLimits | None
 
 

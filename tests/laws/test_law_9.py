@@ -81,6 +81,10 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "adapters/admission_adapters/runner/mcp_server.py": {"1", "tools/list"},  # as shim/tools.py, and its version
     "adapters/admission_adapters/runner/shim.py": {"1", "tools/list"},  # as mcp_server.py
     "engine/points/adapter_envelope.py": {"[0-9a-f]{32}", "tools/list"},  # the form of its ids; a method of MCP
+    "engine/documents/edits.py": {"off"},  # a word that YAML 1.1 reads as false
+    "engine/ray/cluster.py": {"1"},  # how a variable of Ray is set
+    "engine/state/postgres/connecting.py": {"off"},  # how PostgreSQL states a setting
+    "engine/workbench/kept.py": {"image/gif", "image/jpeg", "image/png"},  # pictures that every browser shows
     "engine/api/authzen.py": {"https"},  # the scheme of the engine's own address
     "engine/api/openapi.py": {
         *("Apache-2.0", "application/json", "tags", "text/plain"),  # its license, types of its answers, a field

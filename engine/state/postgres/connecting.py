@@ -43,7 +43,7 @@ def parameters(address: str, limits: StateLimits, *, migrating: bool = False) ->
         given = conninfo_to_dict(checked(address))
     except (ValueError, psycopg.Error) as error:
         words = str(error) if isinstance(error, ValueError) else "the address of the shared state is not a URI"
-        raise StateError(words, remedy="write it as postgresql://USER@HOST/DATABASE") from None
+        raise StateError(words, remedy="write it as postgresql://HOST/DATABASE?user=USER") from None
     seconds = _MIGRATION_SECONDS if migrating else limits.statement_seconds
     waiting = _MIGRATION_SECONDS if migrating else limits.lock_seconds
     settings = {

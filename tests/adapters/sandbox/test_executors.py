@@ -17,7 +17,7 @@ from engine.errors import WorkError
 from engine.facts.code.boundaries import BOUNDARIES
 from engine.model import Limits, Permit, Result, SandboxFacts
 from engine.points.code_execution import CodeExecutionLimits
-from engine.points.sandbox import Executable, FileLimit, NoCommand, SandboxLimits
+from engine.points.sandbox import Executable, CommandFileLimit, NoCommand, SandboxLimits
 from tests.adapters.permits import DIGEST, MISUSED, misused, sealed
 from tests.adapters.sandbox.recorder import Recorder, shown
 from tests.facilities import needs
@@ -68,7 +68,7 @@ def to_run_code(**changes: Any) -> Permit:
     return sealed("code_execution", CodeExecutionLimits.model_validate(BOUNDED | OF_CODE | changes))
 
 
-def to_run_command(words: tuple[str, ...] | None = WORDS, files: tuple[FileLimit, ...] = ()) -> Permit:
+def to_run_command(words: tuple[str, ...] | None = WORDS, files: tuple[CommandFileLimit, ...] = ()) -> Permit:
     command: Any = NoCommand(kind="none")
     if words is not None:
         command = Executable(kind="argv", path="/usr/bin/wc", digest=digest_of(words))
@@ -144,7 +144,7 @@ def test_the_words_are_those_of_the_program_and_no_shell_takes_part() -> None:
 
 def test_the_files_of_a_command_are_exactly_those_that_were_permitted() -> None:
     words = ("wc", "inputs/a")
-    permit = to_run_command(words, (FileLimit(path="src/a", sha256=hashlib.sha256(b"x").hexdigest()),))
+    permit = to_run_command(words, (CommandFileLimit(path="src/a", sha256=hashlib.sha256(b"x").hexdigest()),))
 
     def given(backend: Recorder, inputs: Mapping[str, bytes]) -> tuple[Result, RunResult]:
         of = Command(words, inputs=inputs, files={"/work/ca": b"c"})
