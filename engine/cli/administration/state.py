@@ -38,7 +38,7 @@ def _address(state: options.StateAt | None) -> str:
     database = options.Sources(state=state).settings().database
     if database is None:
         raise typer.BadParameter(
-            "name the database as postgresql://USER@HOST/DATABASE; a state folder needs no preparation",
+            "name the database as postgresql://HOST/DATABASE?user=USER; a state folder needs no preparation",
             param_hint="--state",
         )
     return database

@@ -17,7 +17,7 @@ from engine.errors import WorkError
 from engine.facts.code.boundaries import BOUNDARIES
 from engine.model import Limits, Permit, Result, SandboxFacts
 from engine.points.code_execution import CodeExecutionLimits
-from engine.points.sandbox import Executable, CommandFileLimit, NoCommand, SandboxLimits
+from engine.points.sandbox import CommandFileLimit, Executable, NoCommand, SandboxLimits
 from tests.adapters.permits import DIGEST, MISUSED, misused, sealed
 from tests.adapters.sandbox.recorder import Recorder, shown
 from tests.facilities import needs
