@@ -137,7 +137,7 @@ def _state_at(given: str) -> StateAt:
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
     folder = Path(given)
-    if folder.is_file():
+    if os.path.isfile(folder):  # noqa: PTH113  (a folder that this user may not enter is refused later)
         raise typer.BadParameter(f"Directory '{given}' is a file.")
     return StateAt(folder)
 
