@@ -80,7 +80,7 @@ def test_profiles_differ(engine: Engine) -> None:
 
 
 def test_no_fact_missing_or_of_another_type_shows_more(engine: Engine) -> None:
-    request = VisibilityRequest(policy="assistant", profile="reading", tools=[*TOOLS[:6], TOOLS[0]])
+    request = VisibilityRequest(policy="assistant", profile="reading", tools=[*TOOLS[:7], TOOLS[0]])
     found = POINT.document(gather(request, WORLD), 100)
     caller = {"via": "process", "principal": "ana", "points": []}
     document = {**found, "caller": caller, **{name: [] for name in FROM_STATE}}

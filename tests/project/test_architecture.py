@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine.episodes", "engine.releasing"),
     (
         *("engine.code", "engine.completing", "engine.environments", "engine.exporting"),
-        *("engine.fetching", "engine.memory", "engine.replay", "engine.runner", "engine.shell"),
+        *("engine.fetching", "engine.memory", "engine.replay", "engine.runner", "engine.shell", "engine.shell_folder"),
     ),
     (
         "engine.adapter_admissions",
