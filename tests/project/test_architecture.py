@@ -17,10 +17,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine.engine",),
     ("engine.assembly",),
     ("engine.provisioning",),
-    ("engine.episodes", "engine.releasing"),
+    ("engine.episodes", "engine.releasing", "engine.shell"),
     (
         *("engine.code", "engine.completing", "engine.environments", "engine.exporting"),
-        *("engine.fetching", "engine.memory", "engine.replay", "engine.runner", "engine.shell", "engine.shell_folder"),
+        *("engine.fetching", "engine.memory", "engine.replay", "engine.runner", "engine.shell_folder"),
     ),
     (
         "engine.adapter_admissions",
