@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from engine.binaries import find_binary
@@ -71,7 +73,7 @@ def canonical(reads: Projection, **facts: object) -> object:
     return reads.canonical({"approvals": [], "budgets": [], "quotas": [], **facts})
 
 
-ALIKE = {
+ALIKE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "unread": ({"a": 1, "b": 2}, {"a": 1, "b": 3}),
     "named": ({"a": {"sha": ONE}, "b": {"sha": TWO}}, {"a": {"sha": TWO}, "b": {"sha": ONE}}),
     "ordered": ({"a": 8, "b": 9}, {"a": 100, "b": 900}),
@@ -81,7 +83,7 @@ ALIKE = {
     "empty_rows": ({"a": 1, "b": 1}, {"a": 1, "b": 2}),
     "whole": ({"a": 1, "b": 1, "c": {"d": 1, "e": 1}}, {"a": 1, "b": 2, "c": {"d": 1, "e": 2}}),
 }
-APART = {
+APART: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "unread": ({"a": 1}, {"a": 2}),
     "named": ({"a": {"sha": ONE}, "b": {"sha": TWO}}, {"a": {"sha": ONE}, "b": {"sha": ONE}}),
     "named_invalid": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": "x"}, "b": {"sha": "x"}}),
