@@ -340,7 +340,9 @@ class _Search:
                 self._use(this, Use(by))
         if one.scalar is None or other.scalar is None or by not in {"equal", "neq"}:
             return True
-        return (one.scalar == other.scalar) is (by == "equal")
+        numbers = {one.scalar[0], other.scalar[0]} == {"int", "float"}  # 1 and 1.0 are one number
+        same = one.scalar[1] == other.scalar[1] if numbers else one.scalar == other.scalar
+        return same is (by == "equal")
 
     def _counted(self, value: _Value) -> _Value:
         """The number of items or keys."""
@@ -387,6 +389,8 @@ def _below(container: Any, key: _Value) -> _Value | None:
     wanted = key.known.value
     if isinstance(container, dict) and wanted in container:
         return _known(container[wanted])
+    if isinstance(container, list) and isinstance(wanted, float):
+        return _COMPUTED
     if isinstance(container, list) and isinstance(wanted, int) and 0 <= wanted < len(container):
         return _known(container[wanted])
     return None

@@ -14,7 +14,7 @@ from engine.opa.projection import MUST_BE_EMPTY, Projection
 from engine.opa.server import Served
 from engine.opa.sharing import plan, projection
 
-DATA = b'{"table": {"x": 1}, "rows": {}, "limits": {"most": 3}}'
+DATA = b'{"table": {"x": 1}, "rows": {}, "limits": {"most": 3, "one": 1.0}}'
 SHA = "regex.match(`^[0-9a-f]{64}$`, input.a.sha); input.a.sha == input.b.sha"
 ONE, TWO = "1" * 64, "2" * 64
 RULES = {
@@ -30,6 +30,7 @@ RULES = {
     "ordered_sum": "input.a < input.b; input.a + 1 < input.c",
     "ordered_value": "input.a < input.b; input.a < data.policy.limits.most",
     "ordered_alias": "some x in [input.a, data.policy.limits.most]; x < input.b",
+    "numbers": "data.policy.limits.one == 1; input.a == 1",
     "counted": "count(input.a) == 2",
     "scanned": "some key, one in input.a; one.b == 1; key",
     "nested": 'every one in input.a { one.b == "x" }',
@@ -99,6 +100,7 @@ APART: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "ordered_sum": ({"a": 8, "b": 9, "c": 10}, {"a": 8, "b": 20, "c": 30}),
     "ordered_value": ({"a": 1, "b": 9}, {"a": 4, "b": 9}),
     "ordered_alias": ({"a": 1, "b": 2}, {"a": 1, "b": 9}),
+    "numbers": ({"a": 1}, {"a": 2}),
     "counted": ({"a": [1, 2]}, {"a": [1]}),
     "scanned": ({"a": {"k": {"b": 1}}}, {"a": {"l": {"b": 1}}}),
     "nested": ({"a": [{"b": "x"}]}, {"a": [{"b": "y"}]}),
