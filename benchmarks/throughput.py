@@ -19,11 +19,11 @@ from benchmarks.wrk import Load, Wrk
 _CONNECTIONS = 32
 _ENGINES = (Kind.WRITTEN, Kind.DURABLE)
 _NEEDED: Mapping[str, tuple[Kind, ...]] = {
-    "P1": (Kind.WRITTEN, Kind.FORWARDER, Kind.RAW),
+    "P1": (Kind.WRITTEN, Kind.SHARED, Kind.FORWARDER, Kind.RAW),
     "P2": (Kind.DURABLE, Kind.SHARED, Kind.RAW),
-    "P3": (*_ENGINES, Kind.DEFAULT),
-    "P5": (*_ENGINES, Kind.RAW),
-    "P6": (*_ENGINES, Kind.FASTAPI),
+    "P3": (*_ENGINES, Kind.SHARED, Kind.DEFAULT),
+    "P5": (*_ENGINES, Kind.SHARED, Kind.RAW),
+    "P6": (*_ENGINES, Kind.SHARED, Kind.FASTAPI),
     "P10": _ENGINES,
 }
 
@@ -85,7 +85,8 @@ def against(runs: Runs, kind: Kind, peer: Kind, of: Callable[[Run], float]) -> t
 
 
 def _without_waiting(runs: Runs) -> Iterator[Row]:
-    yield from _share("P1", Kind.WRITTEN, 0.70, runs)
+    for kind in (Kind.WRITTEN, Kind.SHARED):
+        yield from _share("P1", kind, 0.70, runs)
     rate = against(runs, Kind.FORWARDER, Kind.RAW, lambda run: run.rate)
     yield Row("P1", f"  the floor: {Kind.FORWARDER} ÷ {Kind.RAW}, requests a second", None, rate, least=True)
 
@@ -103,13 +104,13 @@ def _share(name: str, kind: Kind, goal: float, runs: Runs) -> Iterator[Row]:
 
 def _rates(name: str, peer: Kind, goal: float, runs: Runs) -> Iterator[Row]:
     """The goal is that of an engine that waits for no disk, as the peer has no record at all."""
-    for kind, aim in ((Kind.WRITTEN, goal), (Kind.DURABLE, None)):
+    for kind, aim in ((Kind.WRITTEN, goal), (Kind.DURABLE, None), (Kind.SHARED, goal)):
         rate = against(runs, kind, peer, lambda run: run.rate)
         yield Row(name, f"{kind} ÷ {peer}, requests a second", aim, rate, least=True)
 
 
 def _tail(runs: Runs) -> Iterator[Row]:
-    for kind in _ENGINES:
+    for kind in (*_ENGINES, Kind.SHARED):
         p99 = against(runs, kind, Kind.RAW, lambda run: run.p99)
         yield Row("P5", f"{kind} ÷ {Kind.RAW}, p99 at {_CONNECTIONS} connections", 0.7, p99)
 

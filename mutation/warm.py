@@ -154,10 +154,13 @@ def _exchange(file: Path, before: str, after: str) -> bool:
         for name, codes in old.items()
         for number, code in enumerate(codes)
     }
-    for one in [each for each in gc.get_objects() if type(each) is types.FunctionType]:
+    gc.unfreeze()  # what was collected for is left out of the objects otherwise
+    functions = [each for each in gc.get_objects() if type(each) is types.FunctionType]
+    functions = [each for each in functions if each.__code__.co_filename == str(file)]
+    if not functions and any(getattr(module, "__file__", None) == str(file) for module in [*sys.modules.values()]):
+        return False  # imported, and not to be found
+    for one in functions:
         own = one.__code__
-        if own.co_filename != str(file):
-            continue
         number = numbers.get((own.co_qualname, own.co_firstlineno, own.co_code))
         if number is None:
             return False
