@@ -60,7 +60,7 @@ _SCOPE = InstrumentationScope("engine.api", __version__)
 class Tracing:
     """Takes answered requests from the event loop and exports them to `url` in the background.
 
-    Raises GatherError when this is no address of a collector.
+    Raises GatherError when this is not the address of a collector.
     """
 
     def __init__(self, url: str, log: OperationalLog) -> None:

@@ -109,7 +109,9 @@ def read_columns(path: Path) -> Columns:
         first = error.errors(include_input=False, include_url=False)[0]
         where = document.where(tuple(first["loc"]))
         remedy = "state license, origin, sha256, purpose and export_license as in docs/bulk.md"
-        raise GatherError(f"these are no columns: {first['msg'].lower()}", remedy=remedy, where=where) from error
+        raise GatherError(
+            f"the file does not describe columns: {first['msg'].lower()}", remedy=remedy, where=where
+        ) from error
 
 
 def _unreadable(place: str, problem: str, remedy: str) -> GatherError:

@@ -111,7 +111,7 @@ class Workbench:
     def _operation(self, head: Head) -> Operation:
         methods = methods_of(self.routes, head.path)
         if methods is None:
-            raise EngineError("there is no such page", remedy="go on from another one", code="engine.not_found")
+            raise EngineError("there is no such page", remedy="follow a link of the menu", code="engine.not_found")
         found = methods.get("GET" if head.method == "HEAD" else head.method)
         if found is None:
             raise EngineError(

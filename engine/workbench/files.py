@@ -178,7 +178,7 @@ def _replace(file: PolicyFile, before: str, data: bytes) -> None:
         if (NEW if now is None else digest(now)) != before:
             raise ConflictError(
                 f"`{file.name}` has changed since you opened it; nothing was saved",
-                remedy="open it again and repeat your edit; the text of yours is in the preview",
+                remedy="open it again and repeat your edit; your text is in the preview",
             )
         Path(partial).rename(file.path)
     finally:

@@ -85,7 +85,7 @@ def _path(text: str) -> tuple[str, ...]:
     except (ValueError, RecursionError):
         keys = None
     if not isinstance(keys, list) or len(keys) > _MOST_DEEP or not all(isinstance(key, str) and key for key in keys):
-        raise UnknownError("this is no place in a file of values", remedy="go on from the list of values")
+        raise UnknownError("this file of values has no such place", remedy="follow a link of the page Values")
     return tuple(keys)
 
 

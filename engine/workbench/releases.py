@@ -358,7 +358,7 @@ def taken(visit: Visit) -> Response:
     """Take the next step with a release: approve it, activate what servers were given, or roll back to it."""
     step = {"approve": _approved, "activate": _activated, "rollback": _rolled_back}.get(visit.form.get("verb", ""))
     if step is None:
-        raise UnknownError("this is no step of a release", remedy="use the buttons of the page")
+        raise UnknownError("a release has no such step", remedy="use the buttons of the page")
     try:
         return step(visit)
     except UnknownError:

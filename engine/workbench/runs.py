@@ -107,7 +107,7 @@ def _code_runs(visit: Visit, wanted: Mapping[str, str]) -> tuple[list[CodeRunRow
 
 def _number(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:  # noqa: PLR2004  (an INTEGER of SQLite)
-        raise GatherError("this is no page of the list", remedy="go on by the link of the page before")
+        raise GatherError("the list has no such page", remedy="follow a link of the list")
     return int(text)
 
 

@@ -89,7 +89,7 @@ def test_what_it_writes_is_a_policy_that_builds(command: Command, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("tool", "said"),
-    [("agent.py:nothing", "no function"), ("broken.py:f", "no Python"), ("list.json", "not a list of tools")],
+    [("agent.py:nothing", "no function"), ("broken.py:f", "not Python"), ("list.json", "not a list of tools")],
 )
 def test_what_is_no_tool(command: Command, tmp_path: Path, tool: str, said: str) -> None:
     (tmp_path / "agent.py").write_text(PROGRAM, encoding="utf-8")

@@ -38,9 +38,9 @@ def test_columns_are_read_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("origin: origin\n", "", "columns.yaml:1 (origin): these are no columns: field required"),
-        ("purpose: train", "purpose: train\nlicence: x", "(licence): these are no columns: extra inputs"),
-        ("sha256: sha256\n", "sha256: 3\n", "columns.yaml:3 (sha256): these are no columns"),
+        ("origin: origin\n", "", "columns.yaml:1 (origin): the file does not describe columns: field required"),
+        ("purpose: train", "purpose: train\nlicence: x", "(licence): the file does not describe columns: extra inputs"),
+        ("sha256: sha256\n", "sha256: 3\n", "columns.yaml:3 (sha256): the file does not describe columns"),
     ],
 )
 def test_a_file_of_other_columns_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:

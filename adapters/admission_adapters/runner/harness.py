@@ -53,7 +53,7 @@ class HarnessError(WorkError):
 
 
 class Harness:
-    """The talk with one harness, for one run. `over` is set when it has nothing more to say, so that it can be ended.
+    """The exchange with one harness, for one run. `over` is set when it has nothing more to say, so that it can be ended.
 
     `result` is what it returned, `problem` why it has not.
     """
@@ -102,7 +102,7 @@ class Harness:
             pass
         except Exception as error:  # noqa: BLE001  (what a listener raises ends the run, not the runner)
             self.problem = HarnessError(
-                f"the talk with the harness failed with {type(error).__name__}", remedy="see the log of the runner"
+                f"the exchange with the harness failed: {type(error).__name__}", remedy="see the log of the runner"
             )
         finally:
             self.over.set()

@@ -1,4 +1,4 @@
-"""An MCP server that is started in a sandbox: its files, and the talk with it in lines of JSON-RPC.
+"""An MCP server that is started in a sandbox: its files, and the messages exchanged with it, lines of JSON-RPC.
 
 It has no network, no secret and no file but its own, and what it says is untrusted.
 """
@@ -88,7 +88,7 @@ def _unusable(why: str) -> McpServerError:
 
 
 class McpServerTalk:
-    """The talk with one server, as the dialogue of its program; threads may share it. Set `over` to end the server."""
+    """The exchange with one server, as the dialogue of its program; threads may share it. Set `over` to end the server."""
 
     def __init__(self) -> None:
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()

@@ -131,7 +131,7 @@ class AdapterHost:
             if not isinstance(grant, EnvelopeGrant) or grant.end != request["end"]:
                 raise unenforceable("adapter_envelope")
             if not isinstance(job.opened.envelope, dict):
-                raise WorkError("this is no envelope", remedy="send a plain JSON object", code=REJECTED)
+                raise WorkError("this is not an envelope", remedy="send a plain JSON object", code=REJECTED)
             admitted.append(job.opened.envelope)
             return Result("admitted", {"end": grant.end})
 

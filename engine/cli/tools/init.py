@@ -99,7 +99,7 @@ def _function(file: Path, name: str) -> _Found:
     try:
         top = ast.parse(data).body
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise GatherError("this is no Python", remedy="name a Python file", where=Location(str(file))) from error
+        raise GatherError("this file is not Python", remedy="name a Python file", where=Location(str(file))) from error
     for one in top:
         if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == name:
             stated = [*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs]
