@@ -32,10 +32,7 @@ def run(
         str | None,
         typer.Option("--id", metavar="ID", help="Id of the episode; one that the record knows goes on where it stood."),
     ] = None,
-    env_file: Annotated[
-        Path | None,
-        options.file("--env-file", help="Variables of the remote model as lines NAME=value, such as .env."),
-    ] = None,
+    env_file: options.EnvFile = None,
     ca_file: options.CaFile = None,
     how: options.Output = "text",
     principal: options.Principal = None,

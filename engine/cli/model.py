@@ -53,10 +53,7 @@ def ask(
     target: Annotated[
         str | None, typer.Option("--host", metavar="NAME", help="Host that must be the configured one.")
     ] = None,
-    env_file: Annotated[
-        Path | None,
-        options.file("--env-file", help="Variables of the remote model as lines NAME=value, such as .env."),
-    ] = None,
+    env_file: options.EnvFile = None,
     ca_file: options.CaFile = None,
     how: options.Output = "text",
     principal: options.Principal = None,

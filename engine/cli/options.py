@@ -88,6 +88,9 @@ CaFile = Annotated[
         help="Certificate authorities (PEM) to trust when connecting to other hosts (default: those of certifi).",
     ),
 ]
+EnvFile = Annotated[
+    Path | None, file("--env-file", help="Variables of the remote model as lines NAME=value, such as .env.")
+]
 Principal = Annotated[str | None, words(metavar="NAME", help="Principal to decide for (default: the current user).")]
 Run = Annotated[str | None, words(metavar="ID", help="Id of the pipeline run to record.")]
 Approval = Annotated[str | None, words(metavar="ID", help="Granted approval for this request.")]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from engine.cli import inputs, options, options_file
-from engine.cli.serve import LOOPBACK, Audience, Certificate, ClientAuthority, Key, LogLevel, Names, check_tls
+from engine.cli.serve import LOOPBACK, Audience, Certificate, ClientAuthority, Host, Key, LogLevel, Names, check_tls
 from engine.errors import GatherError
 
 app = typer.Typer()
@@ -27,12 +27,7 @@ def _group() -> None:
 def serve(
     sources: options.Sources,
     _config: options_file.Config = None,
-    host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS", envvar=["ENGINE_HOST", "AGENTA_AGENT_RUNNER_HOST"], help="Address to listen on."
-        ),
-    ] = LOOPBACK,
+    host: Host = LOOPBACK,
     port: Annotated[
         int, typer.Option(min=0, max=65535, envvar=["ENGINE_PORT", "PORT"], help="TCP port; 0 takes any free port.")
     ] = 8765,

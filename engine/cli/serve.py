@@ -26,6 +26,10 @@ Names = Annotated[
         callback=options.name,
     ),
 ]
+Host = Annotated[
+    str,
+    typer.Option(metavar="ADDRESS", envvar=["ENGINE_HOST", "AGENTA_AGENT_RUNNER_HOST"], help="Address to listen on."),
+]
 Audience = Annotated[
     str | None,
     typer.Option(
@@ -104,12 +108,7 @@ def check_tls(certificate: Path | None, key: Path | None, authority: Path | None
 def serve(
     sources: options.Sources,
     _config: options_file.Config = None,
-    host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS", envvar=["ENGINE_HOST", "AGENTA_AGENT_RUNNER_HOST"], help="Address to listen on."
-        ),
-    ] = LOOPBACK,
+    host: Host = LOOPBACK,
     port: Annotated[
         int, typer.Option(min=0, max=65535, envvar="ENGINE_PORT", help="TCP port; 0 takes any free port.")
     ] = 8642,

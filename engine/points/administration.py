@@ -5,7 +5,7 @@ The row of an approval and the caller are facts of the engine. An act is recorde
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -13,19 +13,7 @@ from engine.model import Digest, Limits, Model, Pace
 from engine.points import GatherContext, Gathered, Point
 from engine.points.registry import POINTS
 from engine.state.rows import AUDIENCE, MOST_WORDS, StopScope
-
-Act = Literal[
-    "grant_approval",
-    "refuse_approval",
-    "issue_token",
-    "revoke_token",
-    "approve_prefix",
-    "revoke_prefix",
-    "stop",
-    "lift_stop",
-    "end_agent",
-    "approve_release",
-]
+from engine.values.operations import Act
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1_024)]
