@@ -94,6 +94,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
         "tests/path/test_idempotency.py",
         "tests/path/test_approvals.py",
         "tests/path/test_budgets.py",
+        "tests/path/test_touches.py",
         "tests/path/test_drive.py",
         "tests/path/test_engine.py",
         "tests/adapters/test_tools.py",
