@@ -98,6 +98,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
         "tests/path/test_drive.py",
         "tests/path/test_engine.py",
         "tests/adapters/test_tools.py",
+        "tests/administration/test_stops.py",
     ),
 }
 """Which tests judge a source, by the longest beginning of its path; those of other rooms seldom tell more."""
