@@ -85,6 +85,14 @@ _AGAIN = ("40001", "40P01", "23505")
 class OneFaultError(StateError):
     """What was asked is at fault, not the database: nothing was done, and other operations are not affected."""
 
+    undone = True
+
+
+class UnsentError(StateError):
+    """PostgreSQL was not asked."""
+
+    undone = True
+
 
 class UndoneError(OneFaultError):
     """Others were faster, and the transaction was surely undone: it may be run again."""
