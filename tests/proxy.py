@@ -13,23 +13,27 @@ _RESET = struct.pack("ii", 1, 0)
 
 
 class _Link:
-    """One connection through the proxy; it forwards while `flows` is set."""
+    """One connection through the proxy; it forwards requests and answers while `requests` and `answers` are set."""
 
     def __init__(self, client: socket.socket, server: socket.socket, *, flows: bool) -> None:
         self.ends = client, server
-        self.flows = threading.Event()
+        self.requests, self.answers = threading.Event(), threading.Event()
         self.holds = 0
         if flows:
-            self.flows.set()
-        for source, target in (self.ends, self.ends[::-1]):
-            threading.Thread(target=self._pump, args=(source, target), daemon=True).start()
+            self.let()
+        for source, target, flow in ((client, server, self.requests), (server, client, self.answers)):
+            threading.Thread(target=self._pump, args=(source, target, flow), daemon=True).start()
 
-    def _pump(self, source: socket.socket, target: socket.socket) -> None:
+    def let(self) -> None:
+        self.requests.set()
+        self.answers.set()
+
+    def _pump(self, source: socket.socket, target: socket.socket, flow: threading.Event) -> None:
         with suppress(OSError):
             while True:
                 data = source.recv(65536)
                 self.holds += 1
-                self.flows.wait()
+                flow.wait()
                 if data:
                     with suppress(OSError):
                         target.sendall(data)
@@ -45,13 +49,13 @@ class _Link:
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                 end.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads from it
             end.close()
-        self.flows.set()
+        self.let()
 
 
 class Proxy:
-    """Listens on a port of the loopback address, for a server at a socket file or at a port there."""
+    """Listens on a port of the loopback address, for a server at a socket file or at another address and port."""
 
-    def __init__(self, target: Path | int) -> None:
+    def __init__(self, target: Path | tuple[str, int]) -> None:
         self._target = target
         self._links: list[_Link] = []
         self._flows = True
@@ -71,17 +75,22 @@ class Proxy:
                 self._links.append(_Link(client, server, flows=self._flows))
 
     def _connected(self) -> socket.socket:
-        if isinstance(self._target, int):
-            return socket.create_connection(("127.0.0.1", self._target))
+        if isinstance(self._target, tuple):
+            return socket.create_connection(self._target)
         server = socket.socket(socket.AF_UNIX)
         server.connect(str(self._target))
         return server
 
-    def stall(self) -> None:
-        """Forward nothing, of old and of new connections; what is sent meanwhile arrives later."""
+    def stall(self, *, answers: bool = True) -> None:
+        """Forward nothing, of old and of new connections, but answers where they are left out.
+
+        What is sent meanwhile arrives later.
+        """
         self._flows = False
         for link in self._links:
-            link.flows.clear()
+            link.requests.clear()
+            if answers:
+                link.answers.clear()
 
     def let_new(self) -> None:
         """Forward for new connections alone: what was delayed comes after what is sent now."""
@@ -91,7 +100,7 @@ class Proxy:
         """Forward everything, also what was delayed."""
         self._flows = True
         for link in self._links:
-            link.flows.set()
+            link.let()
 
     def delayed(self) -> bool:
         """Whether something that was sent has not arrived yet."""

@@ -61,7 +61,6 @@ _BY_WORDS: tuple[tuple[str, Reason], ...] = (
     ("read-only", _BY_STATE["25006"]),
     ("too many", _BY_STATE["53300"]),
     ("remaining connection slots", _BY_STATE["53300"]),
-    ("does not exist", ("there is no such database or role", "create it, or correct the address")),
     (
         "certificate",
         (
@@ -69,6 +68,7 @@ _BY_WORDS: tuple[tuple[str, Reason], ...] = (
             "name its authority with `sslrootcert` in the address; see the page on deployment",
         ),
     ),
+    ("does not exist", ("there is no such database or role", "create it, or correct the address")),
     (
         "SSL",
         (
