@@ -78,7 +78,11 @@ class Proxy:
         if isinstance(self._target, tuple):
             return socket.create_connection(self._target)
         server = socket.socket(socket.AF_UNIX)
-        server.connect(str(self._target))
+        try:
+            server.connect(str(self._target))
+        except OSError:
+            server.close()
+            raise
         return server
 
     def stall(self, *, answers: bool = True) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from engine.binaries import Binary
 from engine.engine import Engine
-from engine.errors import EngineError
+from engine.errors import EngineError, StateError
 from engine.flow import Context
 from engine.model import Caller, Via
 from engine.opa.server import Served, Server
@@ -56,7 +56,10 @@ def main(end: Connection, settings: Settings, opas: Path) -> None:
         return datetime.fromtimestamp(moment[0], UTC)
 
     def perform(number: int, name: str, arguments: dict[str, Any]) -> None:
-        result = _ACTS[name](engine, **arguments)
+        try:
+            result = _ACTS[name](engine, **arguments)
+        except BaseException as error:  # noqa: BLE001  (told to whoever asked)
+            result = {"failed": repr(error)}
         with says:
             end.send((number, result))
 
@@ -73,7 +76,7 @@ def main(end: Connection, settings: Settings, opas: Path) -> None:
 def _decide(
     engine: Engine, request: dict[str, Any], principal: str, key: str | None, approval: str | None
 ) -> dict[str, Any]:
-    caller = Caller(via=Via.CERTIFICATE, principal=principal)
+    caller = Caller(via=Via.TOKEN, principal=principal, points=("license",))
     given = engine.decide("license", request, context=Context(caller, approval=approval, idempotency_key=key)).decision
     return {
         "id": given.decision_id,
@@ -111,8 +114,11 @@ def _fill(engine: Engine, left: int | None) -> dict[str, Any]:
 
 def _settled(engine: Engine) -> dict[str, Any]:
     """Whether this replica works, and has given back what it could not give back before."""
-    database = engine.store()._database
-    works = engine.store().writable() and engine._log.usable
+    try:
+        store = engine.store()
+    except StateError:  # not opened yet
+        return {"settled": False}
+    database, works = store._database, store.writable() and engine._log.usable
     return {"settled": works and not database._failed and not database._lost}  # type: ignore[attr-defined]
 
 

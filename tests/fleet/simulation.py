@@ -20,10 +20,10 @@ from typing import Any
 
 from engine.binaries import find_binary
 from engine.engine import Engine
-from engine.errors import StateError
 from engine.policy_bundle.serving import Served as ServedPolicy
 from engine.record.reader import lines
 from engine.settings import Settings
+from engine.state.rows import ApprovalClosedError
 from engine.state.rows import Counter as Budget
 from tests.api.serving import ALLOWED
 from tests.fleet import replica
@@ -32,7 +32,7 @@ from tests.processes import until
 from tests.proxy import Proxy
 from tests.shared_opa import _key
 
-REPLICAS, DAY, WINDOW = 20, 86_400, 6 * 3_600
+DAY, WINDOW = 86_400, 6 * 3_600
 BEGIN = 1_800_057_600
 """The start of a day and of a window, in seconds since 1970."""
 
@@ -40,6 +40,8 @@ SKEW = 20
 """Seconds by which a clock may be wrong, either way."""
 
 KEY_SECONDS = DAY
+SERVER = {"max_connections": "200"}
+"""Each engine may open 8."""
 REVIEWED = {**ALLOWED, "decisions": [{**ALLOWED["decisions"][0], "decision": "review_required"}]}
 
 _RULE = """package admission.added.license.house
@@ -62,9 +64,11 @@ class Plan:
     """How long a step is, and what happens in seven days."""
 
     seed: int
+    replicas: int = 8
     step: int = 2 * 3_600
-    requests: int = 1
-    crashes: int = 8
+    requests: int = 2
+    """To each replica in a step, on average."""
+    crashes: int = 6
     database: int = 2
     partitions: int = 1
     full: int = 2
@@ -73,7 +77,7 @@ class Plan:
     @property
     def limit(self) -> int:
         """Of the first revision: about half of what is asked in a window."""
-        return REPLICAS * self.requests * (WINDOW // self.step) // 2
+        return self.replicas * self.requests * (WINDOW // self.step) // 2
 
 
 @dataclass(slots=True)
@@ -185,12 +189,13 @@ class Fleet:
         self.opas.write_text("{}")
         self.proxies = [stack.enter_context(closing(Proxy(server.socket))) for _ in range(2)]
         self.database = server.database()
+        self._store = stack.enter_context(shared(server.address(self.database, SERVING)))
         self._revision = 0
         self._keys: list[tuple[str, str, int]] = []
         self._approvals: dict[str, tuple[str, int]] = {}
         self._behind: list[Replica] = []
         self.revise()
-        self.replicas = [Replica(self, number) for number in range(REPLICAS)]
+        self.replicas = [Replica(self, number) for number in range(plan.replicas)]
         for one in self.replicas:
             one.start()
         self.collect(self.replicas)
@@ -244,7 +249,7 @@ class Fleet:
     def _faults(self, steps: int) -> dict[int, list[str]]:
         plan, found = self.plan, dict[int, list[str]]()
         kinds = {"crash": plan.crashes, "database": plan.database, "partition": plan.partitions, "full": plan.full}
-        for kind, count in (kinds | {"activate": plan.activations, "retain": 2}).items():
+        for kind, count in (kinds | {"activate": plan.activations}).items():
             for _ in range(count):
                 found.setdefault(self.chance.randrange(steps // 2 if kind == "activate" else steps), []).append(kind)
         return found
@@ -257,17 +262,18 @@ class Fleet:
             full.result("fill", left=chance.randrange(2_000))
         if "activate" in faults:
             self.revise()
-            self._behind = chance.sample(self.replicas, REPLICAS)
+            self._behind = [*self._behind, *chance.sample(self.replicas, self.plan.replicas)]
         if "partition" in faults:
             self.proxies[1].stall()
         self._ask_all()
-        for one in self._behind[: max(REPLICAS // 4, 1)]:
+        for one in self._behind[: self.plan.replicas // 4]:
             one.ask("activate")  # while it decides
-        del self._behind[: max(REPLICAS // 4, 1)]
+        del self._behind[: self.plan.replicas // 4]
         if "database" in faults:
             self.collect(self.replicas, most=chance.randrange(10))
             self._server.kill()
-            self._server.start()
+            self._server.start(**SERVER)
+            until(self._store.writable)
         for _ in range(faults.count("crash")):
             crashed = chance.choice(self.replicas)
             self.collect([crashed], most=chance.randrange(2))
@@ -283,7 +289,7 @@ class Fleet:
         if {"full", "database", "partition"} & {*faults}:
             for one in self.replicas:
                 until(lambda one=one: one.result("settled")["settled"])  # type: ignore[misc]
-        if "retain" in faults:
+        if self.moment % DAY == 0:
             self._retain()
         self._grant()
         self._look_at_windows()
@@ -291,7 +297,7 @@ class Fleet:
     def _ask_all(self) -> None:
         """Requests of many kinds, each to any replica."""
         chance, moment = self.chance, self.moment
-        for _ in range(REPLICAS * self.plan.requests):
+        for _ in range(self.plan.replicas * self.plan.requests):
             one = chance.choice(self.replicas)
             kind, principal = chance.random(), f"caller-{chance.randrange(12)}"
             if kind < 0.15:
@@ -322,6 +328,7 @@ class Fleet:
 
     def answered(self, one: Replica, number: int, answer: dict[str, Any]) -> None:
         """Note what a caller was told."""
+        assert "failed" not in answer, answer
         now, name, asked = one.asked.pop(number)
         if name != "decide":
             return
@@ -336,8 +343,8 @@ class Fleet:
             if self.moment - asked > 2 * DAY:
                 del self._approvals[id_]
             elif id_ not in self.evidence.granted and self.chance.random() < 0.1:
-                with shared(self._server.address(self.database, SERVING)) as store, suppress(StateError):
-                    row = store.resolve(id_, "granted", "user:lee", None, self.moment)
+                with suppress(ApprovalClosedError):  # it has expired
+                    row = self._store.resolve(id_, "granted", "user:lee", None, self.moment)
                     self.evidence.granted[id_] = self.moment, row.expires_at
 
     def _retain(self) -> None:
@@ -351,8 +358,7 @@ class Fleet:
         """What the state has counted for windows in which nobody decides any more."""
         for window in range(BEGIN // WINDOW - 1, (self.moment - SKEW - self.plan.step) // WINDOW):
             if window not in self.evidence.used:
-                with shared(self._server.address(self.database, SERVING)) as store:
-                    self.evidence.used[window] = store.used(Budget("license.all", "", WINDOW), window * WINDOW)
+                self.evidence.used[window] = self._store.used(Budget("license.all", "", WINDOW), window * WINDOW)
 
 
 def simulate(plan: Plan, folder: Path, cache: Path, server: Server) -> Iterator[Fleet]:

@@ -12,27 +12,28 @@ import pytest
 from engine.cli.record.commands import verified
 from tests.facilities import missing
 from tests.fleet.checks import decisions, violated
-from tests.fleet.simulation import Evidence, Fleet, Plan, simulate
+from tests.fleet.simulation import SERVER, Evidence, Fleet, Plan, simulate
 from tests.postgres import running
 
 SEEDS = [int(seed) for seed in os.environ.get("ENGINE_FLEET_SEEDS", "1").split(",")]
 """More seeds are tried by hand before a release."""
 
 LONG = [
-    Plan(seed, step=1_200, requests=2, crashes=60, database=14, partitions=7, full=10, activations=10) for seed in SEEDS
+    Plan(seed, replicas=20, step=1_200, requests=1, crashes=60, database=14, partitions=7, full=10, activations=8)
+    for seed in SEEDS
 ]
 
 
 def run(plan: Plan, folder: Path, cache: Path) -> Iterator[Fleet]:
     if (lacking := missing("postgresql")) is not None:
         pytest.skip(lacking)
-    with running() as server:
+    with running(settings=SERVER) as server:
         yield from simulate(plan, folder, cache, server)
 
 
 @pytest.fixture(scope="module")
 def week(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Fleet]:
-    """A week with few faults in long steps."""
+    """A week of a smaller fleet, with few faults, in long steps."""
     yield from run(Plan(SEEDS[0]), tmp_path_factory.mktemp("fleet"), cache)
 
 
