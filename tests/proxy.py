@@ -85,14 +85,15 @@ class Proxy:
             raise
         return server
 
-    def stall(self, *, answers: bool = True) -> None:
-        """Forward nothing, of old and of new connections, but answers where they are left out.
+    def stall(self, *, requests: bool = True, answers: bool = True) -> None:
+        """Forward nothing, of old and of new connections; of old ones only requests or only answers are held.
 
         What is sent meanwhile arrives later.
         """
         self._flows = False
         for link in self._links:
-            link.requests.clear()
+            if requests:
+                link.requests.clear()
             if answers:
                 link.answers.clear()
 

@@ -212,6 +212,20 @@ def test_a_reservation_that_arrives_after_it_was_given_back_counts_nothing(own: 
         assert store.reserve("next", (ONE,), NOW) == (1,)
 
 
+def test_a_key_whose_request_was_refused_for_a_fault_is_free_again(own: Server, proxy: Proxy) -> None:
+    """A caller that was told to try again uses the same key, as it should."""
+    with shared(own.address(own.database(), SERVING, proxy.port), QUICK) as store:
+        assert store.begin("scope", "first", "body", NOW).kind == "new"
+        proxy.stall(requests=False)  # it is taken, and the answer does not arrive
+        with pytest.raises(StateError, match="did not answer in time"):
+            store.begin("scope", "key", "body", NOW)
+        proxy.heal()
+        until(store.writable)
+        until(lambda: not store._database._failed)
+        assert store.begin("scope", "key", "body", NOW).kind == "new"
+        assert store.begin("scope", "first", "body", NOW).kind == "pending"
+
+
 def test_a_long_outage_forgets_nothing_that_must_be_given_back(own: Server, proxy: Proxy, settings: Settings) -> None:
     """What is refused at once has taken nothing, and fills no list of what must be given back."""
     chosen = replace(settings, database=own.address(own.database(), SERVING, proxy.port))
