@@ -362,7 +362,7 @@ def _looking(look: Callable[[], Any]) -> Steps[Any]:
 
 
 def _taking(case: _Case, store: Store, take: Callable[[], Any]) -> Steps[Any]:
-    """What `take` returns; it is given back unless the request is allowed, also if nobody knows whether it was taken."""
+    """What `take` returns, which is given back unless the request is allowed, also where its commit is unknown."""
     before, case.taken = case.taken, store
     try:
         return (yield Call(take))

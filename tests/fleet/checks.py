@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 from tests.fleet.simulation import DAY, KEY_SECONDS, SKEW, WINDOW, Evidence
@@ -32,7 +33,7 @@ def lost(evidence: Evidence) -> list[str]:
             continue  # a refusal that says so itself
         codes = [finding["code"] for finding in line.get("findings", ())]
         if (line.get("outcome"), codes) != (told.answer["outcome"], told.answer["codes"]):
-            broken.append(f"{told.answer['id']} was told as {told.answer['outcome']}, recorded as {line.get('outcome')}")
+            broken.append(f"{told.answer} was told, but recorded as {line.get('outcome')} {codes}")
     return broken
 
 
@@ -102,7 +103,7 @@ def twice(evidence: Evidence) -> list[str]:
             taken.setdefault(told.key, {}).setdefault(told.answer["id"], told.now)
     for key, answers in taken.items():
         times = sorted(answers.values())
-        if any(later - earlier < KEY_SECONDS - 2 * SKEW for earlier, later in zip(times, times[1:], strict=False)):
+        if any(later - earlier < KEY_SECONDS - 2 * SKEW for earlier, later in pairwise(times)):
             broken.append(f"key {key} has answers at {times}")
     return broken
 

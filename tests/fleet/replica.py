@@ -43,7 +43,7 @@ def lend(opas: Path) -> None:
         there = Served(Path(folder) / "rules.tar.gz", Path(folder) / "values.tar.gz", served.revisions)
         return Lease(Path(folder), there, limits, lambda: None)
 
-    Server.start = start  # type: ignore[method-assign, assignment]
+    Server.start = start  # type: ignore[method-assign]
 
 
 def main(end: Connection, settings: Settings, opas: Path) -> None:

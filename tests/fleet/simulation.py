@@ -40,6 +40,7 @@ SKEW = 20
 """Seconds by which a clock may be wrong, either way."""
 
 KEY_SECONDS = DAY
+_HANGS_SECONDS = 300
 SERVER = {"max_connections": "200"}
 """Each engine may open 8."""
 REVIEWED = {**ALLOWED, "decisions": [{**ALLOWED["decisions"][0], "decision": "review_required"}]}
@@ -222,7 +223,8 @@ class Fleet:
         settings = Settings(state=self.folder / f"opa-{self._revision}", cache=self._cache, recipe=self.policy)
         serving = self._stack.enter_context(Engine(settings, control=False))
         opa = serving._serving()
-        assert isinstance(opa, ServedPolicy) and serving.policy is not None
+        assert isinstance(opa, ServedPolicy)
+        assert serving.policy is not None
         opa.release()
         server = serving.opa.server  # type: ignore[union-attr]
         known = json.loads(self.opas.read_text())
@@ -255,20 +257,35 @@ class Fleet:
         return found
 
     def _step(self, faults: list[str]) -> None:
-        chance, happened = self.chance, self.evidence.happened
-        happened.update(faults)
-        if "full" in faults:
-            full = chance.choice(self.replicas)
-            full.result("fill", left=chance.randrange(2_000))
-        if "activate" in faults:
+        chance, quarter = self.chance, self.plan.replicas // 4
+        self.evidence.happened.update(faults)
+        full = chance.sample(self.replicas, faults.count("full"))
+        for one in full:
+            one.result("fill", left=chance.randrange(2_000))
+        for _ in range(faults.count("activate")):
             self.revise()
-            self._behind = [*self._behind, *chance.sample(self.replicas, self.plan.replicas)]
+            self._behind += chance.sample(self.replicas, self.plan.replicas)
         if "partition" in faults:
             self.proxies[1].stall()
         self._ask_all()
-        for one in self._behind[: self.plan.replicas // 4]:
+        for one in self._behind[:quarter]:
             one.ask("activate")  # while it decides
-        del self._behind[: self.plan.replicas // 4]
+        del self._behind[:quarter]
+        self._break(faults)
+        self.collect(self.replicas)
+        for one in full:
+            one.result("fill", left=None)
+        if {"full", "database", "partition"} & {*faults}:
+            for one in self.replicas:
+                until(lambda one=one: one.result("settled")["settled"])  # type: ignore[misc]
+        if self.moment % DAY == 0:
+            self._retain()
+        self._grant()
+        self._look_at_windows()
+
+    def _break(self, faults: list[str]) -> None:
+        """What happens while replicas decide."""
+        chance = self.chance
         if "database" in faults:
             self.collect(self.replicas, most=chance.randrange(10))
             self._server.kill()
@@ -281,18 +298,9 @@ class Fleet:
             crashed.skew = chance.randint(-SKEW, SKEW)
             crashed.start()
         if "partition" in faults:
-            self.collect(self.replicas[1::2], most=len(self.replicas[1::2]))
+            cut_off = self.replicas[1::2]
+            self.collect(cut_off, most=len(cut_off))
             self.proxies[1].heal()
-        self.collect(self.replicas)
-        if "full" in faults:
-            full.result("fill", left=None)
-        if {"full", "database", "partition"} & {*faults}:
-            for one in self.replicas:
-                until(lambda one=one: one.result("settled")["settled"])  # type: ignore[misc]
-        if self.moment % DAY == 0:
-            self._retain()
-        self._grant()
-        self._look_at_windows()
 
     def _ask_all(self) -> None:
         """Requests of many kinds, each to any replica."""
@@ -317,14 +325,15 @@ class Fleet:
 
     def collect(self, of: list[Replica], also: Any = lambda *_: None, most: int = 1 << 60) -> None:
         """Read answers until there are none left, or so many were read."""
-        while most > 0 and (waiting := {one.end: one for one in of if one.asked}):
-            ready = wait([*waiting], 120)
+        while most > 0 and (waiting := [one for one in of if one.asked]):
+            ready = wait([one.end for one in waiting], _HANGS_SECONDS)
             assert ready, "a replica hangs"
-            for end in ready:
-                number, answer = end.recv()  # type: ignore[union-attr]
-                also(number, answer)
-                self.answered(waiting[end], number, answer)  # type: ignore[index]
-                most -= 1
+            for one in waiting:
+                if one.end in ready:
+                    number, answer = one.end.recv()
+                    also(number, answer)
+                    self.answered(one, number, answer)
+                    most -= 1
 
     def answered(self, one: Replica, number: int, answer: dict[str, Any]) -> None:
         """Note what a caller was told."""

@@ -140,7 +140,9 @@ def test_a_budget_over_three_servers_is_exact_whatever_happens_to_the_database(t
         server.start(**settings)
         proxy = stack.enter_context(closing(Proxy((ADDRESS, 5432))))
         database = server.database()
-        address = f"postgresql://{SERVING}@{NAME}:{proxy.port}/{database}?hostaddr=127.0.0.1&sslrootcert={authority.path}"
+        address = (
+            f"postgresql://{SERVING}@{NAME}:{proxy.port}/{database}?hostaddr=127.0.0.1&sslrootcert={authority.path}"
+        )
         engines = []
         for name in ("one", "two", "three"):
             (tmp_path / name).mkdir()

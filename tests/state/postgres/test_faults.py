@@ -19,13 +19,14 @@ from engine.errors import StateError
 from engine.model import Outcome
 from engine.settings import Settings
 from engine.state import open_shared
+from engine.state.postgres.database import PostgresDatabase
 from engine.state.rows import Counter, MemoryRow, StateLimits, StopRow
 from engine.state.store import Store
 from tests.api.serving import ALLOWED
 from tests.facilities import needs
 from tests.postgres import SERVING, Server, frozen, running, shared
-from tests.proxy import Proxy
 from tests.processes import in_child, python, rest, said, tell, until
+from tests.proxy import Proxy
 from tests.state.samples import NOW, address_file, together
 from tests.state.test_processes import WRITER, hold_what_was_told
 
@@ -195,6 +196,12 @@ def proxy(own: Server) -> Iterator[Proxy]:
         yield proxy
 
 
+def waiting(store: Store) -> int:
+    """Operations that could not be given back yet."""
+    assert isinstance(store._database, PostgresDatabase)
+    return len(store._database._failed)
+
+
 def test_a_reservation_that_arrives_after_it_was_given_back_counts_nothing(own: Server, proxy: Proxy) -> None:
     """A network that was partitioned delivers late what was sent before, on a connection that was cut meanwhile."""
     with shared(own.address(own.database(), SERVING, proxy.port), QUICK) as store:
@@ -205,7 +212,7 @@ def test_a_reservation_that_arrives_after_it_was_given_back_counts_nothing(own: 
         with pytest.raises(StateError):
             store.release("late")
         proxy.let_new()
-        until(lambda: not store._database._failed)  # given back
+        until(lambda: not waiting(store))  # given back
         proxy.heal()
         until(lambda: not proxy.delayed())
         assert store.used(ONE, NOW) == 1
@@ -221,7 +228,7 @@ def test_a_key_whose_request_was_refused_for_a_fault_is_free_again(own: Server, 
             store.begin("scope", "key", "body", NOW)
         proxy.heal()
         until(store.writable)
-        until(lambda: not store._database._failed)
+        until(lambda: not waiting(store))
         assert store.begin("scope", "key", "body", NOW).kind == "new"
         assert store.begin("scope", "first", "body", NOW).kind == "pending"
 
@@ -235,10 +242,10 @@ def test_a_long_outage_forgets_nothing_that_must_be_given_back(own: Server, prox
         proxy.stall()
         for _ in range(12):
             assert engine.decide("license", ALLOWED).decision.findings[0].code == "engine.state_unavailable"
-        assert len(store._database._failed) <= 1  # only one was sent
+        assert waiting(store) <= 1  # only one was sent
         proxy.heal()
         until(store.writable)
-        until(lambda: not store._database._failed)
+        until(lambda: not waiting(store))
         outcomes = [engine.decide("license", ALLOWED).decision.outcome for _ in range(6)]
         assert outcomes == [*[Outcome.ALLOW] * 4, *[Outcome.DENY] * 2]
 

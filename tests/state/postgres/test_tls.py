@@ -36,9 +36,7 @@ def test_only_the_named_host_with_a_certificate_of_the_named_authority_is_used(o
     with shared(address(own, NAME, ours.path)) as store:
         assert store.reserve("one", (ONE,), NOW) == (0,)
         assert store._database.read(
-            lambda connection: connection.execute(
-                "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
-            ).fetchone()
+            lambda connection: connection.execute("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").fetchone()
         ) == (True,)
     for wrong in (
         address(own, "db2.example.org", ours.path),
