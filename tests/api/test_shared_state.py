@@ -170,15 +170,14 @@ def test_a_token_is_looked_up_while_others_are_answered(
     one, _ = engines
     issued = run(command, one, address, "tokens", "issue", "--principal", "p", "--point", "license", "--days", "1")
     bearer = {"Authorization": f"Bearer {issued.split()[0]}"}
-    assert one.ask("POST", "/v1/decide/license", ALLOWED, bearer).status == 200
     with frozen(postgres), ThreadPoolExecutor(1) as pool:
         asked = pool.submit(one.ask, "POST", "/v1/decide/license", ALLOWED, bearer)
         answered = 0
         while not asked.done():
-            assert one.ask("GET", "/v1/schemas/license").status == 200
-            answered += 1
+            both = one.metric("engine_http_connections") == 2
+            answered += both and not asked.done()
         assert asked.result().status == 503
-        assert answered > 20  # one, if the event loop waited too
+        assert answered > 3  # none, if the event loop waited too
     wait_for(one, 200)
     large = json.dumps(ALLOWED).encode().replace(b"{", b"{" + b" " * 400_000, 1)
     assert one.ask("POST", "/v1/decide/license", large, bearer).status == 200
