@@ -66,7 +66,7 @@ class Plan:
 
     seed: int
     replicas: int = 8
-    step: int = 2 * 3_600
+    step: int = 3 * 3_600
     requests: int = 2
     """To each replica in a step, on average."""
     crashes: int = 6
