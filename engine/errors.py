@@ -115,6 +115,8 @@ class StateError(EngineError):
     """The state of budgets, approvals, tokens cannot be used; nothing that needs it is allowed."""
 
     code = "engine.state_unavailable"
+    undone = False
+    """Whether it is certain that nothing was changed."""
 
 
 class RecordError(EngineError):

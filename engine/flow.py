@@ -23,7 +23,7 @@ from engine.documents.canonical import RawJson, canonical, digest
 from engine.documents.validation import validate
 from engine.drive import Append, Ask, Call, Steps, Work
 from engine.enforce import enforceable, permit
-from engine.errors import DecideError, EnforceError, EngineError, Exit, GatherError, fault_inside, stack_of
+from engine.errors import DecideError, EnforceError, EngineError, Exit, GatherError, StateError, fault_inside, stack_of
 from engine.model import (
     Approval,
     Boundary,
@@ -325,10 +325,10 @@ def _reserve(case: _Case, serving: Serving, services: Services) -> Steps[None]:
         return
     store: Store = yield Call(services.store)
     enforced, now, own = case.mode is Mode.ENFORCE, document["now"], case.decision_id
-    case.taken = store if enforced else None
+    taking = partial(_taking, case, store) if enforced else _looking
     document.update((yield from state_facts(gathered, store, case.context)))
     if touches and (run := case.context.run):
-        touched = yield Call(lambda: store.touch(run, touches, own, now) if enforced else store.touched(run))
+        touched = yield from taking(lambda: store.touch(run, touches, own, now) if enforced else store.touched(run))
         document["flows"] = [{"id": run, "touched": list(touched)}]
     if budgets or quotas:
         keys = {"principal": case.context.caller.principal or "", "run": case.context.run or "", "all": ""}
@@ -337,7 +337,7 @@ def _reserve(case: _Case, serving: Serving, services: Services) -> Steps[None]:
             Counter(f"{case.point.name}/{name}", key, windows[name], gathered.amounts.get(name, 1))
             for name, key in quotas.items()
         ]
-        used = yield Call(
+        used = yield from taking(
             lambda: store.reserve(own, counters, now) if enforced else [store.used(one, now) for one in counters]
         )
         counted = [
@@ -348,13 +348,27 @@ def _reserve(case: _Case, serving: Serving, services: Services) -> Steps[None]:
     if wanted:
         binding = _binding(case)
         if enforced and binding is not None:
-            row, case.claimed = yield Call(lambda: store.claim(wanted, own, binding, now))
+            row, case.claimed = yield from taking(lambda: store.claim(wanted, own, binding, now))
         else:
             row = yield Call(lambda: store.approval(wanted))
         revisions = {} if case.revisions is None else case.revisions.model_dump(mode="json")
         document["approvals"] = [
             {"id": wanted, "expected": {"input_digest": case.input_digest, **revisions}, **_approval_facts(row)}
         ]
+
+
+def _looking(look: Callable[[], Any]) -> Steps[Any]:
+    return (yield Call(look))
+
+
+def _taking(case: _Case, store: Store, take: Callable[[], Any]) -> Steps[Any]:
+    """What `take` returns, which is given back unless the request is allowed, also where its commit is unknown."""
+    before, case.taken = case.taken, store
+    try:
+        return (yield Call(take))
+    except StateError as error:
+        case.taken = before if error.undone else store
+        raise
 
 
 def state_facts(gathered: Gathered, store: Store, context: Context) -> Steps[dict[str, Any]]:

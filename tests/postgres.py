@@ -109,9 +109,24 @@ class Server:
                 process.wait(10)
                 return
 
-    def address(self, database: str, user: str = OWNER) -> str:
-        """The address of one of its databases."""
-        return f"postgresql://{user}@/{database}?host={self.folder}"
+    @property
+    def socket(self) -> Path:
+        """Where it listens."""
+        return self.folder / ".s.PGSQL.5432"
+
+    def encrypted(self, certificate: Path, host: str) -> dict[str, str]:
+        """Settings to listen on this address of the machine too, with TLS and the key and certificate in this file."""
+        own = self.folder / "tls.pem"
+        shutil.copy(certificate, own)
+        own.chmod(0o600)
+        if _account():
+            shutil.chown(own, "postgres", "postgres")
+        return {"listen_addresses": host, "ssl": "on", "ssl_cert_file": str(own), "ssl_key_file": str(own)}
+
+    def address(self, database: str, user: str = OWNER, port: int | None = None) -> str:
+        """The address of one of its databases, through a proxy that listens on this port of the machine."""
+        place = f"/{database}?host={self.folder}" if port is None else f"127.0.0.1:{port}/{database}"
+        return f"postgresql://{user}@{place}"
 
     def administer(self, *statements: str, database: str = "postgres") -> None:
         """Run statements as its superuser."""

@@ -7,18 +7,21 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from engine.api.headers import check_media_type, read_headers, read_query, read_request_id, read_trace
-from engine.api.load import Load, Shares
+from engine.api.load import Load, Shares, overloaded
 from engine.api.messages import Access, Body, Exchange, Head, Operation, Peer, Response, Routes, methods_of
 from engine.api.origin import Site, is_forwarded
 from engine.api.problems import problem
 from engine.api.refusals import Refusals
 from engine.api.uploads import ARCHIVES, Upload
+from engine.drive import off_loop
 from engine.errors import EngineError, fault_inside, stack_of
-from engine.model import Caller, Gate, Via
+from engine.model import Caller, Gate, Pace, Via
+from engine.steps import own_thread
 
 if TYPE_CHECKING:
     from engine.api.identity import Identity
@@ -97,10 +100,12 @@ class App:
         exchange.request_id = given or exchange.trace.trace_id[:16] + exchange.trace.span_id
         try:
             self.site.check(head, peer)
-            self._identify(exchange)
-            exchange.identified = True
-            if exchange.caller.principal is not None:
-                exchange.account = f"{exchange.caller.via}:{exchange.caller.principal}"
+            if self._is_open(exchange):
+                exchange.identified = True
+            elif self.identity.waits(head, peer):
+                exchange.identifying = asyncio.get_running_loop().create_task(self._identify(exchange))
+            else:
+                self._accept(exchange, self.identity.caller(head, peer))
             if error is not None:
                 exchange.refuse(error)
             read_headers(exchange)
@@ -108,9 +113,7 @@ class App:
                 read_query(exchange)
             self._take_body(exchange)
         except EngineError as refusal:
-            exchange.refuse(refusal, recorded=refusal.code != "engine.too_many_failures")
-            if not exchange.identified:
-                self.metrics.unidentified[refusal.code] += 1
+            self._refuse(exchange, refusal)
         except Exception as crash:  # noqa: BLE001  (a fault of ours refuses one request)
             exchange.refuse(self.crashed(exchange, crash))
         return exchange
@@ -119,6 +122,8 @@ class App:
         """Answer a request whose body is complete, or that was refused."""
         self.active += 1
         try:
+            if exchange.identifying is not None:
+                await exchange.identifying
             response = await self._answer(exchange)
         except EngineError as error:
             response = problem(error, exchange)
@@ -185,17 +190,49 @@ class App:
             code="engine.method_not_allowed",
         )
 
-    def _identify(self, exchange: Exchange) -> None:
-        access, head, peer = exchange.operation.access, exchange.head, exchange.peer
-        if access is Access.OPEN or (access is Access.LOCAL and self.site.loopback and not is_forwarded(head)):
-            return
-        exchange.caller = self.identity.caller(head, peer)
-        if access is Access.CONTROL and not peer.control:
+    def _is_open(self, exchange: Exchange) -> bool:
+        """Whether anybody may ask this."""
+        access = exchange.operation.access
+        return access is Access.OPEN or (
+            access is Access.LOCAL and self.site.loopback and not is_forwarded(exchange.head)
+        )
+
+    def _accept(self, exchange: Exchange, caller: Caller) -> None:
+        exchange.caller = caller
+        if exchange.operation.access is Access.CONTROL and not exchange.peer.control:
             raise EngineError(
                 "only the control socket accepts this",
                 remedy="use `engine policy activate` on the machine of the engine",
                 code="engine.control_only",
             )
+        exchange.identified = True
+        if caller.principal is not None:
+            exchange.account = f"{caller.via}:{caller.principal}"
+
+    def _refuse(self, exchange: Exchange, refusal: EngineError) -> None:
+        exchange.refuse(refusal, recorded=refusal.code != "engine.too_many_failures")
+        if not exchange.identified:
+            self.metrics.unidentified[refusal.code] += 1
+
+    async def _identify(self, exchange: Exchange) -> None:
+        """Ask the state in a thread. What has arrived of the body meanwhile is counted for the caller, or dropped."""
+        account, held = exchange.account, 0
+        try:
+            caller = await off_loop(partial(self.identity.caller, exchange.head, exchange.peer), Pace.SHORT)
+            held = sum(map(len, exchange.chunks))
+            self._accept(exchange, caller)
+        except EngineError as refusal:
+            exchange.refusal = None  # who asks comes first
+            self._refuse(exchange, refusal)
+        except Exception as crash:  # noqa: BLE001  (a fault of ours refuses one request)
+            exchange.refuse(self.crashed(exchange, crash))
+        if not exchange.identified:
+            self.release(exchange)
+        elif held and account != exchange.account:
+            self.bodies.give(account, held)
+            if not self.bodies.take(exchange.account, held):
+                exchange.chunks = []
+                exchange.refuse(overloaded(), recorded=False)
 
     def _take_body(self, exchange: Exchange) -> None:
         kind = exchange.operation.body
@@ -216,10 +253,10 @@ class App:
         self.log.crash(request_id=exchange.request_id, stack=stack_of(crash))
         return fault_inside("request", "report the request id; the operational log shows where it failed (`crash`)")
 
-    def who(self, exchange: Exchange) -> Caller | None:
+    async def who(self, exchange: Exchange) -> Caller | None:
         """The caller of an open path; None if it is not identified."""
         try:
-            caller = self.identity.caller(exchange.head, exchange.peer)
+            caller = await own_thread(partial(self.identity.caller, exchange.head, exchange.peer))
         except EngineError:
             return None
         return None if caller.via is Via.LOOPBACK and not self.site.loopback else caller

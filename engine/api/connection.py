@@ -254,6 +254,9 @@ class Connection(asyncio.Protocol):
         )
         exchange = self._app.open(head, self._peer)
         self._reading = exchange
+        if exchange.identifying is not None:
+            self._transport.pause_reading()
+            exchange.identifying.add_done_callback(lambda _: self._identified(exchange))
         self._upgrade = self._parser.should_upgrade() and length != 0 and head.method != "CONNECT"
         if self._head_bytes > limits.head_bytes or len(headers) > limits.headers:
             exchange.refuse(too_large_head(limits), recorded=False)
@@ -261,13 +264,26 @@ class Connection(asyncio.Protocol):
         if length is not None and length > exchange.limit:
             exchange.refuse(too_large(exchange.limit))
         if exchange.refusal is not None:
-            if chunked or (length or 0) > limits.drop_bytes:
-                self._early(exchange)
+            self._answer_early(exchange)
         elif headers.get(b"expect", b"").lower() == b"100-continue" and length != 0:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if not self._busy:
             seconds = limits.body_seconds if exchange.upload is None else limits.upload_seconds
             self.deadline = self._loop.time() + seconds
+
+    def _answer_early(self, exchange: Exchange) -> None:
+        """Answer a refused request at once if its body may be long."""
+        if exchange.head.chunked or (exchange.head.length or 0) > self._limits.drop_bytes:
+            self._early(exchange)
+
+    def _identified(self, exchange: Exchange) -> None:
+        """The caller is known, or refused: read on."""
+        if self._gone or self._transport.is_closing():
+            return
+        if exchange.refusal is not None and self._reading is exchange and not exchange.answered:
+            self._answer_early(exchange)
+        if not self._paused:
+            self._transport.resume_reading()
 
     def on_body(self, data: bytes) -> None:
         """A part of the body, stored up to the limit of this request."""

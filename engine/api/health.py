@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.api.answers import Health, HealthCaller, HealthDetails, OpaHealth, Ready
 from engine.api.messages import Response
 from engine.api.metrics import MEDIA_TYPE
+from engine.steps import own_thread
 from engine.version import __version__
 
 if TYPE_CHECKING:
@@ -17,13 +20,14 @@ if TYPE_CHECKING:
 async def health(api: App, exchange: Exchange) -> Response:
     """200 while the process is alive; details for identified callers."""
     document = Health(status="stopping" if api.stopping else "ok")
-    caller = api.who(exchange)
+    caller = await api.who(exchange)
     if caller is not None:
         status = await api.status()
+        guards = await own_thread(partial(trust, api))
         document = HealthDetails(
             status=document.status,
-            trust_level=trust_level(api),
-            trust=trust(api),
+            trust_level=trust_level(api, guards),
+            trust=guards,
             caller=HealthCaller(via=caller.via, principal=caller.principal),
             policy=status.revisions,
             opa=OpaHealth(alive=status.opa, restarts=status.opa_restarts),
@@ -43,14 +47,13 @@ async def ready(api: App, _exchange: Exchange) -> Response:
     return Response.of(document) if good else Response.of(document, 503, headers=((b"retry-after", b"1"),))
 
 
-def trust_level(api: App) -> int:
+def trust_level(api: App, guards: Mapping[str, bool]) -> int:
     """How strongly callers are identified, from cheapest to strongest (D56).
 
     0 being on this machine is enough · 1 a shared token · 2 TLS or mutual TLS · 3 scoped tokens ·
     4 secrets of a run are sealed to its runner. Steps combine and the strongest counts, but a listener that
     others can reach without TLS is never above 1: the token can be sniffed.
     """
-    guards = trust(api)
     steps = (("payload_encryption", 4), ("scoped_tokens", 3), ("tls", 2), ("shared_token", 1))
     level = next((level for name, level in steps if guards[name]), 0)
     return level if guards["tls"] or api.site.loopback else min(level, 1)

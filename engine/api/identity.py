@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -71,12 +72,27 @@ class Identity:
         self._scoped = self._scoped or self._store().any_issued()
         return self._scoped
 
+    def waits(self, head: Head, peer: Peer) -> bool:
+        """Whether `caller` may wait for a database server; then it must not be called on the event loop."""
+        presented = _presented(head)
+        if presented is None and self._is_known(peer):
+            return False
+        demanded = self._always or self._shared is not None or self._scoped
+        try:
+            return not self._store().tokens_at_hand("" if presented is None and demanded else presented)
+        except EngineError:
+            return False  # nor can `caller` ask it
+
+    def _is_known(self, peer: Peer) -> bool:
+        """Whether a peer needs no token: a shared one is demanded of callers with a certificate too."""
+        return peer.caller is not None and (peer.control or self._shared is None)
+
     def caller(self, head: Head, peer: Peer) -> Caller:
         """The caller. Raises EngineError: `unauthorized`, `engine.too_many_failures`, `engine.state_unavailable`."""
         presented = _presented(head)
         if presented is None:
-            if peer.caller is not None and (peer.control or self._shared is None):
-                return peer.caller  # a shared token is demanded of callers with a certificate too
+            if peer.caller is not None and self._is_known(peer):
+                return peer.caller
             if peer.loopback and not self.required():
                 check_direct(head)
                 return _LOOPBACK
@@ -150,30 +166,36 @@ class _Bucket:
 
 
 class Failures:
-    """Limits wrong credentials: a token bucket per peer, one for all peers. `clock` returns monotonic seconds."""
+    """Limits wrong credentials: a token bucket per peer, one for all peers. `clock` returns monotonic seconds.
+
+    Threads may share it.
+    """
 
     def __init__(self, limits: ApiLimits, clock: Callable[[], float]) -> None:
         self._limits = limits
         self._clock = clock
         self._all = _Bucket(limits.all_failures_burst, clock())
         self._peers: dict[str, _Bucket] = {}
+        self._guard = threading.Lock()
 
     def exhausted(self, address: str) -> bool:
         """Whether this peer, or all peers together, have used up their allowance."""
         now, limits = self._clock(), self._limits
-        if self._all.refill(limits.all_failures_burst, limits.all_failures_per_second, now) < 1:
-            return True
-        peer = self._peers.get(address)
-        return peer is not None and peer.refill(limits.failures_burst, limits.failures_per_second, now) < 1
+        with self._guard:
+            if self._all.refill(limits.all_failures_burst, limits.all_failures_per_second, now) < 1:
+                return True
+            peer = self._peers.get(address)
+            return peer is not None and peer.refill(limits.failures_burst, limits.failures_per_second, now) < 1
 
     def count(self, address: str) -> None:
         """One more failure of this peer."""
         now = self._clock()
-        peer = self._peers.pop(address, None)
-        if peer is None:
-            if len(self._peers) >= _PEERS:
-                del self._peers[next(iter(self._peers))]
-            peer = _Bucket(self._limits.failures_burst, now)
-        self._peers[address] = peer  # at the end: last seen
-        peer.left -= 1
-        self._all.left -= 1
+        with self._guard:
+            peer = self._peers.pop(address, None)
+            if peer is None:
+                if len(self._peers) >= _PEERS:
+                    del self._peers[next(iter(self._peers))]
+                peer = _Bucket(self._limits.failures_burst, now)
+            self._peers[address] = peer  # at the end: last seen
+            peer.left -= 1
+            self._all.left -= 1

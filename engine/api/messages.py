@@ -14,6 +14,8 @@ from engine.flow import Context
 from engine.model import Caller, Decision, Mode, Model, Via
 
 if TYPE_CHECKING:
+    import asyncio
+
     from engine.api.uploads import Upload
 
 _UNIDENTIFIED = Caller(via=Via.NONE)
@@ -171,6 +173,8 @@ class Exchange:
     """The parameters of an operation that takes others than the mode."""
     identified: bool = False
     """Whether the caller is identified, as far as the operation demands it."""
+    identifying: asyncio.Task[None] | None = None
+    """Identifies the caller, or refuses the request; the body is read on when it has ended."""
     own_files: Callable[[str], str] = str
     """Names the files of values that are edited for the policy in force, in a text that is not of its catalogue."""
     refusal: EngineError | None = None

@@ -66,8 +66,11 @@ class Backend(Protocol):
     def tidy(self, connection: Connection, name: str, sweep: Operation[None], /) -> None:
         """Remove some rows that are too old to matter: now, or soon after this transaction."""
 
-    def later(self, operation: Operation[Any], /) -> None:
-        """Run an operation that failed again, once that may help, as long as this process lives."""
+    def give_back(self, operation: Operation[None], /) -> None:
+        """`write` for what undoes an operation that failed or was in vain; it runs again later where that may help.
+
+        It runs after the operation that it undoes, also where that was cut off.
+        """
 
     def moment(self, connection: Connection | None, /) -> int | None:
         """A number that is another one once rows that were read may have changed; None if that cannot be told."""

@@ -135,7 +135,7 @@ class Budgets(Part):
             if rows:
                 connection.execute("DELETE FROM holds WHERE hold = ? AND settled = 0", (hold,))
 
-        self._give_back(operation)
+        self._database.give_back(operation)
 
 
 def _check(counters: tuple[Counter, ...], now: int) -> None:

@@ -149,8 +149,9 @@ class Database:
         """Sweep as part of this transaction."""
         sweep(connection)
 
-    def later(self, operation: Callable[[Connection], Any]) -> None:
-        """Nothing: a fault of the file is one of its disk, and passes only with a new store."""
+    def give_back(self, operation: Callable[[Connection], None]) -> None:
+        """`write`: a fault of the file is one of its disk, and passes only with a new store."""
+        self.write(operation)
 
     def moment(self, connection: Connection | None) -> int | None:
         """A number that is another one after each commit of another connection."""

@@ -31,21 +31,13 @@ class Part:
         """Run one statement in a transaction."""
         self._database.write_one(lambda connection: connection.execute(statement, values))
 
-    def _give_back(self, operation: Operation[None]) -> None:
-        """Give back what an id of one decision has taken; tried again later where that may help. Raises StateError."""
-        try:
-            self._database.write(operation)
-        except StateError:
-            self._database.later(operation)
-            raise
-
     def _withdraw(self, statement: str, *values: object) -> None:
-        """Give back by one statement."""
+        """Give back by one statement what an id of one decision has taken. Raises StateError."""
 
         def operation(connection: Connection) -> None:
             connection.execute(statement, values)
 
-        self._give_back(operation)
+        self._database.give_back(operation)
 
     def _rows(self, make: Callable[..., RowT], query: str, *values: object) -> tuple[RowT, ...]:
         """The result of `make` for the columns of each found row."""

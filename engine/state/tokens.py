@@ -128,6 +128,15 @@ class Tokens(Part):
             return None
         return row if not row.single_use or self._use(row.id, now) else None
 
+    def tokens_at_hand(self, presented: str | None) -> bool:
+        """Whether `token` with this text, or `any_issued` with None, can tell without waiting for a server."""
+        if not self._database.lag:
+            return True
+        if presented is None:
+            return self._any.at_hand()
+        found = self._known(presented[_ID], None)
+        return found is not None and not found[1].single_use
+
     def _use(self, id_: str, now: int) -> bool:
         """Whether this was the first use of the token."""
         use = "UPDATE tokens SET used_at = ? WHERE id = ? AND used_at IS NULL AND revoked_at IS NULL RETURNING id"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -160,3 +161,26 @@ def test_what_lacks_is_told_by_the_doctor(postgres: Server, address: str, comman
     assert doctor(address)["state"] == "ok"
     empty = doctor(postgres.address(postgres.empty_database()))
     assert (empty["state"], "no tables" in empty["detail"]) == ("failed", True)
+
+
+def test_a_token_is_looked_up_while_others_are_answered(
+    engines: tuple[Serving, Serving], postgres: Server, address: str, command: Command
+) -> None:
+    """A server that hangs blocks the request whose token has to be read, and nothing else of the engine."""
+    one, _ = engines
+    issued = run(command, one, address, "tokens", "issue", "--principal", "p", "--point", "license", "--days", "1")
+    bearer = {"Authorization": f"Bearer {issued.split()[0]}"}
+    with frozen(postgres), ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(one.ask, "POST", "/v1/decide/license", ALLOWED, bearer)
+        answered = 0
+        while not asked.done():
+            both = one.metric("engine_http_connections") == 2
+            answered += both and not asked.done()
+        assert asked.result().status == 503
+        assert answered > 3  # none, if the event loop waited too
+    wait_for(one, 200)
+    large = json.dumps(ALLOWED).encode().replace(b"{", b"{" + b" " * 400_000, 1)
+    assert one.ask("POST", "/v1/decide/license", large, bearer).status == 200
+    unknown = {"Authorization": f"Bearer aet_{'0' * 8}_{'x' * 43}"}
+    assert one.ask("POST", "/v1/decide/license", large, unknown).status == 401
+    assert one.metric("engine_http_body_bytes") == 0

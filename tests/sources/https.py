@@ -87,6 +87,12 @@ class Authority:
 
     def context(self, host: str = HOST, days: int = 1) -> ssl.SSLContext:
         """A server's TLS context for this name, valid for so many days from yesterday; 0 is over."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate(host, days))
+        return context
+
+    def certificate(self, host: str = HOST, days: int = 1) -> Path:
+        """A file with a private key and its certificate."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
         made = _builder(subject, self._name, key, days)
@@ -100,9 +106,7 @@ class Authority:
             )
             + certificate.public_bytes(serialization.Encoding.PEM)
         )
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(path)
-        return context
+        return path
 
 
 def _builder(

@@ -43,6 +43,10 @@ _TICK_SECONDS = 0.5
 _MOST_FAILED = 10_000
 """Operations that are run again once PostgreSQL is back: more than requests are under way in one engine."""
 
+_THERE = "SELECT pid FROM pg_stat_activity WHERE pid = ANY(?) AND pid <> pg_backend_pid()"
+_END = _THERE.replace("SELECT pid", "SELECT pg_terminate_backend(pid)")
+"""Processes of the same role. An id that is used again ends another engine's operation, which is refused then."""
+
 _LOCKING = re.compile(r"/\* (FOR UPDATE[A-Z ]*) \*/")
 
 
@@ -82,7 +86,9 @@ class PostgresDatabase:
         self._weakness: faults.Reason | None = None
         self._answered_at = time.monotonic()
         self._sweeps: dict[str, Operation[None]] = {}
-        self._failed: deque[Operation[Any]] = deque(maxlen=_MOST_FAILED)
+        self._failed: deque[Operation[None]] = deque(maxlen=_MOST_FAILED)
+        self._lost: set[int] = set()
+        """Processes of PostgreSQL whose connection was cut: what was sent to them may still be run."""
         self._stop = threading.Event()
         with closing(connect(address, limits)) as first:
             self.identity = self._demand_version(first)
@@ -156,9 +162,14 @@ class PostgresDatabase:
         """Sweep soon, in a transaction of its own, so that no request waits for it."""
         self._sweeps[name] = sweep
 
-    def later(self, operation: Operation[Any]) -> None:
-        """Run an operation again once PostgreSQL answers; the oldest are forgotten where there are too many."""
-        self._failed.append(operation)
+    def give_back(self, operation: Operation[None]) -> None:
+        """Undo by `write`, after the operation that is undone; where that fails, again once PostgreSQL answers."""
+        try:
+            self._end_lost()
+            self.write(operation)
+        except StateError:
+            self._failed.append(operation)  # the oldest are forgotten where there are too many
+            raise
 
     def moment(self, _connection: Connection | None) -> int:
         """A number that is another one after `lag` seconds."""
@@ -167,11 +178,11 @@ class PostgresDatabase:
     def demand_open(self) -> None:
         """Raise StateError if this database cannot be used, as far as known without asking it."""
         if os.getpid() != self._owner:  # a fork shares the sockets: two writers would mix their messages
-            raise self._unusable(("it was opened in another process", "open a store in each process, after the fork"))
+            raise self._unsent(("it was opened in another process", "open a store in each process, after the fork"))
         if self._closed:
-            raise self._unusable(("it is closed", "open it again"))
+            raise self._unsent(("it is closed", "open it again"))
         if self._down is not None:
-            raise self._unusable(self._down)
+            raise self._unsent(self._down)
 
     def close(self) -> None:
         """Close all connections, those in use when they are given back; no effect in a forked process."""
@@ -189,6 +200,7 @@ class PostgresDatabase:
         if not looking:
             self.demand_open()
         connection = self._take()
+        process = connection.info.backend_pid
         try:
             with self._deadlines.over(connection):
                 try:
@@ -198,6 +210,7 @@ class PostgresDatabase:
             self._answered_at = time.monotonic()
         finally:
             if connection.pgconn.transaction_status != TransactionStatus.IDLE:
+                self._lost.add(process)
                 connection.close()
             self._pool.putconn(connection)
 
@@ -211,9 +224,9 @@ class PostgresDatabase:
             if self._closed:
                 self.demand_open()
             if self._weakness is None and time.monotonic() - self._answered_at < self._limits.wait_seconds:
-                raise self._unusable(faults.BUSY) from error
+                raise self._unsent(faults.BUSY) from error
             self._down = self._weakness or faults.UNREACHABLE
-            raise self._unusable(self._down) from error
+            raise self._unsent(self._down) from error
         return connection
 
     def _wrapped(self, error: psycopg.Error, connection: psycopg.Connection) -> Exception:
@@ -255,12 +268,28 @@ class PostgresDatabase:
 
     def _catch_up(self) -> None:
         """Give back what could not be given back, then remove what is old."""
+        self._end_lost()
         while self._failed:
             with suppress(faults.OneFaultError):  # it will never succeed
                 self.write(self._failed[0])
             self._failed.popleft()
         while self._sweeps:
             self.write(self._sweeps.popitem()[1])
+
+    def _end_lost(self) -> None:
+        """End the processes whose connection was cut. Raises StateError while one is there: it may still commit."""
+        lost = [*self._lost]
+        if not lost:
+            return
+
+        def operation(connection: Connection) -> set[int]:
+            connection.execute(_END, (lost,)).fetchall()
+            return {row[0] for row in connection.execute(_THERE, (lost,))}
+
+        there = self.read(operation)
+        self._lost.difference_update({*lost} - there)
+        if there:
+            raise self._unusable(faults.HANGING)
 
     def _look(self) -> None:
         """Whether PostgreSQL answers again; until then every operation is refused at once."""
@@ -270,6 +299,9 @@ class PostgresDatabase:
 
     def _unusable(self, reason: faults.Reason) -> StateError:
         return unusable(self._address, reason)
+
+    def _unsent(self, reason: faults.Reason) -> StateError:
+        return unusable(self._address, reason, faults.UnsentError)
 
 
 def _repeated(transaction: Callable[[], T]) -> T:

@@ -61,7 +61,6 @@ _BY_WORDS: tuple[tuple[str, Reason], ...] = (
     ("read-only", _BY_STATE["25006"]),
     ("too many", _BY_STATE["53300"]),
     ("remaining connection slots", _BY_STATE["53300"]),
-    ("does not exist", ("there is no such database or role", "create it, or correct the address")),
     (
         "certificate",
         (
@@ -69,6 +68,7 @@ _BY_WORDS: tuple[tuple[str, Reason], ...] = (
             "name its authority with `sslrootcert` in the address; see the page on deployment",
         ),
     ),
+    ("does not exist", ("there is no such database or role", "create it, or correct the address")),
     (
         "SSL",
         (
@@ -84,6 +84,14 @@ _AGAIN = ("40001", "40P01", "23505")
 
 class OneFaultError(StateError):
     """What was asked is at fault, not the database: nothing was done, and other operations are not affected."""
+
+    undone = True
+
+
+class UnsentError(StateError):
+    """PostgreSQL was not asked."""
+
+    undone = True
 
 
 class UndoneError(OneFaultError):

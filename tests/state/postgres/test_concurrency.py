@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 import uuid
-from contextlib import ExitStack
+from collections import Counter as Counted
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any
 
 import pytest
 
 from engine.errors import StateError
-from engine.state.rows import AgentRow, AttemptRow, Counter
+from engine.state.rows import AgentRow, AttemptRow, Begun, Counter
 from engine.state.store import Store
 from tests.postgres import shared
 from tests.state.samples import NOW, asked, together
@@ -103,6 +104,31 @@ def test_a_key_is_taken_once_again_after_it_has_expired(stores: list[Store]) -> 
     later = NOW + 86_400
     kinds = together(THREADS, lambda number: stores[number % ENGINES].begin("scope", "key", "body", later).kind)
     assert sorted(kinds) == ["new", *["pending"] * (THREADS - 1)]
+
+
+def test_of_keys_that_are_begun_together_each_is_taken_once(stores: list[Store]) -> None:
+    """Some are new, some known with an answer, some known for another body: each caller is told about its own."""
+    stores[0].begin("scope", "done", "body", NOW)
+    stores[0].finish("scope", "done", "answer", "r", "v")
+    stores[0].begin("scope", "expired", "body", NOW - 86_400)
+    keys = ("done", "expired", "one", "two")
+
+    def begin(number: int) -> tuple[str, str]:
+        key, body = keys[number % 4], "body" if number < THREADS - 4 else "another"
+        found = stores[number % ENGINES].begin("scope", key, body, NOW)
+        return key, "answered" if found == Begun("done", "answer", "r", "v") else found.kind
+
+    found = together(THREADS, begin)
+    each = THREADS // 4
+    assert sorted(kind for key, kind in found if key == "done") == [*["answered"] * (each - 1), "conflict"]
+    for key in keys[1:]:
+        kinds = Counted(kind for one, kind in found if one == key)
+        assert kinds["new"] == 1
+        assert kinds["pending"] + kinds["conflict"] == each - 1
+    for store, key in ((store, key) for store in stores for key in keys[1:]):
+        with suppress(StateError):  # another one began it
+            store.finish("scope", key, "late", "r", "v")
+    assert {stores[0].begin("scope", key, "body", NOW).kind for key in keys} <= {"done", "conflict"}
 
 
 def test_a_total_beyond_its_bounds_is_refused_for_the_one_that_asks(stores: list[Store]) -> None:

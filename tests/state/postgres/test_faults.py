@@ -8,17 +8,25 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from engine.engine import Engine
 from engine.errors import StateError
+from engine.model import Outcome
+from engine.settings import Settings
 from engine.state import open_shared
+from engine.state.postgres.database import PostgresDatabase
 from engine.state.rows import Counter, MemoryRow, StateLimits, StopRow
 from engine.state.store import Store
+from tests.api.serving import ALLOWED
 from tests.facilities import needs
 from tests.postgres import SERVING, Server, frozen, running, shared
 from tests.processes import in_child, python, rest, said, tell, until
+from tests.proxy import Proxy
 from tests.state.samples import NOW, address_file, together
 from tests.state.test_processes import WRITER, hold_what_was_told
 
@@ -37,7 +45,10 @@ def own() -> Iterator[Server]:
 SPENDER = """
 import sys
 from pathlib import Path
+from engine.engine import Engine
 from engine.errors import StateError
+from engine.model import Outcome
+from engine.settings import Settings
 from engine.state import open_shared
 from engine.state.rows import Counter
 from tests.state.samples import NOW, opened, together
@@ -177,6 +188,66 @@ def test_a_server_that_hangs_is_cut_off_within_the_deadline_and_asked_no_more(ow
             assert not store.writable()
         until(store.writable)
         assert store.used(ONE, NOW) == 4
+
+
+@pytest.fixture
+def proxy(own: Server) -> Iterator[Proxy]:
+    with closing(Proxy(own.socket)) as proxy:
+        yield proxy
+
+
+def waiting(store: Store) -> int:
+    """Operations that could not be given back yet."""
+    assert isinstance(store._database, PostgresDatabase)
+    return len(store._database._failed)
+
+
+def test_a_reservation_that_arrives_after_it_was_given_back_counts_nothing(own: Server, proxy: Proxy) -> None:
+    """A network that was partitioned delivers late what was sent before, on a connection that was cut meanwhile."""
+    with shared(own.address(own.database(), SERVING, proxy.port), QUICK) as store:
+        assert store.reserve("first", (ONE,), NOW) == (0,)
+        proxy.stall()
+        with pytest.raises(StateError, match="did not answer in time"):
+            store.reserve("late", (ONE,), NOW)
+        with pytest.raises(StateError):
+            store.release("late")
+        proxy.let_new()
+        until(lambda: not waiting(store))  # given back
+        proxy.heal()
+        until(lambda: not proxy.delayed())
+        assert store.used(ONE, NOW) == 1
+        assert store.reserve("next", (ONE,), NOW) == (1,)
+
+
+def test_a_key_whose_request_was_refused_for_a_fault_is_free_again(own: Server, proxy: Proxy) -> None:
+    """A caller that was told to try again uses the same key, as it should."""
+    with shared(own.address(own.database(), SERVING, proxy.port), QUICK) as store:
+        assert store.begin("scope", "first", "body", NOW).kind == "new"
+        proxy.stall(requests=False)  # it is taken, and the answer does not arrive
+        with pytest.raises(StateError, match="did not answer in time"):
+            store.begin("scope", "key", "body", NOW)
+        proxy.heal()
+        until(store.writable)
+        until(lambda: not waiting(store))
+        assert store.begin("scope", "key", "body", NOW).kind == "new"
+        assert store.begin("scope", "first", "body", NOW).kind == "pending"
+
+
+def test_a_long_outage_forgets_nothing_that_must_be_given_back(own: Server, proxy: Proxy, settings: Settings) -> None:
+    """What is refused at once has taken nothing, and fills no list of what must be given back."""
+    chosen = replace(settings, database=own.address(own.database(), SERVING, proxy.port))
+    with Engine(chosen, values=("budgets.budgets.license.all={limit: 5, window_seconds: 31536000}",)) as engine:
+        store = engine.store()
+        assert engine.decide("license", ALLOWED).decision.outcome is Outcome.ALLOW
+        proxy.stall()
+        for _ in range(12):
+            assert engine.decide("license", ALLOWED).decision.findings[0].code == "engine.state_unavailable"
+        assert waiting(store) <= 1  # only one was sent
+        proxy.heal()
+        until(store.writable)
+        until(lambda: not waiting(store))
+        outcomes = [engine.decide("license", ALLOWED).decision.outcome for _ in range(6)]
+        assert outcomes == [*[Outcome.ALLOW] * 4, *[Outcome.DENY] * 2]
 
 
 def test_an_engine_that_is_stopped_in_a_transaction_frees_its_locks(own: Server) -> None:
