@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -129,10 +130,11 @@ def _output(given: str) -> tuple[ReportFormat, Path]:
     return ReportFormat(name), Path(file)
 
 
-def _decide(found: list[Path], digest: str | None, sources: options.Sources) -> list[Report]:
+def _decide(found: list[Path], digest: str | None, sources: options.Sources) -> Sequence[Report]:
     from engine.reports.explain import report
+    from engine.reports.spool import ReportSpool
 
-    reports: list[Report] = []
+    reports = ReportSpool()
     if not found:
         return reports
     with _Progress(len(found)) as progress, sources.engine("source", progress=progress.part) as engine:
@@ -140,7 +142,7 @@ def _decide(found: list[Path], digest: str | None, sources: options.Sources) -> 
         for path in found:
             progress.bundle(str(path))
             answer = engine.check("source", _request(path, digest))
-            reports.append(report(str(path), answer, engine.policy))
+            reports.add(report(str(path), answer, engine.policy))
     return reports
 
 

@@ -226,8 +226,6 @@ class _Shipment:
         statement = self._continued(anchor)
         receipt = read_receipt(storage, identity, self._store.url)
         self._demand_kept(anchor, receipt)
-        if destination(state) is None:
-            write_file(Storage(state), SHIPPING, canonical({"url": self._store.url}))
         start, events = self._start(anchor, receipt)
         ends = self._ends(start, events, checkpoint)
         at = self._send_events(self._contiguous(events.size), events.size)
@@ -235,9 +233,16 @@ class _Shipment:
             at = self._send_events(at, end.events_size)
             self._send(segment_object(end.end.segment), end.end.file, 0, end.end.size)
             self._write_receipt(end)
+            self._bind(state)
         self._send_open(checkpoint, at)
+        self._bind(state)
         self._state(statement, checkpoint, anchor)
         return Shipped(len(ends), self._sent, checkpoint.seq)
+
+    def _bind(self, state: Path) -> None:
+        """From now on, retention keeps what the store does not have."""
+        if destination(state) is None:
+            write_file(Storage(state), SHIPPING, canonical({"url": self._store.url}))
 
     def _continued(self, anchor: Anchor | None) -> Statement | None:
         """The statement at the store, None if there is none; what it covers must be in this chain."""
