@@ -21,7 +21,7 @@ class ReportSpool(Sequence[Report]):
     """
 
     def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES)  # noqa: SIM115  (lives as long as this)
+        self._file = tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES)  # noqa: SIM115  (until `close`)
         self._ends = [0]
 
     def add(self, report: Report) -> None:
@@ -30,6 +30,10 @@ class ReportSpool(Sequence[Report]):
         self._file.seek(self._ends[-1])
         self._file.write(packed)
         self._ends.append(self._ends[-1] + len(packed))
+
+    def close(self) -> None:
+        """Free the memory, or remove the file."""
+        self._file.close()
 
     def __len__(self) -> int:
         return len(self._ends) - 1

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from engine.cli.record.commands import app
+from engine.documents.canonical import canonical
 from engine.errors import EngineError, GatherError, RecordError
 from engine.record.chains import chain_folder
 from engine.record.checkpoint import read_identity
@@ -394,6 +395,29 @@ def test_a_record_that_was_shortened_before_is_shipped_from_its_anchor(state: Pa
     retain(state)
     ship(state, url)
     assert only(url, state).found.ok
+
+
+def test_a_chain_is_restored_from_the_store_as_the_documentation_says(state: Path, store: Path, tmp_path: Path) -> None:
+    retain(state)
+    write(state, 60, 61)
+    ship(state, str(store))
+    there, back = chain(str(store)), tmp_path / "back"
+    for folder in ("records", "checkpoints", "keys"):
+        (back / folder).mkdir(parents=True)
+    for kept in (KEY, "installation.json"):
+        shutil.copy(state / kept, back / kept)
+    statement = json.loads(there["chain.json"])
+    events = {int(name.split(".")[-2].split("-")[0]): data for name, data in there.items() if "source_events" in name}
+    (back / "records/source_events.jsonl").write_bytes(b"".join(events[start] for start in sorted(events)))
+    for name, data in there.items():
+        if "decisions" in name:
+            number = statement["checkpoint"]["segment"]
+            own = f"decisions.{number:06d}.jsonl" if name.startswith("open/") else name
+            (back / "records" / own).write_bytes(data)
+    (back / "checkpoints/decisions.json").write_bytes(canonical(statement["checkpoint"]))
+    (back / "checkpoints/anchor.json").write_bytes(canonical(statement["anchor"]))
+    found = verify(back)
+    assert (found.ok, found.head) == (True, verify(state).head)
 
 
 def test_one_process_at_a_time_ships_a_chain(state: Path, store: Path) -> None:
