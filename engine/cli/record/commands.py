@@ -70,7 +70,7 @@ Mode = Annotated[Modes | None, typer.Option(help="Filter by mode: dry runs or en
 def verify_record(
     url: Annotated[
         str | None,
-        typer.Argument(metavar="[URL]", help="Store with shipped records, to verify in place of the state."),
+        typer.Argument(metavar="URL", help="Store with shipped records, to verify in place of the state."),
     ] = None,
     state: options.State = None,
     against: Annotated[
