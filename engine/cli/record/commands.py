@@ -282,6 +282,7 @@ def retain_record(
     """
     from engine.cli.formats.show import finding_text
     from engine.record.layout import LOCK
+    from engine.record.shipping import destination
 
     if not (existing_folder(sources.state) / LOCK).exists():
         typer.echo("nothing to remove: nothing has been recorded yet", err=True)
@@ -299,11 +300,14 @@ def retain_record(
     elif answer.fault is not None:
         raise answer.fault
     else:
-        typer.echo("\n".join(_retained(keep_days, done["removed"], done["waiting"])))
+        url = destination(existing_folder(sources.state))
+        typer.echo("\n".join(_retained(keep_days, done["removed"], done["waiting"], url)))
     raise typer.Exit(answer.exit)
 
 
-def _retained(keep_days: int, removed: list[dict[str, int]], waiting: list[int]) -> Iterator[str]:
+def _retained(
+    keep_days: int, removed: list[dict[str, int]], waiting: list[int], shipped_to: str | None
+) -> Iterator[str]:
     for old in removed:
         first, last = old["first"], old["last"]
         segments = f"segment {first}" if first == last else f"segments {first} to {last}"
@@ -312,7 +316,8 @@ def _retained(keep_days: int, removed: list[dict[str, int]], waiting: list[int])
     for number in waiting:
         yield f"chain {number} is pending: the engine that writes to it will remove its old segments"
     if not removed and not waiting:
-        yield f"nothing to remove: no whole segment is older than {keep_days} days"
+        shipped = "" if shipped_to is None else f" and shipped to {printable(shipped_to)}"
+        yield f"nothing to remove: no whole segment is older than {keep_days} days{shipped}"
 
 
 def existing_folder(state: options.StateAt | None) -> Path:
