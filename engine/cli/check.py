@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +24,7 @@ from engine.documents.files import printable
 from engine.errors import Exit, GatherError, Location
 
 if TYPE_CHECKING:
-    from engine.reports.explain import Report
+    from engine.reports.spool import ReportSpool
 
 
 _RANK = (Exit.ALLOW, Exit.CONFIRM, Exit.DENY, Exit.UNREADABLE, Exit.POLICY_INVALID, Exit.FAILED_CLOSED)
@@ -103,6 +105,8 @@ def _check(
     docs: str | None,
     changed: str | None,
 ) -> None:
+    from engine.reports.spool import ReportSpool
+
     files = [_output(one) for one in outputs or ()]
     if digest is not None and not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
         raise typer.BadParameter("write it as sha256: and 64 hex digits", param_hint="--digest")
@@ -111,11 +115,12 @@ def _check(
         found = changed_since(changed, found, paths, sources)
     if digest is not None and len(found) > 1:
         raise typer.BadParameter("a digest is of one source bundle, so name only one", param_hint="--digest")
-    reports = _decide(found, digest, replace(sources, now=sources.now or datetime.now(UTC)))
-    worst = max((report.exit for report in reports), key=_RANK.index, default=Exit.ALLOW)
-    shared = Context(exit=worst, explain=explain, base=str(Path.cwd()), docs=docs)
-    told: list[tuple[str, Path | None]] = [(render(format_, reports, shared), path) for format_, path in files]
-    write([*told, (render(how, reports, shared.for_output()), None)])
+    with closing(ReportSpool()) as reports:
+        _decide(found, digest, replace(sources, now=sources.now or datetime.now(UTC)), reports)
+        worst = max((report.exit for report in reports), key=_RANK.index, default=Exit.ALLOW)
+        shared = Context(exit=worst, explain=explain, base=str(Path.cwd()), docs=docs)
+        told: list[tuple[str, Path | None]] = [(render(format_, reports, shared), path) for format_, path in files]
+        write([*told, (render(how, reports, shared.for_output()), None)])
     raise typer.Exit(worst)
 
 
@@ -129,19 +134,20 @@ def _output(given: str) -> tuple[ReportFormat, Path]:
     return ReportFormat(name), Path(file)
 
 
-def _decide(found: list[Path], digest: str | None, sources: options.Sources) -> list[Report]:
+def _decide(found: list[Path], digest: str | None, sources: options.Sources, reports: ReportSpool) -> None:
     from engine.reports.explain import report
 
-    reports: list[Report] = []
     if not found:
-        return reports
+        return
     with _Progress(len(found)) as progress, sources.engine("source", progress=progress.part) as engine:
         options.tell_lowered(engine, "source")
         for path in found:
             progress.bundle(str(path))
             answer = engine.check("source", _request(path, digest))
-            reports.append(report(str(path), answer, engine.policy))
-    return reports
+            reports.add(report(str(path), answer, engine.policy))
+            del answer
+            gc.collect()  # the parser of a document is a cycle with its buffers, and commands hardly ever collect
+            gc.freeze()  # what is left stays; the next collection does not look at it again
 
 
 def _request(path: Path, digest: str | None) -> dict[str, Any] | GatherError:

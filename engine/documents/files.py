@@ -6,6 +6,7 @@ value keeps its line. ruamel.yaml is imported here only.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import stat
@@ -206,8 +207,9 @@ class _Reader:
         from ruamel.yaml import YAML
         from ruamel.yaml.error import YAMLError
 
+        text = io.StringIO(self._text)
         try:
-            events = iter(YAML(typ="safe").parse(self._text))
+            events = iter(YAML(typ="safe").parse(text))
             next(events)  # stream start
             first = next(events)
             if type(first).__name__ == "StreamEndEvent":
@@ -223,6 +225,8 @@ class _Reader:
             raise _refused(self._name, line, f"is not YAML: {reason}", _SYNTAX) from error
         except (ValueError, RecursionError) as error:
             raise _refused(self._name, None, "is not YAML", _SYNTAX) from error
+        finally:
+            text.close()  # the parser is part of a cycle, and would keep the text until that is collected
         return Document(self._name, value, self._lines)
 
     def _refuse(self, event: Any, message: str, remedy: str) -> GatherError:

@@ -62,7 +62,7 @@ def _carry_out(state: Path, chain: int, order: RetentionOrder, heads: Heads) -> 
         except OSError as error:
             raise unavailable(error, storage.place) from error
         with RecordLog.open(storage, lock_seconds=0.0, heads=lambda: heads.record_heads().get(chain, {})) as log:
-            removed = order.carry_out(log)
+            removed = order.carry_out(log, state)
         with suppress(EngineError):
             heads.remember_head(chain, log.opened.identity.installation, log.opened.vouched)
         heads.carried_out(chain, order.decision_id, removed)

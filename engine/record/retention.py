@@ -22,6 +22,7 @@ from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord, RetentionRecord, timestamp
 from engine.record.reader import Filter, line_time, newest
 from engine.record.recovery import remove_segments
+from engine.record.shipping import first_unshipped
 from engine.record.storage import Storage
 from engine.record.verify import SegmentEnd, verify_storage
 from engine.record.writer import Writer
@@ -50,10 +51,10 @@ class RetentionOrder:
     principal: str | None
     reason: str | None
 
-    def carry_out(self, log: RecordLog) -> Retained | None:
-        """`retain` on one chain."""
-        now = datetime.fromtimestamp(self.time, UTC)
-        return retain(log, self.keep_days, self.decision_id, now, self.principal, self.reason)
+    def carry_out(self, log: RecordLog, state: Path) -> Retained | None:
+        """`retain` on one chain of a state folder; of a record that is shipped, only what the store has."""
+        now, kept = datetime.fromtimestamp(self.time, UTC), first_unshipped(state, log.storage, log.opened.identity)
+        return retain(log, self.keep_days, self.decision_id, now, self.principal, self.reason, kept)
 
 
 def last_policy(state: Path) -> Revisions | None:
@@ -71,12 +72,19 @@ def begin(log: RecordLog, keep_days: int, now: datetime) -> None:
 
 
 def retain(
-    log: RecordLog, keep_days: int, decision_id: str, now: datetime, principal: str | None, reason: str | None
+    log: RecordLog,
+    keep_days: int,
+    decision_id: str,
+    now: datetime,
+    principal: str | None,
+    reason: str | None,
+    kept: int | None = None,
 ) -> Retained | None:
     """Remove segments in which every line is older than `keep_days`; None if there are none.
 
     Other callers may append to the record meanwhile. `decision_id` is the decision that allowed it, `principal`
-    and `reason` are recorded. Raises RecordError: `engine.record_broken` if the record does not verify.
+    and `reason` are recorded. Segments from `kept` on stay.
+    Raises RecordError: `engine.record_broken` if the record does not verify.
     """
     with log.retaining:
         before = _before(keep_days, now)
@@ -90,7 +98,8 @@ def retain(
                 where=Location(found.breaks[0].file, found.breaks[0].line),
                 code="engine.record_broken",
             )
-        old = list(takewhile(lambda end: _all_before(storage, end.end.segment, before), found.ends))
+        ends = [end for end in found.ends if kept is None or end.end.segment < kept]
+        old = list(takewhile(lambda end: _all_before(storage, end.end.segment, before), ends))
         if not old:
             return None
         first, last = old[0].end.segment, old[-1].end

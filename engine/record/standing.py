@@ -108,7 +108,7 @@ class StandingLog:
 
     def retain(self, order: RetentionOrder) -> dict[int, Retained | None]:
         """Carry out an order on this chain, then `retain_chains`. Raises EngineError."""
-        own = order.carry_out(self.usable_log())
+        own = order.carry_out(self.usable_log(), self._state)
         return {self.chain: own, **retain_chains(self._state, self.chain, order, self._heads())}
 
     def close(self) -> None:
@@ -166,7 +166,7 @@ class StandingLog:
                 if order.decision_id in self._failed_orders:
                     continue
                 try:
-                    removed = order.carry_out(log)
+                    removed = order.carry_out(log, self._state)
                 except (RecordError, OSError) as error:
                     if log.usable:
                         self._failed_orders.add(order.decision_id)

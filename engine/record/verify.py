@@ -113,11 +113,13 @@ def verify(state: Path, heads: Heads | None = None, against: bytes | None = None
             before = found.breaks
 
 
-def verify_storage(storage: Storage, heads: Heads | None = None, against: bytes | None = None) -> Verification:
-    """`verify` on any storage. May raise OSError."""
+def verify_storage(
+    storage: Storage, heads: Heads | None = None, against: bytes | None = None, owner: Identity | None = None
+) -> Verification:
+    """`verify` on any storage. May raise OSError. `owner` is known where the storage has no key."""
     found = Verification()
     try:
-        identity, ends = _expected(storage, heads or {}, against)
+        identity, ends = _expected(storage, heads or {}, against, owner)
         if identity is None:
             return found
         found.anchor = read_anchor(storage, identity)  # else it is not known where the record starts
@@ -143,9 +145,11 @@ def verify_storage(storage: Storage, heads: Heads | None = None, against: bytes 
     return found
 
 
-def _expected(storage: Storage, heads: Heads, against: bytes | None) -> tuple[Identity | None, list[Position]]:
+def _expected(
+    storage: Storage, heads: Heads, against: bytes | None, owner: Identity | None
+) -> tuple[Identity | None, list[Position]]:
     """The owner of the record, None if there is none, and the ends that it must contain. Raises BrokenError."""
-    identity = read_identity(storage)
+    identity = owner or read_identity(storage)
     require_known(heads, identity)
     if identity is None:
         require_unused(storage)

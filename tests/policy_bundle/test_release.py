@@ -369,6 +369,8 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         "contains something other than",
     ),
     "data_in_rules": (lambda f: forge_rules(f, {"admission/data.json": b"{}"}), "is not a rule file"),
+    "wasm_in_rules": (lambda f: forge_rules(f, {"policy.wasm": b"\0asm"}), "`policy.wasm` is not a rule file"),
+    "wasm_in_values": (lambda f: rewrite(f / VALUES, {"policy.wasm": b"\0asm"}), "contains something other than"),
     "rule_outside_its_root": (
         lambda f: forge_rules(f, {"policy/a.rego": b"package policy.a\n"}),
         "is not a rule file",

@@ -18,6 +18,7 @@ from engine.engine import Engine
 from engine.errors import EngineError
 from engine.record.layout import LOCK
 from engine.record.reader import Filter, select
+from engine.record.shipping import SHIPPING
 from engine.record.storage import Storage
 from engine.record.verify import verify
 from engine.record.verify_chains import verify_chains
@@ -82,6 +83,10 @@ def test_what_is_old_is_removed_under_the_policy_that_was_in_force(
     )
     assert verify(state).removed == 0
     monkeypatch.setattr("engine.assembly.datetime", Later)
+    (state / SHIPPING).write_text('{"url":"file:///store"}', encoding="utf-8")
+    kept = retain(state, policy, 30)
+    assert kept.stdout == "nothing to remove: no whole segment is older than 30 days and shipped to file:///store\n"
+    (state / SHIPPING).unlink()
     done = retain(state, policy, 30, "--format", "json")
     told: dict[str, Any] = json.loads(done.stdout)
     assert (done.exit_code, told["removed"][0]["first"], told["decision"]["outcome"]) == (0, 1, "allow")

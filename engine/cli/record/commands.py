@@ -16,6 +16,7 @@ from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.outputs import json_text
 from engine.cli.record.entries import selection_document, selection_text
+from engine.cli.record.store import shipped_lines, store_document, store_text
 from engine.cli.record.verification import run_document, run_text, verification_document, verification_text
 from engine.cli.terminal import colored
 from engine.cli.waiting import during
@@ -67,6 +68,10 @@ Mode = Annotated[Modes | None, typer.Option(help="Filter by mode: dry runs or en
 
 @app.command("verify")
 def verify_record(
+    url: Annotated[
+        str | None,
+        typer.Argument(metavar="URL", help="Store with shipped records, to verify in place of the state."),
+    ] = None,
     state: options.State = None,
     against: Annotated[
         Path | None,
@@ -76,13 +81,24 @@ def verify_record(
         Path | None,
         options.folder(help="Verify a bulk run in place of the state: its manifest, segments and rows."),
     ] = None,
+    key: Annotated[
+        list[Path] | None,
+        options.file(help="Copy of keys/record.key of an engine that ships to the URL; repeatable."),
+    ] = None,
     how: options.Output = "text",
 ) -> None:
     """Verify lines, segments, signatures and source events of all chains, and that nothing is missing.
 
-    Exits with 0; with 1 if a crash left a torn tail, which the next start repairs; with 4 if
-    the record is broken, or older than the engine's state or the --against checkpoint.
+    Exits with 0; with 1 if a crash left a torn tail, which the next start repairs, or if a signature at
+    the URL was not checked for want of a key; with 4 if the record is broken, or older than the engine's state or
+    the --against checkpoint. At a URL, keys and receipts of the state folder are used too.
     """
+    if url is not None:
+        if bulk is not None:
+            raise typer.BadParameter("a bulk run is verified in its folder", param_hint="--bulk")
+        verify_shipped(url, state, key or [], None if against is None else _copy(against), how)
+    if key:
+        raise typer.BadParameter("keys are for shipped records: name a URL", param_hint="--key")
     if bulk is not None:
         if against is not None:
             raise typer.BadParameter("a bulk run has a manifest in place of checkpoints", param_hint="--against")
@@ -123,6 +139,47 @@ def _copy(path: Path) -> bytes:
         remedy = "name a copy of checkpoints/decisions.json"
         raise GatherError(f"`{printable(str(path))}` is not a checkpoint", remedy=remedy)
     return data
+
+
+@app.command("ship")
+def ship_record(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Store, such as s3://bucket/records or file:///folder.")],
+    state: options.State = None,
+    how: options.Output = "text",
+) -> None:
+    """Copy the record to an object store, and read it back. From then on, retention keeps what is not there.
+
+    Sends what the store lacks up to the last checkpoint; never replaces a closed segment. Run it again and again.
+    """
+    from dataclasses import asdict
+
+    from engine.record.shipping import ship
+
+    with during("shipping the record"):
+        done = ship(existing_folder(state), url)
+    if how == "json":
+        chains = [{"chain": chain, **asdict(shipped)} for chain, shipped in done.items()]
+        typer.echo(json_text({"chains": chains}, sort=True))
+    else:
+        typer.echo("\n".join(shipped_lines(done)) or "nothing to ship: nothing has been recorded yet")
+
+
+def verify_shipped(
+    url: str, state: options.StateAt | None, keys: list[Path], against: bytes | None, how: str
+) -> NoReturn:
+    """Verify the chains at a store. Raises RecordError."""
+    from engine.record.objects import ObjectStore
+    from engine.record.shipping import trust
+    from engine.record.stored import verify_store
+
+    folder = options.state_folder(state) if state is None else existing_folder(state)
+    store = ObjectStore(url)
+    with during("verifying the store"):
+        found, strange = verify_store(store, trust(folder, store.url, [read_bytes(key, 64) for key in keys], against))
+    typer.echo(json_text(store_document(found, strange), sort=True) if how == "json" else store_text(found, strange))
+    if strange or not all(one.found.ok for one in found):
+        raise typer.Exit(Exit.FAILED_CLOSED)
+    raise typer.Exit(Exit.ALLOW if all(one.signed for one in found) else Exit.DENY)
 
 
 @app.command("show")
@@ -225,6 +282,7 @@ def retain_record(
     """
     from engine.cli.formats.show import finding_text
     from engine.record.layout import LOCK
+    from engine.record.shipping import destination
 
     if not (existing_folder(sources.state) / LOCK).exists():
         typer.echo("nothing to remove: nothing has been recorded yet", err=True)
@@ -242,11 +300,14 @@ def retain_record(
     elif answer.fault is not None:
         raise answer.fault
     else:
-        typer.echo("\n".join(_retained(keep_days, done["removed"], done["waiting"])))
+        url = destination(existing_folder(sources.state))
+        typer.echo("\n".join(_retained(keep_days, done["removed"], done["waiting"], url)))
     raise typer.Exit(answer.exit)
 
 
-def _retained(keep_days: int, removed: list[dict[str, int]], waiting: list[int]) -> Iterator[str]:
+def _retained(
+    keep_days: int, removed: list[dict[str, int]], waiting: list[int], shipped_to: str | None
+) -> Iterator[str]:
     for old in removed:
         first, last = old["first"], old["last"]
         segments = f"segment {first}" if first == last else f"segments {first} to {last}"
@@ -255,7 +316,8 @@ def _retained(keep_days: int, removed: list[dict[str, int]], waiting: list[int])
     for number in waiting:
         yield f"chain {number} is pending: the engine that writes to it will remove its old segments"
     if not removed and not waiting:
-        yield f"nothing to remove: no whole segment is older than {keep_days} days"
+        shipped = "" if shipped_to is None else f" and shipped to {printable(shipped_to)}"
+        yield f"nothing to remove: no whole segment is older than {keep_days} days{shipped}"
 
 
 def existing_folder(state: options.StateAt | None) -> Path:

@@ -45,14 +45,15 @@ _TAMPERED = (
 def verification_text(found: Mapping[int, Verification]) -> str:
     """What was verified, chain by chain; for each break the place, the meaning and what to do."""
     if len(found) == 1:
-        return _chain_text("", found[1])
-    text = [_chain_text(f"chain {number}: ", chain) for number, chain in found.items()]
+        return chain_text("", found[1])
+    text = [chain_text(f"chain {number}: ", chain) for number, chain in found.items()]
     broken = ", ".join(str(number) for number, chain in found.items() if not chain.ok)
     chains = f"{len(found)} chains, {f'not intact: {broken}' if broken else 'all intact'}"
     return "\n".join([*text, f"{chains}: {_sum(found, 'records'):,} records, {_sum(found, 'size'):,} bytes"])
 
 
-def _chain_text(name: str, found: Verification) -> str:
+def chain_text(name: str, found: Verification, tampered: str = _TAMPERED) -> str:
+    """One chain; `tampered` is what to do about a break that no crash explains."""
     if found.ok and found.checkpoint is None:
         return f"{name}nothing has been recorded yet"
     counts = f"{found.records:,} records, {found.source_events:,} source events, {found.size:,} bytes"
@@ -71,7 +72,7 @@ def _chain_text(name: str, found: Verification) -> str:
     if found.writing:
         text.append("  an engine is writing to this record; unfinished lines are not counted")
     for broken in found.breaks:
-        text += _break_text(broken)
+        text += break_text(broken, tampered)
     return "\n".join(text)
 
 
@@ -85,20 +86,21 @@ def _head(found: Verification) -> str:
     return "record intact up to a torn tail:" if found.repairable else "record BROKEN; intact part:"
 
 
-def _break_text(broken: Break) -> list[str]:
+def break_text(broken: Break, tampered: str = _TAMPERED) -> list[str]:
+    """A break, with its meaning and what to do."""
     crash = _LEFT if broken.kind.value == "left_segment" else _UNFINISHED
     pairs = {
         "what": _MEANINGS[broken.kind.value],
         "expected": printable(broken.expected),
         "found": printable(broken.found),
-        "what to do": crash if broken.repairable else _TAMPERED,
+        "what to do": crash if broken.repairable else tampered,
     }
     return ["", f"{broken.file}:{broken.line}: {broken.kind} at byte {broken.offset:,}", *rows(pairs, 11)]
 
 
 def verification_document(found: Mapping[int, Verification]) -> dict[str, Any]:
     """Each chain, and all of them in sum."""
-    chains = [_chain_document(number, chain) for number, chain in found.items()]
+    chains = [chain_document(number, chain) for number, chain in found.items()]
     return {
         "ok": all(chain.ok for chain in found.values()),
         "repairable": any(chain.repairable for chain in found.values())
@@ -121,7 +123,7 @@ def run_text(found: RunVerification) -> str:
         policy = {"rules": signed.policy.rules, "values": signed.policy.values}
         text += rows({"manifest": f"{signed.time}, signed with key {signed.key}", **policy}, 11)
     for broken in found.breaks:
-        text += _break_text(broken)
+        text += break_text(broken)
     return "\n".join(text)
 
 
@@ -137,7 +139,7 @@ def run_document(found: RunVerification) -> dict[str, Any]:
     }
 
 
-def _chain_document(number: int, found: Verification) -> dict[str, Any]:
+def chain_document(number: int, found: Verification) -> dict[str, Any]:
     """One chain, with the kind of each break as its code."""
     document = {name: value for name, value in asdict(found).items() if name not in {"ends", "size"}}
     return document | {

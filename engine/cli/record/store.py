@@ -1,0 +1,75 @@
+"""What was shipped to an object store, and the result of verifying what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from engine.cli.record.verification import break_text, chain_document, chain_text
+
+if TYPE_CHECKING:
+    from engine.record.layout import Break
+    from engine.record.shipping import Shipped
+    from engine.record.stored import StoredVerification
+
+_TAMPERED = (
+    "keep what is at the store, compare it with the record of the engine or with earlier versions of the object, "
+    "and find out who could write there"
+)
+
+
+def shipped_lines(done: Mapping[int, Shipped]) -> Iterator[str]:
+    """One line a chain."""
+    for number, shipped in done.items():
+        closed = _counted(shipped.segments, "closed segment")
+        sent = f"{shipped.size:,} bytes sent and read back, {closed}" if shipped.size else "nothing new"
+        yield f"chain {number}: shipped up to line {shipped.seq:,}; {sent}"
+
+
+def store_text(found: Sequence[StoredVerification], strange: Sequence[Break]) -> str:
+    """Chain by chain, then what belongs to none, then all of it in one line."""
+    text: list[str] = []
+    for one in found:
+        text.append(chain_text(f"engine {one.engine[:12]}, chain {one.chain}: ", one.found, _TAMPERED))
+        if one.key and not one.signed:
+            text.append(f"  signature   not checked: give a copy of keys/record.key with id {one.key} as --key")
+        if one.unverified:
+            text.append(f"  not read    {one.unverified} segments before the removed ones, which nothing vouches for")
+    for broken in strange:
+        text += break_text(broken, _TAMPERED)
+    total = _total(found, strange)
+    said = "all intact" if total["ok"] else f"not intact: {sum(not one.found.ok for one in found)}"
+    unsigned = sum(bool(one.key) and not one.signed for one in found)
+    said += f", signature not checked: {unsigned}" if unsigned else ""
+    counts = f"{total['records']:,} records, {total['removed']:,} removed by retention, {total['bytes']:,} bytes"
+    places = f"{_counted(total['engines'], 'engine')}, {_counted(len(found), 'chain')}"
+    return "\n".join([*text, f"{places}, {said}: {counts}"])
+
+
+def store_document(found: Sequence[StoredVerification], strange: Sequence[Break]) -> dict[str, Any]:
+    """Each chain, and all of them in sum."""
+    chains = [
+        chain_document(one.chain, one.found)
+        | {"engine": one.engine, "signed": one.signed, "unverified": one.unverified}
+        for one in found
+    ]
+    breaks = [
+        {"engine": one["engine"], "chain": one["chain"], **broken} for one in chains for broken in one.pop("breaks")
+    ]
+    return {**_total(found, strange), "breaks": [*breaks, *map(asdict, strange)], "chains": chains}
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _total(found: Sequence[StoredVerification], strange: Sequence[Break]) -> dict[str, Any]:
+    return {
+        "ok": not strange and all(one.found.ok for one in found),
+        "signed": all(one.signed for one in found),
+        "engines": len({one.engine for one in found}),
+        "records": sum(one.found.records for one in found),
+        "removed": sum(one.found.removed for one in found),
+        "bytes": sum(one.found.size for one in found),
+    }

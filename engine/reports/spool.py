@@ -1,0 +1,55 @@
+"""Reports of many requests, in order: in memory while they are few, then in a temporary file without a name."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from engine.reports.explain import Report
+
+_MEMORY_BYTES = 4 << 20
+"""Of packed reports, before they go to a file; some 40,000 records in order."""
+
+
+class ReportSpool(Sequence[Report]):
+    """A sequence that grows by `add`; each look at a report reads it anew, so only what is looked at is in memory.
+
+    Raises OSError if the folder for temporary files is full.
+    """
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES)  # noqa: SIM115  (until `close`)
+        self._ends = [0]
+
+    def add(self, report: Report) -> None:
+        """Keep one more report."""
+        packed = zlib.compress(pickle.dumps(report), 1)
+        self._file.seek(self._ends[-1])
+        self._file.write(packed)
+        self._ends.append(self._ends[-1] + len(packed))
+
+    def close(self) -> None:
+        """Free the memory, or remove the file."""
+        self._file.close()
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Report: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Report]: ...
+    def __getitem__(self, index: int | slice) -> Report | list[Report]:
+        if isinstance(index, slice):
+            return [self[one] for one in range(*index.indices(len(self)))]
+        number = range(len(self))[index]
+        start, end = self._ends[number : number + 2]
+        self._file.seek(start)
+        report: Report = pickle.loads(zlib.decompress(self._file.read(end - start)))  # noqa: S301  (written above)
+        return report
+
+    def __iter__(self) -> Iterator[Report]:
+        return (self[index] for index in range(len(self)))

@@ -1,0 +1,596 @@
+"""The record at an object store: everything that was shipped verifies there, and nothing shipped is replaced."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from engine.cli.record.commands import app
+from engine.documents.canonical import canonical
+from engine.errors import EngineError, GatherError, RecordError
+from engine.record.chains import chain_folder
+from engine.record.checkpoint import read_identity
+from engine.record.layout import KEY
+from engine.record.objects import ObjectStore
+from engine.record.retention import RetentionOrder
+from engine.record.shipping import RECEIPT, SHIPPING, first_unshipped, ship, trust
+from engine.record.storage import Storage
+from engine.record.stored import StoredVerification, verify_store
+from engine.record.verify import verify
+from tests.processes import python, said, tell
+from tests.record.samples import decision, event, open_log
+
+fsspec = pytest.importorskip("fsspec", reason="the extra `ray` is not installed")
+
+SEGMENT = 12_000  # bytes, some 17 lines
+YEAR_LATER = int(datetime(2027, 11, 21, tzinfo=UTC).timestamp())  # the samples are from a year before
+
+
+def write(state: Path, count: int, first: int = 1) -> None:
+    with open_log(state, segment_bytes=SEGMENT) as log:
+        for number in range(first, first + count):
+            log.append(decision(number), (event(number),) * (number % 3 == 0))
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    write(tmp_path / "state", 60)
+    return tmp_path / "state"
+
+
+@pytest.fixture(params=["file", "memory"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    place = f"{request.param}://{tmp_path}/store"
+    yield place
+    fs, root = fsspec.core.url_to_fs(place)
+    if fs.exists(root):
+        fs.rm(root, recursive=True)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store that is a folder."""
+    return tmp_path / "store"
+
+
+def objects(url: str) -> dict[str, bytes]:
+    """Every object by its name below the chain, or below the store."""
+    fs, root = fsspec.core.url_to_fs(url)
+    return {path[len(root) + 1 :]: fs.cat_file(path) for path in fs.find(root)}
+
+
+def chain(url: str) -> dict[str, bytes]:
+    """The objects of the only chain."""
+    return {name.split("/", 2)[2]: data for name, data in objects(url).items()}
+
+
+def found_at(url: str | Path, *states: Path, keys: bool = True) -> tuple[list[StoredVerification], list[Any]]:
+    """What is verified at a store with the keys of these states, and without their receipts."""
+    known = [(state / KEY).read_bytes() for state in states] if keys else []
+    nowhere = Path(str(states[0]) + ".none") if states else Path("none")
+    return verify_store(ObjectStore(str(url)), trust(nowhere, str(url), known, None))
+
+
+def only(url: str | Path, *states: Path, keys: bool = True) -> StoredVerification:
+    """The verification of the only chain."""
+    found, strange = found_at(url, *states, keys=keys)
+    assert len(found) == 1
+    assert not strange
+    return found[0]
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@contextmanager
+def tells(kind: type[EngineError], text: str) -> Iterator[None]:
+    """Fail unless the block raises an error of this family that says so."""
+    with pytest.raises(kind) as caught:
+        yield
+    assert text in caught.value.one_line()
+
+
+def retain(state: Path) -> int:
+    """Remove what is old from chain 1; the lines removed."""
+    with open_log(state, segment_bytes=SEGMENT) as log:
+        done = RetentionOrder("d" * 32, 30, YEAR_LATER, None, None).carry_out(log, state)
+        return 0 if done is None else done.lines
+
+
+def test_what_was_shipped_verifies_at_the_store_line_by_line(state: Path, url: str) -> None:
+    sent = ship(state, url)[1]
+    there = chain(url)
+    local = {path.name: path.read_bytes() for path in (state / "records").glob("decisions.*.jsonl")}
+    *closed, last = sorted(local)
+    assert {name: there[name] for name in closed} == {name: local[name] for name in closed}
+    assert there["open/60.decisions.jsonl"] == local[last]
+    assert (sent.segments, sent.seq) == (len(closed), 60)
+    one = only(url, state)
+    assert (one.found.ok, one.signed, one.found.records, one.found.source_events) == (True, True, 60, 20)
+    assert one.found.head == verify(state).head
+    assert one.found.segments == len(local)
+
+
+def test_shipping_again_sends_nothing_and_changes_nothing(state: Path, url: str) -> None:
+    ship(state, url)
+    before = objects(url)
+    assert ship(state, url)[1].size == 0
+    assert objects(url) == before
+    (state / RECEIPT).unlink()  # without a receipt, everything is compared at the store
+    assert ship(state, url)[1].size == 0
+    assert objects(url) == before
+
+
+def test_later_lines_are_added_and_the_open_segment_is_replaced(state: Path, url: str) -> None:
+    for last in range(60, 160, 10):
+        ship(state, url)
+        one = only(url, state)
+        assert (one.found.ok, one.found.records) == (True, last)
+        assert {name.split(".")[0] for name in chain(url) if name.startswith("open/")} == {f"open/{last}"}
+        write(state, 10, last + 1)
+
+
+def test_a_record_without_lines_is_shipped_and_verifies(tmp_path: Path, url: str) -> None:
+    write(tmp_path / "empty", 0)
+    assert ship(tmp_path / "empty", url)[1].seq == 0
+    one = only(url, tmp_path / "empty")
+    assert (one.found.ok, one.found.records) == (True, 0)
+    assert ship(tmp_path / "none", url) == {}
+
+
+def test_a_store_has_many_engines_with_many_chains_and_one_summary(tmp_path: Path, url: str) -> None:
+    states = [tmp_path / "one", tmp_path / "two"]
+    for number, state in enumerate(states):
+        write(state, 20 + number)
+        write(chain_folder(state, 2), 30)
+        assert sorted(ship(state, url)) == [1, 2]
+    keys = [chain_folder(state, number) / KEY for state in states for number in (1, 2)]
+    told = run("verify", url, "--state", states[0], "--key", keys[2], "--key", keys[3], "--format", "json")
+    document = json.loads(told.stdout)
+    assert (told.exit_code, document["engines"], document["records"], len(document["chains"])) == (0, 2, 101, 4)
+    told = run("verify", url, "--state", states[0])
+    assert told.exit_code == 1
+    assert "2 engines, 4 chains, all intact, signature not checked: 2: 101 records" in told.stdout
+    assert told.stdout.count("give a copy of keys/record.key with id") == 2
+
+
+@pytest.mark.parametrize("keys", [True, False])
+def test_every_object_that_is_changed_cut_removed_or_swapped_is_found_and_named(
+    state: Path, store: Path, *, keys: bool
+) -> None:
+    ship(state, str(store))
+    whole = {path: path.read_bytes() for path in store.rglob("*.json*")}
+    assert len(whole) > 8
+    for path, data in whole.items():
+        name = str(path.relative_to(store))
+        middle = len(data) // 2
+        other = next(data for one, data in whole.items() if one != path)
+        for how, changed in {
+            "changed": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
+            "cut": data[: -len(data) // 3],
+            "cut after a line": data[: data.rfind(b"\n", 0, -1) + 1],
+            "emptied": b"",
+            "removed": None,
+            "swapped": other,
+        }.items():
+            if how == "changed" and path.name == "chain.json" and not keys:
+                continue  # it may be its signature
+            path.unlink() if changed is None else path.write_bytes(changed)
+            found, strange = found_at(store, state, keys=keys)
+            breaks = [broken.file for one in found for broken in one.found.breaks] + [one.file for one in strange]
+            assert name in breaks, (name, how, breaks)
+            path.write_bytes(data)
+    assert only(store, state, keys=keys).found.ok
+
+
+def test_two_segments_that_are_exchanged_are_named(state: Path, store: Path) -> None:
+    ship(state, str(store))
+    first, second = sorted(store.rglob("decisions.*.jsonl"))[:2]
+    one, two = first.read_bytes(), second.read_bytes()
+    first.write_bytes(two)
+    second.write_bytes(one)
+    names = [str(path.relative_to(store)) for path in (first, second)]
+    assert [broken.file for broken in only(store, state).found.breaks] == names
+
+
+def test_a_rewritten_chain_is_found_with_its_key_and_not_called_proven_without(state: Path, store: Path) -> None:
+    ship(state, str(store))
+    path = next(store.rglob("chain.json"))
+    path.write_bytes(path.read_bytes().replace(b'"time":"2026', b'"time":"2027'))
+    told = run("verify", store, "--state", state)
+    assert told.exit_code == 4
+    assert "chain.json:1: bad_signature" in told.stdout
+    assert run("verify", store, "--state", state.parent).exit_code == 1
+
+
+def test_a_chain_that_is_gone_is_missed_by_its_number_and_by_its_engine(tmp_path: Path, store: Path) -> None:
+    state = tmp_path / "state"
+    for number in (1, 2, 3):
+        write(chain_folder(state, number), 20)
+    ship(state, str(store))
+    engine = next(store.iterdir())
+    shutil.rmtree(engine / "002")
+    found, _ = found_at(store, *(chain_folder(state, number) for number in (1, 2, 3)))
+    assert [one.chain for one in found if not one.found.ok] == [2]
+    shutil.rmtree(engine / "003")
+    assert all(one.found.ok for one in found_at(store, state)[0]) is True  # nobody else knows of it
+    told = run("verify", store, "--state", state)
+    assert told.exit_code == 4
+    assert "/003/chain.json:1: rolled_back" in told.stdout
+
+
+def test_an_older_state_of_the_store_is_found_by_its_engine_and_by_a_copied_checkpoint(
+    state: Path, store: Path, tmp_path: Path
+) -> None:
+    ship(state, str(store))
+    shutil.copytree(store, tmp_path / "older")
+    write(state, 60, 61)
+    ship(state, str(store))
+    shutil.copy(state / "checkpoints/decisions.json", tmp_path / "copy.json")
+    shutil.rmtree(store)
+    shutil.copytree(tmp_path / "older", store)
+    assert only(store, state).found.ok
+    assert run("verify", store, "--state", state).exit_code == 4
+    against = ("--against", tmp_path / "copy.json", "--key", state / KEY)
+    told = run("verify", store, "--state", tmp_path, *against)
+    assert told.exit_code == 4
+    assert "rolled_back" in told.stdout
+    with tells(RecordError, "the store lost what was shipped"):
+        ship(state, str(store))
+
+
+def test_an_object_of_no_chain_is_named(state: Path, store: Path) -> None:
+    ship(state, str(store))
+    (store / "notes.txt").write_text("mine", encoding="utf-8")
+    found, strange = found_at(store, state)
+    assert found[0].found.ok
+    assert [one.file for one in strange] == ["notes.txt"]
+    assert run("verify", store, "--state", state).exit_code == 4
+
+
+def test_a_shipped_segment_is_never_replaced_by_another_content(state: Path, store: Path) -> None:
+    ship(state, str(store))
+    path = next(store.rglob("decisions.000002.jsonl"))
+    changed = path.read_bytes()[:-9] + b"tampered\n"
+    path.write_bytes(changed)
+    (state / RECEIPT).unlink()
+    with tells(RecordError, "has another content than here"):
+        ship(state, str(store))
+    assert path.read_bytes() == changed
+    path.write_bytes(changed[:50])  # the beginning of it: an upload that did not end
+    ship(state, str(store))
+    assert only(store, state).found.ok
+
+
+def test_what_the_store_lost_is_noticed_by_the_next_shipment(state: Path, store: Path) -> None:
+    ship(state, str(store))
+    path = next(store.rglob("decisions.000002.jsonl"))
+    path.unlink()
+    with tells(RecordError, "decisions.000002.jsonl"):
+        ship(state, str(store))
+    (state / RECEIPT).unlink()  # what the remedy says
+    ship(state, str(store))
+    assert only(store, state).found.ok
+
+
+def test_an_older_copy_and_a_continued_copy_of_a_record_ship_nothing(state: Path, store: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(state, copy)
+    write(state, 20, 61)
+    ship(state, str(store))
+    before = objects(str(store))
+    with tells(RecordError, "has lines that are not here"):
+        ship(copy, str(store))
+    write(copy, 30, 500)
+    with tells(RecordError, "has lines that are not here"):
+        ship(copy, str(store))
+    assert objects(str(store)) == before
+
+
+def test_a_broken_record_is_not_shipped(state: Path, store: Path) -> None:
+    path = state / "records/decisions.000002.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"contacts-2", b"contacts-9", 1))
+    with pytest.raises(RecordError) as caught:
+        ship(state, str(store))
+    assert caught.value.code == "engine.record_broken"
+    assert not list(store.rglob("decisions.000002*"))
+
+
+def test_another_store_is_refused_until_shipping_is_reset(state: Path, store: Path, tmp_path: Path) -> None:
+    ship(state, str(store))
+    with tells(RecordError, "this record is shipped to"):
+        ship(state, str(tmp_path / "other"))
+    assert not (tmp_path / "other").exists()
+    (state / SHIPPING).unlink()
+    ship(state, str(tmp_path / "other"))
+    assert only(tmp_path / "other", state).found.ok
+
+
+def test_retention_removes_only_what_is_at_the_store(state: Path, url: str) -> None:
+    write(chain_folder(state, 2), 60)
+    ship(state, url)
+    write(state, 60, 61)
+    shipped = read_seq(state)
+    assert retain(state) == shipped
+    assert retain(state) == 0
+    found = verify(state)
+    assert (found.ok, found.removed) == (True, shipped)
+    ship(state, url)
+    assert retain(state) > 0
+    ship(state, url)
+    found_there, _ = found_at(url, state, chain_folder(state, 2))
+    assert [one.found.ok for one in found_there] == [True, True]
+    assert (found_there[0].found.removed, found_there[0].found.anchor) == (0, None)  # the store has all of it
+
+
+def read_seq(state: Path) -> int:
+    return int(json.loads((state / RECEIPT).read_bytes())["seq"])
+
+
+def test_a_new_chain_of_a_shipped_record_is_kept_until_it_is_shipped(state: Path, store: Path) -> None:
+    ship(state, str(store))
+    folder = chain_folder(state, 2)
+    write(folder, 60)
+    order = RetentionOrder("d" * 32, 30, YEAR_LATER, None, None)
+    with open_log(folder, segment_bytes=SEGMENT) as log:
+        assert order.carry_out(log, state) is None
+    ship(state, str(store))
+    with open_log(folder, segment_bytes=SEGMENT) as log:
+        assert order.carry_out(log, state) is not None
+
+
+def test_a_record_that_is_not_shipped_is_retained_as_before(state: Path) -> None:
+    assert first_unshipped(state, Storage(state), identity(state)) is None
+    assert retain(state) > 0
+
+
+def identity(state: Path) -> Any:
+    with closing(Storage(state)) as storage:
+        return read_identity(storage)
+
+
+def test_removal_by_retention_is_told_apart_from_removal_at_the_store(state: Path, store: Path) -> None:
+    ship(state, str(store))
+    retain(state)
+    write(state, 60, 61)
+    ship(state, str(store))
+    anchor = json.loads((state / "checkpoints/anchor.json").read_bytes())
+    segments = {
+        int(path.name.split(".")[1]): path for path in store.rglob("decisions.*.jsonl") if path.parent.name != "open"
+    }
+    segments[1].unlink()
+    one = only(store, state)
+    assert (one.found.ok, one.found.removed, one.unverified) == (True, anchor["seq"], anchor["segment"] - 2)
+    for number in range(2, anchor["segment"]):
+        segments[number].unlink()
+    one = only(store, state)
+    assert (one.found.ok, one.found.removed, one.unverified) == (True, anchor["seq"], 0)
+    told = run("verify", store, "--state", state)
+    assert told.exit_code == 0
+    assert f"{anchor['seq']} removed by retention" in told.stdout
+    gone = segments[anchor["segment"]]
+    gone.unlink()
+    one = only(store, state)
+    assert [(broken.file, str(broken.kind)) for broken in one.found.breaks] == [
+        (str(gone.relative_to(store)), "missing_segment")
+    ]
+
+
+def test_a_record_that_was_shortened_before_is_shipped_from_its_anchor(state: Path, url: str) -> None:
+    removed = retain(state)
+    write(state, 60, 61)
+    ship(state, url)
+    one = only(url, state)
+    assert (one.found.ok, one.found.removed, one.found.source_events) == (True, removed, 40)
+    (state / RECEIPT).unlink()
+    retain(state)
+    ship(state, url)
+    assert only(url, state).found.ok
+
+
+def test_a_chain_is_restored_from_the_store_as_the_documentation_says(state: Path, store: Path, tmp_path: Path) -> None:
+    retain(state)
+    write(state, 60, 61)
+    ship(state, str(store))
+    there, back = chain(str(store)), tmp_path / "back"
+    for folder in ("records", "checkpoints", "keys"):
+        (back / folder).mkdir(parents=True)
+    for kept in (KEY, "installation.json"):
+        shutil.copy(state / kept, back / kept)
+    statement = json.loads(there["chain.json"])
+    events = {int(name.split(".")[-2].split("-")[0]): data for name, data in there.items() if "source_events" in name}
+    (back / "records/source_events.jsonl").write_bytes(b"".join(events[start] for start in sorted(events)))
+    for name, data in there.items():
+        if "decisions" in name:
+            number = statement["checkpoint"]["segment"]
+            own = f"decisions.{number:06d}.jsonl" if name.startswith("open/") else name
+            (back / "records" / own).write_bytes(data)
+    (back / "checkpoints/decisions.json").write_bytes(canonical(statement["checkpoint"]))
+    (back / "checkpoints/anchor.json").write_bytes(canonical(statement["anchor"]))
+    found = verify(back)
+    assert (found.ok, found.head) == (True, verify(state).head)
+
+
+def test_one_process_at_a_time_ships_a_chain(state: Path, store: Path) -> None:
+    with closing(Storage(state)) as other:
+        other.lock("checkpoints/shipping.lock", 0.0)
+        with pytest.raises(RecordError) as caught:
+            ship(state, str(store))
+        assert caught.value.code == "engine.record_locked"
+    ship(state, str(store))
+    assert only(store, state).found.ok
+
+
+SHIPPERS = """
+import os, signal, sys
+from pathlib import Path
+from engine.errors import EngineError
+from engine.record import objects, shipping, storage, stored
+
+def dying(step):
+    left = [step]
+
+    def before(half):
+        left[0] -= 1
+        if left[0] == 0:
+            half()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    put, remove, write = objects.ObjectStore.put, objects.ObjectStore.remove, shipping.write_file
+    move = objects.sync_folder
+
+    def cut(self, name, source, size):
+        before(lambda: put(self, name, source, size // 2))
+        put(self, name, source, size)
+
+    def removed(self, name):
+        before(lambda: None)
+        remove(self, name)
+
+    def written(*what):
+        before(lambda: None)
+        write(*what)
+
+    def moved(folder):
+        before(lambda: None)
+        move(folder)
+
+    objects.ObjectStore.put, objects.ObjectStore.remove, shipping.write_file = cut, removed, written
+    objects.sync_folder = moved
+
+for line in sys.stdin:
+    state, url, step = line.split()
+    child = os.fork()
+    if child == 0:
+        if int(step):
+            dying(int(step))
+        try:
+            shipping.ship(Path(state), url)
+        except EngineError as error:
+            os.write(1, f"{error.code}\\n".encode())
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    os.write(1, b"killed\\n" if os.WIFSIGNALED(status) else b"ended\\n")
+"""
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_shipment_that_is_killed_at_any_moment_is_continued(state: Path, tmp_path: Path, *, earlier: bool) -> None:
+    if earlier:
+        ship(state, str(tmp_path / "base"))
+        write(state, 60, 61)
+    step, answer = 0, "killed"
+    with python(SHIPPERS) as process:
+        while answer == "killed":
+            step += 1
+            own, store = tmp_path / f"state-{step}", tmp_path / f"store-{step}"
+            shutil.copytree(state, own)
+            if earlier:
+                shutil.copytree(tmp_path / "base", store)
+                moved(own, store)
+            tell(process, f"{own} file://{store} {step}")
+            answer = said(process)
+            if answer == "killed":
+                check_interrupted(own, store, earlier=earlier)
+            ship(own, str(store))
+            one = only(store, own)
+            assert (one.found.ok, one.found.records) == (True, 120 if earlier else 60), step
+            shutil.rmtree(own)
+            shutil.rmtree(store)
+    assert step > 15
+
+
+def check_interrupted(own: Path, store: Path, *, earlier: bool) -> None:
+    """After a kill, what was shipped before verifies; what nothing vouches for yet is not called intact."""
+    try:
+        one = only(store, own)
+    except RecordError:
+        assert not earlier
+        return
+    kinds = [str(broken.kind) for broken in one.found.breaks]
+    assert kinds == [] or (kinds == ["checkpoint_missing"] and not earlier), kinds
+    assert one.found.records in ({60, 120} if earlier else {0, 60})
+
+
+def moved(state: Path, store: Path) -> None:
+    """The same state, shipped to a copy of its store."""
+    data = json.loads((state / RECEIPT).read_bytes())
+    fields = {name: value for name, value in data.items() if name not in {"time", "key", "mac"}}
+    from engine.record.checkpoint import signed_statement
+
+    place = f"file://{store}"
+    (state / RECEIPT).write_bytes(signed_statement({**fields, "url": place}, identity(state), data["time"]))
+    (state / SHIPPING).write_text(json.dumps({"url": place}), encoding="utf-8")
+
+
+def test_shippers_at_once_and_a_writing_engine_leave_a_store_that_verifies(state: Path, store: Path) -> None:
+    with open_log(state, segment_bytes=SEGMENT) as log, python(SHIPPERS) as one, python(SHIPPERS) as two:
+        for number in range(61, 161):
+            log.append(decision(number))
+            if number % 10 == 0:
+                log.vouch()
+                tell(one, f"{state} file://{store} 0")
+                tell(two, f"{state} file://{store} 0")
+                for process in (one, two):
+                    while (answer := said(process)) != "ended":
+                        assert answer == "engine.record_locked"
+                found = only(store, state)
+                assert (found.found.ok, found.found.records) == (True, number), found.found.breaks
+    ship(state, str(store))
+    assert only(store, state).found.records == 160
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("nothing://bucket/folder", "is no URL of a store that fsspec knows"),
+        ("gs://bucket/folder", "no package for `gs://bucket/folder` is installed"),
+        ("simplecache::file:///folder", "has credentials, a query or several protocols"),
+        ("http://store/folder?signature=abc", "has credentials, a query or several protocols"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused(state: Path, place: str, told: str) -> None:
+    with tells(GatherError, told):
+        ship(state, place)
+    assert not (state / SHIPPING).exists()
+
+
+def test_a_url_with_credentials_is_refused_and_not_repeated(state: Path) -> None:
+    with pytest.raises(GatherError) as caught:
+        ship(state, "s3://" + "AKIA1:hunter2" + "@bucket/folder")
+    assert "hunter2" not in f"{caught.value}{caught.value.remedy}"
+
+
+def test_a_missing_fsspec_names_the_extra(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "fsspec.core", None)
+    with pytest.raises(GatherError) as caught:
+        ship(state, "file:///folder")
+    assert caught.value.remedy == "install the extra: pip install 'admission-engine[ray]'"
+
+
+def test_a_store_that_cannot_be_reached_changes_nothing_and_tells_no_secret(state: Path) -> None:
+    class Down(fsspec.AbstractFileSystem):  # type: ignore[misc,name-defined]
+        protocol = "down"
+
+        def ls(self, path: str, **_: Any) -> Any:  # noqa: ARG002  (no path is reached)
+            raise ConnectionError("no route to host with sk-proj-0a1b2c3d4e5f6g7h8i9j")
+
+    fsspec.register_implementation("down", Down)
+    for act in (lambda: ship(state, "down://bucket/records"), lambda: found_at("down://bucket/records", state)):
+        with pytest.raises(RecordError) as caught:
+            act()
+        told = caught.value.one_line()
+        assert "ConnectionError: no route to host" in told
+        assert "sk-proj" not in told
+        assert caught.value.exit == 4
+    assert not (state / SHIPPING).exists()
+    assert not (state / RECEIPT).exists()
