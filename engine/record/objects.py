@@ -209,5 +209,5 @@ def _package() -> Any:
     try:
         return import_module("fsspec.core")
     except ImportError as error:
-        remedy = "install the extra: pip install 'admission-engine[ray]'"
+        remedy = "install the extra: pip install 'admission-engine[ship]'"
         raise GatherError("the package `fsspec` is not installed", remedy=remedy) from error

@@ -574,7 +574,7 @@ def test_a_missing_fsspec_names_the_extra(state: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(__import__("sys").modules, "fsspec.core", None)
     with pytest.raises(GatherError) as caught:
         ship(state, "file:///folder")
-    assert caught.value.remedy == "install the extra: pip install 'admission-engine[ray]'"
+    assert caught.value.remedy == "install the extra: pip install 'admission-engine[ship]'"
 
 
 def test_a_store_that_cannot_be_reached_changes_nothing_and_tells_no_secret(state: Path) -> None:
