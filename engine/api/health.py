@@ -36,10 +36,17 @@ async def health(api: App, exchange: Exchange) -> Response:
 
 
 async def ready(api: App, _exchange: Exchange) -> Response:
-    """200 when OPA answers from the expected revisions and record and state can be written; else 503."""
+    """200 when OPA answers from the expected revisions, and record and state can be written; else 503."""
     status = await api.status()
-    good = status.opa and status.record and status.state and not api.stopping
-    document = Ready(ready=good, stopping=api.stopping, opa=status.opa, record=status.record, state=status.state)
+    good = status.ready and not api.stopping
+    document = Ready(
+        ready=good,
+        stopping=api.stopping,
+        opa=status.opa,
+        record=status.record,
+        state=status.state,
+        policy=status.agreed,
+    )
     return Response.of(document) if good else Response.of(document, 503, headers=((b"retry-after", b"1"),))
 
 

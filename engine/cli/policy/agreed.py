@@ -1,0 +1,91 @@
+"""`engine policy activate DIR` and `status`: the release that all engines of a state serve."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from engine.cli import options
+from engine.cli.administration import acts
+from engine.cli.outputs import json_text
+from engine.cli.policy.commands import refusals
+from engine.cli.waiting import during
+from engine.documents.files import printable
+from engine.errors import Exit
+
+if TYPE_CHECKING:
+    from engine.state.rows import ActivationRow, ReplicaRow
+    from engine.state.store import Store
+
+_HISTORY = 20
+"""Activations that are listed, the newest first."""
+
+
+def activate_everywhere(folder: Path, key: Path | None, reason: str | None, state: options.StateAt | None) -> None:
+    """Have all engines of a state serve this release. Exits with 5 if they go on with the one before."""
+    from engine.agreement.activation import By, activate_release
+    from engine.binaries import find_binary
+
+    if key is None:
+        raise typer.BadParameter("name the public key that it must be signed with", param_hint="--release-key")
+    with acts.found(state) as store, refusals():
+        by = By(_actor(store), reason)
+        with during("activating the release"):
+            row, without = activate_release(folder, key, find_binary(), store, by, lambda: int(time.time()))
+    typer.echo(f"active   release {row.sequence} of {row.name}\ndigest   {row.digest}")
+    for one in without:
+        typer.echo("\n".join(_replica_lines(one)), err=True)
+    if without:
+        raise typer.Exit(Exit.FAILED_CLOSED)
+
+
+def _actor(store: Store) -> str:
+    from engine.administration.users import bearer_of
+
+    token = os.environ.get(acts.TOKEN)
+    return options.user() if token is None else bearer_of(token, store, int(time.time())).principal or ""
+
+
+def status(state: options.State = None, how: options.Output = "text") -> None:
+    """List the release that the engines of a state serve, earlier activations, and how far each engine is.
+
+    Exits with 4 if an engine does not serve the active release: it decides nothing.
+    """
+    with acts.found(state) as store:
+        agreement, rows, replicas = store.agreement(), store.activations(_HISTORY), store.replicas()
+    without = [one for one in replicas if one.serving not in agreement.served]
+    if how == "json":
+        found = {"activations": rows, "engines": replicas}
+        typer.echo(json_text({name: [asdict(one) for one in listed] for name, listed in found.items()}))
+    else:
+        lines = [line for row in rows for line in _activation_lines(row)] or ["no release was activated yet"]
+        lines += [line for one in replicas for line in _replica_lines(one)]
+        typer.echo("\n".join(lines))
+    if without:
+        raise typer.Exit(Exit.FAILED_CLOSED)
+
+
+def _activation_lines(row: ActivationRow) -> list[str]:
+    why = f": {row.reason}" if row.reason else ""
+    at = acts.time_text(row.ended_at or row.switched_at or row.proposed_at)
+    lines = [
+        f"{at}  {row.state}  release {row.sequence} of {row.name}, activated by {row.actor}{why}",
+        f"  built by {row.author}, approved by {row.approver}",
+        f"  {row.digest}",
+    ]
+    return [printable(line, 2_000) for line in lines]
+
+
+def _replica_lines(one: ReplicaRow) -> list[str]:
+    serves: Any = one.serving or "no release"
+    lines = [f"engine {one.name}, last seen {acts.time_text(one.seen_at)}, serves {serves}"]
+    if one.fault is not None:
+        lines += [f"  {part}" for part in one.fault.splitlines()]
+    elif one.ready and one.wanted is not None:
+        lines.append("  ready")
+    return [printable(line, 2_000) for line in lines]
