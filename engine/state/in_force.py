@@ -20,7 +20,8 @@ T = TypeVar("T")
 STOPS = f"SELECT {columns(StopRow)} FROM stops"  # noqa: S608
 ACTIVATIONS = f"SELECT {columns(ActivationRow)} FROM activations"  # noqa: S608
 _CURRENT = (
-    f"{ACTIVATIONS} WHERE number >= coalesce((SELECT max(number) FROM activations WHERE state = 'active'), 0)"
+    f"{ACTIVATIONS} WHERE number >="  # noqa: S608
+    " coalesce((SELECT max(number) FROM activations WHERE state = 'active'), 0)"
     " ORDER BY number"
 )
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
