@@ -257,6 +257,8 @@ class Assembly:
             parts.callback(self._store.close)
             parts.callback(self._transcripts.close)
             parts.callback(self._log.close)  # uses the state
+            if self._follower is not None:
+                parts.callback(self._follower.join)
             parts.callback(self._supervisor.close)
             if self._sandboxes is not None:
                 parts.callback(self._sandboxes.close)
@@ -353,7 +355,9 @@ class Assembly:
 
         def serve(row: ActivationRow, await_switch: Callable[[], None]) -> None:
             fresh = agreed_release(row, self.settings, find_binary())
-            self._serve(fresh, _activator(row), row.reason, await_switch)
+            done = self._serve(fresh, _activator(row), row.reason, await_switch)
+            fields = {**done.revisions.model_dump(), "removed_codes": done.removed_codes, "release": row.sequence}
+            self._on_event("policy_activated", fields)
 
         def refused(row: ActivationRow, error: EngineError) -> None:
             self._record_refusal(_activator(row), row.reason, None, error)

@@ -72,15 +72,19 @@ class Follower:
         self._thread.start()
 
     def close(self) -> None:
-        """End; other engines do not wait for this one any more."""
+        """End; other engines do not wait for this one any more. What is being loaded ends once OPA does: see `join`."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        for thread in (self._thread, self._job):
-            if thread is not None:
-                thread.join()
+        if self._thread is not None:
+            self._thread.join()
         with suppress(EngineError):
             self._engine.store().remove_replica(self._id)
+
+    def join(self) -> None:
+        """Wait until nothing is being loaded any more."""
+        if self._job is not None:
+            self._job.join()
 
     def _follow(self) -> None:
         while True:
@@ -130,7 +134,7 @@ class Follower:
             fault = error if isinstance(error, EngineError) else fault_inside("activation", "see the log of the engine")
             known = progress.fault
             progress.ready, progress.fault, progress.again = False, fault, clock() + _RETRY_SECONDS
-            if known is None or known.one_line() != fault.one_line():
+            if not self._closing and (known is None or known.one_line() != fault.one_line()):
                 self._engine.refused(wanted, fault)
 
     def _await_switch(self, wanted: ActivationRow) -> None:

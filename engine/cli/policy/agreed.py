@@ -6,7 +6,7 @@ import os
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -19,6 +19,8 @@ from engine.documents.files import printable
 from engine.errors import Exit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engine.state.rows import ActivationRow, ReplicaRow
     from engine.state.store import Store
 
@@ -39,7 +41,7 @@ def activate_everywhere(folder: Path, key: Path | None, reason: str | None, stat
             row, without = activate_release(folder, key, find_binary(), store, by, lambda: int(time.time()))
     typer.echo(f"active   release {row.sequence} of {row.name}\ndigest   {row.digest}")
     for one in without:
-        typer.echo("\n".join(_replica_lines(one)), err=True)
+        typer.echo("\n".join(_replica_lines(one, (row,))), err=True)
     if without:
         raise typer.Exit(Exit.FAILED_CLOSED)
 
@@ -60,11 +62,11 @@ def status(state: options.State = None, how: options.Output = "text") -> None:
         agreement, rows, replicas = store.agreement(), store.activations(_HISTORY), store.replicas()
     without = [one for one in replicas if one.serving not in agreement.served]
     if how == "json":
-        found = {"activations": rows, "engines": replicas}
-        typer.echo(json_text({name: [asdict(one) for one in listed] for name, listed in found.items()}))
+        found = {"activations": [asdict(row) for row in rows], "engines": [asdict(one) for one in replicas]}
+        typer.echo(json_text(found))
     else:
         lines = [line for row in rows for line in _activation_lines(row)] or ["no release was activated yet"]
-        lines += [line for one in replicas for line in _replica_lines(one)]
+        lines += [line for one in replicas for line in _replica_lines(one, rows)]
         typer.echo("\n".join(lines))
     if without:
         raise typer.Exit(Exit.FAILED_CLOSED)
@@ -81,11 +83,12 @@ def _activation_lines(row: ActivationRow) -> list[str]:
     return [printable(line, 2_000) for line in lines]
 
 
-def _replica_lines(one: ReplicaRow) -> list[str]:
-    serves: Any = one.serving or "no release"
-    lines = [f"engine {one.name}, last seen {acts.time_text(one.seen_at)}, serves {serves}"]
+def _replica_lines(one: ReplicaRow, rows: Sequence[ActivationRow]) -> list[str]:
+    serves = next((f"release {row.sequence}" for row in rows if row.digest == one.serving), "another release")
+    wanted = next((row for row in rows if row.id == one.wanted and row.digest != one.serving), None)
+    lines = [f"engine {one.name} serves {serves}, last seen {acts.time_text(one.seen_at)}"]
     if one.fault is not None:
         lines += [f"  {part}" for part in one.fault.splitlines()]
-    elif one.ready and one.wanted is not None:
-        lines.append("  ready")
+    elif wanted is not None:
+        lines.append(f"  release {wanted.sequence} is {'loaded' if one.ready else 'being loaded'}")
     return [printable(line, 2_000) for line in lines]
