@@ -21,7 +21,7 @@ from engine.binaries import find_binary
 from engine.errors import Exit
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import build
-from engine.policy_bundle.release import Statement
+from engine.policy_bundle.release_folder import Statement
 from engine.policy_bundle.sources import PolicySources
 from engine.state import open_shared
 from tests.api.serving import ALLOWED, Serving, refused, serving
@@ -30,7 +30,7 @@ from tests.conftest import ROOT
 from tests.facilities import missing
 from tests.policy_bundle.releases import Keys, released
 from tests.postgres import SERVING, Server, running
-from tests.processes import until
+from tests.processes import stop, until
 
 pytestmark = pytest.mark.own_opa
 
@@ -74,6 +74,18 @@ def made(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Made:
         bundle = build(sources, POINTS, find_binary(), cache)
         folders[number] = released(bundle, folder / str(number), keys, number)
     return Made(keys, folders)
+
+
+def decision(engine: Serving) -> dict[str, Any]:
+    """What an engine decides now."""
+    document: dict[str, Any] = engine.decide("license", ALLOWED).json
+    found: dict[str, Any] = document.get("decision", document)
+    return found
+
+
+def told(found: dict[str, Any]) -> tuple[str, list[str]]:
+    """The outcome and the codes of a decision."""
+    return found["outcome"], [finding["code"] for finding in found["findings"]]
 
 
 @dataclass(slots=True)
@@ -134,12 +146,7 @@ class Fleet:
 
     def decided(self) -> dict[str, tuple[str, list[str]]]:
         """What each engine decides now: the outcome and its codes."""
-        found = {}
-        for name, engine in self.engines.items():
-            document = engine.decide("license", ALLOWED).json
-            decision = document.get("decision", document)
-            found[name] = (decision["outcome"], [finding["code"] for finding in decision["findings"]])
-        return found
+        return {name: told(decision(engine)) for name, engine in self.engines.items()}
 
     def outcomes(self) -> list[str]:
         return [outcome for outcome, _ in self.decided().values()]
@@ -171,11 +178,10 @@ class Load:
     def _ask(self, engine: Serving) -> None:
         while not self._over.is_set():
             before = time.monotonic()
-            document = engine.decide("license", ALLOWED).json
-            decision = document.get("decision", document)
-            codes = [finding["code"] for finding in decision["findings"]]
-            values = (decision["policy"] or {}).get("values", "")
-            self.answers.append((before, time.monotonic(), values, " ".join([decision["outcome"], *codes])))
+            found = decision(engine)
+            outcome, codes = told(found)
+            values = (found["policy"] or {}).get("values", "")
+            self.answers.append((before, time.monotonic(), values, " ".join([outcome, *codes])))
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -280,7 +286,7 @@ def test_what_is_gone_blocks_nothing_and_answers_nothing_under_an_old_release(fl
     assert fleet.status().code == 0
 
 
-def test_a_caller_that_is_killed_leaves_all_on_one_release(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_that_is_killed_leaves_all_on_one_release(fleet: Fleet) -> None:
     """Before the switch all go on with the old one; after it all end on the new one, without that caller."""
     one, two = fleet.start("one", 2, 3), fleet.start("two", 2, 3)
     arguments = ("policy", "activate", fleet.made.folders[2], "--release-key", fleet.made.keys.public)
@@ -332,26 +338,30 @@ def test_without_a_sound_agreement_nothing_is_allowed(
 
 def test_engines_on_one_folder_agree_too(tmp_path: Path, cache: Path, made: Made, command: Command) -> None:
     """An engine that serves its own policy decides nothing any more once a release is active."""
-    state = tmp_path / "state"
-    releases = tmp_path / "releases"
+    state, releases = tmp_path / "state", tmp_path / "releases"
     for number in (1, 2):
         shutil.copytree(made.folders[number], releases / str(number))
+    key = ("--release-key", made.keys.public)
 
     def activate(number: int) -> None:
         done = command("policy", "activate", releases / str(number), *key, "--state", state)
         assert done.code == 0, done.stderr
 
-    key = ("--release-key", made.keys.public)
     with ExitStack() as stack:
-        own = stack.enter_context(serving(tmp_path, cache))
-        assert own.decide("license", ALLOWED).json["outcome"] == "allow"
+
+        def start(name: str, *options: str | Path) -> Serving:
+            (tmp_path / name).mkdir()
+            return stack.enter_context(serving(tmp_path / name, cache, *options, "--state", state))
+
+        own = start("own")
+        assert told(decision(own)) == ("allow", [])
         activate(1)
-        assert own.decide("license", ALLOWED).json["findings"][0]["code"] == "policy_stale"
-        assert own.ask("GET", "/ready").json["policy"] is False
-        engines = [stack.enter_context(serving(tmp_path, cache, "--releases", releases, *key)) for _ in range(2)]
-        assert [one.decide("license", ALLOWED).json["outcome"] for one in engines] == ["allow"] * 2
+        assert told(decision(own)) == ("deny", ["policy_stale"])
+        until(lambda: not ready(own))
+        engines = [start(name, "--releases", releases, *key) for name in ("one", "two")]
+        assert [told(decision(one)) for one in engines] == [("allow", [])] * 2
         activate(2)
-        assert [one.decide("license", ALLOWED).json["outcome"] for one in engines] == ["deny"] * 2
+        assert [told(decision(one)) for one in engines] == [("deny", ["license_incompatible"])] * 2
         assert command("policy", "status", "--state", state).stdout.count(" serves release 2, last seen ") == 2
     command("serve", "--releases", releases).refused("give --releases and --release-key together")
     both = ("--release", releases / "1", "--releases", releases, *key)
