@@ -39,11 +39,11 @@ class By:
 def activate_release(
     folder: Path, key: Path, binary: Binary, store: Store, by: By, now: Callable[[], int]
 ) -> tuple[ActivationRow, tuple[ReplicaRow, ...]]:
-    """Have all engines of a state serve this release; returns its activation, and the engines that do not serve it.
+    """Have all engines of a state serve this release; returns its activation, and the engines that live.
 
-    They decide nothing until they do. Raises PolicyError for a release that is not approved and signed with `key`, that
-    is older than the active one, or that an engine cannot load: then all go on with the active one. Raises StateError
-    when the outcome is unknown.
+    One that does not serve it decides nothing until it does. Raises PolicyError for a release that is not approved and
+    signed with `key`, that is older than the active one, or that an engine cannot load: then all go on with the active
+    one. Raises StateError when the outcome is unknown.
     """
     contents = verify_release(folder, key, binary)
     statement, approval = contents.statement, contents.approval
@@ -61,7 +61,7 @@ def activate_release(
     active = store.agreement().active
     if active is None or active.digest != new.digest:
         raise _replaced(new)
-    return active, tuple(one for one in live.look(store) if one.serving != active.digest)
+    return active, live.look(store)
 
 
 def _demand_after(active: ActivationRow, new: ActivationRow, folder: Path) -> None:

@@ -157,7 +157,10 @@ class Follower:
         """Say how far this engine is: at once when that changed, else once a second."""
         progress, fault = self._progress, self._progress.fault
         told = None if fault is None else f"{fault.one_line()}\n{fault.remedy}"
-        row = ReplicaRow(*(self._id, self._name, 0, 0, self._engine.serving()), progress.wanted, progress.ready, told)
+        serving = self._engine.serving()
+        if self._said is not None and self._job is not None and self._job.is_alive():
+            serving = self._said.serving  # until the last decision under it has ended
+        row = ReplicaRow(*(self._id, self._name, 0, 0, serving), progress.wanted, progress.ready, told)
         if row == self._said and clock() - self._beat_at < BEAT_SECONDS:
             return
         store.beat(replace(row, beats=self._beats + 1, seen_at=self._engine.now()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,6 @@ import typer
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.outputs import json_text
-from engine.cli.policy.commands import refusals
 from engine.cli.waiting import during
 from engine.documents.files import printable
 from engine.errors import Exit
@@ -29,17 +29,20 @@ _HISTORY = 20
 
 
 def activate_everywhere(folder: Path, key: Path | None, reason: str | None, state: options.StateAt | None) -> None:
-    """Have all engines of a state serve this release. Exits with 5 if they go on with the one before."""
+    """Have all engines of a state serve this release. Raises EngineError; PolicyError if they go on with another one."""
     from engine.agreement.activation import By, activate_release
     from engine.binaries import find_binary
+    from engine.state import open_state
 
     if key is None:
         raise typer.BadParameter("name the public key that it must be signed with", param_hint="--release-key")
-    with acts.found(state) as store, refusals():
+    with closing(open_state(options.Sources(state=state).settings())) as store:
         by = By(_actor(store), reason)
         with during("activating the release"):
-            row, without = activate_release(folder, key, find_binary(), store, by, lambda: int(time.time()))
+            row, live = activate_release(folder, key, find_binary(), store, by, lambda: int(time.time()))
+    without = [one for one in live if one.serving != row.digest]
     typer.echo(f"active   release {row.sequence} of {row.name}\ndigest   {row.digest}")
+    typer.echo(f"engines  {len(live) - len(without)} serve it")
     for one in without:
         typer.echo("\n".join(_replica_lines(one, (row,))), err=True)
     if without:

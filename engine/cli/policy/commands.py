@@ -161,7 +161,8 @@ def activate_policy(
     if folder is not None:
         from engine.cli.policy.agreed import activate_everywhere
 
-        activate_everywhere(folder, key, reason, state)
+        with refusals():
+            activate_everywhere(folder, key, reason, state)
         return
     servers = activated(options.state_folder(state), reason)
     codes = []
