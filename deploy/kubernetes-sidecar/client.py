@@ -1,4 +1,4 @@
-"""An example of a client beside its engine: asks for one license a minute, and prints what it may do."""
+"""An example of a client beside its engine: asks for one license a minute, and prints what it may do."""  # noqa: INP001  (run by path)
 
 import sys
 import time
@@ -16,5 +16,7 @@ REQUEST = {
 with Client(sys.argv[1]) as engine:
     while True:
         decision = engine.decide("license", REQUEST)  # a deny, too, where no engine answers
-        print(decision.outcome.value, *(finding.code for finding in decision.findings), flush=True)
+        codes = [finding.code for finding in decision.findings]
+        sys.stdout.write(" ".join([decision.outcome.value, *codes]) + "\n")
+        sys.stdout.flush()
         time.sleep(60)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 5
+VERSION = 6
 """`user_version` of the file. One of a later version is refused, never guessed at; an earlier one is upgraded."""
 
 APPLICATION = 0x41454E47
@@ -245,6 +245,9 @@ CREATE TABLE code_runs (
 CREATE INDEX code_runs_by_id ON code_runs (id, owner, number);
 CREATE INDEX code_runs_by_owner ON code_runs (owner, number);
 CREATE INDEX code_runs_by_expiry ON code_runs (expires_at);
+"""
+
+_SIXTH = """
 CREATE TABLE activations (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -276,7 +279,7 @@ CREATE TABLE replicas (
 ) STRICT, WITHOUT ROWID;
 """
 
-_STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
+_STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)
 """What each version added, the first one first; a step that was released is never edited."""
 
 

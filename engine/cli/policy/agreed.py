@@ -29,7 +29,7 @@ _HISTORY = 20
 
 
 def activate_everywhere(folder: Path, key: Path | None, reason: str | None, state: options.StateAt | None) -> None:
-    """Have all engines of a state serve this release. Raises EngineError; PolicyError if they go on with another one."""
+    """Have all engines of a state serve this release. PolicyError if they go on with another."""
     from engine.agreement.activation import By, activate_release
     from engine.binaries import find_binary
     from engine.state import open_state
