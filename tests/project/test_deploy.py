@@ -267,7 +267,7 @@ def test_the_probes_and_the_example_of_a_client_reach_a_sidecar(tmp_path: Path, 
         for program, *words in probes.values():
             assert (program, python(*words).returncode) == ("python", 0)
             assert python(*words[:-1], "/no/such/path").returncode != 0
-        line = [sys.executable, DEPLOY / "kubernetes-sidecar" / "client.py", f"http://127.0.0.1:{running.port}"]
+        line = [sys.executable, str(DEPLOY / "kubernetes-sidecar" / "client.py"), f"http://127.0.0.1:{running.port}"]
         with subprocess.Popen(line, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE) as client:
             assert client.stdout is not None
             assert client.stdout.readline() == b"deny license_decision_missing\n"

@@ -11,28 +11,11 @@ import pytest
 from engine.errors import StateError
 from engine.state.rows import ActivationRow, Agreement, ReplicaRow
 from engine.state.store import Store
-from tests.state.samples import NOW, opened, together
+from tests.state.samples import NOW, activate, opened, release, together
 
 
 class RefusedByTestError(Exception):
     """Raised where a release must not follow."""
-
-
-def release(number: int, **changes: Any) -> ActivationRow:
-    """A release that is to be activated."""
-    digest = f"sha256:{number:064x}"
-    new = ActivationRow("house", number, digest, "author", "approver", "user:lee", "as decided", NOW)
-    return replace(new, **changes)
-
-
-def activate(store: Store, row: ActivationRow) -> ActivationRow:
-    """Activate a release without engines."""
-    assert store.propose(row, lambda _: None).next == row
-    switching = store.move(row, "switching", NOW + 1)
-    assert switching is not None
-    active = store.move(switching, "active", NOW + 2)
-    assert active is not None
-    return active
 
 
 def test_each_step_says_which_releases_may_decide(store: Store) -> None:
