@@ -28,7 +28,7 @@ from engine.binaries import find_binary
 from engine.decide import read
 from engine.documents.canonical import RawJson
 from engine.drive import Steps, run
-from engine.errors import EngineError, Exit, GatherError, Location, RecordError
+from engine.errors import DecideError, EngineError, Exit, GatherError, Location, RecordError
 from engine.flow import Answer, Context, Services
 from engine.idempotency import answer_once
 from engine.model import Boundary, Caller, Decision, Gate, HeldEnvironment, Mode, Revisions, Via
@@ -249,7 +249,11 @@ class Assembly:
         )
         if self._follow and isinstance(self._supervisor, Supervisor):
             self._follower = self._new_follower(self._supervisor)
-            self._follower.start()
+            try:
+                self._follower.start()
+            except EngineError:
+                self._close()
+                raise
 
     def _close(self) -> None:
         with ExitStack() as parts:  # each part is closed even if others fail; the last one first
@@ -339,6 +343,8 @@ class Assembly:
             before = supervisor.current.policy  # one activation at a time, and this is it
             _answers(generation)
             await_switch()
+            if not generation.alive:
+                raise DecideError("OPA ended before its policy was switched to", remedy="activate the policy again")
             self._log.append(_policy_record("activated", by, reason, before, fresh, None))
             self._accept(generation)
 

@@ -5,6 +5,7 @@ One thread looks and beats; another one, while there is something to load, loads
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 from collections.abc import Callable
@@ -45,6 +46,7 @@ class _Progress:
     wanted: str | None = None
     ready: bool = False
     fault: EngineError | None = None
+    told: str | None = None  # the fault that was recorded last
     again: float = 0.0
 
 
@@ -55,6 +57,7 @@ class Follower:
     _name: str
     _engine: Follows
     _id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    _owner: int = field(default_factory=os.getpid)
     _beats: int = 0
     _beat_at: float = 0.0
     _said: ReplicaRow | None = None
@@ -67,12 +70,24 @@ class Follower:
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin; the state need not be usable yet."""
-        self._thread = threading.Thread(target=self._follow, name="engine-agreement", daemon=True)
-        self._thread.start()
+        """Begin; the state need not be usable yet. Raises EngineError."""
+        thread = threading.Thread(target=self._follow, name="engine-agreement", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise EngineError(
+                "the release that was activated for all engines cannot be followed: no thread can be started",
+                remedy="raise the limit of threads, or end other processes, and open the engine again",
+            ) from error
+        self._thread = thread
 
     def close(self) -> None:
-        """End; other engines do not wait for this one any more. What is being loaded ends once OPA does: see `join`."""
+        """End; other engines do not wait for this one any more. What is being loaded ends once OPA does: see `join`.
+
+        Nothing in a forked process.
+        """
+        if os.getpid() != self._owner:
+            return
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -83,7 +98,7 @@ class Follower:
 
     def join(self) -> None:
         """Wait until nothing is being loaded any more."""
-        if self._job is not None:
+        if self._job is not None and os.getpid() == self._owner:
             self._job.join()
 
     def _follow(self) -> None:
@@ -132,9 +147,9 @@ class Follower:
             self._engine.serve(wanted, loaded)
         except Exception as error:  # noqa: BLE001  (a fault of ours is a reason too)
             fault = error if isinstance(error, EngineError) else fault_inside("activation", "see the log of the engine")
-            known = progress.fault
             progress.ready, progress.fault, progress.again = False, fault, clock() + _RETRY_SECONDS
-            if not self._closing and (known is None or known.one_line() != fault.one_line()):
+            if not self._closing and progress.told != fault.one_line():
+                progress.told = fault.one_line()
                 self._engine.refused(wanted, fault)
 
     def _await_switch(self, wanted: ActivationRow) -> None:

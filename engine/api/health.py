@@ -88,6 +88,7 @@ async def metrics(api: App, _exchange: Exchange) -> Response:
             api.load.waiting.used + api.batches.waiting.used,
         ),
         "engine_opa_up": ("Whether OPA answers.", status.opa),
+        "engine_policy_up": ("Whether the release that was activated for all engines is served.", status.agreed),
         "engine_record_up": ("Whether the record can be written.", status.record),
         "engine_state_up": ("Whether the state can be written.", status.state),
     }
