@@ -18,7 +18,7 @@ from engine.state.part import clock
 from engine.state.rows import ActivationRow, Agreement, ReplicaRow
 from engine.state.store import Store
 
-PROPOSED_SECONDS = 120.0
+PROPOSED_SECONDS = 240.0
 """For which a loaded proposal waits for its switch: twice as long as the one who activates waits for engines."""
 
 _RETRY_SECONDS = 2.0

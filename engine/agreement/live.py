@@ -36,7 +36,7 @@ class LiveReplicas:
             beats, since = self._seen.get(row.id, (None, now))
             if beats != row.beats:
                 self._seen[row.id] = row.beats, now
-            elif False:
+            elif now - since >= GONE_SECONDS:
                 store.remove_replica(row.id, row.beats)
                 continue
             live.append(row)
