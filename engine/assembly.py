@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import secrets
+import socket
 import tempfile
 import threading
 import time
@@ -26,10 +28,10 @@ from engine.binaries import find_binary
 from engine.decide import read
 from engine.documents.canonical import RawJson
 from engine.drive import Steps, run
-from engine.errors import EngineError, Exit, GatherError, Location, RecordError
+from engine.errors import DecideError, EngineError, Exit, GatherError, Location, RecordError
 from engine.flow import Answer, Context, Services
 from engine.idempotency import answer_once
-from engine.model import Boundary, Caller, Decision, Gate, HeldEnvironment, Mode, Revisions
+from engine.model import Boundary, Caller, Decision, Gate, HeldEnvironment, Mode, Revisions, Via
 from engine.opa.generation import Generation
 from engine.opa.server import Served as ServedFiles
 from engine.opa.supervisor import Supervisor
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from admission_adapters.llm import RemoteModel
     from admission_adapters.sandbox.packages import Packages
     from engine.administration.act import Administered
+    from engine.agreement.follower import Follower
     from engine.code.asking import Machine
     from engine.code.result import CodeRun
     from engine.code.running import RunWatcher
@@ -67,6 +70,7 @@ if TYPE_CHECKING:
     from engine.sandboxes.evidence import Sandboxes
     from engine.sandboxes.packages import PackageEnvironments
     from engine.shell import ShellRun
+    from engine.state.rows import ActivationRow
     from engine.state.store import LocalStore, Store
 
 T = TypeVar("T")
@@ -98,11 +102,13 @@ class Status:
     opa_restarts: int
     state_age: float
     """Seconds since the state was last checked; a slow check is not waited for."""
+    agreed: bool = True
+    """Whether it serves the release that was activated for the engines of its state, if one was."""
 
     @property
     def ready(self) -> bool:
         """Whether anything can be allowed."""
-        return self.opa and self.record and self.state
+        return self.opa and self.record and self.state and self.agreed
 
 
 class Assembly:
@@ -128,6 +134,7 @@ class Assembly:
         points: frozenset[str] | None = None,
         enable_mcp_adapter: bool = False,
         own_files: bool = False,
+        follow: bool = True,
     ) -> None:
         """`values` are overrides `key=value` on policy/; `now` is the clock that rules see.
 
@@ -137,7 +144,8 @@ class Assembly:
         can send administrative acts to this engine once it has opened its state.
         With `points`, only these decision points are decided, after a faster start; every other one is denied.
         Adapters are off unless `enable_mcp_adapter` is True itself. With `own_files`, findings name the files of
-        values that are edited for this policy, for callers that do not see its folders.
+        values that are edited for this policy, for callers that do not see its folders. With `releases` in the
+        settings it serves the release that was activated last in its state, and with `follow` each later one.
         """
         self.settings = settings
         self.services: Services | None = None
@@ -171,6 +179,8 @@ class Assembly:
         self._walking: set[asyncio.Task[Any]] = set()
         self._adapters = AdapterAdmissions(enable_mcp_adapter)
         self._own_files = own_files
+        self._follow = follow and settings.releases is not None
+        self._follower: Follower | None = None
 
     @property
     def opened(self) -> Services:
@@ -237,6 +247,13 @@ class Assembly:
             recorded=self._recorded,
             on_event=self._on_event,
         )
+        if self._follow and isinstance(self._supervisor, Supervisor):
+            self._follower = self._new_follower(self._supervisor)
+            try:
+                self._follower.start()
+            except EngineError:
+                self._close()
+                raise
 
     def _close(self) -> None:
         with ExitStack() as parts:  # each part is closed even if others fail; the last one first
@@ -244,6 +261,8 @@ class Assembly:
             parts.callback(self._store.close)
             parts.callback(self._transcripts.close)
             parts.callback(self._log.close)  # uses the state
+            if self._follower is not None:
+                parts.callback(self._follower.join)
             parts.callback(self._supervisor.close)
             if self._sandboxes is not None:
                 parts.callback(self._sandboxes.close)
@@ -252,6 +271,8 @@ class Assembly:
                 parts.callback(self._control.close)
             parts.callback(self._running.close)
             parts.callback(self.stop_waiting)
+            if self._follower is not None:
+                parts.callback(self._follower.close)
 
     @contextmanager
     def recording(self, log: RecordLog) -> Iterator[None]:
@@ -270,7 +291,7 @@ class Assembly:
         """The store, if its stops can be read without waiting."""
         with suppress(EngineError):
             store = self._store.now()
-            if not store.failed and (self.settings.database is None or store.stops_at_hand()):
+            if not store.failed and (self.settings.database is None or store.at_hand()):
                 return store
         return None
 
@@ -290,32 +311,66 @@ class Assembly:
 
     def _activate(self, by: Context, reason: str | None) -> Activated:
         """Activate the current policy of the folders; it is recorded first, and so is a refusal."""
-        supervisor = self._supervisor
-        before: PolicyBundle | None = None
         fresh: PolicyBundle | None = None
+        try:
+            self._demand_own_policy()
+            fresh = self._build()
+            return self._serve(fresh, by, reason)
+        except EngineError as error:
+            self._record_refusal(by, reason, fresh, error)
+            raise
 
-        def activation_record(outcome: Literal["activated", "refused"], code: str | None) -> PolicyRecord:
-            return _policy_record(outcome, by, reason, before, fresh, code)
+    def _demand_own_policy(self) -> None:
+        """Raise EngineError where the policy is that of all engines of the state."""
+        if self.settings.releases is not None:
+            raise EngineError(
+                "this engine serves the release that was activated for all engines of its state",
+                remedy="activate another one for all of them: `engine policy activate DIR`",
+                code="engine.policy_invalid",
+            )
+
+    def _serve(
+        self, fresh: PolicyBundle, by: Context, reason: str | None, await_switch: Callable[[], None] = lambda: None
+    ) -> Activated:
+        """Start OPA with another policy, check it, wait, record the activation, and switch. Raises EngineError."""
+        supervisor = self._supervisor
+        if not isinstance(supervisor, Supervisor):
+            raise supervisor.fault
+        before = supervisor.current.policy
 
         def check(generation: Generation[PolicyBundle]) -> None:
             nonlocal before
-            if isinstance(supervisor, Supervisor):
-                before = supervisor.current.policy  # one activation at a time, and this is it
+            before = supervisor.current.policy  # one activation at a time, and this is it
             _answers(generation)
-            self._log.append(activation_record("activated", None))
+            await_switch()
+            if not generation.alive:
+                raise DecideError("OPA ended before its policy was switched to", remedy="activate the policy again")
+            self._log.append(_policy_record("activated", by, reason, before, fresh, None))
             self._accept(generation)
 
-        try:
-            if not isinstance(supervisor, Supervisor):
-                raise supervisor.fault
-            before = supervisor.current.policy
-            fresh = self._build()
-            supervisor.activate(fresh, check)
-        except EngineError as error:
-            with suppress(RecordError):  # then nothing is allowed anyway
-                self._log.append(activation_record("refused", error.code))
-            raise
+        supervisor.activate(fresh, check)
         return Activated(fresh.revisions, before.revisions, before.catalogue.without(fresh.catalogue))
+
+    def _record_refusal(self, by: Context, reason: str | None, fresh: PolicyBundle | None, error: EngineError) -> None:
+        with suppress(RecordError):  # then nothing is allowed anyway
+            self._log.append(_policy_record("refused", by, reason, self.policy, fresh, error.code))
+
+    def _new_follower(self, supervisor: Supervisor[PolicyBundle]) -> Follower:
+        from engine.agreement.follower import Follower, Follows
+        from engine.agreement.release import agreed_release
+
+        def serve(row: ActivationRow, await_switch: Callable[[], None]) -> None:
+            fresh = agreed_release(row, self.settings, find_binary())
+            done = self._serve(fresh, _activator(row), row.reason, await_switch)
+            fields = {**done.revisions.model_dump(), "removed_codes": done.removed_codes, "release": row.sequence}
+            self._on_event("policy_activated", fields)
+
+        def refused(row: ActivationRow, error: EngineError) -> None:
+            self._record_refusal(_activator(row), row.reason, None, error)
+            self._on_event("release_refused", {"release": row.sequence, "code": error.code, "detail": error.one_line()})
+
+        follows = Follows(self._open_store, lambda: supervisor.current.policy.digest, serve, refused, self.now)
+        return Follower(f"{socket.gethostname()}:{os.getpid()}", follows)
 
     def record_start(self, by: Context) -> None:
         """Record with which policy a server begins, if it has one. Raises RecordError."""
@@ -332,11 +387,15 @@ class Assembly:
                 generation.server.probe(_PROBE_SECONDS)
                 opa = True
         state, age = self._state_look.last()
-        return Status(opa, self._log.usable, state, revisions, restarts, age)
+        releases = self._running.last.releases
+        agreed = not releases or (self.policy is not None and self.policy.digest in releases)
+        return Status(opa, self._log.usable, state, revisions, restarts, age, agreed)
 
     def _state_works(self) -> bool:
         try:
-            return self._open_store().writable()
+            store = self._open_store()
+            self._running.last = store.in_force()
+            return store.writable()
         except EngineError:
             return False
 
@@ -506,6 +565,10 @@ class Assembly:
 
     def _build(self) -> PolicyBundle:
         chosen = self.settings
+        if chosen.releases is not None:
+            from engine.agreement.release import release_at_start
+
+            return release_at_start(self._open_store().agreement(), chosen, find_binary())
         if chosen.release is not None:
             from engine.policy_bundle.last_release import read_last
             from engine.policy_bundle.release import load_release
@@ -530,7 +593,7 @@ class Assembly:
             version = binary.version
             policy = self._build()
             revisions = policy.revisions
-            key = self.settings.release_key if self.settings.release is not None else None
+            key = self.settings.release_key if self.settings.release or self.settings.releases else None
             with ExitStack() as refused:
                 supervisor = Supervisor(
                     binary,
@@ -557,7 +620,7 @@ class Assembly:
                 remedy="build the policy with this version of the engine",
                 code="engine.policy_invalid",
             )
-        if self.settings.release is not None:
+        if self.settings.release or self.settings.releases:
             from engine.policy_bundle.last_release import write_last
             from engine.policy_bundle.release import Release
 
@@ -667,6 +730,10 @@ def _policy_record(
         request_id=by.request_id,
         trace=by.trace,
     )
+
+
+def _activator(row: ActivationRow) -> Context:
+    return Context(caller=Caller(via=Via.PROCESS, principal=row.actor))
 
 
 def _answers(generation: Generation[PolicyBundle]) -> None:

@@ -189,11 +189,11 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
         started = _lap(case, "gather", started)
         yield from _reserve(case, serving, services)
         services.gather_context.progress("deciding", 0, 0)
-        stops = services.running.last_stops
+        stops = services.running.last.stops
         while True:
             facts.document["stops"] = stop_facts(stops, facts.gathered, case.context)
             verdict = read(case.point, (yield from _ask(case, serving)), serving.catalogue)
-            asked, stops = stops, (yield from services.running.stops())
+            asked, stops = stops, (yield from services.running.stops(serving.digest))
             if stops == asked:  # those in force now, after OPA's answer
                 break
         if verdict.limits is not None and verdict.limits.boundaries():

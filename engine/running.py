@@ -1,7 +1,8 @@
-"""The stops in force, and approved work under way, which ends once a stop applies to it.
+"""What is in force for every decision, and approved work under way, which ends once a stop applies to it.
 
-Every decision reads the stops from the state, where any process that shares it may add one. The store keeps what it
-read for a moment, and a stop is answered when no process decides without it. While there is work under way, a thread
+Every decision reads the stops from the state, where any process that shares it may add one, and with them which
+releases may decide. The store keeps what it read for a moment, and a change is answered when no process decides
+without it. While there is work under way, a thread
 reads them several times a second; whether work may go on then is asked of the policy again. Where the stops cannot be
 read, or the policy does not answer, the work ends.
 """
@@ -15,8 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.drive import Call, Steps
-from engine.errors import EngineError
+from engine.errors import DecideError, EngineError
 from engine.model import StopSignal
+from engine.state.in_force import InForce
 from engine.state.rows import StopRow
 
 if TYPE_CHECKING:
@@ -49,14 +51,24 @@ class Running:
         self._watched: list[_Watched] = []
         self._thread: threading.Thread | None = None
         self._closed = False
-        self.last_stops: Stops = ()
-        """The stops that were read last; none before the first read."""
+        self.last = InForce()
+        """What was read last; nothing before the first read."""
 
-    def stops(self) -> Steps[Stops]:
-        """The stops in force. Raises StateError: what cannot be read may stop anything."""
+    def stops(self, release: str | None) -> Steps[Stops]:
+        """The stops in force, for a decision under the release with this digest; None: under no release.
+
+        Raises DecideError unless that release may decide, StateError: what cannot be read may stop anything.
+        """
         store = self._now()
-        self.last_stops = store.stops_in_force() if store else (yield Call(lambda: self._opened().stops_in_force()))
-        return self.last_stops
+        found: InForce = store.in_force() if store else (yield Call(lambda: self._opened().in_force()))
+        self.last = found
+        if found.releases and release not in found.releases:
+            raise DecideError(
+                "the engines of this state agreed on another release than this engine serves",
+                remedy="send the request again; if that does not help, `engine policy status` shows what is wrong",
+                code="policy_stale",
+            )
+        return found.stops
 
     @contextmanager
     def watching(self, signal: StopSignal, seen: list[str], allowed: Callable[[Stops, float], bool]) -> Iterator[None]:

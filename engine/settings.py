@@ -70,6 +70,7 @@ class Settings:
     opa: OpaLimits = OpaLimits()
     release: Path | None = None  # a signed release to serve instead of rego, policy and recipe
     release_key: Path | None = None  # public key (PEM) that it must be signed with
+    releases: Path | None = None  # signed releases, of which the one is served that the engines of the state agreed on
     unsigned_release_for_development: bool = False
     ca_file: Path | None = None  # authorities (PEM) that a fetch trusts; None for those of certifi
     env_file: Path | None = None  # variables of the remote model as NAME=value; those of the process outrank them

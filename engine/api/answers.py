@@ -97,13 +97,17 @@ class HealthDetails(Health):
 
 
 class Ready(Model):
-    """Whether the engine can allow a request, and each part that this depends on."""
+    """Whether the engine can allow a request, and each part that this depends on.
+
+    `policy`: whether it serves the release that was activated for all engines of its state, if one was.
+    """
 
     ready: bool
     stopping: bool
     opa: bool
     record: bool
     state: bool
+    policy: bool
 
 
 class ActivatedPolicy(Revisions):

@@ -25,7 +25,9 @@ from engine.secrets.redaction import redact_text
 if TYPE_CHECKING:
     from engine.api.app import App
     from engine.api.messages import Exchange
+    from engine.api.oplog import OperationalLog
     from engine.assembly import Activated
+    from engine.engine import AsyncEngine
 
 
 async def activate(api: App, exchange: Exchange) -> Response:
@@ -73,20 +75,20 @@ async def _activate(api: App, by: Context, reason: Callable[[], str | None]) -> 
     api.log.event(
         "policy_activated", level, rules=revisions.rules, values=revisions.values, removed_codes=removed_codes
     )
-    log_lowered(api)
+    log_lowered(api.log, api.engine)
     return activated
 
 
-def log_lowered(api: App) -> None:
+def log_lowered(log: OperationalLog, engine: AsyncEngine) -> None:
     """Log every refusal that the served policy has lowered, and every waiver, at its start and at each change."""
-    policy = api.engine.policy
+    policy = engine.policy
     if policy is None:
         return
     for one in policy.lowered:
         fields = {"point": one.point, "code": one.code, "owner": one.owner, "until": one.until}
-        api.log.event("refusal_lowered", Level.WARNING, **fields, detail=printable(str(one), 1_500))
+        log.event("refusal_lowered", Level.WARNING, **fields, detail=printable(str(one), 1_500))
     for waiver in policy.waivers:
         fields = {"point": waiver.point, "code": waiver.code, "waiver": waiver.id, "until": waiver.until}
-        idle = policy.idle(waiver, api.engine.now())
+        idle = policy.idle(waiver, engine.now())
         event = "waiver_applies" if idle is None else "waiver_does_nothing"
-        api.log.event(event, Level.WARNING, **fields, detail=printable(waiver.told(idle), 1_500))
+        log.event(event, Level.WARNING, **fields, detail=printable(waiver.told(idle), 1_500))

@@ -40,10 +40,17 @@ async def health(api: App, exchange: Exchange) -> Response:
 
 
 async def ready(api: App, _exchange: Exchange) -> Response:
-    """200 when OPA answers from the expected revisions and record and state can be written; else 503."""
+    """200 when OPA answers from the expected revisions, and record and state can be written; else 503."""
     status = await api.status()
-    good = status.opa and status.record and status.state and not api.stopping
-    document = Ready(ready=good, stopping=api.stopping, opa=status.opa, record=status.record, state=status.state)
+    good = status.ready and not api.stopping
+    document = Ready(
+        ready=good,
+        stopping=api.stopping,
+        opa=status.opa,
+        record=status.record,
+        state=status.state,
+        policy=status.agreed,
+    )
     return Response.of(document) if good else Response.of(document, 503, headers=((b"retry-after", b"1"),))
 
 
@@ -84,6 +91,7 @@ async def metrics(api: App, _exchange: Exchange) -> Response:
             api.load.waiting.used + api.batches.waiting.used,
         ),
         "engine_opa_up": ("Whether OPA answers.", status.opa),
+        "engine_policy_up": ("Whether the release that was activated for all engines is served.", status.agreed),
         "engine_record_up": ("Whether the record can be written.", status.record),
         "engine_state_up": ("Whether the state can be written.", status.state),
     }

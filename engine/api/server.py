@@ -118,6 +118,8 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
             log.crash(**fields)
         else:
             log.event(event, **fields)
+        if event == "policy_activated":  # for all engines of the state
+            log_lowered(log, engine)
 
     shadow = None
     if listen.shadow is not None:
@@ -170,7 +172,7 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
         with suppress(EngineError):  # then nothing can be allowed, and the status says so
             engine.record_start(Context(caller=Caller(via=Via.PROCESS, principal=user_of(os.getuid()))))
         remove_left_over(api.uploads)
-        log_lowered(api)
+        log_lowered(log, engine)
         return await Server(api, replace(listen, host=leave.host, port=leave.port), context, settings, report).serve()
 
 

@@ -180,6 +180,13 @@ Release = Annotated[
     Path | None,
     folder(envvar="ENGINE_RELEASE", help="Signed release to use in place of the folders of rules and values."),
 ]
+Releases = Annotated[
+    Path | None,
+    folder(
+        envvar="ENGINE_RELEASES",
+        help="Folder of signed releases, of which the one is used that was activated for the engines of the state.",
+    ),
+]
 ReleaseKey = Annotated[
     Path | None,
     file("--release-key", envvar="ENGINE_RELEASE_KEY", help="Public key (PEM) that verifies the release."),
@@ -203,19 +210,24 @@ class Sources:
     rego: Rego = None
     recipe: Recipe = None
     release: Release = None
+    releases: Releases = None
     release_key: ReleaseKey = None
     values: Values = None
     now: Now = None
 
     def settings(self) -> Settings:
         """The settings with these options in the place of the defaults. Raises GatherError."""
-        if self.release is not None and (self.policy or self.rego or self.recipe):
+        released = self.release or self.releases
+        if released is not None and (self.policy or self.rego or self.recipe):
             raise typer.BadParameter("a release brings its own rules and values", param_hint="--release")
+        if self.release is not None and self.releases is not None:
+            raise typer.BadParameter("give one release, or a folder of several", param_hint="--release, --releases")
         own = self.policy if self.policy is not None and (self.policy / "recipe.yaml").exists() else None
         if own is not None and self.recipe is not None:
             raise typer.BadParameter("it names a recipe already", param_hint="--policy")
-        if (self.release is None) != (self.release_key is None):
-            raise typer.BadParameter("give --release and --release-key together", param_hint="--release")
+        if (released is None) != (self.release_key is None):
+            option = "--release" if self.releases is None else "--releases"
+            raise typer.BadParameter(f"give {option} and --release-key together", param_hint=option)
         self._look()
         from engine.settings import Settings
 
@@ -233,6 +245,7 @@ class Sources:
             rego=self.rego or default.rego,
             recipe=own or self.recipe or default.recipe,
             release=self.release,
+            releases=self.releases,
             release_key=self.release_key,
         )
 
@@ -265,6 +278,7 @@ class Sources:
             progress=progress,
             points=frozenset(points) or None,
             enable_mcp_adapter=enable_mcp_adapter,
+            follow=False,
         )
         with ExitStack() as stack:
             with during("reading the policy and starting OPA"):
@@ -289,8 +303,8 @@ def refuse_values(problems: Sequence[Problem]) -> None:
 
 
 RULES = ("policy", "rego", "recipe")
-SERVED = (*RULES, "release", "release_key")
-"""Options of `Sources` for folders of rules and values, and for these or a signed release."""
+SERVED = (*RULES, "release", "releases", "release_key")
+"""Options of `Sources` for folders of rules and values, and for these or signed releases."""
 
 Command: TypeAlias = Callable[..., None]
 

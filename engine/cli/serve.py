@@ -92,7 +92,7 @@ def candidate(sources: options.Sources, folder: Path) -> PolicySources:
 
     from engine.policy_bundle.sources import PolicySources
 
-    chosen = replace(sources, policy=folder, recipe=None, release=None, release_key=None).settings()
+    chosen = replace(sources, policy=folder, recipe=None, release=None, releases=None, release_key=None).settings()
     return PolicySources(chosen.rego, chosen.policy, chosen.recipe)
 
 

@@ -25,7 +25,10 @@ def workbench(
     sources: options.Sources,
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port on 127.0.0.1; 0 takes any free port.")] = 0,
     releases: Annotated[
-        Path | None, options.folder("--releases", help="Folder with a folder for each release of the policy.")
+        Path | None,
+        options.folder(
+            "--releases", envvar="ENGINE_RELEASES", help="Folder with a folder for each release of the policy."
+        ),
     ] = None,
 ) -> None:
     """Show record, policy, previews of edits, approvals and releases in a browser, until SIGTERM or SIGINT.

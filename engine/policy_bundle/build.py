@@ -90,6 +90,11 @@ class PolicyBundle:
         """What is recorded of the release that the policy came as; None if it was built from folders."""
         return None
 
+    @cached_property
+    def digest(self) -> str | None:
+        """The digest of the release that the policy came as; None if it was built from folders."""
+        return None if self.release is None else str(self.release["digest"])
+
     @property
     def waivers(self) -> tuple[Waiver, ...]:
         """The waivers of policy/waivers.yaml, also those that do nothing."""

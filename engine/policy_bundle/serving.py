@@ -38,6 +38,11 @@ class Served:
         return self.opa.policy.revisions
 
     @property
+    def digest(self) -> str | None:
+        """The digest of the release that it is; None for one that was built here."""
+        return self.opa.policy.digest
+
+    @property
     def lookups(self) -> Lookups:
         """What the engine looks up in its values."""
         return self.opa.policy.lookups
@@ -71,6 +76,7 @@ class Unavailable:
     catalogue = _NOTHING
     lookups = Lookups()
     shared = None
+    digest = None
 
     def __init__(self, fault: EngineError, revisions: Revisions | None = None) -> None:
         self.fault = fault

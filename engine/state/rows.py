@@ -14,6 +14,7 @@ ChildState = Literal["running", "ended", "cancelled", "killed"]
 AttemptState = Literal["begun", "ok", "failed"]
 CheckName = Literal["sandbox", "validation"]
 StopScope = Literal["all", "tool", "principal"]
+ActivationState = Literal["proposed", "switching", "active", "withdrawn"]
 
 LONGEST_TEXT = 1_024
 """Characters of a name, key, principal or id: longer than any subject of a certificate in use."""
@@ -227,6 +228,60 @@ class StopRow:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     reason: str | None = None
     lifted_at: int | None = None  # from then on it does not count
+
+
+@dataclass(frozen=True, slots=True)
+class ActivationRow:
+    """A release that the engines of this state serve, or are to serve: who built, approved and activated it.
+
+    `proposed`: engines load it. `switching`: each engine begins to serve it. `active`: no engine serves an earlier one.
+    `withdrawn`: it was never served, because an engine could not load it, or another one was proposed.
+    """
+
+    name: str
+    sequence: int
+    digest: str
+    author: str
+    approver: str
+    actor: str
+    reason: str | None
+    proposed_at: int
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    state: ActivationState = "proposed"
+    switched_at: int | None = None
+    ended_at: int | None = None  # when it became active or was withdrawn
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRow:
+    """An engine that serves the agreed release, and how far it is with the next one.
+
+    Others count `beats` by their own clocks to see whether it lives; `seen_at` is by its own clock, for people.
+    `serving` is the digest of a release, `wanted` the id of the activation that `ready` and `fault` are about.
+    """
+
+    id: str
+    name: str
+    beats: int
+    seen_at: int
+    serving: str | None
+    wanted: str | None = None
+    ready: bool = False  # it serves that release, or has loaded it beside the one that it serves
+    fault: str | None = None  # why it cannot: a message, and on the next line what to do
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What the engines of a state have agreed on; `next` is proposed or switching."""
+
+    active: ActivationRow | None = None
+    next: ActivationRow | None = None
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """Digests of the releases that may decide now; none where nothing was agreed on."""
+        switching = self.next is not None and self.next.state == "switching"
+        return tuple(row.digest for row in (self.active, self.next if switching else None) if row is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 5
+VERSION = 6
 """`user_version` of the file. One of a later version is refused, never guessed at; an earlier one is upgraded."""
 
 APPLICATION = 0x41454E47
@@ -247,7 +247,39 @@ CREATE INDEX code_runs_by_owner ON code_runs (owner, number);
 CREATE INDEX code_runs_by_expiry ON code_runs (expires_at);
 """
 
-_STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
+_SIXTH = """
+CREATE TABLE activations (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    sequence INTEGER NOT NULL CHECK (sequence > 0),
+    digest TEXT NOT NULL,
+    author TEXT NOT NULL,
+    approver TEXT NOT NULL CHECK (approver <> author),
+    actor TEXT NOT NULL,
+    reason TEXT,
+    state TEXT NOT NULL CHECK (state IN ('proposed', 'switching', 'active', 'withdrawn')),
+    proposed_at INTEGER NOT NULL,
+    switched_at INTEGER,
+    ended_at INTEGER,
+    CHECK ((state IN ('active', 'withdrawn')) = (ended_at IS NOT NULL)),
+    CHECK ((state IN ('switching', 'active')) = (switched_at IS NOT NULL))
+) STRICT;
+CREATE UNIQUE INDEX activations_under_way ON activations (state) WHERE state IN ('proposed', 'switching');
+CREATE INDEX activations_by_state ON activations (state, number);
+CREATE TABLE replicas (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    beats INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL,
+    serving TEXT,
+    wanted TEXT,
+    ready INTEGER NOT NULL CHECK (ready IN (0, 1)),
+    fault TEXT
+) STRICT, WITHOUT ROWID;
+"""
+
+_STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)
 """What each version added, the first one first; a step that was released is never edited."""
 
 

@@ -7,23 +7,14 @@ The policy decides which requests a stop applies to. Rows are evidence and stay 
 
 from __future__ import annotations
 
-from typing import TypeVar
-
-from engine.state.backend import Backend, Connection, Operation
-from engine.state.part import Part, Recent, columns, encodable, find, insert_new, storable, text, whole
-from engine.state.rows import IdTakenError, StateLimits, StopRow
-
-T = TypeVar("T")
-
-_ALL = f"SELECT {columns(StopRow)} FROM stops"  # noqa: S608
+from engine.state.backend import Connection
+from engine.state.in_force import STOPS, Current
+from engine.state.part import encodable, find, insert_new, storable, text, whole
+from engine.state.rows import IdTakenError, StopRow
 
 
-class Stops(Part):
+class Stops(Current):
     """The part of the store for stops."""
-
-    def __init__(self, database: Backend, limits: StateLimits) -> None:
-        super().__init__(database, limits)
-        self._in_force = Recent(database, limits, _in_force)
 
     def add_stop(self, new: StopRow) -> StopRow:
         """Store a stop. When this returns, no process decides without it. Raises IdTakenError."""
@@ -37,19 +28,15 @@ class Stops(Part):
                 raise IdTakenError("a stop with this id already exists", remedy="use a new id")
             return new
 
-        return self._written(operation)
+        return self._changed(operation)
 
     def stops_in_force(self) -> tuple[StopRow, ...]:
         """Every stop that was not lifted, the oldest first."""
-        return self._in_force.get()
-
-    def stops_at_hand(self) -> bool:
-        """Whether the stops in force were read so recently that they can be had without asking the database."""
-        return self._in_force.at_hand()
+        return self.in_force().stops
 
     def stops(self, limit: int) -> tuple[StopRow, ...]:
         """The newest stops, including lifted ones."""
-        return self._rows(StopRow, f"{_ALL} ORDER BY number DESC LIMIT ?", whole("limit", limit))
+        return self._rows(StopRow, f"{STOPS} ORDER BY number DESC LIMIT ?", whole("limit", limit))
 
     def lift_stop(self, id: str, now: int) -> StopRow | None:
         """Lift a stop and return its row, None if it is unknown. Idempotent."""
@@ -60,18 +47,8 @@ class Stops(Part):
             connection.execute(lift, (now, storable(id)))
             return _find(connection, id)
 
-        return self._written(operation)
-
-    def _written(self, operation: Operation[T]) -> T:
-        result = self._database.write(operation)
-        self._in_force.changed()
-        return result
-
-
-def _in_force(connection: Connection) -> tuple[StopRow, ...]:
-    found = connection.execute(f"{_ALL} WHERE lifted_at IS NULL ORDER BY number")
-    return tuple(StopRow(*row) for row in found)
+        return self._changed(operation)
 
 
 def _find(connection: Connection, id_: str) -> StopRow | None:
-    return find(connection, StopRow, f"{_ALL} WHERE id = ?", id_)
+    return find(connection, StopRow, f"{STOPS} WHERE id = ?", id_)

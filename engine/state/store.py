@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.errors import StateError
+from engine.state.activations import Activations
 from engine.state.agents import Agents
 from engine.state.approvals import Approvals
 from engine.state.attempts import ArtifactChecks, Attempts
@@ -50,6 +51,7 @@ class Store(
     SourceRecords,
     Touches,
     CodeRuns,
+    Activations,
 ):
     """The state of one engine, or of several. Opened by `engine.state.open_state`."""
 

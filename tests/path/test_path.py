@@ -31,6 +31,7 @@ from engine.state.store import Store
 from engine.work import Job
 from tests.conftest import case
 from tests.expect import codes, there
+from tests.state.samples import activate, release
 
 ACCEPTED: Any = case("license", "accepted").case.request
 NOW = int(datetime(2026, 11, 21, tzinfo=UTC).timestamp())
@@ -68,6 +69,7 @@ class Policy:
     released: int = 0
     ends_badly: bool = False
     shared: None = None
+    digest: str | None = None
 
     @property
     def opa(self) -> Any:
@@ -214,6 +216,29 @@ def test_nothing_else_is_worked_on(said: Any, mode: Mode, code: Exit, bench: Ben
     bench.policy.answer = said
     got = bench.ask(mode=mode, executor=lambda *_: pytest.fail("it ran"))
     assert (got.exit, got.result, len(bench.record.bodies)) == (code, None, 1)
+
+
+def test_only_a_release_that_the_engines_agreed_on_decides(bench: Bench) -> None:
+    """The agreement counts that is in force after OPA's answer; what was taken is given back."""
+    bench.policy.counted = {"all": 0}
+    assert bench.ask().exit is Exit.ALLOW  # nothing was agreed on
+    one, two = release(1), release(2)
+    activate(bench.store, one)
+    refused = bench.ask()
+    assert (codes(refused), refused.exit, refused.decision.policy) == (["policy_stale"], Exit.FAILED_CLOSED, REVISIONS)
+    assert bench.store.used(Counter("license.all", "", 0), NOW) == 1
+    bench.policy.digest = one.digest
+    assert bench.ask().exit is Exit.ALLOW
+    bench.store.propose(two, lambda _: None)
+    assert bench.ask().exit is Exit.ALLOW
+    switching = bench.store.move(two, "switching", NOW)
+    for bench.policy.digest in (one.digest, two.digest):
+        assert bench.ask().exit is Exit.ALLOW  # each ends what it has begun
+    assert switching is not None
+    bench.store.move(switching, "active", NOW)
+    assert bench.ask().exit is Exit.ALLOW
+    bench.policy.digest = one.digest
+    assert codes(bench.ask()) == ["policy_stale"]
 
 
 def test_without_a_hand_an_allow_is_only_recorded(bench: Bench) -> None:

@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine.engine",),
     ("engine.assembly",),
     ("engine.provisioning",),
-    ("engine.episodes", "engine.releasing", "engine.shell"),
+    ("engine.agreement", "engine.episodes", "engine.releasing", "engine.shell"),
     (
         *("engine.code", "engine.completing", "engine.environments", "engine.exporting"),
         *("engine.fetching", "engine.memory", "engine.replay", "engine.runner", "engine.shell_folder"),

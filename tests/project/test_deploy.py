@@ -19,7 +19,7 @@ from engine.api.messages import ANYTHING_BELOW
 from engine.api.routes import routes
 from engine.api.server import Listen
 from engine.cli import loaded
-from tests.api.serving import SECONDS, until
+from tests.api.serving import SECONDS, serving, until
 from tests.conftest import ROOT
 from tests.facilities import needs
 from tests.tools import installed, run
@@ -47,10 +47,15 @@ def container() -> dict[str, Any]:
     return dict(read("kubernetes/statefulset.yaml")["spec"]["template"]["spec"]["containers"][0])
 
 
+def sidecar() -> dict[str, Any]:
+    return dict(read("kubernetes-sidecar/statefulset.yaml")["spec"]["template"]["spec"])
+
+
 COMMANDS = {
     "image": [*stated("ENTRYPOINT"), *stated("CMD")],
     "unit": shlex.split(re.findall(r"^ExecStart=(.*)$", UNIT, re.MULTILINE)[0]),
     "kubernetes": ["engine", *container()["args"]],
+    "sidecar": ["engine", *sidecar()["initContainers"][0]["args"]],
 }
 
 
@@ -157,6 +162,7 @@ def test_the_image_has_what_the_wheel_is_built_from_and_runs_as_nobody() -> None
     (state,) = re.findall(r"ENGINE_STATE_DIR=(\S+)", IMAGE)
     assert f"VOLUME {state}\n" in IMAGE
     assert "USER 10001:10001\n" in IMAGE
+    assert "'.[otel,postgres,sealed]'" in IMAGE  # what the folders here use
     assert container()["env"][0] == {"name": "ENGINE_STATE_DIR", "value": f"{state}/state"}
     assert {mount["mountPath"] for mount in container()["volumeMounts"]} == {state, TMP}
     compose = read("compose.yaml")["services"]["engine"]
@@ -217,11 +223,65 @@ def test_linters_accept_image_and_compose_file(tools: Path) -> None:
 
 @pytest.mark.full
 @needs("package_index", "kubectl")
-@pytest.mark.parametrize("folder", ["kubernetes", "kubernetes-replicas"])
+@pytest.mark.parametrize("folder", ["kubernetes", "kubernetes-replicas", "kubernetes-sidecar"])
 def test_kubernetes_accepts_what_the_folder_builds(folder: str, tools: Path, tmp_path: Path) -> None:
     built = tmp_path / "built.yaml"
     built.write_text(run("kubectl", "kustomize", DEPLOY / folder), encoding="utf-8")
     run(tools / "kubernetes-validate", "--strict", built)
+    if folder == "kubernetes-replicas":
+        run(tools / "kubernetes-validate", "--strict", DEPLOY / folder / "first-release.yaml")
+
+
+def test_a_sidecar_listens_for_its_pod_alone_and_keeps_its_record() -> None:
+    pod = sidecar()
+    engine, client = pod["initContainers"][0], pod["containers"][0]
+    assert engine["restartPolicy"] == "Always"
+    variables = {one["name"]: one["value"] for one in engine["env"]}
+    assert variables["AGENTA_AGENT_RUNNER_HOST"] == "127.0.0.1"
+    assert "ports" not in engine
+    assert {mount["name"]: mount["mountPath"] for mount in engine["volumeMounts"]} == {
+        "state": "/var/lib/admission-engine",
+        "tmp": TMP,
+    }
+    assert variables["ENGINE_STATE_DIR"] == "/var/lib/admission-engine/state"
+    (claim,) = read("kubernetes-sidecar/statefulset.yaml")["spec"]["volumeClaimTemplates"]
+    assert claim["metadata"]["name"] == "state"
+    assert client["command"][-1] == f"http://127.0.0.1:{PORT}"
+    for one in (engine, client):
+        assert one["securityContext"] == container()["securityContext"]
+        assert {"requests", "limits"} == one["resources"].keys()
+    assert pod["terminationGracePeriodSeconds"] > STOP_SECONDS
+
+
+def test_the_probes_and_the_example_of_a_client_reach_a_sidecar(tmp_path: Path, cache: Path) -> None:
+    engine = sidecar()["initContainers"][0]
+    with serving(tmp_path, cache) as running:
+
+        def python(*words: str | Path) -> subprocess.CompletedProcess[str]:
+            said = [str(word).replace(str(PORT), str(running.port)) for word in words]
+            line = [sys.executable, *said]
+            return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+        probes = {name: engine[name]["exec"]["command"] for name in ("startupProbe", "readinessProbe", "livenessProbe")}
+        assert [command[-1] for command in probes.values()] == ["/ready", "/ready", "/health"]
+        for program, *words in probes.values():
+            assert (program, python(*words).returncode) == ("python", 0)
+            assert python(*words[:-1], "/no/such/path").returncode != 0
+        line = [sys.executable, str(DEPLOY / "kubernetes-sidecar" / "client.py"), f"http://127.0.0.1:{running.port}"]
+        with subprocess.Popen(line, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE) as client:
+            assert client.stdout is not None
+            assert client.stdout.readline() == b"deny license_decision_missing\n"
+            client.terminate()
+
+
+def test_the_first_release_is_activated_as_replicas_find_it() -> None:
+    job = read("kubernetes-replicas/first-release.yaml")["spec"]["template"]["spec"]["containers"][0]
+    assert job["args"][:2] == ["policy", "activate"]
+    patches = (DEPLOY / "kubernetes-replicas" / "kustomization.yaml").read_text(encoding="utf-8")
+    variables = {one["name"]: one.get("value") for one in job["env"]}
+    assert f"{{name: ENGINE_RELEASE_KEY, value: {variables['ENGINE_RELEASE_KEY']}}}" in patches
+    assert f"{{name: ENGINE_RELEASES, value: {Path(job['args'][2]).parent}}}" in patches
+    assert {"ENGINE_STATE_DATABASE", "PGPASSWORD"} <= variables.keys()
 
 
 @needs("kubectl")
@@ -234,6 +294,7 @@ def test_replicas_share_a_state_and_each_has_a_volume() -> None:
     assert [claim["metadata"]["name"] for claim in stateful["volumeClaimTemplates"]] == ["state"]
     named = {one["name"]: one for one in stateful["template"]["spec"]["containers"][0]["env"]}
     assert {"ENGINE_STATE_DIR", "ENGINE_STATE_DATABASE", "PGPASSWORD"} <= named.keys()
+    assert {"ENGINE_RELEASES", "ENGINE_RELEASE_KEY"} <= named.keys()
     assert all("secretKeyRef" in named[name]["valueFrom"] for name in ("ENGINE_STATE_DATABASE", "PGPASSWORD"))
     ports = {port["port"] for rule in kinds["NetworkPolicy"]["spec"]["egress"] for port in rule["ports"]}
     assert ports == {5432, 53}

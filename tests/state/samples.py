@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.state import open_shared, open_store
-from engine.state.rows import ApprovalRow, PrefixRow, StateLimits
+from engine.state.rows import ActivationRow, ApprovalRow, PrefixRow, StateLimits
 from engine.state.store import Store
 
 NOW = 1_800_000_000
@@ -54,6 +54,23 @@ def approved(**changes: Any) -> PrefixRow:
     """A prefix that is approved at NOW and expires an hour later."""
     new = PrefixRow("pipeline", "/work", "shell", ("git", "status"), "user:lee", NOW, NOW + 3600)
     return replace(new, **changes)
+
+
+def release(number: int, **changes: Any) -> ActivationRow:
+    """A release that is to be activated."""
+    digest = f"sha256:{number:064x}"
+    new = ActivationRow("house", number, digest, "author", "approver", "user:lee", "as decided", NOW)
+    return replace(new, **changes)
+
+
+def activate(store: Store, row: ActivationRow) -> ActivationRow:
+    """Activate a release without engines."""
+    assert store.propose(row, lambda _: None).next == row
+    switching = store.move(row, "switching", NOW + 1)
+    assert switching is not None
+    active = store.move(switching, "active", NOW + 2)
+    assert active is not None
+    return active
 
 
 def together(count: int, work: Callable[[int], Any]) -> list[Any]:

@@ -60,6 +60,7 @@ def test_an_upgraded_file_keeps_its_rows_and_has_the_new_tables(state: Path) -> 
         assert _version(state) == schema.VERSION
         names = ["prefixes", "children", "attempts", "artifact_checks", "record_heads", "retention_orders"]
         names += ["stops", "agents", "memories", "source_records", "source_blocks", "touches", "code_runs"]
+        names += ["activations", "replicas"]
         added: dict[str, list[Any]] = {name: [] for name in names}
         approvals = [(*row, None) for row in before["approvals"]]  # how the caller came in is not known
         tokens = [(*row, "[]", None, 0, None) for row in before["tokens"]]  # they approve nothing

@@ -138,12 +138,32 @@ def verify_policy(
 
 
 @app.command("activate")
-def activate_policy(reason: acts.Reason = None, state: options.State = None) -> None:
-    """Make all running servers of the state folder reload their policy from its folders.
+def activate_policy(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]",
+            exists=True,
+            file_okay=False,
+            help="Release for all engines of the state; each must have it below its --releases.",
+        ),
+    ] = None,
+    key: options.ReleaseKey = None,
+    reason: acts.Reason = None,
+    state: options.State = None,
+) -> None:
+    """Make all running servers of the state folder reload their policy, or all engines of a state serve a release.
 
     It is recorded as done by the current user, or by the principal of the token in ENGINE_TOKEN. Exits with 5 if a
-    server refuses the policy and keeps the old one, with 4 if one or all do not answer.
+    server refuses the policy and keeps the old one, with 4 if one or all do not answer. With a release, all engines
+    load it before any begins with it, and this command ends when none answers from the one before.
     """
+    if folder is not None:
+        from engine.cli.policy.agreed import activate_everywhere
+
+        with refusals():
+            activate_everywhere(folder, key, reason, state)
+        return
     servers = activated(options.state_folder(state), reason)
     codes = []
     for chain, answer in servers.items():

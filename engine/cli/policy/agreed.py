@@ -1,0 +1,97 @@
+"""`engine policy activate DIR` and `status`: the release that all engines of a state serve."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from engine.cli import options
+from engine.cli.administration import acts
+from engine.cli.outputs import json_text
+from engine.cli.waiting import during
+from engine.documents.files import printable
+from engine.errors import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.state.rows import ActivationRow, ReplicaRow
+    from engine.state.store import Store
+
+_HISTORY = 20
+"""Activations that are listed, the newest first."""
+
+
+def activate_everywhere(folder: Path, key: Path | None, reason: str | None, state: options.StateAt | None) -> None:
+    """Have all engines of a state serve this release. PolicyError if they go on with another."""
+    from engine.agreement.activation import By, activate_release
+    from engine.binaries import find_binary
+    from engine.state import open_state
+
+    if key is None:
+        raise typer.BadParameter("name the public key that it must be signed with", param_hint="--release-key")
+    with closing(open_state(options.Sources(state=state).settings())) as store:
+        by = By(_actor(store), reason)
+        with during("activating the release"):
+            row, live = activate_release(folder, key, find_binary(), store, by, lambda: int(time.time()))
+    without = [one for one in live if one.serving != row.digest]
+    typer.echo(f"active   release {row.sequence} of {row.name}\ndigest   {row.digest}")
+    typer.echo(f"engines  {len(live) - len(without)} serve it")
+    for one in without:
+        typer.echo("\n".join(_replica_lines(one, (row,))), err=True)
+    if without:
+        raise typer.Exit(Exit.FAILED_CLOSED)
+
+
+def _actor(store: Store) -> str:
+    from engine.administration.users import bearer_of
+
+    token = os.environ.get(acts.TOKEN)
+    return options.user() if token is None else bearer_of(token, store, int(time.time())).principal or ""
+
+
+def status(state: options.State = None, how: options.Output = "text") -> None:
+    """List the release that the engines of a state serve, earlier activations, and how far each engine is.
+
+    Exits with 4 if an engine does not serve the active release: it decides nothing.
+    """
+    with acts.found(state) as store:
+        agreement, rows, replicas = store.agreement(), store.activations(_HISTORY), store.replicas()
+    without = [one for one in replicas if one.serving not in agreement.served]
+    if how == "json":
+        found = {"activations": [asdict(row) for row in rows], "engines": [asdict(one) for one in replicas]}
+        typer.echo(json_text(found))
+    else:
+        lines = [line for row in rows for line in _activation_lines(row)] or ["no release was activated yet"]
+        lines += [line for one in replicas for line in _replica_lines(one, rows)]
+        typer.echo("\n".join(lines))
+    if without:
+        raise typer.Exit(Exit.FAILED_CLOSED)
+
+
+def _activation_lines(row: ActivationRow) -> list[str]:
+    why = f": {row.reason}" if row.reason else ""
+    at = acts.time_text(row.ended_at or row.switched_at or row.proposed_at)
+    lines = [
+        f"{at}  {row.state}  release {row.sequence} of {row.name}, activated by {row.actor}{why}",
+        f"  built by {row.author}, approved by {row.approver}",
+        f"  {row.digest}",
+    ]
+    return [printable(line, 2_000) for line in lines]
+
+
+def _replica_lines(one: ReplicaRow, rows: Sequence[ActivationRow]) -> list[str]:
+    serves = next((f"release {row.sequence}" for row in rows if row.digest == one.serving), "another release")
+    wanted = next((row for row in rows if row.id == one.wanted and row.digest != one.serving), None)
+    lines = [f"engine {one.name} serves {serves}, last seen {acts.time_text(one.seen_at)}"]
+    if one.fault is not None:
+        lines += [f"  {part}" for part in one.fault.splitlines()]
+    elif wanted is not None:
+        lines.append(f"  release {wanted.sequence} is {'loaded' if one.ready else 'being loaded'}")
+    return [printable(line, 2_000) for line in lines]

@@ -1,0 +1,105 @@
+"""A release is proposed, switched to and active, and engines say how far they are. Two stores are two processes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import StateError
+from engine.state.rows import ActivationRow, Agreement, ReplicaRow
+from engine.state.store import Store
+from tests.state.samples import NOW, activate, opened, release, together
+
+
+class RefusedByTestError(Exception):
+    """Raised where a release must not follow."""
+
+
+def test_each_step_says_which_releases_may_decide(store: Store) -> None:
+    assert (store.agreement(), store.in_force().releases) == (Agreement(), ())
+    one = activate(store, release(1))
+    assert one == replace(release(1), id=one.id, state="active", switched_at=NOW + 1, ended_at=NOW + 2)
+    two = release(2)
+    seen: list[ActivationRow] = []
+    assert store.propose(two, seen.append) == Agreement(one, two) == store.agreement()
+    assert seen == [one]
+    assert store.agreement().served == (one.digest,)
+    switching = store.move(two, "switching", NOW + 3)
+    assert switching is not None
+    assert store.in_force().releases == (one.digest, two.digest)
+    assert store.propose(release(3), seen.append) == Agreement(one, switching)  # not before the switch has ended
+    active = store.move(switching, "active", NOW + 4)
+    assert (store.agreement(), store.in_force().releases) == (Agreement(active), (two.digest,))
+    assert store.move(two, "withdrawn", NOW) is None  # it is no longer what that row says
+    assert store.activations(9) == (active, one)
+
+
+def test_a_proposal_takes_the_place_of_another_and_of_none_that_is_refused(store: Store) -> None:
+    one, two, three = activate(store, release(1)), release(2), release(3)
+    store.propose(two, lambda _: None)
+
+    def refuse(_: ActivationRow) -> None:
+        raise RefusedByTestError
+
+    with pytest.raises(RefusedByTestError):
+        store.propose(three, refuse)
+    assert store.agreement() == Agreement(one, two)
+    assert store.propose(three, lambda _: None) == Agreement(one, three)
+    assert store.move(two, "switching", NOW) is None
+    assert [row.state for row in store.activations(9)] == ["proposed", "withdrawn", "active"]
+    again = release(1)
+    assert store.propose(again, lambda _: None) == Agreement(one)  # it is active: nothing else is wanted any more
+    assert store.agreement() == Agreement(one)
+
+
+def test_of_many_that_propose_or_end_at_once_one_does(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        rows = [release(number) for number in range(1, 9)]
+        together(8, lambda number: store.propose(rows[number], lambda _: None))
+        states = [row.state for row in store.activations(9)]
+        assert sorted(states) == ["proposed", *["withdrawn"] * 7]
+        proposed = store.agreement().next
+        assert proposed is not None
+        moved = together(8, lambda _: store.move(proposed, "switching", NOW))
+        assert [row is None for row in moved].count(False) == 1
+
+
+def test_no_process_decides_under_an_earlier_release_once_another_is_active(tmp_path: Path) -> None:
+    with opened(tmp_path) as deciding, opened(tmp_path) as activating:
+        before: tuple[str, ...] = ()
+        for number in range(1, 4):
+            assert deciding.in_force().releases == before
+            before = (activate(activating, release(number)).digest,)
+            assert deciding.in_force().releases == before
+
+
+def test_engines_beat_and_are_removed_unless_they_beat_again(store: Store) -> None:
+    row = ReplicaRow("1", "node:1", 1, NOW, "sha256:…")
+    store.beat(row)
+    later = replace(row, beats=2, wanted="x", ready=True, fault="no\0thing\ndo this")
+    store.beat(later)
+    assert store.replicas() == (replace(later, fault="no?thing\ndo this"),)
+    store.remove_replica("1", 1)
+    assert len(store.replicas()) == 1
+    store.remove_replica("1", 2)
+    assert store.replicas() == ()
+
+
+@pytest.mark.parametrize("changes", [{"sequence": 0.5}, {"actor": ""}, {"name": "x" * 2_000}, {"proposed_at": -1}])
+def test_what_no_caller_states_is_refused(store: Store, changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"text|integer"):
+        store.propose(release(1, **changes), lambda _: None)
+
+
+@pytest.mark.parametrize("digest", ["sha256:", "sha256:" + "A" * 64, "", "sha256:" + "a" * 64 + "\n"])
+def test_a_row_that_no_engine_wrote_lets_nothing_decide(store: Store, digest: str) -> None:
+    row = release(1)
+    activate(store, row)
+    store._database.write(lambda connection: connection.execute("UPDATE activations SET digest = ?", (digest,)))
+    store.await_in_force()
+    for read in (store.in_force, store.agreement):
+        with pytest.raises(StateError, match="is damaged"):
+            read()
