@@ -53,7 +53,7 @@ class HarnessError(WorkError):
 
 
 class Harness:
-    """The exchange with one harness, for one run. `over` is set when it has nothing more to say, so that it can be ended.
+    """The exchange with one harness, for one run. `over` is set when it has nothing more to say, and can be ended.
 
     `result` is what it returned, `problem` why it has not.
     """

@@ -88,7 +88,7 @@ def _unusable(why: str) -> McpServerError:
 
 
 class McpServerTalk:
-    """The exchange with one server, as the dialogue of its program; threads may share it. Set `over` to end the server."""
+    """The exchange with one server, the dialogue of its program; threads may share it. Set `over` to end the server."""
 
     def __init__(self) -> None:
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
