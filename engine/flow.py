@@ -299,7 +299,6 @@ def _with_policy(services: Services, serving: Serving, point: str) -> GatherCont
 
 
 def _under_policy(context: GatherContext, serving: Serving, point: str) -> GatherContext:
-
     def addresses(host: str) -> tuple[str, ...] | None:
         return context.addresses(host) if serving.looks_up(point, host) else None
 
@@ -393,10 +392,12 @@ def _approval_facts(row: ApprovalRow | None) -> dict[str, Any]:
 
 def _approve(case: _Case, verdict: Verdict, services: Services) -> Steps[None]:
     """The approval of the outcome: an allow may use one up, a confirm requests one."""
-    document, binding = case.document, _binding(case)
-    if case.mode is not Mode.ENFORCE or document is None or binding is None:
+    if case.mode is not Mode.ENFORCE or not (verdict.approved or verdict.outcome is Outcome.CONFIRM):
         return
-    if verdict.outcome is Outcome.ALLOW and verdict.approved:
+    document, binding = case.document, _binding(case)
+    if document is None or binding is None:
+        return
+    if verdict.outcome is Outcome.ALLOW:
         if not case.claimed:
             raise _without_verdict()
         given = document["approvals"][0]

@@ -149,27 +149,27 @@ class SharedAnswers:
         """Which of these to ask, and who shares whose answer."""
         split = Split(requests)
         first: dict[bytes, int] = {}
-        for index, (document, decision_id) in enumerate(requests):
-            key = self._key(document) if decision_id else None
-            if key is None:
-                split.asked.append(index)
-                continue
-            with self._lock:
+        keys = [self._key(document) if decision_id else None for document, decision_id in requests]
+        with self._lock:
+            for index, key in enumerate(keys):
+                if key is None:
+                    split.asked.append(index)
+                    continue
                 known = first.get(key, self._kept.get(key))
                 due = known is not None and self._counted()
                 if isinstance(known, Reply):
                     self._kept.move_to_end(key)
-            if known is None:
-                first[key] = index
-                split.keys[index] = key
-            if known is None or due:
-                split.asked.append(index)
-            if due and known is not None:
-                split.checked[index] = known
-            elif isinstance(known, Reply):
-                split.known[index] = known
-            elif known is not None:
-                split.leaders[index] = known
+                if known is None:
+                    first[key] = index
+                    split.keys[index] = key
+                if known is None or due:
+                    split.asked.append(index)
+                if due and known is not None:
+                    split.checked[index] = known
+                elif isinstance(known, Reply):
+                    split.known[index] = known
+                elif known is not None:
+                    split.leaders[index] = known
         return split
 
     def joined(self, split: Split, replies: Sequence[Answered]) -> list[Answered] | None:
