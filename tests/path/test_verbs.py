@@ -55,12 +55,12 @@ def test_an_answer_that_was_given_before_has_limits_of_its_own_and_the_words_of_
     first, again = (read(POINT, Reply({"result": answer}), CATALOGUE) for _ in range(2))
     assert first == again
     assert first.limits is not again.limits
+    with refused(DecideError, "engine.answer_malformed"):
+        read(POINTS["network"], Reply({"result": answer}), CATALOGUE)
     words = {"one": Words(code="one", title="other", remedy="other")}
     reworded = Catalogue(points={"license": Entries(requirements={}, generated=words)})
     assert [one.requirement for one in read(POINT, Reply({"result": answer}), reworded).findings] == ["other"]
     assert read(POINT, Reply({"result": {**answer, "limits": {**LIMITS, "purpose": "eval"}}}), CATALOGUE) != first
-    with refused(DecideError, "engine.answer_malformed"):
-        read(POINTS["network"], Reply({"result": answer}), CATALOGUE)
 
 
 def test_a_finding_twice_is_one_and_the_message_of_an_added_rule_is_shown() -> None:
