@@ -123,9 +123,10 @@ async def run_all_async(paths: Sequence[Steps[T]]) -> list[T]:
         await asyncio.sleep(0)
     while waiting := walk.waiting():
         asked, others = _sorted(waiting, BATCH_ITEMS)
-        found = await asyncio.gather(*(_ask_async(opa, batch, many) for opa, batch in asked))
+        replies = await asyncio.gather(*(_ask_async(opa, batch, many) for opa, batch in asked))
+        answered = list(zip(asked, replies, strict=True))
         done = await asyncio.gather(*(_perform_async(step) for _, step in others), return_exceptions=True)
-        for batch, outcomes in [*zip((batch for _, batch in asked), found, strict=True), (others, done)]:
+        for batch, outcomes in [*((batch, found) for (_, batch), found in answered), (others, done)]:
             for (index, _), outcome in zip(batch, outcomes, strict=True):
                 walk.resume(index, outcome)
                 await asyncio.sleep(0)
@@ -210,8 +211,9 @@ def _threads(pace: Pace) -> ThreadPoolExecutor | None:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """No garbage collection while many paths go on to their next step, which makes much, waits for nothing and leaves
-    no cycles: each collection would look at all of it again.
+    """No garbage collection while many paths go on to their next step.
+
+    They wait for nothing, make many objects and no cycles, and each collection would look at all of these again.
     """
     enabled = gc.isenabled()
     gc.disable()
