@@ -108,7 +108,7 @@ def run_all(paths: Sequence[Steps[T]]) -> list[T]:
             walk.advance([(index, step)], [outcome])
         for log, appended in lines.values():
             try:
-                outcomes = list(log.append_many([(step.body, step.events) for _, step in appended]))
+                outcomes: list[Any] = list(log.append_many([(step.body, step.events) for _, step in appended]))
             except Exception as error:  # noqa: BLE001
                 outcomes = [error] * len(appended)
             walk.advance(appended, outcomes)
@@ -124,9 +124,10 @@ async def run_all_async(paths: Sequence[Steps[T]]) -> list[T]:
     while waiting := walk.waiting():
         asked, others = _sorted(waiting, BATCH_ITEMS)
         replies = await asyncio.gather(*(_ask_async(opa, batch, many) for opa, batch in asked))
-        answered = list(zip(asked, replies, strict=True))
-        done = await asyncio.gather(*(_perform_async(step) for _, step in others), return_exceptions=True)
-        for batch, outcomes in [*((batch, found) for (_, batch), found in answered), (others, done)]:
+        done: list[Any] = await asyncio.gather(*(_perform_async(step) for _, step in others), return_exceptions=True)
+        waited: list[Sequence[tuple[int, Step]]] = [*(batch for _, batch in asked), others]
+        outcomes_of: list[list[Any]] = [*replies, done]
+        for batch, outcomes in zip(waited, outcomes_of, strict=True):
             for (index, _), outcome in zip(batch, outcomes, strict=True):
                 walk.resume(index, outcome)
                 await asyncio.sleep(0)
