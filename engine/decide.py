@@ -6,12 +6,12 @@ into a deny with its reserved code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from engine.documents.canonical import canonical
+from engine.documents.canonical import canonical, compact
 from engine.errors import DecideError
 from engine.model import Decision, Finding, Level, Limits, Model, Outcome, is_reserved
 from engine.opa.reply import Reply
@@ -36,6 +36,13 @@ class Verdict:
     approval_seconds: int | None = None
 
 
+_REMEMBERED, _SHORT = 1_024, 4 << 10
+"""Answers, and the bytes of each at most."""
+
+_checked_before: dict[tuple[str, bytes], tuple[Catalogue, Verdict, dict[str, Any] | None]] = {}
+"""By point and answer: the catalogue with the words, the verdict without its limits, and these as OPA stated them."""
+
+
 class _Found(Model):
     code: str
     level: Annotated[Level, Field(strict=False)]
@@ -53,11 +60,28 @@ class _Answer(Model):
 
 
 def read(point: Point, reply: Reply, catalogue: Catalogue) -> Verdict:
-    """Check the shape of one answer and add the words of the catalogue to its findings."""
+    """Check the shape of one answer and add the words of the catalogue to its findings.
+
+    An answer that was given before is checked once; the limits of each are its own.
+    """
     if not reply.defined:
         raise DecideError("the policy returned no decision", remedy=_ASK_POLICY, code="engine.decision_undefined")
+    text = compact(reply.result)
+    known = _checked_before.get((point.name, text))
+    if known is None or known[0] is not catalogue:
+        known = catalogue, *_checked(point, reply.result, catalogue)
+        if len(_checked_before) >= _REMEMBERED:
+            _checked_before.clear()
+        if len(text) <= _SHORT:
+            _checked_before[point.name, text] = known
+    _, verdict, limits = known
+    return replace(verdict, limits=_limits(point, limits)) if verdict.outcome is Outcome.ALLOW else verdict
+
+
+def _checked(point: Point, result: Any, catalogue: Catalogue) -> tuple[Verdict, dict[str, Any] | None]:
+    """The verdict without its limits, and these as OPA stated them."""
     try:
-        answer = _Answer.model_validate(reply.result)
+        answer = _Answer.model_validate(result)
     except ValidationError as error:
         raise _malformed("is not a valid decision") from error
     folded = _fold(answer.findings)
@@ -73,8 +97,8 @@ def read(point: Point, reply: Reply, catalogue: Catalogue) -> Verdict:
         {_finding(point, found, catalogue) for found in answer.findings},
         key=lambda one: (one.code, one.subject or "", one.requirement),
     )
-    limits = _limits(point, answer.limits) if answer.outcome is Outcome.ALLOW else None
-    return Verdict(answer.outcome, tuple(findings), limits, bool(answer.approved), answer.approval_seconds)
+    verdict = Verdict(answer.outcome, tuple(findings), None, bool(answer.approved), answer.approval_seconds)
+    return verdict, answer.limits
 
 
 def parsed(point: Point, fields: dict[str, Any]) -> Decision:

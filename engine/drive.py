@@ -8,17 +8,18 @@ and for many requests side by side, whose questions to OPA become one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
+import gc
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine import steps
 from engine.model import Pace
 from engine.opa.reply import Reply
-from engine.opa.sharing import Answered, Asking, Question, answers, many, one
+from engine.opa.sharing import Answered, Asking, Question, Replies, answers, many, one
 
 if TYPE_CHECKING:
     from engine.policy_bundle.serving import Opa
@@ -90,14 +91,11 @@ async def run_async(path: Steps[T]) -> T:
 def run_all(paths: Sequence[Steps[T]]) -> list[T]:
     """Run many paths concurrently, blocking; their queries go to OPA as one batch."""
     walk = _Walk(paths)
-    for index in range(len(paths)):
-        walk.resume(index, None)
+    walk.advance([*enumerate(paths)], [None] * len(paths))
     while waiting := walk.waiting():
-        asked, others = _sorted(waiting)
-        with ThreadPoolExecutor(SIDE_BY_SIDE) if len(asked) > 1 else nullcontext() as pool:
-            answered = map(_ask, asked) if pool is None else pool.map(_ask, asked)
-            for (_, batch), outcomes in zip(asked, answered, strict=True):
-                walk.advance(batch, outcomes)
+        asked, others = _sorted(waiting, len(waiting))
+        for opa, batch in asked:
+            walk.advance(batch, steps.run(_answers(opa, batch, many), partial(_ask, opa)))
         lines: dict[int, tuple[Log, list[tuple[int, Append]]]] = {}
         for index, step in others:
             if isinstance(step, Append):
@@ -110,7 +108,7 @@ def run_all(paths: Sequence[Steps[T]]) -> list[T]:
             walk.advance([(index, step)], [outcome])
         for log, appended in lines.values():
             try:
-                outcomes = list(log.append_many([(step.body, step.events) for _, step in appended]))
+                outcomes: list[Any] = list(log.append_many([(step.body, step.events) for _, step in appended]))
             except Exception as error:  # noqa: BLE001
                 outcomes = [error] * len(appended)
             walk.advance(appended, outcomes)
@@ -124,29 +122,44 @@ async def run_all_async(paths: Sequence[Steps[T]]) -> list[T]:
         walk.resume(index, None)
         await asyncio.sleep(0)
     while waiting := walk.waiting():
-        asked, others = _sorted(waiting)
-        answered = list(zip(asked, await asyncio.gather(*map(_ask_async, asked)), strict=True))
-        done = await asyncio.gather(*(_perform_async(step) for _, step in others), return_exceptions=True)
-        for batch, outcomes in [*((batch, found) for (_, batch), found in answered), (others, done)]:
+        asked, others = _sorted(waiting, BATCH_ITEMS)
+        replies = await asyncio.gather(*(_ask_async(opa, batch, many) for opa, batch in asked))
+        done: list[Any] = await asyncio.gather(*(_perform_async(step) for _, step in others), return_exceptions=True)
+        waited: list[Sequence[tuple[int, Step]]] = [*(batch for _, batch in asked), others]
+        outcomes_of: list[list[Any]] = [*replies, done]
+        for batch, outcomes in zip(waited, outcomes_of, strict=True):
             for (index, _), outcome in zip(batch, outcomes, strict=True):
                 walk.resume(index, outcome)
                 await asyncio.sleep(0)
     return walk.results
 
 
-def _ask(asked: _Asked) -> list[Any]:
-    """OPA's answer to each query of a batch, or the error for all of them."""
-    opa, batch = asked
-    return steps.run(_answers(opa, batch, many), lambda question: opa.ask(*question))
+def _ask(opa: Opa, questions: Sequence[Question]) -> list[Answered]:
+    """OPA's answers to some questions, asked side by side; an error in place of the answer that it is about."""
+
+    def ask(question: Question) -> Answered:
+        try:
+            return opa.ask(*question)
+        except Exception as error:  # noqa: BLE001  (each request decides what it means)
+            return error
+
+    if len(questions) == 1:
+        return [ask(questions[0])]
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        return list(pool.map(ask, questions))
 
 
-async def _ask_async(asked: _Asked) -> list[Any]:
-    opa, batch = asked
-    return await steps.run_async(_answers(opa, batch, many), lambda question: opa.ask_async(*question))
+async def _ask_async(opa: Opa, batch: Sequence[tuple[int, Ask]], word: Asking) -> list[Answered]:
+    """OPA's answers to a batch that is one question at most."""
+
+    async def ask(questions: Sequence[Question]) -> list[Answered]:
+        return [await opa.ask_async(*question) for question in questions]
+
+    return await steps.run_async(_answers(opa, batch, word), ask)
 
 
-def _answers(opa: Opa, batch: Sequence[tuple[int, Ask]], ask: Asking) -> Generator[Question, Reply, list[Answered]]:
-    return answers(opa.shared, [(step.document, step.decision_id) for _, step in batch], ask)
+def _answers(opa: Opa, batch: Sequence[tuple[int, Ask]], word: Asking) -> Replies:
+    return answers(opa.shared, [(step.document, step.decision_id) for _, step in batch], word, BATCH_ITEMS)
 
 
 def _only(answered: list[Answered]) -> Reply:
@@ -157,8 +170,7 @@ def _only(answered: list[Answered]) -> Reply:
 
 def _perform(step: Step) -> Any:
     if isinstance(step, Ask):
-        opa = step.opa
-        return _only(steps.run(_answers(opa, [(0, step)], one), lambda question: opa.ask(*question)))
+        return _only(steps.run(_answers(step.opa, [(0, step)], one), partial(_ask, step.opa)))
     if isinstance(step, Append):
         return step.log.append(step.body, step.events)
     return step.run()
@@ -166,8 +178,7 @@ def _perform(step: Step) -> Any:
 
 async def _perform_async(step: Step) -> Any:
     if isinstance(step, Ask):
-        opa = step.opa
-        return _only(await steps.run_async(_answers(opa, [(0, step)], one), lambda question: opa.ask_async(*question)))
+        return _only(await _ask_async(step.opa, [(0, step)], one))
     if isinstance(step, Append):
         return await step.log.append_async(step.body, step.events)
     if isinstance(step, Work):
@@ -199,6 +210,21 @@ def _threads(pace: Pace) -> ThreadPoolExecutor | None:
     return ThreadPoolExecutor(count, thread_name_prefix=f"engine-{pace.value}")
 
 
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage collection while many paths go on to their next step.
+
+    They wait for nothing, make many objects and no cycles, and each collection would look at all of these again.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 class _Walk:
     """Many paths, each waiting for one step or at its end."""
 
@@ -210,9 +236,10 @@ class _Walk:
     def waiting(self) -> list[tuple[int, Step]]:
         return sorted(self._waiting.items(), key=lambda item: item[0])
 
-    def advance(self, waited: Sequence[tuple[int, Step]], outcomes: Sequence[Any]) -> None:
-        for (index, _), outcome in zip(waited, outcomes, strict=True):
-            self.resume(index, outcome)
+    def advance(self, waited: Sequence[tuple[int, Any]], outcomes: Sequence[Any]) -> None:
+        with _no_collection():
+            for (index, _), outcome in zip(waited, outcomes, strict=True):
+                self.resume(index, outcome)
 
     def resume(self, index: int, outcome: Any) -> None:
         path = self._paths[index]
@@ -225,8 +252,8 @@ class _Walk:
             self._waiting[index] = step
 
 
-def _sorted(waiting: list[tuple[int, Step]]) -> tuple[list[_Asked], list[tuple[int, Step]]]:
-    """Questions by the OPA they go to, in pieces of a size; and everything else."""
+def _sorted(waiting: list[tuple[int, Step]], most: int) -> tuple[list[_Asked], list[tuple[int, Step]]]:
+    """What is asked by the OPA that it is asked of, in pieces of at most this size; and everything else."""
     asked: dict[int, tuple[Opa, list[tuple[int, Ask]]]] = {}
     others: list[tuple[int, Step]] = []
     for index, step in waiting:
@@ -235,8 +262,6 @@ def _sorted(waiting: list[tuple[int, Step]]) -> tuple[list[_Asked], list[tuple[i
         else:
             others.append((index, step))
     pieces: list[_Asked] = [
-        (opa, batch[start : start + BATCH_ITEMS])
-        for opa, batch in asked.values()
-        for start in range(0, len(batch), BATCH_ITEMS)
+        (opa, batch[start : start + most]) for opa, batch in asked.values() for start in range(0, len(batch), most)
     ]
     return pieces, others

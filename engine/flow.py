@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -98,6 +98,8 @@ class Services:
     """Called with the line of every decision once it is durable, and the input as OPA saw it; for shadow decisions."""
     on_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None
     """Called with the place of an unexpected exception (`crash`); for the operational log."""
+    contexts: dict[str, tuple[object, GatherContext, GatherContext]] = field(default_factory=dict)
+    """By point: an OPA, what gather may ask, and the same under the policy of that OPA."""
 
     @contextmanager
     def policy(self) -> Iterator[Serving]:
@@ -197,9 +199,7 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
             if stops == asked:  # those in force now, after OPA's answer
                 break
         if verdict.limits is not None and verdict.limits.boundaries():
-            proven = _boundaries(
-                _with_policy(services.gather_context, serving, case.point.name), verdict.limits.on_backend()
-            )
+            proven = _boundaries(_with_policy(services, serving, case.point.name), verdict.limits.on_backend())
             enforceable(verdict.limits, proven)
         yield from _approve(case, verdict, services)
         case.verdict = verdict
@@ -276,22 +276,29 @@ def gather(point: Point, request: Any, services: Services, context: Context, ser
     except (ValueError, TypeError, RecursionError) as error:
         raise _not_json() from error
     now = services.gather_context.clock()
-    gathered = point.gather(parsed, _with_policy(services.gather_context, serving, point.name))
-    with ExitStack() as stack:
+    gathered = point.gather(parsed, _with_policy(services, serving, point.name))
+    try:
+        document = point.document(gathered, now)
+        document["caller"] = context.caller.model_dump(mode="json", exclude_none=True)
+        covered = {key: value for key, value in document.items() if key not in _VOLATILE}
+        document.update({name: [] for name in FROM_STATE})
+        return Facts(gathered, document, digest(canonical(covered)))
+    except BaseException:  # otherwise the receiver of the facts closes what was opened
         if gathered.opened is not None:
-            stack.enter_context(closing(gathered.opened))
-        facts = point.document(gathered, now)
-        caller = context.caller.model_dump(mode="json", exclude_none=True)
-        covered = {key: value for key, value in {**facts, "caller": caller}.items() if key not in _VOLATILE}
-        unknown: dict[str, Any] = {name: [] for name in FROM_STATE}
-        found = Facts(gathered, {**facts, "caller": caller, **unknown}, digest(canonical(covered)))
-        stack.pop_all()  # the receiver of the facts closes what was opened
-    return found
+            gathered.opened.close()
+        raise
 
 
-def _with_policy(context: GatherContext, serving: Serving, point: str) -> GatherContext:
-    """What gather may ask at this point under the policy being served."""
+def _with_policy(services: Services, serving: Serving, point: str) -> GatherContext:
+    """What gather may ask at this point under the policy being served; made once for each OPA."""
+    known, context = services.contexts.get(point), services.gather_context
+    if known is None or known[0] is not serving.opa or known[1] is not context:
+        services.contexts.clear()
+        known = services.contexts[point] = serving.opa, context, _under_policy(context, serving, point)
+    return known[2]
 
+
+def _under_policy(context: GatherContext, serving: Serving, point: str) -> GatherContext:
     def addresses(host: str) -> tuple[str, ...] | None:
         return context.addresses(host) if serving.looks_up(point, host) else None
 
@@ -399,10 +406,12 @@ def _approval_facts(row: ApprovalRow | None) -> dict[str, Any]:
 
 def _approve(case: _Case, verdict: Verdict, services: Services) -> Steps[None]:
     """The approval of the outcome: an allow may use one up, a confirm requests one."""
-    document, binding = case.document, _binding(case)
-    if case.mode is not Mode.ENFORCE or document is None or binding is None:
+    if case.mode is not Mode.ENFORCE or not (verdict.approved or verdict.outcome is Outcome.CONFIRM):
         return
-    if verdict.outcome is Outcome.ALLOW and verdict.approved:
+    document, binding = case.document, _binding(case)
+    if document is None or binding is None:
+        return
+    if verdict.outcome is Outcome.ALLOW:
         if not case.claimed:
             raise _without_verdict()
         given = document["approvals"][0]

@@ -28,6 +28,11 @@ def canonical(value: Any) -> bytes:
     return _exact(value) if b"null" in data else data  # orjson writes null for NaN
 
 
+def text_json(value: str | None) -> bytes:
+    """JSON of a text, or null. Raises TypeError for text without a UTF-8 form."""
+    return orjson.dumps(value)
+
+
 def parse(data: bytes) -> Any:
     """The value of trusted JSON text, such as OPA's. Raises ValueError.
 
@@ -37,8 +42,11 @@ def parse(data: bytes) -> Any:
 
 
 def compact(value: Any) -> bytes:
-    """JSON of a value that `parse` returned, without white space, its keys in their order."""
-    return orjson.dumps(value)
+    """JSON of a value that was read from JSON, without white space, its keys in their order."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # integers beyond 64 bits
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
 
 
 def digest(data: bytes) -> str:

@@ -64,6 +64,7 @@ def license_alternatives(label: str, aliases: Aliases = MappingProxyType({})) ->
     return _read(text) or _read_loosely(label.strip())
 
 
+@lru_cache(maxsize=4_096)
 def alias_key(text: str) -> str:
     """A label in the form that aliases have: lower case, single spaces, addresses without scheme and last slash.
 

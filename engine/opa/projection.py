@@ -101,7 +101,7 @@ def _pruned(value: Any, node: _Node, found: _Found) -> Any:
         copy = {}
         places = ((key, value[key], kept) for key, kept in node.below.items() if key in value)
     for key, one, kept in places:
-        copy[key] = _pruned(one, kept, found)
+        copy[key] = _pruned(one, kept, found) if isinstance(one, (dict, list)) else one
         if kept.group is not None:
             found.setdefault(kept.group, []).append((copy, key))
     return copy

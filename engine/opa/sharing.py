@@ -61,34 +61,32 @@ class Split:
     checked: dict[int, int | Reply] = field(default_factory=dict)
     keys: dict[int, bytes] = field(default_factory=dict)
 
-    @property
-    def items(self) -> list[Mapping[str, Any]]:
-        """The inputs to ask."""
-        return [self.requests[index][0] for index in self.asked]
-
 
 Asking = Callable[[Sequence[Mapping[str, Any]]], Question]
 """The question about several inputs."""
 
+Replies = Generator[list[Question], Sequence[Answered], list[Answered]]
+"""Yields the questions, if there are any, and expects an answer to each, or the error for all of them."""
 
-def answers(
-    shared: SharedAnswers | None, requests: Sequence[Request], ask: Asking
-) -> Generator[Question, Reply, list[Answered]]:
-    """The answer to each request, with every distinct case in one question; `ask` words it. Errors are for all of them.
 
-    Yields the question, if there is any, and expects OPA's reply.
+def answers(shared: SharedAnswers | None, requests: Sequence[Request], ask: Asking, most: int) -> Replies:
+    """The answer to each request, of which OPA is asked every distinct case, in questions about `most` inputs.
+
+    `ask` words a question. An error is that of everything in its question.
     """
     while True:
         split = shared.split(requests) if shared is not None else Split(requests, [*range(len(requests))])
-        replies: Sequence[Answered] = ()
-        if split.asked:
-            rule, document = ask(split.items)
+        pieces = [split.asked[at : at + most] for at in range(0, len(split.asked), most)]
+        replies: list[Answered] = []
+        if pieces:
+            questions = [ask([requests[index][0] for index in piece]) for piece in pieces]
             try:
-                reply = yield rule, document
-                replies = [reply] if rule == ONE else items_of(reply, len(split.asked))
+                found = yield questions
             except Exception as error:  # noqa: BLE001  (each request decides what it means)
-                replies = [error] * len(split.asked)
-        joined = shared.joined(split, replies) if shared is not None else list(replies)
+                found = [error] * len(pieces)
+            for (rule, _), piece, reply in zip(questions, pieces, found, strict=True):
+                replies += [reply] if rule == ONE else _each(reply, len(piece))
+        joined = shared.joined(split, replies) if shared is not None else replies
         if joined is not None:
             return joined
 
@@ -103,16 +101,19 @@ def many(items: Sequence[Mapping[str, Any]]) -> Question:
     return "decisions", {"items": items}
 
 
-def items_of(reply: Reply, count: int) -> list[Answered]:
-    """The answers one by one: exactly as many as requested. Raises DecideError."""
+def _each(reply: Answered, count: int) -> list[Answered]:
+    """The answers one by one: exactly as many as requested, or the error for each."""
+    if isinstance(reply, Exception):
+        return [reply] * count
     results = reply.result if reply.defined else None
-    if not isinstance(results, list) or len(results) != count:
-        raise DecideError(
-            "OPA did not return every item of a batch",
-            remedy="report it to the policy owner; nothing is allowed until it is fixed",
-            code="engine.answer_malformed",
-        )
-    return [Reply({"result": result}) for result in results]
+    if isinstance(results, list) and len(results) == count:
+        return [Reply({"result": result}) for result in results]
+    malformed = DecideError(
+        "OPA did not return every item of a batch",
+        remedy="report it to the policy owner; nothing is allowed until it is fixed",
+        code="engine.answer_malformed",
+    )
+    return [malformed] * count
 
 
 class SharedAnswers:
@@ -148,27 +149,27 @@ class SharedAnswers:
         """Which of these to ask, and who shares whose answer."""
         split = Split(requests)
         first: dict[bytes, int] = {}
-        for index, (document, decision_id) in enumerate(requests):
-            key = self._key(document) if decision_id else None
-            if key is None:
-                split.asked.append(index)
-                continue
-            with self._lock:
+        keys = [self._key(document) if decision_id else None for document, decision_id in requests]
+        with self._lock:
+            for index, key in enumerate(keys):
+                if key is None:
+                    split.asked.append(index)
+                    continue
                 known = first.get(key, self._kept.get(key))
                 due = known is not None and self._counted()
                 if isinstance(known, Reply):
                     self._kept.move_to_end(key)
-            if known is None:
-                first[key] = index
-                split.keys[index] = key
-            if known is None or due:
-                split.asked.append(index)
-            if due and known is not None:
-                split.checked[index] = known
-            elif isinstance(known, Reply):
-                split.known[index] = known
-            elif known is not None:
-                split.leaders[index] = known
+                if known is None:
+                    first[key] = index
+                    split.keys[index] = key
+                if known is None or due:
+                    split.asked.append(index)
+                if due and known is not None:
+                    split.checked[index] = known
+                elif isinstance(known, Reply):
+                    split.known[index] = known
+                elif known is not None:
+                    split.leaders[index] = known
         return split
 
     def joined(self, split: Split, replies: Sequence[Answered]) -> list[Answered] | None:

@@ -64,7 +64,7 @@ class PolicyBundle:
     written_values: bytes  # what `data.policy` is, as JSON
     written_places: bytes
 
-    @property
+    @cached_property
     def revisions(self) -> Revisions:
         """The revisions that OPA must report."""
         return Revisions(rules=self.rules.revision, values=self.values.revision)

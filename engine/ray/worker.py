@@ -7,6 +7,7 @@ segment is whole is never decided twice: the first one to name its segment has r
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import re
@@ -66,6 +67,7 @@ class Worker:
     """Decides units. Raises WorkerFault only, which Ray passes on as text."""
 
     def __init__(self, job: Job) -> None:
+        gc.set_threshold(200_000, 20, 20)  # rows make many objects and no cycles; this process does nothing else
         self.job = job
         self.record = RunRecord(Path(job.folder))
         self._stack = ExitStack()

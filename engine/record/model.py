@@ -6,14 +6,14 @@ Texts of findings (titles, remedies) are not here: they are in the catalogue of 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from engine.documents.canonical import canonical
+from engine.documents.canonical import canonical, text_json
 from engine.model import Decision, Digest, Level, Mode, Model, Outcome, Revisions, Sha256, WaiverId
 from engine.secrets import prefilter
 from engine.secrets.redaction import redact
@@ -153,23 +153,7 @@ class DecisionRecord(_Redacted):
         `versions` has `engine` and, where one was reached, `opa`; `durations` has microseconds of `gather`
         and `decide`, as far as they ran. Raises ValidationError where `time` or `trace` has another form.
         """
-        free: dict[str, Any] = {
-            "decision_id": decision.decision_id,
-            "principal": principal,
-            "run": run,
-            "request_id": request_id,
-            "approval": approval,
-            "shared_from": shared_from,
-            "input": document,
-            "findings": tuple(
-                RecordedFinding.model_construct(
-                    code=finding.code, level=finding.level, subject=finding.subject, waiver=finding.waiver
-                )
-                for finding in decision.findings
-            ),
-            "limits": None if decision.limits is None else decision.limits.model_dump(mode="json"),
-        }
-        fields = free | {
+        fields: dict[str, Any] = {
             "time": time,
             "trace": trace,
             "point": decision.point,
@@ -179,9 +163,21 @@ class DecisionRecord(_Redacted):
             "policy": decision.policy,
             "versions": _versions(versions["engine"], versions.get("opa")),
             "durations": Durations(gather=durations.get("gather"), decide=durations.get("decide")),
+            "decision_id": decision.decision_id,
+            "principal": principal,
+            "run": run,
+            "request_id": request_id,
+            "approval": approval,
+            "shared_from": shared_from,
+            "input": document,
+            "findings": tuple(
+                _recorded(finding.code, finding.level, finding.subject, finding.waiver) for finding in decision.findings
+            ),
+            "limits": None if decision.limits is None else decision.limits.model_dump(mode="json"),
         }
-        if _WHEN.match(time) and (trace is None or _WHERE.match(trace)) and _harmless(free):
-            return _made(cls, {"kind": "decision", **fields, "redactions": (), "source_events": None})
+        if _WHEN.match(time) and (trace is None or _WHERE.match(trace)) and (checked := _harmless(fields)) is not None:
+            more = {"kind": "decision", "redactions": (), "source_events": None, _CHECKED: checked}
+            return _made(cls, fields | more)
         return cls.model_validate(fields)
 
 
@@ -318,33 +314,36 @@ _DECISION = (
     b'"principal":%b,"redactions":%b,"request_id":%b,"run":%b,"shared_from":%b,"source_events":%b,"time":%b,"trace":%b,'
     b'"versions":{"engine":%b,"opa":%b}}'
 )
+_POLICY = b'{"rules":%b,"values":%b}'
 """All keys of a decision record in order; pydantic's own way there costs four times as much."""
 
 
 def _decision_json(body: DecisionRecord) -> bytes:
+    checked = body.__dict__.get(_CHECKED, {})
+    policy, versions, durations = body.policy, body.versions, body.durations
     return _DECISION % (
-        _json(body.approval),
-        _json(body.decision_id),
-        _json(body.durations.decide),
-        _json(body.durations.gather),
-        _json([finding.written for finding in body.findings]) if body.findings else b"[]",
-        _json(body.input),
-        _json(body.input_digest),
-        _json(body.limits),
-        _json(body.mode),
-        _json(body.outcome),
-        _json(body.point),
-        _json(None if body.policy is None else body.policy.__dict__),
-        _json(body.principal),
+        text_json(body.approval),
+        text_json(body.decision_id),
+        _json(durations.decide),
+        _json(durations.gather),
+        _same(checked, "findings", body.findings) or _findings_json(body.findings),
+        _same(checked, "input", body.input) or _json(body.input),
+        text_json(body.input_digest),
+        _same(checked, "limits", body.limits) or _json(body.limits),
+        text_json(body.mode),
+        text_json(body.outcome),
+        text_json(body.point),
+        b"null" if policy is None else _POLICY % (text_json(policy.rules), text_json(policy.values)),
+        text_json(body.principal),
         _json(body.redactions) if body.redactions else b"[]",
-        _json(body.request_id),
-        _json(body.run),
-        _json(body.shared_from),
+        text_json(body.request_id),
+        text_json(body.run),
+        text_json(body.shared_from),
         _json(None if body.source_events is None else body.source_events.__dict__),
-        _json(body.time),
-        _json(body.trace),
-        _json(body.versions.engine),
-        _json(body.versions.opa),
+        text_json(body.time),
+        text_json(body.trace),
+        text_json(versions.engine),
+        text_json(versions.opa),
     )
 
 
@@ -352,15 +351,43 @@ def _json(value: Any) -> bytes:
     return b"null" if value is None else canonical(value)
 
 
-def _harmless(free: dict[str, Any]) -> bool:
-    """Whether these fields have the right types and redaction would not change them."""
+_Checked = dict[str, tuple[Any, bytes]]
+"""Fields in which redaction would change nothing, with the JSON in which it looked for that."""
+
+_CHECKED = "_checked"
+"""Where a record has them: what was looked at is what is written, and made once."""
+
+
+def _harmless(fields: dict[str, Any]) -> _Checked | None:
+    """The fields that are more than a text, if all have the right types and redaction would not change them."""
+    findings = fields["findings"]
     try:
-        texts = [_json(_of(free[name], str)) for name in _TEXTS]
-        objects = [_json(_of(free[name], dict)) for name in ("input", "limits")]
-        findings = [canonical(finding.written) for finding in free["findings"]]
+        texts = [text_json(_of(fields[name], str)) for name in _TEXTS]
+        found = {name: (fields[name], _json(_of(fields[name], dict))) for name in ("input", "limits")}
+        found["findings"] = findings, _findings_json(findings)
     except (ValueError, TypeError, RecursionError):
-        return False
-    return prefilter.clean(b",".join((*texts, *objects, *findings)))
+        return None
+    return found if prefilter.clean(b",".join((*texts, *(text for _, text in found.values())))) else None
+
+
+def _same(checked: _Checked, name: str, value: Any) -> bytes | None:
+    """The JSON of a field, if it still is the one that was looked at."""
+    known = checked.get(name)
+    return known[1] if known is not None and known[0] is value else None
+
+
+@lru_cache(maxsize=1_024)
+def _recorded(code: str, level: Level, subject: str | None, waiver: str | None) -> RecordedFinding:
+    return RecordedFinding.model_construct(code=code, level=level, subject=subject, waiver=waiver)
+
+
+def _findings_json(findings: Sequence[RecordedFinding]) -> bytes:
+    return b"[%b]" % b",".join([_finding_json(one.code, one.level, one.subject, one.waiver) for one in findings])
+
+
+@lru_cache(maxsize=1_024)
+def _finding_json(code: str, level: Level, subject: str | None, waiver: str | None) -> bytes:
+    return canonical(_recorded(code, level, subject, waiver).written)
 
 
 def _made(model: type[DecisionRecord], fields: dict[str, Any]) -> DecisionRecord:
@@ -368,7 +395,7 @@ def _made(model: type[DecisionRecord], fields: dict[str, Any]) -> DecisionRecord
     record = model.__new__(model)
     for name, value in (
         ("__dict__", fields),
-        ("__pydantic_fields_set__", set(fields)),
+        ("__pydantic_fields_set__", _ALL),
         ("__pydantic_extra__", None),
         ("__pydantic_private__", None),
     ):
@@ -382,6 +409,7 @@ def _of(value: Any, kind: type) -> Any:
     return value
 
 
+_ALL = set(DecisionRecord.model_fields)
 _TEXTS = ("decision_id", "principal", "run", "request_id", "approval", "shared_from")
 _WHEN, _WHERE = re.compile(_TIME[:-1] + r"\Z"), re.compile(r"[0-9a-f]{32}\Z")
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from engine.drive import run, run_async
+from engine.drive import BATCH_ITEMS, run, run_async
 from engine.engine import Engine
 from engine.errors import DecideError
 from engine.flow import Answer, Context
@@ -111,6 +111,15 @@ def test_equal_cases_are_asked_once_and_each_has_its_record(settings: Settings) 
         if source is not None:
             assert written[source].get("shared_from") is None
             assert written[source]["outcome"] == written[one]["outcome"]
+
+
+def test_a_case_is_asked_once_in_a_batch_of_several_questions(settings: Settings) -> None:
+    requests = [request(number, ("MIT", "GPL-3.0-only")[number % 2]) for number in range(3 * BATCH_ITEMS)]
+    with learned(settings) as engine, counted(engine) as asked:
+        answers = engine.decide_many("license", requests)
+        checked = of(engine)._shared // CHECKED
+    assert [one.decision.outcome for one in answers[:4]] == [Outcome.ALLOW, Outcome.DENY] * 2
+    assert sum(asked) == 2 + checked
 
 
 async def _apart(engine: Engine, requests: list[Any]) -> list[Answer]:

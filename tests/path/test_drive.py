@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -111,6 +112,24 @@ def test_each_pace_has_threads_of_its_own() -> None:
     assert all(name.startswith("engine-slow") for name in slow)
     assert all(name.startswith("engine-bundle") for name in bundle)
     assert all(name.startswith("engine-heavy") for name in heavy)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_no_garbage_is_collected_while_paths_go_on(enabled: bool) -> None:  # noqa: FBT001
+    seen: list[bool] = []
+
+    def path() -> Steps[None]:
+        seen.append(gc.isenabled())
+        yield Call(lambda: seen.append(gc.isenabled()))
+        seen.append(gc.isenabled())
+
+    (gc.enable if enabled else gc.disable)()
+    try:
+        run_all([path()])
+        assert gc.isenabled() == enabled
+    finally:
+        gc.enable()
+    assert seen == [False, enabled, False]
 
 
 def test_calls_and_questions_of_many_paths_end_in_their_own_order() -> None:

@@ -50,6 +50,19 @@ def test_an_allow_has_its_limits_and_its_warnings_in_order() -> None:
     assert (got.approved, got.approval_seconds) == (False, None)
 
 
+def test_an_answer_that_was_given_before_has_limits_of_its_own_and_the_words_of_its_policy() -> None:
+    answer = {"outcome": "allow", "findings": [found("one", "warn")], "limits": LIMITS}
+    first, again = (read(POINT, Reply({"result": answer}), CATALOGUE) for _ in range(2))
+    assert first == again
+    assert first.limits is not again.limits
+    with refused(DecideError, "engine.answer_malformed"):
+        read(POINTS["network"], Reply({"result": answer}), CATALOGUE)
+    words = {"one": Words(code="one", title="other", remedy="other")}
+    reworded = Catalogue(points={"license": Entries(requirements={}, generated=words)})
+    assert [one.requirement for one in read(POINT, Reply({"result": answer}), reworded).findings] == ["other"]
+    assert read(POINT, Reply({"result": {**answer, "limits": {**LIMITS, "purpose": "eval"}}}), CATALOGUE) != first
+
+
 def test_a_finding_twice_is_one_and_the_message_of_an_added_rule_is_shown() -> None:
     got = verdict("deny", found("one", "deny", requirement="own words"), found("one", "deny", requirement="own words"))
     assert [(one.requirement, one.level) for one in got.findings] == [("own words", Level.DENY)]

@@ -20,6 +20,7 @@ from engine.record.layout import CHECKPOINT, DECISIONS, EVENTS, KEY
 from engine.record.model import DecisionRecord, RecordedFinding, ResultRecord, encode_body, timestamp
 from engine.record.storage import Storage
 from engine.record.verify import verify
+from tests.expect import there
 from tests.record.samples import TIME, clock, decision, event, open_log, result, taken, write
 from tests.threads import at_once
 
@@ -91,6 +92,16 @@ def test_a_body_made_by_hand_is_redacted_too() -> None:
     again = DecisionRecord(**fields | {"findings": (finding,), "run": secret, "input": {secret: 1}})
     assert secret not in again.model_dump_json()
     assert {"findings.0.subject", "run"} < set(again.redactions)
+
+
+def test_what_was_searched_for_secrets_is_what_is_written() -> None:
+    made = decision(1)
+    asked, stated = there(made.input), json.loads(encode_body(made))["input"]
+    asked["later"] = "AKIAIOSFODNN7EXAMPLE"
+    assert json.loads(encode_body(made))["input"] == stated
+    other = made.model_copy(update={"input": {"now": 2}, "findings": (), "limits": {"purpose": "eval"}})
+    written = json.loads(encode_body(other))
+    assert (written["input"], written["findings"], written["limits"]) == ({"now": 2}, [], {"purpose": "eval"})
 
 
 def test_the_record_goes_on_over_many_processes_and_reads_only_the_tail(
