@@ -88,6 +88,12 @@ TESTS: Mapping[str, tuple[str, ...]] = {
         "tests/adapters/test_tools.py",
     ),
     "adapters": ("tests/adapters/test_*.py", "tests/path/test_runner_errors.py"),
+    "engine/idempotency.py": (
+        "tests/path/test_idempotency.py",
+        "tests/sources/test_fetch.py",
+        "tests/api/test_fetch.py",
+        "tests/administration/test_stops.py",
+    ),
     "engine": (
         "tests/path/test_verbs.py",
         "tests/path/test_path.py",

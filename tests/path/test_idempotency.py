@@ -173,6 +173,28 @@ def test_another_input_that_is_allowed_too_is_not_the_one_that_was_allowed(engin
     assert (got.decision.outcome, codes(got)) == ("deny", ["engine.idempotency_stale"])
 
 
+def test_a_deny_of_another_input_is_not_given_again(engine: Engine, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(BUNDLES / "non_commercial_for_training", bundle)
+    request = {"path": str(bundle), "digest": None}
+    first = engine.decide("source", request, context=KEY)
+    assert (first.decision.outcome, engine.decide("source", request, context=KEY).decision) == ("deny", first.decision)
+    with (bundle / "bundle.yaml").open("a") as document:
+        document.write("# the same, and other bytes\n")
+    assert codes(engine.decide("source", request)) == codes(first)  # the control
+    assert codes(engine.decide("source", request, context=KEY)) == ["engine.idempotency_stale"]
+
+
+def test_a_confirm_that_would_be_a_deny_now_is_not_given_again(engine: Engine) -> None:
+    asked = case("tool_call", "confirm_all").case.request
+    first = engine.decide("tool_call", asked, context=KEY)
+    assert first.decision.outcome == "confirm"
+    assert engine.decide("tool_call", asked, context=KEY).decision == first.decision  # the control
+    control = Context(caller=Caller(via=Via.CONTROL, principal="user:ana"))
+    engine.administer({"act": "stop", "id": "c" * 32, "stop": {"scope": "all", "name": ""}}, control)
+    assert codes(engine.decide("tool_call", asked, context=KEY)) == ["engine.idempotency_stale"]
+
+
 # covers: H13
 def test_the_same_input_that_is_no_longer_allowed_is_not_allowed_again(settings: Settings, tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"

@@ -104,6 +104,8 @@ def test_an_approved_confirm_is_an_allow() -> None:
         {"outcome": "deny", "findings": [found("engine.internal", "deny")]},
         {"outcome": "deny", "findings": [found("one", "deny"), found("policy_stale", "deny")]},
         {"outcome": "deny", "findings": [found("four", "deny")]},
+        {"outcome": "deny", "findings": [found("one", "deny", waiver="w-1")]},
+        {"outcome": "confirm", "findings": [found("one", "confirm", waiver="w-1")]},
         {"outcome": "deny", "findings": [found("one", "deny")], "approved": False},
         {"outcome": "allow", "findings": [], "limits": LIMITS, "approval_seconds": 0},
         {"outcome": "perhaps", "findings": []},
