@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from engine.cli.record.commands import verified
 from tests.facilities import missing
 from tests.fleet.checks import decisions, violated
-from tests.fleet.simulation import SERVER, Evidence, Fleet, Plan, simulate
+from tests.fleet.simulation import SERVER, WINDOW, Evidence, Fleet, Plan, simulate
 from tests.postgres import running
 
 SEEDS = [int(seed) for seed in os.environ.get("ENGINE_FLEET_SEEDS", "1").split(",")]
@@ -64,7 +65,8 @@ def test_a_week_in_short_steps_with_many_faults(plan: Plan, tmp_path: Path, cach
 
 
 def forget(evidence: Evidence) -> None:
-    number, line = next(one for one in decisions(evidence) if one[1]["decision_id"] == evidence.told[0].answer["id"])
+    told = {one.answer["id"] for one in evidence.told}
+    number, line = next(one for one in decisions(evidence) if one[1]["decision_id"] in told)
     del evidence.records[number][line["seq"]]
 
 
@@ -74,7 +76,9 @@ def allow_one_more(evidence: Evidence) -> None:
 
 
 def count_one_less(evidence: Evidence) -> None:
-    evidence.used[max(evidence.used, key=lambda window: evidence.used[window])] -= 1
+    windows = Counter(line["input"]["now"] // WINDOW for _, line in decisions(evidence) if line["outcome"] == "allow")
+    window, allowed = windows.most_common(1)[0]
+    evidence.used[window] = allowed - 1
 
 
 def never_give_back(evidence: Evidence) -> None:
@@ -89,14 +93,15 @@ def mix(evidence: Evidence) -> None:
 
 def go_back(evidence: Evidence) -> None:
     first = next(line["policy"] for line in evidence.records[0].values() if line.get("policy"))
-    last = evidence.records[0][max(evidence.records[0])]
+    last = [line for number, line in decisions(evidence) if number == 0 and line["policy"]][-1]
     assert last["policy"] != first
     last["policy"] = first
 
 
 def use_twice(evidence: Evidence) -> None:
-    used = [line for _, line in decisions(evidence) if line["outcome"] == "allow" and line["input"]["approvals"]]
-    used[0]["input"]["approvals"][0]["id"] = used[1]["input"]["approvals"][0]["id"]
+    allowed = [line["input"] for _, line in decisions(evidence) if line["outcome"] == "allow"]
+    used = next(one for one in allowed if one["approvals"])
+    next(one for one in allowed if not one["approvals"])["approvals"] = used["approvals"]
 
 
 def answer_again(evidence: Evidence) -> None:
