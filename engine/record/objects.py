@@ -7,6 +7,7 @@ they come from the environment or the configuration of the package (s3fs, gcsfs 
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -193,11 +194,15 @@ class _Joined(io.RawIOBase):
         return self._open[1]
 
 
+_SEVERAL = re.compile(r".?::")
+"""Where fsspec begins another protocol."""
+
+
 def _demand_plain(url: str) -> None:
     """Raise GatherError for a URL with credentials, which other processes could read, or with several protocols."""
     scheme, found, _ = url.partition("://")
     local = not found or scheme == "file"
-    if "::" in url or (not local and ("?" in url or "@" in urlsplit(url).netloc)):
+    if _SEVERAL.search(url) or (not local and ("?" in url or "@" in urlsplit(url).netloc)):
         raise GatherError(
             f"this URL of `{printable(scheme)}` has credentials, a query or several protocols",
             remedy="write it as in s3://bucket/folder; credentials come from the environment or from the files"
