@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -22,7 +23,7 @@ from engine.record.storage import Storage
 from engine.record.verify import verify
 from engine.settings import CONTROL
 from engine.work import Job
-from tests.conftest import BUNDLES
+from tests.conftest import BUNDLES, case
 from tests.expect import there
 from tests.processes import children, gone, in_child, opa_of
 from tests.threads import no_threads
@@ -257,3 +258,15 @@ def test_values_of_another_version_are_a_fault_of_the_policy(
     with Engine(settings) as engine:
         got = engine.check("source", {"path": str(GOOD), "digest": None})
     assert [got.decision.outcome, got.decision.findings[0].code] == [Outcome.DENY, "engine.policy_invalid"]
+
+
+def test_what_gather_looks_up_follows_the_policy(settings: Settings, policy: Path) -> None:
+    asked: Any = {**case("license", "accepted").case.request, "license": "the house license"}
+    licenses = policy / "licenses.yaml"
+    with Engine(replace(settings, policy=policy)) as engine:
+        assert engine.check("license", asked).decision.outcome == "deny"
+        licenses.write_text(
+            licenses.read_text().replace("\naliases:\n", "\naliases:\n  the-house-license: CC-BY-4.0\n")
+        )
+        engine.activate()
+        assert engine.check("license", asked).decision.outcome == "allow"
