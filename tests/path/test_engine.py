@@ -266,7 +266,7 @@ def test_what_gather_looks_up_follows_the_policy(settings: Settings, policy: Pat
     with Engine(replace(settings, policy=policy)) as engine:
         assert engine.check("license", asked).decision.outcome == "deny"
         licenses.write_text(
-            licenses.read_text().replace("\naliases:\n", "\naliases:\n  the-house-license: CC-BY-4.0\n")
+            licenses.read_text().replace("\naliases:\n", "\naliases:\n  the house license: CC-BY-4.0\n")
         )
         engine.activate()
         assert engine.check("license", asked).decision.outcome == "allow"
