@@ -51,7 +51,7 @@ class ObjectStore:
             raise GatherError(f"no package for `{printable(url)}` is installed", remedy=needed) from error
         except ValueError as error:
             remedy = "write it as in s3://bucket/folder, gs://bucket/folder or file:///folder"
-            raise GatherError(f"`{printable(url)}` is no URL of a store that fsspec knows", remedy=remedy) from error
+            raise GatherError(f"`{printable(url)}` is not a URL of a store that fsspec knows", remedy=remedy) from error
         except Exception as error:
             raise self._unusable(url, error) from error
         self.url: str = self._fs.unstrip_protocol(self._root)

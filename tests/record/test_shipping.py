@@ -552,7 +552,7 @@ def test_shippers_at_once_and_a_writing_engine_leave_a_store_that_verifies(state
 @pytest.mark.parametrize(
     ("place", "told"),
     [
-        ("nothing://bucket/folder", "is no URL of a store that fsspec knows"),
+        ("nothing://bucket/folder", "is not a URL of a store that fsspec knows"),
         ("gs://bucket/folder", "no package for `gs://bucket/folder` is installed"),
         ("simplecache::file:///folder", "has credentials, a query or several protocols"),
         ("http://store/folder?signature=abc", "has credentials, a query or several protocols"),
