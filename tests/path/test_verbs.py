@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.decide import Verdict, read
+from engine.decide import _REMEMBERED, Verdict, _checked_before, read
 from engine.enforce import enforceable, permit
 from engine.errors import DecideError, EnforceError, EngineError, WorkError
 from engine.model import Boundary, Decision, Finding, Level, Limits, Mode, Outcome, Permit, Result, Revisions
@@ -61,6 +61,12 @@ def test_an_answer_that_was_given_before_has_limits_of_its_own_and_the_words_of_
     reworded = Catalogue(points={"license": Entries(requirements={}, generated=words)})
     assert [one.requirement for one in read(POINT, Reply({"result": answer}), reworded).findings] == ["other"]
     assert read(POINT, Reply({"result": {**answer, "limits": {**LIMITS, "purpose": "eval"}}}), CATALOGUE) != first
+
+
+def test_no_more_answers_are_remembered_than_so_many() -> None:
+    for number in range(_REMEMBERED + 2):
+        verdict("deny", found("one", "deny", subject=f"record {number}"))
+    assert 0 < len(_checked_before) <= _REMEMBERED
 
 
 def test_a_finding_twice_is_one_and_the_message_of_an_added_rule_is_shown() -> None:
