@@ -2,9 +2,8 @@
 
 Every decision reads the stops from the state, where any process that shares it may add one, and with them which
 releases may decide. The store keeps what it read for a moment, and a change is answered when no process decides
-without it. While there is work under way, a thread
-reads them several times a second; whether work may go on then is asked of the policy again. Where the stops cannot be
-read, or the policy does not answer, the work ends.
+without it. While there is work under way, a thread reads the stops several times a second, and asks the policy again
+whether the work may go on. Where the stops cannot be read, or the policy does not answer, the work ends.
 """
 
 from __future__ import annotations

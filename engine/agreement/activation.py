@@ -1,7 +1,7 @@
 """Activating a release for all engines of a state: proposed, loaded by each, switched to, and then the only one.
 
-Whoever activates may be killed at any moment. What is only proposed is given up by the engines after a while, or
-replaced by the next proposal; a switch is ended by the engines themselves.
+The activating process may be killed at any moment. Engines drop a proposal after a while, or when another one replaces
+it; a switch that has begun they end themselves.
 """
 
 from __future__ import annotations

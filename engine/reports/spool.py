@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import overload
 
+from engine.errors import EngineError
 from engine.reports.explain import Report
 
 _MEMORY_BYTES = 4 << 20
@@ -17,7 +18,7 @@ _MEMORY_BYTES = 4 << 20
 class ReportSpool(Sequence[Report]):
     """A sequence that grows by `add`; each look at a report reads it anew, so only what is looked at is in memory.
 
-    Raises OSError if the folder for temporary files is full.
+    Raises EngineError if the folder for temporary files cannot be used.
     """
 
     def __init__(self) -> None:
@@ -27,8 +28,15 @@ class ReportSpool(Sequence[Report]):
     def add(self, report: Report) -> None:
         """Keep one more report."""
         packed = zlib.compress(pickle.dumps(report), 1)
-        self._file.seek(self._ends[-1])
-        self._file.write(packed)
+        try:
+            self._file.seek(self._ends[-1])
+            self._file.write(packed)
+            self._file.flush()
+        except OSError as error:
+            raise EngineError(
+                f"the reports cannot be written to a temporary file: {(error.strerror or 'failed').lower()}",
+                remedy="free disk space in the folder for temporary files, or name another one in TMPDIR",
+            ) from error
         self._ends.append(self._ends[-1] + len(packed))
 
     def close(self) -> None:

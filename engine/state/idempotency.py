@@ -41,7 +41,7 @@ class Idempotency(Part):
     def __init__(self, database: Backend, limits: StateLimits) -> None:
         super().__init__(database, limits)
         self._owners: dict[tuple[str, str], str] = {}
-        """Who began a request: only whoever began it in this open store may finish or abandon it."""
+        """The owner of each key that was begun in this open store: only it may finish or abandon the key."""
         self._begin_together: Callable[[_Asked], Begun | None] | None = database.combined(self._begin_many)
 
     def begin(self, scope: str, key: str, body: str, now: int) -> Begun:

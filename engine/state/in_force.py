@@ -1,7 +1,7 @@
 """What every decision must know: the stops in force, and which releases may decide. Any process may change them.
 
-Processes read both together every `recent_seconds`, and use what they read for as long; whoever changes one of them
-is answered after that.
+Each process reads both together and uses the result for `recent_seconds`. A call that changes one of them returns after
+that time, when no process uses an older result.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import subprocess
 import sys
 from contextlib import closing
@@ -13,12 +14,13 @@ import pytest
 
 from benchmarks.linear import write_bundle
 from engine.documents.files import load
-from engine.errors import Exit
+from engine.errors import EngineError, Exit
 from engine.model import Decision, Mode, Outcome
 from engine.reports.explain import Report
 from engine.reports.spool import ReportSpool
 from engine.settings import ReadLimits
 from tests.conftest import NOW, ROOT
+from tests.processes import limited
 
 _RECORDS = 1_000
 """In each source bundle."""
@@ -96,3 +98,14 @@ def test_reports_come_back_as_they_were_also_from_a_file(memory: int, monkeypatc
         assert (len(spool), spool[3], spool[-1], spool[2:4]) == (30, made[3], made[-1], made[2:4])
         with pytest.raises(IndexError):
             spool[30]
+
+
+def test_without_room_for_a_file_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.reports.spool._MEMORY_BYTES", 1)
+    with (
+        closing(ReportSpool()) as spool,
+        limited(resource.RLIMIT_FSIZE, 0),
+        pytest.raises(EngineError, match="file too large") as caught,
+    ):
+        spool.add(report(1))
+    assert "TMPDIR" in caught.value.remedy
