@@ -146,7 +146,6 @@ class _Case:
     shared_from: str | None = None
     claimed: bool = False
     taken: Store | None = None
-    asked: str | None = None
     fault: EngineError | None = None
     durations: dict[str, int] = field(default_factory=dict)
 
@@ -431,18 +430,16 @@ def _approve(case: _Case, verdict: Verdict, services: Services) -> Steps[None]:
         )
         store: Store = yield Call(services.store)
         row = yield Call(lambda: store.request_approval(new))
-        if row.id == new.id:
-            case.taken, case.asked = store, row.id
         case.approval = Approval(id=row.id, state="requested", expires_at=row.expires_at)
 
 
 def _give_back(case: _Case) -> Steps[None]:
     """Release what a request that is not allowed has reserved, and keep what one that is allowed touches.
 
-    What cannot be released stays reserved.
-    After a fault, the request for approval is withdrawn too: its id is in no answer and in no record.
+    What cannot be released stays reserved. A request for approval stays too: others with the same binding may have
+    been given its id, and this one gets it when it is sent again.
     """
-    store, own, wanted, asked = case.taken, case.decision_id, case.context.approval, case.asked
+    store, own, wanted = case.taken, case.decision_id, case.context.approval
     if store is None:
         return
     allowed = case.fault is None and case.verdict is not None and case.verdict.outcome is Outcome.ALLOW
@@ -451,8 +448,6 @@ def _give_back(case: _Case) -> Steps[None]:
         returned.append(lambda: store.keep_touches(own) if allowed else store.give_back_touches(own))
     if wanted and not (allowed and case.approval is not None):
         returned.append(lambda: store.unclaim(wanted, own))
-    if asked and case.fault is not None:
-        returned.append(lambda: store.withdraw_approval(asked))
     for one in returned:
         with suppress(Exception):
             yield Call(one)

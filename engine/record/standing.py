@@ -108,8 +108,9 @@ class StandingLog:
 
     def retain(self, order: RetentionOrder) -> dict[int, Retained | None]:
         """Carry out an order on this chain, then `retain_chains`. Raises EngineError."""
-        own = order.carry_out(self.usable_log(), self._state)
-        return {self.chain: own, **retain_chains(self._state, self.chain, order, self._heads())}
+        log, heads = self.usable_log(), self._heads()
+        own = order.carry_out(log, self._state)
+        return {self.chain: own, **retain_chains(self._state, self.chain, order, heads)}
 
     def close(self) -> None:
         """Write a last checkpoint, store it in the state, release the lock; no effect in a forked process.

@@ -99,10 +99,6 @@ class Approvals(Part):
 
         return self._database.write(operation)
 
-    def withdraw_approval(self, id: str) -> None:
-        """Remove an unresolved request for approval; no effect for all others."""
-        self._withdraw("DELETE FROM approvals WHERE id = ? AND state = 'requested'", id)
-
     def claim(self, id: str, decision_id: str, binding: Binding, now: int) -> tuple[ApprovalRow | None, bool]:
         """Use a granted approval with exactly this binding; only one caller succeeds.
 

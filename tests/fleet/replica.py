@@ -97,8 +97,9 @@ def _activate(engine: Engine) -> dict[str, Any]:
 
 def _retain(engine: Engine, days: int) -> dict[str, Any]:
     done = engine.retain(days)
-    removed = 0 if done.result is None else sum(one["lines"] for one in done.result.facts["removed"])
-    return {"outcome": done.decision.outcome.value, "removed": removed}
+    assert done.fault is None, done.fault.one_line()
+    removed = [] if done.result is None else done.result.facts["removed"]  # denied under a policy that is new to it
+    return {"removed": sum(one["lines"] for one in removed)}
 
 
 def _fill(engine: Engine, left: int | None) -> dict[str, Any]:
@@ -116,6 +117,7 @@ def _settled(engine: Engine) -> dict[str, Any]:
     """Whether this replica works, and has given back what it could not give back before."""
     try:
         store = engine.store()
+        engine._heads()  # in the state folder, whose disk may have been full
     except StateError:  # not opened yet
         return {"settled": False}
     database, works = store._database, store.writable() and engine._log.usable

@@ -72,7 +72,7 @@ class Plan:
     crashes: int = 6
     database: int = 2
     partitions: int = 1
-    full: int = 2
+    full: int = 12
     activations: int = 2
 
     @property
@@ -275,9 +275,8 @@ class Fleet:
         self.collect(self.replicas)
         for one in full:
             one.result("fill", left=None)
-        if {"full", "database", "partition"} & {*faults}:
-            for one in self.replicas:
-                until(lambda one=one: one.result("settled")["settled"])  # type: ignore[misc]
+        for one in self.replicas:
+            until(lambda one=one: one.result("settled")["settled"])  # type: ignore[misc]
         if self.moment % DAY == 0:
             self._retain()
         self._grant()

@@ -18,6 +18,7 @@ from engine.errors import RecordError, StateError
 from engine.record import chains, standing
 from engine.record.chain import Position
 from engine.record.layout import CHECKPOINT, DECISIONS, LOCK
+from engine.record.retention import RetentionOrder
 from engine.record.standing import StandingLog
 from engine.record.storage import Storage
 from engine.record.verify import verify
@@ -336,3 +337,23 @@ def test_no_folder_is_made_in_the_place_of_a_record_that_was_removed(tmp_path: P
     (tmp_path / "elsewhere").rename(state)
     log._tick()
     assert log.append(decision(2)) == 2
+
+
+def test_without_the_state_nothing_is_removed(opened: Opener, tmp_path: Path) -> None:
+    heads = Heads()
+    log = opened(heads)
+    log.append(decision(1))
+    log.usable_log().between_batches(lambda writer: writer.rotate())
+
+    def lost() -> Heads:
+        raise StateError("the disk is full", remedy="make room")
+
+    kept = log._heads
+    log._heads = lost  # type: ignore[assignment]
+    order = RetentionOrder("retained", 1, int(clock().timestamp()) + 3 * 86_400, None, None)
+    with pytest.raises(StateError):
+        log.retain(order)
+    assert verify(tmp_path / "state").removed == 0
+    log._heads = kept
+    assert log.retain(order)[1] is not None
+    assert verify(tmp_path / "state").removed == 1
