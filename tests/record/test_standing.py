@@ -349,7 +349,7 @@ def test_without_the_state_nothing_is_removed(opened: Opener, tmp_path: Path) ->
         raise StateError("the disk is full", remedy="make room")
 
     kept = log._heads
-    log._heads = lost  # type: ignore[assignment]
+    log._heads = lost
     order = RetentionOrder("retained", 1, int(clock().timestamp()) + 3 * 86_400, None, None)
     with pytest.raises(StateError):
         log.retain(order)
