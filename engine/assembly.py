@@ -7,7 +7,6 @@ import math
 import os
 import secrets
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,9 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from admission_adapters.episodes.transcripts import TranscriptFolder
-from admission_adapters.files.artifacts import ArtifactDirectory
-from admission_adapters.runner.resolver import Resolver
 from engine.adapter_admissions import AdapterAdmissions
 from engine.administration.control import Control
 from engine.administration.users import bearer_of
@@ -29,9 +25,10 @@ from engine.decide import read
 from engine.documents.canonical import RawJson
 from engine.drive import Steps, run
 from engine.errors import DecideError, EngineError, Exit, GatherError, Location, RecordError
+from engine.executors import Executors
 from engine.flow import Answer, Context, Services
 from engine.idempotency import answer_once
-from engine.model import Boundary, Caller, Decision, Gate, HeldEnvironment, Mode, Revisions, Via
+from engine.model import Caller, Decision, Gate, HeldEnvironment, Mode, Revisions, Via
 from engine.opa.generation import Generation
 from engine.opa.server import Served as ServedFiles
 from engine.opa.supervisor import Supervisor
@@ -54,12 +51,8 @@ from engine.version import __version__
 from engine.work import Executor
 
 if TYPE_CHECKING:
-    from admission_adapters.fetch import Fetcher
-    from admission_adapters.llm import RemoteModel
-    from admission_adapters.sandbox.packages import Packages
     from engine.administration.act import Administered
     from engine.agreement.follower import Follower
-    from engine.code.asking import Machine
     from engine.code.result import CodeRun
     from engine.code.running import RunWatcher
     from engine.completing import Completion, Prompt
@@ -67,8 +60,6 @@ if TYPE_CHECKING:
     from engine.episodes.definition import EpisodeDefinition
     from engine.episodes.result import Episode
     from engine.fetching import Fetched, FetchOrder
-    from engine.sandboxes.evidence import Sandboxes
-    from engine.sandboxes.packages import PackageEnvironments
     from engine.shell import ShellRun
     from engine.state.rows import ActivationRow
     from engine.state.store import LocalStore, Store
@@ -160,21 +151,14 @@ class Assembly:
         self._recorded = recorded
         self._control: Control | None = None
         self._control_again = 0.0 if control else math.inf
-        self._boundaries: tuple[Boundary, ...] | None = None
-        self._sandboxes: Sandboxes | None = None
-        self._environments: PackageEnvironments | None = None
         self._supervisor: Supervisor[PolicyBundle] | Unavailable
         self._log: StandingLog
         self._store: Opener[Store] = Opener(lambda failed: open_state(settings, after_fault=failed))
         self._local_store: Opener[LocalStore] = Opener(lambda failed: open_store(settings.state, after_fault=failed))
-        self._machine: Machine | None = None
-        self._fetcher: Fetcher | None = None
-        self._remote_model: RemoteModel | None = None
-        self._resolver: Resolver
         self._running: Running
+        self.executors: Executors
         self._opening = threading.Lock()
         self._state_look = HealthCheck(self._state_works)
-        self._transcripts = TranscriptFolder(self.settings.state / "episodes")
         self._held: dict[str, Callable[[str | None], HeldEnvironment]] = {}
         self._walking: set[asyncio.Task[Any]] = set()
         self._adapters = AdapterAdmissions(enable_mcp_adapter)
@@ -216,7 +200,7 @@ class Assembly:
         except BaseException:
             self._supervisor.close()
             raise
-        self._resolver = Resolver()
+        self.executors = executors = Executors(self.settings, self.now, self._progress)
         self._running = Running(self._store_now, self._open_store)
         self.services = Services(
             serving=self._serving,
@@ -225,20 +209,20 @@ class Assembly:
             running=self._running,
             gather_context=GatherContext(
                 clock=self.now,
-                boundaries=self._probe,
-                sandbox_facts=lambda backend, seconds: self._open_sandboxes().facts(backend, seconds),
-                packages=self._packages_tree,
+                boundaries=executors.boundaries,
+                sandbox_facts=lambda backend, seconds: executors.sandboxes().facts(backend, seconds),
+                packages=executors.packages_tree,
                 read=self.settings.read,
                 progress=self._progress,
                 gate=self._gate,
-                addresses=self._resolver.addresses,
+                addresses=executors.resolver.addresses,
                 approval=lambda id_: self._open_store().approval(id_),
                 last_policy=self._last_policy,
                 sources=self._open_store,
                 held=self._held_environment,
                 root=self.settings.root,
                 adapters=self._adapters.facts,
-                provider=lambda: self.remote_model().provider.settings,
+                provider=lambda: executors.remote_model().provider.settings,
             ),
             clock=lambda: datetime.now(UTC),
             new_id=self._new_id,
@@ -259,18 +243,15 @@ class Assembly:
         with ExitStack() as parts:  # each part is closed even if others fail; the last one first
             parts.callback(self._local_store.close)
             parts.callback(self._store.close)
-            parts.callback(self._transcripts.close)
             parts.callback(self._log.close)  # uses the state
             if self._follower is not None:
                 parts.callback(self._follower.join)
             parts.callback(self._supervisor.close)
-            if self._sandboxes is not None:
-                parts.callback(self._sandboxes.close)
-            parts.callback(self._resolver.close)
+            parts.callback(self.executors.close)
             if self._control is not None:
                 parts.callback(self._control.close)
             parts.callback(self._running.close)
-            parts.callback(self.stop_waiting)
+            parts.callback(self.executors.stop_waiting)
             if self._follower is not None:
                 parts.callback(self._follower.close)
 
@@ -425,19 +406,12 @@ class Assembly:
         from engine.code.idempotency import run_code
         from engine.code.running import RunWatcher
 
-        return run_code(asked, self.opened, self.code_machine(), context, watch or RunWatcher())
+        return run_code(asked, self.opened, self.executors.machine(), context, watch or RunWatcher())
 
     def _fetch_steps(self, order: FetchOrder, context: Context) -> Steps[Fetched]:
         from engine.fetching import fetch_once
 
-        return fetch_once(order, self.opened, self._fetches(), context)
-
-    def _fetches(self) -> Fetcher:
-        from admission_adapters.fetch import Fetcher
-
-        if self._fetcher is None:
-            self._fetcher = Fetcher(self.settings.ca_file)
-        return self._fetcher
+        return fetch_once(order, self.opened, self.executors.fetcher, context)
 
     def get_url(
         self,
@@ -457,7 +431,7 @@ class Assembly:
         from engine.fetching import FetchOrder, get
 
         order = FetchOrder((url,), Path(alias), license, hosts, alias, max_requests)
-        return run(get(order, self.opened, self._fetches(), context))
+        return run(get(order, self.opened, self.executors.fetcher, context))
 
     def run_shell(
         self,
@@ -480,7 +454,7 @@ class Assembly:
 
         order = ShellOrder(text, hosts, profile, {} if folder is None else files_in(folder))
         trusted = partial(authorities, self.settings.ca_file)
-        done = run(run_shell(order, self.opened, self.code_machine().backend, trusted, context))
+        done = run(run_shell(order, self.opened, self.executors.machine().backend, trusted, context))
         return done if folder is None else done.without(put_back(folder, done.files))
 
     def get_media(
@@ -497,27 +471,12 @@ class Assembly:
         from engine.fetching import get_media
 
         media = {"kind": kind, "url": url, "media_type": media_type}
-        return run(get_media(media, license, alias, self.opened, self._fetches(), context))
+        return run(get_media(media, license, alias, self.opened, self.executors.fetcher, context))
 
     def _complete_steps(self, prompt: Prompt, context: Context) -> Steps[Completion]:
         from engine.completing import complete
 
-        return complete(prompt, self.opened, self.remote_model(), context)
-
-    def remote_model(self) -> RemoteModel:
-        """The remote model of the variables, the only holder of its key. Raises GatherError.
-
-        The variables are read when it is first needed, and again as long as one is missing.
-        """
-        from admission_adapters.llm import RemoteModel
-        from admission_adapters.llm_provider import Provider
-
-        with self._opening:
-            model = self._remote_model
-            if model is None or model.provider.settings.missing:
-                provider = Provider.read(file=self.settings.env_file)
-                model = self._remote_model = RemoteModel(provider, self.settings.ca_file)
-            return model
+        return complete(prompt, self.opened, self.executors.remote_model(), context)
 
     def _episode_steps(
         self,
@@ -531,32 +490,13 @@ class Assembly:
         from engine.episodes.recorded import recorded
         from engine.episodes.run import cast, episode_steps
 
-        parts, folder = self.opened, self._transcripts
+        parts, folder = self.opened, self.executors.transcripts
         own = replace(context, idempotency_key=None, approval=None)
         everyone = cast(definition, actors, lambda prompt: run(self._complete_steps(prompt, own)))
         name = episode or parts.new_id()
         claims.enter_context(folder.claimed(name))
         known = recorded(self.settings.state, folder, name, definition) if episode else None
         return episode_steps(parts, context, folder, name, definition, everyone, known)
-
-    def stop_waiting(self) -> None:
-        """Refuse the runs of code that wait for their turn: the engine stops."""
-        if self._machine is not None:
-            self._machine.running.close()
-
-    def code_machine(self) -> Machine:
-        """What runs of generated code need of this machine; its `running` knows those under way."""
-        from admission_adapters.files.artifact_store import ArtifactStore
-        from engine.code.asking import Machine
-        from engine.code.running import Running
-
-        sandboxes = self._open_sandboxes()
-        with self._opening:
-            if self._machine is None:
-                store = ArtifactStore(self.settings.state / "artifacts")
-                running = Running(self.settings.code_runs, self.settings.code_waiting)
-                self._machine = Machine(sandboxes.backend, store, running, self._packages)
-            return self._machine
 
     def _serving(self) -> Served | Unavailable:
         if isinstance(self._supervisor, Unavailable):
@@ -669,31 +609,6 @@ class Assembly:
             return status, {"code": fault.code, "detail": fault.message, "remedy": fault.remedy}
         return 200, {"decision": done.answer.decision.model_dump(mode="json"), "done": done.done}
 
-    def _open_sandboxes(self) -> Sandboxes:
-        from engine.sandboxes.evidence import Sandboxes, registered  # most requests need none
-
-        with self._opening:
-            if self._sandboxes is None:
-                backends = partial(registered, self.settings.cache, self.settings.warm_sandboxes)
-                self._sandboxes = Sandboxes(self.settings.state, self.now, backends, self._progress)
-            return self._sandboxes
-
-    def _packages(self, name: str) -> Packages | None:
-        """The package environment of this name, verified."""
-        from admission_adapters.sandbox.packages import place
-        from engine.sandboxes.packages import PackageEnvironments
-
-        with self._opening:
-            if self._environments is None:
-                folder = partial(place, self.settings.cache)
-                self._environments = PackageEnvironments(self.settings.state, folder, self.now)
-            environments = self._environments
-        return environments.find(name)
-
-    def _packages_tree(self, name: str) -> str | None:
-        found = self._packages(name)
-        return None if found is None else found.tree
-
     def now(self) -> int:
         """The engine's clock, in seconds since 1970 UTC."""
         return int(self._now().timestamp())
@@ -702,12 +617,6 @@ class Assembly:
         from engine.record.retention import last_policy
 
         return last_policy(self.settings.state)
-
-    def _probe(self) -> tuple[Boundary, ...]:
-        if self._boundaries is None:
-            with tempfile.TemporaryDirectory(prefix="admission-probe-") as folder:
-                self._boundaries = (ArtifactDirectory.prove(Path(folder)),)
-        return self._boundaries
 
 
 def _policy_record(

@@ -312,7 +312,7 @@ class AsyncEngine(Assembly):
 
     async def __aexit__(self, *_: object) -> None:
         try:
-            self.stop_waiting()
+            self.executors.stop_waiting()
             await asyncio.gather(*self._walking, return_exceptions=True)
             if isinstance(self._supervisor, Supervisor):
                 await self._supervisor.leave()

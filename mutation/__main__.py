@@ -11,10 +11,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from mutation import python, rego, tested
-from mutation.model import ROOT, WORK, Mutant, Results, Verdict
+from mutation.model import ROOT, WORK, Mutant, Results, Verdict, digest
 
 ACCEPTED = ROOT / "docs" / "mutation.md"
 """Survivors that stay, each with its reason."""
@@ -60,6 +61,11 @@ def files(chosen: list[str]) -> Iterator[Path]:
                 yield file
 
 
+def in_sample(file: str, name: str, one_in: int) -> bool:
+    """Whether a mutant is in the sample of one in so many: by its name, so the same ones in each tree and run."""
+    return int(digest(file.encode(), name.encode())[:8], 16) % one_in == 0
+
+
 def _apart() -> None:
     """Go on in a PID namespace of its own: a changed condition may make the engine kill whatever it can reach.
 
@@ -77,6 +83,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/mutate", description=__doc__)
     parser.add_argument("path", nargs="*", default=list(DEFAULT), help="files or folders (default: all)")
     parser.add_argument("--list", action="store_true", help="print each survivor")
+    parser.add_argument("--one-in", type=int, default=1, metavar="N", help="judge a sample: one mutant in N")
     chosen = parser.parse_args()
     judged: dict[str, list[tuple[Mutant, Verdict]]] = {}
     by_opa = rego.Judge(Results(WORK / "rego.json"))
@@ -84,14 +91,16 @@ def main() -> int:
         for file in files(chosen.path):
             name = file.relative_to(ROOT).as_posix()
             started = time.perf_counter()
+            taken = partial(in_sample, name, one_in=chosen.one_in)
             if file.suffix == ".rego":
-                judged[name] = [(one, by_opa.verdict(one)) for one in rego.mutants(file)]
+                judged[name] = [(one, by_opa.verdict(one)) for one in rego.mutants(file) if taken(one.name)]
             else:
-                judged[name] = [(one, by_pytest.verdict(one)) for one in python.mutants(file)]
+                judged[name] = [(one, by_pytest.verdict(one)) for one in python.mutants(file) if taken(one.name)]
             counts = Counter(verdict.value for _, verdict in judged[name])
             print(f"{time.perf_counter() - started:7.1f} s  {name}  {dict(counts)}", file=sys.stderr, flush=True)
     known = accepted(ACCEPTED.read_text(encoding="utf-8")) if ACCEPTED.exists() else {}
-    return report(judged, known, every=chosen.list)
+    listed = {file: {one for one in names if in_sample(file, one, chosen.one_in)} for file, names in known.items()}
+    return report(judged, listed, every=chosen.list)
 
 
 def report(judged: Mapping[str, list[tuple[Mutant, Verdict]]], known: Mapping[str, set[str]], *, every: bool) -> int:

@@ -92,7 +92,7 @@ async def page(api: App, exchange: Exchange) -> Response:
     limit = min(limit or _MOST, _MOST)
     owner, now = owner_of(exchange.caller), api.engine.now()
     ended = await asyncio.to_thread(lambda: api.engine.store().code_runs(owner, before, now, limit))
-    active = () if before else api.engine.code_machine().running.of(exchange.caller)
+    active = () if before else api.engine.executors.machine().running.of(exchange.caller)
     return Response.of(
         CodeRunPage(
             active=tuple(map(_phase, active)),
@@ -105,7 +105,7 @@ async def page(api: App, exchange: Exchange) -> Response:
 async def show(api: App, exchange: Exchange) -> Response:
     """The phase of a run that waits or has begun, or the kept result of one that has ended."""
     run_id = _id(exchange)
-    if (ticket := api.engine.code_machine().running.find(run_id, exchange.caller)) is not None:
+    if (ticket := api.engine.executors.machine().running.find(run_id, exchange.caller)) is not None:
         return Response.of(_phase(ticket))
     owner, now = owner_of(exchange.caller), api.engine.now()
     row = await asyncio.to_thread(lambda: api.engine.store().code_run(run_id, owner, now))
@@ -117,7 +117,7 @@ async def show(api: App, exchange: Exchange) -> Response:
 async def cancel(api: App, exchange: Exchange) -> Response:
     """End a run that waits or has begun: its sandbox is killed, and it is recorded as cancelled."""
     run_id = _id(exchange)
-    ticket = api.engine.code_machine().running.find(run_id, exchange.caller)
+    ticket = api.engine.executors.machine().running.find(run_id, exchange.caller)
     if ticket is None:
         raise _unknown(run_id, "in progress")
     ticket.watch.cancel.set()

@@ -101,5 +101,5 @@ class AgentRuns(Runs):
 
     def _of(self, api: App) -> AgentRunner:
         if self._runner is None:
-            self._runner = AgentRunner(api.engine.code_machine().backend, self._settings)
+            self._runner = AgentRunner(api.engine.executors.machine().backend, self._settings)
         return self._runner

@@ -255,7 +255,7 @@ class Server:
 
     async def _end(self, servers: list[asyncio.Server]) -> Exit:
         self._api.stopping = True
-        self._api.engine.stop_waiting()
+        self._api.engine.executors.stop_waiting()
         self._api.log.event("stopping", connections=len(self._connections))
         for server in servers:
             server.close()

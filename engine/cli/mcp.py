@@ -90,7 +90,7 @@ def _serve(engine: Engine, gate: ProxiedServer, decisions: Decisions, place: Pla
     from engine.runner.harnesses import Harnesses
     from engine.runner.servers import Servers
 
-    harnesses = Harnesses(engine.code_machine().backend, {})
+    harnesses = Harnesses(engine.executors.machine().backend, {})
     servers = Servers(
         decisions, place.sandbox or "", lambda asked: harnesses.executor(decisions.services, asked, _ended(asked))
     )

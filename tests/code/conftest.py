@@ -65,7 +65,7 @@ class Bench:
         return [line for line in lines(self.state) if line.get("request_id") == own]
 
     def kept(self, digest: str) -> bytes:
-        return there(self.engine.code_machine().store.get(digest))
+        return there(self.engine.executors.machine().store.get(digest))
 
 
 @pytest.fixture(scope="session")

@@ -236,7 +236,7 @@ def test_no_more_run_at_once_than_were_taken_on_and_each_is_known_to_its_caller_
         thread = threading.Thread(target=lambda: kept.append(bench.run(slow, watch=RunWatcher(cancel, told))))
         thread.start()
         assert begun.wait(60)
-        running = bench.engine.code_machine().running
+        running = bench.engine.executors.machine().running
         ticket = there(running.find(own, PIPELINE.caller))
         assert ticket.phase == "execute"
         assert running.find(own, PIPELINE.caller.model_copy(update={"principal": "other"})) is None
@@ -256,7 +256,7 @@ def test_a_run_waits_for_its_turn_is_told_its_place_and_may_be_cancelled_there(o
     with opening(code_runs=1, code_waiting=2) as bench, ThreadPoolExecutor(3) as pool:
         first, waiting, gone = RunWatcher(), RunWatcher(), RunWatcher()
         places: list[int] = []
-        running = bench.engine.code_machine().running
+        running = bench.engine.executors.machine().running
         slow = golden(SLOW, policy_hints={"exec_timeout_seconds": 20}, run_id=str(uuid.uuid4()))
         begun = pool.submit(bench.run, slow, watch=first)
         until(lambda: [one.phase for one in running.of(PIPELINE.caller)] == ["execute"])
@@ -279,11 +279,11 @@ def test_what_waits_is_refused_when_the_engine_stops(opening: Callable[..., Any]
     with opening(code_runs=1) as bench, ThreadPoolExecutor(2) as pool:
         first = RunWatcher()
         begun = pool.submit(bench.run, golden(SLOW, policy_hints={"exec_timeout_seconds": 20}), watch=first)
-        running = bench.engine.code_machine().running
+        running = bench.engine.executors.machine().running
         until(lambda: [one.phase for one in running.of(PIPELINE.caller)] == ["execute"])
         last = pool.submit(bench.run, golden())
         until(lambda: len(running.of(PIPELINE.caller)) == 2)
-        bench.engine.stop_waiting()
+        bench.engine.executors.stop_waiting()
         assert last.result(60).stop_reason == "engine_fault:engine.stopping"
         assert [line["outcome"] for line in bench.recorded(last.result())] == ["deny"]
         first.cancel.set()
@@ -392,7 +392,7 @@ class Broken:
 
 @pytest.fixture
 def broken(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = bench.engine.code_machine()
+    real = bench.engine.executors.machine()
     monkeypatch.setattr(bench.engine, "_machine", replace(real, backend=lambda name: Broken(real.backend(name))))
 
 

@@ -92,7 +92,7 @@ def test_what_never_ran_has_a_root_cause_and_nothing_kept(bench: Bench, document
 # covers: A88.1
 def test_a_failure_log_is_kept_for_the_retention_time_of_its_permit(bench: Bench) -> None:
     done = bench.run(golden("raise ValueError"))
-    store, days = bench.engine.code_machine().store, 86_400
+    store, days = bench.engine.executors.machine().store, 86_400
     digest = done.document["stored"]["log"]
     (line,) = [one for one in bench.recorded(done) if one.get("point") == "code_execution"]
     assert line["limits"]["retention_days"] == 90
@@ -226,7 +226,7 @@ def test_of_a_run_that_stopped_no_file_is_kept_and_each_is_named(wider: Bench, l
     assert not done.ok
     assert [one["reason"] for one in done.document["artifacts_not_kept"]] == [reason]
     assert "artifacts" not in done.document
-    assert wider.engine.code_machine().store.get(sha256(reason)) is None
+    assert wider.engine.executors.machine().store.get(sha256(reason)) is None
 
 
 def test_a_failure_log_says_that_it_was_cut_and_holds_no_half_of_a_secret(bench: Bench) -> None:

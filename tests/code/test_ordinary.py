@@ -197,7 +197,7 @@ def test_a_hostile_program_is_contained_without_the_scan(
     name: str, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hostile, token = _HOSTILE[name], f"run-{secrets.token_hex(8)}"
-    own = bench.engine.code_machine()
+    own = bench.engine.executors.machine()
     watched = Watched(own.backend("bubblewrap"), variables=(("RUN", token),))
     monkeypatch.setattr(bench.engine, "_machine", replace(own, backend=lambda _: watched))
     bounds = test_hostile._bounds(hostile)

@@ -224,8 +224,10 @@ def late(opening: Callable[..., Any]) -> Iterator[tuple[Bench, list[float]]]:
     """An engine whose stopwatch shows what a test says, one value after the other, the last one for ever."""
     shown = [0.0]
     with opening() as bench:
-        machine = bench.engine.code_machine()
-        bench.engine._machine = replace(machine, monotonic=lambda: shown.pop(0) if len(shown) > 1 else shown[0])
+        machine = bench.engine.executors.machine()
+        bench.engine.executors._machine = replace(
+            machine, monotonic=lambda: shown.pop(0) if len(shown) > 1 else shown[0]
+        )
         yield bench, shown
 
 

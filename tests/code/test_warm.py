@@ -22,7 +22,7 @@ def test_runs_take_what_waits_and_nothing_waits_after_the_engine(opening: Callab
     with Engine(replace(settings, warm_sandboxes=2)) as engine:
         bench = Bench(engine, settings.state)
         assert bench.run(golden()).document["aggregate"] == expected
-        pool = engine._open_sandboxes().backend("bubblewrap")
+        pool = engine.executors.sandboxes().backend("bubblewrap")
         assert isinstance(pool, Pooled)
         until(lambda: _waiting(pool) == 2)
         first = next(iter(pool._kinds.values())).waiting[0][1].child

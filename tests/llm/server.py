@@ -155,7 +155,7 @@ def use(
     engine: Engine | AsyncEngine, environment: Mapping[str, str], ca_file: Path, pause: Callable[[float], None]
 ) -> None:
     """Give the engine the variables, and a clock that does not wait."""
-    engine._remote_model = RemoteModel(Provider.read(environment), ca_file, pause)
+    engine.executors._remote_model = RemoteModel(Provider.read(environment), ca_file, pause)
 
 
 def resolving(engine: Engine | AsyncEngine, addresses: Callable[[str], tuple[str, ...]]) -> None:

@@ -436,7 +436,7 @@ def test_the_executor_works_only_under_its_permit(world: World) -> None:
     done = world.ask()
     decision = done.answers[0].decision
     limits, about = of(LlmLimits, decision.limits), there(decision.input_digest)
-    model, url = there(world.engine._remote_model), f"{world.server.base_url}/chat/completions"
+    model, url = there(world.engine.executors._remote_model), f"{world.server.base_url}/chat/completions"
     permit = Permit.seal(decision_id="d", point="llm", input_digest=about, limits=limits)
     body = world.server.requests[0].partition(b"\r\n\r\n")[2]
     assert model.attempt(permit, about, LlmLimits, url, body, StopSignal()).text == SAID  # the control

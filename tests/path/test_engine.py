@@ -110,7 +110,7 @@ def test_each_part_is_closed_whatever_the_others_do(settings: Settings) -> None:
 
 @pytest.mark.own_opa
 @pytest.mark.full(after=1)
-@pytest.mark.parametrize("part", ["_resolver", "_supervisor", "_log"])
+@pytest.mark.parametrize("part", ["executors", "_supervisor", "_log"])
 def test_a_part_that_does_not_close_keeps_no_other_open(
     part: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

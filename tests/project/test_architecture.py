@@ -16,7 +16,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine", "engine.api", "engine.cases", "engine.ray", "engine.subagents"),
     ("engine.engine",),
     ("engine.assembly",),
-    ("engine.provisioning",),
+    ("engine.executors", "engine.provisioning"),
     ("engine.agreement", "engine.episodes", "engine.releasing", "engine.shell"),
     (
         *("engine.code", "engine.completing", "engine.environments", "engine.exporting"),

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from mutation import python, rego
-from mutation.__main__ import ACCEPTED, accepted, report
+from mutation.__main__ import ACCEPTED, accepted, in_sample, report
 from mutation.model import Mutant, Results, Verdict
 from mutation.tested import Baseline
 from mutation.warm import _exchange
@@ -114,6 +114,14 @@ def test_the_run_fails_for_a_survivor_that_is_not_accepted_and_for_a_stale_entry
 ) -> None:
     assert report({MUTANT.file: [(MUTANT, verdict)]}, accepted(text), every=False) == code
     assert told in capsys.readouterr().out
+
+
+def test_a_sample_has_about_one_mutant_in_so_many_and_always_the_same() -> None:
+    names = [f"rule: x == {number} → true" for number in range(3_000)]
+    found = [name for name in names if in_sample("rego/a.rego", name, 30)]
+    assert 70 < len(found) < 130
+    assert found == [name for name in reversed(names) if in_sample("rego/a.rego", name, 30)][::-1]
+    assert all(in_sample("rego/a.rego", name, 1) for name in names)
 
 
 @pytest.mark.full

@@ -32,7 +32,7 @@ def ran(runner: Runner, program: str, profile: str = "standard", **row: Any) -> 
         "tools": [{"name": name, "kind": "gateway"} for name in ("one", "two")],
         "tool_callback": {"endpoint": f"{CALLBACK}/tools/call"},
     }
-    agents = AgentRunner(engine.code_machine().backend, RunnerSettings(Opener(None)))
+    agents = AgentRunner(engine.executors.machine().backend, RunnerSettings(Opener(None)))
     return agents.run(RawJson(canonical(run)), engine.opened, Context(), lambda _: None)
 
 

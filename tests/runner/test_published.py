@@ -13,7 +13,7 @@ from engine.runner.run import AgentRunner, RunnerSettings
 def test_a_consumer_changes_only_its_copy(runner: Runner) -> None:
     engine = runner.engine({"runners": {"harnesses": {"pi_core": {"models": {"anthropic": ["one"]}}}}})
     agents, asks = (
-        AgentRunner(engine.code_machine().backend, RunnerSettings(Opener(None))),
+        AgentRunner(engine.executors.machine().backend, RunnerSettings(Opener(None))),
         Decisions(engine.opened, Context()),
     )
     first = agents.harnesses.published(asks)

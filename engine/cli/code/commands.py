@@ -143,7 +143,7 @@ def run_action(
         else:
             done = engine.repair_code(document, repairing(repair, repair_seconds, cancel, variables), context, watch)
         shown.close()
-        left = [] if into is None else written(done.document, into, engine.code_machine().store)
+        left = [] if into is None else written(done.document, into, engine.executors.machine().store)
     typer.echo("\n".join([_text(done), *left]) if how == "text" else json_text(done.document), err=shown.any)
     raise typer.Exit(_INTERRUPTED if done.stop_reason == "cancelled" else done.exit)
 

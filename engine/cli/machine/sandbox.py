@@ -175,7 +175,7 @@ def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any)
     if engine.services is None:
         raise EngineError("the engine is not open", remedy="use it as a context manager")
     seen: list[RunResult] = []
-    world, backends = engine.services.gather_context, engine.code_machine().backend
+    world, backends = engine.services.gather_context, engine.executors.machine().backend
 
     def executor(permit: Permit, job: Job) -> Result:
         backend = permit.demand("sandbox", job.input_digest, SandboxLimits).backend
