@@ -393,7 +393,9 @@ class Broken:
 @pytest.fixture
 def broken(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     real = bench.engine.executors.machine()
-    monkeypatch.setattr(bench.engine, "_machine", replace(real, backend=lambda name: Broken(real.backend(name))))
+    monkeypatch.setattr(
+        bench.engine.executors, "_machine", replace(real, backend=lambda name: Broken(real.backend(name)))
+    )
 
 
 @pytest.mark.usefixtures("broken")

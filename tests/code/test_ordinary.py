@@ -199,7 +199,7 @@ def test_a_hostile_program_is_contained_without_the_scan(
     hostile, token = _HOSTILE[name], f"run-{secrets.token_hex(8)}"
     own = bench.engine.executors.machine()
     watched = Watched(own.backend("bubblewrap"), variables=(("RUN", token),))
-    monkeypatch.setattr(bench.engine, "_machine", replace(own, backend=lambda _: watched))
+    monkeypatch.setattr(bench.engine.executors, "_machine", replace(own, backend=lambda _: watched))
     bounds = test_hostile._bounds(hostile)
     bounds = replace(bounds, wall_seconds=min(bounds.wall_seconds, _SECONDS))
     with host() as canaries:
