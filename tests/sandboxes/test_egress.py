@@ -326,7 +326,9 @@ def test_a_stop_closes_the_tunnel_and_ends_the_command(world: World) -> None:
         with stopped(world.engine):
             run = running.result(30)
     assert run.ended is not None, run.answer
-    assert (run.ended.status.value, [one.outcome for one in run.connections]) == ("cancelled", ["cut"])
+    (connection,) = run.connections
+    assert run.ended.status.value == "cancelled"
+    assert connection.outcome in {"cut", "closed"}  # the stop reaches the tunnel and the command, either one first
 
 
 @pytest.mark.full

@@ -52,7 +52,7 @@ def proxied(world: World, limits: EgressLimits = LIMITS) -> Iterator[tuple[Tunne
     try:
         yield server, listener.getsockname()
     finally:
-        server.end()
+        server.end(cancelled=False)
 
 
 def asked(place: tuple[str, int], head: bytes) -> socket.socket:
@@ -205,9 +205,19 @@ def test_no_more_are_open_at_a_time_than_permitted_and_the_next_waits(world: Wor
     assert len(server.connections) == 3
 
 
+def test_a_tunnel_that_the_program_has_closed_is_not_cut(world: World) -> None:
+    context = ssl.create_default_context(cafile=str(world.authority.path))
+    with proxied(world) as (server, place):
+        with opened(world, place) as client, context.wrap_socket(client, server_hostname=HOST) as secured:
+            secured.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert secured.recv(1)
+        server.end(cancelled=False)
+        assert [one.outcome for one in server.connections] == ["closed"]
+
+
 def test_the_end_of_the_run_closes_what_is_open(world: World) -> None:
     with proxied(world) as (server, place), opened(world, place) as client:
-        server.end()
+        server.end(cancelled=False)
         assert rest(client) == b""
         assert [one.outcome for one in server.connections] == ["cut"]
         with pytest.raises(ConnectionRefusedError):

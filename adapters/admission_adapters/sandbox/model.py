@@ -77,7 +77,7 @@ class Tunnels(Protocol):
     def begin(self, listener: socket.socket) -> None:
         """The program runs. The listener is owned by the callee from here on."""
 
-    def end(self) -> None:
+    def end(self, *, cancelled: bool) -> None:
         """The program is dead: nothing may stay open."""
 
 

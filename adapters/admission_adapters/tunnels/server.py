@@ -32,6 +32,8 @@ _REMEDY = (
 
 _HEAD_SECONDS = 5.0
 _END_SECONDS = 10.0
+_CLOSING_SECONDS = 1.0
+"""For the other side of a tunnel to close too, once the program is dead."""
 
 
 def environment() -> dict[str, str]:
@@ -106,18 +108,27 @@ class TunnelServer:
         self._listener = listener
         self._begin(self._accept, listener)
 
-    def end(self) -> None:
-        """The sandbox is dead: close the listener and all tunnels, and wait for their last records."""
+    def end(self, *, cancelled: bool) -> None:
+        """The sandbox is dead: close the listener and all tunnels, and wait for their last records.
+
+        Unless the run was cancelled, tunnels that its program has closed have a moment to end by themselves.
+        """
         with self._lock:
             self._over = True
-            cuts = list(self._open.values())
         if self._listener is not None:
             with suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)
+        self._slots.release()
+        if not cancelled:
+            self._join(_CLOSING_SECONDS)
+        with self._lock:
+            cuts = list(self._open.values())
         for cut in cuts:
             cut()
-        self._slots.release()
-        deadline = time.monotonic() + _END_SECONDS
+        self._join(_END_SECONDS)
+
+    def _join(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
         for thread in list(self._threads):
             thread.join(max(0.0, deadline - time.monotonic()))
 

@@ -29,7 +29,7 @@ class _Answering:
         self._listener = listener
         threading.Thread(target=self._serve, name="sandbox-probe", daemon=True).start()
 
-    def end(self) -> None:
+    def end(self, *, cancelled: bool) -> None:  # noqa: ARG002  (a probe is not cancelled)
         """Close it."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)

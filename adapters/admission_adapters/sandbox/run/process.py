@@ -48,14 +48,16 @@ def run_in(sandbox: Sandbox, program: Program, cancel: threading.Event | None = 
             watch.observed.let_go = True
             sandbox.untouched = False
         talks = talking(sandbox.stdin, program.dialogue), talking(sandbox.go, program.relay)
-        with talks[0], talks[1], _tunnelling(sandbox.listener, program.tunnels):
+        with talks[0], talks[1], _tunnelling(sandbox.listener, program.tunnels, cancel):
             return ended(watch.until_dead(), setup.bounds)
     finally:
         sandbox.close()
 
 
 @contextmanager
-def _tunnelling(listener: socket.socket | None, tunnels: Tunnels | None) -> Iterator[None]:
+def _tunnelling(
+    listener: socket.socket | None, tunnels: Tunnels | None, cancel: threading.Event | None
+) -> Iterator[None]:
     """Let the listener be served as long as the block lasts; it is closed if nothing serves it."""
     if listener is None or tunnels is None:
         if listener is not None:
@@ -66,7 +68,7 @@ def _tunnelling(listener: socket.socket | None, tunnels: Tunnels | None) -> Iter
     try:
         yield
     finally:
-        tunnels.end()
+        tunnels.end(cancelled=cancel is not None and cancel.is_set())
 
 
 def run_once(
