@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.decide import _REMEMBERED, Verdict, _checked_before, read
+from engine.decide import _REMEMBERED, _SHORT, Verdict, _checked_before, read
+from engine.documents.canonical import compact
 from engine.enforce import enforceable, permit
 from engine.errors import DecideError, EnforceError, EngineError, WorkError
 from engine.model import Boundary, Decision, Finding, Level, Limits, Mode, Outcome, Permit, Result, Revisions
@@ -64,9 +65,25 @@ def test_an_answer_that_was_given_before_has_limits_of_its_own_and_the_words_of_
 
 
 def test_no_more_answers_are_remembered_than_so_many() -> None:
-    for number in range(_REMEMBERED + 2):
+    _checked_before.clear()
+    for number in range(_REMEMBERED):
         verdict("deny", found("one", "deny", subject=f"record {number}"))
-    assert 0 < len(_checked_before) <= _REMEMBERED
+    assert len(_checked_before) == _REMEMBERED
+    verdict("deny", found("one", "deny", subject="one more"))
+    assert len(_checked_before) == 1
+
+
+def test_only_a_short_answer_is_remembered() -> None:
+    _checked_before.clear()
+    around = len(compact({"outcome": "deny", "findings": [found("one", "deny", subject="")]}))
+    for more in (1, 0):
+        verdict("deny", found("one", "deny", subject="x" * (_SHORT - around + more)))
+        assert len(_checked_before) == 1 - more
+
+
+def test_a_waived_finding_is_a_warning_that_names_its_waiver() -> None:
+    got = verdict("allow", found("one", "warn", waiver="w-1"), limits=LIMITS)
+    assert [(one.code, one.level, one.waiver) for one in got.findings] == [("one", Level.WARN, "w-1")]
 
 
 def test_a_finding_twice_is_one_and_the_message_of_an_added_rule_is_shown() -> None:
