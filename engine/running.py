@@ -30,7 +30,7 @@ _ANSWER_SECONDS = 0.4
 """For the policy to say that work may go on; it takes a millisecond."""
 
 _FOLLOWS = "repeat the request; if that does not help, `engine policy status` shows what is wrong"
-_OWN = "give the releases and their key with `--releases DIR --release-key FILE`; `engine policy status` names the release"
+_OWN = "give the releases and their key: `--releases DIR --release-key FILE`; `engine policy status` names the release"
 _CHECK = f"{_OWN}; for a dry run of another policy, name that, such as `--policy DIR`"
 """What to do where the policy of an engine was not agreed on: it follows the agreement, or has a policy of its own."""
 

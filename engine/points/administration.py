@@ -72,7 +72,7 @@ class PolicyRelease(Model):
 
 
 class AdministrationRequest(Model):
-    """One act. `id` names the approval, token, prefix, stop, agent, release or activation it is about, also a new one."""
+    """One act. `id` names the approval, token, prefix, stop, agent, release or activation, also a new one."""
 
     act: Act
     id: Annotated[str, Field(pattern=r"^[0-9a-f]{8,32}$")]

@@ -170,3 +170,16 @@ def test_after_the_agreement_was_left_an_older_release_is_refused_and_the_same_o
     assert not store.agreement().binding
     row, _ = activating()
     assert (row.digest, row.left_at, store.agreement().binding) == (digest, None, True)
+
+
+@pytest.mark.parametrize("seen_at", [0, 2**40])
+def test_clocks_of_engines_do_not_say_whether_they_live(
+    store: Store, monkeypatch: pytest.MonkeyPatch, seen_at: int
+) -> None:
+    """An engine whose clock is off by years lives as long as it beats."""
+    monkeypatch.setattr(live, "GONE_SECONDS", 0.0)
+    lives = live.LiveReplicas()
+    for beats in range(1, 4):
+        store.beat(engine(beats=beats, seen_at=seen_at))
+        assert len(lives.look(store)) == 1
+    assert lives.look(store) == ()

@@ -1,4 +1,4 @@
-"""What an engine loads next, where a proposal was abandoned, or what may decide now cannot be loaded. The test plays it."""
+"""What an engine loads next where a proposal was abandoned, or the active release is lacking. Tests play the engine."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def played(tmp_path: Path) -> Iterator[Played]:
 def test_an_abandoned_proposal_keeps_no_engine_from_what_is_active(played: Played) -> None:
     with following(played):
         until(lambda: played.serves == release(2).digest)
-        until(lambda: (told := played.told) is not None and told.ready)
+        proposed = played.store.agreement().next
+        assert proposed is not None
+        until(lambda: (told := played.told) is not None and told.ready and told.wanted == proposed.id)
     assert played.tried == [release(2).digest, release(3).digest]
 
 
@@ -81,8 +83,9 @@ def test_where_the_active_release_cannot_be_loaded_the_proposed_one_is(played: P
         until(lambda: (told := played.told) is not None and told.ready)
         proposed = played.store.agreement().next
         assert proposed is not None
-        assert (played.told or proposed) and played.told is not None
-        assert (played.told.wanted, played.told.fault) == (proposed.id, None)
+        told = played.told
+        assert told is not None
+        assert (told.wanted, told.fault) == (proposed.id, None)
         played.store.move(proposed, "switching", NOW)
         until(lambda: played.serves == release(3).digest)
 
@@ -92,8 +95,10 @@ def test_where_neither_can_be_loaded_the_caller_is_told_and_the_active_one_is_tr
     with following(played):
         until(lambda: (told := played.told) is not None and told.fault is not None and "release 3" in told.fault)
         proposed = played.store.agreement().next
-        assert proposed is not None and played.told is not None
-        assert played.told.wanted == proposed.id
+        told = played.told
+        assert proposed is not None
+        assert told is not None
+        assert told.wanted == proposed.id
         tries = len(played.tried)
         until(lambda: played.tried[tries:].count(release(2).digest) > 2)
         assert played.tried.count(release(3).digest) == 1

@@ -12,11 +12,12 @@ import pytest
 from engine.agreement.release import agreed_release, release_at_start
 from engine.binaries import find_binary
 from engine.errors import DecideError, EngineError, GatherError, PolicyError
+from engine.opa.packed import SIGNATURES
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import build
 from engine.policy_bundle.last_release import LastRelease, write_last
 from engine.policy_bundle.release import Release
-from engine.policy_bundle.release_folder import APPROVAL, SIGNATURES, STATEMENT, VALUES, Statement
+from engine.policy_bundle.release_folder import APPROVAL, STATEMENT, VALUES, Statement
 from engine.policy_bundle.sources import PolicySources
 from engine.settings import Settings
 from engine.state.rows import ActivationRow, Agreement
@@ -45,9 +46,7 @@ def row(made: Path) -> ActivationRow:
 @pytest.fixture
 def own(tmp_path: Path, cache: Path, keys: Keys) -> Settings:
     (tmp_path / "releases").mkdir()
-    return Settings(
-        state=tmp_path / "state", cache=cache, releases=tmp_path / "releases", release_key=keys.public
-    )
+    return Settings(state=tmp_path / "state", cache=cache, releases=tmp_path / "releases", release_key=keys.public)
 
 
 def put(own: Settings, made: Path, name: str) -> Path:
@@ -110,7 +109,7 @@ def test_what_changed_after_it_was_signed_is_refused(
         found(row, own)
 
 
-def test_a_link_to_a_release_is_that_release(own: Settings, made: Path, row: ActivationRow, tmp_path: Path) -> None:
+def test_a_link_to_a_release_is_that_release(own: Settings, made: Path, row: ActivationRow) -> None:
     """Only what was verified is served, so it does not matter where it came from."""
     assert own.releases is not None
     (own.releases / "current").symlink_to(made)
@@ -130,9 +129,9 @@ def test_a_folder_that_cannot_be_read_is_named(own: Settings, row: ActivationRow
     assert own.releases is not None
     (own.releases / "a").mkdir()
     (own.releases / "a" / STATEMENT).symlink_to(STATEMENT)
-    with pytest.raises(GatherError, match="cannot read `.*/a/release.json`: too many levels"):
+    with pytest.raises(GatherError, match=r"cannot read `.*/a/release.json`: too many levels"):
         found(row, own)
-    with pytest.raises(GatherError, match="cannot read `.*/gone`"):
+    with pytest.raises(GatherError, match=r"cannot read `.*/gone`"):
         found(row, replace(own, releases=own.releases / "gone"))
 
 

@@ -1,4 +1,4 @@
-"""A state is not opened through a connection pooler: what would break silently is refused, in every mode of PgBouncer."""
+"""No state is opened through a connection pooler: what would break silently is refused, in every mode of PgBouncer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -16,7 +15,7 @@ import pytest
 from engine.errors import StateError
 from engine.state import open_shared, prepare_shared
 from tests.facilities import needs
-from tests.postgres import OWNER, SERVING, Server
+from tests.postgres import OWNER, SERVING, Server, account
 from tests.processes import until
 
 pytestmark = needs("pgbouncer")
@@ -38,7 +37,7 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def pooled(server: Server, database: str, tmp_path: Path) -> Iterator[Pooled]:
+def pooled(server: Server, database: str) -> Iterator[Pooled]:
     """Starts PgBouncer with these settings before the server; gives the address of the database through it."""
     with ExitStack() as stack:
 
@@ -54,9 +53,8 @@ def pooled(server: Server, database: str, tmp_path: Path) -> Iterator[Pooled]:
             if os.geteuid() == 0:
                 for one in (folder, *folder.iterdir()):
                     shutil.chown(one, "postgres", "postgres")
-            account = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
             process = subprocess.Popen(
-                ["pgbouncer", "-q", str(folder / "pgbouncer.ini")], cwd="/", **account  # type: ignore[call-overload]
+                [str(shutil.which("pgbouncer")), "-q", str(folder / "pgbouncer.ini")], **account()
             )
             stack.callback(process.wait)
             stack.callback(process.kill)
