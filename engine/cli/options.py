@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 
 import typer
 
+from engine.cli.named_policy import outranking
 from engine.cli.usage import not_one_of
 from engine.cli.waiting import during
 from engine.documents.files import printable
@@ -267,8 +268,12 @@ class Sources:
         ca_file: Path | None = None,
         env_file: Path | None = None,
         enable_mcp_adapter: bool = False,
+        follow: bool = False,
     ) -> Iterator[Engine]:
-        """An engine for these decision points, or for all. Reports on standard error what a crash left unfinished."""
+        """An engine for these decision points, or for all. Reports on standard error what a crash left unfinished.
+
+        A command that goes on for long may `follow` the releases that are activated meanwhile.
+        """
         from engine.engine import Engine
 
         opening = Engine(
@@ -278,7 +283,7 @@ class Sources:
             progress=progress,
             points=frozenset(points) or None,
             enable_mcp_adapter=enable_mcp_adapter,
-            follow=False,
+            follow=follow,
             try_policy=self._names_policy,
         )
         with ExitStack() as stack:
@@ -340,7 +345,7 @@ def sourced(*names: str) -> Callable[[Command], Command]:
 
         @wraps(command)
         def run(**given: Any) -> None:
-            command(sources=Sources(**{name: given.pop(name) for name in names}), **given)
+            command(sources=Sources(**outranking({name: given.pop(name) for name in names})), **given)
 
         run.__signature__ = signature.replace(parameters=[*own, *extra])  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *extra)}

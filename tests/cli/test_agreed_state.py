@@ -167,6 +167,21 @@ def test_there_is_nothing_to_leave(command: Command, request_file: Path) -> None
     command("policy", "leave", "--reason", "x").refused("have agreed on no release", code=Exit.UNREADABLE)
 
 
+def test_a_policy_that_is_named_outranks_releases_of_variables(
+    agreed: Command, made: Made, request_file: Path, tmp_path: Path
+) -> None:
+    """A terminal that is set up for the engines tries an edit as any other."""
+    shutil.copytree(ROOT / "policy", tmp_path / "policy")
+    env = {"ENGINE_RELEASES": str(made.releases), "ENGINE_RELEASE_KEY": str(made.keys.public)}
+    line = ("policy", "input", "license", "-i", request_file)
+    assert "not under this policy" not in agreed(*line, env=env).stderr
+    tried = agreed(*line, "--policy", tmp_path / "policy", env=env)
+    assert (tried.code, "not under this policy" in tried.stderr) == (0, True), tried.stderr
+    own = ("--policy", tmp_path / "policy")
+    agreed(*line, *own, *made.options).refused("a release brings its own rules and values")
+    agreed(*line, env=env | {"ENGINE_POLICY": str(tmp_path / "policy")}).refused("brings its own rules and values")
+
+
 def test_values_beside_a_release_are_refused(command: Command, made: Made, request_file: Path) -> None:
     """They had no effect."""
     one = ("--release", made.releases / "r1", "--release-key", made.keys.public)
