@@ -402,7 +402,8 @@ def test_an_engine_that_hangs_between_loading_and_switching_decides_nothing_unde
         answers = set()
 
         def both() -> bool:
-            answers.add(" ".join([(found := told(decision(two)))[0], *found[1]]))
+            outcome, codes = told(decision(two))
+            answers.add(" ".join([outcome, *codes]))
             return DECIDED[2] in answers
 
         until(both)
