@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.binaries import find_binary
+from engine.cli import options
 from engine.errors import Exit
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import build
@@ -40,8 +41,9 @@ class Made:
 def made(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Made:
     folder = tmp_path_factory.mktemp("made")
     keys = Keys.make(folder / "keys")
-    sources = PolicySources(ROOT / "rego", ROOT / "policy", ROOT / "bundles" / "default", REFUSING)
-    released(build(sources, POINTS, find_binary(), cache), folder / "releases" / "r1", keys, 1)
+    for number, values in ((1, REFUSING), (2, ())):
+        sources = PolicySources(ROOT / "rego", ROOT / "policy", ROOT / "bundles" / "default", values)
+        released(build(sources, POINTS, find_binary(), cache), folder / "releases" / f"r{number}", keys, number)
     return Made(keys, folder / "releases")
 
 
@@ -180,6 +182,16 @@ def test_a_policy_that_is_named_outranks_releases_of_variables(
     own = ("--policy", tmp_path / "policy")
     agreed(*line, *own, *made.options).refused("a release brings its own rules and values")
     agreed(*line, env=env | {"ENGINE_POLICY": str(tmp_path / "policy")}).refused("brings its own rules and values")
+
+
+def test_a_command_that_goes_on_for_long_follows_what_is_activated(agreed: Command, made: Made) -> None:
+    """As a proxy in front of a server of MCP."""
+    sources = options.Sources(state=options.StateAt(agreed.state), releases=made.releases, release_key=made.keys.public)
+    with sources.engine("license", follow=True) as engine:
+        assert engine.decide("license", ALLOWED).exit is Exit.DENY
+        done = agreed("policy", "activate", made.releases / "r2", "--release-key", made.keys.public)
+        assert (done.code, "engines  1 serve it" in done.stdout) == (0, True), done.stderr
+        assert engine.decide("license", ALLOWED).exit is Exit.ALLOW
 
 
 def test_values_beside_a_release_are_refused(command: Command, made: Made, request_file: Path) -> None:
