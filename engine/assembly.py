@@ -41,7 +41,7 @@ from engine.record.chains import chain_folder
 from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord, PolicyRecord, RecordedRelease, RecoveryRecord, timestamp
 from engine.record.standing import StandingLog
-from engine.running import Running
+from engine.running import Running, Stops
 from engine.secrets.patterns import know
 from engine.settings import CONTROL, Settings
 from engine.state import open_state, open_store
@@ -126,6 +126,7 @@ class Assembly:
         enable_mcp_adapter: bool = False,
         own_files: bool = False,
         follow: bool = True,
+        try_policy: bool = False,
     ) -> None:
         """`values` are overrides `key=value` on policy/; `now` is the clock that rules see.
 
@@ -136,7 +137,8 @@ class Assembly:
         With `points`, only these decision points are decided, after a faster start; every other one is denied.
         Adapters are off unless `enable_mcp_adapter` is True itself. With `own_files`, findings name the files of
         values that are edited for this policy, for callers that do not see its folders. With `releases` in the
-        settings it serves the release that was activated last in its state, and with `follow` each later one.
+        settings it serves the release that was activated last in its state, and with `follow` each later one. With
+        `try_policy`, dry runs are decided under the policy of the settings whatever the engines of the state agreed on.
         """
         self.settings = settings
         self.services: Services | None = None
@@ -164,6 +166,7 @@ class Assembly:
         self._adapters = AdapterAdmissions(enable_mcp_adapter)
         self._own_files = own_files
         self._follow = follow and settings.releases is not None
+        self._try_policy = try_policy
         self._follower: Follower | None = None
 
     @property
@@ -201,7 +204,8 @@ class Assembly:
             self._supervisor.close()
             raise
         self.executors = executors = Executors(self.settings, self.now, self._progress)
-        self._running = Running(self._store_now, self._open_store)
+        follows = self.settings.releases is not None
+        self._running = Running(self._store_now, self._open_store, follows=follows, try_policy=self._try_policy)
         self.services = Services(
             serving=self._serving,
             log=self._log,
@@ -254,6 +258,13 @@ class Assembly:
             parts.callback(self.executors.stop_waiting)
             if self._follower is not None:
                 parts.callback(self._follower.close)
+
+    def in_force(self) -> Stops:
+        """The stops in force.
+
+        Raises DecideError unless the policy that is served may decide here, StateError.
+        """
+        return run(self._running.stops(None if self.policy is None else self.policy.digest))
 
     @contextmanager
     def recording(self, log: RecordLog) -> Iterator[None]:
@@ -368,8 +379,7 @@ class Assembly:
                 generation.server.probe(_PROBE_SECONDS)
                 opa = True
         state, age = self._state_look.last()
-        releases = self._running.last.releases
-        agreed = not releases or (self.policy is not None and self.policy.digest in releases)
+        agreed = self._running.agreed(None if self.policy is None else self.policy.digest)
         return Status(opa, self._log.usable, state, revisions, restarts, age, agreed)
 
     def _state_works(self) -> bool:

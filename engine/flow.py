@@ -194,7 +194,7 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
         while True:
             facts.document["stops"] = stop_facts(stops, facts.gathered, case.context)
             verdict = read(case.point, (yield from _ask(case, serving)), serving.catalogue)
-            asked, stops = stops, (yield from services.running.stops(serving.digest))
+            asked, stops = stops, (yield from services.running.stops(serving.digest, case.mode))
             if stops == asked:  # those in force now, after OPA's answer
                 break
         if verdict.limits is not None and verdict.limits.boundaries():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from engine.drive import Call, Steps
 from engine.errors import DecideError, EngineError
-from engine.model import StopSignal
+from engine.model import Mode, StopSignal
 from engine.state.in_force import InForce
 from engine.state.rows import StopRow
 
@@ -28,6 +28,11 @@ _LOOK_SECONDS = 0.1
 
 _ANSWER_SECONDS = 0.4
 """For the policy to say that work may go on; it takes a millisecond."""
+
+_FOLLOWS = "repeat the request; if that does not help, `engine policy status` shows what is wrong"
+_OWN = "give the releases and their key: `--releases DIR --release-key FILE`; `engine policy status` names the release"
+_CHECK = f"{_OWN}; for a dry run of another policy, name that, such as `--policy DIR`"
+"""What to do where the policy of an engine was not agreed on: it follows the agreement, or has a policy of its own."""
 
 Stops = tuple[StopRow, ...]
 
@@ -43,9 +48,20 @@ class _Watched:
 class Running:
     """The work under way in one engine. Threads may share it."""
 
-    def __init__(self, now: Callable[[], Store | None], opened: Callable[[], Store]) -> None:
-        """`now` returns the store if it is open and its stops are read without waiting, `opened` opens it first."""
+    def __init__(
+        self,
+        now: Callable[[], Store | None],
+        opened: Callable[[], Store],
+        *,
+        follows: bool = False,
+        try_policy: bool = False,
+    ) -> None:
+        """`now` returns the store if it is open and its stops are read without waiting, `opened` opens it first.
+
+        `follows` is for an engine that serves what was agreed on; with `try_policy`, dry runs are not bound by that.
+        """
         self._now, self._opened = now, opened
+        self._follows, self._try_policy = follows, try_policy
         self._changed = threading.Condition()
         self._watched: list[_Watched] = []
         self._thread: threading.Thread | None = None
@@ -53,7 +69,7 @@ class Running:
         self.last = InForce()
         """What was read last; nothing before the first read."""
 
-    def stops(self, release: str | None) -> Steps[Stops]:
+    def stops(self, release: str | None, mode: Mode = Mode.ENFORCE) -> Steps[Stops]:
         """The stops in force, for a decision under the release with this digest; None: under no release.
 
         Raises DecideError unless that release may decide, StateError: what cannot be read may stop anything.
@@ -61,13 +77,17 @@ class Running:
         store = self._now()
         found: InForce = store.in_force() if store else (yield Call(lambda: self._opened().in_force()))
         self.last = found
-        if found.releases and release not in found.releases:
+        if not (self.agreed(release) or (self._try_policy and mode is Mode.CHECK)):
             raise DecideError(
                 "the engines of this state agreed on another release than this engine serves",
-                remedy="send the request again; if that does not help, `engine policy status` shows what is wrong",
+                remedy=_FOLLOWS if self._follows else _CHECK if mode is Mode.CHECK else _OWN,
                 code="policy_stale",
             )
         return found.stops
+
+    def agreed(self, release: str | None) -> bool:
+        """Whether this release may decide, by what was read last."""
+        return self.last.may_decide(release, follows=self._follows)
 
     @contextmanager
     def watching(self, signal: StopSignal, seen: list[str], allowed: Callable[[Stops, float], bool]) -> Iterator[None]:

@@ -173,6 +173,10 @@ def _postgresql() -> str | None:
     return None if binaries() else "install the package postgresql (Debian): there is no /usr/lib/postgresql/*/bin"
 
 
+def _pgbouncer() -> str | None:
+    return None if shutil.which("pgbouncer") else "install the package pgbouncer (Debian): pgbouncer is not on PATH"
+
+
 FACILITIES: dict[str, Callable[[], str | None]] = {
     "bubblewrap": _bubblewrap,
     "gvisor": _gvisor,
@@ -195,6 +199,7 @@ FACILITIES: dict[str, Callable[[], str | None]] = {
     "promtool": _promtool,
     "kubectl": _kubectl,
     "postgresql": _postgresql,
+    "pgbouncer": _pgbouncer,
     "strace": _strace,
     "immutable_files": _immutable_files,
     "mounts": _mounts,

@@ -35,8 +35,8 @@ def binaries() -> Path | None:
 
 
 @cache
-def _account() -> dict[str, Any]:
-    """PostgreSQL refuses to run as root."""
+def account() -> dict[str, Any]:
+    """Neither PostgreSQL nor PgBouncer runs as root."""
     return {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
 
 
@@ -52,7 +52,7 @@ class Server:
         self.data = (folder or self.folder) / "data"
         self._process: subprocess.Popen[bytes] | None = None
         self._template: str | None = None
-        if _account():
+        if account():
             for one in {self.folder, self.data.parent}:
                 shutil.chown(one, "postgres", "postgres")
         made = ["-U", OWNER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-X", str(self.folder / "wal")]
@@ -60,7 +60,7 @@ class Server:
 
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(
-            [str(self._programs / program), *arguments], check=True, capture_output=True, cwd="/", **_account()
+            [str(self._programs / program), *arguments], check=True, capture_output=True, cwd="/", **account()
         )
 
     def start(self, **changed: str) -> None:
@@ -73,7 +73,7 @@ class Server:
                 stdout=log,
                 stderr=log,
                 cwd="/",
-                **_account(),
+                **account(),
             )
         ready = [str(self._programs / "pg_isready"), "-h", str(self.folder)]
         until(lambda: subprocess.run(ready, capture_output=True, check=False).returncode == 0)
@@ -119,7 +119,7 @@ class Server:
         own = self.folder / "tls.pem"
         shutil.copy(certificate, own)
         own.chmod(0o600)
-        if _account():
+        if account():
             shutil.chown(own, "postgres", "postgres")
         return {"listen_addresses": host, "ssl": "on", "ssl_cert_file": str(own), "ssl_key_file": str(own)}
 

@@ -117,19 +117,22 @@ def _act(
         return asdict(store.add_stop(StopRow(stop.scope, stop.name, actor, now, id_, request.reason)))
     if act == "approve_release" and (release := request.release) is not None:
         return {"release": release.digest, "approver": actor, "approved_at": now}
-    command, take_away = _TAKING_AWAY[act]
-    row = take_away(store, id_, now)
+    if act == "leave_agreement":
+        command, row = "policy status", store.leave(id_, actor, request.reason, now)
+    else:
+        command, take_away = _TAKING_AWAY[act]
+        row = take_away(store, id_, now)
     if row is None:
         raise GatherError(
-            "nothing with this id can be revoked, lifted or ended", remedy=f"list the ids with `engine {command} list`"
+            "nothing with this id can be revoked, lifted, ended or left", remedy=f"list the ids with `engine {command}`"
         )
     return asdict(row)
 
 
 _TAKING_AWAY: Mapping[str, tuple[str, Callable[[Store, str, int], Any]]] = {
-    "revoke_token": ("tokens", lambda store, id_, now: store.revoke(id_, now)),
-    "revoke_prefix": ("tools prefixes", lambda store, id_, now: store.revoke_prefix(id_, now)),
-    "lift_stop": ("stop", lambda store, id_, now: store.lift_stop(id_, now)),
-    "end_agent": ("agent", lambda store, id_, now: store.end_agent(id_, now)),
+    "revoke_token": ("tokens list", lambda store, id_, now: store.revoke(id_, now)),
+    "revoke_prefix": ("tools prefixes list", lambda store, id_, now: store.revoke_prefix(id_, now)),
+    "lift_stop": ("stop list", lambda store, id_, now: store.lift_stop(id_, now)),
+    "end_agent": ("agent list", lambda store, id_, now: store.end_agent(id_, now)),
 }
 """The acts on something that exists: the command that lists it, and the change of the state."""

@@ -62,7 +62,9 @@ class Follower:
     _beat_at: float = 0.0
     _said: ReplicaRow | None = None
     _agreement: Agreement = field(default_factory=Agreement)
-    _progress: _Progress = field(default_factory=_Progress)
+    _progress: dict[str, _Progress] = field(default_factory=dict)
+    """By activation; of those that are agreed on now."""
+    _wanted: _Progress = field(default_factory=_Progress)
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _closing: bool = False
     _live: LiveReplicas = field(default_factory=LiveReplicas)
@@ -115,18 +117,26 @@ class Follower:
         with self._changed:
             self._agreement = agreement
             self._changed.notify_all()
-        wanted = agreement.next or agreement.active
+        wanted = self._next_to_load(agreement)
         if wanted is not None and (self._job is None or not self._job.is_alive()):
             self._want(wanted)
         self._beat(store)
         if (switching := agreement.next) is not None and switching.state == "switching":
             self._live.end_switch(store, switching, self._engine.now())
 
+    def _next_to_load(self, agreement: Agreement) -> ActivationRow | None:
+        """What is switched to; else what may decide now, unless that cannot be loaded; else what is proposed."""
+        active, coming = agreement.active, agreement.next
+        known = [row.id for row in (active, coming) if row is not None]
+        self._progress = {id_: self._progress.get(id_) or _Progress(id_) for id_ in known}
+        if active is None or coming is None or coming.state == "switching":
+            return coming or active
+        in_vain = self._progress[active.id].fault is not None and self._progress[coming.id].fault is None
+        return coming if in_vain or self._engine.serving() == active.digest else active
+
     def _want(self, wanted: ActivationRow) -> None:
         """Load what is wanted, unless it is served, or was tried in vain a moment ago."""
-        if self._progress.wanted != wanted.id:
-            self._progress = _Progress(wanted.id)
-        progress = self._progress
+        progress = self._wanted = self._progress[wanted.id]
         if self._engine.serving() == wanted.digest:
             progress.ready, progress.fault = True, None
             return
@@ -170,7 +180,10 @@ class Follower:
 
     def _beat(self, store: Store) -> None:
         """Say how far this engine is: at once when that changed, else once a second."""
-        progress, fault = self._progress, self._progress.fault
+        coming = self._agreement.next
+        progress = self._wanted if coming is None else self._progress.get(coming.id, self._wanted)
+        progress = progress if progress.fault is not None else self._wanted  # a proposal waits for that answer
+        fault = progress.fault
         told = None if fault is None else f"{fault.one_line()}\n{fault.remedy}"
         serving = self._engine.serving()
         if self._said is not None and self._job is not None and self._job.is_alive():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
 from engine.binaries import Binary
@@ -38,23 +38,37 @@ def agreed_release(row: ActivationRow, settings: Settings, binary: Binary) -> Re
             remedy="give the public key with `--release-key`",
             code="engine.policy_invalid",
         )
-    folder = _find(settings.releases, row)
-    found = load_release(folder, settings.release_key, binary, settings.cache, read_last(settings.state))
-    if found.digest != row.digest:
-        message, remedy = "the release was replaced while it was read", "put each release into a folder of its own"
-        raise PolicyError((Problem(Location(str(folder)), message, remedy),))
-    return found
+    after, refused = read_last(settings.state), None
+    for folder in with_digest(settings.releases, row.digest):
+        try:
+            found = load_release(folder, settings.release_key, binary, settings.cache, after)
+        except (PolicyError, GatherError) as error:  # a copy that is not complete, or not signed: another one may be
+            refused = refused or error
+        else:
+            if found.digest == row.digest:
+                return found
+    if refused is not None:
+        raise refused
+    message = f"release {row.sequence} of `{row.name}` is not here: no release in this folder has its digest"
+    remedy = f"put the release with the digest {row.digest} there"
+    raise PolicyError((Problem(Location(str(settings.releases)), message, remedy),))
 
 
-def _find(releases: Path, row: ActivationRow) -> Path:
+def with_digest(releases: Path, wanted: str) -> Iterator[Path]:
+    """Each folder of a release whose statement has this digest. Raises GatherError, also at the end for one unread."""
+    unread = None
     try:
         folders = sorted(releases.iterdir())
     except OSError as error:
         raise unreadable(str(releases), error) from error
     for folder in folders:
-        with suppress(GatherError):  # it is no release
-            if digest(read_bytes(folder / STATEMENT, _STATEMENT_BYTES)) == row.digest:
-                return folder
-    message = f"release {row.sequence} of `{row.name}` is not here: no release in this folder has its digest"
-    remedy = f"put the release with the digest {row.digest} there"
-    raise PolicyError((Problem(Location(str(releases)), message, remedy),))
+        try:
+            statement = read_bytes(folder / STATEMENT, _STATEMENT_BYTES)
+        except GatherError as error:
+            no_release = error.__cause__ is None or isinstance(error.__cause__, (FileNotFoundError, NotADirectoryError))
+            unread = unread if no_release else error
+            continue
+        if digest(statement) == wanted:
+            yield folder
+    if unread is not None:
+        raise unread

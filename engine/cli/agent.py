@@ -69,13 +69,14 @@ def list_agents(limit: acts.Limit = 50, state: options.State = None, how: option
 
 
 @app.command("end")
+@options.sourced("state", *options.SERVED)
 def end_agent(
+    sources: options.Sources,
     id_: Annotated[str, typer.Argument(metavar="ID", help="Agent id, as printed by `list`.")],
     reason: acts.Reason = None,
-    state: options.State = None,
 ) -> None:
     """End an agent: it takes no further turn, and another one may be created."""
-    row = acts.act(state, {"act": "end_agent", "id": id_, "reason": reason})
+    row = acts.act(sources, {"act": "end_agent", "id": id_, "reason": reason})
     typer.echo(f"agent {row['id']} ({printable(row['name'])}) is ended")
 
 

@@ -37,7 +37,7 @@ def _address(given: str | None) -> str | None:
     return given.partition("#")[0] if given else None
 
 
-@options.sourced("state", *options.RULES, "values", "now")
+@options.sourced("state", *options.SERVED, "values", "now")
 def check(
     sources: options.Sources,
     paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Source bundles, or folders that contain them.")],

@@ -69,7 +69,7 @@ def proxy(
 
     context = options.context(principal, run)
     context = replace(context, run=context.run or uuid.uuid4().hex)
-    with sources.engine(*_POINTS) as engine:
+    with sources.engine(*_POINTS, follow=True) as engine:
         if engine.services is None:
             raise GatherError("the engine is not open", remedy="see `engine doctor`")
         place = Place(url=url, secrets=_secrets(secret or [])) if url else Place(sandbox or _first(engine))

@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial, wraps
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 
 import typer
 
+from engine.cli.named_policy import outranking
 from engine.cli.usage import not_one_of
 from engine.cli.waiting import during
 from engine.documents.files import printable
-from engine.errors import GatherError, PolicyError, Problem
+from engine.errors import EngineError, GatherError, PolicyError, Problem
 from engine.state.address import SCHEME, checked
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ class Sources:
     def settings(self) -> Settings:
         """The settings with these options in the place of the defaults. Raises GatherError."""
         released = self.release or self.releases
-        if released is not None and (self.policy or self.rego or self.recipe):
+        if released is not None and (self.policy or self.rego or self.recipe or self.values):
             raise typer.BadParameter("a release brings its own rules and values", param_hint="--release")
         if self.release is not None and self.releases is not None:
             raise typer.BadParameter("give one release, or a folder of several", param_hint="--release, --releases")
@@ -267,8 +268,12 @@ class Sources:
         ca_file: Path | None = None,
         env_file: Path | None = None,
         enable_mcp_adapter: bool = False,
+        follow: bool = False,
     ) -> Iterator[Engine]:
-        """An engine for these decision points, or for all. Reports on standard error what a crash left unfinished."""
+        """An engine for these decision points, or for all. Reports on standard error what a crash left unfinished.
+
+        A command that goes on for long may `follow` the releases that are activated meanwhile.
+        """
         from engine.engine import Engine
 
         opening = Engine(
@@ -278,7 +283,8 @@ class Sources:
             progress=progress,
             points=frozenset(points) or None,
             enable_mcp_adapter=enable_mcp_adapter,
-            follow=False,
+            follow=follow,
+            try_policy=self._names_policy,
         )
         with ExitStack() as stack:
             with during("reading the policy and starting OPA"):
@@ -290,7 +296,24 @@ class Sources:
                     f"engine: {cut.bytes} unfinished bytes were cut from the end of {cut.file} and kept in {cut.kept}",
                     err=True,
                 )
+            self._tell_other_policy(engine)
             yield engine
+
+    @property
+    def _names_policy(self) -> bool:
+        """Whether a policy is named, in place of the one that the engines of the state may have agreed on."""
+        return any((self.policy, self.rego, self.recipe, self.release, self.values))
+
+    def _tell_other_policy(self, engine: Engine) -> None:
+        """Report on standard error that the engines of the state agreed on another policy than the one named."""
+        if not self._names_policy or engine.policy is None:
+            return
+        with suppress(EngineError):  # then nothing is decided
+            agreement = engine.store().agreement()
+            agreed = agreement.active or agreement.next
+            if agreed is not None and agreement.binding and engine.policy.digest not in agreement.served:
+                name = f"release {agreed.sequence} of `{printable(agreed.name)}`"
+                typer.echo(f"engine: the engines of this state decide under {name}, not under this policy", err=True)
 
 
 def refuse_values(problems: Sequence[Problem]) -> None:
@@ -322,7 +345,7 @@ def sourced(*names: str) -> Callable[[Command], Command]:
 
         @wraps(command)
         def run(**given: Any) -> None:
-            command(sources=Sources(**{name: given.pop(name) for name in names}), **given)
+            command(sources=Sources(**outranking({name: given.pop(name) for name in names})), **given)
 
         run.__signature__ = signature.replace(parameters=[*own, *extra])  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *extra)}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from contextlib import closing, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,6 +30,7 @@ def workbench(
             "--releases", envvar="ENGINE_RELEASES", help="Folder with a folder for each release of the policy."
         ),
     ] = None,
+    key: options.ReleaseKey = None,
 ) -> None:
     """Show record, policy, previews of edits, approvals and releases in a browser, until SIGTERM or SIGINT.
 
@@ -48,17 +49,23 @@ def workbench(
         told = ((chain, *told_of(answer)) for chain, answer in activated(settings.state, reason).items())
         return tuple(Activated(chain, code is Exit.ALLOW, tuple(lines)) for chain, code, lines in told)
 
+    def act(asked: dict[str, Any]) -> dict[str, Any]:
+        agreed = key is not None and releases is not None and desk.agreement().binding
+        own = options.Sources(state=state)
+        return acts.act(replace(own, releases=releases, release_key=key) if agreed else own, asked)
+
     settings = sources.settings()
     state = options.StateAt(settings.state, settings.database)
     desk = Desk(
         settings,
         _person(settings),
-        lambda asked: acts.act(state, asked),
+        act,
         lambda: [asdict(check) for check in examine(settings)],
         lambda: verification_document(verified(existing_folder(state))),
         activate,
         lambda policy: edit_problems(policy, settings),
         releases,
+        key,
     )
     with during("building the policy"), suppress(EngineError):  # its problems are shown on the pages
         desk.policy()

@@ -1,4 +1,4 @@
-"""Point `administration`: administrative acts on approvals, tokens, prefixes, stops, agents and releases of a policy.
+"""Point `administration`: acts on approvals, tokens, prefixes, stops, agents, releases of a policy and agreements.
 
 The row of an approval and the caller are facts of the engine. An act is recorded before it takes effect.
 """
@@ -72,7 +72,7 @@ class PolicyRelease(Model):
 
 
 class AdministrationRequest(Model):
-    """One act. `id` names the approval, token, prefix, stop, agent or release it is about, also a new one."""
+    """One act. `id` names the approval, token, prefix, stop, agent, release or activation, also a new one."""
 
     act: Act
     id: Annotated[str, Field(pattern=r"^[0-9a-f]{8,32}$")]

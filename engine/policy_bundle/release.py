@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,6 +59,8 @@ class Release(PolicyBundle):
 
     statement: Statement
     approver: str | None
+    files: Mapping[str, bytes]
+    """By name, as they were read and verified."""
 
     @property
     def release(self) -> dict[str, Any]:
@@ -209,6 +212,7 @@ def load_release(folder: Path, key: Path | None, binary: Binary, cache: Path, af
         sources=_sources(statement),
         statement=statement,
         approver=None if contents.approval is None else contents.approval.approver,
+        files=contents.files,
     )
 
 

@@ -77,6 +77,7 @@ def check_corpus(  # noqa: PLR0913  (each is named)
             with connected(address, workers, progress=progress) as count, failures():
                 _decide(missing, job, min(count, len(missing)), counted)
             record.sweep()
+        demand_stateless(engine, POINT, context)
         planned = {name: unit.rows for name, unit in units.items()}
         manifest = record.join(planned, signer(engine.settings.state), timestamp(utc_now()))
     return CorpusRun(manifest, len(units) - len(missing))
@@ -101,7 +102,7 @@ def _decide(missing: Mapping[str, Unit], job: Job, workers: int, told: Callable[
 def demand_stateless(engine: Engine, point: str, context: Context) -> None:
     """Raise EngineError where a decision needs the engine's state or its machine: workers have neither.
 
-    A stop that applies to the caller ends the run.
+    A stop that applies to the caller ends the run, and so does an agreement on another policy than that of the run.
     """
     asked, policy = find(point), engine.policy
     if asked.act or asked.pace is not None:
@@ -114,7 +115,7 @@ def demand_stateless(engine: Engine, point: str, context: Context) -> None:
             f"point `{point}` has a budget or quota, which workers cannot count together",
             remedy="make it unlimited in policy/budgets.yaml, or decide with one engine",
         )
-    for stop in engine.store().stops_in_force():
+    for stop in engine.in_force():
         if stop.scope == "all" or (stop.scope, stop.name) == ("principal", context.caller.principal):
             raise EngineError(
                 f"the stop `{stop.id}` applies to this run",

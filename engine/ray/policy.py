@@ -12,7 +12,7 @@ from engine.engine import Engine
 from engine.errors import DecideError, EngineError
 from engine.model import Revisions
 from engine.opa.packed import pack, unpacked
-from engine.policy_bundle.release import About, write_release
+from engine.policy_bundle.release import About, Release, write_release
 from engine.policy_bundle.release_folder import read
 from engine.policy_bundle.signing import public_key
 from engine.settings import Settings
@@ -37,8 +37,8 @@ class SentPolicy:
         policy, settings, key = engine.policy, engine.settings, None
         if policy is None:
             raise getattr(engine.opa, "fault", None) or EngineError("no policy is served", remedy="run `engine doctor`")
-        if settings.release is not None:
-            files = read(settings.release).files
+        if isinstance(policy, Release):
+            files = policy.files
             key = None if settings.release_key is None else public_key(settings.release_key)
         else:
             with tempfile.TemporaryDirectory(prefix="admission-policy-") as folder:

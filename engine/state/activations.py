@@ -1,6 +1,6 @@
 """Activations: the release that the engines of this state have agreed on, and how far each engine is.
 
-    proposed ──every live engine has loaded it──> switching ──every live engine serves it──> active
+    proposed ──every live engine has loaded it──> switching ──every live engine serves it──> active ──> left
         └── an engine cannot load it, or another one is proposed ──> withdrawn
 
 Rows of activations are evidence and stay for ever; those of engines that are gone are removed.
@@ -26,6 +26,10 @@ _BEAT = (
     f"INSERT INTO replicas ({columns(ReplicaRow)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
     " ON CONFLICT (id) DO UPDATE SET beats = excluded.beats, seen_at = excluded.seen_at,"
     " serving = excluded.serving, wanted = excluded.wanted, ready = excluded.ready, fault = excluded.fault"
+)
+_LEAVE = (
+    "UPDATE activations SET left_at = ?, left_by = ?, left_reason = ?"  # noqa: S608
+    f" WHERE id = ? RETURNING {columns(ActivationRow)}"
 )
 _LONGEST_FAULT = 4_000  # characters of a message and its remedy
 
@@ -63,7 +67,7 @@ class Activations(Current):
                 demand(now.active)
             if now.next is not None:
                 _moved(connection, now.next, "withdrawn", new.proposed_at)
-            if now.active is not None and now.active.digest == new.digest:
+            if now.active is not None and now.active.digest == new.digest and now.active.left_at is None:
                 return Agreement(now.active)
             insert(connection, "activations", new)
             return Agreement(now.active, new)
@@ -79,6 +83,29 @@ class Activations(Current):
 
         def operation(connection: Connection) -> ActivationRow | None:
             return _moved(connection, row, state, now)
+
+        return self._changed(operation)
+
+    def leave(self, id: str, actor: str, reason: str | None, now: int) -> ActivationRow | None:
+        """Leave the agreement on the release of this activation, and withdraw a proposal; returns its row.
+
+        None if it is not the active one, was left before, or another one is being switched to.
+        """
+        text("actor", actor)
+        encodable("reason", reason or "")
+        whole("now", now)
+
+        def operation(connection: Connection) -> ActivationRow | None:
+            connection.lock("activations")
+            agreed = agreement(connection)
+            if not agreed.binding or agreed.active is None or agreed.active.id != id:
+                return None
+            if agreed.next is not None:
+                if agreed.next.state == "switching":
+                    return None
+                _moved(connection, agreed.next, "withdrawn", now)
+            found = connection.execute(_LEAVE, (now, actor, reason, id)).fetchone()
+            return None if found is None else activation(*found)
 
         return self._changed(operation)
 

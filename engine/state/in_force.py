@@ -31,11 +31,19 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 class InForce:
     """The stops that were not lifted, the oldest first, and the digests of releases that may decide.
 
-    Without `releases`, nothing was agreed on: each engine decides by its own policy.
+    Unless they are `binding`, an engine with a policy of its own decides by that.
     """
 
     stops: tuple[StopRow, ...] = ()
     releases: tuple[str, ...] = ()
+    binding: bool = False
+
+    def may_decide(self, digest: str | None, *, follows: bool) -> bool:
+        """Whether an engine may decide under the release with this digest; None: under no release.
+
+        One that `follows` agreements has no policy of its own.
+        """
+        return digest in self.releases or not (follows or self.binding)
 
 
 class Current(Part):
@@ -83,4 +91,5 @@ def activation(*found: Any) -> ActivationRow:
 
 def _read(connection: Connection) -> InForce:
     stops = connection.execute(f"{STOPS} WHERE lifted_at IS NULL ORDER BY number")
-    return InForce(tuple(StopRow(*row) for row in stops), agreement(connection).served)
+    agreed = agreement(connection)
+    return InForce(tuple(StopRow(*row) for row in stops), agreed.served, agreed.binding)

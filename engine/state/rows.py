@@ -250,6 +250,9 @@ class ActivationRow:
     state: ActivationState = "proposed"
     switched_at: int | None = None
     ended_at: int | None = None  # when it became active or was withdrawn
+    left_at: int | None = None  # when the agreement was left: from then on an engine may decide by a policy of its own
+    left_by: str | None = None
+    left_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,16 +275,27 @@ class ReplicaRow:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What the engines of a state have agreed on; `next` is proposed or switching."""
+    """What the engines of a state have agreed on; `next` is proposed or switching.
+
+    An `active` release that was left stays the one of engines that follow agreements.
+    """
 
     active: ActivationRow | None = None
     next: ActivationRow | None = None
 
     @property
     def served(self) -> tuple[str, ...]:
-        """Digests of the releases that may decide now; none where nothing was agreed on."""
-        switching = self.next is not None and self.next.state == "switching"
-        return tuple(row.digest for row in (self.active, self.next if switching else None) if row is not None)
+        """Digests of the releases that engines may decide under now; none where nothing was ever agreed on."""
+        return tuple(row.digest for row in (self.active, self._switching) if row is not None)
+
+    @property
+    def binding(self) -> bool:
+        """Whether engines with a policy of their own may not decide."""
+        return self._switching is not None or (self.active is not None and self.active.left_at is None)
+
+    @property
+    def _switching(self) -> ActivationRow | None:
+        return self.next if self.next is not None and self.next.state == "switching" else None
 
 
 @dataclass(frozen=True, slots=True)

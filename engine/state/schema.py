@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 6
+VERSION = 7
 """`user_version` of the file. One of a later version is refused, never guessed at; an earlier one is upgraded."""
 
 APPLICATION = 0x41454E47
@@ -279,7 +279,13 @@ CREATE TABLE replicas (
 ) STRICT, WITHOUT ROWID;
 """
 
-_STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)
+_SEVENTH = """
+ALTER TABLE activations ADD COLUMN left_at INTEGER;
+ALTER TABLE activations ADD COLUMN left_by TEXT;
+ALTER TABLE activations ADD COLUMN left_reason TEXT;
+"""
+
+_STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH)
 """What each version added, the first one first; a step that was released is never edited."""
 
 

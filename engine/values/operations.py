@@ -198,6 +198,7 @@ Act = Literal[
     "lift_stop",
     "end_agent",
     "approve_release",
+    "leave_agreement",
 ]
 Seconds = Annotated[StrictInt, Field(ge=1, le=3_153_600_000)]
 

@@ -15,6 +15,7 @@ from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.sources import PolicySources
 from engine.settings import Settings
 from engine.state import has_state, open_state
+from engine.state.rows import Agreement
 
 if TYPE_CHECKING:
     from engine.errors import Problem
@@ -37,7 +38,8 @@ class Desk:
     `person` is the principal that `act` acts as; it takes an administrative act and raises EngineError where that is
     refused. `checks` looks at this machine, `verify` verifies the record, `activate` has running servers reload their
     policy, for a reason. `tests` runs the tests and cases of one's own recipe under a policy with edits, None without
-    one. `releases` is the folder that has a folder for each release; None if none was named.
+    one. `releases` is the folder that has a folder for each release, `release_key` the public key (PEM) that verifies
+    them; None if none was named.
     """
 
     settings: Settings
@@ -48,6 +50,7 @@ class Desk:
     activate: Callable[[str | None], tuple[Activated, ...]]
     tests: Callable[[PolicyBundle], tuple[Problem, ...] | None]
     releases: Path | None = None
+    release_key: Path | None = None
     saving: Lock = field(default_factory=Lock)
 
     def sources(self, overrides: tuple[str, ...] = (), edits: tuple[tuple[str, bytes], ...] = ()) -> PolicySources:
@@ -58,6 +61,11 @@ class Desk:
     def policy(self, overrides: tuple[str, ...] = (), edits: tuple[tuple[str, bytes], ...] = ()) -> PolicyBundle:
         """The policy as it is in its folders now, built or taken from the cache. Raises PolicyError, DecideError."""
         return build(self.sources(overrides, edits), POINTS, find_binary(), self.settings.cache)
+
+    def agreement(self) -> Agreement:
+        """What the engines of the state have agreed on. Raises StateError."""
+        with self.store() as store:
+            return Agreement() if store is None else store.agreement()
 
     @contextmanager
     def store(self) -> Iterator[Store | None]:

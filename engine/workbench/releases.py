@@ -6,27 +6,27 @@ Each step is the one of a command. A form states what its page showed; where tha
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+import time
+from contextlib import closing
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from pydantic import ValidationError
-
 from engine import releasing
-from engine.documents.canonical import canonical, digest
-from engine.documents.files import read_bytes
-from engine.errors import EngineError, GatherError, PolicyError, Problem
-from engine.model import Digest, Model
-from engine.opa.packed import SIGNATURES
-from engine.policy_bundle.release_folder import CHANGES, STATEMENT, Contents, Statement, read
+from engine.agreement.activation import By, activate_release
+from engine.binaries import find_binary
+from engine.errors import EngineError, PolicyError, Problem
+from engine.policy_bundle.release_folder import CHANGES, STATEMENT
 from engine.record.chain import Entry
 from engine.record.model import PolicyRecord
 from engine.record.reader import Filter, newest
+from engine.state import open_state
+from engine.state.rows import Agreement
 from engine.workbench.files import ConflictError
 from engine.workbench.pages import PageError, UnknownError, moved
+from engine.workbench.release_folders import Folder, folder_at, number_at
 
 if TYPE_CHECKING:
     from engine.api.messages import Response
@@ -38,118 +38,12 @@ _MOST_CHANGES, _MOST_FOLDERS, _MOST_ROWS = 200, 20, 500
 """Changes of the active policy that are listed; releases, each of which takes a twentieth of a second; rows of a
 difference."""
 
-_STATEMENT_BYTES = 64 << 10
-
 
 class ReleaseError(PageError):
     """The releases cannot be read, or the step cannot be taken."""
 
     code = "engine.workbench_release"
     status = 409
-
-
-class _Value(Model):
-    kind: str
-    path: str
-    before: Any
-    after: Any
-    where: str | None
-
-
-class _Requirement(Model):
-    kind: str
-    point: str
-    code: str
-    title: str
-    where: str
-    words: list[tuple[str, str, str]]
-
-
-class _Rules(Model):
-    kind: str
-    file: str
-
-
-class _Difference(Model):
-    values: list[_Value]
-    levels: list[_Value]
-    waivers: list[_Value]
-    requirements: list[_Requirement]
-    rules: list[_Rules]
-
-
-class _Recorded(Model):
-    decisions: int
-    first: str | None
-    last: str | None
-    unreadable_lines: list[str]
-
-
-class _Undecided(Model):
-    point: str
-    reason: str
-    decisions: int
-
-
-class _Summary(Model):
-    record: _Recorded
-    changed: bool
-    counts: dict[str, int]
-    points: list[dict[str, str | int]]
-    not_decided: list[_Undecided]
-
-
-class _After(Model):
-    sequence: int
-    digest: Digest
-
-
-class Changes(Model):
-    """`changes.json` of a release, as `engine.releasing` writes it."""
-
-    after: _After | None
-    difference: _Difference | None
-    replay: _Summary | None
-
-
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A folder of a release. `contents` is None if it is not a release that can be read; then there are problems."""
-
-    path: Path
-    contents: Contents | None
-    problems: tuple[Problem, ...] = ()
-
-    @property
-    def statement(self) -> Statement:
-        """What it states; only of a release that can be read."""
-        if self.contents is None:
-            raise PolicyError(self.problems)
-        return self.contents.statement
-
-    @property
-    def sequence(self) -> int:
-        """Its number; 0 if it cannot be read."""
-        return 0 if self.contents is None else self.contents.statement.sequence
-
-    @property
-    def seen(self) -> str:
-        """Stands for everything in it."""
-        files = {} if self.contents is None else self.contents.files
-        return digest(canonical({name: digest(data) for name, data in files.items()}))
-
-    @property
-    def signed(self) -> bool:
-        """Whether there is a signature; whose it is, only the public key tells."""
-        return self.contents is not None and SIGNATURES in self.contents.files
-
-    @property
-    def changes(self) -> Changes | None:
-        """What it changes; None if that is not in the form of this engine."""
-        try:
-            return Changes.model_validate_json(b"" if self.contents is None else self.contents.files[CHANGES])
-        except ValidationError:
-            return None
 
 
 def _paths(desk: Desk) -> list[Path]:
@@ -162,7 +56,7 @@ def _paths(desk: Desk) -> list[Path]:
         reason = (error.strerror or "it failed").lower()
         remedy = "let this user read the folder of --releases"
         raise ReleaseError(f"the releases cannot be read: {reason}", remedy=remedy) from error
-    return sorted(found, key=lambda path: (-_number(path), path.name))
+    return sorted(found, key=lambda path: (-number_at(path), path.name))
 
 
 def _holds_release(path: Path) -> bool:
@@ -170,29 +64,14 @@ def _holds_release(path: Path) -> bool:
     return not path.name.startswith(".") and not path.is_symlink() and (path / STATEMENT).exists()
 
 
-def _folder(path: Path) -> Folder:
-    try:
-        return Folder(path, read(path))
-    except PolicyError as error:
-        return Folder(path, None, error.problems)
-
-
-def _number(path: Path) -> int:
-    """What a release states as its number, to order it; 0 if that cannot be read."""
-    try:
-        return Statement.model_validate_json(read_bytes(path / STATEMENT, _STATEMENT_BYTES)).sequence
-    except (GatherError, ValidationError):
-        return 0
-
-
 def _newest(desk: Desk) -> Folder | None:
     """The newest release that can be read. Raises ReleaseError."""
-    return next((one for one in map(_folder, _paths(desk)) if one.contents is not None), None)
+    return next((one for one in map(folder_at, _paths(desk)) if one.contents is not None), None)
 
 
 def _named(desk: Desk, name: str) -> Folder:
     """The release in a folder of this name. Raises UnknownError, ReleaseError."""
-    found = next((_folder(path) for path in _paths(desk) if path.name == name), None)
+    found = next((folder_at(path) for path in _paths(desk) if path.name == name), None)
     if found is None:
         raise UnknownError("there is no such release", remedy="choose one from the list of releases")
     return found
@@ -206,22 +85,26 @@ def history(desk: Desk) -> list[tuple[Entry, PolicyRecord]]:
     return [(one, one.body) for one in entries if isinstance(one.body, PolicyRecord)]
 
 
-def _last(changes: list[tuple[Entry, PolicyRecord]]) -> str:
+def _last(changes: list[tuple[Entry, PolicyRecord]], agreed: Agreement) -> str:
     """Stands for the last change of the active policy."""
-    return "none" if not changes else f"{changes[0][0].chain}/{changes[0][0].seq}"
+    last = "none" if not changes else f"{changes[0][0].chain}/{changes[0][0].seq}"
+    return last if agreed.active is None else f"{last}/{agreed.active.id}"
 
 
 def _active(changes: list[tuple[Entry, PolicyRecord]]) -> PolicyRecord | None:
     return next((body for _, body in changes if body.outcome != "refused"), None)
 
 
-def _state(one: Folder, changes: list[tuple[Entry, PolicyRecord]]) -> str:
+def _state(one: Folder, changes: list[tuple[Entry, PolicyRecord]], agreed: Agreement) -> str:
     """How far a release has come, in a word."""
     if one.contents is None:
         return "damaged"
     active = _active(changes)
     served = [body.release.digest for _, body in changes if body.release is not None and body.outcome != "refused"]
-    if active is not None and active.release is not None and active.release.digest == one.statement.digest:
+    now = None if active is None or active.release is None else active.release.digest
+    if agreed.binding and agreed.active is not None:
+        now = agreed.active.digest
+    if now == one.statement.digest:
         return "active"
     if one.statement.digest in served:
         return "was active"
@@ -237,8 +120,8 @@ def listed(visit: Visit) -> Response:
 
 def _listed(visit: Visit, status: int = 200, fault: EngineError | None = None) -> Response:
     desk = visit.desk
-    paths, changes = _paths(desk), history(desk)
-    found = {path.name: _folder(path) for path in paths[:_MOST_FOLDERS]}
+    paths, changes, agreed = _paths(desk), history(desk), desk.agreement()
+    found = {path.name: folder_at(path) for path in paths[:_MOST_FOLDERS]}
     policy: PolicyBundle | None = None
     problems: tuple[Problem, ...] = fault.problems if isinstance(fault, PolicyError) else ()
     try:
@@ -249,7 +132,7 @@ def _listed(visit: Visit, status: int = 200, fault: EngineError | None = None) -
         "releases.html",
         status,
         found=found,
-        states={name: _state(one, changes) for name, one in found.items()},
+        states={name: _state(one, changes, agreed) for name, one in found.items()},
         changes=changes,
         most=_MOST_CHANGES,
         policy=policy,
@@ -314,7 +197,7 @@ def one(visit: Visit) -> Response:
 def _one(
     visit: Visit, status: int = 200, fault: EngineError | None = None, answers: tuple[Activated, ...] = ()
 ) -> Response:
-    shown, changes = _named(visit.desk, visit.name), history(visit.desk)
+    shown, changes, agreed = _named(visit.desk, visit.name), history(visit.desk), visit.desk.agreement()
     contents = shown.contents
     raw = b"" if contents is None or shown.changes is not None else contents.files[CHANGES]
     return visit.page(
@@ -325,9 +208,11 @@ def _one(
         told=shown.changes,
         raw=_printed(raw),
         rows=_MOST_ROWS,
-        state=_state(shown, changes),
+        state=_state(shown, changes, agreed),
         active=_active(changes),
-        last=_last(changes),
+        agreed=agreed.active if agreed.binding else None,
+        can_verify=visit.desk.release_key is not None,
+        last=_last(changes, agreed),
         newest=_newest(visit.desk),
         fault=None if isinstance(fault, PolicyError) else fault,
         problems=fault.problems if isinstance(fault, PolicyError) else shown.problems,
@@ -346,6 +231,7 @@ def _commands(shown: Folder) -> dict[str, str]:
         "verify": f"engine policy verify {folder} --release-key public.pem",
         "put": f"ln -sfn {name} {served}",
         "serve": f"engine serve --release {served} --release-key public.pem",
+        "activate": f"engine policy activate {folder} --release-key public.pem --reason TEXT",
     }
 
 
@@ -388,9 +274,15 @@ def _approved(visit: Visit) -> Response:
 
 
 def _activated(visit: Visit) -> Response:
-    """Servers load what is in the folder that they were started with; whether it was this release, the record says."""
-    wanted = _seen(visit)[0].statement.digest
-    _unchanged([("the active policy", visit.form.get("last"), _last(history(visit.desk)))])
+    """Servers load what is in the folder that they were started with; whether it was this release, the record says.
+
+    Where the engines of the state agreed on a release, all of them load this one.
+    """
+    shown, agreed = _seen(visit)[0], visit.desk.agreement()
+    wanted = shown.statement.digest
+    _unchanged([("the active policy", visit.form.get("last"), _last(history(visit.desk), agreed))])
+    if agreed.binding:
+        return _activated_for_all(visit, shown)
     answers = visit.desk.activate(_reason(visit))
     if not all(one.done for one in answers):
         return _one(visit, 409, answers=answers)
@@ -402,6 +294,24 @@ def _activated(visit: Visit) -> Response:
             remedy="put the release where the server reads it, by the command below, and activate again",
         )
         return _one(visit, 409, fault, answers)
+    return moved(f"/releases/{quote(visit.name)}")
+
+
+def _activated_for_all(visit: Visit, shown: Folder) -> Response:
+    desk = visit.desk
+    if desk.release_key is None:
+        raise ReleaseError(
+            "the engines of this state agreed on one release, and the workbench has no key to verify another one",
+            remedy=f"start it with --release-key, or activate the release with `{_commands(shown)['activate']}`",
+        )
+    by = By(desk.person, _reason(visit))
+    with closing(open_state(desk.settings)) as store:
+        row, live = activate_release(shown.path, desk.release_key, find_binary(), store, by, lambda: int(time.time()))
+    if without := [one.name for one in live if one.serving != row.digest]:
+        raise ReleaseError(
+            f"the release is active, but the engine {without[0]} does not serve it, and decides nothing",
+            remedy="see `engine policy status`",
+        )
     return moved(f"/releases/{quote(visit.name)}")
 
 

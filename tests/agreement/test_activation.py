@@ -156,3 +156,30 @@ def test_a_live_engine_that_does_not_switch_is_not_waited_for_without_end(
     row, engines = activating()
     assert (row.state, [one.serving for one in engines]) == ("active", [None])
     assert store.in_force().releases == (row.digest,)
+
+
+def test_after_the_agreement_was_left_an_older_release_is_refused_and_the_same_one_binds_again(
+    store: Store, activating: Activate, digest: str
+) -> None:
+    later = activate(store, release(3, name="default"))
+    store.leave(later.id, "user:lee", None, NOW)
+    with pytest.raises(PolicyError, match="this is a rollback: release 2 is older than 3"):
+        activating()
+    same = activate(store, release(2, name="default", digest=digest))
+    store.leave(same.id, "user:lee", None, NOW)
+    assert not store.agreement().binding
+    row, _ = activating()
+    assert (row.digest, row.left_at, store.agreement().binding) == (digest, None, True)
+
+
+@pytest.mark.parametrize("seen_at", [0, 2**40])
+def test_clocks_of_engines_do_not_say_whether_they_live(
+    store: Store, monkeypatch: pytest.MonkeyPatch, seen_at: int
+) -> None:
+    """An engine whose clock is off by years lives as long as it beats."""
+    monkeypatch.setattr(live, "GONE_SECONDS", 0.0)
+    lives = live.LiveReplicas()
+    for beats in range(1, 4):
+        store.beat(engine(beats=beats, seen_at=seen_at))
+        assert len(lives.look(store)) == 1
+    assert lives.look(store) == ()

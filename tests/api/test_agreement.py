@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -24,6 +25,7 @@ from engine.policy_bundle.build import build
 from engine.policy_bundle.release_folder import Statement
 from engine.policy_bundle.sources import PolicySources
 from engine.state import open_shared
+from engine.state.rows import ActivationRow
 from tests.api.serving import ALLOWED, Serving, refused, serving
 from tests.command import Command, Run, lines
 from tests.conftest import ROOT
@@ -114,27 +116,30 @@ class Fleet:
         self.give(1, name)
         for number in numbers:
             self.give(number, name)
-        self.engines[name] = self.stack.enter_context(serving(*self._starting(name), env=self._database))
+        self.engines[name] = self.stack.enter_context(serving(*self.starting(name), env=self._database))
         return self.engines[name]
 
     def again(self, name: str) -> Serving:
         """Start an engine again that has ended."""
-        self.engines[name] = self.stack.enter_context(serving(*self._starting(name), env=self._database))
+        self.engines[name] = self.stack.enter_context(serving(*self.starting(name), env=self._database))
         return self.engines[name]
 
     def refused(self, name: str) -> tuple[int, str]:
         """Exit code and words of an engine that has release 1 only, and should not start."""
         self.releases(name).mkdir(parents=True)
         self.give(1, name)
-        return refused(*self._starting(name), env=self._database)
+        return refused(*self.starting(name), env=self._database)
 
     @property
     def _database(self) -> dict[str, str]:
         return {"ENGINE_STATE_DATABASE": self.address}
 
-    def _starting(self, name: str) -> tuple[Any, ...]:
-        options = ("--releases", self.releases(name), "--release-key", self.made.keys.public)
-        return (self.folder / name, self.cache, *options)
+    def options(self, name: str) -> tuple[str | Path, ...]:
+        """What an engine, or a command, is told of its releases."""
+        return ("--releases", self.releases(name), "--release-key", self.made.keys.public)
+
+    def starting(self, name: str) -> tuple[Any, ...]:
+        return (self.folder / name, self.cache, *self.options(name))
 
     def activate(self, number: int, folder: Path | None = None) -> Run:
         """Activate a release for all engines, as a person with a terminal beside the database."""
@@ -150,6 +155,19 @@ class Fleet:
 
     def outcomes(self) -> list[str]:
         return [outcome for outcome, _ in self.decided().values()]
+
+
+def activation_of(fleet: Fleet, number: int) -> ActivationRow:
+    """The activation of a release, as the command proposes it."""
+    stated = fleet.made.statement(number)
+    return ActivationRow(stated.name, number, stated.digest, stated.author, "approver@example.org", "user:lee", None, 0)
+
+
+@pytest.fixture
+def request_file(tmp_path: Path) -> Path:
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(ALLOWED))
+    return path
 
 
 @pytest.fixture
@@ -334,6 +352,131 @@ def test_without_a_sound_agreement_nothing_is_allowed(
     postgres.administer(change.format(sound), database=database)
     until(lambda: ready(one))
     assert fleet.outcomes() == ["allow"]
+
+
+def test_an_agreement_is_left_while_engines_answer(
+    fleet: Fleet, tmp_path: Path, cache: Path, request_file: Path
+) -> None:
+    """None is interrupted: those that follow keep the release, also when they start again, and others decide again."""
+    one = fleet.start("one", 2)
+    fleet.start("two", 2)
+    assert fleet.activate(2).code == 0
+    own = {"ENGINE_STATE_DATABASE": fleet.address}
+    alone = fleet.command("decide", "license", "-i", request_file, "--state", fleet.address)
+    assert (alone.code, "policy_stale" in alone.stdout) == (Exit.FAILED_CLOSED, True)
+    load = Load(fleet)
+    with load.running():
+        left = fleet.command(
+            "policy", "leave", "--reason", "each its own", "--state", fleet.address, *fleet.options("one")
+        )
+        assert left.code == 0, left.stderr
+        asked = len(load.answers)
+        until(lambda: len(load.answers) > asked + 50)
+    assert {how for _, _, _, how in load.answers} == {DECIDED[2]}
+    assert fleet.command("decide", "license", "-i", request_file, "--state", fleet.address).code == 0
+    (tmp_path / "own").mkdir()
+    with serving(tmp_path / "own", cache, env=own) as third:
+        assert told(decision(third)) == ("allow", [])
+        one.stop()
+        fleet.again("one")
+        assert fleet.outcomes() == ["deny", "deny"]
+        fleet.give(3)
+        assert fleet.activate(3).code == 0
+        assert fleet.outcomes() == ["allow", "allow"]
+        assert told(decision(third)) == ("deny", ["policy_stale"])
+
+
+def test_an_engine_that_hangs_between_loading_and_switching_decides_nothing_under_the_old_release(fleet: Fleet) -> None:
+    fleet.start("one", 2)
+    two = fleet.start("two", 2)
+    with closing(open_shared(fleet.address)) as store:
+        proposed = activation_of(fleet, 2)
+        store.propose(proposed, lambda _: None)
+        until(lambda: all(row.wanted == proposed.id and row.ready for row in store.replicas()))
+        stop(two.process.pid)
+        assert store.move(proposed, "switching", 0) is not None
+        until(lambda: store.agreement().next is None)
+        del fleet.engines["two"]
+        assert fleet.outcomes() == ["deny"]
+        os.kill(two.process.pid, signal.SIGCONT)
+        answers = set()
+
+        def both() -> bool:
+            outcome, codes = told(decision(two))
+            answers.add(" ".join([outcome, *codes]))
+            return DECIDED[2] in answers
+
+        until(both)
+        assert answers <= {DECIDED[2], "deny policy_stale", "deny engine.state_unavailable"}
+
+
+def test_of_two_people_who_activate_at_once_one_is_told_and_all_serve_one_release(fleet: Fleet) -> None:
+    for name in ("one", "two"):
+        fleet.start(name, 2, 3)
+    with ThreadPoolExecutor(2) as pool:
+        done = [one.result() for one in [pool.submit(fleet.activate, number) for number in (2, 3)]]
+    with closing(open_shared(fleet.address)) as store:
+        agreement = store.agreement()
+    assert agreement.next is None
+    assert agreement.active is not None
+    won = agreement.active.sequence
+    assert done[won - 2].code == 0, done[won - 2].stderr
+    other = done[3 - won]
+    assert other.code == 0 or "another activation took its place" in other.stderr or "rollback" in other.stderr
+    until(lambda: fleet.status().code == 0)
+    assert [" ".join([outcome, *codes]) for outcome, codes in fleet.decided().values()] == [DECIDED[won]] * 2
+
+
+@pytest.mark.parametrize("phase", ["proposed", "switching"])
+def test_the_database_is_gone_while_a_release_is_activated(fleet: Fleet, postgres: Server, phase: str) -> None:
+    """Nothing is decided without it; afterwards all go on with one release, and it can be activated again."""
+    one, two = fleet.start("one", 2), fleet.start("two", 2)
+    with closing(open_shared(fleet.address)) as store:
+        proposed = activation_of(fleet, 2)
+        store.propose(proposed, lambda _: None)
+        until(lambda: all(row.wanted == proposed.id and row.ready for row in store.replicas()))
+        if phase == "switching":
+            store.move(proposed, "switching", 0)
+    postgres.kill()
+    assert fleet.decided() == dict.fromkeys(("one", "two"), ("deny", ["engine.state_unavailable"]))
+    postgres.start()
+    until(lambda: ready(one) and ready(two))
+    if phase == "proposed":
+        assert fleet.outcomes() == ["allow", "allow"]
+        assert fleet.activate(2).code == 0
+    until(lambda: fleet.status().code == 0 and "switching" not in fleet.status().stdout)
+    assert fleet.decided() == dict.fromkeys(("one", "two"), ("deny", ["license_incompatible"]))
+
+
+def test_a_state_from_an_older_backup_brings_back_no_older_release(fleet: Fleet, postgres: Server) -> None:
+    """Engines refuse until what they served is activated again; without any activation those that follow refuse too."""
+    fleet.start("one", 2)
+    assert fleet.activate(2).code == 0
+    database = fleet.address.partition("@/")[2].partition("?")[0]
+    postgres.administer("DELETE FROM admission_engine.activations WHERE sequence = 2", database=database)
+    until(lambda: fleet.decided() == {"one": ("deny", ["policy_stale"])})
+    until(lambda: "this is a rollback: release 1 is older than 2" in fleet.status().stdout)
+    assert fleet.activate(2).code == 0
+    assert fleet.decided() == {"one": ("deny", ["license_incompatible"])}
+    postgres.administer("DELETE FROM admission_engine.activations", database=database)
+    until(lambda: fleet.decided() == {"one": ("deny", ["policy_stale"])})
+    until(lambda: not ready(fleet.engines["one"]))
+    assert fleet.status().code == Exit.FAILED_CLOSED
+    assert fleet.activate(2).code == 0
+    assert fleet.decided() == {"one": ("deny", ["license_incompatible"])}
+
+
+def test_an_engine_goes_on_without_the_folder_of_the_release_that_it_serves(fleet: Fleet) -> None:
+    """Its copy was verified; it loads no other one, and does not start again."""
+    one = fleet.start("one")
+    shutil.rmtree(fleet.releases("one"))
+    assert fleet.outcomes() == ["allow"]
+    fleet.activate(2).refused("cannot read", code=Exit.POLICY_INVALID)
+    assert (fleet.outcomes(), ready(one)) == (["allow"], True)
+    one.stop()
+    fleet.releases("one").mkdir()
+    code, said = refused(*fleet.starting("one"), env={"ENGINE_STATE_DATABASE": fleet.address})
+    assert (code, "is not here" in said) == (Exit.POLICY_INVALID, True)
 
 
 def test_engines_on_one_folder_agree_too(tmp_path: Path, cache: Path, made: Made, command: Command) -> None:

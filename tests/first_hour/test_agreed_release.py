@@ -35,7 +35,7 @@ def test_the_section_does_what_it_shows(tmp_path: Path, cache: Path) -> None:
     found = steps_in(section[1].replace("8642", str(ports[0])).replace("8643", str(ports[1])))
     done = Reader(tmp_path, cache, tmp_path).run(f"export ENGINE_PORT={ports[0]}\n{script(found)}")
     printed = done.stdout.split(f"{MARK}\n")
-    assert len(printed) == len(found) + 1 == 7, done.stderr
+    assert len(printed) == len(found) + 1 == 8, done.stderr
     wrong = [
         (step.command, output)
         for step, output in zip(found, printed, strict=False)

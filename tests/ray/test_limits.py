@@ -17,6 +17,7 @@ from engine.ray.corpus import demand_stateless
 from engine.ray.packages import package
 from engine.settings import Settings
 from engine.state.rows import StopRow
+from tests.state.samples import activate, release
 
 CONTEXT = Context(caller=Caller(via=Via.PROCESS, principal="pipeline"))
 
@@ -53,6 +54,19 @@ def test_a_stop_of_the_caller_ends_a_run(engine: Engine, scope: Literal["all", "
 def test_a_stop_of_another_principal_does_not(engine: Engine) -> None:
     engine.store().add_stop(StopRow("principal", "another", "owner", engine.now(), "5" * 32, None))
     demand_stateless(engine, POINT, CONTEXT)
+
+
+@pytest.mark.parametrize("try_policy", [True, False])
+def test_an_agreement_on_another_policy_ends_a_run(settings: Settings, try_policy: bool) -> None:  # noqa: FBT001
+    """Also a run with a policy that was named to be tried: what it admits is written."""
+    with Engine(settings, try_policy=try_policy) as engine:
+        demand_stateless(engine, POINT, CONTEXT)
+        active = activate(engine.store(), release(1))
+        with pytest.raises(EngineError, match="agreed on another release than this engine serves") as refused:
+            demand_stateless(engine, POINT, CONTEXT)
+        assert "--releases DIR --release-key FILE" in refused.value.remedy
+        engine.store().leave(active.id, "owner", None, engine.now())
+        demand_stateless(engine, POINT, CONTEXT)
 
 
 def test_a_package_that_is_missing_says_what_to_install() -> None:

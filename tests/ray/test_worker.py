@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,16 +15,26 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+from engine.binaries import find_binary
 from engine.engine import Engine
+from engine.errors import EngineError
 from engine.flow import Context
 from engine.model import Mode
+from engine.points.registry import POINTS
+from engine.policy_bundle.build import build
+from engine.policy_bundle.release_folder import STATEMENT, Statement
+from engine.policy_bundle.sources import PolicySources
 from engine.ray.columns import POINT
+from engine.ray.corpus import demand_stateless
 from engine.ray.policy import SentPolicy
 from engine.ray.units import Unit, plan
 from engine.ray.worker import CorpusWorker, Job, WorkerFault, fault_in
 from engine.record.bulk import RunRecord
 from engine.settings import Settings
+from engine.state import open_store
+from tests.policy_bundle.releases import Keys, released
 from tests.ray.samples import COLUMNS, NOW, decisions, request, rows, write_lines, write_parquet
+from tests.state.samples import activate, release
 
 
 @pytest.fixture(scope="module")
@@ -207,3 +218,29 @@ def test_a_file_that_changed_since_it_was_planned_is_refused(worker: CorpusWorke
     with pytest.raises(WorkerFault, match="the file changed after the run was planned"):
         ask(worker, units)
     assert [*decisions(tmp_path / "run")] == []
+
+
+def test_a_worker_verifies_the_release_that_was_agreed_on(settings: Settings, cache: Path, tmp_path: Path) -> None:
+    """It gets the signed files that the driver has verified, and the key; a run ends once another one is active."""
+    keys = Keys.make(tmp_path / "keys")
+    sources = PolicySources(settings.rego, settings.policy, settings.recipe)
+    folder = released(build(sources, POINTS, find_binary(), cache), tmp_path / "releases" / "r1", keys)
+    stated = Statement.model_validate_json((folder / STATEMENT).read_bytes())
+    own = replace(settings, releases=folder.parent, release_key=keys.public)
+    with closing(open_store(settings.state)) as store:
+        activate(store, release(1, name=stated.name, digest=stated.digest))
+    RunRecord(tmp_path / "run").prepare()
+    with Engine(own, follow=False) as engine:
+        demand_stateless(engine, POINT, Context())
+        policy = SentPolicy.of(engine)
+        assert policy.key is not None
+        worker = CorpusWorker(Job(str(tmp_path / "run"), POINT, COLUMNS, policy, Context(), NOW))
+        try:
+            units = planned(worker, write_lines(tmp_path / "rows.jsonl", rows(3)))
+            ask(worker, units)
+        finally:
+            worker.close()
+        assert [len(_lines(tmp_path / "run", name)) for name in units] == [3]
+        activate(engine.store(), release(2))
+        with pytest.raises(EngineError, match="agreed on another release"):
+            demand_stateless(engine, POINT, Context())

@@ -103,3 +103,49 @@ def test_a_row_that_no_engine_wrote_lets_nothing_decide(store: Store, digest: st
     for read in (store.in_force, store.agreement):
         with pytest.raises(StateError, match="is damaged"):
             read()
+
+
+def test_an_agreement_is_left_once_by_the_id_of_its_activation(store: Store) -> None:
+    """Engines that follow agreements keep that release, others may decide by a policy of their own."""
+    leave = ("user:lee", "each team has its own", NOW + 3)
+    assert store.leave(release(1).id, *leave) is None
+    one = activate(store, release(1))
+    assert not store.in_force().may_decide(None, follows=False)
+    assert store.leave(release(1).id, *leave) is None
+    store.propose(release(2), lambda _: None)
+    left = store.leave(one.id, *leave)
+    assert left == replace(one, left_at=NOW + 3, left_by="user:lee", left_reason="each team has its own")
+    assert store.leave(one.id, *leave) is None
+    assert store.agreement() == Agreement(left)
+    assert [row.state for row in store.activations(9)] == ["withdrawn", "active"]
+    now = store.in_force()
+    assert [now.may_decide(one.digest, follows=follows) for follows in (True, False)] == [True, True]
+    assert [now.may_decide(None, follows=follows) for follows in (True, False)] == [False, True]
+    assert [now.may_decide(release(2).digest, follows=follows) for follows in (True, False)] == [False, True]
+
+
+def test_after_it_was_left_the_same_release_or_a_later_one_is_agreed_on_again(store: Store) -> None:
+    one = activate(store, release(1))
+    store.leave(one.id, "user:lee", None, NOW)
+    seen: list[int] = []
+    again = release(1)
+    proposed = store.propose(again, lambda before: seen.append(before.sequence))
+    assert (proposed.next, seen) == (again, [1])  # what was left may still not be followed by an earlier release
+    assert store.in_force().may_decide(None, follows=False)
+    store.move(again, "switching", NOW)
+    assert not store.in_force().may_decide(None, follows=False)
+    assert store.leave(one.id, "user:lee", None, NOW) is None  # a switch that has begun is finished first
+
+
+def test_nothing_agreed_on_binds_only_those_that_follow(store: Store) -> None:
+    """As after a restore of a state from before the first activation."""
+    assert store.in_force().may_decide(None, follows=False)
+    assert not store.in_force().may_decide(release(1).digest, follows=True)
+
+
+def test_a_departure_binds_no_process_once_it_is_answered(tmp_path: Path) -> None:
+    with opened(tmp_path) as deciding, opened(tmp_path) as leaving:
+        one = activate(leaving, release(1))
+        assert not deciding.in_force().may_decide(None, follows=False)
+        leaving.leave(one.id, "user:lee", None, NOW)
+        assert deciding.in_force().may_decide(None, follows=False)

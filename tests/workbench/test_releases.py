@@ -17,8 +17,11 @@ import pytest
 from engine.binaries import find_binary
 from engine.engine import Engine
 from engine.model import Revisions
+from engine.points.registry import POINTS
+from engine.policy_bundle.build import build as built
 from engine.policy_bundle.release import approve_release, sign_release
 from engine.policy_bundle.release_folder import CHANGES, STATEMENT, read
+from engine.policy_bundle.sources import PolicySources
 from engine.record.log import RecordLog
 from engine.record.model import PolicyRecord, RecordedRelease
 from engine.record.storage import Storage
@@ -26,8 +29,9 @@ from engine.settings import Settings
 from engine.state import open_store
 from tests.api.serving import ALLOWED, issue, serving
 from tests.cli.test_approvals import ME
-from tests.command import lines
-from tests.policy_bundle.releases import Keys, restate
+from tests.command import Command, lines
+from tests.conftest import ROOT
+from tests.policy_bundle.releases import Keys, released, restate
 from tests.workbench.conftest import NASTY, copied
 from tests.workbench.pages import Page, Visitor, workbench
 from tests.workbench.test_pages import SHOWN, harmless
@@ -220,6 +224,47 @@ def test_nothing_is_done_where_what_the_page_showed_has_changed(house: House) ->
 def test_without_a_server_nothing_is_activated(house: House) -> None:
     refused = step(house.author, "release-2", "activate", last="none")
     assert (refused.status, "nothing listens" in refused.html.text) == (409, True)
+
+
+def test_where_engines_agreed_on_a_release_it_is_activated_for_all_of_them(
+    tmp_path: Path, cache: Path, command: Command
+) -> None:
+    """By the button if the workbench can verify it; else the page shows the command, and does nothing."""
+    keys, releases = Keys.make(tmp_path / "keys"), tmp_path / "releases"
+    for number, values in ((1, ()), (2, ("licenses.licenses.MIT.decision=refuse",))):
+        sources = PolicySources(ROOT / "rego", ROOT / "policy", ROOT / "bundles" / "default", values)
+        released(built(sources, POINTS, find_binary(), cache), releases / f"release-{number}", keys, number)
+    state, key = tmp_path / "state", ("--release-key", keys.public)
+    assert command("policy", "activate", releases / "release-1", *key, "--state", state).code == 0
+    with (
+        serving(tmp_path, cache, "--releases", releases, *key) as engine,
+        workbench(tmp_path, cache, "--releases", releases, name="without") as without,
+        workbench(tmp_path, cache, "--releases", releases, *key, name="with") as able,
+    ):
+        assert engine.decide("license", ALLOWED).json["outcome"] == "allow"
+        visitor = without.visitor()
+        page = visitor.get("/releases/release-2").html
+        assert "The engines of this state agreed on release 1 of default" in page.text
+        assert f"engine policy activate {releases}/release-2 --release-key public.pem" in page.text
+        assert "activate" not in page.values("button", "value")
+        lee = able.visitor()
+        form = lee.get("/releases/release-2").html
+        fields = {name: form.field(name) for name in ("seen", "newest", "last")}
+        fields |= {"verb": "activate", "reason": "because"}
+        refused = visitor.post("/releases/release-2", fields)
+        assert (refused.status, "has no key to verify another one" in refused.html.text) == (409, True)
+        assert engine.decide("license", ALLOWED).json["outcome"] == "allow"
+        done = lee.post("/releases/release-2", fields)
+        assert done.status == 303, done.html.text
+        assert engine.decide("license", ALLOWED).json["outcome"] == "deny"
+        assert f"activated by {ME}: because" in lee.get("/releases/release-2").html.text
+        again = lee.post("/releases/release-2", fields)
+        assert (again.status, "has changed since you opened the page" in again.html.text) == (409, True)
+        shown = lee.get("/releases/release-1").html
+        refused = step(lee, "release-1", "activate", last=shown.field("last"))
+        assert (refused.status, "this is a rollback" in refused.html.text) == (409, True)
+        status = command("policy", "status", "--state", state)
+        assert (status.code, status.stdout.count(" serves release 2, last seen ")) == (0, 1)
 
 
 @pytest.mark.full

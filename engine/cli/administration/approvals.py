@@ -62,29 +62,31 @@ def show_approval(id_: Id, state: options.State = None, how: options.Output = "t
 
 
 @app.command("grant")
+@options.sourced("state", *options.SERVED)
 def grant_approval(
+    sources: options.Sources,
     id_: Id,
     reason: acts.Reason = None,
-    state: options.State = None,
 ) -> None:
     """Grant an approval request. It can be used once, for this request under this policy, until it expires."""
-    _resolve(id_, "grant_approval", reason, state)
+    _resolve(id_, "grant_approval", reason, sources)
 
 
 @app.command("refuse")
+@options.sourced("state", *options.SERVED)
 def refuse_approval(
+    sources: options.Sources,
     id_: Id,
     reason: acts.Reason = None,
-    state: options.State = None,
 ) -> None:
     """Refuse an approval request."""
-    _resolve(id_, "refuse_approval", reason, state)
+    _resolve(id_, "refuse_approval", reason, sources)
 
 
-def _resolve(id_: str, act: str, reason: str | None, state: options.StateAt | None) -> None:
-    with acts.found(state) as store:
+def _resolve(id_: str, act: str, reason: str | None, sources: options.Sources) -> None:
+    with acts.found(sources.state) as store:
         row = _known(store, id_)
-    done = acts.act(state, {"act": act, "id": row.id, "reason": reason})
+    done = acts.act(sources, {"act": act, "id": row.id, "reason": reason})
     typer.echo(f"{done['state']} by {printable(done['approver'], 256)}: {row.id}")
 
 

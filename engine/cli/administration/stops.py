@@ -23,26 +23,29 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Exact name.", callbac
 
 
 @app.command("all")
-def stop_all(reason: acts.Reason = None, state: options.State = None) -> None:
+@options.sourced("state", *options.SERVED)
+def stop_all(sources: options.Sources, reason: acts.Reason = None) -> None:
     """Refuse every request from now on, and end what is running; also in other processes with this state folder."""
-    _stop("all", "", reason, state)
+    _stop("all", "", reason, sources)
 
 
 @app.command("tool")
-def stop_tool(name: Name, reason: acts.Reason = None, state: options.State = None) -> None:
+@options.sourced("state", *options.SERVED)
+def stop_tool(sources: options.Sources, name: Name, reason: acts.Reason = None) -> None:
     """Refuse every call of one tool from now on, and end the calls under way."""
-    _stop("tool", name, reason, state)
+    _stop("tool", name, reason, sources)
 
 
 @app.command("principal")
-def stop_principal(name: Name, reason: acts.Reason = None, state: options.State = None) -> None:
+@options.sourced("state", *options.SERVED)
+def stop_principal(sources: options.Sources, name: Name, reason: acts.Reason = None) -> None:
     """Refuse every request of one principal from now on, and end what is running for it."""
-    _stop("principal", name, reason, state)
+    _stop("principal", name, reason, sources)
 
 
-def _stop(scope: str, name: str, reason: str | None, state: options.StateAt | None) -> None:
+def _stop(scope: str, name: str, reason: str | None, sources: options.Sources) -> None:
     asked = {"act": "stop", "id": uuid.uuid4().hex, "reason": reason, "stop": {"scope": scope, "name": name}}
-    done = acts.act(state, asked)
+    done = acts.act(sources, asked)
     typer.echo(f"stopped: {_what(done['scope'], done['name'])}: {done['id']}")
     remark(f"to lift the stop: engine stop lift {done['id']} --reason TEXT")
 
@@ -55,13 +58,14 @@ def list_stops(limit: acts.Limit = 50, state: options.State = None, how: options
 
 
 @app.command("lift")
+@options.sourced("state", *options.SERVED)
 def lift_stop(
+    sources: options.Sources,
     id_: Annotated[str, typer.Argument(metavar="ID", help="Id of the stop, as printed by `list`.")],
     reason: acts.Reason = None,
-    state: options.State = None,
 ) -> None:
     """Lift a stop. What it ended stays ended."""
-    done = acts.act(state, {"act": "lift_stop", "id": id_, "reason": reason})
+    done = acts.act(sources, {"act": "lift_stop", "id": id_, "reason": reason})
     typer.echo(f"lifted: {_what(done['scope'], done['name'])}: {done['id']}")
 
 

@@ -20,7 +20,9 @@ app = typer.Typer()
 
 
 @app.command("issue")
+@options.sourced("state", *options.SERVED)
 def issue_token(
+    sources: options.Sources,
     principal: Annotated[
         str, typer.Option(metavar="NAME", help="Principal that the token authenticates.", callback=options.name)
     ],
@@ -43,7 +45,6 @@ def issue_token(
     ] = None,
     single_use: Annotated[bool, typer.Option("--single-use", help="Valid for one request.")] = False,
     reason: acts.Reason = None,
-    state: options.State = None,
 ) -> None:
     """Issue a token and print it once; only its digest is stored.
 
@@ -57,7 +58,7 @@ def issue_token(
     seconds = days * acts.DAY if days is not None else (minutes or 0) * 60
     scope = {"principal": principal, "points": points, "approves": approves, "seconds": seconds}
     scope |= {"audience": audience, "single_use": single_use}
-    issued = acts.act(state, {"act": "issue_token", "id": new_token_id(), "reason": reason, "scope": scope})
+    issued = acts.act(sources, {"act": "issue_token", "id": new_token_id(), "reason": reason, "scope": scope})
     typer.echo(issued["text"])
     told = [", ".join(points), f"approves at {', '.join(approves)}" if approves else ""]
     told += [f"at {audience} only" if audience else "", "for one request" if single_use else ""]
@@ -100,17 +101,18 @@ def _lines(row: TokenRow) -> list[str]:
 
 
 @app.command("revoke")
+@options.sourced("state", *options.SERVED)
 def revoke_token(
+    sources: options.Sources,
     id_: Annotated[str, typer.Argument(metavar="ID", help="Token id, as printed by `issue` or `list`.")],
     reason: acts.Reason = None,
-    state: options.State = None,
 ) -> None:
     """Revoke a token; takes effect at once, also in a running server."""
-    with acts.found(state) as store:
+    with acts.found(sources.state) as store:
         known = {row.id for row in store.tokens()}
     if id_ not in known:
         raise GatherError("there is no token with this id", remedy="see `engine tokens list` for the ids")
-    row = acts.act(state, {"act": "revoke_token", "id": id_, "reason": reason})
+    row = acts.act(sources, {"act": "revoke_token", "id": id_, "reason": reason})
     typer.echo(f"token {row['id']} of {printable(row['principal'], 256)} is revoked")
 
 

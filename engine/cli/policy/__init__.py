@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.cli import options
-from engine.cli.policy.agreed import status
+from engine.cli.policy.agreed import leave, status
 from engine.cli.policy.authoring import facts, init, values
 from engine.cli.policy.checking import lint_policy, run_policy_tests
 from engine.cli.policy.commands import app
@@ -27,6 +27,7 @@ _COMMANDS: dict[str, options.Command] = {
     "rollback": roll_back,
     "history": history,
     "status": status,
+    "leave": leave,
 }
 for name, command in _COMMANDS.items():
     app.command(name)(command)

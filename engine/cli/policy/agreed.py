@@ -1,4 +1,4 @@
-"""`engine policy activate DIR` and `status`: the release that all engines of a state serve."""
+"""`engine policy activate DIR`, `leave` and `status`: the release that all engines of a state serve."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.cli.administration import acts
 from engine.cli.outputs import json_text
 from engine.cli.waiting import during
 from engine.documents.files import printable
-from engine.errors import Exit
+from engine.errors import Exit, GatherError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +47,24 @@ def activate_everywhere(folder: Path, key: Path | None, reason: str | None, stat
         typer.echo("\n".join(_replica_lines(one, (row,))), err=True)
     if without:
         raise typer.Exit(Exit.FAILED_CLOSED)
+
+
+@options.sourced("state", *options.SERVED)
+def leave(sources: options.Sources, reason: acts.Reason = None) -> None:
+    """Leave the agreement on one release: engines with a policy of their own decide by that again.
+
+    Decided and recorded as an administrative act under the agreed release. Engines that follow agreements go on with
+    it, also when they start again, until another release is activated. Exits with 1 if policy refuses it.
+    """
+    with acts.found(sources.state) as store:
+        agreement = store.agreement()
+    active = agreement.active
+    if active is None or active.left_at is not None:
+        raise GatherError(
+            "the engines of this state have agreed on no release", remedy="see `engine policy status`; nothing was left"
+        )
+    done = acts.act(sources, {"act": "leave_agreement", "id": active.id, "reason": reason})
+    typer.echo(f"left     release {done['sequence']} of {printable(done['name'])}\ndigest   {done['digest']}")
 
 
 def _actor(store: Store) -> str:
@@ -83,6 +101,9 @@ def _activation_lines(row: ActivationRow) -> list[str]:
         f"  built by {row.author}, approved by {row.approver}",
         f"  {row.digest}",
     ]
+    if row.left_at is not None:
+        why = f": {row.left_reason}" if row.left_reason else ""
+        lines.append(f"  left at {acts.time_text(row.left_at)} by {row.left_by}{why}")
     return [printable(line, 2_000) for line in lines]
 
 

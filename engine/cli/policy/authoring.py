@@ -51,8 +51,9 @@ def facts(
 
     with sources.engine(point) as engine:
         answer = engine.check(point, request_or_error(point, request), options.context(principal, run, approval))
-        if answer.fault is not None and (answer.document is None or engine.policy is None):
-            raise answer.fault
+        fault = answer.fault
+        if fault is not None and (answer.document is None or engine.policy is None or fault.code == "policy_stale"):
+            raise fault
         read = [] if engine.policy is None else values_read(engine.policy, point)
     typer.echo(json_text({"input": answer.document, "values_read": read}))
 

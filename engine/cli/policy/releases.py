@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from engine.record.model import PolicyRecord
 
 
-def approve_policy(folder: Folder, reason: acts.Reason = None, state: options.State = None) -> None:
+@options.sourced("state", *options.SERVED)
+def approve_policy(sources: options.Sources, folder: Folder, reason: acts.Reason = None) -> None:
     """Approve a release of another person: decided and recorded as an administrative act, and written into it.
 
     The approval is bound to the digest of the release. Exits with 1 if policy refuses it, for example to the author.
@@ -27,7 +28,7 @@ def approve_policy(folder: Folder, reason: acts.Reason = None, state: options.St
     from engine.releasing import approve
 
     with refusals():
-        statement, approval = approve(folder, reason, lambda asked: acts.act(state, asked))
+        statement, approval = approve(folder, reason, lambda asked: acts.act(sources, asked))
     tell_release("approved", statement)
     typer.echo(f"author   {printable(statement.author)}\napproved by {printable(approval.approver)}")
 

@@ -27,7 +27,7 @@ app.add_typer(prefixes.app, name="prefixes", cls=Group)
 
 
 @app.command("list")
-@options.sourced("state", *options.RULES, "values")
+@options.sourced("state", *options.SERVED, "values")
 def list_tools(
     sources: options.Sources,
     tool_policy: asked.ToolPolicy = None,
@@ -50,7 +50,7 @@ def list_tools(
 
 
 @app.command("explain")
-@options.sourced("state", *options.RULES, "values", "now")
+@options.sourced("state", *options.SERVED, "values", "now")
 def explain_tool(
     sources: options.Sources,
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="Tool name, as agents call it.")],
@@ -118,7 +118,7 @@ def call_tool(
 
 
 @app.command("audit")
-@options.sourced("state", *options.RULES, "values")
+@options.sourced("state", *options.SERVED, "values")
 def audit_tools(
     sources: options.Sources,
     file: Annotated[

@@ -55,7 +55,9 @@ def _lines(row: PrefixRow) -> list[str]:
 
 
 @app.command("approve")
+@options.sourced("state", *options.SERVED)
 def approve_prefix(
+    sources: options.Sources,
     words: Annotated[
         list[str],
         typer.Argument(
@@ -67,7 +69,6 @@ def approve_prefix(
     tool: Annotated[str, typer.Option(metavar="NAME", help="Tool that may run it.")],
     days: acts.Days = _DAYS,
     reason: acts.Reason = None,
-    state: options.State = None,
 ) -> None:
     """Approve a command prefix for one principal, folder and tool until it expires.
 
@@ -77,7 +78,7 @@ def approve_prefix(
     folder, chosen = _folder(cwd), _words(words)
     _tool(tool)
     wanted = {"principal": principal, "cwd": folder, "tool": tool, "words": list(chosen), "seconds": days * acts.DAY}
-    done = acts.act(state, {"act": "approve_prefix", "id": uuid.uuid4().hex, "reason": reason, "prefix": wanted})
+    done = acts.act(sources, {"act": "approve_prefix", "id": uuid.uuid4().hex, "reason": reason, "prefix": wanted})
     until = acts.time_text(done["expires_at"])
     typer.echo(f"approved by {printable(done['approver'], 256)}: {done['id']}")
     bound = f"by {printable(tool, 128)} in {printable(folder, 1_024)}, until {until}"
@@ -86,17 +87,18 @@ def approve_prefix(
 
 
 @app.command("revoke")
+@options.sourced("state", *options.SERVED)
 def revoke_prefix(
+    sources: options.Sources,
     id_: Annotated[str, typer.Argument(metavar="ID", help="Prefix id, as printed by `approve` or `list`.")],
     reason: acts.Reason = None,
-    state: options.State = None,
 ) -> None:
     """Revoke a command prefix; takes effect at once, also in a running server."""
-    with acts.found(state) as store:
+    with acts.found(sources.state) as store:
         known = store.prefix(id_) is not None
     if not known:
         raise GatherError("there is no approved command prefix with this id", remedy="see `engine tools prefixes list`")
-    row = acts.act(state, {"act": "revoke_prefix", "id": id_, "reason": reason})
+    row = acts.act(sources, {"act": "revoke_prefix", "id": id_, "reason": reason})
     typer.echo(f"revoked: {_command(row['words'])} of {printable(row['principal'], 256)}")
 
 

@@ -21,7 +21,7 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 _PROMISES = (
     "SELECT current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes'),"
-    " current_setting('server_encoding')"
+    " current_setting('server_encoding'), pg_backend_pid()"
 )
 _MIGRATION_SECONDS = 600
 """For each statement of a migration, and its wait for another migration."""
@@ -79,16 +79,22 @@ def connect(address: str, limits: StateLimits, *, migrating: bool = False) -> ps
 
 
 def prepare(connection: psycopg.Connection) -> faults.Reason | None:
-    """Prepare a new connection; returns why its server may lose or change what it commits, None if it does not."""
+    """Prepare a new connection; returns why what is committed may be lost or changed on it, None if it may not.
+
+    A pooler gives each connection a process id of its own making. Then the process whose connection was cut could not
+    be ended, and settings and locks could be those of another connection.
+    """
     connection.adapters.register_dumper(bool, _Flag)
     try:
-        found = connection.execute(_PROMISES).fetchone() or ("off",) * 4
+        found = connection.execute(_PROMISES).fetchone() or ("off",) * 5
     except psycopg.Error as error:
         return faults.reason(error)
     for name, value in zip(("fsync", "synchronous_commit", "full_page_writes"), found, strict=False):
         if value == "off":
             lost = f"PostgreSQL runs with {name} = off, and a crash loses what it has confirmed"
             return lost, f"set {name} = on for the server, the database and the role"
+    if found[4] != connection.info.backend_pid:
+        return faults.POOLER
     if found[3] != "UTF8":
         return f"the database has the encoding {found[3]}", "create it with ENCODING 'UTF8' TEMPLATE template0"
     return None

@@ -21,6 +21,10 @@ HANGING: Reason = (
     "PostgreSQL did not answer in time",
     "look at its load, locks and disks; the engine goes on by itself",
 )
+POOLER: Reason = (
+    "a connection pooler stands between the engine and PostgreSQL",
+    "write the address of PostgreSQL itself: each engine keeps up to 8 connections, and shares them",
+)
 UNSAFE_COMMIT: Reason = (
     "PostgreSQL gave up a transaction instead of committing it",
     "report this; nothing was changed",
@@ -55,6 +59,7 @@ _BY_STATE: dict[str, Reason] = {
     "XX": ("the database is damaged", "restore it from a backup"),
 }
 _BY_WORDS: tuple[tuple[str, Reason], ...] = (
+    ("unsupported startup parameter", POOLER),
     ("password", _LOGIN),
     ("authentication", _LOGIN),
     ("pg_hba.conf", _LOGIN),

@@ -57,7 +57,7 @@ RIGHTS = {
     "source_blocks": "SELECT, INSERT",
     "touches": "SELECT, INSERT, DELETE, UPDATE (touched_at)",
     "code_runs": "SELECT, INSERT, DELETE, UPDATE (expires_at)",
-    "activations": "SELECT, INSERT, UPDATE (state, switched_at, ended_at)",
+    "activations": "SELECT, INSERT, UPDATE (state, switched_at, ended_at, left_at, left_by, left_reason)",
     "replicas": "SELECT, INSERT, DELETE, UPDATE (beats, seen_at, serving, wanted, ready, fault)",
 }
 """What an engine needs of each table, and no more. To lock a row needs the right to update a column of it."""

@@ -14,6 +14,7 @@ subjects := {
 	"lift_stop": "stop",
 	"end_agent": "agent",
 	"approve_release": "release",
+	"leave_agreement": "agreement",
 }
 
 about(subject) if subjects[input.act] == subject
@@ -26,6 +27,7 @@ gives_nothing if input.act in {
 	"revoke_prefix",
 	"lift_stop",
 	"end_agent",
+	"leave_agreement",
 }
 
 # The decision point that the act affects. A token needs the scope to approve there.
@@ -36,5 +38,7 @@ approving_at := "tool_call" if about("prefix")
 approving_at := "administration" if about("stop")
 
 approving_at := "administration" if about("release")
+
+approving_at := "administration" if about("agreement")
 
 approving_at := "provisioning" if about("agent")

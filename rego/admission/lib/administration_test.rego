@@ -4,7 +4,7 @@ import data.admission.lib.administration
 import future.keywords.not
 
 test_each_act_is_about_one_subject if {
-	every_subject := {"approval", "token", "prefix", "stop", "agent", "release"}
+	every_subject := {"approval", "token", "prefix", "stop", "agent", "release", "agreement"}
 	every act, subject in administration.subjects {
 		found := {one | some one in every_subject; administration.about(one) with input as {"act": act}}
 		found == {subject}
@@ -27,7 +27,7 @@ test_where_an_act_lets_something_happen if {
 	administration.approving_at == "license" with input as {"act": "grant_approval", "approval": {"point": "license"}}
 	administration.approving_at == "tool_call" with input as {"act": "approve_prefix"}
 	administration.approving_at == "provisioning" with input as {"act": "end_agent"}
-	every act in ["stop", "lift_stop", "approve_release"] {
+	every act in ["stop", "lift_stop", "approve_release", "leave_agreement"] {
 		administration.approving_at == "administration" with input as {"act": act}
 	}
 	not administration.approving_at with input as {"act": "issue_token", "approval": {"point": "license"}}

@@ -42,8 +42,8 @@ actor_named if {
 
 # METADATA
 # title: The act is complete
-# description: An act on an approval, a token, a prefix, a stop or an agent names it by id; what is new is described.
-#   A stop of everything has no name, any other stop has one.
+# description: An act on an approval, a token, a prefix, a stop, an agent or an agreement names it by id; what is
+#   new is described. A stop of everything has no name, any other stop has one.
 # custom:
 #   code: act_incomplete
 #   fixed: true

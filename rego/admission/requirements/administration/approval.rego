@@ -4,7 +4,7 @@ import data.admission.lib.administration
 import data.admission.lib.approval
 import future.keywords.not
 
-_not_about_approvals if administration.subjects[input.act] in {"token", "prefix", "stop", "agent"}
+_not_about_approvals if administration.subjects[input.act] in {"token", "prefix", "stop", "agent", "agreement"}
 
 # METADATA
 # title: The approval request is open
