@@ -222,7 +222,7 @@ class _Search:
             case "ArrayAppendStmt" | "SetAddStmt":
                 self._add(kind, given, frame)
             case "ObjectInsertStmt" | "ObjectInsertOnceStmt":
-                self._insert(given, frame)
+                self._insert(kind, given, frame)
             case "ObjectMergeStmt":
                 frame.put(given["target"], _joined(values.get(given["a"]), values.get(given["b"])))
             case "MakeNullStmt" | "MakeNumberIntStmt" | "AssignIntStmt":
@@ -247,7 +247,11 @@ class _Search:
             return None if key is None else self._step(source, key)
         if kind == "LenStmt":
             return self._counted(source)
-        return _joined(frame.values.get(given["target"]), source) if kind == "AssignVarOnceStmt" else source
+        if kind == "AssignVarOnceStmt":
+            before = frame.values.get(given["target"])
+            self._compare("equal", before, source)  # OPA refuses two values
+            return _joined(before, source)
+        return source
 
     def _operand(self, given: Any, frame: _Frame) -> _Value | None:
         """The value of an operand; None if it is undefined for certain."""
@@ -269,7 +273,9 @@ class _Search:
         known = key.known.value if key.scalar is not None and key.known is not None else None
         found: list[_Value | None] = []
         if value.known is not None:
-            found.append(_below(value.known.value, key))
+            found.append(
+                _below(value.known.value, key) or (_COMPUTED if value == self._data else None)
+            )  # `data.system`
         for path in value.paths:
             below = (*path, known if isinstance(known, str) else EACH)
             self._reads.uses.setdefault(below, set())
@@ -367,10 +373,12 @@ class _Search:
         old = self._changed(target, frame)
         frame.make(target, replace(old, item=_joined(old.item, value)))
 
-    def _insert(self, given: Statement, frame: _Frame) -> None:
+    def _insert(self, kind: str, given: Statement, frame: _Frame) -> None:
         key, value = (self._operand(given[name], frame) or _COMPUTED for name in ("key", "value"))
         self._use(key, Use("key"))
         old, name = self._changed(given["object"], frame), key.known.value if key.known is not None else None
+        if kind == "ObjectInsertOnceStmt" and old.built:
+            self._compare("equal", self._step(old, key), value)  # OPA refuses two values
         if isinstance(name, str):
             frame.make(given["object"], replace(old, fields=_sorted({**dict(old.fields), name: value})))
         else:

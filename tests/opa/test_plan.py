@@ -13,9 +13,12 @@ from engine.opa.plan import Plan, UnknownError
 from engine.opa.projection import MUST_BE_EMPTY, Projection
 from engine.opa.server import Served
 from engine.opa.sharing import plan, projection
+from engine.policy_bundle.archives import archive
 
 DATA = b'{"table": {"x": 1}, "rows": {}, "limits": {"most": 3, "one": 1.0}}'
 SHA = "regex.match(`^[0-9a-f]{64}$`, input.a.sha); input.a.sha == input.b.sha"
+ITEM_SHA = "regex.match(`^[0-9a-f]{64}$`, one.sha)"
+ITEM = "regex.match(`^[0-9a-f]{64}$`, input.a.x.sha); input.a.x.sha == input.b.sha"
 ONE, TWO = "1" * 64, "2" * 64
 RULES = {
     "unread": "input.a == 1",
@@ -26,6 +29,8 @@ RULES = {
     "named_listed": f"{SHA}; s := {{x | x := input.a.sha}}; count(s) == 1",
     "named_constant": f'{SHA}; input.a.sha != "{ONE}"',
     "named_value": f"{SHA}; input.a.sha != data.policy.table.x",
+    "named_below": f"{ITEM}; some one in input.a; json.marshal(one)",
+    "named_beside": f"every one in input.a {{ {ITEM_SHA} }}; some one in input.a; one.sha == input.b.sha; input.a.x.c",
     "ordered": "input.a < input.b; input.a > 7",
     "ordered_sum": "input.a < input.b; input.a + 1 < input.c",
     "ordered_value": "input.a < input.b; input.a < data.policy.limits.most",
@@ -37,12 +42,26 @@ RULES = {
     "chosen": "input.a[input.b] == 1",
     "empty_rows": "not rows; input.a == 1",
     "whole": "f(input)",
+    "either": "is_object(either)",
+    "one_value": "is_object({one.key: one.value | some one in input.a})",
+    "undefined": "not f(data.policy.table.y); input.a == 1",
+    "of_opa": "is_object(data.system.bundles); input.a == 1",
+    "marshalled": "json.marshal(input)",
+    "walked": 'walk(input, [["a", "b"], 1])',
+    "any_key": "object.get(input, input.b, 1) == 2",
+    "any_path": 'object.get(input, ["a", "b"], 1) == 2',
+    "comprehended": "count([one | some one in input; one == 1]) == 2",
+    "prefix": f'{SHA}; startswith(input.a.sha, "11")',
 }
 HELPERS = """
 rows if {
 	some row in data.policy.rows
 	row == input.b
 }
+
+either := input.a if input.c == 1
+
+either := input.b if input.d == 1
 
 f(x) if x.a == 1
 
@@ -63,7 +82,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Plan:
         ).encode()
         for name, body in RULES.items()
     }
-    (folder / "rules").write_bytes(pack(files))
+    (folder / "rules").write_bytes(archive(files, "admission", {}))
     (folder / "values").write_bytes(pack({"policy/data.json": DATA}))
     none = f"sha256:{'0' * 64}"
     served = Served(folder / "rules", folder / "values", Revisions(rules=none, values=none))
@@ -96,6 +115,11 @@ APART: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "named_listed": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": TWO}, "b": {"sha": TWO}}),
     "named_constant": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": TWO}, "b": {"sha": TWO}}),
     "named_value": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": TWO}, "b": {"sha": TWO}}),
+    "named_below": ({"a": {"x": {"sha": ONE}}, "b": {"sha": ONE}}, {"a": {"x": {"sha": ONE}}, "b": {"sha": TWO}}),
+    "named_beside": (
+        {"a": {"x": {"sha": ONE, "c": 1}}, "b": {"sha": ONE}},
+        {"a": {"x": {"sha": ONE, "c": 1}}, "b": {"sha": TWO}},
+    ),
     "ordered": ({"a": 8, "b": 9}, {"a": 7, "b": 9}),
     "ordered_sum": ({"a": 8, "b": 9, "c": 10}, {"a": 8, "b": 20, "c": 30}),
     "ordered_value": ({"a": 1, "b": 9}, {"a": 4, "b": 9}),
@@ -106,6 +130,19 @@ APART: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "nested": ({"a": [{"b": "x"}]}, {"a": [{"b": "y"}]}),
     "chosen": ({"a": {"x": 1, "y": 2}, "b": "x"}, {"a": {"x": 1, "y": 2}, "b": "y"}),
     "whole": ({"a": 2, "c": {"d": 2}}, {"a": 2, "c": {"d": 3}}),
+    "either": ({"a": {"x": 1}, "b": {"x": 1}, "c": 1, "d": 1}, {"a": {"x": 1}, "b": {"x": 2}, "c": 1, "d": 1}),
+    "one_value": (
+        {"a": [{"key": "x", "value": {"b": 1}}, {"key": "x", "value": {"b": 1}}]},
+        {"a": [{"key": "x", "value": {"b": 1}}, {"key": "x", "value": {"b": 2}}]},
+    ),
+    "undefined": ({"a": 1}, {"a": 2}),
+    "of_opa": ({"a": 1}, {"a": 2}),
+    "marshalled": ({"e": {"f": 1}}, {"e": {"f": 2}}),
+    "walked": ({"a": {"b": 1}}, {"a": {"b": 2}}),
+    "any_key": ({"a": {"x": 1}, "b": "a"}, {"a": {"x": 2}, "b": "a"}),
+    "any_path": ({"a": {"b": 1}}, {"a": {"b": 2}}),
+    "comprehended": ({"e": 1, "f": 1}, {"e": 1, "f": 2}),
+    "prefix": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": TWO}, "b": {"sha": TWO}}),
 }
 
 
