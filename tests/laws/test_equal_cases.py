@@ -6,7 +6,7 @@ import hashlib
 import os
 import random
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -186,18 +186,44 @@ def test_10_a_hole_in_what_is_read_is_seen(engine: Engine, found: Plan, runner: 
     assert {(point, name) for name in unseen} <= UNSEEN
 
 
+def with_rule(engine: Engine, folder: Path, points: Collection[str], condition: str) -> Plan:
+    """The plan of the policy with one more finding at each of these points, under this condition."""
+    served = engine.opa.server.served  # type: ignore[union-attr]
+    files = unpacked(served.rules.read_bytes(), "rules")
+    for point in points:
+        name = next(one for one in files if one.startswith(f"admission/requirements/{point}/"))
+        rule = f'\n_findings contains data.admission.compiled.{point}.finding("x", null) if {condition}\n'
+        files[name] += rule.encode()
+    (folder / "rules").write_bytes(pack(files))
+    return plan(find_binary(), replace(served, rules=folder / "rules"), folder / "plan", points)
+
+
+@pytest.fixture(scope="module")
+def one_more(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    """The plan of the policy of this tree with a rule at each point that reads a fact which no other does."""
+    return with_rule(runner.engine({}), tmp_path_factory.mktemp("more"), POINTS, 'input.surprise == "a"')
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_10_a_rule_that_reads_one_fact_more_tells_it_apart(
+    found: Plan, one_more: Plan, runner: Runner, point: str
+) -> None:
+    document = taken(runner, _cases(point)[0])[1]
+    documents = [{**document, **{key: [] for key in MUST_BE_EMPTY}, "surprise": text} for text in ("a", "b")]
+    one, other = map(projection(found, point).canonical, documents)
+    assert one is not None
+    assert one == other
+    one, other = map(projection(one_more, point).canonical, documents)
+    assert one != other
+
+
 def test_10_a_rule_that_reads_one_field_more_tells_it_apart(
     engine: Engine, found: Plan, runner: Runner, tmp_path: Path
 ) -> None:
     document = next(taken(runner, file)[1] for file in _cases("license"))
-    one, other = ({**document, "content": {**document["content"], "media_type": text}} for text in ("a", "b"))
-    reads = projection(found, "license")
-    assert reads.canonical(one) == reads.canonical(other)
-    served = engine.opa.server.served  # type: ignore[union-attr]
-    files = unpacked(served.rules.read_bytes(), "rules")
-    name = "admission/requirements/license/license_decision.rego"
-    rule = '_findings contains data.admission.compiled.license.finding("x", null) if input.content.media_type == "a"'
-    (tmp_path / "rules").write_bytes(pack({**files, name: files[name] + rule.encode()}))
-    more = plan(find_binary(), replace(served, rules=tmp_path / "rules"), tmp_path / "plan", ["license"])
-    reads = projection(more, "license")
-    assert reads.canonical(one) != reads.canonical(other)
+    documents = [{**document, "content": {**document["content"], "media_type": text}} for text in ("a", "b")]
+    one, other = map(projection(found, "license").canonical, documents)
+    assert one == other
+    more = with_rule(engine, tmp_path, ["license"], 'input.content.media_type == "a"')
+    one, other = map(projection(more, "license").canonical, documents)
+    assert one != other
