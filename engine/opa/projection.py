@@ -12,7 +12,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.opa.plan import COMPARISONS, EACH, Path, Reads, Use
+from engine.opa.plan import COMPARISONS, Reads, Use
+from engine.opa.plan_values import EACH, Path
 
 MUST_BE_EMPTY: Final = ("approvals", "budgets", "quotas")
 """Facts that are used up: a request that brings any of them is decided on its own."""

@@ -23,7 +23,8 @@ from engine.documents.canonical import canonical
 from engine.errors import DecideError, EngineError
 from engine.opa.command import OpaCommand
 from engine.opa.packed import SIGNATURES, unpacked
-from engine.opa.plan import Plan, UnknownError
+from engine.opa.plan import Plan
+from engine.opa.plan_values import UnknownError
 from engine.opa.projection import Projection
 from engine.opa.reply import Reply
 from engine.opa.server import Served

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from engine.binaries import find_binary
+from engine.documents.canonical import canonical as as_json
 from engine.model import Revisions
 from engine.opa.packed import pack
-from engine.opa.plan import Plan, UnknownError
+from engine.opa.plan import Plan
+from engine.opa.plan_values import UnknownError
 from engine.opa.projection import MUST_BE_EMPTY, Projection
 from engine.opa.server import Served
 from engine.opa.sharing import plan, projection
@@ -52,6 +54,10 @@ RULES = {
     "any_path": 'object.get(input, ["a", "b"], 1) == 2',
     "comprehended": "count([one | some one in input; one == 1]) == 2",
     "prefix": f'{SHA}; startswith(input.a.sha, "11")',
+    "sorted": f"{SHA}; sort([input.a.sha, input.b.sha])[0] == input.a.sha",
+    "keyed": f"{SHA}; object.keys({{input.a.sha: 1}})[input.b.sha]",
+    "typed": "is_number(input.a.b)",
+    "replaced": "input.a == 1 with input.b as 2",
 }
 HELPERS = """
 rows if {
@@ -143,7 +149,11 @@ APART: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "any_path": ({"a": {"b": 1}}, {"a": {"b": 2}}),
     "comprehended": ({"e": 1, "f": 1}, {"e": 1, "f": 2}),
     "prefix": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": TWO}, "b": {"sha": TWO}}),
+    "sorted": ({"a": {"sha": ONE}, "b": {"sha": TWO}}, {"a": {"sha": TWO}, "b": {"sha": ONE}}),
+    "keyed": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": ONE}, "b": {"sha": TWO}}),
 }
+LIKE_ONE = [1, -1, 0, True, "1", "01", "1 ", "1\0", None, [], [1], {}, 2**64 + 1, 2**70, 2**70 + 1, 2**70 + 2]
+LIKE_TEXT = ["\u00e9", "e\u0301", "\u00c9", "e", "\u0435", "", "null"]
 
 
 @pytest.mark.parametrize("name", ALIKE)
@@ -158,6 +168,31 @@ def test_what_a_rule_tells_apart(found: Plan, name: str) -> None:
     one, other = APART[name]
     reads = projection(found, name)
     assert canonical(reads, **one) != canonical(reads, **other)
+
+
+def test_values_that_look_alike_are_told_apart(found: Plan) -> None:
+    for name in ("unread", "marshalled", "typed"):
+        reads = projection(found, name)
+        documents = [canonical(reads, a={"b": one} if name == "typed" else one) for one in LIKE_ONE + LIKE_TEXT]
+        documents.append(canonical(reads))
+        assert len({as_json(one) for one in documents}) == len(documents)
+
+
+def test_the_order_of_keys_tells_nothing_apart(found: Plan) -> None:
+    reads = projection(found, "marshalled")
+    one, other = ({"x": 1, "y": [2]}, {"y": [2], "x": 1})
+    assert as_json(canonical(reads, a=one)) == as_json(canonical(reads, a=other))
+
+
+def test_points_are_told_apart(found: Plan) -> None:
+    """Also if no rule reads the name of its point: all points have their answers in one place."""
+    reads = projection(found, "unread")
+    assert canonical(reads, a=1, point="x") != canonical(reads, a=1, point="y")
+
+
+def test_a_rule_that_replaces_the_input_ends_the_search(found: Plan) -> None:
+    with pytest.raises(UnknownError):
+        projection(found, "replaced")
 
 
 @pytest.mark.parametrize("used", MUST_BE_EMPTY)
