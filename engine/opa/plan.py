@@ -13,26 +13,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any, Final
+from typing import Any
 
-Path = tuple[str, ...]
-"""Keys from the input down; `EACH` for the items of a list and for keys that are not known."""
+from engine.opa.plan_values import COMPUTED, EACH, EMPTY, Path, UnknownError, Value, by_name, constant, joined
 
-EACH: Final = "*"
 ANSWER, OPAQUE = "answer", "opaque"
 COMPARISONS = frozenset({"equal", "neq", "lt", "lte", "gt", "gte"})
 
-_ROUNDS, _DEPTH = 24, 24
+_ROUNDS = 24
 _TYPE_CHECKS = frozenset({f"is_{name}" for name in ("array", "boolean", "null", "number", "object", "set", "string")})
 _IGNORED = frozenset(
     {"BreakStmt", "IsArrayStmt", "IsObjectStmt", "IsSetStmt", "IsUndefinedStmt", "NopStmt", "ReturnLocalStmt"}
 )
 
 Statement = Mapping[str, Any]
-
-
-class UnknownError(Exception):
-    """A statement whose reads cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,100 +50,32 @@ class Reads:
     keys: set[Path] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """A value of the policy; containers are equal only to themselves."""
-
-    value: Any
-    key: Any
-
-    @classmethod
-    def of(cls, value: Any) -> _Known:
-        scalar = not isinstance(value, (dict, list))
-        return cls(value, (type(value).__name__, value) if scalar else id(value))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Known) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """What a variable may hold: one known value, or parts of the input, or what was built of either.
-
-    `computed`: or anything that follows from what was read before.
-    """
-
-    known: _Known | None = None
-    paths: frozenset[Path] = frozenset()
-    fields: tuple[tuple[str, _Value], ...] = ()
-    item: _Value | None = None
-    computed: bool = False
-
-    @property
-    def built(self) -> bool:
-        return bool(self.fields) or self.item is not None
-
-    @property
-    def scalar(self) -> tuple[str, Any] | None:
-        return self.known.key if self.known is not None and isinstance(self.known.key, tuple) else None
-
-
-_COMPUTED = _Value(computed=True)
-_EMPTY = _Value()
-"""A container to which nothing was added yet."""
-
-
-def _known(value: Any) -> _Value:
-    return _Value(_Known.of(value))
-
-
-def _joined(one: _Value | None, other: _Value | None, depth: int = 0) -> _Value:
-    """What may be either."""
-    if one is None or other is None or one == other:
-        return one or other or _COMPUTED
-    if depth > _DEPTH:
-        raise UnknownError("a value without an end")
-    names = dict(one.fields)
-    for name, value in other.fields:
-        names[name] = _joined(names.get(name), value, depth + 1)
-    item = None if one.item is None and other.item is None else _joined(one.item, other.item, depth + 1)
-    computed = one.computed or other.computed or one.known is not None or other.known is not None
-    return _Value(None, one.paths | other.paths, _sorted(names), item, computed)
-
-
-def _sorted(names: Mapping[str, _Value]) -> tuple[tuple[str, _Value], ...]:
-    return tuple(sorted(names.items(), key=lambda pair: pair[0]))
-
-
 class _Frame:
     """The variables of a block, all that was written to each of them, and which hold a container of their own."""
 
-    def __init__(self, values: dict[int, _Value], own: Iterable[int] = ()) -> None:
+    def __init__(self, values: dict[int, Value], own: Iterable[int] = ()) -> None:
         self.values = values
         self.own = set(own)
-        self.written: dict[int, _Value] = {}
+        self.written: dict[int, Value] = {}
 
-    def put(self, target: int, value: _Value) -> None:
+    def put(self, target: int, value: Value) -> None:
         self.values[target] = value
-        self.written[target] = _joined(self.written.get(target), value)
+        self.written[target] = joined(self.written.get(target), value)
         self.own.discard(target)
 
-    def make(self, target: int, value: _Value) -> None:
+    def make(self, target: int, value: Value) -> None:
         """A container that no other variable holds: new, or changed where it is."""
         self.put(target, value)
         self.own.add(target)
 
-    def inner(self, values: Mapping[int, _Value] = {}) -> _Frame:
+    def inner(self, values: Mapping[int, Value] = {}) -> _Frame:
         return _Frame({**self.values, **values}, self.own - values.keys())
 
     def after(self, inner: _Frame) -> None:
         """Go on after a block that may have ended anywhere."""
         own = {one for one in inner.own if one in self.own or one not in self.values}
         for target, value in inner.written.items():
-            self.put(target, _joined(self.values.get(target), value))
+            self.put(target, joined(self.values.get(target), value))
         self.own = own
 
 
@@ -160,27 +86,27 @@ class Plan:
         self._strings: Sequence[str] = [one["value"] for one in plan["static"]["strings"]]
         self._functions = {one["name"]: one for one in plan["funcs"]["funcs"]}
         self._entries = {one["name"]: one["blocks"] for one in plan["plans"]["plans"]}
-        self._data = _known(data)
+        self._data = constant(data)
 
     def reads(self, entry: str, fixed: Mapping[Path, Any]) -> Reads:
         """What this entry point reads of an input that has these values at these paths. Raises UnknownError."""
-        known = {path: _known(value) for path, value in fixed.items()}
+        known = {path: constant(value) for path, value in fixed.items()}
         return _Search(self._strings, self._functions, self._data, known).of(self._entries[entry])
 
 
 class _Search:
     def __init__(
-        self, strings: Sequence[str], functions: Mapping[str, Any], data: _Value, fixed: Mapping[Path, _Value]
+        self, strings: Sequence[str], functions: Mapping[str, Any], data: Value, fixed: Mapping[Path, Value]
     ) -> None:
         self._fixed = fixed
         self._strings = strings
         self._functions = functions
         self._data = data
-        self._results: dict[tuple[str, tuple[_Value, ...]], _Value | None] = {}
+        self._results: dict[tuple[str, tuple[Value, ...]], Value | None] = {}
         self._reads = Reads()
 
     def of(self, blocks: Iterable[Any]) -> Reads:
-        self._blocks(blocks, _Frame({0: _Value(paths=frozenset({()})), 1: self._data}))
+        self._blocks(blocks, _Frame({0: Value(paths=frozenset({()})), 1: self._data}))
         return self._reads
 
     def _blocks(self, blocks: Iterable[Any], frame: _Frame) -> None:
@@ -218,24 +144,24 @@ class _Search:
             case "ResetLocalStmt":
                 values.pop(given["target"], None)
             case "MakeArrayStmt" | "MakeObjectStmt" | "MakeSetStmt":
-                frame.make(given["target"], _EMPTY)
+                frame.make(given["target"], EMPTY)
             case "ArrayAppendStmt" | "SetAddStmt":
                 self._add(kind, given, frame)
             case "ObjectInsertStmt" | "ObjectInsertOnceStmt":
-                self._insert(given, frame)
+                self._insert(kind, given, frame)
             case "ObjectMergeStmt":
-                frame.put(given["target"], _joined(values.get(given["a"]), values.get(given["b"])))
+                frame.put(given["target"], joined(values.get(given["a"]), values.get(given["b"])))
             case "MakeNullStmt" | "MakeNumberIntStmt" | "AssignIntStmt":
-                frame.put(given["target"], _known(given.get("value")))
+                frame.put(given["target"], constant(given.get("value")))
             case "MakeNumberRefStmt":
-                frame.put(given["target"], _known(_number(self._strings[given["Index"]])))
+                frame.put(given["target"], constant(_number(self._strings[given["Index"]])))
             case "ResultSetAddStmt":
-                self._use(values.get(given["value"], _COMPUTED), Use(ANSWER))
+                self._use(values.get(given["value"], COMPUTED), Use(ANSWER))
             case _ if kind not in _IGNORED:
                 raise UnknownError(kind)
         return holds
 
-    def _value(self, kind: str, given: Statement, frame: _Frame) -> _Value | None:
+    def _value(self, kind: str, given: Statement, frame: _Frame) -> Value | None:
         """What a statement gives a variable; None if it is undefined for certain."""
         if kind == "CallStmt":
             return self._call(given["func"], [self._operand(one, frame) for one in given["args"]])
@@ -247,9 +173,13 @@ class _Search:
             return None if key is None else self._step(source, key)
         if kind == "LenStmt":
             return self._counted(source)
-        return _joined(frame.values.get(given["target"]), source) if kind == "AssignVarOnceStmt" else source
+        if kind == "AssignVarOnceStmt":
+            before = frame.values.get(given["target"])
+            self._compare("equal", before, source)  # OPA refuses two values
+            return joined(before, source)
+        return source
 
-    def _operand(self, given: Any, frame: _Frame) -> _Value | None:
+    def _operand(self, given: Any, frame: _Frame) -> Value | None:
         """The value of an operand; None if it is undefined for certain."""
         if isinstance(given, int):
             return frame.values.get(given)
@@ -258,45 +188,45 @@ class _Search:
                 frame.own.discard(given["value"])  # it gets another name
                 return frame.values.get(given["value"])
             case "string_index":
-                return _known(self._strings[given["value"]])
+                return constant(self._strings[given["value"]])
             case "bool":
-                return _known(given["value"])
+                return constant(given["value"])
         raise UnknownError(given["type"])
 
-    def _step(self, value: _Value, key: _Value) -> _Value | None:
+    def _step(self, value: Value, key: Value) -> Value | None:
         """What stands below a key; None if nothing can."""
         self._use(key, Use("key"))
         known = key.known.value if key.scalar is not None and key.known is not None else None
-        found: list[_Value | None] = []
+        found: list[Value | None] = []
         if value.known is not None:
-            found.append(_below(value.known.value, key))
+            found.append(_below(value.known.value, key) or (COMPUTED if value == self._data else None))  # `data.system`
         for path in value.paths:
             below = (*path, known if isinstance(known, str) else EACH)
             self._reads.uses.setdefault(below, set())
-            found.append(self._fixed.get(below, _Value(paths=frozenset({below}))))
+            found.append(self._fixed.get(below, Value(paths=frozenset({below}))))
         if value.built:
             found += [value.item, *(one for name, one in value.fields if known is None or name == known)]
-        if value.computed or value == _EMPTY or (value.built and not any(found)):
-            found.append(_COMPUTED)
+        if value.computed or value == EMPTY or (value.built and not any(found)):
+            found.append(COMPUTED)
         left = [one for one in found if one is not None]
-        return reduce(_joined, left) if left else None
+        return reduce(joined, left) if left else None
 
     def _scan(self, given: Statement, frame: _Frame) -> None:
         """Run the block of a loop until another round writes nothing new."""
         source = frame.values.get(given["source"])
         if source is None or (source.known is not None and not source.known.value):
             return
-        item = self._step(source, _COMPUTED) or _COMPUTED
+        item = self._step(source, COMPUTED) or COMPUTED
         for _ in range(_ROUNDS):
             before = dict(frame.values), set(frame.own)
-            inner = frame.inner({given["key"]: _COMPUTED, given["value"]: item})
+            inner = frame.inner({given["key"]: COMPUTED, given["value"]: item})
             self._block(given["block"], inner)
             frame.after(inner)
             if (frame.values, frame.own) == before:
                 return
         raise UnknownError("a loop without an end")
 
-    def _call(self, name: str, arguments: list[_Value | None]) -> _Value | None:
+    def _call(self, name: str, arguments: list[Value | None]) -> Value | None:
         given = [one for one in arguments if one is not None]
         if len(given) < len(arguments):
             return None
@@ -310,21 +240,21 @@ class _Search:
             self._results[key] = frame.values.get(function["return"])
         return self._results[key]
 
-    def _builtin(self, name: str, given: list[_Value]) -> _Value | None:
+    def _builtin(self, name: str, given: list[Value]) -> Value | None:
         if name in COMPARISONS:
             self._compare(name, *given)
         elif name == "count":
             return self._counted(given[0])
         elif name == "object.get" and given[1].scalar is not None:
-            return _joined(self._step(given[0], given[1]), given[2])
+            return joined(self._step(given[0], given[1]), given[2])
         elif name not in _TYPE_CHECKS:
             constants = [one.scalar for one in given if one.scalar is not None]
             alone = constants[0] if len(given) == 2 and len(constants) == 1 else None  # noqa: PLR2004
             for one in given:
                 self._use(one, Use(name, constant=alone))
-        return _COMPUTED
+        return COMPUTED
 
-    def _compare(self, by: str, one: _Value | None, other: _Value | None) -> bool:
+    def _compare(self, by: str, one: Value | None, other: Value | None) -> bool:
         """Record a comparison; false if it cannot hold."""
         if one is None or other is None:
             return False
@@ -344,14 +274,14 @@ class _Search:
         same = one.scalar[1] == other.scalar[1] if numbers else one.scalar == other.scalar
         return same is (by == "equal")
 
-    def _counted(self, value: _Value) -> _Value:
+    def _counted(self, value: Value) -> Value:
         """The number of items or keys."""
         self._reads.keys |= value.paths
         for path in value.paths:
             self._reads.uses.setdefault(path, set())
-        return _COMPUTED  # of what rules built, the members of sets are read and lists have the length of what is
+        return COMPUTED  # of what rules built, the members of sets are read and lists have the length of what is
 
-    def _use(self, value: _Value, use: Use) -> None:
+    def _use(self, value: Value, use: Use) -> None:
         """Record that all of a value is read."""
         for path in value.paths:
             self._reads.uses.setdefault(path, set()).add(use)
@@ -361,38 +291,40 @@ class _Search:
 
     def _add(self, kind: str, given: Statement, frame: _Frame) -> None:
         target = given["array" if kind == "ArrayAppendStmt" else "set"]
-        value = self._operand(given["value"], frame) or _COMPUTED
+        value = self._operand(given["value"], frame) or COMPUTED
         if kind == "SetAddStmt":
             self._use(value, Use("set"))  # a set compares its members
         old = self._changed(target, frame)
-        frame.make(target, replace(old, item=_joined(old.item, value)))
+        frame.make(target, replace(old, item=joined(old.item, value)))
 
-    def _insert(self, given: Statement, frame: _Frame) -> None:
-        key, value = (self._operand(given[name], frame) or _COMPUTED for name in ("key", "value"))
+    def _insert(self, kind: str, given: Statement, frame: _Frame) -> None:
+        key, value = (self._operand(given[name], frame) or COMPUTED for name in ("key", "value"))
         self._use(key, Use("key"))
         old, name = self._changed(given["object"], frame), key.known.value if key.known is not None else None
+        if kind == "ObjectInsertOnceStmt" and old.built:
+            self._compare("equal", self._step(old, key), value)  # OPA refuses two values
         if isinstance(name, str):
-            frame.make(given["object"], replace(old, fields=_sorted({**dict(old.fields), name: value})))
+            frame.make(given["object"], replace(old, fields=by_name({**dict(old.fields), name: value})))
         else:
-            frame.make(given["object"], replace(old, item=_joined(old.item, value)))
+            frame.make(given["object"], replace(old, item=joined(old.item, value)))
 
-    def _changed(self, target: int, frame: _Frame) -> _Value:
+    def _changed(self, target: int, frame: _Frame) -> Value:
         """The container that is about to change. Nobody may hold another name of it."""
         if target not in frame.own:
             raise UnknownError("a container changes after it was copied")
         return frame.values[target]
 
 
-def _below(container: Any, key: _Value) -> _Value | None:
+def _below(container: Any, key: Value) -> Value | None:
     if key.scalar is None or key.known is None:
-        return _COMPUTED if container and isinstance(container, (dict, list)) else None
+        return COMPUTED if container and isinstance(container, (dict, list)) else None
     wanted = key.known.value
     if isinstance(container, dict) and wanted in container:
-        return _known(container[wanted])
+        return constant(container[wanted])
     if isinstance(container, list) and isinstance(wanted, float):
-        return _COMPUTED
+        return COMPUTED
     if isinstance(container, list) and isinstance(wanted, int) and 0 <= wanted < len(container):
-        return _known(container[wanted])
+        return constant(container[wanted])
     return None
 
 

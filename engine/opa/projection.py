@@ -12,7 +12,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.opa.plan import COMPARISONS, EACH, Path, Reads, Use
+from engine.opa.plan import COMPARISONS, Reads, Use
+from engine.opa.plan_values import EACH, Path
 
 MUST_BE_EMPTY: Final = ("approvals", "budgets", "quotas")
 """Facts that are used up: a request that brings any of them is decided on its own."""
@@ -58,7 +59,7 @@ class Projection:
 
     def __init__(self, reads: Reads) -> None:
         self.groups = tuple(_groups(reads))
-        self._root = _Node()
+        self._root = _Node({"point": _Node()})
         for path in reads.uses.keys() | reads.whole | reads.keys:
             node = self._root
             for key in path:
@@ -118,7 +119,7 @@ def _merge_each(node: _Node) -> None:
 
 
 def _merge(node: _Node, other: _Node) -> None:
-    node.whole, node.keys = node.whole or other.whole, node.keys or other.keys
+    node.whole, node.keys, node.group = node.whole or other.whole, node.keys or other.keys, node.group or other.group
     for key, kept in other.below.items():
         _merge(node.below.setdefault(key, _Node()), kept)
 
@@ -168,11 +169,11 @@ def _connected(reads: Reads, paths: frozenset[Path]) -> Iterator[frozenset[Path]
 
 def _alone(path: Path, reads: Reads) -> bool:
     """Whether nothing is read above this path as a whole, below it, or by another name of the same place."""
-    if path in reads.keys or any(path[:end] in reads.whole for end in range(len(path))):
+    if path in reads.keys:
         return False
-    others: Iterator[Path] = (one for one in (*reads.uses, *reads.whole, *reads.keys) if one != path)
+    below: Iterator[Path] = (one for one in (*reads.uses, *reads.keys) if one != path and len(one) >= len(path))
+    above: Iterator[Path] = (one for one in reads.whole if len(one) < len(path))
     return not any(
-        len(one) >= len(path)
-        and all(mine == theirs or EACH in (mine, theirs) for mine, theirs in zip(path, one, strict=False))
-        for one in others
+        all(mine == theirs or EACH in (mine, theirs) for mine, theirs in zip(path, one, strict=False))
+        for one in (*below, *above)
     )

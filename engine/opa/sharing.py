@@ -22,8 +22,9 @@ from engine.binaries import Binary
 from engine.documents.canonical import canonical
 from engine.errors import DecideError, EngineError
 from engine.opa.command import OpaCommand
-from engine.opa.packed import unpacked
-from engine.opa.plan import Plan, UnknownError
+from engine.opa.packed import SIGNATURES, unpacked
+from engine.opa.plan import Plan
+from engine.opa.plan_values import UnknownError
 from engine.opa.projection import Projection
 from engine.opa.reply import Reply
 from engine.opa.server import Served
@@ -259,13 +260,13 @@ def plan(binary: Binary, served: Served, folder: Path, points: Collection[str]) 
         for name, content in unpacked(archive.read_bytes(), archive.name).items():
             if name == VALUES_DATA:
                 data["policy"] = json.loads(content)
-            elif name.endswith(".rego"):
+            elif archive is served.rules and name != SIGNATURES:
                 path = folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
     entries = [f"--entrypoint={_entry(point)}" for point in points]
     finished = OpaCommand(binary.path).run(
-        "build", "--target=plan", *entries, "--output=plan.tar.gz", "admission", cwd=folder
+        "build", "--target=plan", *entries, "--output=plan.tar.gz", "--bundle", ".", cwd=folder
     )
     if finished.code != 0:
         raise UnknownError("OPA made no plan")

@@ -7,15 +7,20 @@ from typing import Any
 import pytest
 
 from engine.binaries import find_binary
+from engine.documents.canonical import canonical as as_json
 from engine.model import Revisions
 from engine.opa.packed import pack
-from engine.opa.plan import Plan, UnknownError
+from engine.opa.plan import Plan
+from engine.opa.plan_values import UnknownError
 from engine.opa.projection import MUST_BE_EMPTY, Projection
 from engine.opa.server import Served
 from engine.opa.sharing import plan, projection
+from engine.policy_bundle.archives import archive
 
 DATA = b'{"table": {"x": 1}, "rows": {}, "limits": {"most": 3, "one": 1.0}}'
 SHA = "regex.match(`^[0-9a-f]{64}$`, input.a.sha); input.a.sha == input.b.sha"
+ITEM_SHA = "regex.match(`^[0-9a-f]{64}$`, one.sha)"
+ITEM = "regex.match(`^[0-9a-f]{64}$`, input.a.x.sha); input.a.x.sha == input.b.sha"
 ONE, TWO = "1" * 64, "2" * 64
 RULES = {
     "unread": "input.a == 1",
@@ -26,6 +31,8 @@ RULES = {
     "named_listed": f"{SHA}; s := {{x | x := input.a.sha}}; count(s) == 1",
     "named_constant": f'{SHA}; input.a.sha != "{ONE}"',
     "named_value": f"{SHA}; input.a.sha != data.policy.table.x",
+    "named_below": f"{ITEM}; some one in input.a; json.marshal(one)",
+    "named_beside": f"every one in input.a {{ {ITEM_SHA} }}; some one in input.a; one.sha == input.b.sha; input.a.x.c",
     "ordered": "input.a < input.b; input.a > 7",
     "ordered_sum": "input.a < input.b; input.a + 1 < input.c",
     "ordered_value": "input.a < input.b; input.a < data.policy.limits.most",
@@ -37,12 +44,30 @@ RULES = {
     "chosen": "input.a[input.b] == 1",
     "empty_rows": "not rows; input.a == 1",
     "whole": "f(input)",
+    "either": "is_object(either)",
+    "one_value": "is_object({one.key: one.value | some one in input.a})",
+    "undefined": "not f(data.policy.table.y); input.a == 1",
+    "of_opa": "is_object(data.system.bundles); input.a == 1",
+    "marshalled": "json.marshal(input)",
+    "walked": 'walk(input, [["a", "b"], 1])',
+    "any_key": "object.get(input, input.b, 1) == 2",
+    "any_path": 'object.get(input, ["a", "b"], 1) == 2',
+    "comprehended": "count([one | some one in input; one == 1]) == 2",
+    "prefix": f'{SHA}; startswith(input.a.sha, "11")',
+    "sorted": f"{SHA}; sort([input.a.sha, input.b.sha])[0] == input.a.sha",
+    "keyed": f"{SHA}; object.keys({{input.a.sha: 1}})[input.b.sha]",
+    "typed": "is_number(input.a.b)",
+    "replaced": "input.a == 1 with input.b as 2",
 }
 HELPERS = """
 rows if {
 	some row in data.policy.rows
 	row == input.b
 }
+
+either := input.a if input.c == 1
+
+either := input.b if input.d == 1
 
 f(x) if x.a == 1
 
@@ -63,7 +88,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Plan:
         ).encode()
         for name, body in RULES.items()
     }
-    (folder / "rules").write_bytes(pack(files))
+    (folder / "rules").write_bytes(archive(files, "admission", {}))
     (folder / "values").write_bytes(pack({"policy/data.json": DATA}))
     none = f"sha256:{'0' * 64}"
     served = Served(folder / "rules", folder / "values", Revisions(rules=none, values=none))
@@ -96,6 +121,11 @@ APART: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "named_listed": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": TWO}, "b": {"sha": TWO}}),
     "named_constant": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": TWO}, "b": {"sha": TWO}}),
     "named_value": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": TWO}, "b": {"sha": TWO}}),
+    "named_below": ({"a": {"x": {"sha": ONE}}, "b": {"sha": ONE}}, {"a": {"x": {"sha": ONE}}, "b": {"sha": TWO}}),
+    "named_beside": (
+        {"a": {"x": {"sha": ONE, "c": 1}}, "b": {"sha": ONE}},
+        {"a": {"x": {"sha": ONE, "c": 1}}, "b": {"sha": TWO}},
+    ),
     "ordered": ({"a": 8, "b": 9}, {"a": 7, "b": 9}),
     "ordered_sum": ({"a": 8, "b": 9, "c": 10}, {"a": 8, "b": 20, "c": 30}),
     "ordered_value": ({"a": 1, "b": 9}, {"a": 4, "b": 9}),
@@ -106,7 +136,24 @@ APART: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "nested": ({"a": [{"b": "x"}]}, {"a": [{"b": "y"}]}),
     "chosen": ({"a": {"x": 1, "y": 2}, "b": "x"}, {"a": {"x": 1, "y": 2}, "b": "y"}),
     "whole": ({"a": 2, "c": {"d": 2}}, {"a": 2, "c": {"d": 3}}),
+    "either": ({"a": {"x": 1}, "b": {"x": 1}, "c": 1, "d": 1}, {"a": {"x": 1}, "b": {"x": 2}, "c": 1, "d": 1}),
+    "one_value": (
+        {"a": [{"key": "x", "value": {"b": 1}}, {"key": "x", "value": {"b": 1}}]},
+        {"a": [{"key": "x", "value": {"b": 1}}, {"key": "x", "value": {"b": 2}}]},
+    ),
+    "undefined": ({"a": 1}, {"a": 2}),
+    "of_opa": ({"a": 1}, {"a": 2}),
+    "marshalled": ({"e": {"f": 1}}, {"e": {"f": 2}}),
+    "walked": ({"a": {"b": 1}}, {"a": {"b": 2}}),
+    "any_key": ({"a": {"x": 1}, "b": "a"}, {"a": {"x": 2}, "b": "a"}),
+    "any_path": ({"a": {"b": 1}}, {"a": {"b": 2}}),
+    "comprehended": ({"e": 1, "f": 1}, {"e": 1, "f": 2}),
+    "prefix": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": TWO}, "b": {"sha": TWO}}),
+    "sorted": ({"a": {"sha": ONE}, "b": {"sha": TWO}}, {"a": {"sha": TWO}, "b": {"sha": ONE}}),
+    "keyed": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": ONE}, "b": {"sha": TWO}}),
 }
+LIKE_ONE = [1, -1, 0, True, "1", "01", "1 ", "1\0", None, [], [1], {}, 2**64 + 1, 2**70, 2**70 + 1, 2**70 + 2]
+LIKE_TEXT = ["\u00e9", "e\u0301", "\u00c9", "e", "\u0435", "", "null"]
 
 
 @pytest.mark.parametrize("name", ALIKE)
@@ -121,6 +168,31 @@ def test_what_a_rule_tells_apart(found: Plan, name: str) -> None:
     one, other = APART[name]
     reads = projection(found, name)
     assert canonical(reads, **one) != canonical(reads, **other)
+
+
+def test_values_that_look_alike_are_told_apart(found: Plan) -> None:
+    for name in ("unread", "marshalled", "typed"):
+        reads = projection(found, name)
+        documents = [canonical(reads, a={"b": one} if name == "typed" else one) for one in LIKE_ONE + LIKE_TEXT]
+        documents.append(canonical(reads))
+        assert len({as_json(one) for one in documents}) == len(documents)
+
+
+def test_the_order_of_keys_tells_nothing_apart(found: Plan) -> None:
+    reads = projection(found, "marshalled")
+    one, other = ({"x": 1, "y": [2]}, {"y": [2], "x": 1})
+    assert as_json(canonical(reads, a=one)) == as_json(canonical(reads, a=other))
+
+
+def test_points_are_told_apart(found: Plan) -> None:
+    """Also if no rule reads the name of its point: all points have their answers in one place."""
+    reads = projection(found, "unread")
+    assert canonical(reads, a=1, point="x") != canonical(reads, a=1, point="y")
+
+
+def test_a_rule_that_replaces_the_input_ends_the_search(found: Plan) -> None:
+    with pytest.raises(UnknownError):
+        projection(found, "replaced")
 
 
 @pytest.mark.parametrize("used", MUST_BE_EMPTY)
