@@ -139,7 +139,7 @@ def _decide(found: list[Path], digest: str | None, sources: options.Sources, rep
 
     if not found:
         return
-    with _Progress(len(found)) as progress, sources.engine("source", progress=progress.part) as engine:
+    with _Progress(len(found)) as progress, sources.engine("source", progress=progress.part, share=False) as engine:
         options.tell_lowered(engine, "source")
         for path in found:
             progress.bundle(str(path))

@@ -267,12 +267,18 @@ class Sources:
         ca_file: Path | None = None,
         env_file: Path | None = None,
         enable_mcp_adapter: bool = False,
+        share: bool = True,
     ) -> Iterator[Engine]:
-        """An engine for these decision points, or for all. Reports on standard error what a crash left unfinished."""
+        """An engine for these decision points, or for all. Reports on standard error what a crash left unfinished.
+
+        Without `share`, OPA is asked about equal cases too.
+        """
         from engine.engine import Engine
 
+        settings = self.settings()
+        opa = settings.opa if share else replace(settings.opa, shared_answers=0)
         opening = Engine(
-            replace(self.settings(), ca_file=ca_file, env_file=env_file),
+            replace(settings, ca_file=ca_file, env_file=env_file, opa=opa),
             values=tuple(self.values or ()),
             now=lambda: self.now or datetime.now(UTC),
             progress=progress,

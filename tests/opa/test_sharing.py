@@ -18,7 +18,7 @@ from engine.errors import DecideError
 from engine.flow import Answer, Context
 from engine.model import Caller, Mode, Outcome, Via
 from engine.opa.reply import Reply
-from engine.opa.sharing import CHECKED, WORTH, Request, SharedAnswers
+from engine.opa.sharing import CHECKED, KEY_BYTES, LARGE, WORTH, Request, SharedAnswers
 from engine.policy_bundle.serving import Unavailable
 from engine.settings import OpaLimits, Settings
 from tests.processes import until
@@ -148,6 +148,17 @@ def test_what_rules_read_is_told_apart(settings: Settings) -> None:
             assert sum(asked) == number, one
         engine.decide("license", base, context=Context(caller=Caller(via=Via.CONTROL, principal="ann")))
         assert sum(asked) == len(changed) + 2
+
+
+def test_inputs_that_are_never_kept_do_not_have_it_found_out_what_a_point_reads() -> None:
+    found: list[str] = []
+    shared = SharedAnswers(8, found.append)
+    large: Request = ({"point": "source", "records": ["x" * LARGE]}, "a")
+    assert shared.split([large] * 2 * WORTH).asked == [*range(2 * WORTH)]
+    small: Request = ({"point": "license", "records": ["x" * KEY_BYTES]}, "a")
+    assert shared.split([small] * WORTH).asked == [*range(WORTH)]
+    until(lambda: bool(found))
+    assert found == ["license"]
 
 
 def test_requests_that_use_something_up_are_asked(settings: Settings) -> None:
