@@ -42,6 +42,9 @@ HEAVY_CALLS = 1
 SIDE_BY_SIDE = 4
 """Concurrent batch queries to OPA, which evaluates each on one core."""
 
+_PIECE = WAVE // SIDE_BY_SIDE
+"""Inputs in one of the questions about a wave."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -101,9 +104,9 @@ def run_all(paths: Sequence[Steps[T]]) -> list[T]:
             answered = [(batch, replies.result()) for batch, replies in asked]  # before the next ones share them
             questions, others = _sorted(walk.take(), len(paths))
             if walk.left or answered or others:
-                asked = [(batch, beside.submit(_replies, opa, batch)) for opa, batch in questions]
+                asked = [(batch, beside.submit(_replies, opa, batch, _PIECE)) for opa, batch in questions]
             else:  # nothing else goes on
-                asked, answered = [], [(batch, _replies(opa, batch)) for opa, batch in questions]
+                asked, answered = [], [(batch, _replies(opa, batch, BATCH_ITEMS)) for opa, batch in questions]
             for batch, replies in answered:
                 walk.advance(batch, replies)
             _perform_all(walk, others)
@@ -129,9 +132,9 @@ async def run_all_async(paths: Sequence[Steps[T]]) -> list[T]:
     return walk.results
 
 
-def _replies(opa: Opa, batch: _Batch) -> list[Answered]:
-    """OPA's answers to a batch, in as many questions as it takes."""
-    return steps.run(_answers(opa, batch, many), partial(_ask, opa))
+def _replies(opa: Opa, batch: _Batch, most: int) -> list[Answered]:
+    """OPA's answers to a batch, in questions about so many inputs at most."""
+    return steps.run(_answers(opa, batch, many, most), partial(_ask, opa))
 
 
 def _perform_all(walk: _Walk, waited: Sequence[tuple[int, Step]]) -> None:
@@ -178,8 +181,8 @@ async def _ask_async(opa: Opa, batch: _Batch, word: Asking) -> list[Answered]:
     return await steps.run_async(_answers(opa, batch, word), ask)
 
 
-def _answers(opa: Opa, batch: _Batch, word: Asking) -> Replies:
-    return answers(opa.shared, [(step.document, step.decision_id) for _, step in batch], word, BATCH_ITEMS)
+def _answers(opa: Opa, batch: _Batch, word: Asking, most: int = BATCH_ITEMS) -> Replies:
+    return answers(opa.shared, [(step.document, step.decision_id) for _, step in batch], word, most)
 
 
 def _only(answered: list[Answered]) -> Reply:

@@ -15,6 +15,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import ceil
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,13 +75,13 @@ Replies = Generator[list[Question], Sequence[Answered], list[Answered]]
 
 
 def answers(shared: SharedAnswers | None, requests: Sequence[Request], ask: Asking, most: int) -> Replies:
-    """The answer to each request, of which OPA is asked every distinct case, in questions about `most` inputs.
+    """The answer to each request, of which OPA is asked every distinct case, in questions about `most` inputs at most.
 
     `ask` words a question. An error is that of everything in its question.
     """
     while True:
         split = shared.split(requests) if shared is not None else Split(requests, [*range(len(requests))])
-        pieces = [split.asked[at : at + most] for at in range(0, len(split.asked), most)]
+        pieces = _pieces(split.asked, most)
         replies: list[Answered] = []
         if pieces:
             questions = [ask([requests[index][0] for index in piece]) for piece in pieces]
@@ -93,6 +94,12 @@ def answers(shared: SharedAnswers | None, requests: Sequence[Request], ask: Aski
         joined = shared.joined(split, replies) if shared is not None else replies
         if joined is not None:
             return joined
+
+
+def _pieces(asked: list[int], most: int) -> list[list[int]]:
+    """As few pieces as can be, of about the same size: OPA answers them side by side."""
+    size = ceil(len(asked) / ceil(len(asked) / most)) if asked else most
+    return [asked[at : at + size] for at in range(0, len(asked), size)]
 
 
 def one(items: Sequence[Mapping[str, Any]]) -> Question:

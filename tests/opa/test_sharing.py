@@ -18,7 +18,7 @@ from engine.errors import DecideError
 from engine.flow import Answer, Context
 from engine.model import Caller, Mode, Outcome, Via
 from engine.opa.reply import Reply
-from engine.opa.sharing import CHECKED, KEY_BYTES, LARGE, WORTH, Request, SharedAnswers
+from engine.opa.sharing import CHECKED, KEY_BYTES, LARGE, WORTH, Request, SharedAnswers, answers, many
 from engine.policy_bundle.serving import Unavailable
 from engine.settings import OpaLimits, Settings
 from tests.processes import until
@@ -238,3 +238,9 @@ class Whole:
 
     def canonical(self, document: Mapping[str, Any]) -> dict[str, Any]:
         return dict(document)
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(0, []), (1, [1]), (128, [128]), (129, [65, 64]), (300, [100, 100, 100])])
+def test_questions_side_by_side_are_of_about_the_same_size(count: int, sizes: list[int]) -> None:
+    questions: list[Any] = next(answers(None, [({}, "")] * count, many, 128), [])
+    assert [len(document["items"]) for _, document in questions] == sizes
