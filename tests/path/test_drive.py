@@ -169,4 +169,5 @@ def test_opa_is_asked_about_a_wave_while_the_next_one_begins_and_the_one_before_
     opa, log = Slow(), Lines()
     numbers = range(2 * WAVE + 1)
     assert run_all([path(number) for number in numbers]) == [*numbers]
-    assert seen and all(seen)
+    assert seen
+    assert all(seen)
