@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -30,6 +30,9 @@ T = TypeVar("T")
 BATCH_ITEMS = 128
 """Inputs in one question to OPA: its answer is one piece, and others wait for the connection."""
 
+WAVE = 2 * BATCH_ITEMS
+"""Paths that begin together: OPA answers about them while the next ones begin and the ones before are recorded."""
+
 SLOW_CALLS = 8
 """Files, and apart from them source bundles, read at the same time; they wait for disks."""
 
@@ -38,6 +41,9 @@ HEAVY_CALLS = 1
 
 SIDE_BY_SIDE = 4
 """Concurrent batch queries to OPA, which evaluates each on one core."""
+
+_PIECE = WAVE // SIDE_BY_SIDE
+"""Inputs in one of the questions about a wave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +81,8 @@ class Work:
 
 Step = Ask | Append | Call | Work
 Steps = Generator[Step, Any, T]
-_Asked = tuple["Opa", Sequence[tuple[int, Ask]]]
+_Batch = Sequence[tuple[int, Ask]]
+_Asked = tuple["Opa", _Batch]
 
 
 def run(path: Steps[T]) -> T:
@@ -89,29 +96,20 @@ async def run_async(path: Steps[T]) -> T:
 
 
 def run_all(paths: Sequence[Steps[T]]) -> list[T]:
-    """Run many paths concurrently, blocking; their queries go to OPA as one batch."""
+    """Run many paths concurrently, blocking; their queries go to OPA in batches, each while other paths go on."""
     walk = _Walk(paths)
-    walk.advance([*enumerate(paths)], [None] * len(paths))
-    while waiting := walk.waiting():
-        asked, others = _sorted(waiting, len(waiting))
-        for opa, batch in asked:
-            walk.advance(batch, steps.run(_answers(opa, batch, many), partial(_ask, opa)))
-        lines: dict[int, tuple[Log, list[tuple[int, Append]]]] = {}
-        for index, step in others:
-            if isinstance(step, Append):
-                lines.setdefault(id(step.log), (step.log, []))[1].append((index, step))
-                continue
-            try:
-                outcome = _perform(step)
-            except Exception as error:  # noqa: BLE001
-                outcome = error
-            walk.advance([(index, step)], [outcome])
-        for log, appended in lines.values():
-            try:
-                outcomes: list[Any] = list(log.append_many([(step.body, step.events) for _, step in appended]))
-            except Exception as error:  # noqa: BLE001
-                outcomes = [error] * len(appended)
-            walk.advance(appended, outcomes)
+    asked: list[tuple[_Batch, Future[list[Answered]]]] = []
+    with ThreadPoolExecutor(1, thread_name_prefix="engine-opa") as beside:
+        while walk.begin(WAVE) or asked or walk.waits:
+            answered = [(batch, replies.result()) for batch, replies in asked]  # before the next ones share them
+            questions, others = _sorted(walk.take(), len(paths))
+            if walk.left or answered or others:
+                asked = [(batch, beside.submit(_replies, opa, batch, _PIECE)) for opa, batch in questions]
+            else:  # nothing else goes on
+                asked, answered = [], [(batch, _replies(opa, batch, BATCH_ITEMS)) for opa, batch in questions]
+            for batch, replies in answered:
+                walk.advance(batch, replies)
+            _perform_all(walk, others)
     return walk.results
 
 
@@ -121,7 +119,7 @@ async def run_all_async(paths: Sequence[Steps[T]]) -> list[T]:
     for index in range(len(paths)):
         walk.resume(index, None)
         await asyncio.sleep(0)
-    while waiting := walk.waiting():
+    while waiting := walk.take():
         asked, others = _sorted(waiting, BATCH_ITEMS)
         replies = await asyncio.gather(*(_ask_async(opa, batch, many) for opa, batch in asked))
         done: list[Any] = await asyncio.gather(*(_perform_async(step) for _, step in others), return_exceptions=True)
@@ -132,6 +130,31 @@ async def run_all_async(paths: Sequence[Steps[T]]) -> list[T]:
                 walk.resume(index, outcome)
                 await asyncio.sleep(0)
     return walk.results
+
+
+def _replies(opa: Opa, batch: _Batch, most: int) -> list[Answered]:
+    """OPA's answers to a batch, in questions about so many inputs at most."""
+    return steps.run(_answers(opa, batch, many, most), partial(_ask, opa))
+
+
+def _perform_all(walk: _Walk, waited: Sequence[tuple[int, Step]]) -> None:
+    """Perform steps one by one, but lines of the record together; each path goes on."""
+    lines: dict[int, tuple[Log, list[tuple[int, Append]]]] = {}
+    for index, step in waited:
+        if isinstance(step, Append):
+            lines.setdefault(id(step.log), (step.log, []))[1].append((index, step))
+            continue
+        try:
+            outcome = _perform(step)
+        except Exception as error:  # noqa: BLE001
+            outcome = error
+        walk.advance([(index, step)], [outcome])
+    for log, appended in lines.values():
+        try:
+            outcomes: list[Any] = list(log.append_many([(step.body, step.events) for _, step in appended]))
+        except Exception as error:  # noqa: BLE001
+            outcomes = [error] * len(appended)
+        walk.advance(appended, outcomes)
 
 
 def _ask(opa: Opa, questions: Sequence[Question]) -> list[Answered]:
@@ -149,7 +172,7 @@ def _ask(opa: Opa, questions: Sequence[Question]) -> list[Answered]:
         return list(pool.map(ask, questions))
 
 
-async def _ask_async(opa: Opa, batch: Sequence[tuple[int, Ask]], word: Asking) -> list[Answered]:
+async def _ask_async(opa: Opa, batch: _Batch, word: Asking) -> list[Answered]:
     """OPA's answers to a batch that is one question at most."""
 
     async def ask(questions: Sequence[Question]) -> list[Answered]:
@@ -158,8 +181,8 @@ async def _ask_async(opa: Opa, batch: Sequence[tuple[int, Ask]], word: Asking) -
     return await steps.run_async(_answers(opa, batch, word), ask)
 
 
-def _answers(opa: Opa, batch: Sequence[tuple[int, Ask]], word: Asking) -> Replies:
-    return answers(opa.shared, [(step.document, step.decision_id) for _, step in batch], word, BATCH_ITEMS)
+def _answers(opa: Opa, batch: _Batch, word: Asking, most: int = BATCH_ITEMS) -> Replies:
+    return answers(opa.shared, [(step.document, step.decision_id) for _, step in batch], word, most)
 
 
 def _only(answered: list[Answered]) -> Reply:
@@ -226,15 +249,31 @@ def _no_collection() -> Iterator[None]:
 
 
 class _Walk:
-    """Many paths, each waiting for one step or at its end."""
+    """Many paths: not begun, waiting for one step each, or at their end."""
 
     def __init__(self, paths: Sequence[Steps[Any]]) -> None:
         self._paths = paths
+        self._begun = 0
         self.results: list[Any] = [None] * len(paths)
-        self._waiting: dict[int, Step] = {}
+        self.waits: list[tuple[int, Step]] = []
+        """Steps that paths wait for, and that nobody has taken."""
 
-    def waiting(self) -> list[tuple[int, Step]]:
-        return sorted(self._waiting.items(), key=lambda item: item[0])
+    @property
+    def left(self) -> int:
+        """How many paths have not begun."""
+        return len(self._paths) - self._begun
+
+    def begin(self, most: int) -> bool:
+        """Begin so many paths; returns whether there were any."""
+        fresh = [(index, None) for index in range(len(self._paths))[self._begun : self._begun + most]]
+        self._begun += len(fresh)
+        self.advance(fresh, [None] * len(fresh))
+        return bool(fresh)
+
+    def take(self) -> list[tuple[int, Step]]:
+        """What paths wait for, in their order; whoever takes it resumes them."""
+        taken, self.waits = sorted(self.waits, key=lambda item: item[0]), []
+        return taken
 
     def advance(self, waited: Sequence[tuple[int, Any]], outcomes: Sequence[Any]) -> None:
         with _no_collection():
@@ -243,13 +282,12 @@ class _Walk:
 
     def resume(self, index: int, outcome: Any) -> None:
         path = self._paths[index]
-        self._waiting.pop(index, None)
         try:
             step = path.throw(outcome) if isinstance(outcome, BaseException) else path.send(outcome)
         except StopIteration as end:
             self.results[index] = end.value
         else:
-            self._waiting[index] = step
+            self.waits.append((index, step))
 
 
 def _sorted(waiting: list[tuple[int, Step]], most: int) -> tuple[list[_Asked], list[tuple[int, Step]]]:

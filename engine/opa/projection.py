@@ -8,8 +8,9 @@ with the same canonical form have the same decision, and OPA has to be asked onc
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from engine.opa.plan import COMPARISONS, Reads, Use
@@ -23,7 +24,7 @@ _NAME: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _EQUALITY: Final = frozenset({"equal", "neq"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Group:
     """Paths whose values may be renamed together: `ordered` above the floor, or as names of SHA-256."""
 
@@ -39,7 +40,8 @@ class _Group:
             return {one: self.floor + rank for rank, one in enumerate(sorted(set(values)), 1)}
         if not all(isinstance(one, str) and _NAME.fullmatch(one) for one in values):
             return None
-        return {one: f"{number:064x}" for number, one in enumerate(dict.fromkeys(values))}
+        distinct = dict.fromkeys(values)
+        return dict(zip(distinct, _names(len(distinct)), strict=True))
 
 
 @dataclass(slots=True)
@@ -78,7 +80,7 @@ class Projection:
         if any(document.get(name) != [] for name in MUST_BE_EMPTY):
             return None
         found: _Found = {}
-        pruned: dict[str, Any] = _pruned(document, self._root, found)
+        pruned: dict[str, Any] = dict(document) if self._root.whole else _pruned(document, self._root, found)
         for group, places in found.items():
             if (names := group.names([holder[key] for holder, key in places])) is not None:
                 for holder, key in places:
@@ -86,25 +88,39 @@ class Projection:
         return pruned
 
 
+@lru_cache(maxsize=64)
+def _names(count: int) -> tuple[str, ...]:
+    """So many SHA-256 that differ."""
+    return tuple(f"{number:064x}" for number in range(count))
+
+
 def _pruned(value: Any, node: _Node, found: _Found) -> Any:
-    """A copy of what is read. Scalars stay, lists keep their length, objects the keys that are looked at."""
-    if node.whole or not isinstance(value, (dict, list)):
-        return value
+    """A copy of what is read of a container. Scalars stay, lists keep their length, objects the keys looked at."""
     each = node.below.get(EACH)
-    copy: Any
     if isinstance(value, list):
-        copy = [None] * len(value)
-        places: Iterable[tuple[Any, Any, _Node]] = ((at, one, each) for at, one in enumerate(value)) if each else ()
-    elif each is not None or node.keys:
-        copy = dict.fromkeys(value)
-        places = ((key, value[key], kept) for key in value if (kept := node.below.get(key, each)) is not None)
-    else:
-        copy = {}
-        places = ((key, value[key], kept) for key, kept in node.below.items() if key in value)
-    for key, one, kept in places:
-        copy[key] = _pruned(one, kept, found) if isinstance(one, (dict, list)) else one
+        return [None] * len(value) if each is None else _with_items([None] * len(value), value, each, found)
+    if each is not None or node.keys:
+        return _with_fields(dict.fromkeys(value), value, {key: node.below.get(key, each) for key in value}, found)
+    return _with_fields({}, value, node.below, found)
+
+
+def _with_items(copy: list[Any], value: list[Any], kept: _Node, found: _Found) -> list[Any]:
+    for at, one in enumerate(value):
+        copy[at] = one if kept.whole or not isinstance(one, (dict, list)) else _pruned(one, kept, found)
         if kept.group is not None:
-            found.setdefault(kept.group, []).append((copy, key))
+            found.setdefault(kept.group, []).append((copy, at))
+    return copy
+
+
+def _with_fields(
+    copy: dict[str, Any], value: dict[str, Any], fields: Mapping[str, _Node | None], found: _Found
+) -> dict[str, Any]:
+    for key, kept in fields.items():
+        if kept is not None and key in value:
+            one = value[key]
+            copy[key] = one if kept.whole or not isinstance(one, (dict, list)) else _pruned(one, kept, found)
+            if kept.group is not None:
+                found.setdefault(kept.group, []).append((copy, key))
     return copy
 
 

@@ -15,6 +15,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import ceil
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +38,10 @@ WORTH: Final = 128
 CHECKED: Final = 100
 KEY_BYTES: Final = 4 << 10
 """The largest canonical input that is kept."""
+
+LARGE: Final = 2 * KEY_BYTES
+"""Inputs beyond this teach nothing, as theirs are not kept: rules do not read a quarter of an input at most. Finding
+out what a point reads takes 60 MiB for a moment, and 20 of them stay with the process."""
 
 Request = tuple[Mapping[str, Any], str]
 """An input, and the id of the decision that is taken on it."""
@@ -71,13 +76,13 @@ Replies = Generator[list[Question], Sequence[Answered], list[Answered]]
 
 
 def answers(shared: SharedAnswers | None, requests: Sequence[Request], ask: Asking, most: int) -> Replies:
-    """The answer to each request, of which OPA is asked every distinct case, in questions about `most` inputs.
+    """The answer to each request, of which OPA is asked every distinct case, in questions about `most` inputs at most.
 
     `ask` words a question. An error is that of everything in its question.
     """
     while True:
         split = shared.split(requests) if shared is not None else Split(requests, [*range(len(requests))])
-        pieces = [split.asked[at : at + most] for at in range(0, len(split.asked), most)]
+        pieces = _pieces(split.asked, most)
         replies: list[Answered] = []
         if pieces:
             questions = [ask([requests[index][0] for index in piece]) for piece in pieces]
@@ -90,6 +95,12 @@ def answers(shared: SharedAnswers | None, requests: Sequence[Request], ask: Aski
         joined = shared.joined(split, replies) if shared is not None else replies
         if joined is not None:
             return joined
+
+
+def _pieces(asked: list[int], most: int) -> list[list[int]]:
+    """As few pieces as can be, of about the same size: OPA answers them side by side."""
+    size = ceil(len(asked) / ceil(len(asked) / most)) if asked else most
+    return [asked[at : at + size] for at in range(0, len(asked), size)]
 
 
 def one(items: Sequence[Mapping[str, Any]]) -> Question:
@@ -201,10 +212,11 @@ class SharedAnswers:
         if self._ended or not isinstance(point, str):
             return None
         projection = self._projections.get(point)
-        if projection is None:
-            self._notice(point)
-            return None
         with suppress(ValueError, TypeError, RecursionError):
+            if projection is None:
+                if len(canonical(document)) <= LARGE:
+                    self._notice(point)
+                return None
             found = projection.canonical(document)
             if found is not None and len(key := canonical(found)) <= KEY_BYTES:
                 return key

@@ -18,7 +18,7 @@ from engine.errors import DecideError
 from engine.flow import Answer, Context
 from engine.model import Caller, Mode, Outcome, Via
 from engine.opa.reply import Reply
-from engine.opa.sharing import CHECKED, WORTH, Request, SharedAnswers
+from engine.opa.sharing import CHECKED, KEY_BYTES, LARGE, WORTH, Request, SharedAnswers, answers, many
 from engine.policy_bundle.serving import Unavailable
 from engine.settings import OpaLimits, Settings
 from tests.processes import until
@@ -150,6 +150,17 @@ def test_what_rules_read_is_told_apart(settings: Settings) -> None:
         assert sum(asked) == len(changed) + 2
 
 
+def test_inputs_that_are_never_kept_do_not_have_it_found_out_what_a_point_reads() -> None:
+    found: list[str] = []
+    shared = SharedAnswers(8, found.append)
+    large: Request = ({"point": "source", "records": ["x" * LARGE]}, "a")
+    assert shared.split([large] * 2 * WORTH).asked == [*range(2 * WORTH)]
+    small: Request = ({"point": "license", "records": ["x" * KEY_BYTES]}, "a")
+    assert shared.split([small] * WORTH).asked == [*range(WORTH)]
+    until(lambda: bool(found))
+    assert found == ["license"]
+
+
 def test_requests_that_use_something_up_are_asked(settings: Settings) -> None:
     limit = ('budgets.budgets.license.all={"limit": 3, "window_seconds": 0}',)
     with learned(settings, values=limit) as engine:
@@ -227,3 +238,9 @@ class Whole:
 
     def canonical(self, document: Mapping[str, Any]) -> dict[str, Any]:
         return dict(document)
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(0, []), (1, [1]), (128, [128]), (129, [65, 64]), (300, [100, 100, 100])])
+def test_questions_side_by_side_are_of_about_the_same_size(count: int, sizes: list[int]) -> None:
+    questions: list[Any] = next(answers(None, [({}, "")] * count, many, 128), [])
+    assert [len(document["items"]) for _, document in questions] == sizes

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
 
-from engine.drive import BATCH_ITEMS, SLOW_CALLS, Ask, Call, Steps, off_loop, run_all, run_all_async
+from engine.drive import BATCH_ITEMS, SLOW_CALLS, WAVE, Append, Ask, Call, Steps, off_loop, run_all, run_all_async
 from engine.errors import DecideError
 from engine.model import Pace
 from engine.opa.reply import Reply
@@ -139,3 +139,35 @@ def test_calls_and_questions_of_many_paths_end_in_their_own_order() -> None:
         return reply.result["number"]
 
     assert run_all([path(Opa(), number) for number in range(3)]) == [0, 1, 2]
+
+
+def test_opa_is_asked_about_a_wave_while_the_next_one_begins_and_the_one_before_is_recorded() -> None:
+    asked, begun, recorded = threading.Event(), threading.Event(), threading.Event()
+    seen: list[bool] = []
+
+    class Slow(Opa):
+        """Answers the first wave when the second one has begun, the last when the first is recorded."""
+
+        def ask(self, rule: str, document: dict[str, Any]) -> Reply:
+            asked.set()
+            last = document["items"][-1]["number"] >= 2 * WAVE
+            seen.append((recorded if last else begun).wait(SECONDS))
+            return super().ask(rule, document)
+
+    class Lines:
+        def append_many(self, bodies: Sequence[tuple[int, Any]]) -> list[int]:
+            recorded.set()
+            return [number for number, _ in bodies]
+
+    def path(number: int) -> Steps[Any]:
+        if number == WAVE:
+            seen.append(asked.wait(SECONDS))
+            begun.set()
+        reply = yield Ask(cast("Any", opa), {"number": number})
+        return (yield Append(cast("Any", log), reply.result["number"]))
+
+    opa, log = Slow(), Lines()
+    numbers = range(2 * WAVE + 1)
+    assert run_all([path(number) for number in numbers]) == [*numbers]
+    assert seen
+    assert all(seen)
