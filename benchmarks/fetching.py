@@ -99,7 +99,7 @@ def _tunnelled(bench: Bench) -> Iterator[Row]:
                 partial(_timed, partial(_bare, context, port)),
             ]
             found = interleaved(parts, bench.rounds, partial(bench.tell, f"F3 {name}"))
-            server.end()
+            server.end(cancelled=False)
         what = f"GET of {name} through a decided tunnel ÷ direct"
         yield Row("F3", what, None, tuple(one / of for one, of in found))
 
