@@ -104,14 +104,19 @@ def descriptors() -> list[Path]:
     return list(Path("/proc/self/fd").iterdir())
 
 
+def opened_by(pid: int) -> list[Path]:
+    """What a process holds open, once for each descriptor."""
+    found: list[Path] = []
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it was closed meanwhile
+            found.append(descriptor.readlink())
+    return found
+
+
 def open_under(folder: Path) -> list[Path]:
     """The files in a folder that this process holds open, once for each descriptor."""
     gc.collect()
-    found: list[Path] = []
-    for descriptor in descriptors():
-        with suppress(FileNotFoundError):  # another thread has closed it
-            found.append(descriptor.readlink())
-    return sorted(path for path in found if path.is_relative_to(folder))
+    return sorted(path for path in opened_by(os.getpid()) if path.is_relative_to(folder))
 
 
 _ROUNDS: Final = 24

@@ -18,6 +18,7 @@ from tests.api.serving import Reply, Serving, followed, serving
 from tests.command import lines
 from tests.facilities import needs
 from tests.platforms import LoopbackPlatform, platform
+from tests.processes import opened_by
 from tests.runners import LoopbackRunner, answering, running
 
 pytestmark = needs("bubblewrap")
@@ -93,7 +94,7 @@ def listening(pid: int) -> set[tuple[str, int]]:
     pids, found = [pid], set()
     for one in pids:
         pids += [int(child) for child in Path(f"/proc/{one}/task/{one}/children").read_text().split()]
-    inodes = {path.readlink().name for one in pids for path in Path(f"/proc/{one}/fd").iterdir()}
+    inodes = {path.name for one in pids for path in opened_by(one)}
     for family, table in ((socket.AF_INET, "tcp"), (socket.AF_INET6, "tcp6")):
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
             _, local, _, state, *_, inode = line.split()[:10]

@@ -16,7 +16,7 @@ from engine.opa.server import Server, _rules_of
 from engine.policy_bundle.build import PolicyBundle
 from tests.expect import refused, there
 from tests.opa.served import DENIED, DOCUMENT, LIMITS, files, serving
-from tests.processes import gone
+from tests.processes import gone, opened_by
 
 
 def test_answers_and_ends(policy: PolicyBundle) -> None:
@@ -48,8 +48,8 @@ def test_what_runs_is_the_file_that_was_verified(policy: PolicyBundle, tmp_path:
     with pytest.raises(DecideError), verified():
         pass
     with serving(files(policy)) as server:
-        opened = [str(one.readlink()) for one in Path(f"/proc/{server.pid}/fd").iterdir()]
-    assert str(real.path) not in opened
+        opened = opened_by(there(server.pid))
+    assert real.path not in opened
 
 
 def test_a_base_folder_of_someone_else_is_refused(
