@@ -150,6 +150,8 @@ test_streams if {
 	}])
 	code_execution.streams == {"stdout_bytes": 99, "stderr_bytes": 9} with input as facts with data.policy as own
 	not code_execution.live with input as facts with data.policy as own
+	unstated := object.union(facts, {"contract": {"stated": false}})
+	code_execution.streams.stdout_bytes == 8 with input as unstated with data.policy as own
 	every value in ["none", null] {
 		unknown := object.union(run, {"contract": {"stated": true, "value": value}})
 		not code_execution.streams with input as unknown with data.policy as policy

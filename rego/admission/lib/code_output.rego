@@ -36,11 +36,7 @@ _parts(expected) := array.concat(
 	[part | some part in _columns(expected)],
 )
 
-# METADATA
-# custom:
-#   proof: a field that is no list and no table has no columns
-_columns(expected) := [] if not expected.type in {"list", "table"}
-
+# A field that is no list and no table has none.
 _columns(expected) := [{"id": sprintf("%s.items", [expected.name]), "expected": expected.items, "column": true}] if {
 	expected.type == "list"
 }

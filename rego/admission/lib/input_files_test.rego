@@ -32,6 +32,11 @@ test_of_the_disk if {
 	input_files.within("here", "solution") with input.files as [_file("a", 4)] with data.policy as enough
 }
 
+test_of_a_disk_in_words if {
+	words := object.union(policy, {"sandbox": {"profiles": {"here": {"limits": {"disk_bytes": "much"}}}}})
+	not input_files.within("here", "solution") with input.files as [_file("a", 4)] with data.policy as words
+}
+
 test_without_a_value if {
 	every path in ["code/inputs/files", "code/inputs/bytes", "sandbox/profiles/here/limits/disk_bytes"] {
 		not input_files.within("here", "solution") with input.files as []

@@ -55,7 +55,10 @@ test_act_complete if {
 	}
 	act.act_complete with input as {"act": "issue_token", "id": "a1", "scope": {}}
 	act.act_complete with input as {"act": "approve_prefix", "id": "a1", "prefix": {}}
+	release := {"digest": "d", "name": "n", "sequence": 1}
+	act.act_complete with input as {"act": "approve_release", "id": "a1", "release": release}
 	every one in ["issue_token", "approve_prefix", "other"] {
+		not act.act_complete with input as {"act": one, "id": "a1", "release": release}
 		not act.act_complete with input as {"act": one, "id": "a1"}
 		not act.act_complete with input as {"act": one, "scope": {}, "prefix": {}}
 		not act.act_complete with input as {"act": one, "id": "a1", "scope": null, "prefix": null}

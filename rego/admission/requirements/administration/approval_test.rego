@@ -51,6 +51,15 @@ test_approver_differs if {
 	not approval.approver_differs with input as object.remove(_clean, ["approval"]) with data.policy as _policy
 }
 
+test_approver_of_a_release_differs_from_its_author if {
+	release := {"act": "approve_release", "release": {"author": "user:ana"}, "caller": {"principal": "user:bob"}}
+	approval.approver_differs with input as release with data.policy as _policy
+	not approval.approver_differs with input as object.union(release, {"caller": {"principal": "user:ana"}})
+		with data.policy as _policy
+	not approval.approver_differs with input as object.union(release, {"act": "grant_approval"})
+		with data.policy as _policy
+}
+
 test_approver_of_a_requester_without_a_name if {
 	unnamed := object.union(
 		object.remove(_clean, ["approval"]),
