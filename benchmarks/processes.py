@@ -26,6 +26,10 @@ class Cost:
     cpu: float
     wall: float
 
+    def each(self, count: int) -> Cost:
+        """That of one of so many."""
+        return Cost(self.cpu / count, self.wall / count)
+
 
 def cost(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Cost:
     """Run a command to its end; NotMeasuredError when it fails."""
