@@ -101,7 +101,7 @@ def run_all(paths: Sequence[Steps[T]]) -> list[T]:
     asked: list[tuple[_Batch, Future[list[Answered]]]] = []
     with ThreadPoolExecutor(1, thread_name_prefix="engine-opa") as beside:
         while walk.begin(WAVE) or asked or walk.waits:
-            answered = [(batch, replies.result()) for batch, replies in asked]  # before the next ones share them
+            answered = [(batch, replies.result()) for batch, replies in asked]  # the next questions share them
             questions, others = _sorted(walk.take(), len(paths))
             if walk.left or answered or others:
                 asked = [(batch, beside.submit(_replies, opa, batch, _PIECE)) for opa, batch in questions]
@@ -271,7 +271,7 @@ class _Walk:
         return bool(fresh)
 
     def take(self) -> list[tuple[int, Step]]:
-        """What paths wait for, in their order; whoever takes it resumes them."""
+        """Remove and return the steps that paths wait for, in the order of the paths; the caller resumes each path."""
         taken, self.waits = sorted(self.waits, key=lambda item: item[0]), []
         return taken
 

@@ -125,7 +125,7 @@ class Follower:
             self._live.end_switch(store, switching, self._engine.now())
 
     def _next_to_load(self, agreement: Agreement) -> ActivationRow | None:
-        """What is switched to; else what may decide now, unless that cannot be loaded; else what is proposed."""
+        """The release being switched to, else the active one, or the proposed one where that is served or failed."""
         active, coming = agreement.active, agreement.next
         known = [row.id for row in (active, coming) if row is not None]
         self._progress = {id_: self._progress.get(id_) or _Progress(id_) for id_ in known}

@@ -55,7 +55,7 @@ def agreed_release(row: ActivationRow, settings: Settings, binary: Binary) -> Re
 
 
 def with_digest(releases: Path, wanted: str) -> Iterator[Path]:
-    """Each folder of a release whose statement has this digest. Raises GatherError, also at the end for one unread."""
+    """The folders whose statement has this digest. Raises GatherError; for an unreadable statement, at the end."""
     unread = None
     try:
         folders = sorted(releases.iterdir())

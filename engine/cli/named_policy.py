@@ -1,4 +1,4 @@
-"""Which policy is meant where a variable names releases and the command line names another policy: the latter."""
+"""A policy named on the command line takes precedence over releases named by environment variables."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 _POLICIES = {"policy", "rego", "recipe", "values", "release"}
 
 
-def outranking(given: dict[str, Any]) -> dict[str, Any]:
-    """Options of a command without releases of variables, where the command line names another policy."""
+def command_line_first(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of a command; releases of variables are left out if the command line names a policy."""
     named = {name for name, value in given.items() if value and not _of_variable(name, value)}
     if named & _POLICIES:
         given = {

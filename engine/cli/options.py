@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 
 import typer
 
-from engine.cli.named_policy import outranking
+from engine.cli.named_policy import command_line_first
 from engine.cli.usage import not_one_of
 from engine.cli.waiting import during
 from engine.documents.files import printable
@@ -220,7 +220,10 @@ class Sources:
         """The settings with these options in the place of the defaults. Raises GatherError."""
         released = self.release or self.releases
         if released is not None and (self.policy or self.rego or self.recipe or self.values):
-            raise typer.BadParameter("a release brings its own rules and values", param_hint="--release")
+            raise typer.BadParameter(
+                "a release brings its own rules and values: leave out --policy, --rego, --recipe and --values",
+                param_hint="--release, --releases",
+            )
         if self.release is not None and self.releases is not None:
             raise typer.BadParameter("give one release, or a folder of several", param_hint="--release, --releases")
         own = self.policy if self.policy is not None and (self.policy / "recipe.yaml").exists() else None
@@ -345,7 +348,7 @@ def sourced(*names: str) -> Callable[[Command], Command]:
 
         @wraps(command)
         def run(**given: Any) -> None:
-            command(sources=Sources(**outranking({name: given.pop(name) for name in names})), **given)
+            command(sources=Sources(**command_line_first({name: given.pop(name) for name in names})), **given)
 
         run.__signature__ = signature.replace(parameters=[*own, *extra])  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *extra)}

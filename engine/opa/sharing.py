@@ -40,8 +40,8 @@ KEY_BYTES: Final = 4 << 10
 """The largest canonical input that is kept."""
 
 LARGE: Final = 2 * KEY_BYTES
-"""Inputs beyond this teach nothing, as theirs are not kept: rules do not read a quarter of an input at most. Finding
-out what a point reads takes 60 MiB for a moment, and 20 of them stay with the process."""
+"""Bytes of an input above which nobody finds out what its point reads. Rules read most of an input, so its answer would
+not be kept. Finding out takes 60 MiB for a moment, of which 20 stay with the process."""
 
 Request = tuple[Mapping[str, Any], str]
 """An input, and the id of the decision that is taken on it."""

@@ -285,7 +285,7 @@ class Agreement:
 
     @property
     def served(self) -> tuple[str, ...]:
-        """Digests of the releases that engines may decide under now; none where nothing was ever agreed on."""
+        """Digests of the releases under which engines may decide now; empty if none was ever activated."""
         return tuple(row.digest for row in (self.active, self._switching) if row is not None)
 
     @property

@@ -135,7 +135,7 @@ class Fleet:
         return {"ENGINE_STATE_DATABASE": self.address}
 
     def options(self, name: str) -> tuple[str | Path, ...]:
-        """What an engine, or a command, is told of its releases."""
+        """The options that name the releases and their key, for engines and commands."""
         return ("--releases", self.releases(name), "--release-key", self.made.keys.public)
 
     def starting(self, name: str) -> tuple[Any, ...]:

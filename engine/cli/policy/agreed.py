@@ -61,7 +61,8 @@ def leave(sources: options.Sources, reason: acts.Reason = None) -> None:
     active = agreement.active
     if active is None or active.left_at is not None:
         raise GatherError(
-            "the engines of this state have agreed on no release", remedy="see `engine policy status`; nothing was left"
+            "the engines of this state have agreed on no release",
+            remedy="there is nothing to leave; see `engine policy status`",
         )
     done = acts.act(sources, {"act": "leave_agreement", "id": active.id, "reason": reason})
     typer.echo(f"left     release {done['sequence']} of {printable(done['name'])}\ndigest   {done['digest']}")

@@ -79,10 +79,10 @@ def connect(address: str, limits: StateLimits, *, migrating: bool = False) -> ps
 
 
 def prepare(connection: psycopg.Connection) -> faults.Reason | None:
-    """Prepare a new connection; returns why what is committed may be lost or changed on it, None if it may not.
+    """Prepare a new connection; returns the reason why commits on it are not safe, None if they are.
 
-    A pooler gives each connection a process id of its own making. Then the process whose connection was cut could not
-    be ended, and settings and locks could be those of another connection.
+    A pooler makes up the process id of a connection: the process behind a cut one could not be ended, and settings
+    and locks could belong to another one.
     """
     connection.adapters.register_dumper(bool, _Flag)
     try:
