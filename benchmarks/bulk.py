@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -26,7 +27,6 @@ from engine.drive import BATCH_ITEMS
 from engine.engine import Engine
 from engine.flow import Answer
 from engine.model import Mode, Outcome
-from engine.opa.sharing import SharedAnswers
 from engine.policy_bundle.serving import Unavailable
 
 _REQUESTS, _CORPUS = 1_000, 20_000
@@ -46,8 +46,12 @@ def rows(bench: Bench, count: int = _REQUESTS) -> Iterator[Row]:
             sharing = stack.enter_context(engine(bench, bench.scratch / "bulk" / "sharing", 8_192))
             learned, corpus = await_learned(sharing), [*as_it_comes(max(count, _CORPUS))]
             of_corpus = [answer.document for answer in own.decide_many(POINT, corpus[:count], mode=Mode.CHECK)]
-            for name, part in (("as it comes", corpus[:count]), ("corpus", corpus)):
-                parts[name] = partial(_shared, sharing, part, learned)
+            ours: dict[str, Callable[[], object]] = {
+                "as it comes": lambda: sharing.decide_many(POINT, corpus[:count]),
+                "corpus": lambda: deque(sharing.decide_each(POINT, corpus), maxlen=0),
+            }
+            for name, decide in ours.items():
+                parts[name] = partial(_cost, _pid(sharing), decide, first=learned.forget)
             parts["client as it comes"] = lambda: _cost(
                 bare.pid, lambda: asked_by_client(bare, of_corpus, allowed=False)
             )
@@ -64,9 +68,12 @@ def rows(bench: Bench, count: int = _REQUESTS) -> Iterator[Row]:
         yield Row("P7", f"{what} ÷ own one by one, records a second", 2.5, faster, least=True)
         faster = tuple(each["client"] / each["together"] for each in found)
         yield Row("P7", f"{what} ÷ opa-python-client loop, records a second", 3.0, faster, least=True)
-        for name, size, goal in (("as it comes", count, None), ("corpus", len(corpus), 10.0)):
+        for name, size, by, goal in (
+            ("as it comes", count, "decide_many", None),
+            ("corpus", len(corpus), "decide_each", 10.0),
+        ):
             pairs = [(each["client as it comes"].each(count), each[name].each(size)) for each in found]
-            title = f"  the same for the first {size:,} of a corpus, equal cases decided once"
+            title = f"  that loop's time for a record ÷ {by} of the first {size:,} of a corpus, equal cases decided once"
             yield Row("P7", title, goal, tuple(client.wall / ours.wall for client, ours in pairs), least=True)
             cheaper = tuple(client.cpu / ours.cpu for client, ours in pairs)
             yield Row("P7", "  processor time of that, with OPA's", None, cheaper)
@@ -95,11 +102,6 @@ def _cost(opa: int, decide: Callable[[], object], first: Callable[[], None] = la
     started, used = time.perf_counter(), time.process_time() + cpu_seconds(opa)
     decide()
     return Cost(time.process_time() + cpu_seconds(opa) - used, time.perf_counter() - started)
-
-
-def _shared(sharing: Engine, requests: Sequence[dict[str, Any]], learned: SharedAnswers) -> Cost:
-    """What these decisions cost if no answer is known before."""
-    return _cost(_pid(sharing), lambda: sharing.decide_many(POINT, requests), first=learned.forget)
 
 
 def _pid(own: Engine) -> int:

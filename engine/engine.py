@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict, replace
+from itertools import islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -15,7 +16,7 @@ from admission_adapters.tools.registry import ToolRegistry
 from engine.adapter_admissions import adapter_request
 from engine.admitted_sources import noting
 from engine.assembly import Activated, Assembly, Status
-from engine.drive import ended, run, run_all, run_all_async, run_async
+from engine.drive import WAVE, ended, run, run_all, run_all_async, run_async
 from engine.errors import EngineError, RecordError
 from engine.flow import Answer, Context
 from engine.idempotency import answer_once
@@ -83,6 +84,21 @@ class Engine(Assembly):
         """
         pairs = _with_contexts(requests, context)
         return run_all([self._steps(point, request, mode, own, None) for request, own in pairs])
+
+    def decide_each(
+        self,
+        point: str,
+        requests: Iterable[Any],
+        context: Context | Iterable[Context] = _ANYBODY,
+        mode: Mode = Mode.ENFORCE,
+    ) -> Iterator[Answer]:
+        """`decide_many` for any number of requests: yields the answers in order, and keeps a batch of them in memory.
+
+        Requests are read and decided as answers are taken, 256 at a time.
+        """
+        pairs = _with_contexts(requests, context)
+        while batch := [*islice(pairs, WAVE)]:
+            yield from run_all([self._steps(point, request, mode, own, None) for request, own in batch])
 
     def admit(self, path: Path, into: Path, digest: str | None = None, context: Context = _ANYBODY) -> Answer:
         """Decide a source bundle and, on an allow, copy exactly the admitted records below `into`.
@@ -340,6 +356,20 @@ class AsyncEngine(Assembly):
         pairs = _with_contexts(requests, context)
         return await self._walk(run_all_async([self._steps(point, request, mode, own, None) for request, own in pairs]))
 
+    async def decide_each(
+        self,
+        point: str,
+        requests: Iterable[Any],
+        context: Context | Iterable[Context] = _ANYBODY,
+        mode: Mode = Mode.ENFORCE,
+    ) -> AsyncIterator[Answer]:
+        """`Engine.decide_each`."""
+        pairs = _with_contexts(requests, context)
+        while batch := [*islice(pairs, WAVE)]:
+            steps = [self._steps(point, request, mode, own, None) for request, own in batch]
+            for answer in await self._walk(run_all_async(steps)):
+                yield answer
+
     async def decide_upload(self, path: Path, context: Context = _ANYBODY, mode: Mode = Mode.ENFORCE) -> Answer:
         """Decide a source bundle that this process itself stored at `path`, which may be outside the root folder."""
         parts = replace(self.opened, gather_context=replace(self.opened.gather_context, root=path.parent))
@@ -470,9 +500,10 @@ class AsyncEngine(Assembly):
         return await own_thread(self._status)  # threads of a pool may all wait for the state
 
 
-def _with_contexts(requests: Sequence[Any], context: Context | Sequence[Context]) -> list[tuple[Any, Context]]:
-    contexts = [context] * len(requests) if isinstance(context, Context) else context
-    return list(zip(requests, contexts, strict=True))
+def _with_contexts(requests: Iterable[Any], context: Context | Iterable[Context]) -> Iterator[tuple[Any, Context]]:
+    if isinstance(context, Context):
+        return zip(requests, repeat(context), strict=False)
+    return zip(requests, context, strict=True)
 
 
 def _digest_of(path: Path) -> str:

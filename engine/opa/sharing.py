@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from engine.binaries import Binary
 from engine.documents.canonical import canonical
-from engine.errors import DecideError, EngineError
+from engine.errors import DecideError
 from engine.opa.command import OpaCommand
 from engine.opa.packed import SIGNATURES, unpacked
 from engine.opa.plan import Plan
@@ -231,7 +231,7 @@ class SharedAnswers:
             threading.Thread(target=self._learn, args=(point,), name="opa-reads", daemon=True).start()
 
     def _learn(self, point: str) -> None:
-        with suppress(EngineError, UnknownError, OSError, ValueError, LookupError, TypeError):
+        with suppress(Exception):  # whatever went wrong, every request is asked
             self._projections[point] = self._find(point)
 
     def _counted(self) -> bool:

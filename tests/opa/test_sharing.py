@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -159,6 +160,21 @@ def test_inputs_that_are_never_kept_do_not_have_it_found_out_what_a_point_reads(
     assert shared.split([small] * WORTH).asked == [*range(WORTH)]
     until(lambda: bool(found))
     assert found == ["license"]
+
+
+def test_every_request_is_asked_if_it_cannot_be_found_out_what_a_point_reads() -> None:
+    tried: list[str] = []
+
+    def find(point: str) -> None:
+        tried.append(point)
+        raise EOFError("OPA's plan was removed while it was read")
+
+    shared = SharedAnswers(8, find)
+    small: Request = ({"point": "license"}, "a")
+    assert shared.split([small] * WORTH).asked == [*range(WORTH)]
+    until(lambda: bool(tried) and all(one.name != "opa-reads" for one in threading.enumerate()))
+    assert shared.split([small] * WORTH).asked == [*range(WORTH)]
+    assert tried == ["license"]
 
 
 def test_requests_that_use_something_up_are_asked(settings: Settings) -> None:
