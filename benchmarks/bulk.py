@@ -73,7 +73,7 @@ def rows(bench: Bench, count: int = _REQUESTS) -> Iterator[Row]:
             ("corpus", len(corpus), "decide_each", 10.0),
         ):
             pairs = [(each["client as it comes"].each(count), each[name].each(size)) for each in found]
-            title = f"  that loop's time for a record ÷ {by} of the first {size:,} of a corpus, equal cases decided once"
+            title = f"  that loop ÷ {by} of the first {size:,} of a corpus, equal cases once, time of a record"
             yield Row("P7", title, goal, tuple(client.wall / ours.wall for client, ours in pairs), least=True)
             cheaper = tuple(client.cpu / ours.cpu for client, ours in pairs)
             yield Row("P7", "  processor time of that, with OPA's", None, cheaper)

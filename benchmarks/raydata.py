@@ -1,7 +1,8 @@
-"""P24: the rows of a corpus decided on by workers of Ray, against one worker, and against our own batch.
+"""P24: the rows of a corpus decided on by workers of Ray, against one worker, our own batch and opa-python-client.
 
 From the first unit that comes back to the last: starting Ray takes seconds, whatever the corpus. Our own batch has the
-same rows, read from the same files, with its record on disk; its first unit is left out too.
+same rows, read from the same files, with its record on disk; its first unit is left out too. OPA is asked about every
+row, but where equal cases are named.
 
     python -m benchmarks.raydata 1000000 --into DIR     the trial on two nodes of this machine, with one number a line
 """
@@ -19,6 +20,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from benchmarks.bare import as_the_engine_starts_it
+from benchmarks.bulk import asked_by_client
 from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved
 from benchmarks.workload import engine
 from engine.engine import Engine
@@ -50,20 +53,33 @@ def rows(bench: Bench) -> Iterator[Row]:
     corpus = str(written(folder / "corpus.parquet", _ROWS, _UNIT))
     with ExitStack() as stack:
         own = stack.enter_context(engine(bench, folder / "state"))
+        sharing = stack.enter_context(engine(bench, folder / "sharing", 8_192))
+        bare = stack.enter_context(as_the_engine_starts_it(bench, "p24/opa"))
+        first = next(batches(plan([corpus], COLUMNS)[0], COLUMNS)).requests
+        documents = [answer.document for answer in own.decide_many(POINT, first, mode=Mode.CHECK)]
         address = stack.enter_context(nodes())
         numbers = iter(range(1_000_000))
 
-        def by(workers: int) -> float:
-            return _by_ray(own, address, corpus, folder / f"run-{next(numbers)}", workers)
+        def by(workers: int, asked: Engine = own) -> float:
+            return _by_ray(asked, address, corpus, folder / f"run-{next(numbers)}", workers)
 
-        parts = (lambda: by(2), lambda: by(1), lambda: _by_batch(own, corpus))
+        parts = (
+            lambda: by(2),
+            lambda: by(1),
+            lambda: _by_batch(own, corpus),
+            lambda: by(2, sharing),
+            lambda: len(documents) / asked_by_client(bare, documents, allowed=False),
+        )
         found = interleaved(parts, bench.rounds, partial(bench.tell, "P24"))
     what = f"{_ROWS:,} rows in units of {_UNIT:,}:"
-    faster = tuple(two / one for two, one, _ in found)
+    faster = tuple(two / one for two, one, *_ in found)
     yield Row("P24", f"{what} two workers ÷ one, rows a second", 1.7, faster, least=True)
-    slower = tuple(batch / one for _, one, batch in found)
+    slower = tuple(batch / one for _, one, batch, *_ in found)
     yield Row("P24", f"{what} one worker of Ray ÷ own batch, time a row", 1.3, slower)
-    yield Row("P24", "  a row of own batch", None, tuple(1e6 / batch for _, _, batch in found), unit="µs")
+    yield Row("P24", "  a row of own batch", None, tuple(1e6 / batch for _, _, batch, *_ in found), unit="µs")
+    loop = tuple(shared / client for *_, shared, client in found)
+    what = "two workers, equal cases once ÷ opa-python-client loop"
+    yield Row("P24", f"{what}, rows a second", 10.0, loop, least=True)
 
 
 def written(path: Path, count: int, row_group: int) -> Path:

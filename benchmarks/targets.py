@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -28,7 +28,19 @@ class Kind(StrEnum):
     DURABLE = "engine, record on disk"  # the product, but for that
     SHARED = "engine, equal cases once"  # the product, asked about the same case again and again
     FORWARDER = "forwarding alone"  # what Python leaves before anything is checked or recorded
+    RECORDER = "forwarding, record written"  # with a digest, a search for secrets and a chained line
+    DURABLE_RECORDER = "forwarding, record on disk"
+    RECALLER = "record on disk alone"  # OPA is asked about the case once
     FASTAPI = "FastAPI + opa-python-client"  # what one would write in an afternoon; records nothing
+
+
+_FORWARDERS: Mapping[Kind, tuple[str, ...]] = {
+    Kind.FORWARDER: (),
+    Kind.RECORDER: ("BENCH_RECORD",),
+    Kind.DURABLE_RECORDER: ("BENCH_RECORD", "BENCH_SYNC"),
+    Kind.RECALLER: ("BENCH_RECORD", "BENCH_SYNC", "BENCH_ONCE"),
+}
+"""The variables that each has set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +92,8 @@ class _Starting:
         if kind is Kind.FASTAPI:
             behind = self._bare(as_the_engine_starts_it, "behind")
             return self._application(behind)
-        if kind is Kind.FORWARDER:
-            return self._forwarder()
+        if kind in _FORWARDERS:
+            return self._forwarder(kind)
         module = UNSYNCED if kind is Kind.WRITTEN else ENGINE
         name = f"{self.name}/{kind.name.lower()}"
         options = ("--shared-answers", "8192") if kind is Kind.SHARED else ()
@@ -102,12 +114,13 @@ class _Starting:
         process = self.stack.enter_context(serving(command, port, folder, surroundings, self.bench.root))
         return self._target(f"http://127.0.0.1:{port}/decide", "document", process.pid, behind.pid)
 
-    def _forwarder(self) -> Target:
+    def _forwarder(self, kind: Kind) -> Target:
         """The bare way to an OPA on a unix socket and back."""
         port = free_port()
-        folder = self.bench.folder(f"{self.name}/forwarder")
+        folder = self.bench.folder(f"{self.name}/{kind.name.lower()}")
         opa = self.stack.enter_context(Served(self.bench.binary.path, self.bench.archives, folder))
         own = {"BENCH_OPA_SOCKET": str(folder / "opa.sock"), "BENCH_PORT": str(port)}
+        own |= {name: str(folder / "record") for name in _FORWARDERS[kind]}
         surroundings = environment(self.bench.scratch, self.bench.cache) | own
         command = [sys.executable, "-m", "benchmarks.forwarder"]
         process = self.stack.enter_context(serving(command, port, folder, surroundings, self.bench.root))

@@ -19,8 +19,8 @@ from benchmarks.wrk import Load, Wrk
 _CONNECTIONS = 32
 _ENGINES = (Kind.WRITTEN, Kind.DURABLE)
 _NEEDED: Mapping[str, tuple[Kind, ...]] = {
-    "P1": (Kind.WRITTEN, Kind.SHARED, Kind.FORWARDER, Kind.RAW),
-    "P2": (Kind.DURABLE, Kind.SHARED, Kind.RAW),
+    "P1": (Kind.WRITTEN, Kind.SHARED, Kind.FORWARDER, Kind.RECORDER, Kind.RAW),
+    "P2": (Kind.DURABLE, Kind.SHARED, Kind.DURABLE_RECORDER, Kind.RECALLER, Kind.RAW),
     "P3": (*_ENGINES, Kind.SHARED, Kind.DEFAULT),
     "P5": (*_ENGINES, Kind.SHARED, Kind.RAW),
     "P6": (*_ENGINES, Kind.SHARED, Kind.FASTAPI),
@@ -87,13 +87,19 @@ def against(runs: Runs, kind: Kind, peer: Kind, of: Callable[[Run], float]) -> t
 def _without_waiting(runs: Runs) -> Iterator[Row]:
     for kind in (Kind.WRITTEN, Kind.SHARED):
         yield from _share("P1", kind, 0.70, runs)
-    rate = against(runs, Kind.FORWARDER, Kind.RAW, lambda run: run.rate)
-    yield Row("P1", f"  the floor: {Kind.FORWARDER} ÷ {Kind.RAW}, requests a second", None, rate, least=True)
+    yield from _floors("P1", (Kind.FORWARDER, Kind.RECORDER), runs)
 
 
 def _durable(runs: Runs) -> Iterator[Row]:
     for kind in (Kind.DURABLE, Kind.SHARED):
         yield from _share("P2", kind, 0.60, runs)
+    yield from _floors("P2", (Kind.DURABLE_RECORDER, Kind.RECALLER), runs)
+
+
+def _floors(name: str, kinds: Sequence[Kind], runs: Runs) -> Iterator[Row]:
+    for kind in kinds:
+        rate = against(runs, kind, Kind.RAW, lambda run: run.rate)
+        yield Row(name, f"  the floor: {kind} ÷ {Kind.RAW}, requests a second", None, rate, least=True)
 
 
 def _share(name: str, kind: Kind, goal: float, runs: Runs) -> Iterator[Row]:
