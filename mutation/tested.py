@@ -27,6 +27,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     "engine/secrets/prefilter.py": _SECRETS,
     "engine/record": ("tests/record",),
     "engine/state/database.py": ("tests/state/test_database.py", "tests/state/test_upgrade.py"),
+    "engine/secrets": ("tests/secrets",),
     "engine/state": ("tests/state",),
     "adapters/admission_adapters/sandbox": (
         "tests/adapters/sandbox",
@@ -87,6 +88,26 @@ TESTS: Mapping[str, tuple[str, ...]] = {
         "tests/adapters/test_tool_results.py",
         "tests/adapters/test_tools.py",
     ),
+    "adapters/admission_adapters/environments": ("tests/environments",),
+    "adapters/admission_adapters/episodes": ("tests/episodes",),
+    "adapters/admission_adapters/connecting.py": ("tests/sources",),
+    "adapters/admission_adapters/fetch.py": ("tests/sources",),
+    "adapters/admission_adapters/files": (
+        "tests/adapters/test_artifact_store.py",
+        "tests/adapters/test_artifacts.py",
+        "tests/adapters/test_skills.py",
+        "tests/exporting",
+    ),
+    "adapters/admission_adapters/frameworks": ("tests/frameworks",),
+    "adapters/admission_adapters/llm.py": ("tests/llm",),
+    "adapters/admission_adapters/llm_answer.py": ("tests/llm",),
+    "adapters/admission_adapters/llm_provider.py": ("tests/llm",),
+    "adapters/admission_adapters/runner": (
+        "tests/adapters/test_*.py",
+        "tests/runner",
+        "tests/path/test_runner_errors.py",
+    ),
+    "adapters/admission_adapters/tunnels": ("tests/adapters/test_tunnels.py", "tests/sandboxes/test_proxy.py"),
     "adapters": ("tests/adapters/test_*.py", "tests/path/test_runner_errors.py"),
     "engine/idempotency.py": (
         "tests/path/test_idempotency.py",
@@ -109,7 +130,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
 }
 """Which tests judge a source, by the longest beginning of its path; those of other rooms seldom tell more."""
 
-_MOST_SECONDS = 30.0
+_MOST_SECONDS = 60.0
 """Of tests for one mutant, besides those of the first file; what they have not noticed counts as not noticed."""
 
 _PATIENCE = 60.0
@@ -151,7 +172,7 @@ class Baseline:
         for tests in lines.values():
             reach.update({_file(test) for test in tests})
         most = max(reach.values(), default=1)
-        own = f"/test_{Path(mutant.file).name}"
+        own = f"_{Path(mutant.file).name}"
         ordered = sorted(
             found & self.seconds.keys(),
             key=lambda one: (
