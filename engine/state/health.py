@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 _FRESH_SECONDS = 0.5
 """How old an answer may be before another look begins."""
@@ -52,9 +53,8 @@ class HealthCheck:
 
     def _run(self, finished: threading.Event) -> None:
         good = False
-        try:
+        with suppress(Exception):  # it counts as failed, whatever it is
             good = self._look()
-        finally:
-            with self._guard:
-                self._last_health, self._running = (good, time.monotonic()), None
-            finished.set()
+        with self._guard:
+            self._last_health, self._running = (good, time.monotonic()), None
+        finished.set()

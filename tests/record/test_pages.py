@@ -97,7 +97,11 @@ def test_a_cursor_with_any_numbers_shows_whole_decisions_of_the_record_only(stat
 
 @pytest.mark.parametrize(
     "cursor",
-    ["x", "AAAA", *map(cursor_of, [[1], [[1, 2]], [[1, -1, 2]], [[True, 1, 1]], [[1, 1.5, 2]], [[[], 1, 1]]])],
+    [
+        "x",
+        "AAAA",
+        *map(cursor_of, [[1], [[1, 2]], [[1, -1, 2]], [[True, 1, 1]], [[1, 1.5, 2]], [[[], 1, 1]], [[1, 1, 1 << 53]]]),
+    ],
 )
 def test_another_cursor_is_refused(state: Path, cursor: str) -> None:
     with pytest.raises(GatherError, match="the cursor was not issued by this engine"):

@@ -274,8 +274,12 @@ def test_a_shipped_segment_is_never_replaced_by_another_content(state: Path, sto
 def test_what_the_store_lost_is_noticed_by_the_next_shipment(state: Path, store: Path) -> None:
     ship(state, str(store))
     path = next(store.rglob("decisions.000002.jsonl"))
+    cut = path.read_bytes()[:-1]
+    path.write_bytes(cut)
+    with tells(RecordError, f"found {len(cut):,} bytes"):
+        ship(state, str(store))
     path.unlink()
-    with tells(RecordError, "decisions.000002.jsonl"):
+    with tells(RecordError, "found no such object"):
         ship(state, str(store))
     (state / RECEIPT).unlink()  # what the remedy says
     ship(state, str(store))

@@ -18,7 +18,7 @@ from engine.errors import RecordError, StateError
 from engine.record import chains, standing
 from engine.record.chain import Position
 from engine.record.layout import CHECKPOINT, DECISIONS, LOCK
-from engine.record.retention import RetentionOrder
+from engine.record.retention import Retained, RetentionOrder
 from engine.record.standing import StandingLog
 from engine.record.storage import Storage
 from engine.record.verify import verify
@@ -337,6 +337,37 @@ def test_no_folder_is_made_in_the_place_of_a_record_that_was_removed(tmp_path: P
     (tmp_path / "elsewhere").rename(state)
     log._tick()
     assert log.append(decision(2)) == 2
+
+
+def test_an_order_is_carried_out_and_one_that_fails_is_tried_once(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: Events = []
+    heads = Heads()
+    log = opened(heads, events)
+    log.append(decision(1))
+    log.usable_log().between_batches(lambda writer: writer.rotate())
+    good, bad = (
+        RetentionOrder(name, 1, int(clock().timestamp()) + days * 86_400, None, None)
+        for name, days in (("good", 3), ("bad", 4))
+    )
+    left, tried = [bad, good], list[str]()
+    carry_out = RetentionOrder.carry_out
+
+    def fails_for_one(order: RetentionOrder, *where: Any) -> Retained | None:
+        tried.append(order.decision_id)
+        if order is bad:
+            raise OSError(errno.EACCES, "not permitted")
+        return carry_out(order, *where)
+
+    monkeypatch.setattr(RetentionOrder, "carry_out", fails_for_one)
+    monkeypatch.setattr(heads, "orders", lambda _: tuple(left), raising=False)
+    monkeypatch.setattr(heads, "carried_out", lambda _, id_, __: left.remove(good) if id_ == "good" else None)
+    log._tick()
+    log._tick()
+    assert tried == ["bad", "good"]
+    assert (verify(tmp_path / "state").removed, left) == (1, [bad])
+    assert [name for name, _ in events] == ["retention_failed"]
 
 
 def test_without_the_state_nothing_is_removed(opened: Opener, tmp_path: Path) -> None:

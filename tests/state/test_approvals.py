@@ -28,6 +28,12 @@ def test_a_request_waits_with_what_is_asked(store: Store) -> None:
     assert store.approval("\ud800") is None
 
 
+def test_a_new_request_is_not_granted_yet(store: Store) -> None:
+    with pytest.raises(ValueError, match="must be in state requested"):
+        store.request_approval(asked(state="granted"))
+    assert not store.approvals(None, 10)
+
+
 @pytest.mark.parametrize("state", ["requested", "granted"])
 def test_asking_again_gives_the_open_request(store: Store, state: str) -> None:
     row = store.request_approval(asked())
