@@ -142,6 +142,7 @@ def test_later_lines_are_added_and_the_open_segment_is_replaced(state: Path, url
 def test_a_record_without_lines_is_shipped_and_verifies(tmp_path: Path, url: str) -> None:
     write(tmp_path / "empty", 0)
     assert ship(tmp_path / "empty", url)[1].seq == 0
+    assert not [name for name in chain(url) if name.startswith("open/")]
     one = only(url, tmp_path / "empty")
     assert (one.found.ok, one.found.records) == (True, 0)
     assert ship(tmp_path / "none", url) == {}
