@@ -138,9 +138,7 @@ class _Case:
     decision_id: str
     revisions: Revisions | None = None
     catalogue: Catalogue | None = None
-    gathered: Gathered | None = None
-    document: dict[str, Any] | None = None
-    input_digest: str | None = None
+    facts: Facts | None = None
     verdict: Verdict | None = None
     approval: Approval | None = None
     shared_from: str | None = None
@@ -172,7 +170,7 @@ def answer(
     except BaseException as error:  # noqa: BLE001  (Ctrl-C too: raised again once the request is recorded)
         case.fault, stop = _fault_of(error, case, services), None if isinstance(error, Exception) else error
     yield from _give_back(case)
-    opened = None if case.gathered is None else case.gathered.opened
+    opened = None if case.facts is None else case.facts.gathered.opened
     with nullcontext() if opened is None else closing(opened):
         answered = yield from _record_and_work(case, services, executor)
     if stop is not None:
@@ -185,22 +183,21 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
     serving = services.serving()
     try:
         case.revisions, case.catalogue = serving.revisions, serving.catalogue
-        facts = yield from gathering(case.point, request, services, case.context, serving)
-        case.gathered, case.document, case.input_digest = facts.gathered, facts.document, facts.input_digest
+        case.facts = facts = yield from gathering(case.point, request, services, case.context, serving)
         started = _lap(case, "gather", started)
-        yield from _reserve(case, serving, services)
+        yield from _reserve(case, facts, serving, services)
         services.gather_context.progress("deciding", 0, 0)
         stops = services.running.last.stops
         while True:
             facts.document["stops"] = stop_facts(stops, facts.gathered, case.context)
-            verdict = read(case.point, (yield from _ask(case, serving)), serving.catalogue)
+            verdict = read(case.point, (yield from _ask(case, facts, serving)), serving.catalogue)
             asked, stops = stops, (yield from services.running.stops(serving.digest, case.mode))
             if stops == asked:  # those in force now, after OPA's answer
                 break
         if verdict.limits is not None and verdict.limits.boundaries():
             proven = _boundaries(_with_policy(services, serving, case.point.name), verdict.limits.on_backend())
             enforceable(verdict.limits, proven)
-        yield from _approve(case, verdict, services)
+        yield from _approve(case, facts, verdict, services)
         case.verdict = verdict
     finally:
         serving.release()
@@ -218,10 +215,10 @@ def stops_of(stops: Sequence[StopRow], context: Context, tool: str) -> list[dict
     return [{"id": stop.id, "scope": stop.scope, "name": stop.name, **about} for stop in stops]
 
 
-def _ask(case: _Case, serving: Serving) -> Steps[Reply]:
+def _ask(case: _Case, facts: Facts, serving: Serving) -> Steps[Reply]:
     """OPA's answer; where a rule failed, the error has the file and line of its author. Raises DecideError."""
     try:
-        reply: Reply = yield Ask(serving.opa, case.document or {}, case.decision_id)
+        reply: Reply = yield Ask(serving.opa, facts.document, case.decision_id)
     except DecideError as error:
         if error.where is None:
             raise
@@ -317,12 +314,10 @@ def _boundaries(context: GatherContext, backend: str | None) -> tuple[Boundary, 
     return context.sandbox_facts(backend, context.lookups.probe_seconds).boundaries
 
 
-def _reserve(case: _Case, serving: Serving, services: Services) -> Steps[None]:
+def _reserve(case: _Case, facts: Facts, serving: Serving, services: Services) -> Steps[None]:
     """Take one from each budget and quota, what the run touches, and the approval that was brought; a dry run looks."""
-    budgets, wanted, document = serving.lookups.budgets.get(case.point.name, {}), case.context.approval, case.document
-    gathered = case.gathered
-    if document is None or gathered is None:
-        return
+    budgets, wanted = serving.lookups.budgets.get(case.point.name, {}), case.context.approval
+    gathered, document = facts.gathered, facts.document
     windows = serving.lookups.quotas.get(case.point.name, {})
     quotas = {name: key for name, key in gathered.quotas.items() if name in windows}
     touches = gathered.touches if case.context.run else ()
@@ -352,15 +347,14 @@ def _reserve(case: _Case, serving: Serving, services: Services) -> Steps[None]:
         ]
         document["budgets"], document["quotas"] = counted[: len(budgets)], counted[len(budgets) :]
     if wanted:
-        binding = _binding(case)
+        binding = _binding(case, facts)
         if enforced and binding is not None:
             row, case.claimed = yield from taking(lambda: store.claim(wanted, own, binding, now))
         else:
             row = yield Call(lambda: store.approval(wanted))
         revisions = {} if case.revisions is None else case.revisions.model_dump(mode="json")
-        document["approvals"] = [
-            {"id": wanted, "expected": {"input_digest": case.input_digest, **revisions}, **_approval_facts(row)}
-        ]
+        expected = {"input_digest": facts.input_digest, **revisions}
+        document["approvals"] = [{"id": wanted, "expected": expected, **_approval_facts(row)}]
 
 
 def _looking(look: Callable[[], Any]) -> Steps[Any]:
@@ -385,12 +379,12 @@ def state_facts(gathered: Gathered, store: Store, context: Context) -> Steps[dic
     return {name: known[name] for name in STATE_FACTS if name in known}
 
 
-def _binding(case: _Case) -> Binding | None:
-    """The request that an approval requested here applies to; None if nothing can be approved."""
-    if case.input_digest is None or case.revisions is None:
+def _binding(case: _Case, facts: Facts) -> Binding | None:
+    """The request that an approval requested here applies to; None without a policy."""
+    if case.revisions is None:
         return None
-    revisions, requester = case.revisions, case.context.caller.principal
-    return Binding(case.point.name, case.input_digest, revisions.rules, revisions.values, requester)
+    rules, values, requester = case.revisions.rules, case.revisions.values, case.context.caller.principal
+    return Binding(case.point.name, facts.input_digest, rules, values, requester)
 
 
 def _approval_facts(row: ApprovalRow | None) -> dict[str, Any]:
@@ -403,13 +397,13 @@ def _approval_facts(row: ApprovalRow | None) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value is not None}
 
 
-def _approve(case: _Case, verdict: Verdict, services: Services) -> Steps[None]:
+def _approve(case: _Case, facts: Facts, verdict: Verdict, services: Services) -> Steps[None]:
     """The approval of the outcome: an allow may use one up, a confirm requests one."""
     if case.mode is not Mode.ENFORCE or not (verdict.approved or verdict.outcome is Outcome.CONFIRM):
         return
-    document, binding = case.document, _binding(case)
-    if document is None or binding is None:
-        return
+    document, binding = facts.document, _binding(case, facts)
+    if binding is None:
+        raise _without_verdict()
     if verdict.outcome is Outcome.ALLOW:
         if not case.claimed:
             raise _without_verdict()
@@ -444,7 +438,7 @@ def _give_back(case: _Case) -> Steps[None]:
         return
     allowed = case.fault is None and case.verdict is not None and case.verdict.outcome is Outcome.ALLOW
     returned = [] if allowed else [lambda: store.release(own)]
-    if case.gathered is not None and case.gathered.touches:
+    if case.facts is not None and case.facts.gathered.touches:
         returned.append(lambda: store.keep_touches(own) if allowed else store.give_back_touches(own))
     if wanted and not (allowed and case.approval is not None):
         returned.append(lambda: store.unclaim(wanted, own))
@@ -455,13 +449,14 @@ def _give_back(case: _Case) -> Steps[None]:
 
 def _record_and_work(case: _Case, services: Services, executor: Executor | None) -> Steps[Answer]:
     decision = _decision(case)
-    context = case.context
+    context, facts = case.context, case.facts
+    document = None if facts is None else facts.document
     services.gather_context.progress("recording", 0, 0)
     try:
         body = DecisionRecord.of(
             decision,
             time=timestamp(services.clock()),
-            document=case.document,
+            document=document,
             versions=services.versions,
             durations=case.durations,
             principal=context.caller.principal,
@@ -472,26 +467,24 @@ def _record_and_work(case: _Case, services: Services, executor: Executor | None)
             shared_from=case.shared_from,
         )
         yield Append(services.log, body, _events(case, decision))
-        services.recorded(body, case.document)
+        services.recorded(body, document)
     except Exception as error:  # noqa: BLE001  (without its record, nothing is allowed)
         case.fault, case.approval = _fault_of(error, case, services), None
         decision = _decision(case)
         yield from _give_back(case)
     services.observe(decision, case.durations)
     sealed = None if executor is None else permit(decision)
-    if sealed is None or executor is None or case.gathered is None or case.input_digest is None:
-        return Answer(decision, case.gathered, case.fault, None, case.document)
-    job = Job(case.input_digest, case.gathered.opened)
-    seen = [stop["id"] for stop in (case.document or {})["stops"]]
-    with services.running.watching(job.stop, seen, partial(_still_allowed, case, services)):
+    if sealed is None or executor is None or facts is None:
+        return _answer(case, decision)
+    job = Job(facts.input_digest, facts.gathered.opened)
+    seen = [stop["id"] for stop in facts.document["stops"]]
+    with services.running.watching(job.stop, seen, partial(_still_allowed, case, facts, services)):
         return (yield from _work(case, decision, services, job.stop, lambda: work(sealed, executor, job)))
 
 
-def _still_allowed(case: _Case, services: Services, stops: Sequence[StopRow], seconds: float) -> bool:
+def _still_allowed(case: _Case, facts: Facts, services: Services, stops: Sequence[StopRow], seconds: float) -> bool:
     """Whether what is under way would be allowed under these stops. Blocks. Raises EngineError."""
-    if case.gathered is None or case.document is None:
-        return False
-    document = {**case.document, "stops": stop_facts(stops, case.gathered, case.context)}
+    document = {**facts.document, "stops": stop_facts(stops, facts.gathered, case.context)}
     with services.policy() as serving:
         verdict = read(case.point, serving.opa.ask("decision", document, seconds), serving.catalogue)
     return verdict.outcome is Outcome.ALLOW
@@ -526,7 +519,13 @@ def _work(
         case.fault = case.fault or _fault_of(error, case, services)
     if stop is not None:
         raise stop
-    return Answer(decision, case.gathered, case.fault, result, case.document)
+    return _answer(case, decision, result)
+
+
+def _answer(case: _Case, decision: Decision, result: Result | None = None) -> Answer:
+    if case.facts is None:
+        return Answer(decision, None, case.fault)
+    return Answer(decision, case.facts.gathered, case.fault, result, case.facts.document)
 
 
 def _decision(case: _Case) -> Decision:
@@ -546,15 +545,15 @@ def _decision(case: _Case) -> Decision:
         findings=verdict.findings,
         limits=verdict.limits,
         policy=case.revisions,
-        input_digest=case.input_digest,
+        input_digest=None if case.facts is None else case.facts.input_digest,
         approval=case.approval,
     )
 
 
 def _events(case: _Case, decision: Decision) -> tuple[Any, ...]:
-    if case.gathered is None or case.point.events is None or case.catalogue is None:
+    if case.facts is None or case.point.events is None or case.catalogue is None:
         return ()
-    return case.point.events(case.gathered, decision, case.catalogue)
+    return case.point.events(case.facts.gathered, decision, case.catalogue)
 
 
 def _lap(case: _Case, name: str, started: int) -> int:

@@ -704,7 +704,7 @@ def test_without_revisions_nothing_can_be_approved(bench: Bench) -> None:
     row = granted(bench)
     bench.policy.revisions, bench.policy.answer = None, CONFIRM
     got = bench.ask(context=replace(WHO, approval=row.id))
-    assert (got.decision.outcome, codes(got), got.decision.approval) == ("confirm", ["one"], None)
+    assert (got.decision.outcome, codes(got), got.decision.approval) == ("deny", ["engine.internal"], None)
     assert (state(bench, row), [one.id for one in bench.store.approvals(None, 9)]) == ("granted", [row.id])
     assert bench.policy.asked[-1]["approvals"][0]["expected"] == {"input_digest": got.decision.input_digest}
 
