@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -18,7 +19,7 @@ from engine.documents.canonical import canonical
 from engine.errors import EngineError, GatherError, RecordError
 from engine.record.chains import chain_folder
 from engine.record.checkpoint import read_identity
-from engine.record.layout import KEY
+from engine.record.layout import KEY, BreakKind
 from engine.record.objects import ObjectStore
 from engine.record.retention import RetentionOrder
 from engine.record.shipping import RECEIPT, SHIPPING, first_unshipped, ship, trust
@@ -211,6 +212,15 @@ def test_a_rewritten_chain_is_found_with_its_key_and_not_called_proven_without(s
     assert told.exit_code == 4
     assert "chain.json:1: bad_signature" in told.stdout
     assert run("verify", store, "--state", state.parent).exit_code == 1
+
+
+def test_a_statement_with_fewer_segments_than_lines_is_a_break_without_its_key_too(state: Path, store: Path) -> None:
+    ship(state, str(store))
+    path = next(store.rglob("chain.json"))
+    path.write_bytes(re.sub(rb'"segments":\[[^]]+\]', b'"segments":[]', path.read_bytes()))
+    broken = only(store, keys=False).found.breaks
+    assert {one.kind for one in broken} == {BreakKind.CHECKPOINT_MISMATCH}
+    assert {one.expected for one in broken} == {"0 bytes"}
 
 
 def test_a_chain_that_is_gone_is_missed_by_its_number_and_by_its_engine(tmp_path: Path, store: Path) -> None:
