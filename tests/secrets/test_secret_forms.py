@@ -205,6 +205,32 @@ def test_what_is_accepted_matches_what_it_says(pattern: str) -> None:
         assert end - start >= least + len("start-")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "least"),
+    [
+        ("[a-z]{256}", 256),
+        ("[a-z]{1,256}", 1),
+        ("[a-z]{0,1}", 0),
+        ("[a-z]{256,}", 256),
+        ("[a-z]{8,}", 8),
+        ("[a-a]{8}", 8),
+        ("[a-z]{8,8}[a-f]{2}", 10),
+        ("[a-z]{200}[0-9]{56}x", 257),
+    ],
+)
+def test_a_pattern_at_a_bound_is_accepted(pattern: str, least: int) -> None:
+    assert least_length(pattern) == least
+
+
+@pytest.mark.parametrize("prefix", ["SK", "sky"])
+def test_a_form_is_found_where_a_word_begins_however_short_its_prefix_is(prefix: str) -> None:
+    forms = SecretForms(frozenset({Form((prefix,), "[0-9]{16}")}))
+    secret = prefix + "0123456789012345"
+    for line, found in ((secret, True), (f"{prefix}-1 ({secret})", True), (f"x{secret}", False), (prefix * 9, False)):
+        assert forms.none_in(line) is not found
+        assert [line[start:end] for start, end in forms.spans(line)] == [secret] * found
+
+
 def test_an_own_form_is_seen_only_by_the_policy_that_states_it() -> None:
     """A decision depends on the policy that is served, and on no other that this process once loaded."""
     own = SecretForms(frozenset({Form(("quuxnet-",), "[a-z]{6}")}))
