@@ -84,9 +84,7 @@ class Budgets(Part):
 
         return self._database.write(operation)
 
-    def _reserve_once(
-        self, together: _ReserveTogether, reservation: _Reservation
-    ) -> tuple[int, ...]:
+    def _reserve_once(self, together: _ReserveTogether, reservation: _Reservation) -> tuple[int, ...]:
         hold, counters, _ = reservation
         found: tuple[int, ...] = ()
         while not found:  # a known hold may be released before it is read

@@ -98,8 +98,8 @@ def test_of_many_at_once_one_has_the_effect(engine: Engine) -> None:
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: engine.decide("license", ACCEPTED, executor, KEY), range(8)))
     assert len(ran) == 1
-    for answer in answers:
-        assert answer.decision.decision_id in ran or codes(answer) == ["engine.idempotency_pending"]
+    for one in answers:
+        assert one.decision.decision_id in ran or codes(one) == ["engine.idempotency_pending"]
 
 
 def test_keys_of_others_are_others(engine: Engine) -> None:
@@ -433,7 +433,8 @@ class Run:
         self.runs += 1
         if self.fault is not None:
             raise self.fault
-        return (yield from answer(self.bench.point, ACCEPTED, Mode.ENFORCE, self.bench.parts(), KEY))
+        last: Answer = yield from answer(self.bench.point, ACCEPTED, Mode.ENFORCE, self.bench.parts(), KEY)
+        return last
 
     def again(self, kept: Any) -> tuple[Answer, str]:
         decision = parsed(self.bench.point, kept)
@@ -442,9 +443,11 @@ class Run:
     def keep(self, last: Answer) -> tuple[Answer, Any] | None:
         return (last, last.decision.model_dump(mode="json")) if self.made else None
 
+    def unkept(self, last: Answer, error: EngineError) -> Answer:
+        return replace(last, fault=error)
+
     def ask(self, context: Context = KEY) -> Answer:
-        unkept = lambda last, error: replace(last, fault=error)  # noqa: E731
-        whole = Whole("whole", {"what": "all"}, self.whole, self.keep, self.again, unkept)
+        whole = Whole("whole", {"what": "all"}, self.whole, self.keep, self.again, self.unkept)
         return run(whole_once(whole, self.bench.parts(), context))
 
 

@@ -45,7 +45,9 @@ def test_of_many_that_are_added_at_once_as_many_are_stored_as_are_allowed(store:
     assert len(store.agents(20)) == 5
 
 
-@pytest.mark.parametrize("changes", [{"name": ""}, {"role": "x" * 2_000}, {"specification": "\ud800"}, {"created_at": -1}])
+@pytest.mark.parametrize(
+    "changes", [{"name": ""}, {"role": "x" * 2_000}, {"specification": "\ud800"}, {"created_at": -1}]
+)
 def test_no_other_agent_is_stored(store: Store, changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"text|integer"):
         store.add_agent(agent(1, **changes), 5)

@@ -224,3 +224,35 @@ def test_a_token_is_read_again_after_a_while_and_a_revocation_waits_for_that(add
         revoking.revoke(issued.id, NOW)
         assert serving.token(issued.text, NOW) is None
         assert serving.token(other.text, NOW) is not None
+
+
+LONG = StateLimits(recent_seconds=1e6, lag_seconds=1e6)
+
+
+def test_what_was_read_lately_is_at_hand(address: str) -> None:
+    with shared(address, LONG) as serving, shared(address) as issuing:
+        assert not serving.at_hand()
+        serving.in_force()
+        assert serving.at_hand()
+        assert not serving.tokens_at_hand(None)
+        assert not serving.any_issued()
+        assert serving.tokens_at_hand(None)
+        issued, once = (
+            issuing.issue(name, ["source"], NOW + 9, NOW, single_use=name == "once") for name in ("a", "once")
+        )
+        unknown = f"aet_00000000_{'x' * 43}"
+        for presented in (issued.text, once.text, unknown):
+            assert not serving.tokens_at_hand(presented)
+            serving.token(presented, NOW + 9)  # it has expired, but is known from now on
+        assert serving.tokens_at_hand(issued.text)
+        assert not serving.tokens_at_hand(once.text)  # the server has to be asked whether it was used
+        assert not serving.tokens_at_hand(unknown)
+        issuing.any_issued()
+        issuing.in_force()
+        until(lambda: not issuing.at_hand() and not issuing.tokens_at_hand(None))
+
+
+def test_what_is_in_a_file_is_at_hand_at_all_times(tmp_path: Path) -> None:
+    with closing(open_state(Settings(state=tmp_path / "engine", database=None))) as store:
+        assert store.tokens_at_hand(None)
+        assert store.tokens_at_hand("aet_")
