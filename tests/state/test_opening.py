@@ -15,6 +15,7 @@ from engine.state import has_state, open_store
 from engine.state.location import NAME
 from engine.state.opening import Opener
 from engine.state.store import LocalStore
+from tests.processes import until
 from tests.state.samples import together
 
 
@@ -115,3 +116,12 @@ def test_there_is_a_state_where_there_is_a_file_or_an_address(tmp_path: Path) ->
     open_store(own.state).close()
     assert has_state(own)
     assert not has_state(Settings(state=own.state / NAME, database=None))  # no folder
+
+
+def test_what_is_in_a_file_is_at_hand_at_all_times(opener: Opener[LocalStore]) -> None:
+    store = opener.get()
+    assert store.tokens_at_hand(None)
+    assert store.tokens_at_hand("aet_")
+    assert not store.at_hand()
+    store.in_force()
+    until(lambda: not store.at_hand())

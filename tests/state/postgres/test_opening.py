@@ -250,9 +250,3 @@ def test_what_was_read_lately_is_at_hand(address: str) -> None:
         issuing.any_issued()
         issuing.in_force()
         until(lambda: not issuing.at_hand() and not issuing.tokens_at_hand(None))
-
-
-def test_what_is_in_a_file_is_at_hand_at_all_times(tmp_path: Path) -> None:
-    with closing(open_state(Settings(state=tmp_path / "engine", database=None))) as store:
-        assert store.tokens_at_hand(None)
-        assert store.tokens_at_hand("aet_")
