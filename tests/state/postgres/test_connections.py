@@ -12,7 +12,7 @@ import pytest
 from engine.errors import StateError
 from engine.state.rows import Counter, StateLimits
 from engine.state.store import Store
-from tests.postgres import shared
+from tests.postgres import SERVING, Server, shared
 from tests.processes import in_child
 from tests.state.samples import NOW, together
 
@@ -53,19 +53,35 @@ def test_what_postgresql_gave_up_is_not_taken_for_done(store: Store) -> None:
     assert store.writable()
 
 
+def told_under_load(store: Store) -> set[str]:
+    """What more operations than there is time for are told; nothing if they are done."""
+
+    def work(_: int) -> str:
+        try:
+            store._database.read(lambda connection: connection.execute("SELECT pg_sleep(0.2)").fetchone())
+        except StateError as error:
+            return error.message
+        return ""
+
+    return {*together(8, work)}
+
+
 def test_what_waits_too_long_for_others_is_refused_and_the_next_ones_are_not(address: str) -> None:
     with shared(address, StateLimits(connections=1, wait_seconds=0.5)) as store:
-
-        def work(_: int) -> str:
-            try:
-                store._database.read(lambda connection: connection.execute("SELECT pg_sleep(0.2)").fetchone())
-            except StateError as error:
-                return error.message
-            return ""
-
-        told = {*together(8, work)}
-        assert told == {"", "the state cannot be used: too many operations wait for PostgreSQL"}
+        assert told_under_load(store) == {"", "the state cannot be used: too many operations wait for PostgreSQL"}
         assert store.used(ONE, NOW) == 0
+
+
+def test_a_connection_that_promises_less_is_the_reason_although_older_ones_answer(server: Server, address: str) -> None:
+    with shared(address, StateLimits(connections=2, wait_seconds=0.5)) as store:
+        process(store)
+        server.administer(f"ALTER ROLE {SERVING} SET synchronous_commit = off")
+        try:
+            told = told_under_load(store)
+        finally:
+            server.administer(f"ALTER ROLE {SERVING} RESET ALL")
+        assert any("synchronous_commit = off" in one for one in told)
+        assert not any("too many operations" in one for one in told)
 
 
 def test_a_forked_process_closes_no_connection_of_its_parent(store: Store) -> None:

@@ -43,6 +43,9 @@ def test_a_database_without_tables_is_refused_until_its_owner_has_made_them(serv
     let_serve(server.address(name), SERVING)
     with shared(server.address(name, SERVING)) as store:
         assert store.reserve("one", (ONE,), NOW) == (0,)
+        store.resolve(store.request_approval(asked()).id, "granted", "user:lee", None, NOW)
+        with psycopg.connect(server.address(name, SERVING), autocommit=True) as connection:
+            assert connection.execute("DELETE FROM admission_engine.approvals").rowcount == 0  # it is evidence
     for user, role, message in ((SERVING, OWNER, "does not own the tables"), (OWNER, "nobody", "no such role")):
         with pytest.raises(StateError, match=message):
             let_serve(server.address(name, user), role)
