@@ -171,8 +171,7 @@ def whole_once(whole: Whole[T], services: Services, context: Context) -> Steps[T
 
 
 def _finish(taken: Taken, kept: tuple[Answer, Any] | None) -> None:
-    revisions = None if kept is None else kept[0].decision.policy
-    if kept is None or revisions is None:
+    if kept is None or (revisions := kept[0].decision.policy) is None:
         taken.store.abandon(taken.scope, taken.key)
         return
     text = canonical({"result": kept[1], "asked": asked_again(kept[0])}).decode("utf-8")

@@ -113,7 +113,6 @@ TESTS: Mapping[str, tuple[str, ...]] = {
         "tests/path/test_idempotency.py",
         "tests/sources/test_fetch.py",
         "tests/api/test_fetch.py",
-        "tests/administration/test_stops.py",
     ),
     "engine": (
         "tests/path/test_verbs.py",

@@ -104,8 +104,7 @@ class Activations(Current):
                 if agreed.next.state == "switching":
                     return None
                 _moved(connection, agreed.next, "withdrawn", now)
-            found = connection.execute(_LEAVE, (now, actor, reason, id)).fetchone()
-            return None if found is None else activation(*found)
+            return activation(*connection.execute(_LEAVE, (now, actor, reason, id)).fetchone())
 
         return self._changed(operation)
 

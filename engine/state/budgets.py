@@ -71,8 +71,8 @@ class Budgets(Part):
         _check(counters, now)
         if not counters:
             return ()
-        if self._reserve_together is not None:
-            return self._reserve_once(hold, counters, now)
+        if (together := self._reserve_together) is not None:
+            return self._reserve_once(together, (hold, counters, now))
 
         def operation(connection: Connection) -> tuple[int, ...]:
             if known := _known(connection, hold, counters):
@@ -84,11 +84,11 @@ class Budgets(Part):
 
         return self._database.write(operation)
 
-    def _reserve_once(self, hold: str, counters: tuple[Counter, ...], now: int) -> tuple[int, ...]:
+    def _reserve_once(self, together: _ReserveTogether, reservation: _Reservation) -> tuple[int, ...]:
+        hold, counters, _ = reservation
         found: tuple[int, ...] = ()
-        while not found and self._reserve_together is not None:  # a known hold may be released before it is read
-            found = self._reserve_together((hold, counters, now))
-            found = found or self._database.read(lambda connection: _known(connection, hold, counters))
+        while not found:  # a known hold may be released before it is read
+            found = together(reservation) or self._database.read(lambda connection: _known(connection, hold, counters))
         return found
 
     def _reserve_many(self, connection: Connection, reservations: Sequence[_Reservation]) -> list[tuple[int, ...]]:

@@ -42,8 +42,7 @@ class SourceRecords(Part):
             self._database.write(partial(_add, number, some))
         count = "SELECT count(*) FROM source_blocks WHERE record = source_records.number"
         self._change(f"UPDATE source_records SET complete = 1, blocks = ({count}) WHERE number = ?", number)  # noqa: S608
-        found = self.source_record(new.source, new.record)
-        return new if found is None else found
+        return self.source_record(new.source, new.record) or new
 
     def source_record(self, source: str, record: str) -> SourceRecordRow | None:
         """The record of an admitted source bundle."""

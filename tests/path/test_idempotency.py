@@ -14,23 +14,25 @@ from typing import Any, Literal, cast
 
 import pytest
 
+from engine.decide import parsed
 from engine.documents.canonical import RawJson
-from engine.drive import Call, run
+from engine.drive import Call, Steps, run
 from engine.engine import AsyncEngine, Engine
-from engine.errors import GatherError, StateError
-from engine.flow import HEAVY_BYTES, Answer, Context
-from engine.idempotency import answer_once
+from engine.errors import DecideError, EngineError, GatherError, StateError
+from engine.flow import HEAVY_BYTES, Answer, Context, answer
+from engine.idempotency import Whole, answer_once, asked_again, whole_once
 from engine.model import Caller, Mode, Pace, Permit, Result, Via
 from engine.points.registry import POINTS
+from engine.record.model import ReplayRecord
 from engine.record.verify import verify
 from engine.settings import OpaLimits, Settings
-from engine.state.rows import ArtifactCheckRow
+from engine.state.rows import ArtifactCheckRow, StopRow
 from engine.state.store import Store
 from engine.work import Job
 from tests.command import decisions
 from tests.conftest import BUNDLES, case
-from tests.expect import codes, there
-from tests.path.test_path import Bench
+from tests.expect import codes, refused, there
+from tests.path.test_path import ALLOW, DENY, REVISIONS, Bench
 from tests.processes import leaks
 from tests.state.samples import opened
 
@@ -96,8 +98,8 @@ def test_of_many_at_once_one_has_the_effect(engine: Engine) -> None:
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: engine.decide("license", ACCEPTED, executor, KEY), range(8)))
     assert len(ran) == 1
-    for answer in answers:
-        assert answer.decision.decision_id in ran or codes(answer) == ["engine.idempotency_pending"]
+    for one in answers:
+        assert one.decision.decision_id in ran or codes(one) == ["engine.idempotency_pending"]
 
 
 def test_keys_of_others_are_others(engine: Engine) -> None:
@@ -416,3 +418,106 @@ def test_a_key_is_for_the_request_that_was_decided_whatever_becomes_of_it(engine
     engine.services = parts
     assert engine.decide("license", ACCEPTED, context=KEY).decision == first.decision
     assert codes(engine.decide("license", asked, context=KEY)) == ["engine.idempotency_conflict"]
+
+
+class Run:
+    """A run of several decisions that ends with one of them, on parts that a test can change."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.runs = 0
+        self.fault: EngineError | None = None
+        self.made = True
+
+    def whole(self) -> Steps[Answer]:
+        self.runs += 1
+        if self.fault is not None:
+            raise self.fault
+        last: Answer = yield from answer(self.bench.point, ACCEPTED, Mode.ENFORCE, self.bench.parts(), KEY)
+        return last
+
+    def again(self, kept: Any) -> tuple[Answer, str]:
+        decision = parsed(self.bench.point, kept)
+        return Answer(decision, None, None), decision.decision_id
+
+    def keep(self, last: Answer) -> tuple[Answer, Any] | None:
+        return (last, last.decision.model_dump(mode="json")) if self.made else None
+
+    def unkept(self, last: Answer, error: EngineError) -> Answer:
+        return replace(last, fault=error)
+
+    def ask(self, context: Context = KEY) -> Answer:
+        whole = Whole("whole", {"what": "all"}, self.whole, self.keep, self.again, self.unkept)
+        return run(whole_once(whole, self.bench.parts(), context))
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Iterator[Run]:
+    with opened(tmp_path / "state") as store:
+        yield Run(Bench(store))
+
+
+def test_a_whole_run_is_made_once_for_a_key(whole: Run) -> None:
+    first = whole.ask()
+    assert (first.decision.outcome, whole.ask().decision, whole.runs) == ("allow", first.decision, 1)
+    assert isinstance(whole.bench.record.bodies[-1], ReplayRecord)
+    whole.ask(replace(KEY, idempotency_key=None))
+    assert whole.runs == 2
+
+
+@pytest.mark.parametrize("changes", [{"run": "another"}, {"approval": "a" * 32}], ids=str)
+def test_a_whole_run_of_another_run_or_approval_is_another_request(whole: Run, changes: dict[str, Any]) -> None:
+    whole.ask()
+    with refused(GatherError, "engine.idempotency_conflict"):
+        whole.ask(replace(KEY, **changes))
+
+
+def test_a_whole_run_that_made_nothing_leaves_its_key_to_the_next(whole: Run) -> None:
+    whole.made = False
+    whole.ask()
+    whole.made, whole.fault = True, GatherError("before anything", remedy="none", code="engine.own")
+    with refused(GatherError, "engine.own"):
+        whole.ask()
+    whole.fault, whole.bench.policy.revisions = None, None
+    whole.ask()  # of an unknown policy
+    whole.bench.policy.revisions = REVISIONS
+    whole.ask()
+    whole.ask()
+    assert whole.runs == 4
+
+
+def test_a_whole_run_that_was_allowed_is_not_given_again_once_it_would_be_denied(whole: Run) -> None:
+    first = whole.ask()
+    whole.bench.policy.answer = DENY
+    with refused(DecideError, "engine.idempotency_stale"):
+        whole.ask()
+    whole.bench.policy.answer = ALLOW
+    assert whole.ask().decision == first.decision
+    whole.bench.store.add_stop(StopRow("all", "", "user:ana", whole.bench.now, id="stop-1"))
+    whole.ask()
+    assert [stop["id"] for stop in whole.bench.policy.asked[-1]["stops"]] == ["stop-1"]
+
+
+def test_a_whole_run_that_was_denied_is_given_again_without_a_question(whole: Run) -> None:
+    whole.bench.policy.answer = DENY
+    first = whole.ask()
+    asked = len(whole.bench.policy.asked)
+    assert (whole.ask().decision, first.decision.outcome) == (first.decision, "deny")
+    assert len(whole.bench.policy.asked) == asked
+
+
+def test_a_result_of_a_whole_run_that_cannot_be_kept_has_a_fault_and_its_key_stays_taken(
+    whole: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def finish(*_: object) -> None:
+        raise StateError("the disk is full", remedy="make room")
+
+    monkeypatch.setattr(whole.bench.store, "finish", finish)
+    assert there(whole.ask().fault).code == "engine.state_unavailable"
+    with refused(GatherError, "engine.idempotency_pending"):
+        whole.ask()
+    assert whole.runs == 1
+
+
+def test_what_a_repetition_is_asked_again_is_an_allow() -> None:
+    assert asked_again(None) is None

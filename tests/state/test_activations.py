@@ -20,6 +20,11 @@ class RefusedByTestError(Exception):
 
 def test_each_step_says_which_releases_may_decide(store: Store) -> None:
     assert (store.agreement(), store.in_force().releases) == (Agreement(), ())
+    asked: list[ActivationRow] = []
+    first = release(9)
+    assert store.propose(first, asked.append) == Agreement(None, first)
+    assert asked == []  # there is none that it must follow
+    store.move(first, "withdrawn", NOW)
     one = activate(store, release(1))
     assert one == replace(release(1), id=one.id, state="active", switched_at=NOW + 1, ended_at=NOW + 2)
     two = release(2)
@@ -34,7 +39,7 @@ def test_each_step_says_which_releases_may_decide(store: Store) -> None:
     active = store.move(switching, "active", NOW + 4)
     assert (store.agreement(), store.in_force().releases) == (Agreement(active), (two.digest,))
     assert store.move(two, "withdrawn", NOW) is None  # it is no longer what that row says
-    assert store.activations(9) == (active, one)
+    assert store.activations(2) == (active, one)
 
 
 def test_a_proposal_takes_the_place_of_another_and_of_none_that_is_refused(store: Store) -> None:
@@ -94,11 +99,21 @@ def test_what_no_caller_states_is_refused(store: Store, changes: dict[str, Any])
         store.propose(release(1, **changes), lambda _: None)
 
 
-@pytest.mark.parametrize("digest", ["sha256:", "sha256:" + "A" * 64, "", "sha256:" + "a" * 64 + "\n"])
-def test_a_row_that_no_engine_wrote_lets_nothing_decide(store: Store, digest: str) -> None:
-    row = release(1)
-    activate(store, row)
-    store._database.write(lambda connection: connection.execute("UPDATE activations SET digest = ?", (digest,)))
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        *[("digest", value) for value in ("sha256:", "sha256:" + "A" * 64, "", "sha256:" + "a" * 64 + "\n")],
+        *[("state", value) for value in ("paused", "ACTIVE", "")],
+    ],
+)
+def test_a_row_that_no_engine_wrote_lets_nothing_decide(store: Store, column: str, value: str) -> None:
+    activate(store, release(1))
+
+    def spoil(connection: Any) -> None:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(f"UPDATE activations SET {column} = ?", (value,))  # noqa: S608
+
+    store._database.write(spoil)
     store.await_in_force()
     for read in (store.in_force, store.agreement):
         with pytest.raises(StateError, match="is damaged"):
@@ -135,6 +150,16 @@ def test_after_it_was_left_the_same_release_or_a_later_one_is_agreed_on_again(st
     store.move(again, "switching", NOW)
     assert not store.in_force().may_decide(None, follows=False)
     assert store.leave(one.id, "user:lee", None, NOW) is None  # a switch that has begun is finished first
+
+
+def test_the_first_agreement_is_left_by_nobody_while_it_is_switched_to(store: Store) -> None:
+    first = release(1)
+    store.propose(first, lambda _: None)
+    assert store.leave(first.id, "user:lee", None, NOW) is None
+    switching = store.move(first, "switching", NOW)
+    assert not store.in_force().may_decide(None, follows=False)
+    assert store.leave(first.id, "user:lee", None, NOW) is None
+    assert store.agreement() == Agreement(None, switching)
 
 
 def test_nothing_agreed_on_binds_only_those_that_follow(store: Store) -> None:

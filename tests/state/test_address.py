@@ -53,6 +53,8 @@ def test_an_address_without_a_secret_is_taken() -> None:
         ("postgresql://127.0.0.1/name", None),
         ("postgresql://localhost/name", None),
         ("postgresql:///name?host=/run/postgresql", None),
+        ("postgresql:///name?host=@postgresql", None),
+        ("postgresql:///name?host=/run/postgresql,db.example.org", "verify-full"),
         ("postgresql:///name", None),
     ],
 )
@@ -62,3 +64,11 @@ def test_a_server_elsewhere_has_to_show_its_certificate(
     monkeypatch.delenv("PGSSLMODE", raising=False)
     monkeypatch.delenv("PGHOST", raising=False)
     assert parameters(address, StateLimits()).get("sslmode") == mode
+
+
+def test_the_environment_may_state_what_a_server_elsewhere_has_to_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGSSLMODE", "verify-ca")
+    assert "sslmode" not in parameters("postgresql://db.example.org/name", StateLimits())
+    monkeypatch.delenv("PGSSLMODE")
+    monkeypatch.setenv("PGHOST", "db.example.org")
+    assert parameters("postgresql:///name", StateLimits())["sslmode"] == "verify-full"

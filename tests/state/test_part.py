@@ -21,8 +21,12 @@ MAY_BE_EMPTY = partial(part.text, empty=True)
     ("take", "taken", "refused"),
     [
         (part.whole, (0, 1, MAX_SAFE_INTEGER), (-1, MAX_SAFE_INTEGER + 1, True, 1.0, "1", None)),
-        (part.text, ("x", "x" * LONGEST_TEXT, "é\ud7ff\ue000🙂"), ("", "x" * (LONGEST_TEXT + 1), ["x"], b"x", 1, None)),
-        (MAY_BE_EMPTY, ("", "x", "x" * LONGEST_TEXT), ("x" * (LONGEST_TEXT + 1), [], b"", 0, None)),
+        (
+            part.text,
+            ("x", "x" * LONGEST_TEXT, "é\ud7ff\ue000🙂"),
+            ("", "x" * (LONGEST_TEXT + 1), "x\0", ["x"], b"x", 1, None),
+        ),
+        (MAY_BE_EMPTY, ("", "x", "x" * LONGEST_TEXT), ("x" * (LONGEST_TEXT + 1), "\0", [], b"", 0, None)),
         (part.encodable, ("", "x" * 9 * LONGEST_TEXT, "\ud7ff\ue000"), ("\ud800", "x\udfff", "\udabc", ["x"], 1, None)),
         (part.uuid_text, (UUID,), (UUID.upper(), UUID[:-1], f"{UUID}\n", f" {UUID}", "", UUID.encode(), 1, None)),
         (part.sha256_text, (SHA,), (SHA.upper(), SHA[:-1], f"{SHA}0", f"{SHA}\n", "", SHA.encode(), 1, None)),

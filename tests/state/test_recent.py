@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import StateError
 from engine.state.location import NAME
-from engine.state.rows import StopRow
+from engine.state.rows import StateLimits, StopRow
 from engine.state.store import Store
 from tests.state.samples import NOW, opened
 
@@ -33,6 +33,14 @@ def test_every_process_asks_for_tokens_once_the_first_was_issued(tmp_path: Path)
         assert not serving.any_issued()
         issuing.issue("ci", ["license"], NOW + 60, NOW)
         assert serving.any_issued()
+
+
+def test_what_was_read_is_used_for_as_long_as_the_limit_says(tmp_path: Path) -> None:
+    with opened(tmp_path, StateLimits(recent_seconds=1e6)) as deciding, opened(tmp_path) as stopping:
+        assert _ids(deciding) == []
+        assert deciding.at_hand()
+        stop = stopping.add_stop(StopRow("all", "", "alice@example.org", NOW))
+        assert (_ids(deciding), _ids(stopping)) == ([], [stop.id])
 
 
 def test_a_store_that_was_closed_tells_nothing_from_memory(tmp_path: Path) -> None:

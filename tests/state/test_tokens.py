@@ -189,6 +189,14 @@ def test_a_row_is_read_once_until_something_changes(store: LocalStore) -> None:
     assert store.token(other.text, NOW) is None
 
 
+def test_a_text_that_is_no_token_takes_no_memory(store: Store) -> None:
+    issued = store.issue("one", ["source"], LATER, NOW)
+    for number in range(50):
+        assert store.token(f"aet_{number:08x}_{'x' * 43}", NOW) is None
+        assert store.token(issued.text, NOW) is not None
+        assert store._cache[1].keys() <= {issued.id}
+
+
 def test_many_threads_know_their_own_tokens(store: Store) -> None:
     def work(number: int) -> bool:
         issued = store.issue(str(number), ["source"], LATER, NOW)

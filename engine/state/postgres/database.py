@@ -150,9 +150,8 @@ class PostgresDatabase:
         try:
             result = operation(_Statements(connection))
         except BaseException:
-            if connection.pgconn.transaction_status != TransactionStatus.UNKNOWN:
-                with suppress(psycopg.Error):
-                    connection.execute("ROLLBACK")
+            with suppress(psycopg.Error):  # a connection that is cut refuses it
+                connection.execute("ROLLBACK")
             raise
         if connection.execute("COMMIT").statusmessage != "COMMIT":
             raise self._unusable(faults.UNSAFE_COMMIT)

@@ -120,8 +120,7 @@ def grant(connection: psycopg.Connection, role: str) -> None:
     """Let a role serve: it gets what an engine needs, and loses whatever else it had on these tables."""
     schema, name = sql.Identifier(SCHEMA), sql.Identifier(role)
     with connection.transaction():
-        owned = connection.execute(_OWNED, (SCHEMA,)).fetchone()
-        if owned is None or not owned[0]:
+        if connection.execute(_OWNED, (SCHEMA,)).fetchone() != (True,):
             raise psycopg.errors.InsufficientPrivilege  # PostgreSQL would only warn that it has granted nothing
         for statement in (
             "REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM {role}",

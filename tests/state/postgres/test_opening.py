@@ -43,6 +43,9 @@ def test_a_database_without_tables_is_refused_until_its_owner_has_made_them(serv
     let_serve(server.address(name), SERVING)
     with shared(server.address(name, SERVING)) as store:
         assert store.reserve("one", (ONE,), NOW) == (0,)
+        store.resolve(store.request_approval(asked()).id, "granted", "user:lee", None, NOW)
+        with psycopg.connect(server.address(name, SERVING), autocommit=True) as connection:
+            assert connection.execute("DELETE FROM admission_engine.approvals").rowcount == 0  # it is evidence
     for user, role, message in ((SERVING, OWNER, "does not own the tables"), (OWNER, "nobody", "no such role")):
         with pytest.raises(StateError, match=message):
             let_serve(server.address(name, user), role)
@@ -224,3 +227,29 @@ def test_a_token_is_read_again_after_a_while_and_a_revocation_waits_for_that(add
         revoking.revoke(issued.id, NOW)
         assert serving.token(issued.text, NOW) is None
         assert serving.token(other.text, NOW) is not None
+
+
+LONG = StateLimits(recent_seconds=1e6, lag_seconds=1e6)
+
+
+def test_what_was_read_lately_is_at_hand(address: str) -> None:
+    with shared(address, LONG) as serving, shared(address) as issuing:
+        assert not serving.at_hand()
+        serving.in_force()
+        assert serving.at_hand()
+        assert not serving.tokens_at_hand(None)
+        assert not serving.any_issued()
+        assert serving.tokens_at_hand(None)
+        issued, once = (
+            issuing.issue(name, ["source"], NOW + 9, NOW, single_use=name == "once") for name in ("a", "once")
+        )
+        unknown = f"aet_00000000_{'x' * 43}"
+        for presented in (issued.text, once.text, unknown):
+            assert not serving.tokens_at_hand(presented)
+            serving.token(presented, NOW + 9)  # it has expired, but is known from now on
+        assert serving.tokens_at_hand(issued.text)
+        assert not serving.tokens_at_hand(once.text)  # the server has to be asked whether it was used
+        assert not serving.tokens_at_hand(unknown)
+        issuing.any_issued()
+        issuing.in_force()
+        until(lambda: not issuing.at_hand() and not issuing.tokens_at_hand(None))
