@@ -58,7 +58,7 @@ class Deadlines:
             now = time.monotonic()
             with self._guard:
                 for key, (connection, due) in self._busy.items():
-                    if now > due:
+                    if now > due and key not in self._cut:
                         self._cut.add(key)
                         _shut(connection)
 
