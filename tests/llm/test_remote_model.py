@@ -240,7 +240,14 @@ def test_429_for_ever_ends_in_order_after_the_attempts_of_the_policy(world: Worl
 
 
 @pytest.mark.parametrize(
-    ("asked_for", "waited"), [("7", 7.0), ("Wed, 21 Oct 2015 07:28:00 GMT", None), ("soon", None), ("-1", None)]
+    ("asked_for", "waited"),
+    [
+        ("7", 7.0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", None),
+        ("Fri, 31 Dec 9999 23:59:59 -2300", None),
+        ("soon", None),
+        ("-1", None),
+    ],
 )
 def test_retry_after_is_kept_to(asked_for: str, waited: float | None, world: World) -> None:
     world.server.answers(failed("429 Too Many Requests", f"Retry-After: {asked_for}"), completion())
