@@ -25,7 +25,7 @@ def read(*chunks: bytes, token: str = "") -> tuple[list[dict[str, Any]], Any]:
 
 def test_lines_and_server_sent_events_are_events_until_the_result() -> None:
     wanted = ([{"at": 1}, {"at": 2}], {"ok": True, "outputs": {}})
-    assert read(b'{"at": 1}\n{"at"', b': 2}\r\n', RESULT) == wanted
+    assert read(b'{"at": 1}\n{"at"', b": 2}\r\n", RESULT) == wanted
     assert read(b': hello\nid: 1\nretry: 5\ndata: {"at": 1}\n\ndata:{"at":\ndata: 2}\n\ndata: ' + RESULT) == wanted
     named = read(b'event: step\ndata: {"at": 1}\n\ndata: {"at": 2}\n\n', RESULT)[0]
     assert named == [{"type": "step", "at": 1}, {"at": 2}]

@@ -160,7 +160,7 @@ def test_a_harness_that_dies_leaves_no_result_and_no_problem(said: Iterable[Any]
 def test_what_a_listener_raises_ends_the_run_in_a_sentence() -> None:
     class Failing(Heard):
         def started(self, reported: dict[str, Any]) -> None:
-            raise RuntimeError("c4nary")
+            raise RuntimeError(f"c4nary: {reported}")
 
     harness = Harness({}, Failing())
     harness.begin(lambda _: None)

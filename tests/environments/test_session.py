@@ -448,7 +448,9 @@ def test_a_line_of_which_a_part_was_written_is_taken_back(
     assert session.verify() == []
 
 
-def test_a_file_that_changes_while_it_is_restored_is_not_put_in_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changes_while_it_is_restored_is_not_put_in_place(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with OpenEnvironment(folder) as environment:
         name = environment.checkpoint()["name"]
         real = OpenEnvironment._intact

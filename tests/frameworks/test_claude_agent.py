@@ -45,7 +45,8 @@ class Session:
     async def _hook(self, event: str, name: str, use: str, **more: Any) -> Any:
         given = {"tool_name": f"mcp__office__{name}", "tool_input": {"text": "x"}, "tool_use_id": use, **more}
         (matcher,) = self.claude.hooks[event]
-        found = await matcher.hooks[0]({"session_id": self.id, **given}, use, None)
+        hook: Any = matcher.hooks[0]
+        found = await hook({"session_id": self.id, **given}, use, None)
         return found.get("hookSpecificOutput", {})
 
     async def before(self, name: str, use: str) -> str:

@@ -102,5 +102,6 @@ def test_an_output_whose_messages_cannot_be_found_is_withheld(update: Any, engin
 def test_an_output_without_any_message_is_given_back(engine: Engine) -> None:
     from langgraph.types import Command
 
-    for output in (Command(update=None), Command(update={"at": 1})):
+    outputs: list[Any] = [Command(update=None), Command(update={"at": 1})]
+    for output in outputs:
         assert asked(engine, output) is output

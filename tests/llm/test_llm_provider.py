@@ -37,11 +37,11 @@ def test_a_variable_that_cannot_be_used_is_missing(name: str, text: str) -> None
     [
         ("M=gpt-x", "gpt-x"),
         ("  export  M = gpt-x  ", "gpt-x"),
-        ("M=\"gpt-x\" # mine", "gpt-x"),
+        ('M="gpt-x" # mine', "gpt-x"),
         ("M='gpt-x'", "gpt-x"),
         ("M='gpt#x'", "gpt#x"),
         ("M=gpt#x # mine", "gpt#x"),
-        ("M=\"gpt-x", "\"gpt-x"),
+        ('M="gpt-x', '"gpt-x'),
         ("M=''", None),
         ("M=", None),
         ("# M=gpt-x\n\n", None),

@@ -612,7 +612,7 @@ def test_limits_that_cannot_be_held_open_no_connection(changes: dict[str, Any], 
 def exchanged(world: World, url: str | None = None, **changes: Any) -> Transfer:
     """One request under limits that are changed like this."""
     url = url or world.server.url()
-    granted = limits_for(world, url).model_copy(update=changes)
+    granted: Any = limits_for(world, url).model_copy(update=changes)
     return Fetcher(world.authority.path).exchange(granted, url, Sent(), StopSignal())
 
 
@@ -626,8 +626,10 @@ def test_an_address_that_is_not_ascii_is_refused(world: World) -> None:
 def test_a_body_of_exactly_the_cap_is_whole_and_one_byte_more_is_not(*, chunked: bool, world: World) -> None:
     def answer(size: int) -> bytes:
         body = b"0" * size
-        return raw(*CHUNKED.strip().split("\r\n")[1:], body=b"%x\r\n%s\r\n0\r\n\r\n" % (size, body)) if chunked else (
-            response(body)
+        return (
+            raw(*CHUNKED.strip().split("\r\n")[1:], body=b"%x\r\n%s\r\n0\r\n\r\n" % (size, body))
+            if chunked
+            else (response(body))
         )
 
     world.server.answers(answer(5_000))
@@ -669,7 +671,7 @@ def test_the_default_port_is_in_neither_address_nor_header(world: World, monkeyp
 
 
 def test_no_other_destination_is_connected_to_than_that_of_the_permit(world: World) -> None:
-    granted = limits_for(world, world.server.url())
+    granted: Any = limits_for(world, world.server.url())
     wire = _Wire(Transfer(), time.monotonic() + 60)
     pinned = _Pinned(granted, wire)
     for host, port in (("other.example.org", world.server.port), (HOST, world.server.port + 1)):
