@@ -79,6 +79,7 @@ def test_a_plain_answer_has_one_choice_of_text() -> None:
     }  # fmt: skip
     assert plain_answer(json.dumps(whole).encode()) == READ
     assert plain_answer(json.dumps(whole | {"usage": None}).encode()).tokens is None
-    for changes in ({"choices": whole["choices"] * 2}, {"choices": []}, {"object": "chat.completion.chunk"}):
+    others: list[dict[str, Any]] = [{"choices": whole["choices"] * 2}, {"choices": []}, {"object": "other"}]
+    for changes in others:
         with pytest.raises(ValueError):  # noqa: PT011
             plain_answer(json.dumps(whole | changes).encode())
