@@ -149,6 +149,13 @@ def test_a_line_of_the_longest_length_may_come_before_its_end() -> None:
     assert harness.over.wait(60)
     harness.end()
     assert harness.result == DONE["result"]
+    begun = Harness({}, Heard())
+    begun.begin(lambda _: None)
+    for piece in (line(STARTED) + b"\n", b"x" * LINE_BYTES, b"x"):
+        begun.hear(piece)
+    assert begun.over.wait(60)
+    begun.end()
+    assert there(begun.problem).message.endswith(f"a line is longer than {LINE_BYTES} bytes")
 
 
 @pytest.mark.parametrize("said", [[], [STARTED], [STARTED, {"method": "update", "params": {}}]])

@@ -27,11 +27,12 @@ from admission_adapters.tools.result import ToolResult
 from engine.documents.files import load
 from engine.engine import AsyncEngine, Engine
 from engine.errors import WorkError
+from engine.model import Outcome
 from engine.settings import ReadLimits, Settings
 from tests.command import lines, measured
 from tests.conftest import ROOT
 from tests.environments.bundles import AGENT, CONTACTS, DOCUMENTS, MOMENT, OPTIONS
-from tests.expect import refused
+from tests.expect import refused, there
 
 MATERIAL = ROOT / "fixtures" / "material"
 
@@ -592,3 +593,18 @@ def test_no_permit_of_another_act_is_accepted(engine: Engine, folder: Path) -> N
         assert refusal.fault is not None
         assert refusal.fault.code == "engine.permit_missing"
         assert [line["event"] for line in session.trajectory] == ["checkpoint"]
+
+
+def test_no_permit_for_another_environment_is_accepted(
+    engine: Engine, built: Path, folder: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(built / DOCUMENTS, tmp_path / DOCUMENTS)
+    with (
+        engine.open_environment(folder, AGENT, **OPTIONS) as session,
+        engine.open_environment(copy, AGENT, **OPTIONS) as other,
+    ):
+        asked, theirs = session._tools.act("reset", None, None), other._tools.act("reset", None, None)
+        answer = engine.decide(theirs.point, theirs.request, asked.executor, asked.context)
+        assert answer.decision.outcome is Outcome.ALLOW
+        assert there(answer.fault).code == "engine.limit_unenforceable"
+        assert (session.trajectory, other.trajectory) == ([], [])

@@ -123,9 +123,15 @@ def test_a_call_may_be_approved_before_it_is_made(engine: Engine) -> None:
     gate, tool = gate_of(engine, PERSON), office()["ask"]
     assert called(gate, tool, approved=True).value == "ask: x"
     assert called(gate, office()["clock"], approved=True).ok
-    wipe = office()["wipe"]
-    assert not called(gate, wipe, approved=True).ok
+
+
+def test_a_refused_call_waits_for_nobody_and_is_decided_on_once(engine: Engine) -> None:
+    gate, wipe, run = gate_of(engine, PERSON), office()["wipe"], uuid4().hex
+    for approved in (False, True):
+        told = called(gate, wipe, approved=approved, run=run)
+        assert (told.ok, told.waits, told.result.status) == (False, False, "refused")
     assert wipe.ran == []
+    assert decided(engine, run) == [("tool_call", "deny")] * 2
 
 
 def test_without_a_person_a_word_of_approval_counts_for_nothing(engine: Engine) -> None:
@@ -192,6 +198,11 @@ def test_a_result_of_any_type_is_given_back_as_it_was_unless_something_was_taken
     assert called(gate, clock, make=lambda _: f"a {TOKEN}").value == "a [redacted]"
     assert called(gate, clock, make=lambda _: IMAGE).value == "Done. ![x]([redacted])"
     assert called(gate, clock, make=lambda _: json.dumps({"at": TOKEN})).value == json.dumps({"at": "[redacted]"})
+
+
+def test_a_result_that_is_no_json_is_told_and_not_given_back(engine: Engine) -> None:
+    told = called(gate_of(engine), office()["clock"], make=lambda _: object())
+    assert (told.ok, told.result.status, type(told.value)) == (False, "error", str)
 
 
 def test_a_result_that_is_too_long_is_cut(engine: Engine) -> None:

@@ -648,6 +648,8 @@ def test_the_body_of_an_answer_that_is_refused_by_its_head_is_not_read(name: str
     moved = exchanged(world)
     assert (moved.well_formed, moved.read, moved.complete, bytes(moved.data)) == (True, False, False, b"")
     assert "body" not in moved.facts()
+    world.server.answers(b"")
+    assert exchanged(world).facts().keys() == {"transfer"}
 
 
 def test_heads_of_interim_answers_are_no_part_of_the_body(world: World, tmp_path: Path) -> None:
