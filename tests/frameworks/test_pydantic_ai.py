@@ -59,7 +59,7 @@ def test_a_tool_that_others_run_is_not_offered(engine: Engine) -> None:
 
 
 def test_a_tool_gets_its_arguments_as_it_declared_them(engine: Engine) -> None:
-    got = []
+    got: list[Any] = []
 
     def news(text: dt.date) -> str:
         got.append(text)
