@@ -171,7 +171,7 @@ def _seconds(text: str | None) -> float | None:
     if _WAIT.fullmatch(stripped):
         return float(stripped)
     try:
-        moment = parsedate_to_datetime(stripped)
+        moment = parsedate_to_datetime(stripped).astimezone(UTC)
     except (TypeError, ValueError, OverflowError):
         return None
-    return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

@@ -106,7 +106,7 @@ def streamed_answer(data: bytes) -> ModelAnswer:
 def _events(text: str) -> Iterator[str]:
     """The data of each server-sent event; comments and other fields are left out. Raises ValueError for a torn one."""
     lines = re.split(r"\r\n|\n|\r", text)
-    if len(lines) < 2 or lines[-2:] != ["", ""]:  # noqa: PLR2004  (the blank line that ends an event)
+    if lines[-2:] != ["", ""]:  # the blank line that ends an event
         raise ValueError("the last event has no end")
     data: list[str] = []
     for line in lines:

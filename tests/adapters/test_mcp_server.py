@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from admission_adapters.runner import mcp_server
 from admission_adapters.runner.mcp_server import McpServerError, McpServerTalk, package_digest, package_files
 from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
 from admission_adapters.sandbox.model import Program, RunResult
@@ -126,6 +127,75 @@ def test_only_the_files_of_the_permit_are_used(change: str, tmp_path: Path) -> N
         found = re.search(r"sha256:[0-9a-f]{64}", caught.value.message)
         assert found is not None
         package_files(Package(folder=str(folder), digest=found[0]))
+
+
+def test_a_package_may_have_exactly_so_many_files_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"a.py": b"12", "b.py": b"3"}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    package = Package(folder=str(tmp_path), digest=package_digest(files))
+    for name, most in (("_PACKAGE_FILES", 2), ("_PACKAGE_BYTES", 3)):
+        with monkeypatch.context() as patched:
+            patched.setattr(mcp_server, name, most)
+            assert package_files(package) == files
+            patched.setattr(mcp_server, name, most - 1)
+            with pytest.raises(McpServerError, match="there are more than"):
+                package_files(package)
+
+
+class Scripted(McpServerTalk):
+    """A talk with a server that says these lines to each request; `sent` is what it got."""
+
+    def __init__(self, *said: bytes) -> None:
+        super().__init__()
+        self.sent: list[dict[str, Any]] = []
+        self._said = [*said]
+        self.begin(self._answer)
+
+    def _answer(self, data: bytes) -> None:
+        self.sent.append(json.loads(data))
+        if "method" in self.sent[-1]:
+            self.hear(b"".join(line + b"\n" for line in self._said))
+
+
+def test_an_answer_is_that_of_the_request_and_other_lines_are_passed_over() -> None:
+    talk = Scripted(
+        b"a stray print",
+        b'{"method": "note", "params": {}}',
+        b'{"method": "sampling", "id": 9}',
+        b'{"id": 2, "result": {"of": "another"}}',
+        b'{"id": 1, "result": {"of": "this"}}',
+    )
+    assert talk.ask("tools/list") == {"of": "this"}
+    assert [(one.get("id"), one.get("method")) for one in talk.sent] == [(1, "tools/list"), (9, None)]
+    assert talk.sent[1]["error"]["code"] == -32601  # a server may ask for nothing
+
+
+@pytest.mark.parametrize("answer", ['{"id": 1, "error": {"message": "no"}}', '{"id": 1, "result": []}'])
+def test_a_request_that_a_server_refuses_is_an_error(answer: str) -> None:
+    with pytest.raises(McpServerError, match="it refused `tools/list`"):
+        Scripted(answer.encode()).ask("tools/list")
+
+
+def test_the_result_of_a_call_is_its_texts_or_an_error() -> None:
+    def called(**result: Any) -> Any:
+        return Scripted(json.dumps({"id": 1, "result": result}).encode()).call("echo", {})
+
+    texts = [{"type": "text", "text": "a"}, {"type": "image", "data": "x"}, {"type": "text", "text": "b"}, "c"]
+    assert called(content=texts) == "a\nb"
+    assert called(content=[], structuredContent={"a": 1}) == {"content": [], "structuredContent": {"a": 1}}
+    assert called(content="none", isError=False) == {"content": "none", "isError": False}
+    for content, told in (([{"text": "no such city"}], "no such city"), ([], "it gave no reason")):
+        with pytest.raises(McpServerError, match=told):
+            called(content=content, isError=True)
+
+
+def test_a_line_that_gets_too_long_ends_the_server() -> None:
+    talk = McpServerTalk()
+    talk.hear(b"x" * mcp_server.LINE_BYTES)
+    assert not talk.over.is_set()
+    talk.hear(b"x")
+    assert talk.over.is_set()
 
 
 # What the server's own process tries before it serves, and reports in notifications, which nobody acts on.

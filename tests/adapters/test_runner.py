@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -89,6 +90,25 @@ def test_exactly_the_body_is_posted_with_headers_made_here(runner: LoopbackRunne
     data = json.dumps(OUTPUT).encode()
     assert answer == RunAnswer(data)
     assert result == Result("forwarded", {"http_status": 200, "bytes": len(data), "ok": True})
+
+
+def test_parts_are_passed_on_only_to_whoever_follows_and_only_of_a_media_type_with_parts(
+    runner: LoopbackRunner,
+) -> None:
+    seen: list[dict[str, Any]] = []
+    data = b'{"at": 1}\n' + json.dumps(OUTPUT).encode() + b"\n"
+    for media in ("application/x-ndjson", "text/event-stream; charset=utf-8"):
+        about: dict[str, Any] = {"Content-Type": media}
+        runner.behavior = answering(data, **about)
+        _, answer = Runner().forward(run_grant(), address_grant(runner.address), BODY, seen.append)
+        assert (json.loads(answer.data), seen) == (OUTPUT, [{"at": 1}])
+        seen.clear()
+        assert "application/x-ndjson" in dict(runner.received[-1].headers)["accept"]
+        assert refusal(runner.address).code == "engine.runner_answer"
+    runner.behavior = answering(data)
+    with refused(WorkError, "engine.runner_answer"):
+        Runner().forward(run_grant(), address_grant(runner.address), BODY, seen.append)
+    assert seen == []
 
 
 @pytest.mark.parametrize(("below", "path"), [("", "/run"), ("agents/7", "/agents/7/run"), ("a/", "/a/run")])

@@ -27,11 +27,12 @@ from admission_adapters.tools.result import ToolResult
 from engine.documents.files import load
 from engine.engine import AsyncEngine, Engine
 from engine.errors import WorkError
+from engine.model import Outcome
 from engine.settings import ReadLimits, Settings
 from tests.command import lines, measured
 from tests.conftest import ROOT
 from tests.environments.bundles import AGENT, CONTACTS, DOCUMENTS, MOMENT, OPTIONS
-from tests.expect import refused
+from tests.expect import refused, there
 
 MATERIAL = ROOT / "fixtures" / "material"
 
@@ -337,6 +338,22 @@ def _linked(folder: Path) -> None:
     (folder / "current.sqlite").symlink_to(folder.parent / "elsewhere")
 
 
+def _told(**changes: Any) -> Callable[[Path], None]:
+    """A trajectory of one line, which is well formed but for these changes."""
+    line = {"line": 1, "event": "recovered", "state": 0, "rows": 5, "previous": ""} | changes
+    return _bytes("trajectory.jsonl", json.dumps({k: v for k, v in line.items() if v is not None}).encode() + b"\n")
+
+
+def _damaged(folder: Path) -> None:
+    """Other bytes in every page but the first, as a disk may leave them; it counts as a change of the file."""
+    with (folder / "current.sqlite").open("r+b") as file:
+        data = file.read()
+        file.seek(24)
+        file.write(b"\xff" * 4)
+        file.seek(4096)
+        file.write(b"\xa5" * (len(data) - 4096))
+
+
 CHANGED: dict[str, Callable[[Path], None]] = {
     "base": _bytes("base.sqlite", b"x"),
     "base_of_another_description": _rewritten("environment.json", lambda it: it | {"base_sha256": "ab" * 32}),
@@ -352,6 +369,17 @@ CHANGED: dict[str, Callable[[Path], None]] = {
     "no_state": _sql("DELETE FROM environment_state"),
     "trajectory": _bytes("trajectory.jsonl", b'{"line":1,"event":"changed","state":1,"rows":5,"previous":"x"}\n'),
     "trajectory_is_nonsense": _bytes("trajectory.jsonl", b"[" * 5000 + b"\n"),
+    "description_of_another_format": _rewritten("environment.json", lambda it: it | {"format": 2}),
+    "database_is_damaged": _damaged,
+    "state_is_text": _sql("UPDATE environment_state SET line = 'one'"),
+    "two_states": _sql("INSERT INTO environment_state VALUES (0)"),
+    "line_of_another_number": _told(line=2),
+    "line_after_another": _told(previous="ab" * 32),
+    "line_with_a_state_in_text": _told(state="0"),
+    "line_with_a_number_of_rows_in_text": _told(rows="5"),
+    "line_without_event": _told(event=None),
+    "line_with_an_event_in_a_list": _told(event=["checkpoint"]),
+    "line_with_a_name_in_a_list": _told(event="checkpoint", name=["base.sqlite"]),
 }
 
 
@@ -376,6 +404,74 @@ def test_the_verifier_sees_what_another_program_changed(session: EnvironmentSess
     _bytes("base.sqlite", b"x")(folder)
     _bytes("trajectory.jsonl", b"{}\n")(folder)
     assert len(session.verify()) == 3
+
+
+def test_a_trajectory_that_is_well_formed_is_read(folder: Path) -> None:
+    """The control of those that are not; a checkpoint that it has no name or digest of is none."""
+    for more in ({}, {"event": "checkpoint"}, {"event": "checkpoint", "name": "base.sqlite"}):
+        _told(**more)(folder)
+        with OpenEnvironment(folder) as environment:
+            assert (len(environment.trajectory), environment.verify()) == (1, [])
+            assert environment.held("base.sqlite").restorable is False
+            assert environment.held(None).checkpoint is False
+
+
+def test_the_verifier_sees_other_tables_and_a_damaged_database(session: EnvironmentSession, folder: Path) -> None:
+    _sql("CREATE TABLE more (id)")(folder)
+    assert session.verify() == ["the tables are not those that were built"]
+    _damaged(folder)
+    assert session.verify() == ["the database is damaged"]
+
+
+def test_the_verifier_sees_a_line_that_was_changed_or_taken_out(session: EnvironmentSession, folder: Path) -> None:
+    for number in range(3):
+        call(session, "add", id=f"n-{number}", name="Nia")
+    path, changed = folder / "trajectory.jsonl", ["the trajectory was changed by another program"]
+    whole = path.read_bytes()
+    first, second, third = whole.splitlines(keepends=True)
+    for data in (second + third, first + second + third.replace(b"}", b" }"), first + second, whole + third):
+        path.write_bytes(data)
+        assert session.verify() == changed
+    path.write_bytes(whole)
+    assert session.verify() == []
+
+
+def test_a_line_of_which_a_part_was_written_is_taken_back(
+    session: EnvironmentSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call(session, "add", id="n-1", name="Nia")
+    before, real = (folder / "trajectory.jsonl").read_bytes(), os.pwrite
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", lambda file, data, at: real(file, data[:20], at))
+        assert call(session, "add", id="n-2", name="Nia").status != "ok"
+    assert (folder / "trajectory.jsonl").read_bytes() == before
+    assert call(session, "get", id="n-2").code == "contact_missing"
+    assert session.verify() == []
+
+
+def test_a_file_that_changes_while_it_is_restored_is_not_put_in_place(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with OpenEnvironment(folder) as environment:
+        name = environment.checkpoint()["name"]
+        real = OpenEnvironment._intact
+
+        def changed_afterwards(self: OpenEnvironment, asked: str) -> Any:
+            found = real(self, asked)
+            (folder / asked).chmod(0o600)
+            (folder / asked).write_bytes((folder / "base.sqlite").read_bytes() + b"x")
+            return found
+
+        monkeypatch.setattr(OpenEnvironment, "_intact", changed_afterwards)
+        with refused(WorkError, "engine.environment_changed"):
+            environment.restore(name)
+        assert environment.verify() == []
+        assert [line["event"] for line in environment.trajectory] == ["checkpoint"]
+    with OpenEnvironment(folder) as environment:
+        (folder / "base.sqlite").chmod(0o600)
+        (folder / "base.sqlite").write_bytes(b"x")
+        with refused(WorkError, "engine.environment_changed"):
+            environment.reset()
 
 
 @pytest.mark.parametrize("where", ["before the commit", "in a line", "in a restore"])
@@ -497,3 +593,18 @@ def test_no_permit_of_another_act_is_accepted(engine: Engine, folder: Path) -> N
         assert refusal.fault is not None
         assert refusal.fault.code == "engine.permit_missing"
         assert [line["event"] for line in session.trajectory] == ["checkpoint"]
+
+
+def test_no_permit_for_another_environment_is_accepted(
+    engine: Engine, built: Path, folder: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(built / DOCUMENTS, tmp_path / DOCUMENTS)
+    with (
+        engine.open_environment(folder, AGENT, **OPTIONS) as session,
+        engine.open_environment(copy, AGENT, **OPTIONS) as other,
+    ):
+        asked, theirs = session._tools.act("reset", None, None), other._tools.act("reset", None, None)
+        answer = engine.decide(theirs.point, theirs.request, asked.executor, asked.context)
+        assert answer.decision.outcome is Outcome.ALLOW
+        assert there(answer.fault).code == "engine.limit_unenforceable"
+        assert (session.trajectory, other.trajectory) == ([], [])

@@ -93,7 +93,7 @@ def test_an_episode_that_lost_an_entry_replays_to_its_corrupted_end(engine: Engi
     assert (found.difference, found.end) == (None, done.end)
 
 
-@pytest.mark.parametrize("damage", ["torn", "edited", "foreign", "gone", "no object"])
+@pytest.mark.parametrize("damage", ["torn", "edited", "foreign", "gone", "no object", "deep"])
 def test_another_transcript_is_refused(
     engine: Engine, market: Episode, served: Candidate, tmp_path: Path, damage: str
 ) -> None:
@@ -108,6 +108,7 @@ def test_another_transcript_is_refused(
         "foreign": lambda text: text,
         "gone": lambda _: "",
         "no object": lambda text: "3\n" + text,
+        "deep": lambda text: text + "[" * 100_000 + "\n",
     }
     file.write_text(changes[damage](file.read_text(encoding="utf-8")), encoding="utf-8")
     with pytest.raises(RecordError, match="not the one that was recorded"):

@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from admission_adapters.llm import RemoteModel
 from admission_adapters.llm_answer import Tokens
 from admission_adapters.llm_provider import Provider, ProviderKey
 from engine.completing import Completion, Prompt
 from engine.engine import AsyncEngine
 from engine.errors import Exit, GatherError, WorkError
-from engine.model import Outcome, Permit, StopSignal
+from engine.model import Limits, Outcome, Permit, StopSignal
 from engine.points.llm import LlmLimits
 from engine.record.model_log import ModelLogEntry
 from engine.settings import Settings
@@ -121,6 +122,7 @@ LATE_CHUNK = chunks("a", "b")[1]
 
 BAD: dict[str, tuple[bytes, str]] = {
     "a page": (response(b"<html>sorry</html>", type_="text/html"), "answer_not_in_contract"),
+    "an answer as a page": (response(json.dumps(document()).encode(), type_="text/html"), "answer_not_in_contract"),
     "a page as JSON": (response(b"<html>sorry</html>"), "answer_not_in_contract"),
     "JSON of another kind": (response(b'{"text": "hello"}'), "answer_not_in_contract"),
     "an error with status 200": (response(b'{"error": {"message": "no"}}'), "answer_not_in_contract"),
@@ -240,7 +242,14 @@ def test_429_for_ever_ends_in_order_after_the_attempts_of_the_policy(world: Worl
 
 
 @pytest.mark.parametrize(
-    ("asked_for", "waited"), [("7", 7.0), ("Wed, 21 Oct 2015 07:28:00 GMT", None), ("soon", None), ("-1", None)]
+    ("asked_for", "waited"),
+    [
+        ("7", 7.0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", None),
+        ("Fri, 31 Dec 9999 23:59:59 -2300", None),
+        ("soon", None),
+        ("-1", None),
+    ],
 )
 def test_retry_after_is_kept_to(asked_for: str, waited: float | None, world: World) -> None:
     world.server.answers(failed("429 Too Many Requests", f"Retry-After: {asked_for}"), completion())
@@ -453,6 +462,25 @@ def test_the_executor_works_only_under_its_permit(world: World) -> None:
         with refused(WorkError, code):
             model.attempt(wrong, about, LlmLimits, asked, sent, StopSignal())
     assert len(world.server.requests) == 2
+
+
+def test_without_a_key_nothing_is_sent_also_under_a_permit(world: World) -> None:
+    decision = world.ask().answers[0].decision
+    limits, about = of(LlmLimits, decision.limits), there(decision.input_digest)
+    permit = Permit.seal(decision_id="d", point="llm", input_digest=about, limits=limits)
+    keyless = RemoteModel(replace(Provider.read(variables(world.server)), key=None), world.server.authority.path)
+    body, url = world.server.requests[0].partition(b"\r\n\r\n")[2], f"{world.server.base_url}/chat/completions"
+    with refused(WorkError, "engine.limit_unenforceable"):
+        keyless.attempt(permit, about, LlmLimits, url, body, StopSignal())
+    assert len(world.server.requests) == 1
+
+
+def test_a_wait_of_exactly_the_longest_one_is_kept_to(world: World) -> None:
+    limits = of(LlmLimits, world.ask().answers[0].decision.limits)
+    model, longest = there(world.engine.executors._remote_model), limits.longest_wait_ms / 1000
+    assert model.wait(limits, longest) == longest
+    assert model.wait(limits, longest + 0.001) is None
+    assert model.wait(Limits(), None) is None
 
 
 def test_a_decision_alone_asks_nobody(world: World) -> None:

@@ -18,10 +18,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import httpcore
 import pytest
 
+from admission_adapters import fetch
 from admission_adapters.connecting import connected
-from admission_adapters.fetch import Fetcher, Transfer, _Wire
+from admission_adapters.fetch import Fetcher, Sent, Transfer, _Pinned, _Wire
 from engine.engine import AsyncEngine, Engine
 from engine.errors import DecideError, Exit, GatherError, WorkError
 from engine.fetching import Fetched, FetchOrder
@@ -586,6 +588,122 @@ def test_the_executor_works_only_for_the_address_of_its_permit(world: World) -> 
         with refused(WorkError, code):
             fetcher.fetch(wrong, about, NetworkLimits, asked, StopSignal())
     assert len(world.server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"purpose": "tunnel"},
+        {"addresses": ()},
+        {"max_bytes": -1},
+        {"seconds": -1},
+    ],
+    ids=["of a tunnel", "no address", "fewer bytes than none", "less time than none"],
+)
+def test_limits_that_cannot_be_held_open_no_connection(changes: dict[str, Any], world: World) -> None:
+    url, digest = world.server.url(), "sha256:" + "ab" * 32
+    granted = limits_for(world, url).model_copy(update=changes)
+    permit = Permit.seal(decision_id="d", point="network", input_digest=digest, limits=granted)
+    with refused(WorkError, "engine.limit_unenforceable"):
+        Fetcher(world.authority.path).fetch(permit, digest, NetworkLimits, url, StopSignal())
+    assert world.server.connections == 0
+
+
+def exchanged(world: World, url: str | None = None, **changes: Any) -> Transfer:
+    """One request under limits that are changed like this."""
+    url = url or world.server.url()
+    granted: Any = limits_for(world, url).model_copy(update=changes)
+    return Fetcher(world.authority.path).exchange(granted, url, Sent(), StopSignal())
+
+
+def test_an_address_that_is_not_ascii_is_refused(world: World) -> None:
+    with refused(WorkError, "engine.limit_unenforceable"):
+        exchanged(world, world.server.url("/caf\xe9.json"))
+    assert world.server.connections == 0
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["of a stated length", "in chunks"])
+def test_a_body_of_exactly_the_cap_is_whole_and_one_byte_more_is_not(*, chunked: bool, world: World) -> None:
+    def answer(size: int) -> bytes:
+        body = b"0" * size
+        return (
+            raw(*CHUNKED.strip().split("\r\n")[1:], body=b"%x\r\n%s\r\n0\r\n\r\n" % (size, body))
+            if chunked
+            else (response(body))
+        )
+
+    world.server.answers(answer(5_000))
+    for cap, seen in ((5_000, (True, True, 5_000)), (4_999, (False, False, 4_999 if chunked else 0))):
+        moved = exchanged(world, max_bytes=cap)
+        assert (moved.within_cap, moved.complete, len(moved.data)) == seen
+    world.server.answers(response(b""))
+    empty = exchanged(world, max_bytes=0)
+    assert (empty.within_cap, empty.complete, empty.in_time) == (True, True, True)
+    assert not exchanged(world, seconds=0).in_time
+
+
+@pytest.mark.parametrize("name", ["created", "missing", "br", "declared too long"])
+def test_the_body_of_an_answer_that_is_refused_by_its_head_is_not_read(name: str, world: World) -> None:
+    world.server.answers(BAD[name][0])
+    moved = exchanged(world)
+    assert (moved.well_formed, moved.read, moved.complete, bytes(moved.data)) == (True, False, False, b"")
+    assert "body" not in moved.facts()
+    world.server.answers(b"")
+    assert exchanged(world).facts().keys() == {"transfer"}
+
+
+def test_heads_of_interim_answers_are_no_part_of_the_body(world: World, tmp_path: Path) -> None:
+    early = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+    world.server.answers(early + early + response())
+    assert world.fetch(tmp_path / "early").folder is not None
+    world.server.answers(early + response(BODY + b"more", length=len(BODY)))
+    assert codes(world.fetch(tmp_path / "more")) == ["payload_too_large"]
+
+
+def test_the_default_port_is_in_neither_address_nor_header(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def there_instead(address: str, port: int, *more: Any) -> socket.socket:
+        assert port == 443
+        return connected(address, world.server.port, *more)
+
+    monkeypatch.setattr(fetch, "connected", there_instead)
+    moved = exchanged(world, f"https://{HOST}/contacts.json", port=443)
+    assert bytes(moved.data) == BODY
+    (request,) = world.server.requests
+    assert f"\r\nhost: {HOST}\r\n" in request.decode("ascii").lower()
+
+
+def test_no_other_destination_is_connected_to_than_that_of_the_permit(world: World) -> None:
+    granted: Any = limits_for(world, world.server.url())
+    wire = _Wire(Transfer(), time.monotonic() + 60)
+    pinned = _Pinned(granted, wire)
+    for host, port in (("other.example.org", world.server.port), (HOST, world.server.port + 1)):
+        with pytest.raises(httpcore.ConnectError, match="not the decided destination"):
+            pinned.connect_tcp(host, port)
+    with pytest.raises(httpcore.ConnectError):
+        pinned.connect_unix_socket("/run/other.sock")
+    assert world.server.connections == 0
+    with wire.until(StopSignal()):
+        pinned.connect_tcp(HOST, world.server.port).close()  # the control
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "127.1"])  # noqa: S104  (both lead to loopback)
+def test_a_peer_with_another_address_than_the_decided_one_is_refused(address: str, world: World) -> None:
+    kept: list[socket.socket] = []
+    with pytest.raises(ConnectionError, match="another peer"):
+        connected(address, world.server.port, 60.0, kept.append)
+    assert [one.fileno() for one in kept] == [-1]
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6")
+def test_an_address_of_ipv6_is_connected_to() -> None:
+    try:
+        listener = socket.create_server(("::1", 0), family=socket.AF_INET6)
+    except OSError:
+        pytest.skip("NOT TRIED, this machine has no IPv6 loopback")
+    with listener:
+        port = listener.getsockname()[1]
+        with connected("::1", port, 60.0, lambda _: None) as own:
+            assert own.getpeername()[:2] == ("::1", port)
 
 
 def test_a_source_bundle_of_a_fetch_is_admitted_once_a_person_has_completed_it(world: World, tmp_path: Path) -> None:

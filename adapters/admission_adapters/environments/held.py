@@ -34,6 +34,8 @@ _CHUNK = 256 << 10
 _CHECKPOINT, _UNDO_POINT = "checkpoint", "undo_point"
 """Events of the trajectory that name a file which can be restored."""
 
+_DAMAGED = "the database is damaged"
+
 _APPEND = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Change = Callable[[sqlite3.Connection], object]
@@ -182,13 +184,20 @@ class OpenEnvironment:
             found = self._trajectory.problems()
             if self._sha256(BASE) != self._about["base_sha256"]:
                 found.append("the database as built was changed")
-            if [row for (row,) in self._database.execute("PRAGMA integrity_check")] != ["ok"]:
-                found.append("the database is damaged")
-            if _schema(self._database) != self._schema_as_built():
-                found.append("the tables are not those that were built")
-            elif (self._state(), count(self._database, self.holds)) != self._logged():
-                found.append("the rows are not those that the trajectory leads to")
-            return found
+            try:
+                return found + self._differences()
+            except sqlite3.Error:
+                return [*found, _DAMAGED]
+
+    def _differences(self) -> list[str]:
+        """What differs in the database in use. Raises sqlite3.Error for one that cannot be read."""
+        if [row for (row,) in self._database.execute("PRAGMA integrity_check")] != ["ok"]:
+            return [_DAMAGED]
+        if _schema(self._database) != self._schema_as_built():
+            return ["the tables are not those that were built"]
+        if (self._state(), count(self._database, self.holds)) != self._logged():
+            return ["the rows are not those that the trajectory leads to"]
+        return []
 
     def _current_checkpoint(self) -> str | None:
         state = self._state()
@@ -198,7 +207,7 @@ class OpenEnvironment:
     def _intact(self, name: str) -> dict[str, Any] | None:
         """The line of a checkpoint whose file is the one that was kept."""
         found = [line for line in self.checkpoints() if line["name"] == name]
-        return found[-1] if found and self._sha256(name) == found[-1]["sha256"] else None
+        return found[-1] if found and self._sha256(name) == found[-1].get("sha256") else None
 
     def checkpoints(self) -> list[dict[str, Any]]:
         """The lines of the trajectory about checkpoints that are there, the first one first."""
@@ -206,7 +215,7 @@ class OpenEnvironment:
         return [
             line
             for line in self._trajectory.lines
-            if line["event"] in {_CHECKPOINT, _UNDO_POINT} and line["name"] in there
+            if line["event"] in {_CHECKPOINT, _UNDO_POINT} and line.get("name") in there
         ]
 
     def _replace(self, source: str, sha256: str, event: str, state: int, rows: int) -> dict[str, Any]:
@@ -257,7 +266,10 @@ class OpenEnvironment:
 
     def _recover(self) -> None:
         """Log the state in which a killed process, or a full disk, left the database."""
-        state, rows = self._state(), count(self._database, self.holds)
+        try:
+            state, rows = self._state(), count(self._database, self.holds)
+        except sqlite3.DatabaseError as error:
+            raise changed("its database cannot be read") from error
         if (state, rows) == self._logged():
             return
         known = {0: self._about["rows"]} | {line["state"]: line["rows"] for line in self._trajectory.lines}
@@ -271,7 +283,8 @@ class OpenEnvironment:
 
     def _state(self) -> int:
         found = self._database.execute("SELECT line FROM environment_state").fetchall()
-        return int(found[0][0]) if len(found) == 1 else -1
+        known = [line for (line,) in found if type(line) is int]
+        return known[0] if len(known) == len(found) == 1 else -1
 
     def _schema_as_built(self) -> list[tuple[Any, ...]]:
         with sqlite3.connect(":memory:") as database:

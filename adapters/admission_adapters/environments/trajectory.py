@@ -66,6 +66,8 @@ class Trajectory:
             line = json.loads(text[:_MOST_LINE])
             known = line["line"] == self.next and line["previous"] == self._previous
             known = known and all(type(line[name]) is int for name in ("state", "rows"))
+            known = known and isinstance(line["event"], str)
+            known = known and all(isinstance(line.get(name, ""), str) for name in ("name", "sha256"))
         except (ValueError, TypeError, KeyError, RecursionError):
             known = False
         if not known:

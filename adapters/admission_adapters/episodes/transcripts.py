@@ -83,7 +83,7 @@ class TranscriptFolder:
         try:
             lines = self._file(episode).read_text(encoding="utf-8").splitlines()
             return [json.loads(line) for line in lines]
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return []
 
     def close(self) -> None:
