@@ -99,6 +99,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
         "tests/environments/test_build.py",
         "tests/exporting",
         "tests/sources/test_fetch.py",
+        "tests/sources/test_new_folder.py",
     ),
     "adapters/admission_adapters/frameworks": ("tests/frameworks",),
     "adapters/admission_adapters/llm.py": ("tests/llm",),

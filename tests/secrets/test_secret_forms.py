@@ -231,6 +231,11 @@ def test_a_form_is_found_where_a_word_begins_however_short_its_prefix_is(prefix:
         assert [line[start:end] for start, end in forms.spans(line)] == [secret] * found
 
 
+def test_without_options_no_command_passes_a_secret() -> None:
+    assert not SecretForms().handed("login --password swordfish")
+    assert SecretForms(options=frozenset({("login", "--password *")})).handed("login --password swordfish")
+
+
 def test_an_own_form_is_seen_only_by_the_policy_that_states_it() -> None:
     """A decision depends on the policy that is served, and on no other that this process once loaded."""
     own = SecretForms(frozenset({Form(("quuxnet-",), "[a-z]{6}")}))
