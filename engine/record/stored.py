@@ -171,8 +171,9 @@ class StoredChain(Storage):
             name = self._events_at(broken.offset)
         elif broken.file.startswith(RECORDS):
             name = broken.file.removeprefix(f"{RECORDS}/")
-            if name == segment_object(self._end.segment) and name not in self._sizes:
-                name = open_object(self._end.seq, "decisions.jsonl")
+            if name == segment_object(self._end.segment):
+                part = self._segment(self._end.segment)
+                name = open_object(self._end.seq, "decisions.jsonl") if part is None else part.name
         return replace(broken, file=self._place + name)
 
     def _parts(self, path: str) -> list[Part] | None:

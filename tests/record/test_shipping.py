@@ -484,6 +484,35 @@ def test_nothing_is_shipped_over_a_statement_of_another_chain(
     assert objects(str(store)) == before
 
 
+def test_after_an_interrupted_shipment_the_object_that_was_read_is_named(
+    state: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ship(state, str(store))
+    write(state, 40, 61)
+    with monkeypatch.context() as patched, pytest.raises(RecordError):
+        patched.setattr(ObjectStore, "replace", interrupted)
+        ship(state, str(store))
+    assert (only(store, state).found.ok, only(store, state).found.records) == (True, 60)
+    as_open = next(store.rglob("open/60.decisions.jsonl"))
+    segment = json.loads(next(store.rglob("chain.json")).read_bytes())["checkpoint"]["segment"]
+    as_closed = next(store.rglob(f"decisions.{segment:06d}.jsonl"))
+    for path in (as_open, as_closed):
+        data = path.read_bytes()
+        path.write_bytes(data.replace(b"contacts-", b"Contacts-", 1))
+        (broken,) = only(store, state).found.breaks
+        assert broken.file == str(path.relative_to(store))
+        path.write_bytes(data)
+        as_open.unlink(missing_ok=True)
+        assert (only(store, state).found.ok, only(store, state).found.records) == (True, 60)
+    as_closed.unlink()
+    (broken,) = only(store, state).found.breaks
+    assert (broken.file, broken.kind) == (str(as_open.relative_to(store)), BreakKind.MISSING_SEGMENT)
+
+
+def interrupted(*_: object) -> None:
+    raise InterruptedError
+
+
 def test_what_the_store_lost_is_noticed_by_the_next_shipment(state: Path, store: Path) -> None:
     ship(state, str(store))
     path = next(store.rglob("decisions.000002.jsonl"))
