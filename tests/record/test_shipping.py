@@ -391,6 +391,13 @@ def test_a_store_that_is_shipped_to_while_it_is_verified_is_intact(
     assert (one.found.ok, one.found.records) == (True, 100), one.found.breaks
 
 
+def test_a_state_that_shipped_nothing_here_misses_nothing_here(state: Path, store: Path, tmp_path: Path) -> None:
+    ship(state, str(store))
+    write(tmp_path / "other", 5)
+    told = run("verify", store, "--state", tmp_path / "other", "--key", state / KEY)
+    assert (told.exit_code, "intact" in told.stdout) == (0, True), told.stdout
+
+
 def test_a_shipped_segment_is_never_replaced_by_another_content(state: Path, store: Path) -> None:
     ship(state, str(store))
     path = next(store.rglob("decisions.000002.jsonl"))
