@@ -228,7 +228,7 @@ class _Shipment:
         self._demand_kept(anchor, receipt)
         start, events = self._start(anchor, receipt)
         ends = self._ends(start, events, checkpoint)
-        at = self._send_events(self._contiguous(events.size), events.size)
+        at = self._send_earlier_events(events.size)
         for end in ends:
             at = self._send_events(at, end.events_size)
             self._send(segment_object(end.end.segment), end.end.file, 0, end.end.size)
@@ -270,16 +270,26 @@ class _Shipment:
 
     def _demand_kept(self, anchor: Anchor | None, receipt: Receipt | None) -> None:
         """Raise RecordError unless the store still has what was shipped and is still here."""
-        first = 1 if anchor is None else anchor.segment
-        for number in range(first, first if receipt is None else receipt.segment):
+        if receipt is None:
+            return
+        for number in range(1 if anchor is None else anchor.segment, receipt.segment):
             name, size = segment_object(number), self._storage.size(segment_file(number))
             if self._there.get(name) != size:
                 there = f"{self._there[name]:,} bytes" if name in self._there else "no such object"
-                raise RecordError(
-                    f"the store lost what was shipped: `{self._place}{name}` had {size or 0:,} bytes, found {there}",
-                    remedy=f"find out why; remove {RECEIPT} of this chain to send again what is still here",
-                    where=Location(self._store.url),
-                )
+                raise self._lost(f"`{self._place}{name}` had {size or 0:,} bytes, found {there}")
+        at = 0
+        for start, until, name in events_among(self._there):
+            if start == at and self._there[name] == until - start:
+                at = until
+        if at < receipt.source_events.size:
+            raise self._lost(f"source events of `{self._place}` from byte {at:,} on")
+
+    def _lost(self, what: str) -> RecordError:
+        return RecordError(
+            f"the store lost what was shipped: {what}",
+            remedy=f"find out why; remove {RECEIPT} of this chain to send again what is still here",
+            where=Location(self._store.url),
+        )
 
     def _start(self, anchor: Anchor | None, receipt: Receipt | None) -> tuple[Position, Events]:
         if receipt is not None and (anchor is None or receipt.segment >= anchor.segment):
@@ -295,13 +305,16 @@ class _Shipment:
             walk(open_segments(self._storage, start, checkpoint.segment), start, checkpoint.position, watcher)
         return watcher.ends
 
-    def _contiguous(self, most: int) -> int:
-        """Up to which byte the store has source events, at most `most`."""
+    def _send_earlier_events(self, end: int) -> int:
+        """Send what the store does not have of the source events before byte `end`: only what its objects leave out."""
         at = 0
         for start, until, name in events_among(self._there):
-            if start == at and until <= most and self._there[name] == until - start:
+            if until <= end:
+                self._send_events(at, start)
+                if self._there[name] != until - start:
+                    self._send_events(start, until)
                 at = until
-        return at
+        return self._send_events(at, end)
 
     def _send_events(self, start: int, end: int) -> int:
         if start < end:

@@ -113,12 +113,11 @@ class StoredChain(Storage):
         super().__init__(Path(place))
         self._store, self._place, self._sizes = store, place, sizes
         self._end, self._closed = statement.checkpoint, statement.segments
-        anchor = statement.anchor
-        gone = anchor is not None and any(segment_object(n) not in sizes for n in range(1, anchor.segment))
-        self._first = 1 if anchor is None or not gone else anchor.segment
-        """Where verification begins: the engine may have removed what is still here."""
         self._small = {CHECKPOINT: canonical(self._end.model_dump(mode="json"))}
-        if anchor is not None and gone:
+        self._first, anchor = 1, statement.anchor
+        """Where verification begins: the engine may have removed what is still here."""
+        if anchor is not None and any(segment_object(number) not in sizes for number in range(1, anchor.segment)):
+            self._first = anchor.segment
             self._small[ANCHOR] = canonical(anchor.model_dump(mode="json"))
 
     @property
@@ -171,8 +170,9 @@ class StoredChain(Storage):
             name = self._events_at(broken.offset)
         elif broken.file.startswith(RECORDS):
             name = broken.file.removeprefix(f"{RECORDS}/")
-            if name == segment_object(self._end.segment) and name not in self._sizes:
-                name = open_object(self._end.seq, "decisions.jsonl")
+            if name == segment_object(self._end.segment):
+                part = self._segment(self._end.segment)
+                name = open_object(self._end.seq, "decisions.jsonl") if part is None else part.name
         return replace(broken, file=self._place + name)
 
     def _parts(self, path: str) -> list[Part] | None:

@@ -15,13 +15,13 @@ from engine.errors import RecordError
 from engine.model import Revisions
 from engine.record.bulk import MANIFEST, AdmittedRows, RunRecord, Unit, name_of, signer, verify_run
 from engine.record.checkpoint import signed_statement
-from tests.record.samples import TIME, decision
+from tests.record.samples import TIME, decision, open_log
 
 POLICY = Revisions(rules="sha256:" + "a" * 64, values="sha256:" + "b" * 64)
 NAMES = [name_of(number) for number in range(3)]
 
 
-def write(run: RunRecord, name: str, count: int, first: int = 0) -> bool:
+def write(run: RunRecord, name: str, count: int, first: int = 0, **changes: Any) -> bool:
     rows = run.folder / "rows" / f"{name}.jsonl"
     rows.write_bytes(b"{}\n")
     admitted = AdmittedRows(
@@ -41,7 +41,7 @@ def write(run: RunRecord, name: str, count: int, first: int = 0) -> bool:
             codes={"license_unknown": count},
             admitted=admitted,
         )
-        return draft.publish(unit)
+        return draft.publish(unit.model_copy(update=changes))
 
 
 @pytest.fixture
@@ -139,6 +139,19 @@ def _signed(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None
     return edit
 
 
+def _empty(run: Path) -> None:
+    """Nothing of a segment but its unit."""
+    _remove(run)
+    other, folder = run / "segments" / NAMES[0] / "unit.json", run / "segments" / NAMES[1]
+    folder.mkdir()
+    stated = json.loads(other.read_bytes())
+    (folder / "unit.json").write_bytes(canonical({**stated, "unit": NAMES[1], "records": 0}))
+
+
+def _no_unit(run: Path) -> None:
+    (run / "segments" / NAMES[1] / "unit.json").unlink()
+
+
 def _no_manifest(run: Path) -> None:
     (run / MANIFEST).unlink()
 
@@ -177,6 +190,18 @@ EDITS: dict[str, tuple[Callable[[Path], None], str, str]] = {
         f"segments/{min(NAMES)}/unit.json",
         "checkpoint_mismatch",
     ),
+    "signed, another point": (
+        _signed(lambda stated: stated.update(point="source")),
+        MANIFEST,
+        "bad_signature",
+    ),
+    "signed, another policy": (
+        _signed(lambda stated: stated["policy"].update(rules="sha256:" + "f" * 64)),
+        MANIFEST,
+        "bad_signature",
+    ),
+    "segment emptied": (_empty, f"{_CHANGED}/installation.json", "installation_missing"),
+    "unit removed": (_no_unit, f"{_CHANGED}/unit.json", "bad_keys"),
     "no manifest": (_no_manifest, MANIFEST, "manifest_missing"),
 }
 
@@ -204,6 +229,65 @@ def test_another_number_of_rows_is_refused_at_the_join(run: RunRecord, tmp_path:
     planned = {**dict.fromkeys(NAMES, 3), NAMES[0]: 4}
     with pytest.raises(RecordError, match="the unit has 4 rows, and 3 decisions are recorded"):
         run.join(planned, signer(tmp_path / "state"), TIME)
+
+
+def test_changed_rows_are_refused_at_the_join(run: RunRecord, tmp_path: Path) -> None:
+    _change_rows(run.folder)
+    with pytest.raises(RecordError, match="checkpoint_mismatch"):
+        run.join(dict.fromkeys(NAMES, 3), signer(tmp_path / "state"), TIME)
+
+
+def test_units_of_several_policies_are_refused_at_the_join(run: RunRecord, tmp_path: Path) -> None:
+    other = Revisions(rules=POLICY.rules, values="sha256:" + "f" * 64)
+    assert write(run, "f" * 64, 1, policy=other)
+    with pytest.raises(RecordError, match="the run was decided by several policies"):
+        run.join({**dict.fromkeys(NAMES, 3), "f" * 64: 1}, signer(tmp_path / "state"), TIME)
+
+
+def test_a_run_without_units_is_refused_at_the_join(run: RunRecord, tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="the run has no rows"):
+        run.join({}, signer(tmp_path / "state"), TIME)
+
+
+def test_a_unit_without_admitted_rows_is_whole(run: RunRecord, tmp_path: Path) -> None:
+    by = signer(tmp_path / "state")
+    assert write(run, "f" * 64, 1, admitted=None)
+    (run.folder / "rows" / f"{'f' * 64}.jsonl").unlink()
+    assert run.whole("f" * 64) is not None
+    run.join({**dict.fromkeys(NAMES, 3), "f" * 64: 1}, by, TIME)
+    found = verify_run(run.folder, by)
+    assert (found.breaks, found.records) == ((), 10)
+
+
+def test_rows_of_no_unit_are_found(run: RunRecord, tmp_path: Path) -> None:
+    (run.folder / "rows" / f"{'f' * 64}.jsonl").write_bytes(b"{}\n")
+    (broken,) = verify_run(run.folder, signer(tmp_path / "state")).breaks
+    assert (broken.file, broken.kind.value) == (f"rows/{'f' * 64}.jsonl", "unknown_segment")
+
+
+def test_only_a_unit_with_its_decisions_and_rows_under_its_name_is_whole(run: RunRecord) -> None:
+    assert run.whole("f" * 64) is None
+    (run.folder / "segments" / NAMES[0]).rename(run.folder / "segments" / ("f" * 64))
+    _change_rows(run.folder)
+    path = run.folder / "segments" / NAMES[2] / "unit.json"
+    path.write_bytes(path.read_bytes().replace(b'"records":3', b'"records":4'))
+    for name in ("f" * 64, *NAMES[1:]):
+        assert run.whole(name) is None
+        assert not (run.folder / "segments" / name).exists()
+    assert {path.name[:64] for path in (run.folder / "left").iterdir()} == {"f" * 64, *NAMES[1:]}
+
+
+def test_a_run_is_joined_while_an_engine_uses_the_state(run: RunRecord, tmp_path: Path) -> None:
+    with open_log(tmp_path / "state"):
+        by = signer(tmp_path / "state", new=True)
+        run.join(dict.fromkeys(NAMES, 3), by, TIME)
+    assert verify_run(run.folder, by).ok
+
+
+def test_a_state_without_a_record_has_signed_no_run(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="this state folder has signed no run"):
+        signer(tmp_path / "state")
+    assert not (tmp_path / "state").exists()
 
 
 def test_a_damaged_unit_is_moved_aside_and_not_whole(run: RunRecord) -> None:

@@ -108,6 +108,19 @@ def test_the_last_chain_is_the_last(state: Path, monkeypatch: pytest.MonkeyPatch
         claim(state)
 
 
+def test_chains_up_to_the_last_number_are_listed(state: Path) -> None:
+    (state / "chains/064").mkdir(parents=True)
+    assert list(chain_folders(state)) == list(range(1, 65))
+
+
+def test_a_chain_whose_first_start_was_interrupted_is_started_again(state: Path) -> None:
+    with closing(claim(state)[1]):
+        (state / "chains/002").mkdir(parents=True)
+        chain, storage = claim(state)
+        storage.close()
+    assert chain == 2
+
+
 def test_many_that_start_at_once_have_a_chain_each(state: Path) -> None:
     claimed = at_once([lambda: claim(state)] * 16)
     assert sorted(chain for chain, _ in claimed) == list(range(1, 17))
@@ -303,6 +316,15 @@ def test_a_kept_checkpoint_is_compared_with_the_chain_that_signed_it(three: Path
     (three / "state.sqlite3").unlink()
     assert breaks(three) == []  # with the state gone too, nothing here can tell
     assert breaks(three, kept) == [("rolled_back", "--against")]
+
+
+def test_a_chain_without_a_record_is_none_that_signed_a_kept_checkpoint(three: Path) -> None:
+    kept = (three / "chains/003" / CHECKPOINT).read_bytes()
+    (three / "state.sqlite3").unlink()
+    for name in ("checkpoints", "keys", INSTALLATION, DECISIONS, "records/source_events.jsonl"):
+        path = three / "chains/002" / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert breaks(three, kept) == []
 
 
 # read as one

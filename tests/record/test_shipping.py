@@ -18,11 +18,11 @@ from engine.cli.record.commands import app
 from engine.documents.canonical import canonical
 from engine.errors import EngineError, GatherError, RecordError
 from engine.record.chains import chain_folder
-from engine.record.checkpoint import read_identity
+from engine.record.checkpoint import read_identity, signed_statement
 from engine.record.layout import KEY, BreakKind
 from engine.record.objects import ObjectStore
 from engine.record.retention import RetentionOrder
-from engine.record.shipping import RECEIPT, SHIPPING, first_unshipped, ship, trust
+from engine.record.shipping import RECEIPT, SHIPPING, Shipped, first_unshipped, ship, trust
 from engine.record.storage import Storage
 from engine.record.stored import StoredVerification, verify_store
 from engine.record.verify import verify
@@ -100,6 +100,15 @@ def tells(kind: type[EngineError], text: str) -> Iterator[None]:
     assert text in caught.value.one_line()
 
 
+def restated(store: Path, state: Path, **changes: Any) -> Path:
+    """State something else at the store, as whoever has the key of the chain can; the statement."""
+    path = next(store.rglob("chain.json"))
+    stated = json.loads(path.read_bytes())
+    fields = {name: value for name, value in stated.items() if name not in {"time", "key", "mac"}}
+    path.write_bytes(signed_statement({**fields, **changes}, identity(state), stated["time"]))
+    return path
+
+
 def retain(state: Path) -> int:
     """Remove what is old from chain 1; the lines removed."""
     with open_log(state, segment_bytes=SEGMENT) as log:
@@ -124,7 +133,7 @@ def test_what_was_shipped_verifies_at_the_store_line_by_line(state: Path, url: s
 def test_shipping_again_sends_nothing_and_changes_nothing(state: Path, url: str) -> None:
     ship(state, url)
     before = objects(url)
-    assert ship(state, url)[1].size == 0
+    assert ship(state, url)[1] == Shipped(0, 0, 60)
     assert objects(url) == before
     (state / RECEIPT).unlink()  # without a receipt, everything is compared at the store
     assert ship(state, url)[1].size == 0
@@ -223,6 +232,73 @@ def test_a_statement_with_fewer_segments_than_lines_is_a_break_without_its_key_t
     assert {one.expected for one in broken} == {"0 bytes"}
 
 
+def test_a_segment_that_is_cut_or_gone_is_reported_with_its_bytes(state: Path, store: Path) -> None:
+    ship(state, str(store))
+    path = next(store.rglob("decisions.000002.jsonl"))
+    data = path.read_bytes()
+    path.write_bytes(data[:-1])
+    (cut,) = only(store, state).found.breaks
+    assert (cut.kind, cut.expected, cut.found) == (
+        BreakKind.CHECKPOINT_MISMATCH,
+        f"{len(data)} bytes",
+        f"{len(data) - 1} bytes",
+    )
+    path.unlink()
+    (gone,) = only(store, state).found.breaks
+    assert (gone.kind, gone.expected, gone.found) == (BreakKind.MISSING_SEGMENT, f"{len(data)} bytes", "none")
+
+
+def test_source_events_that_are_cut_or_gone_are_reported_with_their_bytes(state: Path, store: Path) -> None:
+    ship(state, str(store))
+    closed = sorted(path for path in store.rglob("source_events.*.jsonl") if path.parent.name != "open")[1]
+    open_ = next(store.rglob("open/*.source_events.*.jsonl"))
+    for path in (closed, open_):
+        data = path.read_bytes()
+        for left, there in ((data[:-1], f"{len(data) - 1} bytes"), (None, "none")):
+            path.unlink() if left is None else path.write_bytes(left)
+            (broken,) = only(store, state).found.breaks
+            assert (broken.file, broken.kind) == (str(path.relative_to(store)), BreakKind.MISSING_SEGMENT)
+            assert (broken.expected, broken.found) == (f"{len(data)} bytes", there)
+        path.write_bytes(data)
+
+
+def test_changed_source_events_are_named_by_their_object(state: Path, store: Path) -> None:
+    ship(state, str(store))
+    found = list(store.rglob("source_events.*.jsonl"))
+    assert len(found) > 2
+    for path in found:
+        data = path.read_bytes()
+        first = data.index(b"contacts-") + 9
+        path.write_bytes(data[:first] + b"x" + data[first + 1 :])
+        (broken,) = only(store, state).found.breaks
+        assert broken.file == str(path.relative_to(store))
+        path.write_bytes(data)
+
+
+@pytest.mark.parametrize("changes", [{"engine": "f" * 32}, {"chain": 2}, {"installation": "f" * 32}])
+def test_a_statement_about_another_chain_is_a_break_although_it_is_signed(
+    state: Path, store: Path, changes: dict[str, Any]
+) -> None:
+    ship(state, str(store))
+    path = restated(store, state, **changes)
+    (broken,) = only(store, state).found.breaks
+    assert (broken.file, broken.kind) == (str(path.relative_to(store)), BreakKind.CHECKPOINT_MISMATCH)
+
+
+def test_a_chain_in_the_place_of_another_one_is_a_break(tmp_path: Path, store: Path) -> None:
+    state = tmp_path / "state"
+    for number in (1, 2, 3):
+        write(chain_folder(state, number), 5)
+    ship(state, str(store))
+    engine = next(store.iterdir())
+    shutil.rmtree(engine / "002")
+    (engine / "003").rename(engine / "002")
+    states = [chain_folder(state, number) for number in (1, 2, 3)]
+    assert [one.found.ok for one in found_at(store, *states)[0]] == [True, False]
+    engine.rename(store / ("f" * 32))
+    assert [one.found.ok for one in found_at(store, *states)[0]] == [False, False]
+
+
 def test_a_chain_that_is_gone_is_missed_by_its_number_and_by_its_engine(tmp_path: Path, store: Path) -> None:
     state = tmp_path / "state"
     for number in (1, 2, 3):
@@ -259,27 +335,191 @@ def test_an_older_state_of_the_store_is_found_by_its_engine_and_by_a_copied_chec
         ship(state, str(store))
 
 
-def test_an_object_of_no_chain_is_named(state: Path, store: Path) -> None:
+@pytest.mark.parametrize("within_a_chain", [False, True])
+def test_an_object_of_no_chain_is_named(state: Path, store: Path, *, within_a_chain: bool) -> None:
     ship(state, str(store))
-    (store / "notes.txt").write_text("mine", encoding="utf-8")
+    name = f"{next(store.iterdir()).name}/001/notes.txt" if within_a_chain else "notes.txt"
+    (store / name).write_text("mine", encoding="utf-8")
     found, strange = found_at(store, state)
     assert found[0].found.ok
-    assert [one.file for one in strange] == ["notes.txt"]
+    assert [one.file for one in strange] == [name]
     assert run("verify", store, "--state", state).exit_code == 4
+
+
+def test_a_copied_checkpoint_is_compared_with_the_chain_that_signed_it(tmp_path: Path, store: Path) -> None:
+    state, other = tmp_path / "state", tmp_path / "other"
+    states = [chain_folder(state, number) for number in (1, 2)]
+    for folder in (*states, other):
+        write(folder, 20)
+    ship(state, str(store))
+    keys = [(folder / KEY).read_bytes() for folder in states]
+    for folder, kinds in ((states[1], []), (other, ["rolled_back"])):
+        copy = (folder / "checkpoints/decisions.json").read_bytes()
+        found, strange = verify_store(ObjectStore(str(store)), trust(tmp_path / "none", str(store), keys, copy))
+        assert [one.found.ok for one in found] == [True, True]
+        assert [(one.file, str(one.kind)) for one in strange] == [("--against", kind) for kind in kinds]
+
+
+def test_engines_with_different_numbers_of_chains_miss_none(tmp_path: Path, store: Path) -> None:
+    many, one = tmp_path / "many", tmp_path / "one"
+    folders = [many, chain_folder(many, 2), one]
+    for folder in folders:
+        write(folder, 5)
+    ship(many, str(store))
+    ship(one, str(store))
+    found, strange = found_at(store, *folders)
+    assert (sorted(one.chain for one in found), strange) == ([1, 1, 2], [])
+    assert all(one.found.ok for one in found)
+
+
+def test_a_store_that_is_shipped_to_while_it_is_verified_is_intact(
+    state: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ship(state, str(store))
+    sizes, shipped = ObjectStore.sizes, list[int]()
+
+    def meanwhile(self: ObjectStore, below: str = "") -> dict[str, int]:
+        found = sizes(self, below)
+        if not shipped:
+            shipped.append(1)
+            write(state, 40, 61)
+            ship(state, str(store))
+        return found
+
+    monkeypatch.setattr(ObjectStore, "sizes", meanwhile)
+    one = only(store, state)
+    assert (one.found.ok, one.found.records) == (True, 100), one.found.breaks
+
+
+def test_a_state_that_shipped_nothing_here_misses_nothing_here(state: Path, store: Path, tmp_path: Path) -> None:
+    ship(state, str(store))
+    write(tmp_path / "other", 5)
+    told = run("verify", store, "--state", tmp_path / "other", "--key", state / KEY)
+    assert (told.exit_code, "intact" in told.stdout) == (0, True), told.stdout
 
 
 def test_a_shipped_segment_is_never_replaced_by_another_content(state: Path, store: Path) -> None:
     ship(state, str(store))
     path = next(store.rglob("decisions.000002.jsonl"))
     changed = path.read_bytes()[:-9] + b"tampered\n"
-    path.write_bytes(changed)
     (state / RECEIPT).unlink()
-    with tells(RecordError, "has another content than here"):
-        ship(state, str(store))
-    assert path.read_bytes() == changed
+    for other in (changed, changed[-50:]):
+        path.write_bytes(other)
+        with tells(RecordError, "has another content than here"):
+            ship(state, str(store))
+        assert path.read_bytes() == other
     path.write_bytes(changed[:50])  # the beginning of it: an upload that did not end
     ship(state, str(store))
     assert only(store, state).found.ok
+
+
+def test_an_object_with_more_than_its_bytes_is_not_replaced(state: Path, store: Path) -> None:
+    events = (state / "records/source_events.jsonl").read_bytes()
+    ship(state, str(store))
+    path = next(store.rglob("source_events.0-*.jsonl"))
+    more = events[: path.stat().st_size + 9]
+    path.write_bytes(more)
+    (state / RECEIPT).unlink()
+    with tells(RecordError, "has another content than here"):
+        ship(state, str(store))
+    assert path.read_bytes() == more
+
+
+@pytest.mark.parametrize("retained", [False, True])
+@pytest.mark.parametrize("cut", [False, True])
+def test_source_events_that_the_store_lost_are_noticed_and_sent_again_under_their_names(
+    state: Path, store: Path, *, cut: bool, retained: bool
+) -> None:
+    ship(state, str(store))
+    write(state, 60, 61)
+    ship(state, str(store))
+    if retained:
+        retain(state)
+        ship(state, str(store))
+    before = objects(str(store))
+    for path in [path for path in store.rglob("source_events.*.jsonl") if path.parent.name != "open"]:
+        data = path.read_bytes()
+        path.write_bytes(data[:-1]) if cut else path.unlink()
+        start = path.name.split(".")[1].split("-")[0]
+        with tells(RecordError, f"source events of `{path.parent.relative_to(store)}/` from byte {int(start):,} on"):
+            ship(state, str(store))
+        (state / RECEIPT).unlink()  # what the remedy says
+        ship(state, str(store))
+        assert only(store, state).found.ok
+        assert objects(str(store)) == before
+
+
+def test_a_store_that_keeps_other_bytes_than_it_was_sent_is_noticed(
+    state: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = ObjectStore.put
+    monkeypatch.setattr(ObjectStore, "put", lambda self, name, source, size: put(self, name, source, size - 1))
+    with tells(RecordError, "was not read back as it was written"):
+        ship(state, str(store))
+    assert not (state / RECEIPT).exists()
+    assert not list(store.rglob("chain.json"))
+
+
+def test_a_segment_that_becomes_shorter_while_it_is_shipped_is_not_stated(
+    state: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, path = ObjectStore.put, state / "records/decisions.000002.jsonl"
+
+    def meanwhile(self: ObjectStore, name: str, source: Any, size: int) -> None:
+        put(self, name, source, size)
+        path.write_bytes(path.read_bytes()[:500])
+
+    monkeypatch.setattr(ObjectStore, "put", meanwhile)
+    with pytest.raises(RecordError) as caught:
+        ship(state, str(store))
+    assert caught.value.code == "engine.record_broken"
+    assert not list(store.rglob("decisions.000002.jsonl"))
+    assert not list(store.rglob("chain.json"))
+
+
+@pytest.mark.parametrize(("signed", "text"), [(True, "is of another chain"), (False, "is not signed by this chain")])
+def test_nothing_is_shipped_over_a_statement_of_another_chain(
+    state: Path, store: Path, text: str, *, signed: bool
+) -> None:
+    ship(state, str(store))
+    path = restated(store, state, installation="f" * 32)
+    if not signed:
+        path.write_bytes(path.read_bytes().replace(b'"time":"2026', b'"time":"2027'))
+    write(state, 20, 61)
+    before = objects(str(store))
+    with tells(RecordError, text):
+        ship(state, str(store))
+    assert objects(str(store)) == before
+
+
+def test_after_an_interrupted_shipment_the_object_that_was_read_is_named(
+    state: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ship(state, str(store))
+    write(state, 40, 61)
+    monkeypatch.setattr(ObjectStore, "replace", interrupted)
+    with pytest.raises(RecordError):
+        ship(state, str(store))
+    assert (only(store, state).found.ok, only(store, state).found.records) == (True, 60)
+    as_open = next(store.rglob("open/60.decisions.jsonl"))
+    segment = json.loads(next(store.rglob("chain.json")).read_bytes())["checkpoint"]["segment"]
+    as_closed = next(store.rglob(f"decisions.{segment:06d}.jsonl"))
+    for path in (as_open, as_closed):
+        data = path.read_bytes()
+        path.write_bytes(data.replace(b"contacts-", b"Contacts-", 1))
+        (broken,) = only(store, state).found.breaks
+        assert broken.file == str(path.relative_to(store))
+        path.write_bytes(data)
+        for own in as_open.parent.iterdir():
+            own.unlink()  # all of it is in closed objects too
+        assert (only(store, state).found.ok, only(store, state).found.records) == (True, 60)
+    as_closed.unlink()
+    (broken,) = only(store, state).found.breaks
+    assert (broken.file, broken.kind) == (str(as_open.relative_to(store)), BreakKind.MISSING_SEGMENT)
+
+
+def interrupted(*_: object) -> None:
+    raise InterruptedError
 
 
 def test_what_the_store_lost_is_noticed_by_the_next_shipment(state: Path, store: Path) -> None:
@@ -412,6 +652,32 @@ def test_a_record_that_was_shortened_before_is_shipped_from_its_anchor(state: Pa
     assert only(url, state).found.ok
 
 
+def test_a_record_that_was_shortened_beyond_what_was_shipped_is_shipped_from_its_anchor(
+    state: Path, store: Path
+) -> None:
+    ship(state, str(store))
+    (state / SHIPPING).unlink()  # the operator stopped shipping, and retention no longer waits for it
+    write(state, 60, 61)
+    removed = retain(state)
+    assert removed > read_seq(state)
+    write(state, 60, 121)
+    ship(state, str(store))
+    one = only(store, state)
+    assert (one.found.ok, one.found.removed) == (True, removed), one.found.breaks
+
+
+def test_what_retention_removed_after_a_shipment_is_not_sent_again(state: Path, store: Path) -> None:
+    ship(state, str(store))
+    assert retain(state) > 0
+    write(state, 5, 61)
+    assert ship(state, str(store))[1].segments == 1
+    stated = json.loads(next(store.rglob("chain.json")).read_bytes())
+    assert stated["anchor"] == json.loads((state / "checkpoints/anchor.json").read_bytes())
+    restated(store, state, anchor=None)  # as of a shipment between the line of a removal and its anchor
+    assert ship(state, str(store))[1].segments == 0
+    assert json.loads(next(store.rglob("chain.json")).read_bytes())["anchor"] == stated["anchor"]
+
+
 def test_a_chain_is_restored_from_the_store_as_the_documentation_says(state: Path, store: Path, tmp_path: Path) -> None:
     retain(state)
     write(state, 60, 61)
@@ -540,8 +806,6 @@ def moved(state: Path, store: Path) -> None:
     """The same state, shipped to a copy of its store."""
     data = json.loads((state / RECEIPT).read_bytes())
     fields = {name: value for name, value in data.items() if name not in {"time", "key", "mac"}}
-    from engine.record.checkpoint import signed_statement
-
     place = f"file://{store}"
     (state / RECEIPT).write_bytes(signed_statement({**fields, "url": place}, identity(state), data["time"]))
     (state / SHIPPING).write_text(json.dumps({"url": place}), encoding="utf-8")
