@@ -58,22 +58,22 @@ def told_under_load(store: Store) -> set[str]:
 
     def work(_: int) -> str:
         try:
-            store._database.read(lambda connection: connection.execute("SELECT pg_sleep(0.2)").fetchone())
+            store._database.read(lambda connection: connection.execute("SELECT pg_sleep(0.5)").fetchone())
         except StateError as error:
             return error.message
         return ""
 
-    return {*together(8, work)}
+    return {*together(12, work)}
 
 
 def test_what_waits_too_long_for_others_is_refused_and_the_next_ones_are_not(address: str) -> None:
-    with shared(address, StateLimits(connections=1, wait_seconds=0.5)) as store:
+    with shared(address, StateLimits(connections=1, wait_seconds=3.0)) as store:
         assert told_under_load(store) == {"", "the state cannot be used: too many operations wait for PostgreSQL"}
         assert store.used(ONE, NOW) == 0
 
 
 def test_a_connection_that_promises_less_is_the_reason_although_older_ones_answer(server: Server, address: str) -> None:
-    with shared(address, StateLimits(connections=2, wait_seconds=0.5)) as store:
+    with shared(address, StateLimits(connections=2, wait_seconds=3.0)) as store:
         process(store)
         server.administer(f"ALTER ROLE {SERVING} SET synchronous_commit = off")
         try:
