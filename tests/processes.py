@@ -152,9 +152,11 @@ def python(text: str, *arguments: object, prefix: Sequence[str] = ()) -> Iterato
 
 
 def said(running: subprocess.Popen[str]) -> str:
-    """The next line that a process says."""
+    """The next line that a process says; fails if it has ended."""
     assert running.stdout is not None
-    return running.stdout.readline().strip()
+    line = running.stdout.readline()
+    assert line, f"the process has ended with {running.wait()}"
+    return line.strip()
 
 
 def rest(running: subprocess.Popen[str]) -> list[str]:

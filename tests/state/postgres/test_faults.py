@@ -65,16 +65,15 @@ with opened(Path(sys.argv[1])) as store:
                 before = store.reserve(hold, (counter,), NOW)[0]
             except StateError:
                 failed += 1
-                try:
-                    store.release(hold)
-                except StateError:
-                    pass
-                continue
+                before = int(sys.argv[4])
             if before < int(sys.argv[4]):
                 allowed += 1
                 print("allowed", hold, flush=True)
-            else:
+                continue
+            try:
                 store.release(hold)
+            except StateError:  # it is released later
+                pass
         return allowed, failed
     done = together(8, spend)
     print("done", sum(one for one, _ in done), sum(two for _, two in done), flush=True)
