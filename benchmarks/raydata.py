@@ -2,7 +2,7 @@
 
 From the first unit that comes back to the last: starting Ray takes seconds, whatever the corpus. Our own batch has the
 same rows, read from the same files, with its record on disk; its first unit is left out too. OPA is asked about every
-row, but where equal cases are named.
+row, except where a title says that equal cases are decided once.
 
     python -m benchmarks.raydata 1000000 --into DIR     the trial on two nodes of this machine, with one number a line
 """

@@ -67,7 +67,7 @@ def test_entries_are_appended_under_their_own_permit_only(wrong: str, tmp_path: 
 
 
 def running(folder: TranscriptFolder, episode: str = "e-1") -> bool:
-    """Whether somebody runs this episode."""
+    """Whether the episode is claimed by a run."""
     try:
         with folder.claimed(episode):
             return False

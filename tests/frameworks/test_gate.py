@@ -1,4 +1,4 @@
-"""The gate of the frameworks by itself: who may approve, what is asked for again, and what a model is told."""
+"""The gate behind all frameworks: who may approve, what needs another approval, and which text a model gets."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def tells(kind: type[EngineError], text: str) -> Iterator[None]:
 
 
 def restated(store: Path, state: Path, **changes: Any) -> Path:
-    """State something else at the store, as whoever has the key of the chain can; the statement."""
+    """Change the statement at the store and sign it with the key of the chain; returns its path."""
     path = next(store.rglob("chain.json"))
     stated = json.loads(path.read_bytes())
     fields = {name: value for name, value in stated.items() if name not in {"time", "key", "mac"}}

@@ -207,7 +207,8 @@ class OpenEnvironment:
     def _intact(self, name: str) -> dict[str, Any] | None:
         """The line of a checkpoint whose file is the one that was kept."""
         found = [line for line in self.checkpoints() if line["name"] == name]
-        return found[-1] if found and self._sha256(name) == found[-1].get("sha256") else None
+        sha256 = self._sha256(name)
+        return found[-1] if found and sha256 and sha256 == found[-1].get("sha256") else None
 
     def checkpoints(self) -> list[dict[str, Any]]:
         """The lines of the trajectory about checkpoints that are there, the first one first."""

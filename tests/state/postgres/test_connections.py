@@ -54,7 +54,7 @@ def test_what_postgresql_gave_up_is_not_taken_for_done(store: Store) -> None:
 
 
 def told_under_load(store: Store) -> set[str]:
-    """What more operations than there is time for are told; nothing if they are done."""
+    """The messages of twelve operations at once, half a second each; an empty one for an operation that succeeds."""
 
     def work(_: int) -> str:
         try:
