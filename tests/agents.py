@@ -49,6 +49,34 @@ say(id='run', result={'outputs': {'invoke': json.dumps([found, sorted(os.environ
 }
 """Programs by the name of their harness."""
 
+RELAYED = """
+import json, os, subprocess, sys
+say = lambda **m: print(json.dumps({"jsonrpc": "2.0", **m}), flush=True)
+hear = lambda: json.loads(sys.stdin.readline())
+say(id=hear()["id"], result={"capabilities": {"mcpTools": True, "toolCalls": True}})
+run = hear()
+task = run["params"]
+(entry,) = task["mcp_servers"]
+shim = subprocess.Popen([entry["command"], *entry["args"]], env=entry["env"], stdin=-1, stdout=-1, text=True)
+def ask(method, **params):
+    shim.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + chr(10))
+    shim.stdin.flush()
+    return json.loads(shim.stdout.readline())["result"]
+ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "harness", "version": "1"})
+tools = [tool["name"] for tool in ask("tools/list")["tools"]]
+say(method="advertised", params={"tools": tools})
+answers = []
+if "probe" in task:
+    ask("tools/call", name=tools[0], arguments={"word": task["probe"]["word"]})
+else:
+    for line in task["messages"][-1]["content"].splitlines():
+        name, _, arguments = line.partition(" ")
+        answers.append(ask("tools/call", name=name, arguments=json.loads(arguments)))
+answers.append([entry["env"], sorted(os.listdir("/work/relay")), open("/work/relay/tools.json").read()])
+say(id="run", result={"outputs": {"invoke": json.dumps(answers)}})
+"""
+"""Takes its tools over MCP: starts the servers of its task, and calls the tools that the last message names."""
+
 
 def policy_with(folder: Path, callback: str, port: int = 0, **values: Any) -> Path:
     """A policy folder with these harnesses, in which runs may post to this callback. `values` of runners.yaml win."""

@@ -19,6 +19,7 @@ from cryptography.x509.oid import NameOID
 from admission_adapters.runner.access import RunnerAccess
 from admission_adapters.runner.answer import ERROR_CHARACTERS, RunAnswer, clean, run_result, secrets_of
 from admission_adapters.runner.run import ForwardLimits, Grant, Runner
+from admission_adapters.runner.run import _failed as no_answer
 from engine.errors import WorkError
 from engine.model import Limits, Result
 from tests.adapters.permits import misused, sealed
@@ -194,6 +195,17 @@ def test_a_runner_that_asks_for_certificates_gets_that_of_the_gate(authority: Au
         with refused(WorkError, "engine.runner_tls"):
             with_access(found.address, RunnerAccess(None, *mine))
         assert len(found.received) == 1
+
+
+def test_what_tls_says_of_a_refused_certificate_is_repeated() -> None:
+    said = ssl.SSLError()
+    for reason, told in (
+        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "answered: tlsv13 alert certificate required"),
+        ("", "answered"),
+    ):
+        said.reason = reason
+        assert no_answer(said, answering=False, encrypted=True).message.endswith(told)
+    assert no_answer(httpx.ReadError("closed"), answering=False, encrypted=True).message.endswith("answered")
 
 
 def test_a_runner_whose_certificate_has_expired_gets_nothing(authority: Authority) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents import policy_with
+from tests.agents import RELAYED, policy_with
 from tests.api.serving import Reply, Serving, serving
 from tests.api.test_runner import SCHEMA
 from tests.command import lines
@@ -19,34 +19,6 @@ from tests.mcp_servers import SERVER, definitions, packed
 from tests.runners import LoopbackRunner, answering, running
 
 pytestmark = [needs("bubblewrap"), pytest.mark.full]
-
-# Starts the MCP servers of its task, as MCP clients do, and calls the tools that the last message names.
-RELAYED = """
-import json, os, subprocess, sys
-say = lambda **m: print(json.dumps({"jsonrpc": "2.0", **m}), flush=True)
-hear = lambda: json.loads(sys.stdin.readline())
-say(id=hear()["id"], result={"capabilities": {"mcpTools": True, "toolCalls": True}})
-run = hear()
-task = run["params"]
-(entry,) = task["mcp_servers"]
-shim = subprocess.Popen([entry["command"], *entry["args"]], env=entry["env"], stdin=-1, stdout=-1, text=True)
-def ask(method, **params):
-    shim.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + chr(10))
-    shim.stdin.flush()
-    return json.loads(shim.stdout.readline())["result"]
-ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "harness", "version": "1"})
-tools = [tool["name"] for tool in ask("tools/list")["tools"]]
-say(method="advertised", params={"tools": tools})
-answers = []
-if "probe" in task:
-    ask("tools/call", name=tools[0], arguments={"word": task["probe"]["word"]})
-else:
-    for line in task["messages"][-1]["content"].splitlines():
-        name, _, arguments = line.partition(" ")
-        answers.append(ask("tools/call", name=name, arguments=json.loads(arguments)))
-answers.append([entry["env"], sorted(os.listdir("/work/relay")), open("/work/relay/tools.json").read()])
-say(id="run", result={"outputs": {"invoke": json.dumps(answers)}})
-"""
 
 GET, CONVERT = "mcp_time__get_current_time", "mcp_time__convert_time"
 PARIS = {"timezone": "Europe/Paris"}
@@ -65,6 +37,7 @@ def policy_of(folder: Path, callback: LoopbackRunner, **mcp: Any) -> Path:
     row = {
         "custom_tools": "mcp",
         "command": ["python3", "-c", RELAYED],
+        "kwargs": [],
         "assumed": {},
         "models": {},
         "connection_modes": [],

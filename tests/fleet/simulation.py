@@ -104,7 +104,7 @@ class Evidence:
     granted: dict[str, tuple[int, int]] = field(default_factory=dict)
     """When an approval was granted, and when it expires."""
     lost: Counter[int] = field(default_factory=Counter)
-    """Requests whose replica was killed before it answered, by window."""
+    """Requests whose replica was killed before it answered or gave back what they had reserved, by window."""
     used: dict[int, int] = field(default_factory=dict)
     """What the state has counted, by window, once it was over."""
     removed: int = 0
@@ -125,6 +125,8 @@ class Replica:
         self.number, self._fleet = number, fleet
         self.skew = fleet.chance.randint(-SKEW, SKEW)
         self.asked: dict[int, tuple[int, str, dict[str, Any]]] = {}
+        self.owed: Counter[int] = Counter()
+        """Refused requests that may still have something to give back, by window."""
         self.settings = fleet.settings(f"replica-{number}", fleet.proxies[number % 2].port)
         self.end: Connection
         self.process: Any = None
@@ -162,7 +164,9 @@ class Replica:
                 self._fleet.answered(self, *self.end.recv())
         for now, name, _ in self.asked.values():
             if name == "decide":
-                self._fleet.evidence.lost[now // WINDOW] += 1
+                self.owed[now // WINDOW] += 1
+        self._fleet.evidence.lost += self.owed
+        self.owed.clear()
         self.end.close()
         self.asked.clear()
         self.process = None
@@ -277,6 +281,7 @@ class Fleet:
             one.result("fill", left=None)
         for one in self.replicas:
             until(lambda one=one: one.result("settled")["settled"])  # type: ignore[misc]
+            one.owed.clear()
         if self.moment % DAY == 0:
             self._retain()
         self._grant()
@@ -342,6 +347,8 @@ class Fleet:
             return
         self.evidence.told.append(Told(one.number, now, answer, asked["key"], asked["approval"]))
         self.evidence.happened.update([answer["outcome"], *answer["codes"]])
+        if any(code.startswith("engine.") for code in answer["codes"]):
+            one.owed[now // WINDOW] += 1
         if answer["outcome"] == "confirm":
             self._approvals.setdefault(answer["approval"], (asked["principal"], now))
 

@@ -11,7 +11,7 @@ from engine.cases.run import Runner
 from engine.documents.canonical import RawJson, canonical
 from engine.flow import Context
 from engine.runner.run import AgentRunner, Ran, RunnerSettings
-from tests.agents import EXAMPLE, HARNESSES
+from tests.agents import HARNESSES, RELAYED
 from tests.facilities import needs
 
 CALLBACK = "https://gateway.example.com"
@@ -46,9 +46,9 @@ def found(done: Ran) -> list[tuple[str, str | None]]:
 @needs("bubblewrap")
 @pytest.mark.full
 def test_what_a_probed_harness_lacks_is_named_with_the_tools_that_it_would_drop(runner: Runner) -> None:
-    able = EXAMPLE.replace('"mcpTools": False', '"mcpTools": True')
-    assert (able != EXAMPLE, found_or_later(ran(runner, able))) == (True, "tool_visibility")
-    assert found(ran(runner, EXAMPLE)) == [("capability_missing", "capabilities/mcpTools (2 tools dropped)")]
+    assert found_or_later(ran(runner, RELAYED)) == "tool_visibility"
+    lacking = RELAYED.replace('"mcpTools": True', '"mcpTools": False')
+    assert found(ran(runner, lacking)) == [("capability_missing", "capabilities/mcpTools (2 tools dropped)")]
     boasting = HARNESSES["hiding"].replace("False", "True")  # reports both, and calls nothing
     assert found(ran(runner, boasting)) == [("capability_missing", "capabilities/toolCalls (2 tools dropped)")]
 
