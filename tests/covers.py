@@ -29,11 +29,15 @@ _ENTRY = re.compile(r"^([A-Z]\d+)(?:\.(\d+)(?:-(\d+))?)?$")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A case file or a test, relative to the project; `needs` are the facilities of the machine it asks for."""
+    """A case file or a test, relative to the project; `needs` are the facilities of the machine it asks for.
+
+    `full` tests run with `scripts/test --all` only.
+    """
 
     name: str
     entries: tuple[str, ...]
     needs: tuple[str, ...] = ()
+    full: bool = False
 
 
 def rows() -> list[dict[str, Any]]:
@@ -74,9 +78,9 @@ def _of_module(path: Path) -> Iterator[Place]:
     if "# covers:" not in text:
         return
     tree = ast.parse(text)
-    everywhere = tuple(name for node in tree.body if isinstance(node, ast.Assign) for name in _pytestmark(node))
-    asked = {
-        node.name: tuple(name for decorator in node.decorator_list for name in _needs(decorator))
+    everywhere = [mark for node in tree.body if isinstance(node, ast.Assign) for mark in _pytestmark(node)]
+    marks = {
+        node.name: [*everywhere, *node.decorator_list]
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
@@ -85,13 +89,16 @@ def _of_module(path: Path) -> Iterator[Place]:
         if match := _COVERS.match(line):
             pending += re.split(r"[,\s]+", match[1].strip())
         elif pending and (match := re.match(r"^\s*(?:async )?def (test_\w+)", line)):
-            yield Place(f"{path.relative_to(ROOT)}::{match[1]}", tuple(pending), everywhere + asked[match[1]])
+            asked = tuple(name for mark in marks[match[1]] for name in _needs(mark))
+            full = any(isinstance(mark, ast.Attribute) and mark.attr == "full" for mark in marks[match[1]])
+            yield Place(f"{path.relative_to(ROOT)}::{match[1]}", tuple(pending), asked, full)
             pending = []
 
 
-def _pytestmark(node: ast.Assign) -> Iterator[str]:
-    if any(isinstance(target, ast.Name) and target.id == "pytestmark" for target in node.targets):
-        yield from _needs(node.value)
+def _pytestmark(node: ast.Assign) -> list[ast.expr]:
+    if not any(isinstance(target, ast.Name) and target.id == "pytestmark" for target in node.targets):
+        return []
+    return node.value.elts if isinstance(node.value, ast.List) else [node.value]
 
 
 def _needs(node: ast.AST) -> Iterator[str]:

@@ -165,7 +165,6 @@ def test_an_empty_or_blank_variable_is_no_token(tmp_path: Path, cache: Path, val
 
 
 # covers: D01.1
-@pytest.mark.full
 def test_the_host_comes_from_the_variable_and_is_this_machine_without_it(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as running:
         assert running.host == "127.0.0.1"

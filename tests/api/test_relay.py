@@ -18,7 +18,7 @@ from tests.facilities import needs
 from tests.mcp_servers import SERVER, definitions, packed
 from tests.runners import LoopbackRunner, answering, running
 
-pytestmark = [needs("bubblewrap"), pytest.mark.full]
+pytestmark = needs("bubblewrap")
 
 GET, CONVERT = "mcp_time__get_current_time", "mcp_time__convert_time"
 PARIS = {"timezone": "Europe/Paris"}

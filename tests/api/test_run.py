@@ -236,7 +236,6 @@ def test_an_empty_or_blank_variable_is_no_token_and_matches_none(tmp_path: Path,
 
 
 # covers: D05.2 H10.2-3
-@pytest.mark.full
 def test_wrong_tokens_are_slowed_and_no_token_is_printed(tmp_path: Path, cache: Path) -> None:
     with gate(tmp_path, cache, {"AGENTA_AGENT_RUNNER_TOKEN": SHARED}) as found:
         replies = [found.run(Authorization=f"Bearer w7ong-{number}") for number in range(30)]

@@ -28,8 +28,6 @@ from tests.api.serving import ALLOWED, Serving, serving, until
 from tests.conftest import ROOT
 from tests.processes import opa_of, stop
 
-pytestmark = pytest.mark.full
-
 CONNECTIONS = 32
 ROUNDS = int(os.environ.get("ENGINE_KILL_ROUNDS", "4"))
 """How often the engine is killed; 500 are run by hand before a release."""
@@ -102,6 +100,7 @@ def codes(one: Seen) -> set[str]:
 
 
 # covers: C70.1
+@pytest.mark.full
 def test_killed_under_load_nothing_that_was_acknowledged_is_missing(tmp_path: Path, cache: Path) -> None:
     acknowledged: list[str] = []
     for round_ in range(ROUNDS):
@@ -127,6 +126,7 @@ def test_killed_under_load_nothing_that_was_acknowledged_is_missing(tmp_path: Pa
 
 
 # covers: H13.2
+@pytest.mark.own_opa
 def test_opa_killed_and_stopped_under_load_gives_only_reserved_denies_and_recovers(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache, "--deadline", "1") as api, load(api) as running:
         for fault in ("killed", "stopped"):
@@ -151,6 +151,7 @@ def test_opa_killed_and_stopped_under_load_gives_only_reserved_denies_and_recove
     assert recorded["deny"] >= sum(outcome(one) == "deny" for one in running.seen)
 
 
+@pytest.mark.full
 def test_a_policy_change_under_load_fails_no_request_and_no_answer_is_from_a_wrong_revision(
     tmp_path: Path, cache: Path
 ) -> None:

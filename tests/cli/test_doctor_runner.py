@@ -101,7 +101,6 @@ def reached(folder: Path, cache: Path, **variables: str) -> str:
 
 
 # covers: D48.1 D66.1-2
-@pytest.mark.full
 @needs("network_namespace")
 def test_a_loopback_bind_is_found_from_the_callers_side(tmp_path: Path, cache: Path) -> None:
     token = {"AGENTA_AGENT_RUNNER_TOKEN": "0123456789abcdef" * 2}

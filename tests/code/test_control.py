@@ -55,7 +55,6 @@ def ran(bench: Bench, done: CodeRun) -> list[str]:
 
 
 # covers: C64.1-3
-@pytest.mark.full
 def test_nothing_runs_before_a_person_has_approved_and_the_retry_is_decided_anew(opening: Callable[..., Any]) -> None:
     code = "import abc\n" + CODE
     with opening(values=ASKING) as bench:

@@ -39,7 +39,6 @@ def asked(engine: Engine, server: ModelServer) -> None:
 
 
 # covers: A66.1-7, C32.1
-@pytest.mark.full
 @needs("bubblewrap")
 def test_a_planted_key_reaches_nothing_but_the_adapter(
     opening: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

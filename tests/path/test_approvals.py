@@ -155,7 +155,6 @@ def test_just_before_its_time_is_over_it_counts(engine: Engine, store: Store, cl
 
 
 # covers: H09.2
-@pytest.mark.full
 def test_under_another_policy_it_does_not_count(engine: Engine, store: Store, clock: Clock, settings: Settings) -> None:
     row = approved(engine, store, clock)
     engine.__exit__()

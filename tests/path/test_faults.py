@@ -331,7 +331,6 @@ runpy.run_module("engine", run_name="__main__")
 
 
 # covers: H11.2
-@pytest.mark.full
 @pytest.mark.parametrize("room", [400, 3000])
 def test_a_full_disk_denies_from_the_first_decision_that_does_not_fit(
     room: int, command: Command, shared_settings: Settings
@@ -385,7 +384,6 @@ def mounted(script: str, command: Command) -> subprocess.CompletedProcess[bytes]
 
 
 # covers: H11.2
-@pytest.mark.full
 @needs("mounts")
 def test_a_file_system_without_room_denies(command: Command) -> None:
     script = "mount -t tmpfs -o size=16k,mode=700 none $STATE"

@@ -42,7 +42,6 @@ def admitted(answer: Answer) -> tuple[str, str]:
 
 
 # covers: B09.3
-@pytest.mark.full
 def test_an_approved_prefix_is_in_force_after_a_restart(settings: Settings) -> None:
     command = {"command": ["cargo", "test", "--all"]}
     with Engine(settings, now=lambda: NOW, points=LOADED) as engine:

@@ -72,7 +72,6 @@ def collected(asked: str) -> frozenset[str]:
 
 
 # covers: E27.1-4
-@pytest.mark.full
 def test_security_tests_run_together_and_by_category_or_id() -> None:
     by_category = {name: collected(name) for name in THREATS}
     assert collected("all") == frozenset().union(*by_category.values())

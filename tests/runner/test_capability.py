@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from admission_adapters.runner.sealed import Opener
 from engine.cases.run import Runner
 from engine.documents.canonical import RawJson, canonical
@@ -44,7 +42,6 @@ def found(done: Ran) -> list[tuple[str, str | None]]:
 
 # covers: D38.1-2 D39
 @needs("bubblewrap")
-@pytest.mark.full
 def test_what_a_probed_harness_lacks_is_named_with_the_tools_that_it_would_drop(runner: Runner) -> None:
     assert found_or_later(ran(runner, RELAYED)) == "tool_visibility"
     lacking = RELAYED.replace('"mcpTools": True', '"mcpTools": False')
@@ -62,7 +59,6 @@ def found_or_later(done: Ran) -> str:
 
 # covers: D39.1-2
 @needs("bubblewrap")
-@pytest.mark.full
 def test_a_probe_that_fails_leaves_what_is_assumed_which_a_strict_profile_refuses(runner: Runner) -> None:
     assumed = {"mcpTools": True, "toolCalls": True}
     assert found_or_later(ran(runner, "exit()", assumed=assumed)) == "tool_visibility"
