@@ -8,7 +8,9 @@ the input: names, kinds, counts, and one digest of all of it.
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Literal, Self
+
+from pydantic import model_validator
 
 from engine.facts.net.urls import UrlFacts, origin_facts, url_facts
 from engine.facts.run_request import McpServer, ModelRef, PlacedAgent, WireRunRequest, agent_of, callback_of
@@ -143,13 +145,20 @@ class ToolLimit(Model):
 
 
 class ServerLimit(Model):
-    """An MCP server that may be connected to at exactly this host and port; one without them is started here."""
+    """An MCP server that may be connected to at exactly this host and port; `stdio` servers are started here."""
 
     name: str
     transport: str
     host: str | None = None
     port: int | None = None
     permission: str
+
+    @model_validator(mode="after")
+    def _placed(self) -> Self:
+        started = self.transport == "stdio"
+        if (self.host is None, self.port is None) != (started, started):
+            raise ValueError("host and port are stated unless the transport is stdio")
+        return self
 
 
 class CallLimit(Model):

@@ -68,12 +68,12 @@ def test_options_that_do_not_fit_are_refused(command: Command, words: tuple[str,
 @pytest.mark.full
 @needs("bubblewrap")
 def test_a_shell_command_runs_as_agents_run_it(command: Command) -> None:
-    """It has pipes and an empty folder, and its connections are decided on and printed."""
+    """It has pipes and a folder that is empty but for `artifacts`, and its connections are decided on and printed."""
     ask = r"printf 'CONNECT example.com:443 HTTP/1.1\r\n\r\n' >&3"
     connect = rf"exec 3<>/dev/tcp/127.0.0.1/3128 && {ask} && head -n 1 <&3 | tr -d '\r'"
-    text = f"ls | wc -l && {connect}"
+    text = f"ls | cat && {connect}"
     done = command("sandbox", "run", "--profile", "shell", "--shell", text, "--host", "example.com")
-    assert (done.code, done.stdout) == (0, "0\nHTTP/1.1 403 host_not_allowlisted\n"), done.stderr
+    assert (done.code, done.stdout) == (0, "artifacts\nHTTP/1.1 403 host_not_allowlisted\n"), done.stderr
     assert "ok, exit code 0: shell on bubblewrap_egress (restricted_process)" in done.stderr
     assert "connection to https://example.com/: refused (host_not_allowlisted)" in done.stderr
     assert [line["point"] for line in lines(command.state) if line["kind"] == "decision"] == ["sandbox", "network"]

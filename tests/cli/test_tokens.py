@@ -133,6 +133,7 @@ def test_issuing_and_revoking_are_lines_of_the_record_with_who_and_why(command: 
         "seconds": 30 * 86_400,
         "points": ["license"],
         "approves": ["source"],
+        "single_use": False,
     }
     assert (done["kind"], done["decision_id"], done["facts"]["id"]) == ("result", made["decision_id"], asked["id"])
     assert (ended["input"]["act"], ended["principal"]) == ("revoke_token", ME)

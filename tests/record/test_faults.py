@@ -271,7 +271,7 @@ def test_a_decision_that_is_not_recorded_takes_nothing_from_budgets(settings: Se
 
 
 @pytest.mark.full
-def test_a_decision_that_is_not_recorded_uses_no_approval_and_asks_for_none(settings: Settings) -> None:
+def test_a_decision_that_is_not_recorded_uses_no_approval_and_names_none(settings: Settings) -> None:
     with opened(grown(settings)) as engine, closing(open_store(settings.state)) as store:
         asked = ask(engine, REVIEWED).decision.approval
         assert asked is not None
@@ -281,11 +281,10 @@ def test_a_decision_that_is_not_recorded_uses_no_approval_and_asks_for_none(sett
             assert (codes(refused), refused.decision.approval) == (["engine.record_unavailable"], None)
             assert [one.state for one in store.approvals(None, 10)] == ["granted"]
             unasked = engine.decide("license", REVIEWED, context=Context(caller=Caller(via=Via.PROCESS, principal="b")))
-            assert codes(unasked) == ["engine.record_unavailable"]
-            assert [one.id for one in store.approvals(None, 10)] == [asked.id]
+            assert (codes(unasked), unasked.decision.approval) == (["engine.record_unavailable"], None)
         until(lambda: engine.status().record)
         assert ask(engine, REVIEWED, approval=asked.id).decision.outcome == "allow"
-        assert [one.state for one in store.approvals(None, 10)] == ["used"]
+        assert sorted(one.state for one in store.approvals(None, 10)) == ["requested", "used"]
 
 
 @pytest.mark.full
@@ -491,7 +490,7 @@ def test_the_command_compares_with_the_state_and_with_a_checkpoint_that_was_kept
     shutil.copy(command.state / CHECKPOINT, second)
     for copy in (first, second):
         run = command("record", "verify", "--against", copy)
-        assert (run.code, run.stdout.count("contained")) == (0, 2)
+        assert (run.code, run.stdout.count("contains    line")) == (0, 2)
     state = command.state / "state.sqlite3"
     shutil.move(state, tmp_path / "state.sqlite3")
     put_back(tmp_path / "old", command.state, RECORDS, CHECKPOINTS, "state.sqlite3")
