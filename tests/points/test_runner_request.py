@@ -14,7 +14,7 @@ from engine.facts.run_request import WireRunRequest, agent_of
 from engine.model import Boundary, Outcome
 from engine.points import GatherContext
 from engine.points.registry import POINTS
-from engine.points.runner_request import RunnerInput, gather
+from engine.points.runner_request import RunnerInput, ServerLimit, gather
 from tests.conftest import ROOT
 from tests.expect import of
 
@@ -268,3 +268,14 @@ def test_the_matrix_names_a_case_for_every_boundary() -> None:
     for name, wanted in matrix.items():
         want = read_case(ROOT / "fixtures" / "cases" / "runner_request" / f"{name}.yaml").case.want
         assert (wanted in want.codes) or (wanted == want.outcome == "allow"), name
+
+
+@pytest.mark.parametrize("place", [{}, {"host": "a.example.com"}, {"port": 443}])
+def test_the_limit_of_a_server_has_its_whole_address_unless_it_is_started_here(place: dict[str, Any]) -> None:
+    server, address = {"name": "docs", "permission": "ask"}, {"host": "a.example.com", "port": 443}
+    assert ServerLimit.model_validate({**server, "transport": "http", **address}).port == 443
+    assert ServerLimit.model_validate({**server, "transport": "stdio"}).host is None
+    with pytest.raises(ValidationError):
+        ServerLimit.model_validate({**server, "transport": "http", **place})
+    with pytest.raises(ValidationError):
+        ServerLimit.model_validate({**server, "transport": "stdio", **address, **place})
