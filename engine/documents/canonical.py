@@ -9,6 +9,9 @@ from typing import Any
 
 import orjson
 
+Fragment = orjson.Fragment
+"""JSON text within a value."""
+
 _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 
@@ -28,8 +31,8 @@ def canonical(value: Any) -> bytes:
     return _exact(value) if b"null" in data else data  # orjson writes null for NaN
 
 
-def text_json(value: str | None) -> bytes:
-    """JSON of a text, or null. Raises TypeError for text without a UTF-8 form."""
+def in_order(value: Any) -> bytes:
+    """JSON with the keys in their order, and each Fragment as it is. Raises TypeError for what has no form."""
     return orjson.dumps(value)
 
 

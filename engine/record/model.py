@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from engine.documents.canonical import canonical, text_json
+from engine.documents.canonical import Fragment, canonical, in_order
 from engine.model import Decision, Digest, Level, Mode, Model, Outcome, Revisions, Sha256, WaiverId
 from engine.secrets import prefilter
 from engine.secrets.redaction import redact
@@ -308,42 +308,34 @@ def encode_body(body: Body) -> bytes:
     return _decision_json(body) if type(body) is DecisionRecord else canonical(body.model_dump())
 
 
-_DECISION = (
-    b'{"approval":%b,"decision_id":%b,"durations":{"decide":%b,"gather":%b},"findings":%b,"input":%b,'
-    b'"input_digest":%b,"kind":"decision","limits":%b,"mode":%b,"outcome":%b,"point":%b,"policy":%b,'
-    b'"principal":%b,"redactions":%b,"request_id":%b,"run":%b,"shared_from":%b,"source_events":%b,"time":%b,"trace":%b,'
-    b'"versions":{"engine":%b,"opa":%b}}'
-)
-_POLICY = b'{"rules":%b,"values":%b}'
-"""All keys of a decision record in order; pydantic's own way there costs four times as much."""
-
-
 def _decision_json(body: DecisionRecord) -> bytes:
+    """All keys in order; pydantic's own way there costs four times as much."""
     checked = body.__dict__.get(_CHECKED, {})
-    policy, versions, durations = body.policy, body.versions, body.durations
-    return _DECISION % (
-        text_json(body.approval),
-        text_json(body.decision_id),
-        _json(durations.decide),
-        _json(durations.gather),
-        _same(checked, "findings", body.findings) or _findings_json(body.findings),
-        _same(checked, "input", body.input) or _json(body.input),
-        text_json(body.input_digest),
-        _same(checked, "limits", body.limits) or _json(body.limits),
-        text_json(body.mode),
-        text_json(body.outcome),
-        text_json(body.point),
-        b"null" if policy is None else _POLICY % (text_json(policy.rules), text_json(policy.values)),
-        text_json(body.principal),
-        _json(body.redactions) if body.redactions else b"[]",
-        text_json(body.request_id),
-        text_json(body.run),
-        text_json(body.shared_from),
-        _json(None if body.source_events is None else body.source_events.__dict__),
-        text_json(body.time),
-        text_json(body.trace),
-        text_json(versions.engine),
-        text_json(versions.opa),
+    policy, versions, durations, events = body.policy, body.versions, body.durations, body.source_events
+    return in_order(
+        {
+            "approval": body.approval,
+            "decision_id": body.decision_id,
+            "durations": {"decide": durations.decide, "gather": durations.gather},
+            "findings": Fragment(_same(checked, "findings", body.findings) or _findings_json(body.findings)),
+            "input": Fragment(_same(checked, "input", body.input) or _json(body.input)),
+            "input_digest": body.input_digest,
+            "kind": "decision",
+            "limits": Fragment(_same(checked, "limits", body.limits) or _json(body.limits)),
+            "mode": body.mode,
+            "outcome": body.outcome,
+            "point": body.point,
+            "policy": None if policy is None else {"rules": policy.rules, "values": policy.values},
+            "principal": body.principal,
+            "redactions": body.redactions,
+            "request_id": body.request_id,
+            "run": body.run,
+            "shared_from": body.shared_from,
+            "source_events": None if events is None else events.__dict__,
+            "time": body.time,
+            "trace": body.trace,
+            "versions": {"engine": versions.engine, "opa": versions.opa},
+        }
     )
 
 
@@ -362,12 +354,12 @@ def _harmless(fields: dict[str, Any]) -> _Checked | None:
     """The fields that are more than a text, if all have the right types and redaction would not change them."""
     findings = fields["findings"]
     try:
-        texts = [text_json(_of(fields[name], str)) for name in _TEXTS]
+        texts = in_order([_of(fields[name], str) for name in _TEXTS])
         found = {name: (fields[name], _json(_of(fields[name], dict))) for name in ("input", "limits")}
         found["findings"] = findings, _findings_json(findings)
     except (ValueError, TypeError, RecursionError):
         return None
-    return found if prefilter.clean(b",".join((*texts, *(text for _, text in found.values())))) else None
+    return found if prefilter.clean(b",".join((texts, *(text for _, text in found.values())))) else None
 
 
 def _same(checked: _Checked, name: str, value: Any) -> bytes | None:
