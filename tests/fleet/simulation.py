@@ -347,7 +347,7 @@ class Fleet:
             return
         self.evidence.told.append(Told(one.number, now, answer, asked["key"], asked["approval"]))
         self.evidence.happened.update([answer["outcome"], *answer["codes"]])
-        if any(code.startswith("engine.") for code in answer["codes"]):
+        if answer["outcome"] != "allow":
             one.owed[now // WINDOW] += 1
         if answer["outcome"] == "confirm":
             self._approvals.setdefault(answer["approval"], (asked["principal"], now))
