@@ -50,6 +50,12 @@ def test_nothing_hands_files_out_where_none_may_come_out() -> None:
         assert bool(launcher.work(program(), bounds(artifact_files=files), frozenset())["sender"]) is sends
 
 
+def test_only_a_program_with_a_relay_has_a_carrier_and_its_folder() -> None:
+    for relay, carried in ((None, False), (object(), True)):
+        work = told(relay=relay)
+        assert (bool(work["relay"]), (launcher.RELAY, None) in work["files"]) == (carried, carried)
+
+
 @pytest.mark.parametrize(
     ("fields", "main", "command"),
     [
