@@ -297,3 +297,23 @@ def test_a_manifest_that_is_refused_has_no_contract(engine: Engine, change: dict
     assert code in codes(answer)
     assert (answer.decision.outcome, answer.result) == (Outcome.DENY, None)
     assert engine.opened.gather_context.adapters().contracts == before
+
+
+class Repeating:
+    """Decides on the first request again, whatever it is asked."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._first: Any = None
+
+    def decide(self, point: str, request: Any, executor: Any = None, context: Any = None) -> Any:
+        self._first = self._first or request
+        return self._engine.decide(point, self._first, executor, context)
+
+
+def test_a_permit_for_a_request_admits_no_result(engine: Engine) -> None:
+    host = hosted(engine)
+    host._engine = Repeating(engine)
+    answer = host.call("tools/list")
+    assert (answer.status, answer.code, answer.content) == ("rejected", "engine.limit_unenforceable", "")
+    assert host.failures == {"engine": 1}
