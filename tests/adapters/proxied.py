@@ -86,6 +86,22 @@ def gate_of_server(engine: Engine, server: str, approver: str | None, run: str) 
     return gate
 
 
+@asynccontextmanager
+async def between(gate: ProxiedServer, server: Scripted, log: Callable[[str], None]) -> AsyncIterator[tuple[Any, Any]]:
+    """A proxy in front of this server, as the streams of its client: for reading and for writing."""
+    pairs = [anyio.create_memory_object_stream[Any](math.inf) for _ in range(4)]
+    (to_proxy, from_client), (to_client, from_proxy), (to_server, at_server), (from_server, at_proxy) = pairs
+    with ExitStack() as streams:
+        for pair in pairs:
+            for one in pair:
+                streams.enter_context(one)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve, at_server, from_server)
+            tasks.start_soon(Pump(gate, (from_client, to_client), (at_proxy, to_server), log).run)
+            yield from_proxy, to_proxy
+            tasks.cancel_scope.cancel()
+
+
 def proxied(
     gate: ProxiedServer, server: Scripted, do: Callable[[Client], Awaitable[Any]], era: Any, **client: Any
 ) -> tuple[Any, list[str]]:
@@ -93,25 +109,14 @@ def proxied(
     logged: list[str] = []
 
     async def both() -> Any:
-        pairs = [anyio.create_memory_object_stream[Any](math.inf) for _ in range(4)]
-        (to_proxy, from_client), (to_client, from_proxy), (to_server, at_server), (from_server, at_proxy) = pairs
+        async with between(gate, server, logged.append) as streams:
 
-        @asynccontextmanager
-        async def transport() -> AsyncIterator[tuple[Any, Any]]:
-            yield from_proxy, to_proxy
+            @asynccontextmanager
+            async def transport() -> AsyncIterator[tuple[Any, Any]]:
+                yield streams
 
-        with ExitStack() as streams:
-            for pair in pairs:
-                for one in pair:
-                    streams.enter_context(one)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(server.serve, at_server, from_server)
-                pump = Pump(gate, (from_client, to_client), (at_proxy, to_server), logged.append)
-                tasks.start_soon(pump.run)
-                async with Client(transport(), mode=era, read_timeout_seconds=60, **client) as asking:
-                    found = await do(asking)
-                tasks.cancel_scope.cancel()
-        return found
+            async with Client(transport(), mode=era, read_timeout_seconds=60, **client) as asking:
+                return await do(asking)
 
     return anyio.run(both), logged
 

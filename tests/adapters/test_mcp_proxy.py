@@ -27,7 +27,7 @@ from engine.model import Caller, Via
 from engine.runner.asking import Decisions
 from engine.runner.proxy import Place, ProxiedServer
 from engine.settings import Settings
-from tests.adapters.proxied import Scripted, gate_of_server, proxied, text_of
+from tests.adapters.proxied import Scripted, between, gate_of_server, proxied, text_of
 from tests.command import Command, lines
 from tests.conftest import lowered
 from tests.facilities import needs
@@ -169,6 +169,35 @@ def test_a_person_at_the_client_is_asked_and_the_call_is_made_once(era: str, eng
     assert (done, server.calls()) == ("asked of Rome", ["asked"])
     assert "Approve one call of the tool: asked. Reason: confirmation_by_default" in asked[0]
     assert '"city": "Rome"' in asked[0]
+
+
+def test_a_client_cannot_take_the_id_of_what_it_is_asked(engine: Engine) -> None:
+    server, gate = Scripted([*TOOLS.values()]), gate_of(engine, "user:ana", run="taken-id")
+
+    async def talk() -> list[Any]:
+        async with between(gate, server, lambda _: None) as (hears, says):
+
+            async def say(**message: Any) -> None:
+                parsed = types.jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", **message})
+                await says.send(SessionMessage(parsed))
+
+            async def hear() -> dict[str, Any]:
+                return dict((await hears.receive()).message.model_dump(by_alias=True, exclude_unset=True))
+
+            info = {"protocolVersion": "2025-06-18", "clientInfo": {"name": "c", "version": "1"}}
+            await say(id=1, method="initialize", params={**info, "capabilities": {"elicitation": {}}})
+            await hear()
+            await say(id=2, method="tools/call", params={"name": "asked", "arguments": {"city": "Bern"}})
+            question = await hear()
+            await say(id=question["id"], method="tools/list")
+            refused = await hear()
+            await say(id=question["id"], result={"action": "accept", "content": {"approve": True}})
+            return [question, refused, await hear()]
+
+    question, refused, done = anyio.run(talk)
+    assert question["method"] == "elicitation/create"
+    assert (refused["id"], refused["error"]["message"]) == (question["id"], "this id is in use")
+    assert (done["id"], done["result"]["content"][0]["text"]) == (2, "asked of Bern")
 
 
 @pytest.mark.parametrize("era", ERAS)
