@@ -16,13 +16,14 @@ import pytest
 from admission_adapters.tools.executor import CallExecutor, ToolPlaces, measured, result_request
 from admission_adapters.tools.gate import AsyncToolGate, ToolGate, ToolValidationError, record_side_effect
 from admission_adapters.tools.outcome import Outcome as Ended
+from admission_adapters.tools.path import Listed
 from admission_adapters.tools.registry import UncuratedToolRegistry
 from admission_adapters.tools.request import DEPTH, private_copy
 from admission_adapters.tools.result import not_run
 from engine.drive import SLOW_CALLS
 from engine.engine import AsyncEngine, Engine
 from engine.errors import EngineError, GatherError, WorkError
-from engine.model import Approval, Decision, Finding, Level, Limits, Mode, Outcome, Permit, Result
+from engine.model import Approval, Caller, Decision, Finding, Level, Limits, Mode, Outcome, Permit, Result, Via
 from engine.settings import Settings
 from engine.state import open_store
 from engine.work import Job
@@ -83,6 +84,8 @@ def test_the_prompt_holds_what_the_policy_shows(engine: Engine, tools: Tools) ->
     assert names(gate(engine, tools).visible()) == sorted([READ, ASK, "shell"])
     assert names(gate(engine, tools, profile="reading").visible()) == [READ]
     assert gate(engine, tools, policy="nobody_knows").visible() == []
+    elsewhere = replace(AGENT, caller=Caller(via=Via.TOKEN, principal="agent", points=("license",)))
+    assert ToolGate(engine, tools.registry, elsewhere, **OPTIONS).listed() == Listed([], ("caller_out_of_scope",))
 
 
 # covers: D49.1

@@ -16,7 +16,7 @@ from admission_adapters.tools.implementations import implementation_digest
 from admission_adapters.tools.registry import ToolRegistry
 from engine.documents.files import load
 from engine.engine import AsyncEngine, Engine
-from engine.errors import WorkError
+from engine.errors import DecideError, WorkError
 from engine.settings import ReadLimits, Settings
 from tests.adapters.gates import AGENT, OPTIONS
 from tests.command import decisions, events
@@ -139,6 +139,18 @@ def test_a_changed_implementation_is_not_registered(world: World) -> None:
 
     with refused(WorkError, "engine.tool_not_registered"):
         Changed(world.engine, AGENT, hosts=(HOST,), license=LICENSE).register(ToolRegistry())
+
+
+def test_where_the_decision_failed_it_is_not_registered_for_that_reason(world: World) -> None:
+    class Late:
+        get_url = world.engine.get_url
+
+        def decide(self, point: str, request: Any, executor: Any, context: Any = None) -> Any:
+            late = DecideError("OPA did not answer in time", remedy="wait", code="engine.opa_timeout")
+            return replace(world.engine.decide(point, request, executor, context), fault=late)
+
+    with refused(DecideError, "engine.opa_timeout"):
+        HttpGet(Late(), AGENT, hosts=(HOST,), license=LICENSE).register(ToolRegistry())
 
 
 def test_an_event_loop_calls_it_alike(world: World, tmp_path: Any) -> None:

@@ -43,11 +43,10 @@ class HeldResults:
 
     def take(self, approval: str | None, call: tuple[str, Any] | None) -> HeldResult | None:
         """The result of exactly this call, which then waits no longer; None if there is none."""
+        known = approval or ""
         with self._lock:
-            held = None if approval is None else self._held.get(approval)
-            if held is None or approval is None or held.call != call:
-                return None
-            return self._held.pop(approval)
+            held = self._held.get(known)
+            return None if held is None or held.call != call else self._held.pop(known)
 
     def __contains__(self, approval: str) -> bool:
         """Whether a result waits for this approval."""
