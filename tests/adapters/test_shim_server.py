@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -356,6 +357,10 @@ def watched(command: Command, folder: Path, source_hash: str, tools: Path = TOOL
     return [(kind, value) for kind, value in found]
 
 
+CONTROL = re.compile(r"/proc/self/fd/\d+/control\.sock")
+"""The socket of the engine itself, below its state folder, which it has open."""
+
+
 def forbidden(found: list[tuple[str, str]], home: Path) -> set[tuple[str, str]]:
     """What is no part of running OPA and the record: connections, other programs, credentials and profiles."""
     return {(kind, value) for kind, value in found if not _harmless(kind, value, home)}
@@ -370,8 +375,9 @@ def _harmless(kind: str, value: str, home: Path) -> bool:
         return not value.startswith("(")  # an address of a network is a tuple, one of this machine a path
     if kind == "subprocess.Popen":
         return f"{sys.executable} -I -S -c " in value and "/opa run " in value  # how the bundled OPA is started
-    control = kind == "socket.bind" and value.endswith("/control.sock")  # of the engine, in its state folder
-    return control or (kind, value) == ("socket.bind", "('::1', 0)")  # how urllib3 finds out whether there is IPv6
+    if kind == "socket.bind" and CONTROL.fullmatch(value):
+        return True
+    return (kind, value) == ("socket.bind", "('::1', 0)")  # how urllib3 finds out whether there is IPv6
 
 
 # covers: A47 A48 A49 A50 A51
