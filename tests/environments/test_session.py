@@ -184,6 +184,33 @@ def test_only_a_checkpoint_that_the_engine_holds_admits_a_delete(engine: Engine,
         assert refusals({"held": held}) == irreversible
 
 
+@pytest.mark.parametrize("what", ["nothing", "a folder", "a link", "a pipe", "another file"])
+def test_only_the_file_that_was_kept_is_restored(what: str, folder: Path, tmp_path: Path) -> None:
+    with OpenEnvironment(folder) as environment:
+        name = environment.checkpoint()["name"]
+        assert environment.held(name).restorable
+        kept = folder / name
+        moved = kept.rename(tmp_path / name)
+        if what == "a folder":
+            kept.mkdir()
+        elif what == "a link":
+            kept.symlink_to(moved)
+        elif what == "a pipe":
+            os.mkfifo(kept)
+        elif what == "another file":
+            kept.write_bytes(moved.read_bytes() + b"x")
+        assert not environment.held(name).restorable
+        with pytest.raises(WorkError) as missing:
+            environment.restore(name)
+        assert missing.value.code == "engine.checkpoint_missing"
+        assert environment.verify() == []
+        if kept.is_dir():
+            kept.rmdir()
+        kept.unlink(missing_ok=True)
+        moved.rename(kept)
+        assert environment.restore(name)["event"] == "restored"
+
+
 def test_a_checkpoint_of_an_earlier_state_does_not_count(session: EnvironmentSession) -> None:
     session.checkpoint()
     call(session, "add", id="n-1", name="Nia")
