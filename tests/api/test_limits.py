@@ -7,7 +7,6 @@ import select
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -18,13 +17,10 @@ import pytest
 from tests.api.serving import ALLOWED, Serving, issue, read_all, serving, until
 from tests.api.test_connection import CHUNKED, HEAD, WHOLE, status
 
+BRIEF = {"head_seconds": 0.5, "body_seconds": 0.8, "idle_seconds": 0.5, "write_seconds": 0.8, "linger_seconds": 0.5}
+LONG = {"head_seconds": 60, "body_seconds": 60, "idle_seconds": 60}
 SMALL = {
     "connections": 20,
-    "head_seconds": 0.5,
-    "body_seconds": 0.8,
-    "idle_seconds": 0.5,
-    "write_seconds": 0.8,
-    "linger_seconds": 0.5,
     "body_bytes": 4096,
     "all_bodies_bytes": 5000,
     "upload_bytes": 2_000_000,
@@ -35,8 +31,14 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
+def brief(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Serving]:
+    with serving(tmp_path_factory.mktemp("brief"), cache, limits=BRIEF) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Serving]:
-    with serving(tmp_path_factory.mktemp("small"), cache, limits=SMALL) as running:
+    with serving(tmp_path_factory.mktemp("small"), cache, limits=SMALL | LONG) as running:
         yield running
 
 
@@ -61,15 +63,13 @@ def drip(connection: socket.socket, data: bytes, each: float = 0.1) -> bytes:
 
 
 @pytest.mark.full
-def test_headers_that_drip_are_cut_off(small: Serving) -> None:
-    started = time.monotonic()
-    with connect(small) as connection:
-        assert status(drip(connection, HEAD * 3)) == 408
-    assert time.monotonic() - started < 5
+def test_headers_that_drip_are_cut_off(brief: Serving) -> None:
+    with connect(brief) as connection:
+        assert status(drip(connection, HEAD * 3)) == 408  # of which everything would take half a minute
 
 
-def test_a_body_that_drips_is_a_recorded_deny(small: Serving) -> None:
-    with connect(small) as connection:
+def test_a_body_that_drips_is_a_recorded_deny(brief: Serving) -> None:
+    with connect(brief) as connection:
         connection.sendall(HEAD + b"Content-Length: 500\r\n\r\n")
         answer = drip(connection, b" " * 500)
     assert status(answer) == 408
@@ -77,22 +77,22 @@ def test_a_body_that_drips_is_a_recorded_deny(small: Serving) -> None:
     assert [finding["code"] for finding in document["decision"]["findings"]] == ["engine.body_timeout"]
 
 
-def test_chunks_that_never_end_are_cut_off(small: Serving) -> None:
-    with connect(small) as connection:
+def test_chunks_that_never_end_are_cut_off(brief: Serving) -> None:
+    with connect(brief) as connection:
         connection.sendall(CHUNKED)
         assert status(drip(connection, b"1\r\n \r\n" * 200, 0.02)) in {408, 413}
 
 
-def test_idle_connections_are_closed(small: Serving) -> None:
-    with connect(small) as connection:
+def test_idle_connections_are_closed(brief: Serving) -> None:
+    with connect(brief) as connection:
         assert read_all(connection) == b""
-    with connect(small) as connection:
+    with connect(brief) as connection:
         connection.sendall(WHOLE)
         assert status(read_all(connection)) == 200
 
 
-def test_a_client_that_reads_no_answer_is_cut_off(small: Serving) -> None:
-    with connect(small) as connection:
+def test_a_client_that_reads_no_answer_is_cut_off(brief: Serving) -> None:
+    with connect(brief) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         ask = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
         for _ in range(60):
@@ -100,7 +100,7 @@ def test_a_client_that_reads_no_answer_is_cut_off(small: Serving) -> None:
                 connection.sendall(ask)
             except OSError:
                 break
-        until(lambda: _connections(small) <= 1)
+        until(lambda: _connections(brief) <= 1)
 
 
 def _connections(api: Serving) -> float:
@@ -130,7 +130,7 @@ def test_bodies_share_one_budget_of_memory(small: Serving) -> None:
         assert status(answer) == 503
         assert json.loads(answer.partition(b"\r\n\r\n")[2])["decision"] is None
         first.sendall(b" " * 500)
-        assert status(first.recv(65536)) in {400, 408}
+        assert status(first.recv(65536)) == 400
     until(lambda: small.metric("engine_http_body_bytes") == 0)
 
 
