@@ -101,7 +101,7 @@ PROGRAMS = family(
                 says="held",
                 inside={"long": 600},
                 outside={"long": 20},
-                bounds={"wall_seconds": 0.5},
+                bounds={"wall_seconds": 0.5} if status == WALL else {},
             )
             for name, (code, status) in _ENDS.items()
         ),

@@ -52,7 +52,6 @@ class Hostile:
     limit: str | None = None
     exit_code: int | None = None
     artifacts: tuple[str, ...] | None = None
-    seconds: float | None = None
 
     @property
     def said(self) -> str:

@@ -161,7 +161,7 @@ PROGRAMS = family(
             limit="stdout",
             inside={"long": 600},
             outside={"long": 0.1},
-            seconds=0.0,
+            bounds={"wall_seconds": 900.0},
         ),
         *(
             Hostile(f"says_{name}", code, status=OK, says="", control=Control.SAME, output=output)
@@ -250,7 +250,6 @@ PROGRAMS = family(
                 says="held",
                 control=Control.NONE,
                 bounds={"wall_seconds": 0.4},
-                seconds=0.4,
             )
             for name, process in {"who_started_it": "os.getppid()", "everybody": "-1"}.items()
         ),

@@ -296,7 +296,6 @@ PROGRAMS = family(
                 bounds=_SOON,
                 inside=_ENDLESS | {"long": 600},
                 outside={"most": 12, "long": 0.45},
-                seconds=0.4,
             )
             for name, (code, status) in ({name: (code, WALL) for name, code in _WAITING.items()} | _WORKING).items()
         ),
