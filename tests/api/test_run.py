@@ -407,8 +407,13 @@ def small(folder: Path, cache: Path, forward: Mapping[str, float], api: Mapping[
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Gate]:
-    forward = {"seconds": 1.0, "connect_seconds": 0.5, "answer_bytes": 4096}
-    with small(tmp_path_factory.mktemp("small"), cache, forward, {}) as found:
+    with small(tmp_path_factory.mktemp("impatient"), cache, {"seconds": 1.0}, {}) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def sparing(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Gate]:
+    with small(tmp_path_factory.mktemp("sparing"), cache, {"answer_bytes": 4096}, {}) as found:
         yield found
 
 
@@ -428,20 +433,21 @@ FAILING: dict[str, tuple[Behavior, int]] = {
 # covers: D44.1
 @pytest.mark.full(after=3)
 @pytest.mark.parametrize("name", FAILING)
-def test_a_runner_that_fails_is_an_error_without_details(impatient: Gate, name: str) -> None:
-    impatient.forget()
+def test_a_runner_that_fails_is_an_error_without_details(name: str, request: pytest.FixtureRequest) -> None:
     behavior, status = FAILING[name]
-    impatient.runner.behavior = behavior
-    before = impatient.engine.log.stat().st_size
-    reply = impatient.run(X_Request_ID=f"failing-{name}")
+    failing: Gate = request.getfixturevalue("impatient" if status == 504 else "sparing")
+    failing.forget()
+    failing.runner.behavior = behavior
+    before = failing.engine.log.stat().st_size
+    reply = failing.run(X_Request_ID=f"failing-{name}")
     assert (reply.status, list(reply.json), reply.json["ok"]) == (status, ["ok", "error"], False)
     assert "runner" in reply.json["error"]
     assert not re.search(r"/|Traceback|\.py|127\.0\.0\.1|c4nary", reply.json["error"])
-    told = impatient.engine.log.read_text()[before:]
+    told = failing.engine.log.read_text()[before:]
     assert "[sandbox-agent] run error: RunnerError" in told
     assert 'runner/run.py", line' in told
     assert "c4nary" not in told
-    assert impatient.recorded(f"failing-{name}")[2][0] == "result"
+    assert failing.recorded(f"failing-{name}")[2][0] == "result"
 
 
 # covers: D44.2
