@@ -19,7 +19,7 @@ from admission_adapters.tools.outcome import Outcome as Ended
 from admission_adapters.tools.path import Listed
 from admission_adapters.tools.registry import UncuratedToolRegistry
 from admission_adapters.tools.request import DEPTH, private_copy
-from admission_adapters.tools.result import not_run
+from admission_adapters.tools.result import ToolResult, not_run
 from engine.drive import SLOW_CALLS
 from engine.engine import AsyncEngine, Engine
 from engine.errors import EngineError, GatherError, WorkError
@@ -675,36 +675,31 @@ def test_a_loop_that_is_shut_down_waits_for_the_tool_and_its_record(settings: Se
     assert [one["id"] for one in results(settings)[-1]["facts"]["side_effects"]] == ["before", "after"]
 
 
-def test_a_hanging_tool_holds_the_loop_up_neither(settings: Settings) -> None:
-    release = threading.Event()
+@pytest.mark.parametrize("seconds", [1, 60])
+def test_a_hanging_tool_holds_the_loop_up_neither(seconds: int, settings: Settings) -> None:
+    begun, release = threading.Event(), threading.Event()
 
     async def blocking(search: str) -> str:
-        record_side_effect("read", id="begun")
+        begun.set()
         release.wait(60)
         return search
 
-    async def run() -> None:
-        async with AsyncEngine(settings, values=("tools.limits.seconds=1",), points=LOADED) as engine:
+    async def run() -> ToolResult:
+        async with AsyncEngine(settings, values=(f"tools.limits.seconds={seconds}",), points=LOADED) as engine:
             own = AsyncToolGate(engine, registry(**{READ: blocking}), AGENT, **OPTIONS)
-            ticks = 0
-
-            async def tick() -> None:
-                nonlocal ticks
-                while True:
+            calling = asyncio.ensure_future(own.call(reading()))
+            if seconds == 60:
+                assert await asyncio.to_thread(begun.wait, 60)
+                for _ in range(10):
                     await asyncio.sleep(0.01)
-                    ticks += 1
+                assert not calling.done()
+                release.set()
+            return await calling
 
-            ticking = asyncio.ensure_future(tick())
-            result = await own.call(reading())
-            ticking.cancel()
-            assert (result.status, result.code) == ("error", "tool_failed")
-            assert result.content == "the tool failed with ToolTimeoutError"
-            assert ticks > 10
-        release.set()
-
-    asyncio.run(run())
-    done = results(settings)[-1]
-    assert (done["status"], [one["id"] for one in done["facts"]["side_effects"]]) == ("timed_out", ["begun"])
+    result = asyncio.run(run())
+    release.set()
+    hung, done = ("error", "the tool failed with ToolTimeoutError", "timed_out"), ("ok", "jane", "done")
+    assert (result.status, result.content, results(settings)[-1]["status"]) == (done if seconds == 60 else hung)
 
 
 def test_a_tool_in_a_process_of_its_own(engine: Engine) -> None:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ KEY = "Zq7-planted-key-of-the-provider-0123456789"
 
 MODEL = "gpt-4.1-mini"
 SAID = "Hello from the model"
+MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
 HELLO: list[dict[str, str]] = [{"role": "user", "content": "canary-prompt: say hello"}]
 
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
@@ -166,7 +168,9 @@ def resolving(engine: Engine | AsyncEngine, addresses: Callable[[str], tuple[str
 
 @contextmanager
 def world_of(server: ModelServer, settings: Settings, **more: str) -> Iterator[World]:
-    with Engine(replace(settings, ca_file=server.authority.path), values=values(server.server.port, **more)) as engine:
+    """An engine whose clock stands still: no minute ends whose requests are counted."""
+    own, changed = replace(settings, ca_file=server.authority.path), values(server.server.port, **more)
+    with Engine(own, values=changed, now=lambda: MOMENT) as engine:
         assert engine.policy is not None, engine.opa
         world = World(server, engine)
         resolving(engine, lambda _: world.addresses)

@@ -290,8 +290,9 @@ def test_a_drip_ends_at_the_deadline(name: str, server: ModelServer, settings: S
     with world_of(server, settings, **{"llm.request.seconds": "1", "llm.retry.max_attempts": "1"}) as world:
         done = world.ask(stream=name == "a stream")
         assert done.error == "deadline_exceeded"
+        assert not server.server.ended.is_set()  # it would have gone on
         (result,) = [one for one in lines(world.engine.settings.state) if one["kind"] == "result"]
-        assert 1_000_000 <= result["duration"] <= 3_000_000
+        assert result["duration"] >= 1_000_000
 
 
 # covers: C68.1
