@@ -102,12 +102,14 @@ def test_too_many_and_too_large() -> None:
 @needs("bubblewrap")
 def test_who_still_writes_is_dead_before_the_files_are_read() -> None:
     code = """
-import os, time
+import os
+opened, tell = os.pipe()
 if not os.fork():
     os.setsid()
     with open("artifacts/live", "ab", buffering=0) as file:
+        os.write(tell, b"x")
         while True: file.write(b"y" * 100)
-time.sleep(0.2)
+os.read(opened, 1)
 """
     ended = ran(code, within=WITH)
     assert ended.status is Status.OK

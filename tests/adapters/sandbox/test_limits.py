@@ -36,15 +36,20 @@ def test_one_process_gets_no_more_memory() -> None:
 @needs("memory_cgroup")
 def test_the_tree_gets_no_more_memory() -> None:
     code = """
-import os, time
+import os
+reported, report = os.pipe()
+held, release = os.pipe()
 children = []
 for _ in range(4):
     child = os.fork()
     if not child:
         kept = b"x" * (60 << 20)
-        time.sleep(0.3)
+        os.write(report, b"x")
+        os.read(held, 1)
         os._exit(0)
     children.append(child)
+for _ in children: os.read(reported, 1)
+os.write(release, b"x" * 4)
 print([os.waitpid(child, 0)[1] for child in children])
 """
     within = bounds(memory_bytes=100 << 20)
