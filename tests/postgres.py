@@ -22,6 +22,7 @@ from engine.state.postgres.schema import RIGHTS, SCHEMA, grant, migrate
 from engine.state.rows import StateLimits
 from engine.state.store import Store
 from tests.processes import alive, stop, until
+from tests.state.samples import PATIENT
 
 OWNER, SERVING = "engine_owner", "engine_app"
 KEPT = {"versions", "probe"}
@@ -190,7 +191,7 @@ def running(folder: Path | None = None, settings: Mapping[str, str] = {}) -> Ite
 
 
 @contextmanager
-def shared(address: str, limits: StateLimits | None = None) -> Iterator[Store]:
+def shared(address: str, limits: StateLimits = PATIENT) -> Iterator[Store]:
     """An open shared state."""
     store = open_shared(address, limits)
     try:

@@ -18,6 +18,9 @@ DIGEST = "sha256:" + "c" * 64
 SECONDS = 120.0
 """Far more than any of these processes needs."""
 
+PATIENT = StateLimits(connect_seconds=60, wait_seconds=60, lock_seconds=60, statement_seconds=60, answer_seconds=60)
+"""For operations that must succeed, however slow this machine is."""
+
 
 def address_file(folder: Path) -> Path:
     """Where the address of a database is written that stands for a state folder, also for other processes."""
@@ -27,8 +30,8 @@ def address_file(folder: Path) -> Path:
 @contextmanager
 def opened(folder: Path, limits: StateLimits | None = None) -> Iterator[Store]:
     """The state of a folder; in PostgreSQL if it has an address."""
-    address = address_file(folder)
-    store = open_shared(address.read_text("utf-8"), limits) if address.exists() else open_store(folder, limits)
+    file = address_file(folder)
+    store = open_shared(file.read_text("utf-8"), limits or PATIENT) if file.exists() else open_store(folder, limits)
     try:
         yield store
     finally:
@@ -84,7 +87,7 @@ def together(count: int, work: Callable[[int], Any]) -> list[Any]:
         except BaseException as error:  # noqa: BLE001  (raised again below)
             errors.append(error)
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -19,11 +19,11 @@ WRITER = """
 import resource, sys
 from pathlib import Path
 from engine.errors import StateError
-from engine.state.rows import Counter
+from engine.state.rows import Counter, StateLimits
 from tests.state.samples import NOW, asked, opened
 
 first, count, room = map(int, sys.argv[2:5])
-with opened(Path(sys.argv[1])) as store:
+with opened(Path(sys.argv[1]), StateLimits()) as store:
     print("open", flush=True)
     if room:
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))

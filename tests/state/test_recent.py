@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from engine.errors import StateError
 from engine.state.location import NAME
-from engine.state.rows import StateLimits, StopRow
+from engine.state.rows import StopRow
 from engine.state.store import Store
-from tests.state.samples import NOW, opened
+from tests.state.samples import NOW, PATIENT, opened
 
 _ROUNDS = 5
 
@@ -36,7 +37,7 @@ def test_every_process_asks_for_tokens_once_the_first_was_issued(tmp_path: Path)
 
 
 def test_what_was_read_is_used_for_as_long_as_the_limit_says(tmp_path: Path) -> None:
-    with opened(tmp_path, StateLimits(recent_seconds=1e6)) as deciding, opened(tmp_path) as stopping:
+    with opened(tmp_path, replace(PATIENT, recent_seconds=1e6)) as deciding, opened(tmp_path) as stopping:
         assert _ids(deciding) == []
         assert deciding.at_hand()
         stop = stopping.add_stop(StopRow("all", "", "alice@example.org", NOW))

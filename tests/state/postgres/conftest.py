@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.state import open_shared
 from engine.state.store import Store
 from tests.facilities import missing
-from tests.postgres import SERVING, Server
+from tests.postgres import SERVING, Server, shared
 from tests.state.samples import address_file
 
 
@@ -49,5 +48,5 @@ def in_postgres(tmp_path: Path, address: str) -> None:
 
 @pytest.fixture
 def store(address: str) -> Iterator[Store]:
-    with closing(open_shared(address)) as store:
+    with shared(address) as store:
         yield store

@@ -7,11 +7,13 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
+import psycopg
 import pytest
 
 from engine.engine import Engine
@@ -27,12 +29,14 @@ from tests.facilities import needs
 from tests.postgres import SERVING, Server, frozen, running, shared
 from tests.processes import in_child, python, rest, said, tell, until
 from tests.proxy import Proxy
-from tests.state.samples import NOW, address_file, together
+from tests.state.samples import NOW, PATIENT, address_file, together
 from tests.state.test_processes import WRITER, hold_what_was_told
 
+T = TypeVar("T")
+
 ONE = Counter("n", "k", 0)
-QUICK = StateLimits(answer_seconds=1.0, statement_seconds=0.8, lock_seconds=0.5, wait_seconds=0.5)
-DEADLINE = 10.0
+QUICK = StateLimits(answer_seconds=1.0, wait_seconds=0.5)
+DEADLINE = 30.0
 """Seconds, far more than the limits of any operation here together, far less than a wait without end."""
 
 
@@ -40,6 +44,28 @@ DEADLINE = 10.0
 def own() -> Iterator[Server]:
     with running() as server:
         yield server
+
+
+@contextmanager
+def hurried(store: Store) -> Iterator[None]:
+    """Cut off what takes longer than QUICK within the block, also what is under way; before and after, none is."""
+    database = store._database
+    assert isinstance(database, PostgresDatabase)
+    deadlines, before = database._deadlines, database._limits
+    database._limits, deadlines._seconds = QUICK, QUICK.answer_seconds
+    with deadlines._guard:
+        due = time.monotonic() + QUICK.answer_seconds
+        deadlines._busy.update({key: (one, min(due, own)) for key, (one, own) in deadlines._busy.items()})
+    yield
+    database._limits, deadlines._seconds = before, before.answer_seconds
+
+
+def answer(ask: Callable[[], T]) -> T | None:
+    """What a state answers; None where it cannot be used."""
+    try:
+        return ask()
+    except StateError:
+        return None
 
 
 SPENDER = """
@@ -50,10 +76,10 @@ from engine.errors import StateError
 from engine.model import Outcome
 from engine.settings import Settings
 from engine.state import open_shared
-from engine.state.rows import Counter
+from engine.state.rows import Counter, StateLimits
 from tests.state.samples import NOW, opened, together
 
-with opened(Path(sys.argv[1])) as store:
+with opened(Path(sys.argv[1]), StateLimits()) as store:
     print("ready", flush=True)
     input()
     counter = Counter("spend", "all", 0)
@@ -142,30 +168,31 @@ def test_nothing_that_was_told_is_lost_when_server_and_engine_are_killed(own: Se
 
 
 def test_an_open_state_recovers_by_itself_when_the_server_is_back(own: Server) -> None:
-    with shared(own.address(own.database(), SERVING), QUICK) as store:
+    with shared(own.address(own.database(), SERVING)) as store:
         together(8, lambda number: store.reserve(str(number), (ONE,), NOW))
         own.kill()
-        for use in (
-            lambda: store.used(ONE, NOW),
-            lambda: store.reserve("x", (ONE,), NOW),
-            lambda: store.token("", NOW),
-        ):
-            began = time.monotonic()
-            with pytest.raises(StateError, match="cannot be reached"):
-                use()
-            assert time.monotonic() - began < DEADLINE
-        assert not store.writable()
-        with pytest.raises(StateError):
-            store.release("0")  # given back once the server is there again
-        own.start()
-        until(store.writable)
-        until(lambda: store.used(ONE, NOW) == 7)
+        with hurried(store):
+            for use in (
+                lambda: store.used(ONE, NOW),
+                lambda: store.reserve("x", (ONE,), NOW),
+                lambda: store.token("", NOW),
+            ):
+                began = time.monotonic()
+                with pytest.raises(StateError, match="cannot be reached"):
+                    use()
+                assert time.monotonic() - began < DEADLINE
+            assert not store.writable()
+            with pytest.raises(StateError):
+                store.release("0")  # given back once the server is there again
+            own.start()
+            until(store.writable)
+            until(lambda: answer(lambda: store.used(ONE, NOW)) == 7)
         assert not store.failed
 
 
 def test_a_restart_between_two_requests_is_not_noticed(own: Server) -> None:
     with shared(own.address(own.database(), SERVING)) as store:
-        met = threading.Barrier(8)  # each has a connection of its own
+        met = threading.Barrier(8, timeout=60)  # each has a connection of its own
         together(8, lambda _: store._database.read(lambda _: met.wait()))
         own.stop()
         own.start()
@@ -174,19 +201,20 @@ def test_a_restart_between_two_requests_is_not_noticed(own: Server) -> None:
 
 
 def test_a_server_that_hangs_is_cut_off_within_the_deadline_and_asked_no_more(own: Server) -> None:
-    with shared(own.address(own.database(), SERVING), QUICK) as store:
+    with shared(own.address(own.database(), SERVING)) as store:
         assert together(4, lambda number: store.reserve(str(number), (ONE,), NOW))
-        with frozen(own):
-            began = time.monotonic()
-            with pytest.raises(StateError, match="did not answer in time"):
-                store.used(ONE, NOW)
-            assert QUICK.answer_seconds <= time.monotonic() - began < DEADLINE
-            for _ in range(1000):
-                with pytest.raises(StateError, match=r"did not answer in time|cannot be reached"):
-                    store.stops_in_force()
-            assert time.monotonic() - began < DEADLINE
-            assert not store.writable()
-        until(store.writable)
+        with hurried(store):
+            with frozen(own):
+                began = time.monotonic()
+                with pytest.raises(StateError, match="did not answer in time"):
+                    store.used(ONE, NOW)
+                assert QUICK.answer_seconds <= time.monotonic() - began < DEADLINE
+                for _ in range(1000):
+                    with pytest.raises(StateError, match=r"did not answer in time|cannot be reached"):
+                        store.stops_in_force()
+                assert time.monotonic() - began < DEADLINE
+                assert not store.writable()
+            until(store.writable)
         assert store.used(ONE, NOW) == 4
 
 
@@ -204,15 +232,16 @@ def waiting(store: Store) -> int:
 
 def test_a_reservation_that_arrives_after_it_was_given_back_counts_nothing(own: Server, proxy: Proxy) -> None:
     """A network that was partitioned delivers late what was sent before, on a connection that was cut meanwhile."""
-    with shared(own.address(own.database(), SERVING, proxy.port), QUICK) as store:
+    with shared(own.address(own.database(), SERVING, proxy.port)) as store:
         assert store.reserve("first", (ONE,), NOW) == (0,)
         proxy.stall()
-        with pytest.raises(StateError, match="did not answer in time"):
-            store.reserve("late", (ONE,), NOW)
-        with pytest.raises(StateError):
-            store.release("late")
-        proxy.let_new()
-        until(lambda: not waiting(store))  # given back
+        with hurried(store):
+            with pytest.raises(StateError, match="did not answer in time"):
+                store.reserve("late", (ONE,), NOW)
+            with pytest.raises(StateError):
+                store.release("late")
+            proxy.let_new()
+            until(lambda: not waiting(store))  # given back
         proxy.heal()
         until(lambda: not proxy.delayed())
         assert store.used(ONE, NOW) == 1
@@ -221,31 +250,34 @@ def test_a_reservation_that_arrives_after_it_was_given_back_counts_nothing(own: 
 
 def test_a_key_whose_request_was_refused_for_a_fault_is_free_again(own: Server, proxy: Proxy) -> None:
     """A caller that was told to try again uses the same key, as it should."""
-    with shared(own.address(own.database(), SERVING, proxy.port), QUICK) as store:
+    with shared(own.address(own.database(), SERVING, proxy.port)) as store:
         assert store.begin("scope", "first", "body", NOW).kind == "new"
         proxy.stall(requests=False)  # it is taken, and the answer does not arrive
-        with pytest.raises(StateError, match="did not answer in time"):
-            store.begin("scope", "key", "body", NOW)
-        proxy.heal()
-        until(store.writable)
-        until(lambda: not waiting(store))
+        with hurried(store):
+            with pytest.raises(StateError, match="did not answer in time"):
+                store.begin("scope", "key", "body", NOW)
+            proxy.heal()
+            until(lambda: store.writable() and not waiting(store))
         assert store.begin("scope", "key", "body", NOW).kind == "new"
         assert store.begin("scope", "first", "body", NOW).kind == "pending"
 
 
-def test_a_long_outage_forgets_nothing_that_must_be_given_back(own: Server, proxy: Proxy, settings: Settings) -> None:
+def test_a_long_outage_forgets_nothing_that_must_be_given_back(
+    own: Server, proxy: Proxy, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is refused at once has taken nothing, and fills no list of what must be given back."""
+    monkeypatch.setattr("engine.state.StateLimits", lambda: PATIENT)
     chosen = replace(settings, database=own.address(own.database(), SERVING, proxy.port))
     with Engine(chosen, values=("budgets.budgets.license.all={limit: 5, window_seconds: 31536000}",)) as engine:
         store = engine.store()
         assert engine.decide("license", ALLOWED).decision.outcome is Outcome.ALLOW
         proxy.stall()
-        for _ in range(12):
-            assert engine.decide("license", ALLOWED).decision.findings[0].code == "engine.state_unavailable"
-        assert waiting(store) <= 1  # only one was sent
-        proxy.heal()
-        until(store.writable)
-        until(lambda: not waiting(store))
+        with hurried(store):
+            for _ in range(12):
+                assert engine.decide("license", ALLOWED).decision.findings[0].code == "engine.state_unavailable"
+            assert waiting(store) <= 1  # only one was sent
+            proxy.heal()
+            until(lambda: store.writable() and not waiting(store))
         outcomes = [engine.decide("license", ALLOWED).decision.outcome for _ in range(6)]
         assert outcomes == [*[Outcome.ALLOW] * 4, *[Outcome.DENY] * 2]
 
@@ -255,8 +287,8 @@ def test_an_engine_that_is_stopped_in_a_transaction_frees_its_locks(own: Server)
 import os, signal, sys
 from tests.postgres import shared
 from tests.state.samples import NOW
-from engine.state.rows import Counter
-with shared(sys.argv[1]) as store:
+from engine.state.rows import Counter, StateLimits
+with shared(sys.argv[1], StateLimits()) as store:
     def operation(connection):
         connection.execute('UPDATE budgets SET used = used + 1')
         print('locked', flush=True)
@@ -264,54 +296,49 @@ with shared(sys.argv[1]) as store:
     store._database.write(operation)
 """
     address = own.address(own.database(), SERVING)
-    with shared(address) as store:
+    with shared(address) as store, shared(address, replace(PATIENT, lock_seconds=0.5)) as hasty:
         store.reserve("one", (ONE,), NOW)
+        with psycopg.connect(address) as other:
+            other.execute("UPDATE admission_engine.budgets SET used = used + 1")
+            with pytest.raises(StateError, match="did not answer in time"):
+                hasty.reserve("two", (ONE,), NOW)
+            other.rollback()
         with python(script, address) as stopped:
             assert said(stopped) == "locked"
-            with pytest.raises(StateError, match="did not answer in time"):
-                store.reserve("two", (ONE,), NOW)
-            until(lambda: _reserved(store, "three"))
+            assert store.reserve("three", (ONE,), NOW) == (1,)  # once PostgreSQL has ended that transaction
             os.kill(stopped.pid, signal.SIGCONT)
         assert store.used(ONE, NOW) == 2
 
 
-def _reserved(store: Store, hold: str) -> bool:
-    try:
-        return bool(store.reserve(hold, (ONE,), NOW))
-    except StateError:
-        return False
-
-
 def test_a_server_that_is_started_again_with_fewer_promises_is_used_no_more(own: Server) -> None:
-    with shared(own.address(own.database(), SERVING), QUICK) as store:
+    with shared(own.address(own.database(), SERVING)) as store:
         assert store.writable()
         own.stop()
         own.start(fsync="off")
-        with pytest.raises(StateError, match="fsync = off"):
-            store.reserve("one", (ONE,), NOW)
-        assert not store.writable()
-        own.stop()
-        own.start()
-        until(store.writable)
+
+        def reason() -> str:
+            with pytest.raises(StateError) as caught:
+                store.reserve("one", (ONE,), NOW)
+            return caught.value.message
+
+        with hurried(store):
+            until(lambda: "fsync = off" in reason())  # once a connection was tried
+            assert not store.writable()
+            own.stop()
+            own.start()
+            until(store.writable)
 
 
 def test_a_stop_is_in_force_or_nothing_is_decided_when_the_server_hangs(own: Server) -> None:
     """What was read is too old after a moment; then a decision needs the server, which does not answer."""
-    with shared(own.address(own.database(), SERVING), QUICK) as store:
+    with shared(own.address(own.database(), SERVING)) as store:
         store.add_stop(StopRow("all", "", "alice", NOW, id="stop-1"))
         assert [one.id for one in store.stops_in_force()] == ["stop-1"]
-        with frozen(own):
-            until(lambda: _fails(store))
-        until(lambda: not _fails(store))
+        with hurried(store):
+            with frozen(own):
+                until(lambda: answer(store.stops_in_force) is None)
+            until(lambda: answer(store.stops_in_force) is not None)
         assert [one.id for one in store.stops_in_force()] == ["stop-1"]
-
-
-def _fails(store: Store) -> bool:
-    try:
-        store.stops_in_force()
-    except StateError:
-        return True
-    return False
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from engine.state import open_shared
 from engine.state.store import Store
 from tests.lanes import examples
 from tests.postgres import SERVING, Server
+from tests.state.samples import PATIENT
 from tests.state.test_models import ApprovalMachine, BudgetMachine
 
 
@@ -19,7 +20,7 @@ class _OnPostgres:
     name: ClassVar[str]
 
     def open(self) -> Store:
-        return open_shared(self.server.address(self.name, SERVING))
+        return open_shared(self.server.address(self.name, SERVING), PATIENT)
 
     def teardown(self) -> None:
         super().teardown()  # type: ignore[misc]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from engine.settings import Settings
 from engine.state import let_serve, open_shared, open_state, prepare_shared
 from engine.state.binding import NAME
 from engine.state.postgres.schema import RIGHTS, SCHEMA, statements
-from engine.state.rows import Counter, StateLimits
+from engine.state.rows import Counter
 from engine.state.schema import VERSION
 from tests.postgres import OWNER, SERVING, Server, running, shared
 from tests.processes import until
-from tests.state.samples import NOW, asked, opened, together
+from tests.state.samples import NOW, PATIENT, asked, opened, together
 
 ONE = Counter("n", "k", 60)
 SET_VERSION = "UPDATE admission_engine.versions SET version = {}"
@@ -193,9 +194,8 @@ def test_whoever_serves_removes_only_approvals_that_nobody_resolved(address: str
 
 
 def test_old_rows_are_removed_beside_the_requests(tmp_path: Path) -> None:
-    limits = StateLimits(
-        open_hold_seconds=100, settled_hold_seconds=10, idempotency_seconds=100, unanswered_seconds=100, run_seconds=100
-    )
+    old = {"open_hold_seconds": 100, "idempotency_seconds": 100, "unanswered_seconds": 100, "run_seconds": 100}
+    limits = replace(PATIENT, settled_hold_seconds=10, **old)
     minutely, later = Counter("minute", "", 60), NOW + 100_000
     with opened(tmp_path / "state", limits) as store:
         for number in range(20):
@@ -229,7 +229,7 @@ def test_a_token_is_read_again_after_a_while_and_a_revocation_waits_for_that(add
         assert serving.token(other.text, NOW) is not None
 
 
-LONG = StateLimits(recent_seconds=1e6, lag_seconds=1e6)
+LONG = replace(PATIENT, recent_seconds=1e6, lag_seconds=1e6)
 
 
 def test_what_was_read_lately_is_at_hand(address: str) -> None:
