@@ -274,6 +274,28 @@ def test_the_probes_and_the_example_of_a_client_reach_a_sidecar(tmp_path: Path, 
             client.terminate()
 
 
+@pytest.mark.parametrize("folder", ["kubernetes", "kubernetes-sidecar"])
+def test_selectors_are_stated_in_the_files_and_meet_the_labels_of_the_pods(folder: str) -> None:
+    """Kustomize, told to, adds its label to peers of a network policy as well, and to no empty selector."""
+    made = read(f"{folder}/kustomization.yaml")
+    assert [one.keys() for one in made["labels"]] == [{"pairs"}]
+    own = made["labels"][0]["pairs"]
+    stateful = read(f"{folder}/statefulset.yaml")["spec"]
+    assert stateful["template"]["metadata"]["labels"] == stateful["selector"]["matchLabels"] == own
+
+
+def test_the_network_policy_holds_for_engines_alone_and_admits_labelled_clients() -> None:
+    own = read("kubernetes/statefulset.yaml")["spec"]["template"]["metadata"]["labels"]
+    policy = read("kubernetes/networkpolicy.yaml")["spec"]
+    assert policy["podSelector"] == {"matchLabels": own}
+    assert policy["ingress"][0]["from"][0] == {"podSelector": {"matchLabels": {"admission-engine-client": "true"}}}
+    assert read("kubernetes/service.yaml")["spec"]["selector"] == own
+    assert read("kubernetes-replicas/disruption.yaml")["spec"]["selector"] == {"matchLabels": own}
+    assert "labels" not in read("kubernetes-replicas/kustomization.yaml")
+    job = read("kubernetes-replicas/first-release.yaml")["spec"]["template"]
+    assert "labels" not in job.get("metadata", {})  # or its pod would get requests
+
+
 def test_the_first_release_is_activated_as_replicas_find_it() -> None:
     job = read("kubernetes-replicas/first-release.yaml")["spec"]["template"]["spec"]["containers"][0]
     assert job["args"][:2] == ["policy", "activate"]
@@ -298,6 +320,8 @@ def test_replicas_share_a_state_and_each_has_a_volume() -> None:
     assert all("secretKeyRef" in named[name]["valueFrom"] for name in ("ENGINE_STATE_DATABASE", "PGPASSWORD"))
     ports = {port["port"] for rule in kinds["NetworkPolicy"]["spec"]["egress"] for port in rule["ports"]}
     assert ports == {5432, 53}
+    assert kinds["NetworkPolicy"]["spec"]["podSelector"] == stateful["selector"]
+    assert kinds["NetworkPolicy"]["spec"]["ingress"] == read("kubernetes/networkpolicy.yaml")["spec"]["ingress"]
 
 
 @pytest.mark.full
