@@ -56,13 +56,24 @@ def test_an_address_without_a_secret_is_taken() -> None:
         ("postgresql:///name?host=@postgresql", None),
         ("postgresql:///name?host=/run/postgresql,db.example.org", "verify-full"),
         ("postgresql:///name", None),
+        ("postgresql://[::1]/name", None),
+        ("postgresql:///name?host=,localhost", None),
+        ("postgresql:///name?hostaddr=127.0.0.1,::1", None),
+        ("postgresql:///name?hostaddr=192.0.2.2", "verify-full"),
+        ("postgresql://localhost/name?hostaddr=192.0.2.2", "verify-full"),
+        ("postgresql:///name?host=/run/postgresql,localhost&hostaddr=,192.0.2.2", "verify-full"),
+        ("postgresql://localhost/name?hostaddr=/run/postgresql", "verify-full"),
+        ("postgresql://db.example.org/name?hostaddr=127.0.0.1", "verify-full"),
+        ("postgresql:///?service=prod", "verify-full"),
+        ("postgresql://localhost/?service=prod", "verify-full"),
+        ("postgresql:///?service=prod&sslmode=disable", "disable"),
     ],
 )
 def test_a_server_elsewhere_has_to_show_its_certificate(
     address: str, mode: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("PGSSLMODE", raising=False)
-    monkeypatch.delenv("PGHOST", raising=False)
+    for name in ("PGSSLMODE", "PGHOST", "PGHOSTADDR", "PGSERVICE"):
+        monkeypatch.delenv(name, raising=False)
     assert parameters(address, StateLimits()).get("sslmode") == mode
 
 
@@ -70,5 +81,7 @@ def test_the_environment_may_state_what_a_server_elsewhere_has_to_show(monkeypat
     monkeypatch.setenv("PGSSLMODE", "verify-ca")
     assert "sslmode" not in parameters("postgresql://db.example.org/name", StateLimits())
     monkeypatch.delenv("PGSSLMODE")
-    monkeypatch.setenv("PGHOST", "db.example.org")
-    assert parameters("postgresql:///name", StateLimits())["sslmode"] == "verify-full"
+    for name, value in (("PGHOST", "db.example.org"), ("PGHOSTADDR", "192.0.2.2"), ("PGSERVICE", "prod")):
+        with monkeypatch.context() as alone:
+            alone.setenv(name, value)
+            assert parameters("postgresql:///name", StateLimits())["sslmode"] == "verify-full", name

@@ -52,9 +52,7 @@ def parameters(address: str, limits: StateLimits, *, migrating: bool = False) ->
         "lock_timeout": int(waiting * 1000),
         "idle_in_transaction_session_timeout": int(limits.answer_seconds * 1000),  # a stopped engine frees its locks
     }
-    hosts = str(given.get("host") or os.environ.get("PGHOST", "")).split(",")
-    remote = any(host and host[0] not in "/@" and host not in _LOOPBACK for host in hosts)
-    if remote and "sslmode" not in given and "PGSSLMODE" not in os.environ:
+    if "sslmode" not in given and "PGSSLMODE" not in os.environ and _elsewhere(given):
         given["sslmode"] = "verify-full"  # an impostor could grant approvals
     return given | {
         "autocommit": True,
@@ -64,6 +62,16 @@ def parameters(address: str, limits: StateLimits, *, migrating: bool = False) ->
         "target_session_attrs": "read-write",
         "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
     }
+
+
+def _elsewhere(given: dict[str, Any]) -> bool:
+    """Whether the server may be on another machine, as one that a service file names."""
+
+    def stated(name: str) -> list[str]:
+        return [one for one in str(given.get(name) or os.environ.get(f"PG{name.upper()}", "")).split(",") if one]
+
+    hosts = [host for host in stated("host") if host[0] not in "/@"]
+    return bool(stated("service")) or not _LOOPBACK.issuperset(hosts + stated("hostaddr"))
 
 
 def connect(address: str, limits: StateLimits, *, migrating: bool = False) -> psycopg.Connection:
