@@ -82,6 +82,7 @@ class Activations(Current):
         whole("now", now)
 
         def operation(connection: Connection) -> ActivationRow | None:
+            connection.lock("activations")
             return _moved(connection, row, state, now)
 
         return self._changed(operation)

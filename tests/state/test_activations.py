@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from engine.errors import StateError
+from engine.state import activations, in_force
 from engine.state.rows import ActivationRow, Agreement, ReplicaRow
 from engine.state.store import Store
 from tests.state.samples import NOW, activate, opened, release, together
@@ -40,6 +42,44 @@ def test_each_step_says_which_releases_may_decide(store: Store) -> None:
     assert (store.agreement(), store.in_force().releases) == (Agreement(active), (two.digest,))
     assert store.move(two, "withdrawn", NOW) is None  # it is no longer what that row says
     assert store.activations(2) == (active, one)
+
+
+@pytest.mark.parametrize("change", ["propose", "leave"])
+def test_what_is_read_of_the_agreement_holds_until_it_is_changed(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another engine ends a switch between the two steps of a change, or rather waits until the change is made."""
+    with opened(tmp_path / "state") as store, opened(tmp_path / "state") as other:
+        one, two, three = activate(store, release(1)), release(2), release(3)
+        store.propose(three, lambda _: None)
+        moved: list[ActivationRow | None] = []
+
+        def end_switch() -> None:
+            moved.append(other.move(three, "switching", NOW + 3))
+            if moved[0] is not None:
+                moved.append(other.move(moved[0], "active", NOW + 4))
+
+        engine = threading.Thread(target=end_switch)
+        read = in_force.agreement
+
+        def between(connection: Any) -> Agreement:
+            found = read(connection)
+            monkeypatch.setattr(activations, "agreement", read)
+            engine.start()
+            engine.join(0.3)  # far more than it needs
+            return found
+
+        monkeypatch.setattr(activations, "agreement", between)
+        if change == "propose":
+            assert store.propose(two, lambda _: None) == Agreement(one, two)
+            expected = Agreement(one, two)
+        else:
+            left = store.leave(one.id, "user:lee", None, NOW + 5)
+            assert left is not None
+            expected = Agreement(left)
+        engine.join()
+        assert moved == [None]
+        assert store.agreement() == expected
 
 
 def test_a_proposal_takes_the_place_of_another_and_of_none_that_is_refused(store: Store) -> None:
