@@ -24,7 +24,7 @@ from engine.opa.reply import Reply
 from engine.settings import OpaLimits
 from tests.expect import refused
 from tests.opa.peers import FAULTS, HEAD, LARGE, ONE, Held, body, says, serving, silent
-from tests.processes import in_child
+from tests.processes import in_child, until
 
 Ask = Callable[[str, OpaLimits, dict[str, Any]], Reply]
 
@@ -53,12 +53,14 @@ both = pytest.mark.parametrize("ask", [ask_sync, ask_async], ids=["sync", "async
 @pytest.mark.parametrize("name", FAULTS)
 def test_fault_is_a_refusal_in_time(name: str, ask: Ask) -> None:
     talk, code = FAULTS[name]
+    limits = OpaLimits(answer_seconds=1 if name in {"garbage", "silent", "drips"} else 60, answer_bytes=100_000)
     with serving(talk) as peer:
         started = time.monotonic()
         with refused(DecideError, code):
-            ask(peer.path, OpaLimits(answer_seconds=0.4, answer_bytes=100_000), {})
-        assert time.monotonic() - started < 5  # seconds; a drip of 1,000 bytes would take 50
-        assert len(peer.requests) == 1  # never sent twice
+            ask(peer.path, limits, {})
+        assert time.monotonic() - started < 30  # seconds; a drip of 1,000 bytes would take 50
+        until(lambda: peer.requests)
+    assert len(peer.requests) == 1  # never sent twice
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -94,7 +96,7 @@ def test_what_a_correct_peer_says_is_the_answer(ask: Ask) -> None:
 
     for talk, result in [(ONE, 1), (says(chunked), 2), (says(closing), 3), (torn, 4), (says(LARGE), "x" * 300_000)]:
         with serving(talk) as peer:
-            reply = ask(peer.path, OpaLimits(answer_seconds=5), {"point": "é"})
+            reply = ask(peer.path, OpaLimits(answer_seconds=20), {"point": "é"})
             assert (reply.defined, reply.result) == (True, result)
             assert [json.loads(request) for request in peer.requests] == [{"input": {"point": "é"}}]
 
@@ -104,15 +106,15 @@ def test_a_proxy_in_the_environment_changes_nothing(ask: Ask, monkeypatch: pytes
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     with serving(ONE) as peer:
-        assert ask(peer.path, OpaLimits(answer_seconds=2), {}).result == 1
+        assert ask(peer.path, OpaLimits(answer_seconds=20), {}).result == 1
 
 
 @both
 def test_nothing_listens(ask: Ask) -> None:
     started = time.monotonic()
     with refused(DecideError, "policy_unavailable"):
-        ask("/nonexistent/socket", OpaLimits(answer_seconds=30), {})
-    assert time.monotonic() - started < 5  # at once, not at the deadline
+        ask("/nonexistent/socket", OpaLimits(answer_seconds=60), {})
+    assert time.monotonic() - started < 30  # at once, not at the deadline
 
 
 @both
@@ -130,7 +132,7 @@ def test_what_is_no_json_is_never_sent(ask: Ask) -> None:
     with serving(ONE) as peer:
         for odd in (float("nan"), object()):
             with refused(DecideError, "engine.internal"):
-                ask(peer.path, OpaLimits(answer_seconds=5), {"x": odd})
+                ask(peer.path, OpaLimits(answer_seconds=20), {"x": odd})
         assert not peer.requests
 
 
@@ -227,7 +229,7 @@ def test_an_interrupt_between_head_and_body_hangs_up_at_once() -> None:
 
 
 def test_a_fork_may_not_ask() -> None:
-    with serving(ONE) as peer, closing(Client(peer.path, OpaLimits(answer_seconds=5))) as client:
+    with serving(ONE) as peer, closing(Client(peer.path, OpaLimits(answer_seconds=20))) as client:
         assert client.ask("decision", {}).result == 1  # the control
         assert in_fork(lambda: client.ask("decision", {}))
         assert client.ask("decision", {}).result == 1
