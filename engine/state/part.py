@@ -100,7 +100,7 @@ def storable(id_: str) -> str:
 
 
 def insert(connection: Connection, table: str, row: Any) -> None:
-    """Insert a row under the names of its fields; a tuple is stored as a JSON list."""
+    """Insert a row under the names of its fields, but for those that are None; a tuple is stored as a JSON list."""
     connection.execute(*_insertion(table, row))
 
 
@@ -111,10 +111,10 @@ def insert_new(connection: Connection, table: str, row: Any) -> bool:
 
 
 def _insertion(table: str, row: Any) -> tuple[str, list[Any]]:
-    found = [getattr(row, field.name) for field in fields(row)]
-    marks = ", ".join("?" * len(found))
-    statement = f"INSERT INTO {table} ({columns(type(row))}) VALUES ({marks})"  # noqa: S608
-    return statement, [json.dumps(value) if isinstance(value, tuple) else value for value in found]
+    found = {field.name: value for field in fields(row) if (value := getattr(row, field.name)) is not None}
+    named, marks = ", ".join(f'"{name}"' for name in found), ", ".join("?" * len(found))
+    statement = f"INSERT INTO {table} ({named}) VALUES ({marks})"  # noqa: S608
+    return statement, [json.dumps(value) if isinstance(value, tuple) else value for value in found.values()]
 
 
 def whole(name: str, value: object) -> int:
