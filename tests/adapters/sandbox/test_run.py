@@ -165,13 +165,13 @@ def test_odd_code_is_the_programs_own_end() -> None:
 
 def test_what_the_interpreter_does_at_its_end_is_done() -> None:
     code = """
-import atexit, threading, time
+import atexit, threading
 kept = open("kept", "w"); kept.write("flushed")
 class Last:
     def __del__(self): print("deleted", open("kept").read() if False else "")
 last = Last()
 def late():
-    time.sleep(0.05); print("thread")
+    threading.main_thread().join(); print("thread")
 threading.Thread(target=late).start()
 atexit.register(print, "atexit")
 print("main")
