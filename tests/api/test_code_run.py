@@ -258,7 +258,8 @@ def test_more_runs_than_are_taken_on_are_refused_and_told_when_to_come_again(api
     for caller in callers:
         caller.start()
     try:
-        over = until(refused)
+        until(lambda: len(listed(api)["active"]) == 20, 120)
+        over = until(refused, 120)
         assert (over.json["code"], over.headers["retry-after"]) == ("engine.overloaded", "1")
     finally:
         enough.set()
