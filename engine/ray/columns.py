@@ -96,7 +96,10 @@ class Columns(Model):
             return []
         at = row[decided.decided_at]
         if isinstance(at, datetime):
-            at = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            try:
+                at = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            except OverflowError:  # on the last day that there is
+                at = at.isoformat()
         return [{"sha256": row[decided.sha256], "decision": row[decided.decision], "decided_at": at}]
 
 

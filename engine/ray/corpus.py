@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from engine.documents.canonical import canonical, digest
 from engine.engine import Engine
 from engine.errors import EngineError, GatherError
 from engine.flow import Context
@@ -60,15 +59,14 @@ def check_corpus(  # noqa: PLR0913  (each is named)
     record = RunRecord(into.absolute())
     record.prepare()
     policy = SentPolicy.of(engine)
-    asked = digest(canonical({"columns": columns.digest, "now": now}))
-    units = {unit.name(policy.revisions, asked): unit for unit in plan(paths, columns)}
+    job = Job(str(record.folder), POINT, columns, policy, context, now)
+    units = {unit.name(policy.revisions, job.asked): unit for unit in plan(paths, columns)}
     if not units:
         raise GatherError("the corpus has no rows", remedy="name files with rows")
     with record.alone():
         record.sweep()
         missing = {name: unit for name, unit in units.items() if record.whole(name) is None}
         if missing:
-            job = Job(str(record.folder), POINT, columns, policy, context, now)
 
             def counted(done: int) -> None:
                 demand_stateless(engine, POINT, context)
@@ -116,7 +114,11 @@ def demand_stateless(engine: Engine, point: str, context: Context) -> None:
             remedy="make it unlimited in policy/budgets.yaml, or decide with one engine",
         )
     for stop in engine.in_force():
-        if stop.scope == "all" or (stop.scope, stop.name) == ("principal", context.caller.principal):
+        if stop.scope == "principal":
+            applies = stop.name == context.caller.principal
+        else:
+            applies = stop.scope != "tool" or point != POINT  # a request for a license names no tool
+        if applies:
             raise EngineError(
                 f"the stop `{stop.id}` applies to this run",
                 remedy="see `engine stop list`; once it is lifted, start the run again with the same folder",

@@ -18,7 +18,7 @@ from engine.ray.columns import ADDED, POINT, Columns
 from engine.ray.corpus import demand_stateless
 from engine.ray.packages import package
 from engine.ray.policy import SentPolicy
-from engine.ray.rows import BATCH, Batch, of_table
+from engine.ray.rows import BATCH, Batch, of_table, read_rows
 from engine.ray.worker import Job, OpaLostError, Worker, count, worker_faults
 from engine.record.bulk import Manifest, RunRecord, name_of, signer
 from engine.record.model import timestamp, utc_now
@@ -107,7 +107,7 @@ class DatasetWorker(Worker):
             some = self._batch(table)
             asked = [str(one) if isinstance(one, GatherError) else one for one in some.requests]
             revisions = self.job.policy.revisions.model_dump(mode="json")
-            name = name_of({"asked": asked, "point": self.job.point, "policy": revisions, "now": self.job.now})
+            name = name_of({"requests": asked, "point": self.job.point, "policy": revisions, "asked": self.job.asked})
             if self.record.whole(name) is None:
                 self._decide(name, some)
             return _with(table, list(self._rows(name)), name)
@@ -115,10 +115,9 @@ class DatasetWorker(Worker):
     def _batch(self, table: Any) -> Batch:
         if self.job.columns is not None:
             return of_table(table, self.job.columns, _ROW, 1)
-        texts = table.column(REQUEST).to_pylist()
-        return Batch(
-            [_request(text) for text in texts], [f"{_ROW}:{index}" for index in range(1, len(texts) + 1)], None
-        )
+        places = [f"{_ROW}:{number}" for number in range(1, table.num_rows + 1)]
+        rows = read_rows(table.select([REQUEST]), places)
+        return Batch([row if isinstance(row, GatherError) else _request(row[REQUEST]) for row in rows], places, None)
 
     def _decide(self, name: str, some: Batch) -> None:
         for last in self.attempts():

@@ -60,6 +60,7 @@ class SentPolicy:
             key.write_bytes(self.key)
         return Settings(
             state=folder / "state",
+            database=None,
             cache=folder / "cache",
             release=release,
             release_key=key,

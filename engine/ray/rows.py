@@ -69,9 +69,23 @@ def _table(file: BinaryIO, unit: Unit, columns: Columns) -> Iterator[Batch]:
 
 def of_table(rows: Any, columns: Columns, path: str, first: int) -> Batch:
     """The requests of the rows of a table or record batch; `first` is the number of its first row."""
-    needed = rows.select(list(columns.needed)).to_pylist()
-    places = [f"{path}:{first + index}" for index in range(len(needed))]
-    return Batch([columns.request(row, place) for row, place in zip(needed, places, strict=True)], places, rows)
+    places = [f"{path}:{first + index}" for index in range(rows.num_rows)]
+    read = zip(read_rows(rows.select(list(columns.needed)), places), places, strict=True)
+    return Batch([row if isinstance(row, GatherError) else columns.request(row, at) for row, at in read], places, rows)
+
+
+def read_rows(rows: Any, places: Sequence[str]) -> list[dict[str, Any] | GatherError]:
+    """The rows of a table or record batch; an error in place of one with a value that Python has none for."""
+    try:
+        read: list[dict[str, Any] | GatherError] = rows.to_pylist()
+    except (ValueError, ArithmeticError):
+        if rows.num_rows == 1:
+            file, _, number = places[0].rpartition(":")
+            remedy = "write text in UTF-8, and times before the year 10000"
+            where = Location(file, int(number))
+            return [GatherError("the row has a value that cannot be read", remedy=remedy, where=where)]
+        return [one for at in range(rows.num_rows) for one in read_rows(rows.slice(at, 1), places[at : at + 1])]
+    return read
 
 
 def _lines(file: BinaryIO, unit: Unit, columns: Columns) -> Iterator[Batch]:

@@ -27,7 +27,8 @@ UNIT_ROWS, UNIT_BYTES = 20_000, 64 << 20
 """Lines of JSON in a unit, and their bytes: what is decided again after a worker is lost."""
 
 _BLOCK = 8 << 20
-_CREDENTIALS = re.compile(r"//[^/@]*@")
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
+_QUERY = re.compile(r"(?<=://)([^\s'\"?]*)\?[^\s'\"]*")
 _VERSIONS = (
     "ETag",
     "etag",
@@ -70,8 +71,8 @@ class Unit:
 
     @property
     def file(self) -> str:
-        """The path as it is recorded: without the user, password and query that an address may have."""
-        return _CREDENTIALS.sub("//", self.path.partition("?")[0])
+        """The path as it is recorded."""
+        return shown(self.path)
 
     @property
     def place(self) -> str:
@@ -86,12 +87,17 @@ class Unit:
         return f"{self.file} ({part}, {self.rows} rows)"
 
 
+def shown(text: str) -> str:
+    """A path, or words about it, without the user, password and query that an address may have."""
+    return _QUERY.sub(r"\1", _CREDENTIALS.sub("", text))
+
+
 def plan(paths: Sequence[str], columns: Columns) -> list[Unit]:
     """The units of these files and folders. Raises GatherError for what cannot be read, or lacks a column."""
     files = dict.fromkeys(file for path in paths for file in _files(path))
     units: list[Unit] = []
     for file in files:
-        units += _row_groups(file, columns) if file.endswith(PARQUET) else _lines(file, columns)
+        units += _row_groups(file, columns) if shown(file).endswith(PARQUET) else _lines(file, columns)
     return units
 
 
@@ -106,7 +112,7 @@ def opened(path: str, version: str | None = None) -> Iterator[tuple[BinaryIO, st
             raise GatherError(
                 "the file changed after the run was planned",
                 remedy="start the run again; units of files that did not change are not decided again",
-                where=Location(path),
+                where=Location(shown(path)),
             )
         with fs.open(inside, "rb") as file:
             yield file, found
@@ -122,22 +128,25 @@ def _readable(path: str) -> Iterator[None]:
     except Exception as error:
         said = getattr(error, "strerror", None) or str(error).partition("\n")[0] or type(error).__name__
         raise GatherError(
-            f"cannot read `{printable(path)}`: {printable(said).lower()}",
+            f"cannot read `{printable(shown(path))}`: {redact(printable(shown(said)))[0].lower()}",
             remedy="check the path, its permissions and the credentials of this process",
         ) from error
 
 
 def _files(path: str) -> list[str]:
     """The file of this name, the files that a pattern matches, or those below a folder."""
+    suffixes = (PARQUET, *JSON_LINES)
+    if not path.strip():
+        raise GatherError("the path of a corpus is empty", remedy=f"name files that end in {', '.join(suffixes)}")
     with _readable(path):
         fs, inside = package("fsspec.core").url_to_fs(path)
-        if inside.endswith((PARQUET, *JSON_LINES)) and "*" not in inside:
+        if shown(inside).endswith(suffixes) and "*" not in shown(inside):
             return [fs.unstrip_protocol(inside)]
         found = fs.glob(inside) if "*" in inside else fs.find(inside)
-        files = sorted(fs.unstrip_protocol(one) for one in found if one.endswith((PARQUET, *JSON_LINES)))
+        files = sorted(fs.unstrip_protocol(one) for one in found if one.endswith(suffixes))
     if not files:
-        suffixes = ", ".join((PARQUET, *JSON_LINES))
-        raise GatherError(f"there is no corpus in `{printable(path)}`", remedy=f"name files that end in {suffixes}")
+        found_ = f"there is no corpus in `{printable(shown(path))}`"
+        raise GatherError(found_, remedy=f"name files that end in {', '.join(suffixes)}")
     return files
 
 
@@ -145,9 +154,10 @@ def _row_groups(path: str, columns: Columns) -> Iterator[Unit]:
     pq = package("pyarrow.parquet")
     with opened(path) as (file, version):
         parquet = pq.ParquetFile(file)
-        _demand_columns(parquet.schema_arrow.names, columns, Location(path))
+        where = Location(shown(path))
+        _demand_columns(parquet.schema_arrow.names, columns, where)
         for name in columns.needed:
-            _demand_type(parquet.schema_arrow.field(name).type, name, columns, path)
+            _demand_type(parquet.schema_arrow.field(name).type, name, columns, where)
         first = 1
         for number in range(parquet.num_row_groups):
             rows = parquet.metadata.row_group(number).num_rows
@@ -155,7 +165,7 @@ def _row_groups(path: str, columns: Columns) -> Iterator[Unit]:
             first += rows
 
 
-def _demand_type(type_: Any, name: str, columns: Columns, path: str) -> None:
+def _demand_type(type_: Any, name: str, columns: Columns, where: Location) -> None:
     types = package("pyarrow").types
     if types.is_dictionary(type_):
         type_ = type_.value_type
@@ -164,13 +174,21 @@ def _demand_type(type_: Any, name: str, columns: Columns, path: str) -> None:
     if name == columns.content:
         fits = fits or types.is_binary(type_) or types.is_large_binary(type_)
     if decided is not None and name == decided.decided_at:
-        fits = fits or (types.is_timestamp(type_) and type_.tz is not None)
+        fits = fits or (types.is_timestamp(type_) and type_.tz is not None and _is_known_zone(type_))
     if not fits:
         raise GatherError(
             f"the column `{printable(name)}` has the type {type_}, which is not read",
             remedy="write text; for times, text in UTC or timestamps with a time zone",
-            where=Location(path),
+            where=where,
         )
+
+
+def _is_known_zone(type_: Any) -> bool:
+    try:
+        package("pyarrow").scalar(0, type_).as_py()
+    except (ValueError, LookupError):
+        return False
+    return True
 
 
 def _demand_columns(names: Sequence[str], columns: Columns, where: Location) -> None:
@@ -200,7 +218,7 @@ def _lines(path: str, columns: Columns) -> Iterator[Unit]:
             if line.strip():
                 if not seen:
                     seen = True
-                    _demand_fields(line, columns, Location(path, number))
+                    _demand_fields(line, columns, Location(shown(path), number))
                 rows += 1
             number += 1
             if rows == UNIT_ROWS or at - start >= UNIT_BYTES:
@@ -227,7 +245,9 @@ def whole_lines(file: Bytes, path: str) -> Iterator[bytes]:
         lines = (rest + block).split(b"\n")
         rest = lines.pop()
         if len(rest) > most:
-            raise GatherError(f"a line is longer than {most} bytes", remedy="split the row", where=Location(path))
+            raise GatherError(
+                f"a line is longer than {most} bytes", remedy="split the row", where=Location(shown(path))
+            )
         for line in lines:
             yield line + b"\n"
     if rest:

@@ -18,15 +18,16 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from engine.documents.canonical import canonical, digest
 from engine.drive import BATCH_ITEMS
 from engine.engine import Engine
-from engine.errors import DecideError, EngineError, Exit, RecordError
+from engine.errors import DecideError, EngineError, Exit, RecordError, StateError
 from engine.flow import Answer, Context
 from engine.model import Decision, Mode, Outcome
 from engine.opa.server import fresh_folder
@@ -44,11 +45,16 @@ _POLL_SECONDS = 0.05
 _FAULT = re.compile(r"\[fault ([A-Za-z0-9_=-]+)\]")
 
 
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What every worker is given: where to record, what to decide by which policy, for whom, at what time.
 
-    `columns` is None where each row is a request already. `now` is in seconds since 1970 UTC; None for the clock.
+    `columns` is None where each row is a request already. `now` is in seconds since 1970 UTC; None for the clock,
+    and then `day` is the date in UTC on which the run began.
     """
 
     folder: str
@@ -57,6 +63,21 @@ class Job:
     policy: SentPolicy
     context: Context
     now: int | None = None
+    day: str = field(default_factory=_today)
+
+    @property
+    def asked(self) -> str:
+        """The digest of what decisions depend on beside rows and policy: a unit of another caller or day is another."""
+        return digest(
+            canonical(
+                {
+                    "columns": None if self.columns is None else self.columns.digest,
+                    "caller": self.context.caller.model_dump(mode="json"),
+                    "run": self.context.run,
+                    "time": self.day if self.now is None else self.now,
+                }
+            )
+        )
 
 
 class OpaLostError(Exception):
@@ -88,6 +109,7 @@ class Worker:
         points = frozenset({job.point})
         engine = Engine(settings, now=lambda: now or datetime.now(UTC), control=False, points=points)
         self._stack.enter_context(engine)
+        engine.services = replace(engine.opened, store=_no_state)
         policy = engine.policy
         if policy is None:
             raise getattr(engine.opa, "fault", None) or job.policy.refused()
@@ -129,7 +151,7 @@ class Worker:
             with self._engine.recording(draft.log):
                 answers = self._engine.decide_many(self.job.point, some.requests[part], contexts[part], Mode.CHECK)
             for one in answers:
-                _demand_recorded(one)
+                _demand_decided(one)
             if any(one.fault is not None and one.fault.code == "policy_unavailable" for one in answers):
                 if not last:
                     raise OpaLostError
@@ -217,10 +239,21 @@ def _drafted_rows(record: RunRecord, name: str) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
-def _demand_recorded(one: Answer) -> None:
-    """Raise the fault of an answer that has no record: it must reach nobody."""
-    if isinstance(one.fault, RecordError) or (one.fault is not None and one.fault.code == "engine.internal"):
+_NOT_OF_A_ROW = frozenset({RecordError.code, StateError.code, "engine.internal", "policy_stale"})
+"""Faults that say nothing about a request: its decision would be another one on a worker without them."""
+
+
+def _demand_decided(one: Answer) -> None:
+    """Raise the fault of an answer that has no record, or was not decided for a reason that its row is not."""
+    if one.fault is not None and one.fault.code in _NOT_OF_A_ROW:
         raise one.fault
+
+
+def _no_state() -> NoReturn:
+    raise StateError(
+        "a decision at this point depends on the engine's state, which workers do not have",
+        remedy="decide with one engine, by `decide_many` or `decide_each`",
+    )
 
 
 class WorkerFault(Exception):  # noqa: N818  (Ray shows its name)

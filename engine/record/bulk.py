@@ -43,6 +43,9 @@ from engine.record.storage import LockHeldError, Storage, make_folder, readable,
 from engine.record.verify import verify
 
 MANIFEST, SEGMENTS, ROWS, LEFT = "manifest.json", "segments", "rows", "left"
+_SUFFIXES = (".parquet", ".jsonl")
+"""Of files of admitted rows."""
+
 _LOCK = "lock"
 _LOCK_SECONDS = 5.0
 """For an engine that opens the same state for the first time."""
@@ -210,8 +213,9 @@ class RunRecord:
     def move_aside(self, name: str) -> None:
         """Keep a segment that does not count, and its rows, below `left/`."""
         tag = secrets.token_hex(4)
-        for path in (self.folder / SEGMENTS / name, *(self.folder / ROWS).glob(f"{name}.*")):
-            path.rename(self.folder / LEFT / f"{path.name}.{tag}")
+        for path in (self.folder / SEGMENTS / name, *(self.folder / ROWS / f"{name}{suffix}" for suffix in _SUFFIXES)):
+            with suppress(FileNotFoundError):
+                path.rename(self.folder / LEFT / f"{path.name}.{tag}")
 
     def join(self, planned: Mapping[str, int], by: Identity, time: str) -> Manifest:
         """Write the manifest of exactly these units, given with the number of their rows. Raises RecordError."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import http.server
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,42 @@ def test_times_with_a_zone_are_read(tmp_path: Path) -> None:
     assert batch.requests == [request(row(1))]
 
 
+LATE = 253_402_300_800  # 10000-01-01T00:00:00Z
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("license", pa.array([b"CC-BY-4.0", b"caf\xe9", b"MIT"]).view(pa.string())),
+        ("decided_at", pa.array([0, LATE, 0], pa.timestamp("s", "UTC"))),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_an_error_of_its_row_alone(tmp_path: Path, name: str, column: Any) -> None:
+    table = pa.Table.from_pylist(rows(3, first=1))
+    path = tmp_path / "a.parquet"
+    parquet.write_table(table.set_column(table.schema.get_field_index(name), name, column), path)
+    (unit,) = plan([str(path)], COLUMNS)
+    (batch,) = batches(unit, COLUMNS)
+    assert [isinstance(one, dict) for one in batch.requests] == [True, False, True]
+    assert str(batch.requests[1]) == f"{unit.place}:2: the row has a value that cannot be read"
+
+
+def test_a_time_on_the_last_day_is_for_the_policy_to_refuse() -> None:
+    last = datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-5)))
+    asked = COLUMNS.request({**row(1), "decided_at": last}, "a:1")
+    assert isinstance(asked, dict)
+    assert asked["decisions"][0]["decided_at"] == "9999-12-31T23:00:00-05:00"
+
+
+def test_an_unknown_time_zone_is_refused(tmp_path: Path) -> None:
+    table = pa.Table.from_pylist(rows(1, first=1))
+    column = pa.array([0], pa.timestamp("s", "Nowhere/Town"))
+    path = tmp_path / "a.parquet"
+    parquet.write_table(table.set_column(table.schema.get_field_index("decided_at"), "decided_at", column), path)
+    with pytest.raises(GatherError, match=r"has the type timestamp\[.*Nowhere/Town\], which is not read"):
+        plan([str(path)], COLUMNS)
+
+
 def _without(name: str) -> list[dict[str, Any]]:
     return [{key: value for key, value in one.items() if key != name} for one in rows(3)]
 
@@ -116,13 +153,18 @@ def test_a_column_of_another_type_is_refused(tmp_path: Path, change: dict[str, A
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("nothing.parquet", "cannot read"), ("empty", "there is no corpus in"), ("odd.parquet", "cannot read")],
+    [
+        ("nothing.parquet", "cannot read"),
+        ("empty", "there is no corpus in"),
+        ("odd.parquet", "cannot read"),
+        ("", "the path of a corpus is empty"),
+    ],
 )
 def test_what_is_no_corpus_is_refused(tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "odd.parquet").write_bytes(b"PAR1 and more")
     with pytest.raises(GatherError, match=said):
-        plan([str(tmp_path / name)], COLUMNS)
+        plan([str(tmp_path / name) if name else name], COLUMNS)
 
 
 def test_lines_are_planned_in_ranges_that_cover_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,11 +227,22 @@ def served(tmp_path: Path) -> Iterator[str]:
 
 def test_a_file_over_http_is_read_as_it_was_planned(tmp_path: Path, served: str) -> None:
     write_parquet(tmp_path / "a.parquet", rows(5), 5)
-    (unit,) = plan([f"{served}/a.parquet"], COLUMNS)
+    (unit,) = plan([f"{served}/a.parquet?signature=c4nary"], COLUMNS)
     assert [one for batch in batches(unit, COLUMNS) for one in batch.requests] == [request(one) for one in rows(5)]
     write_parquet(tmp_path / "a.parquet", rows(6), 6)
-    with pytest.raises(GatherError, match="the file changed after the run was planned"):
+    with pytest.raises(GatherError, match="the file changed after the run was planned") as changed:
         list(batches(unit, COLUMNS))
+    assert "c4nary" not in str(changed.value)
+
+
+@pytest.mark.parametrize("file", ["nothing.parquet", "nothing.jsonl", "corpus", "a.jsonl"])
+def test_no_error_about_an_address_has_its_credentials(tmp_path: Path, served: str, file: str) -> None:
+    write_lines(tmp_path / "a.jsonl", _without("sha256"))
+    address = f"{served}/{file}?signature=c4nary".replace("://", "://user:c4na@ry@")
+    with pytest.raises(GatherError) as refused:
+        plan([address], COLUMNS)
+    assert file in str(refused.value)
+    assert not {"c4na", "ry@", "c4nary"} & {*re.findall("c4nary|c4na|ry@", str(refused.value))}
 
 
 def test_a_name_that_looks_like_a_secret_is_not_in_request_ids(tmp_path: Path) -> None:
