@@ -21,13 +21,15 @@ from tests.expect import there
 from tests.facilities import missing
 
 GOLDEN: dict[str, Any] = json.loads((ROOT / "fixtures/code/incident_metrics.json").read_text(encoding="utf-8"))
+LONGEST = {"exec_timeout_seconds": 20.0}
 CODE: str = GOLDEN["action"]["code"]
 PIPELINE = Context(caller=Caller(via=Via.PROCESS, principal="pipeline"))
 
 
 def golden(code: str | None = None, *, action: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-    """The seed's run with other code, other fields of its action, other fields of its own."""
-    document = {**copy.deepcopy(GOLDEN), **changes}
+    """The seed's run with other code, action fields and own fields, and the longest time that policy allows."""
+    document = {**copy.deepcopy(GOLDEN), "policy_hints": {**GOLDEN["policy_hints"], **LONGEST}, **changes}
+    document["policy_hints"] = {**LONGEST, **document["policy_hints"]}
     document["action"] = {**document["action"], **({} if code is None else {"code": code}), **(action or {})}
     return document
 

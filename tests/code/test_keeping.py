@@ -63,7 +63,7 @@ def test_a_secret_in_code_or_result_is_redacted_before_it_is_kept(bench: Bench) 
     ids=["time", "error", "output", "blank", "contract", "memory"],
 )
 def test_each_failure_log_has_a_class_of_its_root_cause(bench: Bench, code: str, cause: set[str]) -> None:
-    done = bench.run(golden(code, policy_hints={"exec_timeout_seconds": 0.5}))
+    done = bench.run(golden(code, policy_hints={"exec_timeout_seconds": 0.5 if "time_limit" in cause else 20}))
     log = json.loads(bench.kept(done.document["stored"]["log"]))
     assert log["root_cause"] in cause
     assert log["stop_reason"] == done.stop_reason
@@ -163,10 +163,10 @@ def put(name, data):
 """
 
 
-def leaving(*lines: str) -> dict[str, Any]:
+def leaving(*lines: str, seconds: float = 20) -> dict[str, Any]:
     """The seed's run of a program that leaves files first."""
     code = "import os, json\n" + WRITES + "\n".join(lines) + "\n" + CODE.removeprefix("import json\n")
-    return golden(code, artifacts=True, policy_hints={"max_code_chars": 8000})
+    return golden(code, artifacts=True, policy_hints={"max_code_chars": 8000, "exec_timeout_seconds": seconds})
 
 
 # covers: C62 A01
@@ -219,10 +219,12 @@ def test_every_file_that_is_not_kept_is_named_with_its_reason(wider: Bench) -> N
 # covers: C62
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize(
-    ("last", "reason"), [("raise ValueError", "run_stopped"), ("while True: pass", "not_handed_out")]
+    ("last", "reason", "seconds"), [("raise ValueError", "run_stopped", 20), ("while True: pass", "not_handed_out", 2)]
 )
-def test_of_a_run_that_stopped_no_file_is_kept_and_each_is_named(wider: Bench, last: str, reason: str) -> None:
-    done = wider.run(leaving(f"put('fine.txt', b'{reason}')", last))
+def test_of_a_run_that_stopped_no_file_is_kept_and_each_is_named(
+    wider: Bench, last: str, reason: str, seconds: float
+) -> None:
+    done = wider.run(leaving(f"put('fine.txt', b'{reason}')", last, seconds=seconds))
     assert not done.ok
     assert [one["reason"] for one in done.document["artifacts_not_kept"]] == [reason]
     assert "artifacts" not in done.document
