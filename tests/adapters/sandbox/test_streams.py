@@ -32,6 +32,14 @@ def test_both_too_large_is_told_of_standard_output() -> None:
     assert (ended.stdout_bytes, ended.limit) == (4097, "stdout")
 
 
+# covers: C35
+@pytest.mark.parametrize("write", ["print('o' * 5000)", "sys.stdout.write('o' * 5000)"])
+def test_the_stream_that_is_over_its_limit_first_is_named(write: str) -> None:
+    """It does not depend on when the program would empty its buffers: it never comes to its end."""
+    ended = ran(f"import sys, time; {write}; sys.stderr.write('e' * 5000); time.sleep(600)")
+    assert (ended.status, ended.limit, ended.stdout_bytes) == (Status.OUTPUT_LIMIT, "stdout", 4097)
+
+
 # covers: C61.1-2
 @pytest.mark.parametrize("stream", [1, 2])
 @pytest.mark.parametrize("piece", ["b'x' * (1 << 20)", "b'x\\n'"])
