@@ -23,7 +23,7 @@ from engine.opa.command import OpaCommand
 from engine.opa.packed import MANIFEST, revision, unpacked
 from engine.policy_bundle import archives
 from engine.policy_bundle.catalogue import Catalogue, PolicyRow
-from engine.policy_bundle.levels import Lowered, level_problems, lowered_in, mapping_problems
+from engine.policy_bundle.levels import Lowered, level_problems, lowered_in, name_problems
 from engine.policy_bundle.lookups import Lookups
 from engine.policy_bundle.sources import PolicySources, Snapshot, files_digest, snapshot
 from engine.policy_bundle.store import keep, kept
@@ -215,7 +215,7 @@ def build(
     catalogue = Catalogue.model_validate_json(rules.files[_CATALOGUE])
     data, lines = parse(served), _lines(places)
     found += level_problems(data.get("levels", {}).get("levels", {}), catalogue.points, lines)
-    found += mapping_problems(data.get("operations", {}), catalogue.points, lines)
+    found += name_problems(data, catalogue.points, lines)
     found += waivable_problems(data.get("waivers", {}), catalogue, lines)
     if fresh:  # what was kept has passed this, and schemas take long
         found += unknown_facts(data.get("waivers", {}), lambda point: points[point].input_schema, catalogue, lines)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import Location, Problem
+from engine.policy_bundle import schemas
 from engine.policy_bundle.catalogue import Entries, quoted
 
 _FILE = Location("policy/levels.yaml")
@@ -28,21 +29,46 @@ def level_problems(
                 yield Problem(places.get(("levels", "levels", point, code), _FILE), *problem)
 
 
-def mapping_problems(
-    operations: Mapping[str, Any],
+def name_problems(
+    data: Mapping[str, Any],
     entries: Mapping[str, Entries],
     places: Mapping[tuple[str | int, ...], Location],
 ) -> Iterator[Problem]:
-    """Rows of `authzen` and `envoy` in policy/operations.yaml that ask a point that is not there."""
+    """Decision points and quotas that other values name and that are not there: such a row would do nothing."""
+    for path, point in _named(data):
+        if point not in entries:
+            yield _no_point(point, places.get(path, Location(f"policy/{path[0]}.yaml")), entries)
+    for point, quotas in data.get("budgets", {}).get("quotas", {}).items():
+        prefix = f"budgets.quotas.{point}."
+        known = sorted({row.removeprefix(prefix) for row in _read(entries.get(point)) if row.startswith(prefix)})
+        for name in quotas:
+            if point in entries and name not in known:
+                path = ("budgets", "quotas", point, name)
+                where = places.get(path, Location("policy/budgets.yaml"))
+                remedy = schemas.meant(name, known, "quotas of this point")
+                yield Problem(where, f"no requirement of `{point}` reads the quota `{name}`", remedy)
+
+
+def _named(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The points that values name, with the place of each."""
+    for name in ("budgets", "quotas"):
+        yield from ((("budgets", name, point), point) for point in data.get("budgets", {}).get(name, {}))
+    for subject, points in data.get("callers", {}).get("certificates", {}).items():
+        for number, point in enumerate(points):
+            yield ("callers", "certificates", subject, number), point
     for name in ("authzen", "envoy"):
-        for number, row in enumerate(operations.get(name, ())):
-            if row["point"] not in entries:
-                where = places.get(("operations", name, number, "point"), Location("policy/operations.yaml"))
-                yield _no_point(row["point"], where, entries)
+        for number, row in enumerate(data.get("operations", {}).get(name, ())):
+            yield ("operations", name, number, "point"), row["point"]
+
+
+def _read(entries: Entries | None) -> Iterator[str]:
+    """The policy rows that requirements of a point name."""
+    return (row for one in (entries.requirements.values() if entries else ()) for row in one.reads)
 
 
 def _no_point(point: str, where: Location, entries: Mapping[str, Entries]) -> Problem:
-    return Problem(where, f"there is no decision point `{point}`", f"use one of {quoted(entries)}")
+    likely = schemas.likely(point, list(entries))
+    return Problem(where, f"there is no decision point `{point}`", f"{likely}use one of {quoted(entries)}")
 
 
 def _problem(point: str, code: str, row: Any, entries: Entries) -> tuple[str, str] | None:

@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
+from engine.binaries import find_binary
 from engine.cases.run import Runner
 from engine.engine import Engine
+from engine.errors import PolicyError
+from engine.points.registry import POINTS
+from engine.policy_bundle.build import build
 from engine.policy_bundle.catalogue import Catalogue
+from engine.policy_bundle.sources import PolicySources
 from engine.settings import Settings
 from tests.command import Command
 from tests.conftest import BUNDLES
@@ -149,3 +154,23 @@ def test_a_mapping_to_a_point_that_is_not_there_is_refused_with_its_place(
     assert run.code == 5
     assert "there is no decision point `sauce`" in run.stdout
     assert "`source`" in run.stdout
+
+
+def test_values_that_name_points_and_quotas_that_are_not_there_are_refused_with_a_suggestion(
+    settings: Settings, policy: Path
+) -> None:
+    budgets = (policy / "budgets.yaml").read_text(encoding="utf-8")
+    written = budgets.replace("  license: {", "  licens: {").replace("  subagent:\n", "  subagents:\n")
+    written = written.replace("    host: {", "    hosts: {")
+    (policy / "budgets.yaml").write_text(written, encoding="utf-8")
+    sources = PolicySources(settings.rego, policy, settings.recipe, ('callers.certificates={"CN=a": ["surce"]}',))
+    with pytest.raises(PolicyError) as caught:
+        build(sources, POINTS, find_binary(), settings.cache)
+    lines = {text.partition("{")[0].strip(): number for number, text in enumerate(written.splitlines(), 1)}
+    found = {one.message: (one.where.line, (one.remedy or "").partition("?")[0]) for one in caught.value.problems}
+    assert found == {
+        "there is no decision point `licens`": (lines["licens:"], "did you mean `license`"),
+        "there is no decision point `subagents`": (lines["subagents:"] + 1, "did you mean `subagent`"),
+        "no requirement of `llm` reads the quota `hosts`": (lines["hosts:"], "did you mean `host`"),
+        "there is no decision point `surce`": (None, "did you mean `source`"),
+    }
