@@ -50,7 +50,7 @@ def until(what: Callable[[], object], seconds: float = 60) -> None:
     assert soon(what, seconds)
 
 
-def gone(pid: int, seconds: float = 5) -> bool:
+def gone(pid: int, seconds: float = 60) -> bool:
     """Wait until a process is gone; False when it is still there after `seconds`."""
     return soon(lambda: not alive(pid), seconds)
 
