@@ -56,6 +56,8 @@ class ObjectStore:
             raise self._unusable(url, error) from error
         self.url: str = self._fs.unstrip_protocol(self._root)
         self._local = "file" in self._fs.protocol
+        self.folder = Path(self._root) if self._local else None
+        """Where the objects lie, if that is on this machine."""
 
     def sizes(self, below: str = "") -> dict[str, int]:
         """The bytes of every object below a name, sorted by name; empty if there is none."""
@@ -196,10 +198,15 @@ class _Joined(io.RawIOBase):
 
 _SEVERAL = re.compile(r".?::")
 """Where fsspec begins another protocol."""
+_NO_PLACE = re.compile(r"\s*(\w+:)?[\s/]*")
+"""An unset variable of a shell; fsspec would take it for the current folder or the root."""
 
 
 def _demand_plain(url: str) -> None:
-    """Raise GatherError for a URL with credentials, which other processes could read, or with several protocols."""
+    """Raise GatherError unless a URL names one place that keeps what it is given, and no credentials.
+
+    Other processes could read those.
+    """
     scheme, found, _ = url.partition("://")
     local = not found or scheme == "file"
     if _SEVERAL.search(url) or (not local and ("?" in url or "@" in urlsplit(url).netloc)):
@@ -207,6 +214,16 @@ def _demand_plain(url: str) -> None:
             f"this URL of `{printable(scheme)}` has credentials, a query or several protocols",
             remedy="write it as in s3://bucket/folder; credentials come from the environment or from the files"
             " that the package of the store reads",
+        )
+    if url.startswith("memory:"):
+        raise GatherError(
+            "a store in memory keeps nothing: it ends with this process",
+            remedy="name a bucket or a folder, as in s3://bucket/folder or file:///folder",
+        )
+    if _NO_PLACE.fullmatch(url):
+        raise GatherError(
+            f"the URL `{printable(url)}` names no folder and no bucket",
+            remedy="write it as in s3://bucket/folder or file:///folder; check that the variable it is from is set",
         )
 
 

@@ -10,7 +10,8 @@ A receipt is `checkpoints/shipped.json`; `shipping.json` in the state folder nam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import io
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +21,8 @@ from typing import Annotated, Any, BinaryIO
 from pydantic import Field, ValidationError
 
 from engine.documents.canonical import canonical
-from engine.errors import EngineError, Location, RecordError
+from engine.documents.files import printable
+from engine.errors import EngineError, GatherError, Location, RecordError
 from engine.model import Model, Sha256
 from engine.record.chain import Position
 from engine.record.chains import chain_folders
@@ -35,11 +37,11 @@ from engine.record.checkpoint import (
     read_identity,
     signed_statement,
 )
-from engine.record.layout import CHECKPOINTS, EVENTS, Break, BreakKind, BrokenError, segment_file
+from engine.record.layout import CHECKPOINTS, EVENTS, RECORDS, Break, BreakKind, BrokenError, broken_file, segment_file
 from engine.record.lines import last_line, measured
 from engine.record.log import broken_error, unavailable
 from engine.record.model import timestamp, utc_now
-from engine.record.objects import ObjectStore
+from engine.record.objects import ObjectStore, Part
 from engine.record.storage import LockHeldError, Storage, read_file, readable, write_file
 from engine.record.stored import (
     OPEN,
@@ -149,6 +151,7 @@ def ship(state: Path, url: str, clock: Callable[[], datetime] = utc_now) -> dict
     Raises EngineError for the first chain that failed, after every other one was tried.
     """
     store, known = ObjectStore(url), destination(state)
+    _demand_apart(store, state)
     if known not in (None, store.url):
         raise RecordError(
             f"this record is shipped to `{known}`",
@@ -178,6 +181,17 @@ def ship(state: Path, url: str, clock: Callable[[], datetime] = utc_now) -> dict
     return done
 
 
+def _demand_apart(store: ObjectStore, state: Path) -> None:
+    """Raise GatherError for a store inside the state folder: whatever removes one removes both."""
+    inside = [state, *(folder / RECORDS for folder in chain_folders(state).values())]
+    if store.folder is not None and any(store.folder.resolve().is_relative_to(one.resolve()) for one in inside):
+        raise GatherError(
+            f"the store `{printable(store.url)}` is inside the state folder",
+            remedy="name a bucket, or a folder on another disk",
+            where=Location(str(state)),
+        )
+
+
 def _locked(folder: Path) -> RecordError:
     return RecordError(
         "another process ships this chain",
@@ -198,6 +212,13 @@ class _Ends(EventsWalk):
         self.ends.append(SegmentEnd(end, self.size, self.lines))
 
 
+class _LinesWalk(EventsWalk):
+    """Leaves source events alone."""
+
+    def events(self, size: int, count: int, sha: str, seq: int) -> None:
+        pass
+
+
 class _Shipment:
     """One chain on its way to the store. Raises RecordError, BrokenError, OSError."""
 
@@ -214,24 +235,38 @@ class _Shipment:
         self._engine, self._number, self._clock = engine, number, clock
         self._place = chain_place(engine, number)
         self._there: dict[str, int] = {}
+        self._sizes: dict[int, int] = {}
+        """Bytes of closed segments at the store, each stated before or verified now."""
         self._sent = 0
 
     def run(self, state: Path) -> Shipped:
-        """Send what is missing at the store, up to the last checkpoint."""
+        """Send what is missing at the store, up to the last checkpoint; again if retention removed lines meanwhile."""
+        while True:
+            anchor = read_anchor(self._storage, self._identity)
+            try:
+                return self._run(state, anchor)
+            except (EngineError, BrokenError, OSError):
+                if read_anchor(self._storage, self._identity) == anchor:
+                    raise
+
+    def _run(self, state: Path, anchor: Anchor | None) -> Shipped:
         storage, identity = self._storage, self._identity
         listed = self._store.sizes(self._place)
         self._there = {name.removeprefix(self._place): size for name, size in listed.items()}
-        anchor = read_anchor(storage, identity)
         checkpoint = require_checkpoint(storage, identity, anchor)
         statement = self._continued(anchor)
+        self._sizes = dict(enumerate(() if statement is None else statement.segments, 1))
         receipt = read_receipt(storage, identity, self._store.url)
         self._demand_kept(anchor, receipt)
+        if anchor is not None:
+            self._measure_removed(anchor, receipt)
         start, events = self._start(anchor, receipt)
         ends = self._ends(start, events, checkpoint)
         at = self._send_earlier_events(events.size)
         for end in ends:
             at = self._send_events(at, end.events_size)
             self._send(segment_object(end.end.segment), end.end.file, 0, end.end.size)
+            self._sizes[end.end.segment] = end.end.size
             self._write_receipt(end)
             self._bind(state)
         self._send_open(checkpoint, at)
@@ -274,15 +309,49 @@ class _Shipment:
             return
         for number in range(1 if anchor is None else anchor.segment, receipt.segment):
             name, size = segment_object(number), self._storage.size(segment_file(number))
+            if size is None:
+                raise broken_file(segment_file(number), BreakKind.MISSING_SEGMENT, "a file", "none")
             if self._there.get(name) != size:
                 there = f"{self._there[name]:,} bytes" if name in self._there else "no such object"
-                raise self._lost(f"`{self._place}{name}` had {size or 0:,} bytes, found {there}")
+                raise self._lost(f"`{self._place}{name}` had {size:,} bytes, found {there}")
+            self._sizes[number] = size
         at = 0
         for start, until, name in events_among(self._there):
             if start == at and self._there[name] == until - start:
                 at = until
         if at < receipt.source_events.size:
             raise self._lost(f"source events of `{self._place}` from byte {at:,} on")
+
+    def _measure_removed(self, anchor: Anchor, receipt: Receipt | None) -> None:
+        """Take the sizes that no statement has of segments that retention removed here from the store.
+
+        Only if every line there leads to the anchor. Raises RecordError if they do not although a receipt is for them.
+        """
+        numbers = range(1, anchor.segment)
+        unstated = [number for number in numbers if number not in self._sizes]
+        if not unstated or any(segment_object(number) not in self._there for number in numbers):
+            return
+        nothing = Events(size=0, lines=0, hash=self._identity.genesis)
+        watcher, wanted = _LinesWalk(io.BytesIO(), nothing), anchor.position
+        try:
+            at, _ = walk(self._removed(wanted.segment), self._identity.start, wanted, watcher)
+            if at != wanted:
+                file = segment_file(numbers[-1])
+                raise broken_file(file, BreakKind.CHECKPOINT_MISMATCH, wanted.hash, at.hash)
+        except BrokenError as problem:
+            if receipt is None or unstated[0] >= receipt.segment:
+                return
+            name = problem.broken.file.removeprefix(f"{RECORDS}/")
+            raise self._lost(f"`{self._place}{name}` is broken: {problem.broken.kind}") from None
+        self._sizes |= {number: self._there[segment_object(number)] for number in unstated}
+
+    def _removed(self, end: int) -> Iterator[tuple[int, BinaryIO]]:
+        """The segments at the store before segment `end`, then an empty one."""
+        for number in range(1, end):
+            name = segment_object(number)
+            with self._store.open([Part(self._place + name, self._there[name])]) as file:
+                yield number, file
+        yield end, io.BytesIO()
 
     def _lost(self, what: str) -> RecordError:
         return RecordError(
@@ -364,18 +433,13 @@ class _Shipment:
         fields["source_events"] = events.model_dump(mode="json")
         write_file(storage, RECEIPT, signed_statement(fields, self._identity, timestamp(self._clock())))
 
-    def _size(self, number: int, before: Statement | None) -> int:
-        """Bytes of a closed segment; of one that retention removed, as the store has it."""
-        known = () if before is None else before.segments
-        return self._storage.size(segment_file(number)) or (known[number - 1] if number <= len(known) else 0)
-
     def _state(self, before: Statement | None, checkpoint: Checkpoint, anchor: Anchor | None) -> None:
         """Replace the statement, then remove what only the one before needed."""
         if before is None or (before.checkpoint, before.anchor) != (checkpoint, anchor):
             fields: dict[str, Any] = {"format": 1, "engine": self._engine, "chain": self._number}
             fields["installation"] = self._identity.installation
             fields["checkpoint"] = checkpoint.model_dump(mode="json")
-            fields["segments"] = [self._size(number, before) for number in range(1, checkpoint.segment)]
+            fields["segments"] = [self._sizes.get(number, 0) for number in range(1, checkpoint.segment)]
             fields["anchor"] = None if anchor is None else anchor.model_dump(mode="json")
             written = signed_statement(fields, self._identity, timestamp(self._clock()))
             self._store.replace(self._place + STATEMENT, written)

@@ -61,7 +61,7 @@ _EVENTS = re.compile(r"(?:open/[0-9]+\.)?source_events\.([0-9]+)-([0-9]+)\.jsonl
 class Statement(Signed):
     """What is at the store: chain number `chain` of the engine whose chain 1 has the id `engine`.
 
-    `segments` are the bytes of its closed segments from the first on; 0 for one that was never shipped.
+    `segments` are the bytes of its closed segments from the first on; 0 for one that nothing vouches for.
     """
 
     format: Literal[1]
@@ -116,13 +116,16 @@ class StoredChain(Storage):
         self._small = {CHECKPOINT: canonical(self._end.model_dump(mode="json"))}
         self._first, anchor = 1, statement.anchor
         """Where verification begins: the engine may have removed what is still here."""
-        if anchor is not None and any(segment_object(number) not in sizes for number in range(1, anchor.segment)):
+        if anchor is not None and not all(map(self._stated, range(1, anchor.segment))):
             self._first = anchor.segment
             self._small[ANCHOR] = canonical(anchor.model_dump(mode="json"))
 
+    def _stated(self, number: int) -> bool:
+        return segment_object(number) in self._sizes and self._closed[number - 1 : number] not in ((), (0,))
+
     @property
     def unverified(self) -> int:
-        """Segments before the anchor that are still here, although others of them are not."""
+        """Segments before the anchor that are still here but not read."""
         return sum(segment_object(number) in self._sizes for number in range(1, self._first))
 
     def wrong_sizes(self) -> list[Break]:
@@ -227,7 +230,7 @@ class StoredVerification:
     """The result of verifying one chain at the store.
 
     `signed` says whether its key was known, so that signatures were checked; `key` names it. `unverified` counts
-    segments before the anchor that are still here while others are not.
+    segments before the anchor that are still here while others are not, or are of no stated size.
     """
 
     engine: str

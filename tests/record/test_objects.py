@@ -17,9 +17,12 @@ fsspec = pytest.importorskip("fsspec", reason="the extra `ray` is not installed"
 memory = pytest.importorskip("fsspec.implementations.memory")
 
 
-@pytest.fixture(params=["file", "memory", "marked"])
+@pytest.fixture(params=["file", "bucket", "marked"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectStore]:
     """An empty store of each kind; `marked` lists each folder in itself, as buckets with markers of folders do."""
+
+    class Bucket(memory.MemoryFileSystem):  # type: ignore[misc,name-defined]
+        protocol = "bucket"
 
     class Marked(memory.MemoryFileSystem):  # type: ignore[misc,name-defined]
         protocol = "marked"
@@ -29,6 +32,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectStor
             folder = {"name": f"{self._strip_protocol(path)}/", "size": 0, "type": "directory"}
             return [folder, *found] if detail and self.isdir(path) else found
 
+    fsspec.register_implementation("bucket", Bucket, clobber=True)
     fsspec.register_implementation("marked", Marked, clobber=True)
     yield ObjectStore(f"{request.param}://{tmp_path}/store")
     fs, root = fsspec.core.url_to_fs(f"{request.param}://{tmp_path}/store")
@@ -82,23 +86,40 @@ def test_an_object_that_is_replaced_has_the_new_content_and_leaves_no_other(stor
         store.read("a/one", 100)
 
 
-@pytest.mark.parametrize("name", ["what?", "me@home", "50%", "a b"])
+@pytest.mark.parametrize("name", ["what?", "me@home", "50%", "a b", "memory"])
 @pytest.mark.parametrize("scheme", ["file://", ""])
-def test_a_folder_may_have_any_plain_name(tmp_path: Path, scheme: str, name: str) -> None:
-    put(ObjectStore(f"{scheme}{tmp_path}/{name}"), one=b"1")
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_folder_may_have_any_plain_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, name: str, *, relative: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    put(ObjectStore(f"{scheme}{name}" if relative else f"{scheme}{tmp_path}/{name}"), one=b"1")
     assert (tmp_path / name / "one").read_bytes() == b"1"
 
 
 @pytest.mark.parametrize(
     "url",
     [
-        "memory://bucket/a?b",
-        "memory://me@bucket/a",
-        "memory://me:secret@bucket/a",
+        "s3://bucket/a?b",
+        "s3://me@bucket/a",
+        "s3://me:secret@bucket/a",
         "zip::file:///a",
         "file::memory://a",
     ],
 )
 def test_a_url_with_more_than_a_place_is_refused(url: str) -> None:
     with pytest.raises(GatherError, match="has credentials, a query or several protocols"):
+        ObjectStore(url)
+
+
+@pytest.mark.parametrize("url", ["", "  ", "/", "file:", "file://", "file:///", "s3://", "s3:///"])
+def test_a_url_that_names_no_place_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(GatherError, match="names no folder and no bucket"):
+        ObjectStore(url)
+
+
+@pytest.mark.parametrize("url", ["memory://records", "memory://", "memory:"])
+def test_a_store_that_ends_with_its_process_is_refused(url: str) -> None:
+    with pytest.raises(GatherError, match="keeps nothing"):
         ObjectStore(url)

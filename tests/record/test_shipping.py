@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 from engine.cli.record.commands import app
 from engine.documents.canonical import canonical
 from engine.errors import EngineError, GatherError, RecordError
+from engine.record import shipping
 from engine.record.chains import chain_folder
 from engine.record.checkpoint import read_identity, signed_statement
 from engine.record.layout import KEY, BreakKind
@@ -25,11 +26,12 @@ from engine.record.retention import RetentionOrder
 from engine.record.shipping import RECEIPT, SHIPPING, Shipped, first_unshipped, ship, trust
 from engine.record.storage import Storage
 from engine.record.stored import StoredVerification, verify_store
-from engine.record.verify import verify
+from engine.record.verify import require_checkpoint, verify
 from tests.processes import python, said, tell
 from tests.record.samples import decision, event, open_log
 
 fsspec = pytest.importorskip("fsspec", reason="the extra `ray` is not installed")
+memory = pytest.importorskip("fsspec.implementations.memory")
 
 SEGMENT = 12_000  # bytes, some 17 lines
 YEAR_LATER = int(datetime(2027, 11, 21, tzinfo=UTC).timestamp())  # the samples are from a year before
@@ -47,8 +49,12 @@ def state(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(params=["file", "bucket"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    class Bucket(memory.MemoryFileSystem):  # type: ignore[misc,name-defined]
+        protocol = "bucket"
+
+    fsspec.register_implementation("bucket", Bucket, clobber=True)
     place = f"{request.param}://{tmp_path}/store"
     yield place
     fs, root = fsspec.core.url_to_fs(place)
@@ -172,6 +178,13 @@ def test_a_store_has_many_engines_with_many_chains_and_one_summary(tmp_path: Pat
     assert told.exit_code == 1
     assert "2 engines, 4 chains, all intact, signature not checked: 2: 101 records" in told.stdout
     assert told.stdout.count("give a copy of keys/record.key with id") == 2
+
+
+def test_the_commands_name_the_store(state: Path, store: Path) -> None:
+    for command in ("ship", "verify"):
+        assert run(command, store, "--state", state).stdout.startswith(f"store: file://{store}\n")
+        told = run(command, store, "--state", state, "--format", "json")
+        assert json.loads(told.stdout)["store"] == f"file://{store}"
 
 
 @pytest.mark.parametrize("keys", [True, False])
@@ -678,6 +691,152 @@ def test_what_retention_removed_after_a_shipment_is_not_sent_again(state: Path, 
     assert json.loads(next(store.rglob("chain.json")).read_bytes())["anchor"] == stated["anchor"]
 
 
+def test_a_lost_statement_is_signed_again_for_what_retention_removed_here(state: Path, store: Path) -> None:
+    ship(state, str(store))
+    assert retain(state) > 0
+    write(state, 5, 61)
+    ship(state, str(store))
+    path = next(store.rglob("chain.json"))
+    stated = json.loads(path.read_bytes())
+    path.unlink()
+    ship(state, str(store))
+    assert json.loads(path.read_bytes())["segments"] == stated["segments"]
+    one = only(store, state)
+    assert (one.found.ok, one.found.removed, one.unverified) == (True, 0, 0), one.found.breaks
+
+
+def test_what_no_statement_covered_when_retention_removed_it_is_stated_later(
+    state: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ship(state, str(store))
+    write(state, 60, 61)
+    with monkeypatch.context() as patch:
+        patch.setattr(ObjectStore, "replace", interrupted)  # a shipment that ends before its statement
+        with pytest.raises(RecordError):
+            ship(state, str(store))
+    assert retain(state) > 60
+    ship(state, str(store))
+    one = only(store, state)
+    assert (one.found.ok, one.found.removed, one.unverified) == (True, 0, 0), one.found.breaks
+
+
+@pytest.mark.parametrize("number", [1, 2, 4])
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_lost_statement_is_not_signed_again_for_segments_that_do_not_lead_to_the_anchor(
+    state: Path, store: Path, number: int, *, cut: bool
+) -> None:
+    ship(state, str(store))
+    retain(state)
+    assert json.loads((state / "checkpoints/anchor.json").read_bytes())["segment"] == 5
+    statement, path = next(store.rglob("chain.json")), next(store.rglob(f"decisions.{number:06d}.jsonl"))
+    statement.unlink()
+    data = path.read_bytes()
+    last = data.rfind(b"\n", 0, -1) + 1
+    path.write_bytes(data[:last] if cut else data[:last] + data[last:].replace(b"contacts-", b"Contacts-", 1))
+    with tells(RecordError, "the store lost what was shipped: `"):
+        ship(state, str(store))
+    assert not statement.exists()
+    (state / RECEIPT).unlink()  # what the remedy says
+    ship(state, str(store))
+    one = only(store, state)
+    assert (one.found.ok, one.unverified) == (True, 4), one.found.breaks
+    write(state, 60, 61)
+    ship(state, str(store))
+    assert only(store, state).found.ok
+
+
+def test_an_upload_that_did_not_end_before_retention_removed_its_segment_is_not_read(
+    state: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(self: ObjectStore, name: str, source: Any, size: int) -> None:
+        put(self, name, source, size // 2 if "decisions" in name else size)
+        if "decisions" in name:
+            raise RecordError("interrupted", remedy="ship again")
+
+    put = ObjectStore.put
+    with monkeypatch.context() as patch:
+        patch.setattr(ObjectStore, "put", half)
+        with pytest.raises(RecordError):
+            ship(state, str(store))
+    (path,) = store.rglob("decisions.*")
+    assert path.name == "decisions.000001.jsonl"
+    retain(state)
+    removed = json.loads((state / "checkpoints/anchor.json").read_bytes())["segment"] - 1
+    for number in range(2, removed + 1):
+        shutil.copy(path, path.with_name(f"decisions.{number:06d}.jsonl"))
+    for last in (60, 120):
+        ship(state, str(store))
+        one = only(store, state)
+        assert (one.found.ok, one.unverified) == (True, removed), one.found.breaks
+        write(state, 60, last + 1)
+
+
+@pytest.mark.parametrize("step", ["read_receipt", "require_checkpoint", "require_contained", "read_statement"])
+@pytest.mark.parametrize("again", [False, True])
+def test_retention_during_a_shipment_loses_nothing(
+    state: Path, store: Path, monkeypatch: pytest.MonkeyPatch, step: str, *, again: bool
+) -> None:
+    ship(state, str(store))
+    if again:
+        write(state, 60, 61)
+    act, done = getattr(shipping, step), list[int]()
+
+    def meanwhile(*arguments: Any) -> Any:
+        if not done:
+            done.append(0)
+            done[0] = retain(state)
+        return act(*arguments)
+
+    monkeypatch.setattr(shipping, step, meanwhile)
+    ship(state, str(store))
+    assert done[0] > 0
+    one = only(store, state)
+    assert (one.found.ok, one.found.removed, one.unverified) == (True, 0, 0), one.found.breaks
+
+
+def test_retention_between_a_receipt_and_its_statement_loses_nothing(
+    state: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send, done = shipping._Shipment._send_open, list[int]()
+
+    def sent(self: Any, *arguments: Any) -> None:
+        send(self, *arguments)
+        done.append(retain(state))
+
+    ship(state, str(store))
+    write(state, 60, 61)
+    monkeypatch.setattr(shipping._Shipment, "_send_open", sent)
+    ship(state, str(store))
+    assert done[0] > 60
+    one = only(store, state)
+    assert (one.found.ok, one.found.removed, one.unverified) == (True, 0, 0), one.found.breaks
+
+
+def test_retention_before_the_first_receipt_is_waited_out(
+    state: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked, done = require_checkpoint, list[int]()
+
+    def meanwhile(*arguments: Any) -> Any:
+        found = checked(*arguments)
+        if not done:
+            done.append(retain(state))
+        return found
+
+    monkeypatch.setattr(shipping, "require_checkpoint", meanwhile)
+    ship(state, str(store))
+    one = only(store, state)
+    assert (one.found.ok, one.found.removed) == (True, done[0]), one.found.breaks
+
+
+def test_a_segment_that_is_gone_here_without_retention_is_not_blamed_on_the_store(state: Path, store: Path) -> None:
+    ship(state, str(store))
+    (state / "records/decisions.000002.jsonl").unlink()
+    with pytest.raises(RecordError) as caught:
+        ship(state, str(store))
+    assert caught.value.code == "engine.record_broken"
+
+
 def test_a_chain_is_restored_from_the_store_as_the_documentation_says(state: Path, store: Path, tmp_path: Path) -> None:
     retain(state)
     write(state, 60, 61)
@@ -828,16 +987,44 @@ def test_shippers_at_once_and_a_writing_engine_leave_a_store_that_verifies(state
     assert only(store, state).found.records == 160
 
 
+@pytest.mark.parametrize("below", ["", "records", "records/deep", "new/folder"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_store_inside_the_state_folder_is_refused(state: Path, tmp_path: Path, below: str, *, linked: bool) -> None:
+    place = state
+    if linked:
+        place = tmp_path / "link"
+        place.symlink_to(state)
+    before = sorted(state.rglob("*"))
+    with tells(GatherError, "is inside the state folder"):
+        ship(state, f"file://{place / below}")
+    assert sorted(state.rglob("*")) == before
+
+
+def test_a_store_in_the_linked_folder_of_a_chain_is_refused(state: Path, tmp_path: Path) -> None:
+    folder = chain_folder(state, 2)
+    write(folder, 20)
+    (folder / "records").rename(tmp_path / "volume")
+    (folder / "records").symlink_to(tmp_path / "volume")
+    with tells(GatherError, "is inside the state folder"):
+        ship(state, str(tmp_path / "volume"))
+    ship(state, str(tmp_path / "state-2"))  # beside it, with a name that begins the same
+
+
 @pytest.mark.parametrize(
     ("place", "told"),
     [
         ("nothing://bucket/folder", "is not a URL of a store that fsspec knows"),
         ("gs://bucket/folder", "no package for `gs://bucket/folder` is installed"),
+        ("", "names no folder and no bucket"),
+        ("memory://records", "keeps nothing"),
         ("simplecache::file:///folder", "has credentials, a query or several protocols"),
         ("http://store/folder?signature=abc", "has credentials, a query or several protocols"),
     ],
 )
-def test_a_url_that_cannot_be_used_is_refused(state: Path, place: str, told: str) -> None:
+def test_a_url_that_cannot_be_used_is_refused(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with tells(GatherError, told):
         ship(state, place)
     assert not (state / SHIPPING).exists()

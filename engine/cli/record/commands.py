@@ -153,15 +153,18 @@ def ship_record(
     """
     from dataclasses import asdict
 
-    from engine.record.shipping import ship
+    from engine.record.shipping import destination, ship
 
+    folder = existing_folder(state)
     with during("shipping the record"):
-        done = ship(existing_folder(state), url)
+        done, store = ship(folder, url), destination(folder)
     if how == "json":
         chains = [{"chain": chain, **asdict(shipped)} for chain, shipped in done.items()]
-        typer.echo(json_text({"chains": chains}, sort=True))
+        typer.echo(json_text({"store": store, "chains": chains}, sort=True))
+    elif store is None:
+        typer.echo("nothing to ship: nothing has been recorded yet")
     else:
-        typer.echo("\n".join(shipped_lines(done)) or "nothing to ship: nothing has been recorded yet")
+        typer.echo("\n".join(shipped_lines(store, done)))
 
 
 def verify_shipped(
@@ -176,7 +179,8 @@ def verify_shipped(
     store = ObjectStore(url)
     with during("verifying the store"):
         found, strange = verify_store(store, trust(folder, store.url, [read_bytes(key, 64) for key in keys], against))
-    typer.echo(json_text(store_document(found, strange), sort=True) if how == "json" else store_text(found, strange))
+    there = store.url, found, strange
+    typer.echo(json_text(store_document(*there), sort=True) if how == "json" else store_text(*there))
     if strange or not all(one.found.ok for one in found):
         raise typer.Exit(Exit.FAILED_CLOSED)
     raise typer.Exit(Exit.ALLOW if all(one.signed for one in found) else Exit.DENY)

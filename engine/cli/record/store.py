@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from engine.cli.record.verification import break_text, chain_document, chain_text
+from engine.documents.files import printable
 
 if TYPE_CHECKING:
     from engine.record.layout import Break
@@ -19,17 +20,18 @@ _TAMPERED = (
 )
 
 
-def shipped_lines(done: Mapping[int, Shipped]) -> Iterator[str]:
-    """One line a chain."""
+def shipped_lines(url: str, done: Mapping[int, Shipped]) -> Iterator[str]:
+    """The store, then one line a chain."""
+    yield _store_line(url)
     for number, shipped in done.items():
         closed = _counted(shipped.segments, "closed segment")
         sent = f"{shipped.size:,} bytes sent and read back, {closed}" if shipped.size else "nothing new"
         yield f"chain {number}: shipped up to line {shipped.seq:,}; {sent}"
 
 
-def store_text(found: Sequence[StoredVerification], strange: Sequence[Break]) -> str:
-    """Chain by chain, then what belongs to none, then all of it in one line."""
-    text: list[str] = []
+def store_text(url: str, found: Sequence[StoredVerification], strange: Sequence[Break]) -> str:
+    """The store, chain by chain, then what belongs to none, then all of it in one line."""
+    text = [_store_line(url)]
     for one in found:
         text.append(chain_text(f"engine {one.engine[:12]}, chain {one.chain}: ", one.found, _TAMPERED))
         if one.key and not one.signed:
@@ -47,8 +49,8 @@ def store_text(found: Sequence[StoredVerification], strange: Sequence[Break]) ->
     return "\n".join([*text, f"{places}, {said}: {counts}"])
 
 
-def store_document(found: Sequence[StoredVerification], strange: Sequence[Break]) -> dict[str, Any]:
-    """Each chain, and all of them in sum."""
+def store_document(url: str, found: Sequence[StoredVerification], strange: Sequence[Break]) -> dict[str, Any]:
+    """The store, each chain, and all of them in sum."""
     chains = [
         chain_document(one.chain, one.found)
         | {"engine": one.engine, "signed": one.signed, "unverified": one.unverified}
@@ -57,7 +59,11 @@ def store_document(found: Sequence[StoredVerification], strange: Sequence[Break]
     breaks = [
         {"engine": one["engine"], "chain": one["chain"], **broken} for one in chains for broken in one.pop("breaks")
     ]
-    return {**_total(found, strange), "breaks": [*breaks, *map(asdict, strange)], "chains": chains}
+    return {"store": url, **_total(found, strange), "breaks": [*breaks, *map(asdict, strange)], "chains": chains}
+
+
+def _store_line(url: str) -> str:
+    return f"store: {printable(url)}"
 
 
 def _counted(number: int, what: str) -> str:
