@@ -22,6 +22,7 @@ from pathlib import Path
 
 from engine.secrets.forms import UNKNOWN_FORMS, SecretForms, Span
 from engine.secrets.lines import RANDOM_RUN, Find, Lines, in_lines
+from engine.secrets.personal import find_personal
 
 _EDGE = r"(?<![A-Za-z0-9])"
 
@@ -168,6 +169,9 @@ _OPAQUE = 20
 """Characters from which a word after `Bearer` is a token even without a digit."""
 
 
+_FULL_WIDTH = {0xFF00 + code: 0x20 + code for code in range(1, 0x5F)}
+"""Full-width characters and those of ASCII that look like them."""
+
 _known = UNKNOWN_FORMS
 
 
@@ -209,11 +213,13 @@ def is_secret(text: str, forms: SecretForms) -> bool:
 
 
 def find_private(text: str) -> Iterator[Span]:
-    """Spans of mail addresses and numbers of payment cards."""
-    lines = Lines(text)
+    """Spans of mail addresses, numbers of payment cards and `find_personal`, also in full-width characters."""
+    plain = text if text.isascii() else text.translate(_FULL_WIDTH)
+    lines = Lines(plain)
     for find, secret in _FINDERS:
         if secret is None:
             yield from find(lines)
+    yield from find_personal(plain)
 
 
 def find_secrets_across(words: Sequence[str]) -> Iterator[Span]:

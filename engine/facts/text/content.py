@@ -9,7 +9,9 @@ from engine.facts.text.hidden import hidden_in
 from engine.facts.text.instructions import Markers
 from engine.secrets.forms import SecretForms
 from engine.secrets.patterns import find_private, is_secret
-from engine.secrets.redaction import is_secret_name, redact_text
+from engine.secrets.redaction import is_secret_name, merged, redact_text
+
+_MARK = "[redacted]"
 
 
 def texts(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -47,13 +49,13 @@ def secrets_in(content: Any, forms: SecretForms) -> int:
 
 
 def private_in(content: Any) -> int:
-    """Number of texts with a mail address or the number of a payment card."""
+    """Number of texts with private data, as `find_private` finds it."""
     found = (text for text in (*(text for _, text in texts(content)), *_keys(content)))
     return sum(next(find_private(text), None) is not None for text in found)
 
 
 def redacted_content(content: Any) -> Any:
-    """The same content with every secret, mail address and card number in its texts replaced.
+    """The same content with every secret and all private data in its texts replaced.
 
     The mark is the same for all: what can be guessed could be recognised by a digest.
     """
@@ -74,4 +76,7 @@ def redacted_content(content: Any) -> Any:
 
 
 def _marked(text: str) -> str:
-    return redact_text(text, lambda _: "[redacted]")
+    clean = redact_text(text, lambda _: _MARK)
+    for start, end in reversed(merged(find_private(clean))):
+        clean = clean[:start] + _MARK + clean[end:]
+    return clean
