@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,12 +11,14 @@ import pytest
 
 from engine.cases.run import CaseFile, Runner
 from engine.drive import run
-from engine.engine import Engine
 from engine.flow import Answer, Services, answer
 from engine.model import Mode, Outcome, is_reserved
+from engine.opa.generation import Generation
+from engine.opa.supervisor import SupervisionLimits
 from engine.points.registry import POINTS
 from engine.settings import OpaLimits, Settings
 from tests.conftest import case_id
+from tests.expect import there
 from tests.laws.asking import ONE_EACH, Faulty, context, parts, recorded, taken
 from tests.processes import stop
 from tests.threads import at_once
@@ -71,21 +70,24 @@ def test_4_a_malformed_answer_is_a_deny_with_a_reserved_code(file: CaseFile, nam
 
 # covers: H13.1
 @pytest.mark.own_opa
-def test_4_a_dead_opa_is_a_deny_with_a_reserved_code(shared_settings: Settings, tmp_path: Path) -> None:
-    with Runner(replace(shared_settings, opa=OpaLimits(answer_seconds=0.5)), tmp_path) as running:
+def test_4_a_dead_opa_is_a_deny_with_a_reserved_code(
+    shared_settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never_again = partial(SupervisionLimits, restart_first_seconds=600)
+    monkeypatch.setattr("engine.opa.supervisor.SupervisionLimits", never_again)
+    with Runner(shared_settings, tmp_path) as running:
         asked = []
         for file in ONE_EACH:
             engine = running.at(file)
             ask = partial(_enforced, parts(engine), file, running.request(file))
             assert ask().decision.outcome is Outcome.ALLOW, file.path
             asked.append(ask)
-        stop(_opa(engine))
+        assert isinstance(engine.opa, Generation)
+        monkeypatch.setattr(there(engine.opa.server._client), "_limits", OpaLimits(answer_seconds=0.5))
+        stop(there(engine.opa.pid))
         slow = at_once(asked)
-        dead = []
-        for ask in asked:
-            with suppress(ProcessLookupError):
-                os.kill(_opa(engine), signal.SIGKILL)
-            dead.append(ask())
+        engine.opa.server.kill()
+        dead = [ask() for ask in asked]
     for file, got in zip(ONE_EACH * 2, slow + dead, strict=True):
         assert [got.decision.findings[0].code, got.exit] == ["policy_unavailable", 4], file.path
         assert got.decision.outcome is Outcome.DENY
@@ -94,10 +96,3 @@ def test_4_a_dead_opa_is_a_deny_with_a_reserved_code(shared_settings: Settings, 
 
 def _enforced(services: Services, file: CaseFile, request: Any) -> Answer:
     return run(answer(POINTS[file.case.point], request, Mode.ENFORCE, services, context(file)))
-
-
-def _opa(engine: Engine) -> int:
-    """The process that serves, or served last."""
-    pid = engine.opa.pid  # type: ignore[union-attr]
-    assert pid is not None
-    return pid

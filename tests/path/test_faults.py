@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ import pytest
 from engine.engine import Engine
 from engine.opa.generation import Generation
 from engine.opa.server import Server
+from engine.opa.supervisor import SupervisionLimits
 from engine.record.layout import DECISIONS
 from engine.record.log import RecordLog
 from engine.record.model import utc_now
@@ -70,22 +72,27 @@ def recorded(state: Path, decision_id: str) -> dict[str, Any]:
 
 @pytest.mark.own_opa
 @pytest.mark.full(after=1)
-@pytest.mark.parametrize(
-    ("fault", "code"),
-    [("killed", "policy_unavailable"), ("stopped", "policy_unavailable")],
-    ids=["killed", "stopped"],
-)
-def test_opa_that_does_not_answer_denies_and_is_recorded(fault: str, code: str, settings: Settings) -> None:
-    own = replace(settings, opa=OpaLimits(answer_seconds=0.3))
-    with Engine(own, now=lambda: MOMENT) as engine:
+@pytest.mark.parametrize("fault", ["killed", "stopped"])
+def test_opa_that_does_not_answer_denies_and_is_recorded(
+    fault: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never_again = partial(SupervisionLimits, restart_first_seconds=600)
+    monkeypatch.setattr("engine.opa.supervisor.SupervisionLimits", never_again)
+    with Engine(settings, now=lambda: MOMENT) as engine:
         pid = pid_of(engine)
         assert engine.decide("source", REQUEST).exit == 0  # the control: it does answer
-        os.kill(pid, signal.SIGKILL) if fault == "killed" else stop(pid)
+        if fault == "killed":
+            os.kill(pid, signal.SIGKILL)
+        else:
+            stop(pid)
+            assert isinstance(engine.opa, Generation)
+            monkeypatch.setattr(there(engine.opa.server._client), "_limits", OpaLimits(answer_seconds=0.3))
         got = engine.decide("source", REQUEST)
-    assert (got.exit, got.decision.outcome, [one.code for one in got.decision.findings]) == (4, "deny", [code])
+    found = [one.code for one in got.decision.findings]
+    assert (got.exit, got.decision.outcome, found) == (4, "deny", ["policy_unavailable"])
     assert got.decision.limits is None
     assert got.decision.findings[0].remedy
-    assert recorded(own.state, got.decision.decision_id)["findings"][0]["code"] == code
+    assert recorded(settings.state, got.decision.decision_id)["findings"][0]["code"] == "policy_unavailable"
     assert gone(pid)
 
 
