@@ -188,9 +188,18 @@ listen = Listen(port=0, limits=ApiLimits(**given["limits"]), forward=ForwardLimi
 sys.exit(run(Settings(state=state, root=Path("/dev/null"), **policy), listen, lambda _: None))
 """
 
+_PATIENT = """
+from engine import state
+from engine.cli import main
+from tests.state.samples import PATIENT
+state.StateLimits = lambda: PATIENT
+main()
+"""
+"""`engine`, whose operations on a shared state wait for as long as it takes."""
+
 
 @contextmanager
-def serving(
+def serving(  # noqa: PLR0913  (each is named)
     folder: Path,
     cache: Path,
     *arguments: str | Path,
@@ -199,15 +208,16 @@ def serving(
     forward: Mapping[str, float] | None = None,
     policy: Path | None = None,
     command: Sequence[str] = ("serve",),
+    patient: bool = False,
 ) -> Iterator[Serving]:
     """Start `engine serve` on any free port of this machine, and end it afterwards.
 
     With `limits` the same server is started with smaller limits than the command line can set, and with those of
-    a runner in `forward`; then `policy` is its policy.
+    a runner in `forward`; then `policy` is its policy. A `patient` one waits long for a shared state.
     """
     state = folder / "state"
     log = folder / "log"
-    code, line = None, [*command, "--port", "0", "--state", str(state), *map(str, arguments)]
+    code, line = _PATIENT if patient else None, [*command, "--port", "0", "--state", str(state), *map(str, arguments)]
     if limits is not None:
         given = {"limits": limits, "forward": forward or {}, "policy": None if policy is None else str(policy)}
         code, line = _WITH_LIMITS, [str(state), json.dumps(given)]
@@ -282,7 +292,7 @@ def _pause() -> None:
         nothing.select(0.05)
 
 
-def until(what: Any, seconds: float = 30.0) -> Any:
+def until(what: Any, seconds: float = 120.0) -> Any:
     """The first true value of `what()`; fails when there is none in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -101,6 +101,7 @@ class Fleet:
     command: Command
     stack: ExitStack
     engines: dict[str, Serving] = field(default_factory=dict)
+    patient: bool = False  # engines that are started from now on wait for the state as long as it takes
 
     def releases(self, name: str) -> Path:
         return self.folder / name / "releases"
@@ -116,12 +117,12 @@ class Fleet:
         self.give(1, name)
         for number in numbers:
             self.give(number, name)
-        self.engines[name] = self.stack.enter_context(serving(*self.starting(name), env=self._database))
-        return self.engines[name]
+        return self.again(name)
 
     def again(self, name: str) -> Serving:
         """Start an engine again that has ended."""
-        self.engines[name] = self.stack.enter_context(serving(*self.starting(name), env=self._database))
+        started = serving(*self.starting(name), env=self._database, patient=self.patient)
+        self.engines[name] = self.stack.enter_context(started)
         return self.engines[name]
 
     def refused(self, name: str) -> tuple[int, str]:
@@ -221,6 +222,7 @@ class Load:
 
 def test_one_activation_changes_all_at_once_under_load(fleet: Fleet) -> None:
     """Nothing is refused, each answer is that of one release, and none asked after the activation is the old one's."""
+    fleet.patient = True
     for name in ("one", "two", "three"):
         fleet.start(name, 2, 3)
     assert fleet.outcomes() == ["allow"] * 3
@@ -358,6 +360,7 @@ def test_an_agreement_is_left_while_engines_answer(
     fleet: Fleet, tmp_path: Path, cache: Path, request_file: Path
 ) -> None:
     """None is interrupted: those that follow keep the release, also when they start again, and others decide again."""
+    fleet.patient = True
     one = fleet.start("one", 2)
     fleet.start("two", 2)
     assert fleet.activate(2).code == 0
