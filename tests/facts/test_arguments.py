@@ -95,7 +95,6 @@ def test_what_has_no_origin_is_a_destination_all_the_same(arguments: dict[str, A
     ("arguments", "path"),
     [
         ({"path": "notes.txt"}, "/work/notes.txt"),
-        ({"path": [{"a": "/etc/passwd"}]}, "/etc/passwd"),
         ({"data": {"deep": ["/etc/passwd"]}}, "/etc/passwd"),
         ({"data": {"/etc/passwd": 1}}, "/etc/passwd"),
         ({"data": json.dumps({"p": "/etc/passwd"})}, "/etc/passwd"),
@@ -119,6 +118,18 @@ def test_what_has_no_origin_is_a_destination_all_the_same(arguments: dict[str, A
 def test_a_path_is_found_wherever_it_stands(arguments: dict[str, Any], path: str | None) -> None:
     found = walked(arguments).paths
     assert [(one.path, one.canonical) for one in found] == [(path, path is not None)]
+
+
+# covers: B07
+@pytest.mark.parametrize("value", [["/etc/passwd"], {"x": "/etc/passwd"}, [{"a": "/etc/passwd"}]])
+def test_a_list_or_object_is_no_path_and_what_is_in_it_counts(value: Any) -> None:
+    assert [one.path for one in walked({"path": value}).paths] == [None, "/etc/passwd"]
+
+
+# covers: B07
+@pytest.mark.parametrize("value", [["https://docs.example.com"], {"x": "https://docs.example.com"}])
+def test_a_list_or_object_is_no_url_and_what_is_in_it_counts(value: Any) -> None:
+    assert [one.origin for one in walked({"url": value}).destinations] == [None, "https://docs.example.com"]
 
 
 @pytest.mark.parametrize(
@@ -381,7 +392,7 @@ def test_the_same_place_has_a_number_the_second_time() -> None:
         ({"command": ["a"] * (walking.VALUES + 1)}, "values"),
         ({f"a{number}": 1 for number in range(walking.ARGUMENTS + 1)}, "arguments"),
         ({"data": [EVIL] * (walking.FACTS + 1)}, "facts"),
-        ({"path": ["a"] * (walking.FACTS + 1)}, "facts"),
+        ({"data": ["/a"] * (walking.FACTS + 1)}, "facts"),
     ],
 )
 def test_there_is_an_end_to_what_is_walked(arguments: dict[str, Any], bound: str) -> None:

@@ -3,8 +3,8 @@
 The declared type of an argument determines how everything below it is read:
 
     text, value, sql_…         searched for secrets only
-    url, host, path,           every value is read as exactly that; anything else is not canonical
-    command, argv
+    url, host, path            the value is read as exactly that; anything else is not canonical, a list or object too
+    command, argv              every value is read as exactly that; anything else is not canonical
     data, or no type           searched for everything: URLs and hosts, paths, commands, JSON inside strings, keys
 
 Values of other types are still searched for URLs, where a URL is possible.
@@ -95,6 +95,7 @@ _HERE = re.compile(r"\A\./(?=[^/])")
 
 _TYPES = frozenset(get_args(ArgumentType))
 _SECRETS_ONLY = frozenset(("text", *COVERED))
+_ONE_TEXT = frozenset(("url", "host", "path"))
 
 
 @dataclass(slots=True)
@@ -194,6 +195,9 @@ class _Walk(Walked):
         if not self._room(value, at.level):
             return
         self.count += 1
+        if value and isinstance(value, dict | list) and kind in _ONE_TEXT:
+            self._scalar(value, kind, at)
+            kind = "data"  # what is in it counts for rules that refuse
         if isinstance(value, str):
             self._text(value, kind, at)
         elif isinstance(value, list) and (value or kind in {"command", "argv"}):
@@ -240,7 +244,7 @@ class _Walk(Walked):
             self._waiting.append((items, kind, at))
 
     def _scalar(self, value: Any, kind: ArgumentType, at: _At) -> None:
-        """A number, truth value or null: never the declared type, and unambiguous only within bounds."""
+        """A number, truth value, null or a container: never the declared type, and unambiguous only within bounds."""
         if kind in {"url", "host"}:
             self._found([OriginFacts(canonical=False)], at)
         elif kind == "path":

@@ -18,21 +18,21 @@ _lookup := {
 		},
 		"confirm": {"size": 1, "names": ["s/ask"], "conditional": {}, "selectors": {"web": {"/work/drafts/": 0}}},
 		"allow": {
-			"size": 3,
-			"names": ["s/web", "s/shell", "s/echo"],
+			"size": 4,
+			"names": ["s/web", "s/shell", "s/echo", "s/named"],
 			"covers": [
 				{"any host": true, "/work/": true},
 				{"host https://a.example.com": true, "/work/lists/": true, "command 1 ls": true},
 				{"command 1 echo": true},
+				{},
 			],
 			"selectors": {
 				"web": {
-					"always": {"rules": [0], "size": 1},
+					"by name": {"rules": [3], "size": 1},
 					"any host": {"rules": [0], "size": 1},
 					"/work/": {"rules": [0], "size": 1},
 				},
 				"shell": {
-					"always": {"rules": [1], "size": 1},
 					"host https://a.example.com": {"rules": [1], "size": 1},
 					"/work/lists/": {"rules": [1], "size": 1},
 					"command 1 ls": {"rules": [1], "size": 1},
@@ -82,6 +82,7 @@ _prefix_facts := {
 
 _calls := {
 	"free": _call("web", [], [], []),
+	"no command": _call("shell", [], [], []),
 	"any host": _call("web", ["a", "b"], ["/work/a"], []),
 	"some host refused": _call("web", ["a", "x"], ["/work/drafts/a"], []),
 	"some path asked": _call("web", ["a"], ["/work/a", "/WORK/Drafts/a"], []),
@@ -160,7 +161,7 @@ _both := {"section": "allow", "rule": "prefix:p1, s/shell", "basis": "argument_t
 _prefix := {"section": "allow", "rule": "prefix:p1", "basis": "argument_text_prefix"}
 
 _decided := {
-	"free": _allow("s/web"),
+	"free": _allow("s/named"),
 	"any host": _allow("s/web"),
 	"some host refused": {"section": "deny", "rule": "s/never"},
 	"some path asked": {"section": "confirm", "rule": "s/ask"},
@@ -184,7 +185,7 @@ _decided := {
 	"a pattern that is never that of a rule": _allow("s/shell"),
 	"a word that a rule names": _allow("s/shell"),
 	"text that means a refused path": {"section": "deny", "rule": "s/never"},
-	"text that means a path": _allow("s/web"),
+	"text that means a path": _allow("s/named"),
 }
 
 test_decided if {

@@ -153,14 +153,14 @@ _tries(policy, tool, aspects) := sum([size |
 
 # METADATA
 # custom:
-#   proof: a call has nothing to cover only if its four lists are present and empty
-_pivots(to_cover) := [{"always"}] if {
+#   proof: a call has nothing to cover only if its four lists are present and empty, and a rule by name covers that
+_pivots(to_cover) := [{"by name"}] if {
 	to_cover == {"hosts": [], "paths": [], "commands": [], "values": []}
 } else := [aspect_sets[0] | some aspect_sets in to_cover; count(aspect_sets) > 0]
 
 # METADATA
 # custom:
-#   proof: the lists are complete, or `to_cover` would be undefined; an empty call has nothing to cover
+#   proof: the lists are complete, or `to_cover` would be undefined; only rules by name are tried for a call with nothing to cover
 _covers_all(policy, number, to_cover) if {
 	every aspect_sets in [to_cover.hosts, to_cover.paths, to_cover.commands, to_cover.values] {
 		every aspects in aspect_sets {

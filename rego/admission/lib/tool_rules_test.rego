@@ -15,12 +15,10 @@ _allow := {
 	],
 	"selectors": {
 		"web": {
-			"always": {"rules": [1], "size": 1},
 			"host a": {"rules": [1, 2], "size": 2},
 			"host b": {"rules": [2], "size": 1},
 		},
 		"*": {
-			"always": {"rules": [0], "size": 1},
 			"by name": {"rules": [0], "size": 1},
 			"any host": {"rules": [3], "size": 1},
 			"/work/": {"rules": [3], "size": 1},
@@ -123,6 +121,13 @@ test_one_rule_has_to_cover_all if {
 		"two hosts": 2,
 		"host and folder": 3,
 		"another host and folder": 4,
+	}
+}
+
+test_a_rule_with_conditions_covers_no_call_without_anything_to_cover if {
+	policy := json.remove(_policy, ["tool_lookup/policies/p/allow/selectors/*/by name"])
+	every tool in ["web", "files"] {
+		not tool_rules.first_allowing("p", tool, _calls.nothing) with data.policy as policy
 	}
 }
 

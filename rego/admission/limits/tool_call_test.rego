@@ -9,7 +9,7 @@ _allow := {
 	"size": 1,
 	"names": ["s/free"],
 	"covers": [{}],
-	"selectors": {"read": {"always": {"rules": [0], "size": 1}}},
+	"selectors": {"read": {"by name": {"rules": [0], "size": 1}}},
 }
 
 _policy := {

@@ -13,7 +13,7 @@ _policy := {
 			"size": 1,
 			"names": ["s/free"],
 			"covers": [{}],
-			"selectors": {"read": {"always": {"rules": [0], "size": 1}}},
+			"selectors": {"read": {"by name": {"rules": [0], "size": 1}}},
 		}} |
 			some name in ["asks", "shows", "hides"]
 		},
