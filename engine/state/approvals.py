@@ -48,13 +48,12 @@ class Approvals(Part):
         """The unexpired row with the same binding that is requested or granted, else the new one."""
         _check(new)
         binding = Binding(new.point, new.input_digest, new.rules, new.values, new.requester)
-        before, limit = new.created_at - self._limits.unanswered_seconds, self._limits.sweep
 
-        def sweep(connection: Connection) -> None:
-            connection.execute(_SWEEP, (before, limit))
+        def sweep(connection: Connection, now: int) -> None:
+            connection.execute(_SWEEP, (now - self._limits.unanswered_seconds, self._limits.sweep))
 
         def operation(connection: Connection) -> ApprovalRow:
-            self._database.tidy(connection, "approvals", sweep)
+            self._database.tidy(connection, "approvals", new.created_at, sweep)
             connection.lock("approvals", *map(str, astuple(binding)))
             found = connection.execute(_OPEN, (*_bound(binding), json.dumps(new.codes), new.created_at)).fetchone()
             if found is not None:

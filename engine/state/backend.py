@@ -39,6 +39,9 @@ class Connection(Protocol):
 
 Operation = Callable[[Connection], T]
 
+Sweep = Callable[[Connection, int], None]
+"""Removes some rows that are too old to matter at a time."""
+
 
 class Backend(Protocol):
     """An open database; threads may share it. Every method raises StateError, never an error of a driver."""
@@ -63,8 +66,12 @@ class Backend(Protocol):
         The operation writes by one statement and returns a result for each item.
         """
 
-    def tidy(self, connection: Connection, name: str, sweep: Operation[None], /) -> None:
-        """Remove some rows that are too old to matter: now, or soon after this transaction."""
+    def tidy(self, connection: Connection, name: str, now: int, sweep: Sweep, /) -> None:
+        """Remove some rows that are too old to matter: in this transaction, or soon after it.
+
+        Only what is that old at `now` and by the clock of the database, too: an engine whose clock is ahead removes
+        nothing that others need.
+        """
 
     def give_back(self, operation: Operation[None], /) -> None:
         """`write` for what undoes an operation that failed or was in vain; it runs again later where that may help.

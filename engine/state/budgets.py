@@ -105,7 +105,7 @@ class Budgets(Part):
         return [before.get(hold, ()) for hold, _, _ in reservations]
 
     def _tidy(self, connection: Connection, now: int) -> None:
-        self._database.tidy(connection, "budgets", lambda sweeping: _sweep(sweeping, now, self._limits))
+        self._database.tidy(connection, "budgets", now, lambda sweeping, at: _sweep(sweeping, at, self._limits))
 
     def settle(self, hold: str, amounts: Mapping[str, int]) -> None:
         """Replace the reserved by the used amounts, by name of counter; others are unchanged.

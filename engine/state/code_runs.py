@@ -23,15 +23,15 @@ class CodeRuns(Part):
         for name in ("started_at", "ended_at", "expires_at"):
             whole(name, getattr(new, name))
 
-        def sweep(connection: Connection) -> None:
+        def sweep(connection: Connection, now: int) -> None:
             connection.execute(
                 "DELETE FROM code_runs WHERE number IN (SELECT number FROM code_runs WHERE expires_at <= ?"
                 " LIMIT ? /* FOR UPDATE SKIP LOCKED */)",
-                (new.ended_at, self._limits.sweep),
+                (now, self._limits.sweep),
             )
 
         def operation(connection: Connection) -> None:
-            self._database.tidy(connection, "code_runs", sweep)
+            self._database.tidy(connection, "code_runs", new.ended_at, sweep)
             insert(connection, "code_runs", new)
 
         self._database.write(operation)

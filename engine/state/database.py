@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from engine.errors import Location, StateError
-from engine.state.backend import Connection
+from engine.state.backend import Connection, Sweep
 from engine.state.location import identity, locate
+from engine.state.part import clock
 from engine.state.rows import StateLimits
 from engine.state.schema import APPLICATION, VERSION, statements
 
@@ -91,6 +92,7 @@ class Database:
         self._limits = limits
         self._path = folder
         self._closed = False
+        self._booted_at = time.time() - clock()
         self._failure: tuple[str, str] | None = None
         self._owner = os.getpid()
         self._waiting: SimpleQueue[_Job | None] = SimpleQueue()
@@ -145,9 +147,9 @@ class Database:
     def combined(self, _operation: object) -> None:
         """Nothing: writers share commits here, whatever they write."""
 
-    def tidy(self, connection: Connection, _name: str, sweep: Callable[[Connection], None]) -> None:
-        """Sweep as part of this transaction."""
-        sweep(connection)
+    def tidy(self, connection: Connection, _name: str, now: int, sweep: Sweep) -> None:
+        """Sweep as part of this transaction, by a clock that nobody sets while the file is open."""
+        sweep(connection, min(now, int(self._booted_at + clock())))
 
     def give_back(self, operation: Callable[[Connection], None]) -> None:
         """`write`: a fault of the file is one of its disk, and passes only with a new store."""

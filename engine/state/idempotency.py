@@ -84,8 +84,7 @@ class Idempotency(Part):
         ]
 
     def _tidy_keys(self, connection: Connection, now: int) -> None:
-        expired, limit = now - self._limits.idempotency_seconds, self._limits.sweep
-        self._database.tidy(connection, "idempotency", lambda sweeping: _sweep(sweeping, expired, limit))
+        self._database.tidy(connection, "idempotency", now, lambda sweeping, at: _sweep(sweeping, at, self._limits))
 
     def finish(self, scope: str, key: str, answer: str, rules: str, values: str) -> None:
         """Store the answer to a request that this store began, and its policy revisions."""
@@ -131,9 +130,9 @@ def _known(connection: Connection, asked: _Asked) -> Begun | None:
     return Begun("pending") if answer is None else Begun("done", answer, rules, values)
 
 
-def _sweep(connection: Connection, before: int, limit: int) -> None:
+def _sweep(connection: Connection, now: int, limits: StateLimits) -> None:
     connection.execute(
         "DELETE FROM idempotency WHERE (scope, key) IN"
         " (SELECT scope, key FROM idempotency WHERE begun_at <= ? LIMIT ? /* FOR UPDATE SKIP LOCKED */)",
-        (before, limit),
+        (now - limits.idempotency_seconds, limits.sweep),
     )

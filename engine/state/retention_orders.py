@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import astuple
 
 from engine.record.retention import Retained, RetentionOrder
+from engine.state.backend import Connection
 from engine.state.part import Part, encodable, text, whole
 
+_LEAVE = (
+    "INSERT OR IGNORE INTO retention_orders (chain, decision_id, keep_days, time, principal, reason)"
+    " VALUES (?, ?, ?, ?, ?, ?)"
+)
 _KEPT_SECONDS = 86_400
 """An order that was carried out: longer than the command that left it waits."""
 
@@ -16,10 +21,7 @@ class RetentionOrders(Part):
 
     def leave_order(self, chain: int, order: RetentionOrder) -> None:
         """Leave an order for the engine that uses a chain; no effect if it exists."""
-        self._change("DELETE FROM retention_orders WHERE done = 1 AND time < ?", order.time - _KEPT_SECONDS)
-        self._change(
-            "INSERT OR IGNORE INTO retention_orders (chain, decision_id, keep_days, time, principal, reason)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
+        row = (
             whole("chain", chain),
             text("decision_id", order.decision_id),
             whole("keep_days", order.keep_days),
@@ -27,6 +29,15 @@ class RetentionOrders(Part):
             order.principal and encodable("principal", order.principal),
             order.reason and encodable("reason", order.reason),
         )
+
+        def sweep(connection: Connection, now: int) -> None:
+            connection.execute("DELETE FROM retention_orders WHERE done = 1 AND time < ?", (now - _KEPT_SECONDS,))
+
+        def operation(connection: Connection) -> None:
+            self._database.tidy(connection, "retention_orders", order.time, sweep)
+            connection.execute(_LEAVE, row)
+
+        self._database.write(operation)
 
     def orders(self, chain: int) -> tuple[RetentionOrder, ...]:
         """The orders for a chain that are not carried out yet, in the order of their decisions."""

@@ -27,7 +27,7 @@ class Touches(Part):
         whole("now", now)
         kinds = tuple(text("kind", kind) for kind in kinds)
 
-        def sweep(connection: Connection) -> None:
+        def sweep(connection: Connection, now: int) -> None:
             connection.execute(
                 "DELETE FROM touches WHERE (run, kind, hold) IN (SELECT run, kind, hold FROM touches"
                 " WHERE touched_at < ? LIMIT ? /* FOR UPDATE SKIP LOCKED */)",
@@ -35,7 +35,7 @@ class Touches(Part):
             )
 
         def operation(connection: Connection) -> tuple[str, ...]:
-            self._database.tidy(connection, "touches", sweep)
+            self._database.tidy(connection, "touches", now, sweep)
             connection.lock("touches", run)
             before = _others(connection, run, hold)
             connection.execute("UPDATE touches SET touched_at = ? WHERE run = ? AND touched_at < ?", (now, run, now))

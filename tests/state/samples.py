@@ -14,6 +14,8 @@ from engine.state.rows import ActivationRow, ApprovalRow, PrefixRow, StateLimits
 from engine.state.store import Store
 
 NOW = 1_800_000_000
+LONG_AGO = NOW - 10**8
+"""Passed on every clock: what is as old as that may be removed."""
 DIGEST = "sha256:" + "c" * 64
 SECONDS = 120.0
 """Far more than any of these processes needs."""

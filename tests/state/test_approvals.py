@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from engine.errors import Exit, StateError
 from engine.state.rows import ApprovalClosedError, ApprovalUnknownError, StateLimits
 from engine.state.store import Store
 from tests.processes import python, said, tell
-from tests.state.samples import DIGEST, NOW, asked, opened, together
+from tests.state.samples import DIGEST, LONG_AGO, NOW, asked, opened, together
 
 
 def test_a_request_waits_with_what_is_asked(store: Store) -> None:
@@ -158,11 +159,12 @@ def test_the_newest_come_first(store: Store) -> None:
 
 
 def test_what_nobody_decided_on_goes_and_what_somebody_did_stays(tmp_path: Path) -> None:
+    asked_then = partial(asked, created_at=LONG_AGO, expires_at=LONG_AGO + 3600)
     with opened(tmp_path / "state", StateLimits(unanswered_seconds=100, sweep=2)) as store:
-        rows = [store.request_approval(asked(requester=str(number))) for number in range(5)]
-        store.resolve(rows[0].id, "granted", "user:lee", None, NOW)
-        store.resolve(rows[1].id, "refused", "user:lee", "no", NOW)
-        expired = NOW + 3600
+        rows = [store.request_approval(asked_then(requester=str(number))) for number in range(5)]
+        store.resolve(rows[0].id, "granted", "user:lee", None, LONG_AGO)
+        store.resolve(rows[1].id, "refused", "user:lee", "no", LONG_AGO)
+        expired = LONG_AGO + 3600
         store.request_approval(asked(requester="later", created_at=expired + 100, expires_at=expired + 200))
         assert len(store.approvals("requested", 10)) == 4
         for number in range(2):

@@ -13,7 +13,7 @@ from engine.state.rows import LONGEST_TEXT, Counter, StateLimits
 from engine.state.store import Store
 from tests.expect import refused
 from tests.processes import python, said, tell
-from tests.state.samples import NOW, opened, together
+from tests.state.samples import LONG_AGO, NOW, opened, together
 
 HOURLY = Counter("source.principal", "pipeline", 3600)
 EVER = Counter("source.all", "", 0, 5)
@@ -93,23 +93,23 @@ def test_old_windows_go_and_what_counts_for_ever_stays(tmp_path: Path) -> None:
     minutely = Counter("minute", "", 60)
     with opened(tmp_path / "state", limits) as store:
         for number in range(20):
-            store.reserve(f"open {number}", (minutely, EVER), NOW + number)
-            store.reserve(f"settled {number}", (minutely,), NOW + number)
+            store.reserve(f"open {number}", (minutely, EVER), LONG_AGO + number)
+            store.reserve(f"settled {number}", (minutely,), LONG_AGO + number)
             store.settle(f"settled {number}", {})
         for number in range(60):
-            store.reserve(f"later {number}", (minutely,), NOW + 5000)
+            store.reserve(f"later {number}", (minutely,), LONG_AGO + 5000)
         assert _rows(store, "holds") == 60
         assert _rows(store, "budgets") == 2
-        assert store.used(EVER, NOW + 5000) == 100
+        assert store.used(EVER, LONG_AGO + 5000) == 100
         store.release("open 1")  # too late: it counts on
-        assert store.used(EVER, NOW + 5000) == 100
+        assert store.used(EVER, LONG_AGO + 5000) == 100
 
 
 def test_sweeping_is_done_in_small_steps(tmp_path: Path) -> None:
     with opened(tmp_path / "state", StateLimits(open_hold_seconds=100, sweep=3)) as store:
         for number in range(20):
-            store.reserve(f"open {number}", (HOURLY,), NOW)
-        store.reserve("later", (HOURLY,), NOW + 5000)
+            store.reserve(f"open {number}", (HOURLY,), LONG_AGO)
+        store.reserve("later", (HOURLY,), LONG_AGO + 5000)
         assert _rows(store, "holds") == 20 - 3 + 1
 
 

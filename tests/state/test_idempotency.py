@@ -11,7 +11,7 @@ from engine.errors import StateError
 from engine.state.rows import Begun, StateLimits
 from engine.state.store import LocalStore, Store
 from tests.expect import refused
-from tests.state.samples import NOW, opened, together
+from tests.state.samples import LONG_AGO, NOW, opened, together
 
 SCOPE, KEY, BODY = "runner_request pipeline", "key-1", "sha256:" + "a" * 64
 OTHER = "sha256:" + "b" * 64
@@ -74,10 +74,10 @@ def test_what_was_not_begun_is_not_finished(store: Store) -> None:
 def test_expired_keys_go_in_small_steps(tmp_path: Path) -> None:
     with opened(tmp_path / "state", StateLimits(idempotency_seconds=100, sweep=4)) as store:
         for number in range(10):
-            store.begin(SCOPE, str(number), BODY, NOW)
+            store.begin(SCOPE, str(number), BODY, LONG_AGO)
             store.finish(SCOPE, str(number), ANSWER, "r1", "v1")
         for number in range(4):
-            assert store.begin(SCOPE, f"later {number}", BODY, NOW + 100).kind == "new"
+            assert store.begin(SCOPE, f"later {number}", BODY, LONG_AGO + 100).kind == "new"
         count = store._database.read(
             lambda connection: connection.execute("SELECT count(*) FROM idempotency").fetchone()
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from engine.record.chain import Position
 from engine.record.retention import Retained, RetentionOrder
 from engine.state import open_store
 from engine.state.store import LocalStore
-from tests.state.samples import NOW
+from tests.state.samples import LONG_AGO, NOW
 
 DAY = 86_400
 ORDER = RetentionOrder("d" * 32, 30, NOW, "user:lee", "disk full")
@@ -44,11 +45,20 @@ def test_an_order_is_there_until_it_is_carried_out(tmp_path: Path, store: LocalS
 
 
 def test_orders_that_were_carried_out_are_kept_for_a_day(store: LocalStore) -> None:
-    store.leave_order(2, ORDER)
-    store.leave_order(3, ORDER)
-    store.carried_out(2, ORDER.decision_id, None)
-    store.leave_order(4, replace(ORDER, decision_id="e" * 32, time=NOW + DAY))
-    assert store.outcomes(ORDER.decision_id) == {2: None}
-    store.leave_order(4, replace(ORDER, decision_id="f" * 32, time=NOW + DAY + 1))
-    assert store.outcomes(ORDER.decision_id) == {}
-    assert store.orders(3) == (ORDER,)
+    order = replace(ORDER, time=LONG_AGO)
+    store.leave_order(2, order)
+    store.leave_order(3, order)
+    store.carried_out(2, order.decision_id, None)
+    store.leave_order(4, replace(order, decision_id="e" * 32, time=LONG_AGO + DAY))
+    assert store.outcomes(order.decision_id) == {2: None}
+    store.leave_order(4, replace(order, decision_id="f" * 32, time=LONG_AGO + DAY + 1))
+    assert store.outcomes(order.decision_id) == {}
+    assert store.orders(3) == (order,)
+
+
+def test_a_clock_that_is_ahead_removes_no_order_that_somebody_waits_for(store: LocalStore) -> None:
+    order = replace(ORDER, time=int(time.time()))
+    store.leave_order(2, order)
+    store.carried_out(2, order.decision_id, None)
+    store.leave_order(2, replace(order, decision_id="e" * 32, time=order.time + 2 * DAY))
+    assert store.outcomes(order.decision_id) == {2: None}

@@ -22,7 +22,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from engine.errors import StateError
-from engine.state.backend import Connection, Operation
+from engine.state.backend import Connection, Operation, Sweep
 from engine.state.part import clock
 from engine.state.postgres import faults
 from engine.state.postgres.combining import Combined
@@ -46,6 +46,9 @@ _MOST_FAILED = 10_000
 _THERE = "SELECT pid FROM pg_stat_activity WHERE pid = ANY(?) AND pid <> pg_backend_pid()"
 _END = _THERE.replace("SELECT pid", "SELECT pg_terminate_backend(pid)")
 """Processes of the same role. An id that is used again ends another engine's operation, which is refused then."""
+
+_EARLIER = "SELECT least(?::bigint, extract(epoch FROM clock_timestamp())::bigint)"
+"""A time of an engine, or that of the server if the engine's clock is ahead of it."""
 
 _LOCKING = re.compile(r"/\* (FOR UPDATE[A-Z ]*) \*/")
 
@@ -157,9 +160,9 @@ class PostgresDatabase:
             raise self._unusable(faults.UNSAFE_COMMIT)
         return result
 
-    def tidy(self, _connection: Connection, name: str, sweep: Operation[None]) -> None:
+    def tidy(self, _connection: Connection, name: str, now: int, sweep: Sweep) -> None:
         """Sweep soon, in a transaction of its own, so that no request waits for it."""
-        self._sweeps[name] = sweep
+        self._sweeps[name] = lambda connection: sweep(connection, connection.execute(_EARLIER, (now,)).fetchone()[0])
 
     def give_back(self, operation: Operation[None]) -> None:
         """Undo by `write`, after the operation that is undone; where that fails, again once PostgreSQL answers."""

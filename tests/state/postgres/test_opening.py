@@ -20,7 +20,7 @@ from engine.state.rows import Counter
 from engine.state.schema import VERSION
 from tests.postgres import OWNER, SERVING, Server, running, shared
 from tests.processes import until
-from tests.state.samples import NOW, PATIENT, asked, opened, together
+from tests.state.samples import LONG_AGO, NOW, PATIENT, asked, opened, together
 
 ONE = Counter("n", "k", 60)
 SET_VERSION = "UPDATE admission_engine.versions SET version = {}"
@@ -196,14 +196,15 @@ def test_whoever_serves_removes_only_approvals_that_nobody_resolved(address: str
 def test_old_rows_are_removed_beside_the_requests(tmp_path: Path) -> None:
     old = {"open_hold_seconds": 100, "idempotency_seconds": 100, "unanswered_seconds": 100, "run_seconds": 100}
     limits = replace(PATIENT, settled_hold_seconds=10, **old)
-    minutely, later = Counter("minute", "", 60), NOW + 100_000
+    minutely, later = Counter("minute", "", 60), LONG_AGO + 100_000
     with opened(tmp_path / "state", limits) as store:
         for number in range(20):
-            store.reserve(f"open {number}", (minutely,), NOW)
-            store.begin("scope", str(number), "body", NOW)
-            store.request_approval(asked(requester=str(number)))
-            store.touch(f"run {number}", ["private"], f"hold {number}", NOW)
-        answered = store.resolve(store.request_approval(asked()).id, "refused", "user:lee", None, NOW)
+            store.reserve(f"open {number}", (minutely,), LONG_AGO)
+            store.begin("scope", str(number), "body", LONG_AGO)
+            store.request_approval(asked(requester=str(number), created_at=LONG_AGO, expires_at=LONG_AGO + 9))
+            store.touch(f"run {number}", ["private"], f"hold {number}", LONG_AGO)
+        answered = store.request_approval(asked(created_at=LONG_AGO, expires_at=LONG_AGO + 9))
+        answered = store.resolve(answered.id, "refused", "user:lee", None, LONG_AGO)
         store.reserve("later", (minutely,), later)
         store.begin("scope", "later", "body", later)
         store.request_approval(asked(requester="later", created_at=later, expires_at=later + 9))
