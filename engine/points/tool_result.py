@@ -1,7 +1,7 @@
 """Point `tool_result`: whether the result of a tool may be returned to the model, and how it is shown.
 
 The input contains no content of a result: only sizes, digests, kinds, how much was found that is not for a model, and
-whether the visible part of an error looks like a secret or names a path. Rows A07, A99, B28 to B32.
+whether the visible part of an error looks like a secret or a stack trace or names a path. Rows A07, A99, B28 to B32.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from engine.facts.text.disguises import names_a_path
 from engine.facts.text.hidden import hidden_in
 from engine.facts.text.instructions import Markers
 from engine.facts.text.links import links_in
+from engine.facts.text.traces import has_trace
 from engine.facts.tools.result_content import ResultContent
 from engine.model import Digest, Limits, Model, Text, Word
 from engine.points import GatherContext, Gathered, Point
@@ -92,7 +93,7 @@ class ToolResultRequest(Model):
 
 
 class TextFacts(Model):
-    """A text that may be visible: whether it looks like a secret, names a path, and is nothing but words.
+    """A text that may be visible: whether it looks like a secret or a stack trace, names a path, and is only words.
 
     `plain`: it has no hidden characters, no instructions to a model, and no image or link that carries data.
     """
@@ -100,6 +101,7 @@ class TextFacts(Model):
     id: str
     secret: bool
     path: bool
+    trace: bool
     plain: bool
 
 
@@ -224,6 +226,7 @@ def _looking(context: GatherContext) -> _Look:
             id=id_,
             secret=any(next(find_secrets(text, forms), None) is not None for text in texts),
             path=any(map(names_a_path, texts)),
+            trace=any(map(has_trace, texts)),
             plain=all(_plain(text, markers) for text in texts),
         )
 

@@ -18,7 +18,7 @@ mode_admitted if {
 }
 
 # METADATA
-# title: The visible details of an error are plain words without a secret or path
+# title: The visible details of an error are plain words without a secret, path or stack trace
 # description: Class, code and details of a validation error are visible to everyone. Hidden characters, links that
 #   carry data and instructions to the model do not belong there.
 # custom:
@@ -32,11 +32,12 @@ mode_admitted if {
 detail_safe(detail) if {
 	detail.secret == false
 	detail.path == false
+	detail.trace == false
 	detail.plain == true
 }
 
 # METADATA
-# title: The visible message of an error is plain words without a secret or path
+# title: The visible message of an error is plain words without a secret, path or stack trace
 # description: The message of a validation error is shown so that the model can correct itself; other messages only in
 #   mode debug, where they may name paths.
 # custom:
@@ -50,11 +51,13 @@ detail_safe(detail) if {
 message_safe(message) if {
 	message.secret == false
 	message.path == false
+	message.trace == false
 	message.plain == true
 }
 
 message_safe(message) if {
 	message.secret == false
+	message.trace == false
 	message.plain == true
 	input.error_mode == "debug"
 }

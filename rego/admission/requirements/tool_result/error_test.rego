@@ -20,14 +20,16 @@ test_mode_admitted if {
 }
 
 _texts := {
-	"clean": {"id": "message", "secret": false, "path": false, "plain": true},
-	"secret": {"id": "message", "secret": true, "path": false, "plain": true},
-	"path": {"id": "message", "secret": false, "path": true, "plain": true},
-	"not plain": {"id": "message", "secret": false, "path": false, "plain": false},
-	"plain unknown": {"id": "message", "secret": false, "path": false},
-	"secret unknown": {"id": "message", "path": false, "plain": true},
-	"path unknown": {"id": "message", "secret": false, "plain": true},
-	"secret is null": {"id": "message", "secret": null, "path": false, "plain": true},
+	"clean": {"id": "message", "secret": false, "path": false, "trace": false, "plain": true},
+	"secret": {"id": "message", "secret": true, "path": false, "trace": false, "plain": true},
+	"path": {"id": "message", "secret": false, "path": true, "trace": false, "plain": true},
+	"trace": {"id": "message", "secret": false, "path": false, "trace": true, "plain": true},
+	"trace unknown": {"id": "message", "secret": false, "path": false, "plain": true},
+	"not plain": {"id": "message", "secret": false, "path": false, "trace": false, "plain": false},
+	"plain unknown": {"id": "message", "secret": false, "path": false, "trace": false},
+	"secret unknown": {"id": "message", "path": false, "trace": false, "plain": true},
+	"path unknown": {"id": "message", "secret": false, "trace": false, "plain": true},
+	"secret is null": {"id": "message", "secret": null, "path": false, "trace": false, "plain": true},
 	"nothing": {},
 }
 
