@@ -67,7 +67,7 @@ def undecidable(body: DecisionRecord) -> str | None:
         return f"the engine refused it, not the policy: {', '.join(map(printable, faults))}"
     if body.input is None:
         return "the record has no input"
-    hidden = sorted({_field(path) for path in body.redactions if path.startswith(("input.", "limits.", "findings."))})
+    hidden = sorted({_field(path) for path in body.redactions if path.startswith(("input.", "limits."))})
     return f"redacted: {', '.join(hidden)}" if hidden else None
 
 

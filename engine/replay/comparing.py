@@ -12,6 +12,7 @@ from engine.decide import Verdict
 from engine.documents.files import printable
 from engine.model import Finding, Level, Outcome
 from engine.record.model import DecisionRecord, RecordedFinding
+from engine.secrets.redaction import redact
 
 
 class Change(StrEnum):
@@ -68,7 +69,7 @@ def compared_with(
 
 def _findings(body: DecisionRecord, found: Sequence[Finding | RecordedFinding]) -> Iterator[Cause]:
     before = {(one.code, one.subject): one.level for one in body.findings}
-    after = {(one.code, one.subject): one.level for one in found}
+    after = {(one.code, redact(one.subject)[0]): one.level for one in found}  # as it would be recorded
     for code, subject in sorted(before.keys() | after.keys(), key=lambda key: (key[0], key[1] or "")):
         old, new = before.get((code, subject)), after.get((code, subject))
         if old is not new:

@@ -102,6 +102,10 @@ def test_a_granted_approval_turns_the_confirm_into_an_allow_once(engine: Engine,
     recorded = [one for one in decisions(engine.settings.state) if one["approval"] == row.id]
     assert [one["outcome"] for one in recorded] == ["confirm", "allow", "deny"]
     assert recorded[1]["input"]["approvals"][0]["approver"] == "user:ana"
+    assert {one["subject"] for one in recorded[2]["findings"] if one["code"] == "approval_used"} == {
+        f"approvals/{row.id}"
+    }
+    assert recorded[2]["redactions"] == []
 
 
 def test_before_anybody_decided_it_is_pending(engine: Engine) -> None:

@@ -12,16 +12,18 @@ from typing import Any
 import pytest
 
 from engine.cases.run import CaseFile, Runner
+from engine.decide import Verdict
 from engine.engine import Engine
 from engine.errors import DecideError
-from engine.model import Outcome
+from engine.model import Finding, Outcome
 from engine.policy_bundle.build import PolicyBundle
 from engine.record.chain import Entry
 from engine.record.model import DecisionRecord
 from engine.record.reader import Filter, entries
 from engine.replay.candidate import Candidate, opened, undecidable
-from engine.replay.comparing import Change
+from engine.replay.comparing import Change, compared
 from engine.replay.run import Replay, replay
+from engine.secrets.redaction import redacted
 from engine.settings import OpaLimits, Settings
 from tests.conftest import BUNDLES, CASES
 from tests.expect import there
@@ -121,6 +123,16 @@ def test_what_cannot_be_decided_is_counted_and_named(recorded: Recorded, found: 
     assert reasons
     assert found.undecided == reasons
     assert found.count("not_decided") == reasons.total()
+
+
+def test_a_redacted_subject_of_a_finding_is_compared_as_it_was_recorded(recorded: Recorded) -> None:
+    body = next(one for one in recorded.bodies.values() if one.findings and one.limits is None)
+    found = body.findings[0]
+    hidden = found.model_copy(update={"subject": redacted(SECRET)})
+    body = body.model_copy(update={"findings": (hidden,), "redactions": ("findings.0.subject",)})
+    assert undecidable(body) is None
+    finding = Finding(code=found.code, level=found.level, requirement="", subject=SECRET, remedy="")
+    assert compared(body, Verdict(body.outcome, (finding,), None)) is None
 
 
 def test_a_redacted_input_and_a_fault_are_never_guessed(settings: Settings, candidate: Candidate) -> None:
