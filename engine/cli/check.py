@@ -21,7 +21,7 @@ from engine.cli.outputs import write
 from engine.cli.usage import not_one_of
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
-from engine.errors import Exit, GatherError, Location
+from engine.errors import Exit, GatherError
 
 if TYPE_CHECKING:
     from engine.reports.spool import ReportSpool
@@ -178,26 +178,21 @@ class _Progress(Waiting):
 
 
 DOCUMENT = "bundle.yaml"
-ARCHIVES = (".tar.gz", ".tgz", ".zip")
+ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 
 
 def discover(paths: list[Path]) -> list[Path]:
     """Every source bundle named, and every one below a folder that is none itself; links are not followed.
 
-    A `bundle.yaml` means its folder. A path that does not exist or cannot be read is passed on: the engine
-    reports it. Raises GatherError for a folder without any source bundle, or with a part that cannot be listed.
+    A `bundle.yaml` means its folder. What cannot be read is passed on, so that the engine reports it: a path that
+    does not exist, a folder without any source bundle or with a misspelt document, one that cannot be listed.
     """
     found: list[Path] = []
     for path in paths:
-        if not _is_folder_of_bundles(path):
+        if _is_folder_of_bundles(path):
+            found += _below(path) or [path]
+        else:
             found.append(path.parent if path.name == DOCUMENT and path.is_file() else path)
-            continue
-        below = _below(path)
-        if not below:
-            raise GatherError(
-                f"there is no source bundle in `{printable(str(path))}`", remedy=f"name a folder that has a {DOCUMENT}"
-            )
-        found += below
     return found
 
 
@@ -209,8 +204,11 @@ def _is_folder_of_bundles(path: Path) -> bool:
 
 
 def _below(folder: Path) -> list[Path]:
-    found = []
-    for root, folders, files in os.walk(folder, onerror=_refuse):
+    from engine.facts.archives.archive import misspelt
+
+    found: list[Path] = []
+    closed: list[OSError] = []
+    for root, folders, files in os.walk(folder, onerror=closed.append):
         for link in (Path(root) / name for name in folders if (Path(root) / name).is_symlink()):
             if os.path.lexists(link / DOCUMENT):
                 typer.echo(
@@ -221,19 +219,7 @@ def _below(folder: Path) -> list[Path]:
             folders.clear()
             found.append(Path(root))
             continue
-        if mistyped := sorted(name for name in files if name.lower() in {DOCUMENT, "bundle.yml", "bundle.json"}):
-            raise GatherError(
-                f"`{printable(mistyped[0])}` looks like a misspelt bundle document",
-                remedy=f"name it {DOCUMENT}",
-                where=Location(printable(root)),
-            )
+        if misspelt(files):
+            found.append(Path(root))
         found += [Path(root) / name for name in files if name.endswith(ARCHIVES)]
-    return sorted(found)
-
-
-def _refuse(error: OSError) -> None:
-    raise GatherError(
-        "this folder cannot be listed, so source bundles in it would be missed",
-        remedy="check its permissions, or name the source bundles one by one",
-        where=Location(printable(str(error.filename))),
-    ) from error
+    return sorted([*found, *(Path(error.filename) for error in closed)])

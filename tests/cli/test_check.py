@@ -68,10 +68,28 @@ def test_it_ends_with_the_worst_exit_code(
         assert len(decisions(command.state)) == len(paths)
 
 
-def test_a_folder_with_a_wrong_name_among_good_ones_is_told_before_anything_is_decided(command: Command) -> None:
-    run = command.check(GOOD, "policy", DENIED)
-    run.refused("`policy`")
-    assert decisions(command.state) == []
+def test_what_is_no_source_bundle_is_an_entry_of_the_report_and_the_others_are_checked(
+    command: Command, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    shutil.copytree(BUNDLES / "offline_fixture", tree / "good")
+    (tree / "wrong").mkdir()
+    (tree / "wrong" / "bundle.yml").touch()
+    (tmp_path / "empty").mkdir()
+    output = tmp_path / "report.xml"
+    run = command.check("tree", "empty", "--format", "json", "--output", f"junit={output}", cwd=tmp_path)
+    assert (run.code, run.json["exit"]) == (2, 2)
+    assert [(report["path"], report["exit"]) for report in run.json["reports"]] == [
+        ("tree/good", 0),
+        ("tree/wrong", 2),
+        ("empty", 2),
+    ]
+    wrong, empty = (report["findings"][0] for report in run.json["reports"][1:])
+    assert "`bundle.yml` looks like a misspelt bundle document" in wrong["requirement"]
+    assert wrong["remedy"] == "name it bundle.yaml"
+    assert "the source bundle is an empty folder" in empty["requirement"]
+    assert ET.fromstring(output.read_text(encoding="utf-8")).get("errors") == "2"  # noqa: S314 (our own output)
+    assert len(decisions(command.state)) == 3
 
 
 @pytest.fixture
@@ -81,7 +99,7 @@ def tree(tmp_path: Path) -> Path:
     shutil.copytree(BUNDLES / "offline_fixture", top / "b" / "deep" / "folder")
     shutil.copytree(BUNDLES / "hash_mismatch", top / "a-denied")
     shutil.copytree(BUNDLES / "hash_mismatch", top / "a-denied" / "content" / "inside-another")
-    with tarfile.open(top / "c.tar.gz", "w:gz") as tar:
+    with tarfile.open(top / "c.tar", "w") as tar:
         tar.add(BUNDLES / "offline_fixture", "contacts")
     with zipfile.ZipFile(top / "b" / "d.zip", "w") as archive:
         for path in sorted((BUNDLES / "external_contacts").rglob("*")):
@@ -100,7 +118,7 @@ def test_a_tree_gives_every_source_bundle_in_it_once_and_in_order(command: Comma
         ("tree/a-denied", "deny"),
         ("tree/b/d.zip", "allow"),
         ("tree/b/deep/folder", "allow"),
-        ("tree/c.tar.gz", "allow"),
+        ("tree/c.tar", "allow"),
     ]
     assert found == sorted(found)
     assert run.code == 1
@@ -109,7 +127,7 @@ def test_a_tree_gives_every_source_bundle_in_it_once_and_in_order(command: Comma
 
 @pytest.mark.full
 def test_an_archive_decides_as_its_folder_does(command: Command, tree: Path) -> None:
-    folder, archive = command.reports(tree / "b/deep/folder", tree / "c.tar.gz")
+    folder, archive = command.reports(tree / "b/deep/folder", tree / "c.tar")
     assert folder["decision"]["limits"] == archive["decision"]["limits"]
     denied = edited("retention_over", tree / "over")
     with tarfile.open(tree / "over.tgz", "w:gz") as tar:
@@ -282,6 +300,9 @@ def test_what_no_record_names_is_told_by_its_path(command: Command, tmp_path: Pa
         told[finding["code"]].add(finding["subject"])
     names = {".git/", "content/old.csv", "content/old/", "LICENSE/", "README.md"}
     assert told == {"content_not_declared": {f"undeclared/{name}" for name in names}}
+    notes = {finding["subject"]: finding.get("found") or "" for finding in report["findings"]}
+    assert "it is a link or no file with content of its own; replace it by the file" in notes["undeclared/README.md"]
+    assert "link" not in notes["undeclared/content/old.csv"]
     assert "undeclared/content/old.csv" in json.dumps(decisions(command.state)[0]["findings"])
 
 

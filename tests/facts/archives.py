@@ -39,7 +39,7 @@ def member(name: str, data: bytes = b"", **fields: object) -> tuple[tarfile.TarI
 
 
 def tar(path: Path, *members: tuple[tarfile.TarInfo, bytes], form: int = tarfile.PAX_FORMAT) -> Path:
-    with tarfile.open(path, "w:gz", format=form) as archive:
+    with tarfile.open(path, "w" if path.suffix == ".tar" else "w:gz", format=form) as archive:
         for info, data in members:
             archive.addfile(info, io.BytesIO(data))
     return path
@@ -106,6 +106,7 @@ def below_top(files: dict[str, bytes]) -> dict[str, bytes]:
 FORMS: dict[str, Callable[[Path], Path]] = {
     "folder": lambda path: folder(path / "contacts", FILES),
     "tar": lambda path: tar_of(path / "contacts.tar.gz", FILES),
+    "tar_plain": lambda path: tar_of(path / "contacts.tar", FILES),
     "tar_with_dots": lambda path: tar_of(path / "c.tgz", {f"./{name}": data for name, data in FILES.items()}),
     "tar_below_a_folder": lambda path: tar_of(path / "c.tgz", below_top(FILES)),
     "tar_of_gnu": lambda path: tar(path / "c.tgz", *(member(*item) for item in FILES.items()), form=tarfile.GNU_FORMAT),

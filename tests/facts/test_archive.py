@@ -1,4 +1,4 @@
-"""A source bundle reads the same as folder, `.tar.gz` and `.zip`, within its limits and through no link."""
+"""A source bundle reads the same as folder, `.tar`, `.tar.gz` and `.zip`, within its limits and through no link."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_is_not_there_or_too_large_has_a_message(form: str, tmp_path: Path)
             tree.read_document("bundle.yaml", 5)
 
 
-@pytest.mark.parametrize("form", ["folder", "tar", "zip"])
+@pytest.mark.parametrize("form", ["folder", "tar", "tar_plain", "zip"])
 def test_a_closed_tree_leaves_no_descriptor(form: str, tmp_path: Path) -> None:
     path = FORMS[form](tmp_path)
     (tmp_path / "bad").write_bytes(b"PK\3\4 and nothing more")
@@ -128,7 +128,7 @@ def test_what_may_not_be_read(tmp_path: Path) -> None:
         open_bundle(path, LIMITS)
 
 
-@pytest.mark.parametrize("form", ["folder", "tar", "zip"])
+@pytest.mark.parametrize("form", ["folder", "tar", "tar_plain", "zip"])
 def test_limits_hold_for_every_form(form: str, tmp_path: Path) -> None:
     path = FORMS[form](tmp_path)
 
@@ -169,12 +169,13 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
         "zip": zip_of(path / "x.zip", files).read_bytes(),
         "pipe": piped_zip(path / "p.zip", files).read_bytes(),
         "tar": gzip.decompress(tar_of(path / "x.tgz", files).read_bytes()),
+        "tar_plain": tar_of(path / "x.tar", files).read_bytes(),
     }
 
 
 @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    form=st.sampled_from(["zip", "pipe", "tar"]),
+    form=st.sampled_from(["zip", "pipe", "tar", "tar_plain"]),
     flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=4),
     cut_at=st.one_of(st.none(), st.floats(0, 1)),
 )

@@ -46,8 +46,8 @@ FAULTS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "missing": (lambda path: path / "nothing", "is not there"),
     "empty_file": (lambda path: file(path / "x.zip", b""), "is an empty file"),
     "bundle_yaml_itself": (lambda path: file(path / "bundle.yaml", b"format: 1\n"), "by itself"),
-    "plain_text": (lambda path: file(path / "x.tar.gz", b"hello"), "neither a folder nor a `.tar.gz`"),
-    "plain_tar": (lambda path: file(path / "x.tar", bytes(10_240)), "neither a folder nor a `.tar.gz`"),
+    "plain_text": (lambda path: file(path / "x.tar.gz", b"hello"), "neither a folder nor a `.tar`"),
+    "plain_tar": (lambda path: file(path / "x.tar", bytes(10_240)), "neither a folder nor a `.tar`"),
     "pipe": (lambda path: fifo(path / "x"), "neither a folder nor a file"),
     "nul_in_the_path": (lambda path: path / "a\0b", "cannot be opened"),
     # tar

@@ -1,4 +1,4 @@
-"""A source bundle as one read-only tree: a folder, a `.tar.gz` or a `.zip`.
+"""A source bundle as one read-only tree: a folder, a `.tar`, a `.tar.gz` or a `.zip`.
 
 Nothing is unpacked into the file system, no link is followed, and no size that a header states is
 believed. Which form a file has is read from its first bytes, not from its name.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -18,15 +18,16 @@ from engine.documents.files import open_beneath, printable
 from engine.errors import GatherError, Location
 from engine.facts.archives.members import Budget, Names, hashed, refusal
 from engine.facts.archives.source_bundle import DOCUMENT
-from engine.facts.archives.tar_members import TarMembers
+from engine.facts.archives.tar_members import GZIP, TarMembers
 from engine.facts.archives.zip_members import ZipMembers
 from engine.settings import ReadLimits
 
 _LONGEST_PATH = 4_096
 """Characters of a path in a message: the longest path of Linux."""
 
-_GZIP, _ZIP, _EMPTY_ZIP = b"\x1f\x8b", b"PK\3\4", b"PK\5\6"
-_NEITHER = f"name a folder with a `{DOCUMENT}`, or a `.tar.gz` or `.zip` of one"
+_ZIP, _EMPTY_ZIP = b"PK\3\4", b"PK\5\6"
+_TAR, _TAR_AT = b"ustar", 257
+_NEITHER = f"name a folder with a `{DOCUMENT}`, or a `.tar`, `.tar.gz` or `.zip` of one"
 
 
 class Tree(AbstractContextManager["Tree"], ABC):
@@ -103,7 +104,7 @@ def _tree(descriptor: int, name: str, limits: ReadLimits) -> Tree:
     if not stat.S_ISREG(mode):
         raise refusal(name, "the source bundle is neither a folder nor a file", _NEITHER)
     start = os.pread(descriptor, 4, 0)
-    if start.startswith(_GZIP):
+    if start.startswith(GZIP) or os.pread(descriptor, len(_TAR), _TAR_AT) == _TAR:
         return _Archive(descriptor, name, TarMembers(descriptor, name, limits))
     if start in {_ZIP, _EMPTY_ZIP}:
         return _Archive(descriptor, name, ZipMembers(descriptor, name, limits))
@@ -111,7 +112,7 @@ def _tree(descriptor: int, name: str, limits: ReadLimits) -> Tree:
         raise refusal(name, "the source bundle is an empty file", _NEITHER)
     if Path(name).name == DOCUMENT:
         raise refusal(name, f"the source bundle is a `{DOCUMENT}` by itself", "name the folder that holds it")
-    raise refusal(name, "the source bundle is neither a folder nor a `.tar.gz` or `.zip` archive", _NEITHER)
+    raise refusal(name, "the source bundle is neither a folder nor a `.tar`, `.tar.gz` or `.zip` archive", _NEITHER)
 
 
 class _Folder(Tree):
@@ -159,8 +160,13 @@ class _Folder(Tree):
         try:
             stream = self._opened(relative)
         except FileNotFoundError as error:
-            if not _has_entries(self._descriptor):
+            with os.scandir(self._descriptor) as entries:
+                names = [entry.name for entry in entries]
+            if not names:
                 raise refusal(self.name, "the source bundle is an empty folder", _NEITHER) from error
+            if relative == DOCUMENT and (wrong := misspelt(names)) is not None:
+                message = f"`{printable(wrong)}` looks like a misspelt bundle document"
+                raise refusal(self.name, message, f"name it {DOCUMENT}") from error
             raise _absent(self.name, relative) from error
         with stream:
             yield stream
@@ -220,6 +226,11 @@ class _Archive(Tree):
         return name
 
 
+def misspelt(names: Iterable[str]) -> str | None:
+    """The name, among those of a folder, that was probably meant to be `bundle.yaml`."""
+    return min((name for name in names if name.lower() in {DOCUMENT, "bundle.yml", "bundle.json"}), default=None)
+
+
 def _top(names: set[str]) -> str:
     """The single folder that an archiver put around everything, with its `/`; empty when there is none."""
     # What macOS adds beside the folder for its own use is not part of it.
@@ -242,11 +253,6 @@ def _walked(folder: int, below: str, budget: Budget) -> Iterator[tuple[str, bool
                 yield from _walked(deeper, f"{name}/", budget)
             finally:
                 os.close(deeper)
-
-
-def _has_entries(folder: int) -> bool:
-    with os.scandir(folder) as entries:
-        return next(entries, None) is not None
 
 
 def _absent(file: str, relative: str) -> GatherError:

@@ -1,4 +1,4 @@
-"""Source bundles as `.tar.gz`: one pass hashes every member, bounded in memory, nothing unpacked.
+"""Source bundles as `.tar` and `.tar.gz`: one pass hashes every member, bounded in memory, nothing unpacked.
 
 tarfile parses the headers, over a stream that only goes forward, counts every byte and gives each
 member's headers a budget: extended headers and sparse maps are read into memory otherwise.
@@ -17,6 +17,7 @@ from engine.errors import GatherError
 from engine.facts.archives.members import CHUNK, Budget, Inflated, Member, Names, Part, Stream, hashed, refusal
 from engine.settings import ReadLimits
 
+GZIP = b"\x1f\x8b"
 _BLOCK = 512
 _HEADER_BYTES = 64 << 10
 """Headers of one member, extensions included; real ones need 3 blocks."""
@@ -29,7 +30,7 @@ def _refused(file: str, message: str) -> GatherError:
 
 
 class TarMembers:
-    """The members of one gzip-compressed tar file, whose descriptor stays the caller's."""
+    """The members of one tar file, compressed by gzip or not, whose descriptor stays the caller's."""
 
     def __init__(self, descriptor: int, file: str, limits: ReadLimits) -> None:
         self._descriptor = descriptor
@@ -119,7 +120,8 @@ class _Forward:
 
     def __init__(self, descriptor: int, file: str, budget: Budget) -> None:
         self.budget = budget
-        self._stream = _Gunzipped(descriptor, file).buffered()
+        packed = os.pread(descriptor, len(GZIP), 0) == GZIP
+        self._stream = (_Gunzipped(descriptor, file) if packed else Part(descriptor, 0, sys.maxsize)).buffered()
         self._file = file
         self._position = 0
         self._last = b""
