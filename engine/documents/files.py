@@ -151,12 +151,13 @@ def _opened_beneath(root: int, relative: str, parts: list[str]) -> int:
         os.close(folder)
 
 
-def load(data: bytes, name: str, limits: ReadLimits) -> Document:
+def load(data: bytes, name: str, limits: ReadLimits, empty: str = "write its fields") -> Document:
     """Read one YAML 1.2 (or JSON) document into plain JSON values.
 
     Refuses, with the line: text that is not UTF-8 or not YAML, duplicate or non-string keys, anchors,
     aliases, merge keys, tags, numbers with two readings (`017`, `1_000`, `.nan`), integers beyond
-    2^53, more than one document, and anything past `limits`. Raises GatherError.
+    2^53, more than one document, and anything past `limits`. Raises GatherError. `empty` is what to do about a
+    text that has no document, or nothing but comments.
     """
     try:
         text = data.decode("utf-8")
@@ -168,7 +169,7 @@ def load(data: bytes, name: str, limits: ReadLimits) -> Document:
     if text.lstrip()[:1] in {"{", "["}:
         with suppress(NotJsonError):  # perhaps YAML in flow style
             return Document(name, _json(text, name, limits), {(): 1})
-    return _Reader(text, name, limits).document()
+    return _Reader(text, name, limits, empty).document()
 
 
 def _json(text: str, name: str, limits: ReadLimits) -> Any:
@@ -196,8 +197,10 @@ def _refused(name: str, line: int | None, message: str, remedy: str) -> GatherEr
 class _Reader:
     """Builds values from YAML events; one method for each kind of node."""
 
-    def __init__(self, text: str, name: str, limits: ReadLimits) -> None:
+    def __init__(self, text: str, name: str, limits: ReadLimits, empty: str) -> None:
         self._name = name
+        self._empty = empty
+        self._language = "JSON" if name.endswith(".json") else "YAML"
         self._limits = limits
         self._lines: dict[Path_, int] = {}
         self._nodes = 0
@@ -213,7 +216,7 @@ class _Reader:
             next(events)  # stream start
             first = next(events)
             if type(first).__name__ == "StreamEndEvent":
-                raise _refused(self._name, None, "is empty", "add a document")
+                raise _refused(self._name, None, "is empty", self._empty)
             value = self._value(next(events), events, (), 0)
             next(events)  # document end
             if type(after := next(events)).__name__ != "StreamEndEvent":
@@ -222,9 +225,9 @@ class _Reader:
             mark = getattr(error, "problem_mark", None)
             line = None if mark is None else mark.line + 1
             reason = getattr(error, "problem", None) or "cannot be parsed"
-            raise _refused(self._name, line, f"is not YAML: {reason}", _SYNTAX) from error
+            raise _refused(self._name, line, f"is not {self._language}: {reason}", _SYNTAX) from error
         except (ValueError, RecursionError) as error:
-            raise _refused(self._name, None, "is not YAML", _SYNTAX) from error
+            raise _refused(self._name, None, f"is not {self._language}", _SYNTAX) from error
         finally:
             text.close()  # the parser is part of a cycle, and would keep the text until that is collected
         return Document(self._name, value, self._lines)

@@ -1,7 +1,8 @@
 """`policy/*.yaml` to checked values: what a recipe lays over them, overrides, closed models, the place of every row.
 
 A recipe's `values/<name>.yaml` is a JSON Merge Patch (RFC 7396) of `policy/<name>.yaml`: mappings are merged, any
-other value replaces what was there, and null removes it. Its `values/parameters.yaml` is a document of its own.
+other value replaces what was there, and null removes it; a file of nothing but comments changes nothing. Its
+`values/parameters.yaml` is a document of its own.
 """
 
 from __future__ import annotations
@@ -88,15 +89,20 @@ def _documents(
             known = [*documents, *([] if name.startswith("policy/") else [PARAMETERS])]
             remedy = f"use one of {quoted(f'{one}.yaml' for one in known)}"
             found.append(Problem(Location(name), "there are no values of this name", remedy))
-        elif (document := explain.read(files[name], name, found)) is not None:
+        elif not _is_blank(name, files[name]) and (document := explain.read(files[name], name, found)) is not None:
             below = ready.get(stem)
             ready[stem] = document if below is None else _overlaid(below, document)
     return ready
 
 
+def _is_blank(name: str, data: bytes) -> bool:
+    """Whether a file of the recipe has nothing but comments; one of policy/ must have a document."""
+    return not name.startswith("policy/") and not re.sub(rb"(?m)^[ \t\r]*(#.*|---)?$", b"", data).strip()
+
+
 def _overlaid(below: Document, over: Document) -> Document:
     if over.value is None:
-        return below  # nothing but comments
+        return below  # nothing but comments and `---`
     lines = dict(below.lines)
     value = _merged(below.value, over.value, (), lines)
     return _Overlaid(below.name, value, lines | over.lines, over.name, frozenset(over.lines))
@@ -121,7 +127,9 @@ def _merged(below: Any, over: Any, path: Row, lines: dict[Row, int]) -> Any:
 def parameters(files: Mapping[str, bytes], found: list[Problem]) -> Document | None:
     """The parameters of the recipe's rules; None if it has none, or if they are invalid (added to `found`)."""
     name = next((name for name in files if PurePosixPath(name).stem == PARAMETERS), None)
-    return None if name is None or name.startswith("policy/") else explain.read(files[name], name, found)
+    if name is None or name.startswith("policy/") or _is_blank(name, files[name]):
+        return None
+    return explain.read(files[name], name, found)
 
 
 def schema_of(value: Any) -> dict[str, Any]:
@@ -156,6 +164,11 @@ def _override(text: str, documents: Mapping[str, Document], found: list[Problem]
     segments = [quoted or plain for quoted, plain in _SEGMENT.findall(key)]
     if not equals or not segments or _SEGMENT.sub("", key).strip("."):
         found.append(Problem(where, "this is not PATH=VALUE", "write it like `licenses.licenses.MIT.decision=refuse`"))
+        return
+    if not written.strip():
+        found.append(
+            Problem(where, "there is no value after `=`", "write one, such as `licenses.licenses.MIT.decision=refuse`")
+        )
         return
     try:
         value = load(written.encode("utf-8", "surrogateescape"), OVERRIDES, ReadLimits()).value

@@ -72,6 +72,12 @@ def test_values_and_lines() -> None:
     assert document.where(("b", 2)).line == 2
 
 
+@pytest.mark.parametrize(("name", "language"), [("some.json", "JSON"), ("some.yaml", "YAML")])
+def test_what_cannot_be_parsed_is_called_by_its_language(name: str, language: str) -> None:
+    with pytest.raises(GatherError, match=f"the document is not {language}: "):
+        load(b'{"a": [1}', name, LIMITS)
+
+
 def test_json_surrogate_pair_is_one_character() -> None:
     assert load(b'{"a": "\\ud83d\\ude00"}', "some.json", LIMITS).value == {"a": "\N{GRINNING FACE}"}
 

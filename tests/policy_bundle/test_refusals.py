@@ -277,7 +277,7 @@ REFUSED = {
     "value_twice": one(LICENSES, "most: 1\nlicenses: {}\nmost: 2\n", 3, "twice", "keep one"),
     "value_odd_number": one(LICENSES, "most: 017\nlicenses: {}\n", 1, "interpret differently", "quote it"),
     "values_not_yaml": one(LICENSES, "a: [\n", 2, "not YAML", "syntax"),
-    "values_empty": one(LICENSES, "", None, "is empty", "add a document"),
+    "values_empty": one(LICENSES, "# nothing\n", None, "is empty", "write its fields"),
     "level_unknown_code": one(LEVELS, "levels:\n  source:\n    admited: warn\n", 3, "`admited`", "correct"),
     "level_unknown_point": one(LEVELS, "levels:\n  sauce: {}\n", 2, "`sauce`", "`source`"),
     "level_of_a_list": one(LEVELS, "levels:\n  source:\n    records_missing: warn\n", 3, "always denies", "remove"),
@@ -315,7 +315,7 @@ REFUSED = {
     "override_no_parent": Refused(
         {}, None, "a parent that does not exist", "one new key", "--values", ("licenses.licenses.A.B=1",)
     ),
-    "override_no_value": Refused({}, None, "is empty", "add a document", "--values", ("licenses.most=",)),
+    "override_no_value": Refused({}, None, "no value after `=`", "write one", "--values", ("licenses.most=",)),
     "override_wrong_type": Refused({}, None, "`most`", "correct the value", "--values", ("licenses.most=many",)),
     # recipe
     "recipe_missing": one(RECIPE, None, None, "cannot read", "check the path"),
