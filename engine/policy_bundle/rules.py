@@ -112,7 +112,8 @@ class _Build:
         own = [one for one in self._modules.values() if one.name not in self._foreign]
         self._found.extend(self._parser.unformatted(own))
         added_files = [one for one in self._modules.values() if self._places[one.name].added]
-        self._found.extend(unreachable.parameter_problems(self._own, added_files))
+        if whole:  # a rule that does not parse may read any
+            self._found.extend(unreachable.parameter_problems(self._own, added_files))
         self._readable = whole and len(self._found) == before  # a requirement that cannot be read was not removed
         if whole:
             for point in self._points.values():

@@ -40,11 +40,26 @@ def test_values_are_laid_over_those_of_policy(tmp_path: Path) -> None:
     assert (where["ISC"], where["MIT"], where["most"]) == ("values", "policy", "policy")
 
 
+@pytest.mark.parametrize("text", ["# licenses: {}\n\n  # most: 1\n", "", "---\n# most: 1\n"])
+def test_values_of_nothing_but_comments_change_nothing(text: str, tmp_path: Path) -> None:
+    laid = {f"{HOUSE}/values/{name}.yaml": text for name in ("licenses", "parameters")}
+    assert policy(tmp_path / "laid", laid).revisions.values == policy(tmp_path / "plain").revisions.values
+
+
 def test_a_wrong_value_is_told_where_it_was_laid(tmp_path: Path) -> None:
     laid = "# ours\nmost: many\nmore: 1\n"
     told = problems(tmp_path, {f"{HOUSE}/values/licenses.yaml": laid})
     file = str(tmp_path / HOUSE / "values" / "licenses.yaml")
     assert [one.where for one in told] == [Location(file, 2, "most"), Location(file, 3, "more")]
+
+
+def test_while_a_rule_does_not_parse_no_parameter_is_called_unread(tmp_path: Path) -> None:
+    broken = OWN[f"{RULES}/purpose.rego"].replace("if {", "if {{")
+    read_elsewhere = {name: text for name, text in OWN.items() if not name.endswith("lib/names.rego")}
+    assert "}" in broken
+    told = problems(tmp_path, {**read_elsewhere, f"{RULES}/purpose.rego": broken})
+    assert told
+    assert [one.message for one in told if "parameter" in one.message] == []
 
 
 def test_a_stray_file_hides_no_other_problem(tmp_path: Path) -> None:
