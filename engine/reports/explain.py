@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from engine.documents.validation import FieldsError
 from engine.errors import Exit, Location
 from engine.facts.text.nearest import did_you_mean, nearest
 from engine.flow import Answer
@@ -70,7 +71,8 @@ def report(path: str, answer: Answer, policy: PolicyBundle | None) -> Report:
         for finding in answer.decision.findings
     )
     subjects = () if gathered is None else tuple(dict.fromkeys(gathered.subjects))
-    title = "could not be read" if gathered is None else gathered.title
+    invalid = answer.fault is not None and answer.fault.code == FieldsError.code
+    title = gathered.title if gathered is not None else "" if invalid else "could not be read"
     return Report(path, title, answer.decision, explained, subjects, answer.exit)
 
 

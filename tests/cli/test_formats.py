@@ -17,7 +17,7 @@ from syrupy.assertion import SnapshotAssertion
 from engine.cli.formats import Context, ReportFormat, render
 from engine.cli.formats.show import clean, relative
 from engine.errors import Exit, Location
-from engine.model import Decision, Finding, Level, Limits, Mode, Outcome, Revisions
+from engine.model import Approval, Decision, Finding, Level, Limits, Mode, Outcome, Revisions
 from engine.policy_bundle.catalogue import PolicyRow
 from engine.reports.explain import Explained, Report
 from tests.expect import there
@@ -161,6 +161,24 @@ def test_each_format_reads_like_this(name: str, case: str, snapshot: SnapshotAss
 
 def test_explain_tells_each_subject_with_rule_labels_revisions_and_limits(snapshot: SnapshotAssertion) -> None:
     assert told("text", [allowed(), denied()], explain=True) == snapshot
+
+
+def test_an_approved_finding_tells_its_approval_in_place_of_what_to_do() -> None:
+    report = confirmed()
+    used = Approval(id="a1", state="used", expires_at=0)
+    decision = report.decision.model_copy(update={"outcome": Outcome.ALLOW, "approval": used})
+    text = told("text", [replace(report, decision=decision, exit=Exit.ALLOW)])
+    assert "      approved (a1)\n" in text
+    assert "fix:" not in text
+    assert "fix:" in told("text", [report])
+
+
+def test_an_invalid_request_is_not_called_unreadable() -> None:
+    item = fault("engine.request_invalid", "`license` must be text", "send text")
+    text = told("text", [reported(item, path="request.json", title="", subjects=(), exit=Exit.UNREADABLE)])
+    assert text.startswith("DENY (invalid request) request.json\n")
+    assert "the request does not fit its point" in text
+    assert "unreadable" not in text
 
 
 @pytest.mark.parametrize("name", [*ReportFormat])

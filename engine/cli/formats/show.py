@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from engine.reports.explain import Explained, Report
 
 DRY_RUN = "dry run: nothing was enforced"
+_INVALID = "engine.request_invalid"
 WHOLE = "whole request"
 """Shown as the subject of a finding about the whole request."""
 
@@ -26,19 +27,21 @@ class Kind(StrEnum):
     CONFIRM = "confirm"
     DENY = "deny"
     UNREADABLE = "unreadable"
+    INVALID = "invalid request"
     POLICY = "invalid policy"
     FAULT = "engine fault"
 
     @property
     def undecided(self) -> bool:
         """Whether no rule decided: subjects without a finding are not in order either."""
-        return self in {Kind.UNREADABLE, Kind.POLICY, Kind.FAULT}
+        return self in {Kind.UNREADABLE, Kind.INVALID, Kind.POLICY, Kind.FAULT}
 
 
 def kind(report: Report) -> Kind:
     """What kind of answer this is; when in doubt, the worst. Looks at every finding: ask once."""
     if report.exit is Exit.UNREADABLE:
-        return Kind.UNREADABLE
+        invalid = any(finding.code == _INVALID for finding in report.decision.findings)
+        return Kind.INVALID if invalid else Kind.UNREADABLE
     if report.exit is Exit.POLICY_INVALID:
         return Kind.POLICY
     from engine.model import is_reserved

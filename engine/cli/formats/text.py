@@ -37,11 +37,13 @@ _COLORS = {
     Kind.CONFIRM: typer.colors.YELLOW,
     Kind.DENY: typer.colors.RED,
     Kind.UNREADABLE: typer.colors.MAGENTA,
+    Kind.INVALID: typer.colors.MAGENTA,
     Kind.POLICY: typer.colors.MAGENTA,
     Kind.FAULT: typer.colors.MAGENTA,
 }
 _UNDECIDED = {
     Kind.UNREADABLE: "the input cannot be read",
+    Kind.INVALID: "the request does not fit its point",
     Kind.POLICY: "the policy cannot be used",
     Kind.FAULT: "the engine failed",
 }
@@ -49,7 +51,7 @@ _LEVELS = {"deny": typer.colors.RED, "confirm": typer.colors.YELLOW, "warn": typ
 _MEANING = {
     Exit.ALLOW: "all are allowed",
     Exit.DENY: "at least one is denied",
-    Exit.UNREADABLE: "at least one cannot be read",
+    Exit.UNREADABLE: "at least one cannot be read or is invalid",
     Exit.CONFIRM: "at least one needs a person's approval",
     Exit.FAILED_CLOSED: "the engine failed closed; what it could not decide is not allowed",
     Exit.POLICY_INVALID: "the policy is invalid; nothing is allowed",
@@ -83,8 +85,10 @@ def _report(report: Report, context: Context) -> Iterator[str]:
     subjects = by_subject(report)
     blocks = _blocks(subjects, context)
     shown = blocks if context.explain else blocks[:_MOST_BLOCKS]
+    approval = report.decision.approval
+    approved = approval.id if approval is not None and approval.state == "used" else None
     for block in shown:
-        yield from _block(block, context)
+        yield from _block(block, approved, context)
     if left := sum(map(len, blocks[len(shown) :])):
         yield from _wrap(f"… and {left:,} more subjects with other findings; --explain shows all", 2, context)
     yield from _without(answer, subjects, context)
@@ -121,18 +125,18 @@ def _identity(item: Explained) -> tuple[str, str, str, str, str]:
     return (finding.code, finding.level.value, finding.requirement, finding.remedy, finding.waiver or "")
 
 
-def _block(block: _Block, context: Context) -> Iterator[str]:
+def _block(block: _Block, approved: str | None, context: Context) -> Iterator[str]:
     names = [WHOLE if subject is None else _keep(subject) for subject in block]
     yield from _wrap(_listed(names, _MOST_SUBJECTS), 2, context)
     columns = list(zip(*block.values(), strict=True))  # each is one finding as it is at each subject
     shown = columns if context.explain else columns[:_MOST_BLOCKS]
     for column in shown:
-        yield from _finding(column, context)
+        yield from _finding(column, approved, context)
     if left := len(columns) - len(shown):
         yield from _wrap(f"… and {left:,} more findings; --explain shows all", 4, context)
 
 
-def _finding(column: Sequence[Explained], context: Context) -> Iterator[str]:
+def _finding(column: Sequence[Explained], approved: str | None, context: Context) -> Iterator[str]:
     first = column[0]
     level = first.finding.level.value
     yield f"    {_painted(level, _LEVELS[level], context)} {clean(first.finding.code)}"
@@ -144,7 +148,10 @@ def _finding(column: Sequence[Explained], context: Context) -> Iterator[str]:
         yield f"      … and {len(there) - _MOST_FOUND:,} more that were found; --explain shows all"
     if places := _places(column):
         yield from _wrap(f"at: {places}", 6, context)
-    yield from _wrap(f"fix: {clean(first.finding.remedy)}", 6, context)
+    if approved is not None and level == "confirm" and first.finding.waiver is None:
+        yield from _wrap(f"approved ({clean(approved)})", 6, context)
+    else:
+        yield from _wrap(f"fix: {clean(first.finding.remedy)}", 6, context)
     rows = list(dict.fromkeys(_row(row, context) for item in column for row in item.rows))
     most = len(rows) if context.explain else _MOST_SUBJECTS
     for row in rows[:most]:
