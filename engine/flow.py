@@ -266,7 +266,7 @@ def gather(point: Point, request: Any, services: Services, context: Context, ser
             point.request,
             text,
             f"point `{point.name}`",
-            f"`engine decide {point.name} --schema` prints the schema of its requests",
+            _schema_of(point.name, context.caller),
             services.gather_context.read,
         )
     except (ValueError, TypeError, RecursionError) as error:
@@ -283,6 +283,13 @@ def gather(point: Point, request: Any, services: Services, context: Context, ser
         if gathered.opened is not None:
             gathered.opened.close()
         raise
+
+
+def _schema_of(point: str, caller: Caller) -> str:
+    """How a caller gets the schema of the requests of a point."""
+    if caller.via == "process":
+        return f"`engine decide {point} --schema` prints the schema of its requests"
+    return f"GET /v1/schemas/{point} has the schema of its requests"
 
 
 def _with_policy(services: Services, serving: Serving, point: str) -> GatherContext:

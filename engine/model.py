@@ -45,11 +45,14 @@ Line = Annotated[str, Field(max_length=4_096)]
 """A path, a label or a time in a request."""
 
 
-def passing(check: Callable[[str], object]) -> AfterValidator:
-    """Keeps a text for which the check raises no ValueError."""
+def passing(check: Callable[[str], object], must: str = "have another form") -> AfterValidator:
+    """Keeps a text for which the check raises no ValueError; the error says that the field `must` … ."""
 
     def checked(text: str) -> str:
-        check(text)
+        try:
+            check(text)
+        except ValueError as error:
+            raise ValueError(f"must {must}") from error
         return text
 
     return AfterValidator(checked)

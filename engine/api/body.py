@@ -63,7 +63,7 @@ def parse_json(data: bytes, limits: ApiLimits, *, batch: bool = False) -> Any:
     try:
         value = from_json(data, allow_inf_nan=False, cache_strings="keys")
     except ValueError as error:
-        raise InvalidBodyError(_reason(data, error), remedy="send one JSON document in UTF-8") from error
+        raise _unparsed(data, error) from error
     keys, numbers = _walk(value, limits)
     if numbers and (max(numbers) > MAX_SAFE_INTEGER or min(numbers) < -MAX_SAFE_INTEGER):
         raise _beyond(value, _is_large, "is a number beyond 2^53")
@@ -160,13 +160,14 @@ def _exactly(data: bytes, limits: ApiLimits) -> None:
         raise InvalidBodyError("the body is not JSON", remedy="send one JSON document in UTF-8") from error
 
 
-def _reason(data: bytes, error: ValueError) -> str:
+def _unparsed(data: bytes, error: ValueError) -> InvalidBodyError:
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as wrong:
-        return f"the body is not UTF-8 at byte {wrong.start}"
+        return InvalidBodyError(f"the body is not UTF-8 at byte {wrong.start}", remedy="send it in UTF-8")
     text = str(error).lower()
     if "recursion" in text:
-        return "the body is nested too deeply"
+        return InvalidBodyError("the body is nested too deeply", remedy="flatten it")
     place = re.search(r"at line (\d+) column (\d+)", text)
-    return "the body is not JSON" if place is None else f"the body is not JSON at line {place[1]}, column {place[2]}"
+    at = "" if place is None else f" at line {place[1]}, column {place[2]}"
+    return InvalidBodyError(f"the body is not JSON{at}", remedy="send one JSON document")

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import SchemaValidator
+from pydantic_core import ErrorDetails, SchemaValidator
 
 from engine.documents.canonical import parse
 from engine.documents.files import printable
@@ -38,11 +38,25 @@ _TYPES = {
 _PROBLEMS = {
     "missing": "is missing",
     "extra_forbidden": "is not a known field",
-    "literal_error": "is not one of the known values",
-    "string_pattern_mismatch": "has the wrong form",
+    "literal_error": "must be {expected}",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_too_short": "must have at least {min_length} characters",
+    "too_long": "must have at most {max_length} entries",
+    "too_short": "must have at least {min_length} entries",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
     **{f"{name}_type": f"must be {what}" for name, what in _TYPES.items()},
 }
 """Messages for pydantic's errors; any other error is reported by its name."""
+
+PATTERNS = {
+    "^[0-9a-f]{64}$": "64 lower-case hexadecimal digits",
+    "^sha256:[0-9a-f]{64}$": "`sha256:` and 64 lower-case hexadecimal digits",
+    "^[a-z][a-z0-9_]*$": "lower-case letters, digits and `_`, first a letter",
+    "^[a-z][a-z0-9_]{0,63}$": "lower-case letters, digits and `_`, first a letter, at most 64 characters",
+    "^[0-9]{4}-[0-9]{2}-[0-9]{2}$": "a day such as 2027-03-31",
+}
+"""Patterns of fields in words."""
 
 _SEQUENCES = frozenset({"list", "tuple", "set", "frozenset"})
 
@@ -98,14 +112,22 @@ def _fail_fast(schema: Any) -> Any:
 
 
 def _first_fields(error: ValidationError) -> tuple[tuple[str, str], ...]:
-    problems = error.errors(include_url=False, include_context=False, include_input=False)[:FIELDS]
+    problems = error.errors(include_url=False, include_input=False)[:FIELDS]
     return tuple(
-        (
-            printable(".".join(map(str, problem["loc"])), _FIELD_CHARACTERS) or "request",
-            _PROBLEMS.get(problem["type"]) or problem["type"].replace("_", " "),
-        )
+        (printable(".".join(map(str, problem["loc"])), _FIELD_CHARACTERS) or "request", _said(problem))
         for problem in problems
     )
+
+
+def _said(problem: ErrorDetails) -> str:
+    context = problem.get("ctx", {})
+    if (pattern := context.get("pattern")) is not None:
+        return f"must be {PATTERNS[pattern]}" if pattern in PATTERNS else f"must match the pattern `{pattern}`"
+    if problem["type"] == "value_error":  # in our own words: validators of requests never quote
+        said = str(context["error"])
+        return said if said.startswith("must ") else f"is refused: {said}"
+    known = _PROBLEMS.get(problem["type"])
+    return problem["type"].replace("_", " ") if known is None else known.format(**context)
 
 
 def _too_many(problem: str) -> FieldsError:

@@ -1,15 +1,20 @@
-"""Documents as their models, and pydantic's errors as problems: the place, what is wrong, what to do."""
+"""Documents as their models, and pydantic's errors as problems: the place, what is wrong, what to do.
+
+Of a value that may have several forms, the form that fits best is explained: one problem a mistake.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from engine.documents.canonical import canonical
 from engine.documents.files import Document, load, printable
+from engine.documents.validation import PATTERNS
 from engine.errors import GatherError, Location, Problem
+from engine.facts.archives.field_notes import TYPES
 from engine.settings import ReadLimits
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -19,7 +24,27 @@ _MESSAGES = {
     "missing": "`{field}` is missing",
     "literal_error": "`{field}` must be {expected}",
     "string_too_short": "`{field}` is empty",
+    "string_too_long": "`{field}` must have at most {max_length} characters",
+    "string_pattern_mismatch": "`{field}` has the wrong form; it should be {form}",
+    "too_short": "`{field}` must have at least {min_length} entries",
+    "too_long": "`{field}` must have at most {max_length} entries",
+    "greater_than_equal": "`{field}` must be at least {ge}",
+    "less_than_equal": "`{field}` must be at most {le}",
 }
+_SHOULD = {
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "model_type": "a mapping",
+    "dict_type": "a mapping",
+    "mapping_type": "a mapping",
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+}
+_KEY = "[key]"
+"""What pydantic appends to the location of a key."""
 _REMEDIES = {
     "extra_forbidden": "correct the spelling or remove it",
     "missing": "write it",
@@ -60,22 +85,73 @@ def validated(
 def _problems(
     error: ValidationError, document: Document, first_line: int, remedies: Mapping[str, str]
 ) -> Iterator[Problem]:
-    for found in error.errors(include_url=False):
+    for found in _best_forms(error.errors(include_url=False), document.value):
         path = _path(found["loc"], document.value, missing=found["type"] in {"missing", "extra_forbidden"})
         field = printable(".".join(map(str, path)))
         where = document.where(path)
         line = None if where.line is None else where.line + first_line - 1
-        context: dict[str, Any] = found.get("ctx", {})
-        said = found["msg"][:1].lower() + found["msg"][1:]
-        text = _MESSAGES.get(found["type"], "`{field}`: {text}")
-        message = text.format(field=field or "document", expected=context.get("expected"), text=said)
+        message = _message(found, field or "document")
         named = ".".join(part for part in path if isinstance(part, str))
         remedy = remedies.get(named) or _REMEDIES.get(found["type"], "correct the value")
         yield Problem(Location(where.file, line, field or None), message, remedy)
 
 
-def _path(loc: tuple[str | int, ...], value: Any, *, missing: bool) -> tuple[str | int, ...]:
-    """The part of pydantic's location that names a place in the document; it also names types."""
+def _message(found: Mapping[str, Any], field: str) -> str:
+    context = found.get("ctx", {})
+    if found["type"] in _SHOULD or found["type"] == _NO_FORM:
+        value = found["input"]
+        such = f", such as [{printable(value)}]" if found["type"] == "tuple_type" and isinstance(value, str) else ""
+        should = context["expected"] if found["type"] == _NO_FORM else f"{_SHOULD[found['type']]}{such}"
+        return f"`{field}` is {TYPES.get(type(value), 'empty')}; it should be {should}"
+    said = found["msg"].removeprefix("Value error, ")
+    form = PATTERNS.get(context.get("pattern"), f"of the form `{context.get('pattern')}`")
+    text = _MESSAGES.get(found["type"], "`{field}`: {text}")
+    return text.format(**{**context, "field": field, "text": said[:1].lower() + said[1:], "form": form})
+
+
+_NO_FORM = "no_form"
+"""The type of our own error for a value that is of none of its forms."""
+
+
+def _best_forms(errors: Iterable[Any], value: Any) -> list[dict[str, Any]]:
+    """The errors, but of each value that may have several forms only those of the form that fits best.
+
+    pydantic names the form in the location, after the path of the value.
+    """
+    errors = list(errors)
+    found: list[dict[str, Any]] = []
+    forms: dict[tuple[str | int, ...], dict[str | int, list[dict[str, Any]]]] = {}
+    for error in errors:
+        if error["type"] == "too_short" and any(
+            len(one["loc"]) > len(error["loc"]) and one["loc"][: len(error["loc"])] == error["loc"] for one in errors
+        ):
+            continue  # pydantic does not count the entries that are wrong themselves
+        loc, end = error["loc"], len(_path(error["loc"], value, missing=False, whole=False))
+        last = end == len(loc) - 1
+        if end == len(loc) or loc[end] == _KEY or (last and error["type"] == "missing"):
+            found.append(error)
+        else:
+            inner = {**error, "loc": (*loc[:end], *loc[end + 1 :])}
+            forms.setdefault(loc[:end], {}).setdefault(loc[end], []).append(inner)
+    for path, by_form in forms.items():
+        tried = [_best_forms(inner, value) for inner in by_form.values()]
+        fitting = [one for one in tried if all(error["loc"] != path for error in one)]
+        if fitting or len(tried) == 1:
+            found += min((len(one), number, one) for number, one in enumerate(fitting or tried))[2]
+        else:
+            should = [
+                one["ctx"]["expected"] if "expected" in one.get("ctx", {}) else _SHOULD.get(one["type"])
+                for one in (each[0] for each in tried)
+            ]
+            found.append({**tried[0][0], "type": _NO_FORM, "ctx": {"expected": " or ".join(filter(None, should))}})
+    return found
+
+
+def _path(loc: tuple[str | int, ...], value: Any, *, missing: bool, whole: bool = True) -> tuple[str | int, ...]:
+    """The part of pydantic's location that names a place in the document; it also names types.
+
+    Unless `whole`, only up to the first type.
+    """
     path: list[str | int] = []
     for index, part in enumerate(loc):
         here: Any = value if isinstance(value, dict) else dict(enumerate(value)) if isinstance(value, list) else {}
@@ -84,4 +160,6 @@ def _path(loc: tuple[str | int, ...], value: Any, *, missing: bool) -> tuple[str
             path.append(part)
         elif missing and index == len(loc) - 1:
             path.append(part)
+        elif not whole:
+            break
     return tuple(path)

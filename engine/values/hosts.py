@@ -96,7 +96,9 @@ def host_form(text: str) -> HostForm | None:
 def _host_or_domain(text: str) -> str:
     form = host_form(text)
     if form is None or not form.plain or not canonical_host(form.name.removeprefix("*.")):
-        raise ValueError("not a host such as docs.example.com, or a domain such as *.example.com")
+        raise ValueError(
+            "it should be a host in lower case without `https://`, such as docs.example.com or *.example.com"
+        )
     return text
 
 

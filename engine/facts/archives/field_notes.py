@@ -18,7 +18,7 @@ _WRONG = {
     "bad_format": "its form is wrong",
     "too_many_errors": "further wrong fields are not listed",
 }
-_TYPES = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "a mapping"}
+TYPES = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "a mapping"}
 
 
 def note(root: type[Model], kind: str, value: Any, path: Path_, line: int | None) -> str:
@@ -28,7 +28,7 @@ def note(root: type[Model], kind: str, value: Any, path: Path_, line: int | None
     """
     if kind == "unknown_field":
         return _unknown(_model(root, _names(path[:-1])), str(path[-1]), line)
-    wrong = _WRONG.get(kind) or f"it is {_TYPES.get(type(value), 'empty')}"
+    wrong = _WRONG.get(kind) or f"it is {TYPES.get(type(value), 'empty')}"
     item = _model(root, _names(path)) if isinstance(path[-1] if path else 0, int) else None
     expected = f"a mapping of {', '.join(item.model_fields)}" if item else _expected(root, _names(path))
     return f"{wrong}; it should be {expected}" if expected else wrong

@@ -1,0 +1,74 @@
+"""What is wrong in a values file is told in its own words, once for each mistake."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engine.documents.files import load
+from engine.errors import Problem
+from engine.policy_bundle import explain
+from engine.settings import ReadLimits
+from engine.values import DOCUMENTS
+from tests.conftest import ROOT
+from tests.expect import there
+
+ALL = {"run": "unlimited", "all": "unlimited"}
+TEN = {"limit": "ten", "window_seconds": 60}
+LISTED = {"id": "mail", "tools": ["mail_send"], "hosts": "any", "paths": "any"}
+
+
+@pytest.mark.parametrize(
+    ("name", "over", "field", "message"),
+    [
+        (
+            *("networks", {"hosts": "data.example.org"}, "hosts"),
+            "`hosts` is text; it should be a list, such as [data.example.org]",
+        ),
+        ("networks", {"hosts": None}, "hosts", "`hosts` is empty; it should be a list"),
+        (
+            *("networks", {"hosts": ["https://EXAMPLE.org"]}, "hosts.0"),
+            "`hosts.0`: it should be a host in lower case without `https://`, "
+            "such as docs.example.com or *.example.com",
+        ),
+        ("networks", {"ports": [0]}, "ports.0", "`ports.0` must be at least 1"),
+        (
+            *("budgets", {"budgets": {"source": {"principal": TEN, **ALL}}}, "budgets.source.principal.limit"),
+            "`budgets.source.principal.limit` is text; it should be a whole number",
+        ),
+        (
+            *("budgets", {"budgets": {"source": {"principal": "ten", **ALL}}}, "budgets.source.principal"),
+            "`budgets.source.principal` is text; it should be 'unlimited' or a mapping",
+        ),
+        (
+            *("budgets", {"budgets": {"source": {"principal": {"limit": 1}, **ALL}}}),
+            *("budgets.source.principal.window_seconds", "`budgets.source.principal.window_seconds` is missing"),
+        ),
+        (
+            *("budgets", {"quotas": {"Source": {}}}, "quotas.Source"),
+            "`quotas.Source` has the wrong form; it should be lower-case letters, digits and `_`, first a letter",
+        ),
+        (
+            *(
+                "tools",
+                {"rulesets": {"own": {"deny": [], "confirm": [], "allow": [{**LISTED, "commands": [["git", 5]]}]}}},
+            ),
+            *(
+                "rulesets.own.allow.0.commands.0.1",
+                "`rulesets.own.allow.0.commands.0.1` is a number; it should be text",
+            ),
+        ),
+    ],
+)
+def test_one_mistake_is_one_problem_and_says_what_should_be_there(
+    name: str, over: dict[str, Any], field: str, message: str
+) -> None:
+    file = f"policy/{name}.yaml"
+    shipped = load((ROOT / file).read_bytes(), file, ReadLimits()).value
+    for key, value in over.items():
+        shipped[key] = {**shipped[key], **value} if isinstance(value, dict) else value
+    found: list[Problem] = []
+    assert explain.validated(DOCUMENTS[name], load(json.dumps(shipped).encode(), file, ReadLimits()), found) is None
+    assert [(there(one.where.field), one.message) for one in found] == [(field, message)]
