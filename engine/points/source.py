@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 FactT = TypeVar("FactT")
 
+_EMPTY = "describe the content in it, as docs/source-bundles.md shows, or have `engine source init` write it"
 _MOST_UNDECLARED = 1_000
 """Undeclared files and folders named one by one."""
 
@@ -229,7 +230,7 @@ def gather(request: SourceRequest, context: GatherContext) -> Gathered:
         tree = stack.enter_context(open_bundle(beneath(request.path, context.root), context.read))
         text = tree.read_document(DOCUMENT, context.read.document_bytes)
         context.progress("reading", 0, 0)
-        reading = read(load(text, tree.place(DOCUMENT), context.read))
+        reading = read(load(text, tree.place(DOCUMENT), context.read, _EMPTY))
         members = tree.members()
         contents = _contents(tree, reading, members, context)
         facts = _bundle(reading, contents, _digest(text, contents), request.digest, context.lookups)
@@ -244,6 +245,7 @@ def gather(request: SourceRequest, context: GatherContext) -> Gathered:
     hashes = [None if record.content is None else record.content.sha256 for record in facts.records or ()]
     stated = Stating(reading, _subjects(facts), hashes)
     notes = {f"errors/{field}": note for field, note in reading.notes.items()}
+    notes |= {f"undeclared/{one.id}": _irregular(one.id) for one in undeclared if not one.regular and one.id != "…"}
     return Gathered(gathered, title, places, _subjects(facts), opened, stated=stated.field, notes=notes)
 
 
@@ -320,6 +322,11 @@ def _undeclared(members: Mapping[str, bool], declared: Collection[str]) -> tuple
             break
         found[top] = found.get(top, True) and regular
     return tuple(Undeclared(id=printable(path), regular=regular) for path, regular in found.items())
+
+
+def _irregular(name: str) -> str:
+    what = "a file in it" if name.endswith("/") else "it"
+    return f"{what} is a link or no file with content of its own; replace it by the file"
 
 
 def _records(reading: Reading) -> list[dict[str, Any]]:

@@ -286,7 +286,7 @@ def test_what_may_be_null_or_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/etc/passwd", "../other/secret.txt", "content/../../secret.txt", "content\\a.csv", "..", "C:\\a.csv"]
+    "path", ["/etc/passwd", "../other/secret.txt", "content/../../secret.txt", "content\\..\\..\\a", ".."]
 )
 def test_a_path_that_leaves_the_source_bundle_cannot_be_read(path: str) -> None:
     value = good()
@@ -297,6 +297,15 @@ def test_a_path_that_leaves_the_source_bundle_cannot_be_read(path: str) -> None:
     assert where.field == "records.1.path"
     assert '"path"' in written(value).splitlines()[there(where.line) - 1]
     assert path not in str(refused.value)
+
+
+@pytest.mark.parametrize("path", ["content\\a.csv", "C:\\a.csv"])
+def test_a_path_with_a_backslash_is_told_to_be_written_with_slashes(path: str) -> None:
+    value = good()
+    put(path, "records", 1, "path")(value)
+    with pytest.raises(GatherError, match=r"the path of a record has `\\`") as refused:
+        reading(value)
+    assert refused.value.remedy == "write `/` between folders"
 
 
 def test_the_place_of_a_record() -> None:

@@ -89,8 +89,14 @@ Purpose = Literal["train", "eval", "tool", "environment"]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,127}$")]
 """An id or alias that is safe in messages, records and file names."""
 
-Timestamp = Annotated[str, Field(json_schema_extra={"pattern": f"^{_TIMESTAMP.pattern}$"}), passing(seconds)]
-Date = Annotated[str, Field(json_schema_extra={"pattern": f"^{_DATE.pattern}$"}), passing(last_second)]
+Timestamp = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": f"^{_TIMESTAMP.pattern}$"}),
+    passing(seconds, "be a UTC time such as 2026-11-03T10:00:00Z"),
+]
+Date = Annotated[
+    str, Field(json_schema_extra={"pattern": f"^{_DATE.pattern}$"}), passing(last_second, "be a day such as 2030-12-31")
+]
 Host = Annotated[str, AfterValidator(_host)]
 ContentPath = Annotated[str, Field(max_length=1_024), AfterValidator(_content_path)]
 Name = Annotated[str, Field(min_length=1, max_length=254), AfterValidator(_plain)]
@@ -234,7 +240,7 @@ class Reading:
 def read(document: Document) -> Reading:
     """Read a document as a source bundle of format 1.
 
-    Raises GatherError, with file and line, only when a record's path leaves the source bundle.
+    Raises GatherError, with file and line, only when a record's path leaves the source bundle or has a backslash.
     """
     root = document.value
     found = _Found(document)
@@ -256,12 +262,15 @@ def read(document: Document) -> Reading:
 def _refuse_escapes(document: Document, records: Any) -> None:
     for index, record in enumerate(records if isinstance(records, list) else ()):
         path = record.get("path") if isinstance(record, dict) else None
-        if isinstance(path, str) and (path.startswith("/") or "\\" in path or ".." in path.split("/")):
-            raise GatherError(
-                "the path of a record leaves the source bundle",
-                remedy="give a path below the source bundle, with `/` and without `..`",
-                where=document.where(("records", index, "path")),
-            )
+        if not isinstance(path, str):
+            continue
+        where = document.where(("records", index, "path"))
+        if path.startswith("/") or ".." in re.split(r"[/\\]", path):
+            message = "the path of a record leaves the source bundle"
+            remedy = "give a path below the source bundle, with `/` and without `..`"
+            raise GatherError(message, remedy=remedy, where=where)
+        if "\\" in path:
+            raise GatherError("the path of a record has `\\`", remedy="write `/` between folders", where=where)
 
 
 class _Found:
