@@ -59,7 +59,8 @@ def test_nothing_that_a_tool_said_is_in_the_input() -> None:
     [
         "/etc/passwd", "see /srv/x.", "(/srv)", "~/x", "~jane/x", "../x", "./run", "..", "a/../b", ".ssh/id", "a/b/c",
         "notes/a.txt", "C:\\x", "C:/x", "\\\\host\\share", "a\\b", "file:///x", "file:/x", "%2fetc%2fpasswd",
-        "%252Fetc", "%25252525252Fetc", "\uff0fetc\uff0fpasswd",
+        "%252Fetc", "%25252525252Fetc", "\uff0fetc\uff0fpasswd", "FILE:/x", "</etc>", "</srv/x>", "yes/no/maybe",
+        "2026/03/07/x", "2026/03/07.csv", "A/B/c", "DATA/RAW/CONTACTS", "/2026/03/07", "../1/2", "data/x.csv",
     ],
 )  # fmt: skip
 def test_paths_are_found_in_every_disguise(text: str) -> None:
@@ -67,8 +68,13 @@ def test_paths_are_found_in_every_disguise(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "seven of 9", "read/write", "text/plain", "1/2", "wait...", "50% of 3", "https://docs.example.com"]
-)
+    "text",
+    [
+        "", "seven of 9", "read/write", "text/plain", "1/2", "wait...", "50% of 3", "https://docs.example.com",
+        "date must be DD/MM/YYYY", "a date such as 2026/03/07.", "ratio 1/2/3", "TCP/IP/UDP", "P1/P2/P3, or none",
+        "</b> is not allowed", "<td>a</td>", "</record >", "<br/>",
+    ],
+)  # fmt: skip
 def test_words_are_no_paths(text: str) -> None:
     assert not names_a_path(text)
 

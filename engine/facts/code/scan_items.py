@@ -224,7 +224,7 @@ def _bounded(count: int) -> None:
 
 
 _WEB = re.compile(r"https?://")
-_WHOLE = re.compile(r"https?://\S*")
+_WHOLE = re.compile(r"https?://\S*", re.IGNORECASE)
 _ADDRESS = re.compile(r"(?<![A-Za-z0-9+.-])(?!https?://)[A-Za-z][A-Za-z0-9+.-]{1,15}://")
 _DUNDER = re.compile(r"(?<!\w)__[A-Za-z]")
 _FIELDS = 200
@@ -241,7 +241,7 @@ def kinds(text: str) -> set[str]:
     found = set()
     if _ADDRESS.search(text.lower()):
         found.add("url")
-    if names_a_path(_WHOLE.sub(" ", text.lower())):
+    if names_a_path(_WHOLE.sub(" ", text)):
         found.add("path")
     if _DUNDER.search(text):
         found.add("dunder")

@@ -57,19 +57,27 @@ def _character(match: re.Match[str]) -> str:
     return chr(int(code, 16)) if code else "/"
 
 
+_ROOTS = "bin|boot|dev|etc|home|lib|mnt|opt|proc|root|run|srv|sys|tmp|usr|var|users|windows"
+_TAG = rf"(?<=<)/(?!(?i:{_ROOTS})\b)[A-Za-z][A-Za-z0-9]*\s*>"
+"""The end of a closing tag, such as `</td>`."""
+
 _ROOTED = re.compile(
-    r"(?<![\w:/.])(?:~[\w.-]*|\.{1,2})?/(?=[\w.@~+-])|file:/|\b[A-Za-z]:[\\/]|\\\\|\w\\\w"
+    rf"(?!{_TAG})"
+    r"(?<![\w:/.])(?:~[\w.-]*|\.{1,2})?/(?=[\w.@~+-])|(?i:file:/)|\b[A-Za-z]:[\\/]|\\\\|\w\\\w"
     r"|(?<![\w.])\.\.(?![\w.])|(?<![\w.])\.\w+/"
 )
 _NAME = r"[\w.@~+-]"
-_BELOW = re.compile(rf"(?<!{_NAME}){_NAME}+(?:(?:/{_NAME}+){{2,}}|/[\w@~+-]*\.\w+)")
+_CHOICE = r"(?:[A-Z0-9]{1,5}/)+[A-Z0-9]{1,5}(?![\w@~+/-]|\.[\w.])"
+"""A date, its form, or alternatives in capitals: `2026/03/07`, `DD/MM/YYYY`, `TCP/IP/UDP`."""
+
+_BELOW = re.compile(rf"(?<!{_NAME})(?!{_CHOICE}){_NAME}+(?:(?:/{_NAME}+){{2,}}|/[\w@~+-]*\.\w+)")
 
 
 def names_a_path(text: str) -> bool:
     """Whether some part of `text` looks like a path: absolute, of a home, of a drive, or two folders deep.
 
-    Errs on the safe side: `read/write` is not a path, `2026/11/21` is one. Percent signs and full-width letters
-    are undone first.
+    Errs on the safe side: `read/write` and `2026/11/21` are no paths, `yes/no/maybe` is one. Percent signs and
+    full-width letters are undone first.
     """
     for _ in range(ROUNDS):
         text = unicodedata.normalize("NFKC", text)
