@@ -19,6 +19,8 @@ WORLD = GatherContext(clock=lambda: 0, boundaries=lambda: ())
     ("text", "origin"),
     [
         ("https://runner.example.com/", "https://runner.example.com"),
+        ("https://runner.example.com", "https://runner.example.com"),
+        ("http://127.0.0.1:8765", "http://127.0.0.1:8765"),
         ("https://runner.example.com/a/b", "https://runner.example.com"),
         ("https://runner.example.com:8443/", "https://runner.example.com:8443"),
         ("http://127.0.0.1:8765/", "http://127.0.0.1:8765"),
@@ -37,7 +39,8 @@ def test_a_canonical_address_has_an_origin(text: str, origin: str) -> None:
     [
         "",
         "runner.example.com",
-        "https://runner.example.com",
+        "https://",
+        "https://runner.example.com?a=b",
         "https://runner.example.com/?a=b",
         "https://runner.example.com/#a",
         "https://user@runner.example.com/",
@@ -51,7 +54,7 @@ def test_a_canonical_address_has_an_origin(text: str, origin: str) -> None:
         "http://10.0.0.1:8765/",
         "http://127.1:8765/",
         "http://127.0.0.2:8765/",
-        "http://127.0.0.1:8765",
+        "http://127.0.0.1:80",
         "http://127.0.0.1:80/",
         "http://127.0.0.1:65536/",
         "http://127.0.0.1:08765/",

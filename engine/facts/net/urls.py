@@ -111,6 +111,9 @@ _LOOPBACK = re.compile(
 )
 
 
+_NO_PATH = re.compile(r"https?://[^/?#]+")
+
+
 @dataclass(frozen=True, slots=True)
 class OriginFacts:
     """The facts of an address; `origin` (scheme, host, port if not the default) only if it is canonical.
@@ -128,9 +131,14 @@ REFUSED = OriginFacts(canonical=False)
 
 
 def origin_facts(text: str) -> OriginFacts:
-    """The origin of a service's address, else `canonical=False` and nothing more. Never raises."""
+    """The origin of a service's address, else `canonical=False` and nothing more. Never raises.
+
+    An empty path is the path `/` (RFC 3986, section 6.2.3).
+    """
     if len(text) > LONGEST or "?" in text:
         return REFUSED
+    if _NO_PATH.fullmatch(text) is not None:
+        text = f"{text}/"
     if (match := _LOOPBACK.fullmatch(text)) is not None:
         return _loopback(match)
     return https_origin(text)
