@@ -7,7 +7,8 @@ validation stops at the first invalid item of each list.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, SchemaValidator
@@ -83,7 +84,7 @@ def validate(model: type[ModelT], text: bytes, name: str, remedy: str, limits: R
     try:
         found: ModelT = _validator(model).validate_json(text)
     except ValidationError as error:
-        fields = _first_fields(error)
+        fields = _first_fields(error, model)
         named = ", ".join(f"`{name}` {problem}" for name, problem in fields[:5])
         raise FieldsError(f"the request does not fit {name}: {named}", remedy=remedy, fields=fields) from None
     return found
@@ -111,16 +112,18 @@ def _fail_fast(schema: Any) -> Any:
     return {**copy, "fail_fast": True} if isinstance(kind, str) and kind in _SEQUENCES else copy
 
 
-def _first_fields(error: ValidationError) -> tuple[tuple[str, str], ...]:
+def _first_fields(error: ValidationError, model: type[BaseModel]) -> tuple[tuple[str, str], ...]:
     problems = error.errors(include_url=False, include_input=False)[:FIELDS]
     return tuple(
-        (printable(".".join(map(str, problem["loc"])), _FIELD_CHARACTERS) or "request", _said(problem))
+        (printable(".".join(map(str, problem["loc"])), _FIELD_CHARACTERS) or "request", _said(problem, model))
         for problem in problems
     )
 
 
-def _said(problem: ErrorDetails) -> str:
+def _said(problem: ErrorDetails, model: type[BaseModel]) -> str:
     context = problem.get("ctx", {})
+    if problem["type"] == "missing" and len(problem["loc"]) == 1 and _may_be_null(model, problem["loc"][0]):
+        return "is missing; send null where there is none"
     if (pattern := context.get("pattern")) is not None:
         return f"must be {PATTERNS[pattern]}" if pattern in PATTERNS else f"must match the pattern `{pattern}`"
     if problem["type"] == "value_error":  # in our own words: validators of requests never quote
@@ -128,6 +131,11 @@ def _said(problem: ErrorDetails) -> str:
         return said if said.startswith("must ") else f"is refused: {said}"
     known = _PROBLEMS.get(problem["type"])
     return problem["type"].replace("_", " ") if known is None else known.format(**context)
+
+
+def _may_be_null(model: type[BaseModel], name: str | int) -> bool:
+    field = model.model_fields.get(str(name))
+    return field is not None and NoneType in get_args(field.annotation)
 
 
 def _too_many(problem: str) -> FieldsError:

@@ -9,6 +9,7 @@ import pytest
 
 from engine.documents.validation import FieldsError, validate
 from engine.points.license import LicenseRequest
+from engine.points.source import SourceRequest
 from engine.settings import ReadLimits
 
 GOOD: dict[str, Any] = {
@@ -18,6 +19,12 @@ GOOD: dict[str, Any] = {
     "sha256": "0" * 64,
     "decisions": [{"sha256": "0" * 64, "decision": "accepted", "decided_at": "2026-11-03T10:00:00Z"}],
 }
+
+
+def test_a_missing_field_that_may_be_null_is_told_so() -> None:
+    with pytest.raises(FieldsError) as caught:
+        validate(SourceRequest, b'{"path": "contacts"}', "point `source`", "remedy", ReadLimits())
+    assert caught.value.fields == (("digest", "is missing; send null where there is none"),)
 
 
 @pytest.mark.parametrize(
