@@ -247,9 +247,13 @@ def test_without_a_record_nothing_is_granted(command: Command, store: Store) -> 
 def test_what_is_closed_is_not_decided_again(command: Command, store: Store) -> None:
     row, late = ask(store), expired(store)
     assert command("approvals", "grant", row.id).code == 0
-    for id_, word in ((row.id, "approval_resolved: required"), (late.id, "approval_overdue: required")):
+    told = {
+        row.id: ("approval_resolved: required", f"found: its state is granted by {ME}; it expires at "),
+        late.id: ("approval_overdue: required", "found: its state is expired; it expires at "),
+    }
+    for id_, words in told.items():
         for arguments in (["grant", id_], ["refuse", id_, "--reason", "no"]):
-            command("approvals", *arguments).refused(word, code=1)
+            command("approvals", *arguments).refused(*words, code=1)
     assert store.approval(late.id) == late
     assert command("approvals", "show", late.id).stdout.startswith("EXPIRED")
 

@@ -105,7 +105,11 @@ def test_below_the_fewest_days_nothing_is_removed(
     refused = retain(state, policy, 29, "--format", "json")
     assert (refused.exit_code, codes(refused)) == (1, ["retention_below_floor"])
     assert (verify(state).ok, verify(state).removed) == (True, 0)
-    assert "retention_below_floor: required: " in retain(state, policy, 29).stderr
+    told = retain(state, policy, 29).stderr
+    assert "retention_below_floor: required: " in told
+    assert "found: --keep-days 29 is below the floor of 30 days (" in told
+    assert "operations.yaml:" in told
+    assert "(profiles.standard.retention_days_min))" in told
 
 
 @pytest.mark.full

@@ -86,8 +86,21 @@ def refuse_approval(
 def _resolve(id_: str, act: str, reason: str | None, sources: options.Sources) -> None:
     with acts.found(sources.state) as store:
         row = _known(store, id_)
-    done = acts.act(sources, {"act": act, "id": row.id, "reason": reason})
+    try:
+        done = acts.act(sources, {"act": act, "id": row.id, "reason": reason})
+    except acts.ActRefusedError as error:
+        if (now := _resolution(row)) is None:
+            raise
+        raise acts.ActRefusedError(f"{error.message}\n  found: {now}", remedy=error.remedy, code=error.code) from error
     typer.echo(f"{done['state']} by {printable(done['approver'], 256)}: {row.id}")
+
+
+def _resolution(row: ApprovalRow) -> str | None:
+    """What became of an approval request; None while it is open."""
+    if _state(row) == "requested":
+        return None
+    by = f" by {printable(row.approver, 256)}" if row.approver else ""
+    return f"its state is {_state(row)}{by}; it expires at {acts.time_text(row.expires_at)}"
 
 
 def _known(store: Store, id_: str) -> ApprovalRow:

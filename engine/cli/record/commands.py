@@ -24,6 +24,7 @@ from engine.documents.files import printable, read_bytes
 from engine.errors import Exit, GatherError, Location
 
 if TYPE_CHECKING:
+    from engine.policy_bundle.build import PolicyBundle
     from engine.record.verify import Verification
 
 app = typer.Typer()
@@ -301,12 +302,20 @@ def retain_record(
     elif answer.decision.findings:
         for finding in answer.decision.findings:
             typer.echo(finding_text(finding), err=True)
+            if finding.code == "retention_below_floor" and engine.policy is not None:
+                typer.echo(f"  found: {_below_floor(keep_days, engine.policy)}", err=True)
     elif answer.fault is not None:
         raise answer.fault
     else:
         url = destination(existing_folder(sources.state))
         typer.echo("\n".join(_retained(keep_days, done["removed"], done["waiting"], url)))
     raise typer.Exit(answer.exit)
+
+
+def _below_floor(keep_days: int, policy: PolicyBundle) -> str:
+    profile = policy.row(("operations", "profile")).value
+    floor = policy.row(("operations", "profiles", profile, "retention_days_min"))
+    return f"--keep-days {keep_days} is below the floor of {floor.value} days ({floor.where})"
 
 
 def _retained(
