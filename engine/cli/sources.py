@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from engine.cli import options
 from engine.cli.terminal import remark
+from engine.cli.usage import not_one_of
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
 from engine.errors import GatherError
 from engine.settings import ReadLimits
+
+if TYPE_CHECKING:
+    from engine.sources.document import Statements
 
 app = typer.Typer()
 
@@ -63,7 +68,7 @@ def init(
     target = folder / DOCUMENT
     if target.exists():
         raise GatherError(f"`{printable(str(target))}` exists", remedy="edit it, or remove it first")
-    limits = ReadLimits()
+    limits, values = ReadLimits(), _values(sources)
     files = {"hf": metadata.CARD, "croissant": metadata.CROISSANT, "datapackage": metadata.DATA_PACKAGE}
     described = metadata.found(folder, limits) if origin == "auto" else None
     if origin in files:
@@ -80,8 +85,9 @@ def init(
         retrieved_at=retrieved_at or (_prompt("Downloaded at (UTC, as 2026-11-02T09:30:00Z)") if remote else None),
         decided_by=decided_by or _prompt("Your name, if you reviewed this content and accept its licenses"),
     )
+    _refuse_words(stated, values)
     with _Hashing() as progress:
-        started = start(folder, described, stated, _beside(sources), progress)
+        started = start(folder, described, stated, tuple(values["extra_files"]), progress)
     _write(target, started.text)
     for one in started.remarks:
         remark(f"engine: {one}")
@@ -92,11 +98,34 @@ def init(
     typer.echo(f"next: {f'complete the lines that begin with `#`, then {check}' if started.open else check}")
 
 
-def _beside(sources: options.Sources) -> tuple[str, ...]:
-    """What a source bundle may have beside its content, by the values of the policy. Raises PolicyError."""
+def _values(sources: options.Sources) -> dict[str, Any]:
+    """What a source bundle may be, by policy/sources.yaml. Raises PolicyError."""
     from engine.cli.policy.commands import built_policy
 
-    return tuple(built_policy(sources).data["sources"]["extra_files"])
+    values: dict[str, Any] = built_policy(sources).data["sources"]
+    return values
+
+
+def _refuse_words(stated: Statements, values: dict[str, Any]) -> None:
+    """Refuse what a check of the new source bundle would deny for its form alone. Raises BadParameter."""
+    from engine.facts.archives.source_bundle import last_second, seconds
+
+    words = {
+        "--purpose": (stated.purpose, "purposes"),
+        "--retention-basis": (stated.retention_basis, "retention_bases"),
+    }
+    for option, (word, known) in words.items():
+        if word is not None and word not in values[known]:
+            raise typer.BadParameter(not_one_of(word, values[known]), param_hint=option)
+    times: dict[str, tuple[str | None, Callable[[str], int], str]] = {
+        "--retention-until": (stated.retention_until, last_second, "2030-12-31"),
+        "--retrieved-at": (stated.retrieved_at, seconds, "2026-11-02T09:30:00Z"),
+    }
+    for option, (text, read, such) in times.items():
+        try:
+            read(such if text is None else text)
+        except ValueError as error:
+            raise typer.BadParameter(f"`{printable(text)}` is not written as {such}", param_hint=option) from error
 
 
 @app.command("hash")

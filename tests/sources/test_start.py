@@ -83,6 +83,14 @@ def test_what_metadata_and_files_disagree_about_is_told(command: Command, tmp_pa
         ({"a": b"1"}, ("--from", "croissant"), "cannot read"),
         ({"croissant.json": b"[1]", "a": b"1"}, (), "not a mapping"),
         ({"datapackage.json": b'{"a": 1, "a": 2}', "a": b"1"}, (), "datapackage.json"),
+        (
+            {"a": b"1"},
+            ("--purpose", "trian"),
+            "`trian` is not one of train, eval, tool, environment; did you mean `train`",
+        ),
+        ({"a": b"1"}, ("--retention-basis", "licence"), "did you mean `license`?"),
+        ({"a": b"1"}, ("--retention-until", "31.12.2030"), "`31.12.2030` is not written as 2030-12-31"),
+        ({"a": b"1"}, ("--retrieved-at", "2026-11-02"), "`2026-11-02` is not written as 2026-11-02T09:30:00Z"),
     ],
 )
 def test_what_cannot_be_started_is_told_and_writes_nothing(
