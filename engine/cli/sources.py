@@ -122,8 +122,10 @@ def _refuse_words(stated: Statements, values: dict[str, Any]) -> None:
         "--retrieved-at": (stated.retrieved_at, seconds, "2026-11-02T09:30:00Z"),
     }
     for option, (text, read, such) in times.items():
+        if text is None:
+            continue
         try:
-            read(such if text is None else text)
+            read(text)
         except ValueError as error:
             raise typer.BadParameter(f"`{printable(text)}` is not written as {such}", param_hint=option) from error
 
