@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from engine.documents.canonical import digest
 from engine.facts.archives.source_bundle import Id
 from engine.facts.net.addresses import HostAddress, host_addresses
-from engine.facts.net.urls import UrlFacts, canonical_host, url_facts
+from engine.facts.net.urls import UrlFacts, canonical_host, plain_host, url_facts
 from engine.model import Decision, Digest, Limits, Line, Mode, Model, Outcome, Pace
 from engine.points import GatherContext, Gathered, Point
 from engine.record.source_events import EventName, Hashes, SourceEvent
@@ -23,7 +23,7 @@ from engine.record.source_events import EventName, Hashes, SourceEvent
 if TYPE_CHECKING:
     from engine.policy_bundle.catalogue import Catalogue
 
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,31}):")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,31}):")
 
 KIND = "external"
 """The kind of every record that is fetched."""
@@ -67,7 +67,10 @@ class NetworkRequest(Model):
 
 
 class RemoteUrl(Model):
-    """An address; its host and port only when it is canonical. `digest` is of the whole text."""
+    """An address; its port only when it is canonical, its host also when only other parts are not.
+
+    `digest` is of the whole text.
+    """
 
     canonical: bool
     digest: Digest
@@ -136,8 +139,9 @@ def gather(request: NetworkRequest, context: GatherContext) -> Gathered:
     """Read the address, and look its host up where the caller enabled the fetch and named this host."""
     network = request.network
     text = request.urls[request.position] if request.position < len(request.urls) else None
-    url = None if text is None else remote_url(text, url_facts(text))
-    host = None if url is None or not network.enabled or url.host not in network.allowed_hosts else url.host
+    url = None if text is None else remote_url(text, _with_host(text, url_facts(text)))
+    fetched = url is not None and url.canonical and network.enabled and url.host in network.allowed_hosts
+    host = url.host if url is not None and fetched else None
     answers = None if host is None else context.addresses(host)
     facts = NetworkFacts(
         id=request.id,
@@ -158,13 +162,17 @@ def gather(request: NetworkRequest, context: GatherContext) -> Gathered:
     return Gathered(NetworkInput(network=facts, addresses=host_addresses(answers or ())), title)
 
 
+def _with_host(text: str, facts: UrlFacts) -> UrlFacts:
+    return facts if facts.canonical else facts.model_copy(update={"host": plain_host(text)})
+
+
 def remote_url(text: str, facts: UrlFacts) -> RemoteUrl:
     """The address with these facts."""
     scheme = _SCHEME.match(text)
     return RemoteUrl(
         canonical=facts.canonical,
         digest=digest(text.encode("utf-8", "surrogatepass")),
-        scheme=None if scheme is None else scheme[1],
+        scheme=None if scheme is None else scheme[1].lower(),
         host=facts.host,
         port=facts.port,
     )

@@ -68,6 +68,15 @@ def url_facts(text: str) -> UrlFacts:
     return UrlFacts(canonical=True, scheme=match["scheme"], host=match["host"], port=port)
 
 
+_HOST_ALONE = re.compile(r"(?i:https)://(?P<host>[a-z0-9.-]+)(?::443)?(?:[/?#][^\\@\x00-\x20\x7f]*)?")
+
+
+def plain_host(text: str) -> str | None:
+    """The host of a URL that is not canonical only beside its host: to explain a refusal, never to connect."""
+    match = _HOST_ALONE.fullmatch(text) if len(text) <= LONGEST else None
+    return match["host"] if match is not None and canonical_host(match["host"]) else None
+
+
 def canonical_host(text: str) -> bool:
     """Whether this is a host name in its only spelling: lower-case labels, at least two, no address.
 
