@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from engine.facts.text.hidden import is_blank
 from engine.model import Digest, Limits, Model, Pace
 from engine.points import GatherContext, Gathered, Point
 from engine.points.registry import POINTS
@@ -22,7 +23,7 @@ Seconds = Annotated[int, Field(ge=1, le=2**40)]
 
 
 def _line(text: str) -> str:
-    if not (text.strip() and text.isprintable()):
+    if is_blank(text) or not text.isprintable():
         raise ValueError("not a single line of text")
     return text
 

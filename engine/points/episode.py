@@ -18,6 +18,7 @@ from pydantic import Field
 from engine.documents.canonical import digest
 from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.facts.proposals import Proposal, read_proposal
+from engine.facts.text.hidden import is_blank
 from engine.model import Caller, Digest, Limits, Model
 from engine.points import FactsFromState, GatherContext, Gathered, Point
 
@@ -376,10 +377,11 @@ def _reply(reply: Reply, proposal: Proposal | None) -> ReplyFacts:
 
 def _asked(proposal: Proposal) -> ProposalFacts:
     resolution, abort = proposal.fields.get("propose_resolution"), proposal.fields.get("abort_episode", False)
+    justification = proposal.text("justification")
     return ProposalFacts(
         propose_resolution=resolution if isinstance(resolution, bool) else None,
         abort_episode=abort if isinstance(abort, bool) else None,
-        justification_bytes=len(proposal.text("justification").strip().encode("utf-8")),
+        justification_bytes=0 if is_blank(justification) else len(justification.strip().encode("utf-8")),
     )
 
 

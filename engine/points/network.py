@@ -16,6 +16,7 @@ from engine.documents.canonical import digest
 from engine.facts.archives.source_bundle import Id
 from engine.facts.net.addresses import HostAddress, host_addresses
 from engine.facts.net.urls import UrlFacts, canonical_host, plain_host, url_facts
+from engine.facts.text.hidden import is_blank
 from engine.model import Decision, Digest, Limits, Line, Mode, Model, Outcome, Pace
 from engine.points import GatherContext, Gathered, Point
 from engine.record.source_events import EventName, Hashes, SourceEvent
@@ -151,7 +152,7 @@ def gather(request: NetworkRequest, context: GatherContext) -> Gathered:
         urls=len(request.urls),
         requests_used=request.position,
         max_requests=network.budget.max_requests,
-        licensed=request.license is not None and bool(request.license.strip()),
+        licensed=request.license is not None and not is_blank(request.license),
         allowed_hosts=tuple(
             AllowedHost(id=f"#{index}", name=name, exact=canonical_host(name))
             for index, name in enumerate(network.allowed_hosts)

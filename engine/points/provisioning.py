@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from engine.documents.canonical import canonical, digest
 from engine.documents.files import printable
@@ -23,6 +23,7 @@ from engine.documents.strict_json import (
     RepeatedKeyError,
     read_strict,
 )
+from engine.facts.text.hidden import is_blank
 from engine.model import Caller, Digest, Limits, Model
 from engine.points import FactsFromState, GatherContext, Gathered, Point
 from engine.points.episode import Name, agent_facts
@@ -34,6 +35,12 @@ _LEVELS = 4
 _MOST_PROBLEMS = 20
 _PROBLEMS = {"extra_forbidden": "unknown", "missing": "missing"}
 """What pydantic's errors are called; any other one is a wrong type or form."""
+
+
+def _seen(text: str) -> str:
+    if is_blank(text):
+        raise ValueError("blank")
+    return text
 
 
 class Constraints(Model):
@@ -48,7 +55,7 @@ class NewAgentProvisioning(Model):
 
     name: Name
     role: Name
-    system_prompt: Annotated[str, Field(min_length=1)]
+    system_prompt: Annotated[str, Field(min_length=1), AfterValidator(_seen)]
     tools: Annotated[
         tuple[Annotated[str, Field(min_length=1, max_length=256)], ...], Field(strict=False, max_length=256)
     ]

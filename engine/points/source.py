@@ -23,6 +23,7 @@ from engine.facts.archives.source_bundle import DOCUMENT, Reading, SchemaError, 
 from engine.facts.archives.stating import Stating
 from engine.facts.licenses import Aliases, license_alternatives
 from engine.facts.net.urls import UrlFacts, url_facts
+from engine.facts.text.hidden import is_blank
 from engine.model import Boundary, Decision, Digest, Limits, Line, Mode, Model, Outcome, Pace, Sha256, is_reserved
 from engine.points import GatherContext, Gathered, Point
 from engine.policy_bundle.lookups import Lookups
@@ -397,7 +398,7 @@ def _record(
 
 def license_of(label: str, decisions: tuple[LicenseDecision, ...], aliases: Aliases) -> License:
     """The facts of a label and of what was decided about exactly this content."""
-    return License(stated=bool(label.strip()), alternatives=license_alternatives(label, aliases), decisions=decisions)
+    return License(stated=not is_blank(label), alternatives=license_alternatives(label, aliases), decisions=decisions)
 
 
 def export_of(label: str | None, aliases: Aliases) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from hashlib import sha256
 import pytest
 
 from engine.documents.files import load
+from engine.facts.text.hidden import is_blank
 from engine.facts.text.instructions import Markers
 from engine.facts.tools.result_content import ResultContent
 from engine.secrets.forms import SecretForms
@@ -122,3 +123,10 @@ def test_strings_of_JSON_hide_and_make_nothing_of_each_other(ends: str, forms: S
 def test_the_facts_of_many_short_texts_stay_as_they_are(forms: SecretForms, markers: Markers) -> None:
     each = [facts(mixed(seed, 1 + seed % 40, "\n  \t"), forms, markers) for seed in range(1_000)]
     assert sha256("".join(each).encode()).hexdigest()[:16] == EXPECTED["short"]
+
+
+# covers: A31.1 E24.2
+@pytest.mark.parametrize("text", ["", " \t\n", "\u200b", "\xad\u2060", "\u3164 \u2800", "\ufeff", "\u034f\x00"])
+def test_what_nobody_sees_is_blank(text: str) -> None:
+    assert is_blank(text)
+    assert not is_blank(f"{text}a{text}")

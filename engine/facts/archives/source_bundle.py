@@ -20,6 +20,7 @@ from engine.documents.files import Document, Path_
 from engine.errors import GatherError, Location
 from engine.facts.archives.field_notes import note
 from engine.facts.net.urls import LONGEST, canonical_host
+from engine.facts.text.hidden import is_blank
 from engine.model import Model, Sha256, Word, passing
 
 DOCUMENT = "bundle.yaml"
@@ -79,6 +80,12 @@ def _content_path(text: str) -> str:
     return text
 
 
+def _seen(text: str) -> str:
+    if is_blank(text):
+        raise ValueError("blank")
+    return text
+
+
 def _plain(text: str) -> str:
     if _CONTROL.search(text):
         raise ValueError("has control characters")
@@ -99,7 +106,7 @@ Date = Annotated[
 ]
 Host = Annotated[str, AfterValidator(_host)]
 ContentPath = Annotated[str, Field(max_length=1_024), AfterValidator(_content_path)]
-Name = Annotated[str, Field(min_length=1, max_length=254), AfterValidator(_plain)]
+Name = Annotated[str, Field(min_length=1, max_length=254), AfterValidator(_plain), AfterValidator(_seen)]
 License = Annotated[str, Field(max_length=2_000), AfterValidator(_plain)]
 MediaType = Annotated[str, Field(max_length=255, pattern=rf"^{_MEDIA_NAME}/{_MEDIA_NAME}$")]
 Url = Annotated[str, Field(max_length=LONGEST)]

@@ -15,6 +15,7 @@ from typing import Any
 from engine.documents.canonical import canonical
 from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.facts.code.outputs import DECIMAL
+from engine.facts.text.hidden import is_blank
 from engine.model import Model, Sha256
 
 _ID_CHARACTERS = 128
@@ -158,7 +159,7 @@ def _code(value: Any) -> CodeFacts:
     found = hashlib.sha256(data).hexdigest()
     return CodeFacts(
         text=isinstance(value, str),
-        blank=not text.strip(),
+        blank=is_blank(text),
         null_characters="\0" in text,
         chars=len(text),
         bytes=len(data),

@@ -13,6 +13,9 @@ _INVISIBLE = re.compile(
     r"[\xad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     r"\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_UNSEEN = re.compile(rf"(?:{_INVISIBLE.pattern}|[\s\x00-\x1f\x7f-\x9f\u034f\u2800\u2065\ufff0-\ufff8])*")
+"""What nobody sees, blanks and control characters among it, and the empty pattern of Braille."""
+
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _FLAG = re.compile(r"\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,6}\U000e007f")
 _JOINED = re.compile(r"[\u0590-\u1cff\ua800-\uabff\ufb50-\ufefc]")
@@ -25,6 +28,11 @@ _IDEOGRAPHIC = re.compile(r"[\U000e0100-\U000e01ef]")
 _MONGOLIAN_OR_KHMER = re.compile(r"[\u1780-\u18af]")
 _OF_THEM = re.compile(r"[\u17b4\u17b5\u180b-\u180f]")
 _MARKS, _ISOLATES, _JOINERS = "\u200e\u200f\u061c", "\u202a\u202b\u202c\u2066\u2067\u2068\u2069", "\u200c\u200d"
+
+
+def is_blank(text: str) -> bool:
+    """Whether people see nothing of the text: it states nothing."""
+    return _UNSEEN.fullmatch(text) is not None
 
 
 class Seen:
