@@ -33,7 +33,7 @@ _LINE_END = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _ANNOUNCED = re.compile(
     r"(?i)(?:(?:then|first|next|please|to start)[ ,]+)?"
     r"(?:body|code|commands?|dependenc(?:y|ies)|execute|handler|implementation|install|migration|packages?|pip|python"
-    r"|requirements?|run|script|shell|source|sql|type|use)\b[^:\n]{0,60}:\s+"
+    r"|requirements?|requires?|run|script|shell|source|sql|type|use)\b[^:\n]{0,60}:\s+"
 )
 _TICKED = re.compile(r"`([^`\n]+)`")
 

@@ -35,6 +35,7 @@ _SYNTAX = re.compile(
 )
 _PIPED = re.compile(r"\|\s*(?:sudo\s+)?(?:ba|da|z)?sh\b|\$\([a-z][^)]{0,200}\)")
 _BEFORE = re.compile(r"(?:(?:[$%]|sudo|nohup|RUN|CMD|ENTRYPOINT|!)\s+|[A-Z_][A-Z0-9_]*=\S*\s+)*")
+_PROMPT = re.compile(r"[$%]\s+[a-z]")
 _OPERATOR = re.compile(r"&&|\|\||[|;&]")
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
 _COMMENT = re.compile(r"\s#\s.*$")
@@ -55,14 +56,24 @@ _SPEC = re.compile(
     r"(?:[=~]=\s{0,3}\d+\.[\d.*]+|[<>]=\s{0,3}\d+\.\d+\.\d+|>=\s{0,3}\d[\d.]*,\s{0,3}<\s{0,3}\d)\S*"
     r"|@?[A-Za-z][\w./-]*@[\^~]?\d+\.\d+\S*|(?:[\w-]+\s{0,3}@\s{0,3})?git\+(?:https|ssh)://\S+|pkg:[a-z]+/\S+"
 )
-NAMED = re.compile(rf"(?:@?[A-Za-z][\w.-]*(?:/[\w.-]+)*(?:\[[\w,-]*\])?|{_SPEC.pattern})")
+_VERSIONED = r"\s{0,3}(?:[=~!]=|[<>]=?)\s{0,3}\d[\w.*]*(?:\s{0,3},\s{0,3}(?:[=~!]=|[<>]=?)\s{0,3}\d[\w.*]*)*"
+_KNOWN = re.compile(
+    r"(?i:aiohttp|beautifulsoup4|boto3|celery|cryptography|django|fastapi|flask|httpx|lxml|matplotlib|numpy|pandas"
+    r"|paramiko|pillow|psycopg2|pydantic|pyyaml|redis|requests|scikit-learn|scipy|selenium|sqlalchemy|tensorflow|torch"
+    rf"|urllib3)(?:\[[\w, -]*\])?{_VERSIONED}"
+)
+"""A package that many know, with any version; of other names, `limit>=1` is a condition."""
+
+NAMED = re.compile(
+    rf"(?:@?[A-Za-z][\w.-]*(?:/[\w.-]+)*(?:\[[\w,-]*\])?|{_SPEC.pattern}|[A-Za-z][\w.-]*(?:\[[\w, -]*\])?{_VERSIONED})"
+)
 """One package, with or without a version."""
 
 HANDLER = re.compile(
     r"<script\b|javascript:|module\.exports\b|(?:export\s+)?(?:async\s+)?function\s*\w*\s*\([^)]{0,200}\)\s*\{"
     r"|(?:(?:const|let|var)\s+\w+\s*=\s*)?(?:async\s*)?(?:\([^()]{0,200}\)|(?<!\w)\w+)\s*=>\s*[\w{(]|(?:const|let|var)\s+\w+\s*=\s*\S*\("
     r"|(?:public|private)\s+static\s+\w+|fn\s+main\s*\(|func\s+\w+\s*\([^)]{0,200}\)[^{\n]{0,80}\{|#include\s*[<\"]|package\s+main\b"
-    r"|data:[\w/+.-]{1,100};base64,|<\?php\b"
+    r"|data:[\w/+.-]{1,100};base64,|<\?php\b|(?:require|import)\(\s{0,3}[\"'`][^\"'`\n]{1,200}[\"'`]\s{0,3}\)"
 )
 """Where code of another language begins."""
 
@@ -106,7 +117,8 @@ def mentions_command(line: str) -> bool:
 def installs(line: str) -> bool:
     """Whether a line installs packages, or is one package with its version."""
     bare = line[_before(line) :]
-    return (_INSTALL.match(bare) is not None and not _PROSE.search(bare)) or _SPEC.fullmatch(line) is not None
+    package = _SPEC.fullmatch(line) or _KNOWN.fullmatch(line)
+    return (_INSTALL.match(bare) is not None and not _PROSE.search(bare)) or package is not None
 
 
 def mentions_package(line: str) -> bool:
@@ -127,8 +139,8 @@ def _is_prose(text: str) -> bool:
 
 
 def _is_program(part: str) -> bool:
-    start = _before(part)
-    part = part[start:]
+    prompted = _PROMPT.match(part) is not None
+    part = part[_before(part) :]
     words = part.split(maxsplit=1)
     if not words or _is_prose(part):
         return False
@@ -137,4 +149,4 @@ def _is_program(part: str) -> bool:
         return True
     if first not in _PROGRAMS:
         return False
-    return _EVIDENCE.search(rest) is not None or _SUBCOMMAND.match(part) is not None
+    return prompted or _EVIDENCE.search(rest) is not None or _SUBCOMMAND.match(part) is not None

@@ -35,11 +35,17 @@ _ALWAYS: dict[str, What] = {
 }
 """Fields whose purpose is to deliver something, whatever they contain."""
 
+_WORD = r"\S+"
+"""One word, such as a program; a sentence has more."""
+
 _PROGRAM = re.compile(r"\w[\w.]*\(.*|.*[=;{].*|\S*\.py", re.DOTALL)
 
 _BY_VALUE: dict[str, tuple[What, re.Pattern[str]]] = {
-    **dict.fromkeys(("body", "code", "script"), ("python_code", _PROGRAM)),
-    **dict.fromkeys(("dependencies", "imports", "libraries", "requirements"), ("package_name", NAMED)),
+    **dict.fromkeys(("body", "code"), ("python_code", _PROGRAM)),
+    **dict.fromkeys(("script", "scripts"), ("python_code", re.compile(rf"{_WORD}|{_PROGRAM.pattern}", re.DOTALL))),
+    **dict.fromkeys(("exec", "execute", "run"), ("shell_command", re.compile(_WORD))),
+    **dict.fromkeys(("dependencies", "deps", "imports", "libraries"), ("package_name", NAMED)),
+    **dict.fromkeys(("modules", "requirements"), ("package_name", NAMED)),
     **dict.fromkeys(("function", "hook", "implementation", "module", "target"), ("executable_handler", REFERENCE)),
 }
 """Fields that deliver something when their value looks so; a sentence there is only a sentence."""
@@ -131,7 +137,8 @@ def _delivered(name: str, value: Any) -> Iterator[What]:
         yield _ALWAYS[name]
     if name in _BY_VALUE:
         what, pattern = _BY_VALUE[name]
-        values = value if isinstance(value, list) else list(value) if isinstance(value, dict) else [value]
+        named = isinstance(value, dict) and what == "package_name"
+        values = value if isinstance(value, list) else list(value) if named else [value]
         if any(isinstance(text, str) and pattern.fullmatch(plain(text).strip()[:2_000]) for text in values):
             yield what
 
