@@ -113,6 +113,7 @@ def test_problems_name_the_fields(api: Serving) -> None:
     reply = api.decide("license", {**ALLOWED, "decisions": [{"sha256": 5}], "nobody": 1})
     fields = {error["field"] for error in reply.json["errors"]}
     assert {"decisions.0.sha256", "decisions.0.decision", "nobody"} <= fields
+    assert reply.json["remedy"] == "GET /v1/schemas/license has the schema of its requests"
     reply = api.decide("license", b'{"purpose":"a","purpose":"b"}')
     assert reply.json["errors"] == [{"field": "purpose", "problem": "occurs twice"}]
 
