@@ -57,7 +57,7 @@ Label = Annotated[str, AfterValidator(_label)]
 """An id of at most 128 letters, digits and `._#-`; anything else is redacted."""
 
 Alias = Annotated[str, AfterValidator(_alias)]
-"""A label that is not a host name or address: an alias must not identify the origin."""
+"""A label that is not a host name or address: an id or alias must not identify the origin."""
 
 Code = Annotated[str, AfterValidator(_code)]
 """A code in lower case, perhaps under `engine.`."""
@@ -77,7 +77,7 @@ class SourceEvent(Model):
     """
 
     event: Annotated[EventName, Field(strict=False)]
-    source_id: Label | None
+    source_id: Alias | None
     source_kind: Label | None
     policy_outcome: Annotated[Outcome, Field(strict=False)]
     origin_alias: Alias | None

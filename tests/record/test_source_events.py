@@ -75,8 +75,8 @@ def test_no_fact_may_be_left_out(name: str) -> None:
     ],
 )
 def test_an_alias_that_says_more_than_an_alias_is_redacted(origin: str) -> None:
-    written = line(event(origin_alias=origin))
-    assert json.loads(written)["origin_alias"] == redacted(origin)
+    written = json.loads(line(event(origin_alias=origin, source_id=origin)))
+    assert (written["origin_alias"], written["source_id"]) == (redacted(origin), redacted(origin))
 
 
 # covers: A27
