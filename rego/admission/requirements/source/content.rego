@@ -17,7 +17,7 @@ import future.keywords.not
 content_present(record) if digest.sha256(record.content.sha256)
 
 # METADATA
-# title: Every record states the hash of its content
+# title: Every record states the hash of its content, in lower case
 # description: The hash ties license decision, record and content together.
 # custom:
 #   code: content_hash_missing

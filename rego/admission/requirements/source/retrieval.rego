@@ -4,7 +4,7 @@ import data.admission.lib.origin
 import future.keywords.not
 
 # METADATA
-# title: Every external record states when it was retrieved
+# title: Every external record states when it was retrieved, as a UTC time
 # description: Offline records need no retrieval time.
 # custom:
 #   code: retrieval_time_missing
