@@ -375,9 +375,8 @@ def _record(
     lookups: Lookups,
 ) -> SourceRecord:
     kind = raw.get("kind")
-    origin = ("kind", "url", "retrieved_at")
-    if not any(raw.get(key) is not None or f"{path}.{key}" in wrong for key in origin):
-        kind = lookups.kind_without_origin
+    if not any(f"{path}.{key}" in wrong for key in ("kind", "url")) and kind is None:
+        kind = lookups.kind_without_origin if raw.get("url") is None else "external"
     identity = raw.get("id")
     label, decided = raw.get("license"), decisions.get(identity or "", ())
     retention = raw.get("retention")

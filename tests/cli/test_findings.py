@@ -106,7 +106,7 @@ WRONG: dict[str, tuple[str, str, dict[str, tuple[str | None, str]]]] = {
     "address without kind": (
         "    kind: fixture\n    path: content/contacts.json\n    url: null",
         "    path: content/contacts.json\n    url: https://data.example.org/contacts.json",
-        {"record_kind_not_admitted": ("  - id", "records.0.kind is not stated")},
+        {"host_not_allowlisted": ("  allowed_hosts", "host data.example.org")},
     ),
     "decision word": (
         "decision: accepted",

@@ -27,7 +27,8 @@ id_unique(record) if {
 #   each: bundle.records
 #   field: kind
 #   facts: {kind: kind}
-#   remedy: State one of the kinds in policy/sources.yaml, or ask compliance to admit this one there
+#   remedy: State one of the kinds in policy/sources.yaml, such as `external` for material with an address, or ask
+#     compliance to admit this one there
 #   reads: [sources.kinds]
 # labels:
 #   row: A05
