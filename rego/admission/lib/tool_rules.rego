@@ -160,7 +160,7 @@ _pivots(to_cover) := [{"by name"}] if {
 
 # METADATA
 # custom:
-#   proof: the lists are complete, or `to_cover` would be undefined; only rules by name are tried for a call with nothing to cover
+#   proof: the lists are complete, or `to_cover` would be undefined; for an empty call, only rules by name are tried
 _covers_all(policy, number, to_cover) if {
 	every aspect_sets in [to_cover.hosts, to_cover.paths, to_cover.commands, to_cover.values] {
 		every aspects in aspect_sets {
