@@ -287,7 +287,7 @@ def gather(point: Point, request: Any, services: Services, context: Context, ser
 
 def _schema_of(point: str, caller: Caller) -> str:
     """How a caller gets the schema of the requests of a point."""
-    if caller.via == "process":
+    if caller.via is Via.PROCESS:
         return f"`engine decide {point} --schema` prints the schema of its requests"
     return f"GET /v1/schemas/{point} has the schema of its requests"
 

@@ -15,7 +15,7 @@ _TRACE = re.compile(
     rf"|[ \t](?:{_FRAME})[ \t]+(?:{_FRAME})"  # or several in a row
     r"|Traceback \(most recent call (?:last|first)\)|\bFile \"[^\"\n]+\", line \d+"  # Python
     r"|\bgoroutine \d+ \["  # Go
-    r"|^[ \t]*at \S[^\n]* in \S[^\n]*:line \d+"  # .NET
+    r"|^[ \t]*at \S[^\n]{0,300} in \S[^\n]{0,300}:line \d+"  # .NET
     r"|^[ \t]*(?:from )?\S+:\d+:in ['`]"  # Ruby
     r"|^[ \t]*#\d+ [^\n(]+\(\d+\): "  # PHP
     r"|\bstack backtrace:|\bthread '[^'\n]*' panicked at ",  # Rust
