@@ -30,8 +30,10 @@ LISTED = {"id": "mail", "tools": ["mail_send"], "hosts": "any", "paths": "any"}
         ("networks", {"hosts": None}, "hosts", "`hosts` is empty; it should be a list"),
         (
             *("networks", {"hosts": ["https://EXAMPLE.org"]}, "hosts.0"),
-            "`hosts.0`: it should be a host in lower case without `https://`, "
-            "such as docs.example.com or *.example.com",
+            (
+                "`hosts.0`: it should be a host in lower case without `https://`, "
+                "such as docs.example.com or *.example.com"
+            ),
         ),
         ("networks", {"ports": [0]}, "ports.0", "`ports.0` must be at least 1"),
         (
