@@ -17,8 +17,8 @@ lists the selectors that include it; so the size grows with the rules and not wi
 An aspect is a part of a call that a rule may cover: `any host`, `host <form>`, `any path`, `/<path>`,
 `{cwd}/<path>`, `path <pattern>`, `any command`, `command <count> <words>`; `command+<abilities> <count> <words>` for
 what a command can do beyond its first words; `option <option> <count> <words>`, where `?` is what may be any option;
-`value <argument> <conditions>`. For rules about a call without such parts there is `always` where they refuse or ask.
-An allow rule covers such a call, or a tool by its name alone, only if it states no condition: `by name`.
+`value <argument> <conditions>`. For rules about a call without such parts, or about a tool by its name alone, there
+are `always` and `by name`: an allow rule with conditions covers such a call only if it has data.
 Deny and confirm need only the first rule of an aspect; allow has all of them, with their number, and by
 number what each rule `covers`, because one rule must cover the whole call. Deny and confirm rules with `where`
 are tried one by one: they are listed by selector under `conditional`, with their aspects and conditions.
@@ -200,7 +200,7 @@ def _allowing(rules: list[tuple[str, Any]]) -> dict[str, Any]:
         aspects = _covered(rule)
         covers.append(dict.fromkeys(aspects, True))
         for selector in dict.fromkeys(rule["tools"]):
-            tried = selectors.setdefault(selector, {})
+            tried = selectors.setdefault(selector, {_ALWAYS: {"rules": [number]}})
             for aspect in dict.fromkeys(aspects):
                 tried.setdefault(aspect, {"rules": []})["rules"].append(number)
             if not aspects:

@@ -343,7 +343,7 @@ def test_aspects_of_conditions() -> None:
     allow = lookup["policies"]["assistant"]["allow"]
     aspects = {"host http://127.0.0.1:8080", "any path", "command 2 Git status"}
     assert allow["covers"] == [dict.fromkeys(aspects, True)]
-    assert allow["selectors"]["http_get"] == {one: {"rules": [0], "size": 1} for one in aspects}
+    assert allow["selectors"]["http_get"] == {one: {"rules": [0], "size": 1} for one in {*aspects, "always"}}
     confirm = lookup["policies"]["assistant"]["confirm"]["selectors"]["http_get"]
     assert confirm == dict.fromkeys({"host http://127.0.0.1:8080", "any path", "command 2 git status"}, 0)
 

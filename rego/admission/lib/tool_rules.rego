@@ -153,10 +153,22 @@ _tries(policy, tool, aspects) := sum([size |
 
 # METADATA
 # custom:
-#   proof: a call has nothing to cover only if its four lists are present and empty, and a rule by name covers that
-_pivots(to_cover) := [{"by name"}] if {
+#   proof: a call has nothing to cover only if its four lists are present and empty
+_pivots(to_cover) := [{_without_parts}] if {
 	to_cover == {"hosts": [], "paths": [], "commands": [], "values": []}
 } else := [aspect_sets[0] | some aspect_sets in to_cover; count(aspect_sets) > 0]
+
+# What covers a call without parts: any rule if it has data, where there may be none, else a rule by name.
+#
+# METADATA
+# custom:
+#   proof: without the type of an argument, only rules by name cover the call
+default _without_parts := "by name"
+
+_without_parts := "always" if {
+	some argument in input.call.arguments
+	argument.type == "data"
+}
 
 # METADATA
 # custom:

@@ -15,6 +15,7 @@ _allow := {
 	],
 	"selectors": {
 		"web": {
+			"always": {"rules": [1], "size": 1},
 			"host a": {"rules": [1, 2], "size": 2},
 			"host b": {"rules": [2], "size": 1},
 		},
@@ -129,6 +130,10 @@ test_a_rule_with_conditions_covers_no_call_without_anything_to_cover if {
 	every tool in ["web", "files"] {
 		not tool_rules.first_allowing("p", tool, _calls.nothing) with data.policy as policy
 	}
+	data_call := {"call": {"arguments": [{"id": "arguments/body", "type": "data"}]}}
+	tool_rules.first_allowing("p", "web", _calls.nothing) == 1 with data.policy as policy with input as data_call
+	text_call := {"call": {"arguments": [{"id": "arguments/body", "type": "text"}]}}
+	not tool_rules.first_allowing("p", "web", _calls.nothing) with data.policy as policy with input as text_call
 }
 
 test_only_rules_of_the_tool_allow if {
