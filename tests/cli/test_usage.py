@@ -50,7 +50,6 @@ WRONG = {
     "digest": ("check . --digest sha256:123", "digest"),
     "no-path": ("check", "PATH"),
     "unknown-option": ("check . --no-such-option", "--no-such-option"),
-    "no-source-bundle": ("check policy", "bundle.yaml"),
     "root-missing": ("serve --port 0 --root nowhere", "does not exist"),
     "file-for-the-root": ("serve --port 0 --root README.md", "is a file"),
     "empty-server-name": ("serve --port 0 --server-name a --server-name ''", "1 to 256 printable characters"),
