@@ -21,6 +21,9 @@ from engine.secrets.redaction import redact, redacted
 
 _LABEL = re.compile(r"[A-Za-z0-9#][A-Za-z0-9._#-]{0,127}")
 _HOST = re.compile(r"(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}\.?|[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
+_FILE = re.compile(r"(?i).*\.(?:arrow|bz2|csv|gz|html?|jsonl?|md|ndjson|parquet|pdf|tar|tgz|tsv|txt|xml|ya?ml|zip|zst)")
+"""An id is often the name of a file."""
+
 _CODE = re.compile(r"(?:engine\.)?[a-z][a-z0-9_]{0,63}")
 _REDACTED = re.compile(r"\[redacted:[0-9a-f]{12}\]")
 
@@ -45,6 +48,10 @@ def _alias(text: str) -> str:
     return redacted(text) if _HOST.fullmatch(text) else _label(text)
 
 
+def _id(text: str) -> str:
+    return _label(text) if _FILE.fullmatch(text) else _alias(text)
+
+
 def _code(text: str) -> str:
     return text if _CODE.fullmatch(text) or _REDACTED.fullmatch(text) else redacted(text)
 
@@ -57,7 +64,10 @@ Label = Annotated[str, AfterValidator(_label)]
 """An id of at most 128 letters, digits and `._#-`; anything else is redacted."""
 
 Alias = Annotated[str, AfterValidator(_alias)]
-"""A label that is not a host name or address: an id or alias must not identify the origin."""
+"""A label that is not a host name or address: it must not identify the origin."""
+
+Id = Annotated[str, AfterValidator(_id)]
+"""A label that is the name of a file, or not a host name or address."""
 
 Code = Annotated[str, AfterValidator(_code)]
 """A code in lower case, perhaps under `engine.`."""
@@ -77,7 +87,7 @@ class SourceEvent(Model):
     """
 
     event: Annotated[EventName, Field(strict=False)]
-    source_id: Alias | None
+    source_id: Id | None
     source_kind: Label | None
     policy_outcome: Annotated[Outcome, Field(strict=False)]
     origin_alias: Alias | None

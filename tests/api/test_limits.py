@@ -109,7 +109,7 @@ def _connections(api: Serving) -> float:
 
 def test_more_connections_than_are_taken_are_told_so(small: Serving) -> None:
     until(lambda: _connections(small) <= 1)
-    held = [connect(small) for _ in range(SMALL["connections"])]  # type: ignore[call-overload]
+    held = [connect(small) for _ in range(SMALL["connections"])]
     try:
         with connect(small) as one_more:
             answer = read_all(one_more)

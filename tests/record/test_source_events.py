@@ -79,6 +79,12 @@ def test_an_alias_that_says_more_than_an_alias_is_redacted(origin: str) -> None:
     assert (written["origin_alias"], written["source_id"]) == (redacted(origin), redacted(origin))
 
 
+# covers: A42
+@pytest.mark.parametrize("id_", ["contacts.json", "part-1.jsonl", "2026.csv.gz", "contacts"])
+def test_an_id_that_is_the_name_of_a_file_stays(id_: str) -> None:
+    assert json.loads(line(event(source_id=id_)))["source_id"] == id_
+
+
 # covers: A27
 def test_causes_are_sorted_codes_each_once() -> None:
     causes = ("sha256_mismatch", "license_unknown", "sha256_mismatch", "engine.internal", "Because of Jane")
