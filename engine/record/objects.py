@@ -54,8 +54,11 @@ class ObjectStore:
             raise GatherError(f"`{printable(url)}` is not a URL of a store that fsspec knows", remedy=remedy) from error
         except Exception as error:
             raise self._unusable(url, error) from error
-        self.url: str = self._fs.unstrip_protocol(self._root)
         self._local = "file" in self._fs.protocol
+        self.url: str = self._fs.unstrip_protocol(self._root)
+        there = urlsplit(url)
+        if not self._local and urlsplit(self.url).netloc != there.netloc:  # of sftp and others, fsspec drops the host
+            self.url = f"{there.scheme}://{there.netloc}/{self._root.lstrip('/')}"
         self.folder = Path(self._root) if self._local else None
         """Where the objects lie, if that is on this machine."""
 

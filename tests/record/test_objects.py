@@ -97,6 +97,11 @@ def test_a_folder_may_have_any_plain_name(
     assert (tmp_path / name / "one").read_bytes() == b"1"
 
 
+def test_the_host_of_a_store_is_part_of_its_url() -> None:
+    one, other = (ObjectStore(f"webhdfs://{host}:9870/records/a") for host in ("one", "other"))
+    assert (one.url, other.url) == ("webhdfs://one:9870/records/a", "webhdfs://other:9870/records/a")
+
+
 @pytest.mark.parametrize(
     "url",
     [
