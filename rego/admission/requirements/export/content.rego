@@ -19,7 +19,8 @@ no_secret(sample) if {
 
 # METADATA
 # title: The sample contains no private data that is not treated
-# description: The engine searches all texts for mail addresses, phone numbers in international form, and numbers of payment cards, bank accounts (IBAN) and social security.
+# description: The engine searches all texts for mail addresses, phone numbers in international form,
+#   and numbers of payment cards, bank accounts (IBAN) and social security.
 # custom:
 #   code: private_data_in_sample
 #   each: samples
