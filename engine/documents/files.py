@@ -200,7 +200,7 @@ class _Reader:
     def __init__(self, text: str, name: str, limits: ReadLimits, empty: str) -> None:
         self._name = name
         self._empty = empty
-        self._language = "JSON" if name.endswith(".json") else "YAML"
+        self._broken = "is not JSON" if name.endswith(".json") else "is not YAML"
         self._limits = limits
         self._lines: dict[Path_, int] = {}
         self._nodes = 0
@@ -225,9 +225,9 @@ class _Reader:
             mark = getattr(error, "problem_mark", None)
             line = None if mark is None else mark.line + 1
             reason = getattr(error, "problem", None) or "cannot be parsed"
-            raise _refused(self._name, line, f"is not {self._language}: {reason}", _SYNTAX) from error
+            raise _refused(self._name, line, f"{self._broken}: {reason}", _SYNTAX) from error
         except (ValueError, RecursionError) as error:
-            raise _refused(self._name, None, f"is not {self._language}", _SYNTAX) from error
+            raise _refused(self._name, None, self._broken, _SYNTAX) from error
         finally:
             text.close()  # the parser is part of a cycle, and would keep the text until that is collected
         return Document(self._name, value, self._lines)

@@ -33,10 +33,17 @@ def test_both_too_large_is_told_of_standard_output() -> None:
 
 
 # covers: C35
-@pytest.mark.parametrize("write", ["print('o' * 5000)", "sys.stdout.write('o' * 5000)"])
-def test_the_stream_that_is_over_its_limit_first_is_named(write: str) -> None:
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print('o' * 5000); sys.stderr.write('e' * 5000); time.sleep(600)",
+        "atexit.register(time.sleep, 600); sys.stdout.write('o' * 5000); sys.exit('e' * 5000)",
+        "atexit.register(time.sleep, 600); sys.stdout.write('o' * 5000); raise ValueError('e' * 5000)",
+    ],
+)
+def test_the_stream_that_is_over_its_limit_first_is_named(code: str) -> None:
     """It does not depend on when the program would empty its buffers: it never comes to its end."""
-    ended = ran(f"import sys, time; {write}; sys.stderr.write('e' * 5000); time.sleep(600)")
+    ended = ran(f"import atexit, sys, time; {code}")
     assert (ended.status, ended.limit, ended.stdout_bytes) == (Status.OUTPUT_LIMIT, "stdout", 4097)
 
 

@@ -105,13 +105,10 @@ def arguments(
 
 
 def interpreter() -> list[str]:
-    """The system's Python without user and site packages, without bytecode, without the script's folder (H01).
-
-    It writes what the program writes at once: which of two streams is over its limit first is up to the program.
-    """
+    """The system's Python without user and site packages, without bytecode, without the script's folder (H01)."""
     path = os.path.realpath(PYTHON)
     safe_path = [] if path.endswith(("python3.9", "python3.10")) else ["-P"]  # older ones leave it to the launcher
-    return [path, "-s", "-S", "-B", "-u", *safe_path]
+    return [path, "-s", "-S", "-B", *safe_path]
 
 
 def variables(environment: Mapping[str, str], packages: str = "") -> dict[str, str]:

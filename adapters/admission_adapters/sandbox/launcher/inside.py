@@ -121,6 +121,8 @@ def _program(work: "dict[str, Any]") -> None:
     names.clear()
     names.update(__name__="__main__", __file__=work["main"], __builtins__=builtins, __doc__=None)
     names.update(__package__=None, __loader__=None, __spec__=None)
+    output: Any = sys.stdout
+    output.reconfigure(line_buffering=True)  # which of two streams is over its limit first is up to the program
     leave(_finished(_run(source, names), names))
 
 
@@ -136,13 +138,23 @@ def _run(source: str, names: "dict[str, Any]") -> int:
         if error.code is None or isinstance(error.code, int):
             code = error.code or 0
             return code & 0xFF if -(1 << 63) <= code < 1 << 63 else 0xFF  # as C expects it
+        _flush()
         print(error.code, file=sys.stderr)  # noqa: T201
         return 1
     except BaseException as error:  # noqa: BLE001  (whatever the program raises is its end)
         trace = error.__traceback__
+        _flush()
         _explained(error.with_traceback(trace.tb_next if trace else None), source)
         return 1
     return 0
+
+
+def _flush() -> None:
+    """Write what the program has written: what is said of its end comes after it."""
+    try:
+        sys.stdout.flush()
+    except BaseException:  # noqa: BLE001  (the program may have put anything there)
+        return
 
 
 def _explained(error: BaseException, source: str) -> None:
