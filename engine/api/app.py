@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _DECIDE = "/v1/decide/"
 _REFUSED_BYTES = 0
 _STATUS_SECONDS = 0.5
+_WHO_SECONDS = 0.25
+"""How long `/health` waits to learn who asks; it tells them more."""
 _JSON = (b"application/json",)
 
 
@@ -254,10 +256,11 @@ class App:
         return fault_inside("request", "report the request id; the operational log shows where it failed (`crash`)")
 
     async def who(self, exchange: Exchange) -> Caller | None:
-        """The caller of an open path; None if it is not identified."""
+        """The caller of an open path; None if it is not identified, or not at once: probes do not wait for a state."""
         try:
-            caller = await own_thread(partial(self.identity.caller, exchange.head, exchange.peer))
-        except EngineError:
+            identified = own_thread(partial(self.identity.caller, exchange.head, exchange.peer))
+            caller = await asyncio.wait_for(identified, _WHO_SECONDS)
+        except (EngineError, TimeoutError):
             return None
         return None if caller.via is Via.LOOPBACK and not self.site.loopback else caller
 

@@ -124,7 +124,7 @@ def test_a_person_is_asked_before_the_third_of_three(engine: Engine) -> None:
         return "page"
 
     tools = {READ: read, "http_get": fetched}
-    rule = '[{"id": "all", "tools": ["contacts_list", "http_get"], "hosts": "any"}]'
+    rule = '[{"id": "read", "tools": ["contacts_list"]}, {"id": "all", "tools": ["http_get"], "hosts": "any"}]'
     with Engine(
         engine.settings, values=(f"tools.rulesets.workspace.allow={rule}",), points=LOADED - {"administration"}
     ) as open_policy:
