@@ -64,9 +64,16 @@ def children(pid: int) -> set[int]:
 
 
 def opa_of(pid: int, but: Collection[int] = ()) -> int:
-    """The OPA that an engine started, but for those that were there before."""
-    (child,) = children(pid) - {*but}
+    """The OPA that serves an engine, but for those that were there before; another may be finding out what it reads."""
+    (child,) = {one for one in children(pid) - {*but} if _serves(one)}
     return child
+
+
+def _serves(pid: int) -> bool:
+    try:
+        return b"\0run\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def in_child(run: Callable[[], bool]) -> bool:
