@@ -28,7 +28,7 @@ UNIT_ROWS, UNIT_BYTES = 20_000, 64 << 20
 
 _BLOCK = 8 << 20
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
-_QUERY = re.compile(r"(?<=://)([^\s'\"?]*)\?[^\s'\"]*")
+_QUERY = re.compile(r"(?<=://)(?<!file://)([^\s'\"?]*)\?[^\s'\"]*")
 _VERSIONS = (
     "ETag",
     "etag",
@@ -145,8 +145,8 @@ def _files(path: str) -> list[str]:
         found = fs.glob(inside) if "*" in inside else fs.find(inside)
         files = sorted(fs.unstrip_protocol(one) for one in found if one.endswith(suffixes))
     if not files:
-        found_ = f"there is no corpus in `{printable(shown(path))}`"
-        raise GatherError(found_, remedy=f"name files that end in {', '.join(suffixes)}")
+        message = f"there is no corpus in `{printable(shown(path))}`"
+        raise GatherError(message, remedy=f"name files that end in {', '.join(suffixes)}")
     return files
 
 

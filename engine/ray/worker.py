@@ -53,8 +53,8 @@ def _today() -> str:
 class Job:
     """What every worker is given: where to record, what to decide by which policy, for whom, at what time.
 
-    `columns` is None where each row is a request already. `now` is in seconds since 1970 UTC; None for the clock,
-    and then `day` is the date in UTC on which the run began.
+    `columns` is None if the rows are requests themselves. `now` is the time to decide at, in seconds since 1970 UTC.
+    If it is None, workers decide by the clock, and `day` is the date (UTC) on which the run began.
     """
 
     folder: str

@@ -17,7 +17,9 @@ _FEWEST_DIGITS, _FEWEST_TOGETHER = 8, 10
 """Of a number with separators, and of one without: shorter ones are amounts."""
 
 _SSN = re.compile(r"(?<![\w\-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w\-])", re.ASCII)
-_IBAN = re.compile(r"(?<!\w)([A-Z]{2})[0-9]{2}(?: ?[A-Z0-9]){11,28}", re.ASCII)
+_IBAN = re.compile(r"(?<!\w)(?=(([A-Z]{2})[0-9]{2}(?: ?[A-Z0-9]){11,28}))", re.ASCII)
+"""One may begin within what looks like another."""
+
 _COUNTRIES = {
     15: "NO",
     16: "BE",
@@ -52,9 +54,9 @@ def find_personal(text: str) -> Iterator[Span]:
     if "-" in text:
         yield from (match.span() for match in _SSN.finditer(text))
     for match in _IBAN.finditer(text):
-        length = _IBAN_LENGTHS.get(match[1], 0)
-        places = [at for at, one in enumerate(match[0]) if one != " "][:length]
-        number = "".join(match[0][at] for at in places)
+        found, length = match[1], _IBAN_LENGTHS.get(match[2], 0)
+        places = [at for at, one in enumerate(found) if one != " "][:length]
+        number = "".join(found[at] for at in places)
         if length and len(number) == length and _checks(number):
             yield match.start(), match.start() + places[-1] + 1
 

@@ -1,4 +1,4 @@
-"""What does not fit in a request is told in words that say what fits."""
+"""Errors about the fields of a request say what would be valid."""
 
 from __future__ import annotations
 

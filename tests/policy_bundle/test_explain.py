@@ -1,4 +1,4 @@
-"""What is wrong in a values file is told in its own words, once for each mistake."""
+"""Problems of values files say what should be there, and each mistake is one problem."""
 
 from __future__ import annotations
 

@@ -179,6 +179,12 @@ def test_lines_are_planned_in_ranges_that_cover_every_row(tmp_path: Path, monkey
     assert numbers == [1, 3, 5, 7, 8, 9, 10, 11, 12, 13]
 
 
+def test_a_local_name_may_have_a_question_mark(tmp_path: Path) -> None:
+    (unit,) = plan([str(write_parquet(tmp_path / "a?b.parquet", rows(2), 2))], COLUMNS)
+    assert unit.file.endswith("/a?b.parquet")
+    assert [one for batch in batches(unit, COLUMNS) for one in batch.requests] == [request(one) for one in rows(2)]
+
+
 def test_a_unit_is_named_by_what_it_is(tmp_path: Path) -> None:
     from engine.model import Revisions
 

@@ -35,7 +35,7 @@ ORDINARY = [
 
 # covers: A91.2
 @pytest.mark.parametrize("text", PRIVATE)
-@pytest.mark.parametrize("around", ["{}", "Call {}.", "a {} TEST", "{{'n': '{}'}}"])
+@pytest.mark.parametrize("around", ["{}", "Call {}.", "a {} TEST", "REF AB12 {}", "{{'n': '{}'}}"])
 def test_a_number_of_a_person_is_found_and_redacted(text: str, around: str) -> None:
     whole = around.format(text)
     assert private_in({"content": [whole]}) == 1
