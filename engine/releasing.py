@@ -5,16 +5,14 @@ The commands and the workbench both call this.
 
 from __future__ import annotations
 
-import fcntl
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engine.documents.files import printable, unreadable
+from engine.documents.files import opened_folder, printable, unreadable
 from engine.errors import GatherError, Location, PolicyError, Problem
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.difference import difference, difference_document
@@ -92,7 +90,11 @@ def approve(folder: Path, reason: str | None, act: Act) -> tuple[Statement, Rele
     already, where policy refuses the act, and where the folder holds another release by then.
     """
     read(folder)
-    with _alone(folder):
+    with ExitStack() as alone:  # no other process or thread approves the release in this folder meanwhile
+        try:
+            alone.enter_context(opened_folder(folder, alone=True))
+        except OSError as error:
+            raise unreadable(str(folder), error) from error
         contents = read(folder)
         statement = contents.statement
         if (before := contents.approval) is not None:
@@ -104,20 +106,6 @@ def approve(folder: Path, reason: str | None, act: Act) -> tuple[Statement, Rele
         done = act({"act": "approve_release", "id": id_, "reason": reason, "release": release})
         at = datetime.fromtimestamp(done["approved_at"], UTC)
         return statement, approve_release(folder, done["release"], done["approver"], reason, at)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """While it is open, no other process or thread approves the release in this folder. Raises GatherError."""
-    try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise unreadable(str(folder), error) from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def roll_back(folder: Path, active: Path, output: Path, author: str, reason: str) -> Statement:

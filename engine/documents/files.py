@@ -6,12 +6,13 @@ value keeps its line. ruamel.yaml is imported here only.
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -110,6 +111,18 @@ def unreadable(name: str, error: OSError) -> GatherError:
     """The error for a path that the system does not read, with the system's reason."""
     reason = (error.strerror or "it failed").lower()
     return GatherError(f"cannot read `{printable(name)}`: {reason}", remedy="check the path and its permissions")
+
+
+@contextmanager
+def opened_folder(folder: Path, *, alone: bool = False) -> Iterator[int]:
+    """A descriptor of the folder; `alone`: while it is open, no other process or thread has it so. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if alone:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def open_beneath(root: int, relative: str) -> BinaryIO:

@@ -6,17 +6,14 @@ exists. Anyone who can write to the state folder could also remove it.
 
 from __future__ import annotations
 
-import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
 from engine.documents.canonical import canonical
-from engine.documents.files import read_bytes
+from engine.documents.files import opened_folder, read_bytes
 from engine.errors import GatherError, Location, PolicyError, Problem, StateError
 from engine.model import Digest, Model
 
@@ -71,8 +68,7 @@ def write_last(state: Path, new: LastRelease) -> None:
     folder = state / "policy"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _opened(folder) as handle:  # locked, so that two engines never write a lower sequence over a higher one
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        with opened_folder(folder, alone=True) as handle:  # two engines never write a lower sequence over a higher one
             last = read_last(state)
             if last == new:
                 return
@@ -80,7 +76,7 @@ def write_last(state: Path, new: LastRelease) -> None:
                 raise PolicyError((Problem(Location(str(folder / _FILE)), *problem),))
             _write(folder, canonical(new.model_dump(mode="json")))
             os.fsync(handle)
-        with _opened(state) as handle:
+        with opened_folder(state) as handle:
             os.fsync(handle)
     except OSError as error:
         reason = (error.strerror or "failed").lower()
@@ -98,12 +94,3 @@ def _write(folder: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     partial.replace(folder / _FILE)
-
-
-@contextmanager
-def _opened(folder: Path) -> Iterator[int]:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield handle
-    finally:
-        os.close(handle)

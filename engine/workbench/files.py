@@ -6,20 +6,18 @@ the content that the editor was shown.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from engine.documents.canonical import digest
-from engine.documents.files import printable
+from engine.documents.files import opened_folder, printable
 from engine.policy_bundle.sources import VALUES, snapshot
 from engine.settings import Settings
 from engine.values import DOCUMENTS
@@ -154,7 +152,7 @@ def save(desk: Desk, name: str, before: str, data: bytes) -> None:
         folder = file.path.parent
         try:
             folder.mkdir(exist_ok=True)
-            with _locked_folder(folder):
+            with opened_folder(folder, alone=True):  # between two workbenches, one saves at a time
                 _replace(file, before, data)
         except OSError as error:
             reason = (error.strerror or "it failed").lower()
@@ -184,23 +182,5 @@ def _replace(file: PolicyFile, before: str, data: bytes) -> None:
     finally:
         with suppress(FileNotFoundError):
             Path(partial).unlink()
-    _sync(file.path.parent)
-
-
-@contextmanager
-def _locked_folder(folder: Path) -> Iterator[None]:
-    """Between another workbench and this one, one saves at a time."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with opened_folder(file.path.parent) as folder:
+        os.fsync(folder)

@@ -26,6 +26,7 @@ from engine.cli.machine.machine import Check, State, bubblewrap, cgroups, judged
 from engine.cli.outputs import painted
 from engine.cli.serve import RunnerCertificate, RunnerKey, RunnerToken, runner_access
 from engine.cli.terminal import colored
+from engine.documents.files import opened_folder
 from engine.errors import EngineError, Exit
 
 if TYPE_CHECKING:
@@ -216,18 +217,11 @@ def _folder(name: str, folder: Path, remedy: str) -> Check:
                 file.write(bytes(_PROBE_BYTES))
                 file.flush()
                 os.fsync(file.fileno())
-            _sync(trial)
+            with opened_folder(Path(trial)) as handle:
+                os.fsync(handle)
     except OSError as error:
         return Check(name, State.FAILED, f"{shown(folder)} cannot be written: {reason(error)}", remedy)
     return Check(name, State.OK, f"{shown(folder)}, {'writable' if there else 'will be created at first use'}")
-
-
-def _sync(folder: str) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _nearest(folder: Path) -> Path:
