@@ -23,7 +23,7 @@ from engine.cases.state import CaseApproval, CaseState, Moment
 from engine.documents.files import load, read_bytes
 from engine.drive import run
 from engine.engine import Engine
-from engine.errors import EngineError, GatherError, Location
+from engine.errors import GatherError, Location
 from engine.facts.archives.source_bundle import DOCUMENT
 from engine.facts.release.git import Change
 from engine.flow import Answer, Context, Services, answer
@@ -229,8 +229,7 @@ class Runner(ExitStack):
         """The engine whose policy has these overrides, with the machine and clock reset after earlier cases."""
         engine = self._engine(values)
         self._now = datetime.now(UTC)
-        if engine.services is not None and id(engine) in self._own:
-            engine.services = self._own[id(engine)]
+        engine.services = self._own.get(id(engine), engine.services)
         return engine
 
     def _engine(self, values: dict[str, Any], point: str | None = None) -> Engine:
@@ -277,17 +276,16 @@ class Runner(ExitStack):
         """The engine of this case, with its clock, its world and its state set to the case's."""
         self._now = datetime.fromtimestamp(file.case.now, UTC)
         engine = self._engine_of(file)
-        if engine.services is not None:
-            own = self._own.setdefault(id(engine), engine.services)
-            world = file.case.world.over(own.gather_context)
-            if world.root is not None and file.case.world.links:
-                world = replace(world, root=self._linked(file, world.root))
-            engine.services = replace(own, gather_context=world)
-            if file.case.state != CaseState():
-                store = partial(self._state, file)
-                world = replace(world, sources=store)
-                running = Running(lambda: None, store)
-                engine.services = replace(own, gather_context=world, store=store, running=running)
+        own = self._own.setdefault(id(engine), engine.opened)
+        world = file.case.world.over(own.gather_context)
+        if world.root is not None and file.case.world.links:
+            world = replace(world, root=self._linked(file, world.root))
+        engine.services = replace(own, gather_context=world)
+        if file.case.state != CaseState():
+            store = partial(self._state, file)
+            world = replace(world, sources=store)
+            running = Running(lambda: None, store)
+            engine.services = replace(own, gather_context=world, store=store, running=running)
         return engine
 
     def _linked(self, file: CaseFile, root: Path) -> Path:
@@ -318,9 +316,7 @@ class Runner(ExitStack):
 
     def answer(self, file: CaseFile) -> Answer:
         """The engine's answer to this case."""
-        parts, case = self.at(file).services, file.case
-        if parts is None:
-            raise EngineError("the engine of the case is closed", remedy="run cases inside `with Runner(…)`")
+        parts, case = self.at(file).opened, file.case
         context = Context(caller=case.caller, run=file.path.stem if case.run == "" else case.run)
         return run(answer(find(case.point), self.request(file), case.mode, parts, context))
 

@@ -70,16 +70,14 @@ def proxy(
     context = options.context(principal, run)
     context = replace(context, run=context.run or uuid.uuid4().hex)
     with sources.engine(*_POINTS, follow=True) as engine:
-        if engine.services is None:
-            raise GatherError("the engine is not open", remedy="see `engine doctor`")
         place = Place(url=url, secrets=_secrets(secret or [])) if url else Place(sandbox or _first(engine))
         calls = CallContext(tool_policy, profile, cwd)
-        decisions = Decisions(engine.services, context)
+        decisions = Decisions(engine.opened, context)
         try:
             _serve(engine, ProxiedServer(decisions, server, place, calls, approver), decisions, place)
         finally:
             if run is None:
-                engine.services.store().end_run(context.run or "")
+                engine.opened.store().end_run(context.run or "")
 
 
 def _serve(engine: Engine, gate: ProxiedServer, decisions: Decisions, place: Place) -> None:

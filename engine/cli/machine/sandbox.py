@@ -13,7 +13,7 @@ from engine.cli.inputs import all_bytes
 from engine.cli.terminal import tamed
 from engine.cli.waiting import during, sandbox_tried
 from engine.documents.files import printable
-from engine.errors import EngineError, Exit
+from engine.errors import Exit
 
 if TYPE_CHECKING:
     from admission_adapters.sandbox.model import RunResult
@@ -172,10 +172,8 @@ def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any)
     from engine.points.sandbox import SandboxLimits
     from engine.work import Job
 
-    if engine.services is None:
-        raise EngineError("the engine is not open", remedy="use it as a context manager")
     seen: list[RunResult] = []
-    world, backends = engine.services.gather_context, engine.executors.machine().backend
+    world, backends = engine.opened.gather_context, engine.executors.machine().backend
 
     def executor(permit: Permit, job: Job) -> Result:
         backend = permit.demand("sandbox", job.input_digest, SandboxLimits).backend

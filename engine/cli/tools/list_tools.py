@@ -66,24 +66,21 @@ def check_names(policy: PolicyBundle, stated: Mapping[str, str | None]) -> None:
 
 def listing(engine: Engine, stated: Mapping[str, str | None], context: Context) -> list[Row]:
     """A row for every tool with an entry. Raises EngineError where OPA cannot be asked."""
-    policy = engine.policy
-    if policy is None or engine.services is None:
+    policy, services = engine.policy, engine.opened
+    if policy is None:
         raise _fault(engine)
     values = ToolValues(policy)
     request = {name: value for name, value in stated.items() if value is not None}
     answer = engine.check("tool_visibility", {**request, "tools": list(values.tools)}, context)
     if answer.fault is not None:
         raise answer.fault
-    serving = engine.services.serving()
-    try:
+    with services.policy() as serving:
         rows = []
         for tool in values.tools:
             call = {**request, "call": {"name": tool, "arguments": {}}}
-            document = gather(find("tool_call"), call, engine.services, context, serving).document
+            document = gather(find("tool_call"), call, services, context, serving).document
             said = engine.opa.ask(EXPLANATION, document).result
             rows.append(_row(values, stated, tool, said, answer.decision))
-    finally:
-        serving.release()
     return rows
 
 
