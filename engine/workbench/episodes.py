@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from admission_adapters.episodes.transcripts import TranscriptFolder
+from engine.documents.canonical import digest
 from engine.documents.files import read_bytes
 from engine.episodes.recorded import admitted, decisions_on, event_name, event_of, fits, started_with
 from engine.episodes.standing import Standing
 from engine.errors import GatherError
-from engine.workbench.kept import KeptFile, digest_of, download
+from engine.workbench.kept import KeptFile, download
 from engine.workbench.pages import UnknownError
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _files(folder: Path, episode: str) -> list[tuple[KeptFile, str]]:
         data = _read(folder, episode)
     except GatherError:
         return []
-    return [(KeptFile(f"{episode}.jsonl", digest_of(data), len(data)), f"/episodes/{quote(episode)}/transcript")]
+    return [(KeptFile(f"{episode}.jsonl", digest(data), len(data)), f"/episodes/{quote(episode)}/transcript")]
 
 
 def _read(folder: Path, episode: str) -> bytes:

@@ -7,7 +7,6 @@ a picture is sent so that it can be shown in a page but does nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import sha256
 from mimetypes import guess_type
 from pathlib import PurePosixPath
 from urllib.parse import quote
@@ -52,11 +51,6 @@ def kept_file(name: str, digest: str, data: bytes | None, size: int | None = Non
     if data is None:
         return KeptFile(name, digest, size)
     return KeptFile(name, digest, len(data), _picture(data) is not None)
-
-
-def digest_of(data: bytes) -> str:
-    """The digest of a file, as the record and the store write it."""
-    return f"sha256:{sha256(data).hexdigest()}"
 
 
 def download(name: str, data: bytes) -> Response:
