@@ -46,6 +46,8 @@ _PROBLEMS = {
     "too_short": "must have at least {min_length} entries",
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
+    "greater_than": "must be greater than {gt}",
+    "less_than": "must be less than {lt}",
     **{f"{name}_type": f"must be {what}" for name, what in _TYPES.items()},
 }
 """Messages for pydantic's errors; any other error is reported by its name."""
@@ -58,6 +60,9 @@ PATTERNS = {
     "^[0-9]{4}-[0-9]{2}-[0-9]{2}$": "a day such as 2027-03-31",
 }
 """Patterns of fields in words."""
+
+_Place = tuple[int | str, ...]
+"""Steps from the request to a field."""
 
 _SEQUENCES = frozenset({"list", "tuple", "set", "frozenset"})
 
@@ -84,7 +89,7 @@ def validate(model: type[ModelT], text: bytes, name: str, remedy: str, limits: R
     try:
         found: ModelT = _validator(model).validate_json(text)
     except ValidationError as error:
-        fields = _first_fields(error, model)
+        fields = _first_fields(error, model, text)
         named = ", ".join(f"`{name}` {problem}" for name, problem in fields[:5])
         raise FieldsError(f"the request does not fit {name}: {named}", remedy=remedy, fields=fields) from None
     return found
@@ -112,12 +117,30 @@ def _fail_fast(schema: Any) -> Any:
     return {**copy, "fail_fast": True} if isinstance(kind, str) and kind in _SEQUENCES else copy
 
 
-def _first_fields(error: ValidationError, model: type[BaseModel]) -> tuple[tuple[str, str], ...]:
-    problems = error.errors(include_url=False, include_input=False)[:FIELDS]
-    return tuple(
-        (printable(".".join(map(str, problem["loc"])), _FIELD_CHARACTERS) or "request", _said(problem, model))
-        for problem in problems
-    )
+def _first_fields(error: ValidationError, model: type[BaseModel], text: bytes) -> tuple[tuple[str, str], ...]:
+    found = error.errors(include_url=False, include_input=False)
+    places = [problem["loc"] for problem in found]
+    problems = [problem for problem in found if not _is_of_an_item(problem, places)][:FIELDS]
+    value = parse(text) if any(places) else None
+    return tuple((printable(_path(problem, value), _FIELD_CHARACTERS), _said(problem, model)) for problem in problems)
+
+
+def _is_of_an_item(problem: ErrorDetails, places: list[_Place]) -> bool:
+    """Whether a list counts as too short only because an invalid item ended its validation."""
+    place = problem["loc"]
+    return problem["type"] == "too_short" and any(other[: len(place)] == place != other for other in places)
+
+
+def _path(problem: ErrorDetails, value: Any) -> str:
+    """The path in the request, without the forms that fields may have: no such tag is the name of a field."""
+    steps: list[int | str] = []
+    place = problem["loc"]
+    for index, step in enumerate(place):
+        inside = step in value if isinstance(value, dict) else isinstance(value, list) and isinstance(step, int)
+        value = value[step] if inside else value
+        if inside or step == "[key]" or (problem["type"] == "missing" and index == len(place) - 1):
+            steps.append(step)
+    return ".".join(map(str, steps)) or "request"
 
 
 def _said(problem: ErrorDetails, model: type[BaseModel]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from engine.documents.canonical import canonical, digest
 from engine.documents.files import printable
@@ -65,6 +65,16 @@ class HeldName(Model):
     held: Name
 
 
+def _form(stated: Any) -> str:
+    """Which of both was meant."""
+    return "known" if isinstance(stated, HeldName) or (isinstance(stated, Mapping) and "held" in stated) else "stated"
+
+
+CallEnvironment = Annotated[
+    Annotated[EnvironmentFacts, Tag("stated")] | Annotated[HeldName, Tag("known")], Discriminator(_form)
+]
+
+
 class ToolCallRequest(Model):
     """Ask whether a call may be made. `definition` is the tool's definition as its server gave it, in any shape."""
 
@@ -72,7 +82,7 @@ class ToolCallRequest(Model):
     policy: Name | None = None
     profile: Name | None = None
     cwd: Folder | None = None
-    environment: EnvironmentFacts | HeldName | None = None
+    environment: CallEnvironment | None = None
     definition: Object | None = None
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from engine.facts.text.content import steering_in
 from engine.facts.text.instructions import Markers
@@ -49,12 +50,22 @@ class McpAnswer(Model):
     result: McpListing
 
 
+def _form(tools: Any) -> str:
+    """Which form of a list was meant."""
+    if isinstance(tools, McpAnswer) or (isinstance(tools, Mapping) and "jsonrpc" in tools):
+        return "answer"
+    return "listing" if isinstance(tools, (McpListing, Mapping)) else "list"
+
+
 class VisibilityRequest(Model):
     """The tools to show under a tool policy and a profile."""
 
     policy: Name | None = None
     profile: Name | None = None
-    tools: Listed | McpListing | McpAnswer
+    tools: Annotated[
+        Annotated[Listed, Tag("list")] | Annotated[McpListing, Tag("listing")] | Annotated[McpAnswer, Tag("answer")],
+        Discriminator(_form),
+    ]
 
 
 class ToolScope(Model):

@@ -6,10 +6,15 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from engine.documents.validation import FieldsError, validate
+from engine.points.export import ExportRequest
 from engine.points.license import LicenseRequest
+from engine.points.sandbox import SandboxRequest
 from engine.points.source import SourceRequest
+from engine.points.tool_call import ToolCallRequest
+from engine.points.tool_visibility import VisibilityRequest
 from engine.settings import ReadLimits
 
 GOOD: dict[str, Any] = {
@@ -48,3 +53,44 @@ def test_a_field_that_does_not_fit_is_told_with_what_fits(change: dict[str, Any]
     with pytest.raises(FieldsError) as caught:
         validate(LicenseRequest, json.dumps(request).encode(), "point `license`", "remedy", ReadLimits())
     assert caught.value.fields == ((field, problem),)
+
+
+def _fields_of(model: type[BaseModel], request: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    with pytest.raises(FieldsError) as caught:
+        validate(model, json.dumps(request).encode(), "the point", "remedy", ReadLimits())
+    return caught.value.fields
+
+
+def test_a_number_on_its_excluded_bound_is_told_the_bound() -> None:
+    request = {"profile": "standard", "tighten": {"wall_seconds": 0}}
+    assert _fields_of(SandboxRequest, request) == (("tighten.wall_seconds", "must be greater than 0.0"),)
+
+
+def test_a_list_with_an_invalid_item_is_not_told_to_be_too_short() -> None:
+    sample: dict[str, Any] = {"id": "1", "kind": "Synthetic", "provenance": [], "treatment": None, "content": {}}
+    assert [field for field, _ in _fields_of(ExportRequest, {"samples": [sample]})] == ["samples.0.kind"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "field", "problem"),
+    [
+        ({"reset": True}, "environment.checkpoint", "is missing"),
+        ({"held": "contacts", "reset": True}, "environment.reset", "is not a known field"),
+        ("reset", "environment", "must be an object"),
+    ],
+)
+def test_a_field_with_several_forms_is_told_by_its_own_path(stated: object, field: str, problem: str) -> None:
+    request = {"call": {"name": "contacts_delete", "arguments": {}}, "environment": stated}
+    assert _fields_of(ToolCallRequest, request) == ((field, problem),)
+
+
+@pytest.mark.parametrize(
+    ("tools", "field"),
+    [
+        ({"tools": [], "nextCursor": 5}, "tools.nextCursor"),
+        ({"jsonrpc": "2.0", "id": 1, "result": {"tools": {}}}, "tools.result.tools"),
+        (5, "tools"),
+    ],
+)
+def test_a_listing_is_told_by_its_own_path(tools: object, field: str) -> None:
+    assert {path for path, _ in _fields_of(VisibilityRequest, {"tools": tools})} == {field}
