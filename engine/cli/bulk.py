@@ -54,7 +54,7 @@ def check_rows(sources: options.Sources, paths: list[str], bulk: Bulk, how: Repo
     address, file, into = bulk.demanded()
     columns = read_columns(file)
     now = None if sources.now is None else int(sources.now.timestamp())
-    with sources.engine(POINT) as engine, _Progress() as progress:
+    with sources.engine(POINT) as engine, Waiting() as waiting:
         options.tell_lowered(engine, POINT)
         run = check_corpus(
             engine,
@@ -65,7 +65,7 @@ def check_rows(sources: options.Sources, paths: list[str], bulk: Bulk, how: Repo
             workers=bulk.workers,
             context=options.context(None),
             now=now,
-            told=progress.units,
+            told=lambda done, of: waiting.tell(f"deciding: {done:,} of {of:,} units"),
             progress=not quiet(),
         )
     document = _document(run, into)
@@ -108,10 +108,3 @@ def _text(document: dict[str, Any]) -> str:
             "",
         ]
     )
-
-
-class _Progress(Waiting):
-    """Tells how many units are whole."""
-
-    def units(self, done: int, of: int) -> None:
-        self.tell(f"deciding: {done:,} of {of:,} units")

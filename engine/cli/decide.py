@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
+from engine.cli.formats import told
 from engine.cli.inputs import request_or_error
 from engine.cli.outputs import json_text, write
 from engine.documents.files import printable
@@ -54,18 +55,14 @@ def decide(
         options.tell_lowered(engine, point)
         context = options.context(principal, run, approval)
         answer = (engine.check if sources.values or sources.now else engine.decide)(point, stated, context=context)
-        told = _text(engine, answer, str(request or "standard input"), explain=explain) if how == "text" else None
-    write([(told or json_text(answer.decision.model_dump(mode="json")) + "\n", None)])
+        text = _text(engine, answer, str(request or "standard input"), explain=explain) if how == "text" else None
+    write([(text or json_text(answer.decision.model_dump(mode="json")) + "\n", None)])
     raise typer.Exit(answer.exit)
 
 
 def _text(engine: Engine, answer: Answer, name: str, *, explain: bool) -> str:
     """The decision for people; with `explain`, also the facts that it was taken on."""
-    from engine.cli.formats import Context, ReportFormat, render
-    from engine.reports.explain import report
-
-    context = Context(exit=answer.exit, explain=explain).for_output()
-    lines = [render(ReportFormat.TEXT, [report(name, answer, engine.policy)], context).removesuffix("\n")]
+    lines = [told(engine, name, [answer], answer.exit, explain=explain).removesuffix("\n")]
     if explain and answer.gathered is not None:
         lines += ["", "facts:", *_facts(answer.gathered.input.model_dump(mode="json", exclude_none=True))]
     approval = answer.decision.approval

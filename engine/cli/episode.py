@@ -48,9 +48,10 @@ def run(
     from engine.settings import ReadLimits
 
     definition = read_definition(path, ReadLimits())
-    progress = _Progress()
+    waiting = Waiting()
+    progress = waiting.counting("turn", lambda turn, most: f"turn {turn} of at most {most}")
     points = ["episode", "transcript", *(["llm"] if any(one.model for one in definition.actors) else [])]
-    with sources.engine(*points, progress=progress, ca_file=ca_file, env_file=env_file) as engine, progress:
+    with sources.engine(*points, progress=progress, ca_file=ca_file, env_file=env_file) as engine, waiting:
         done = engine.episode(definition, None, options.text(name), options.context(principal, run_id))
     if done.end is None and done.fault is not None:
         raise done.fault
@@ -173,11 +174,3 @@ def _entry(done: Episode, at: int) -> str:
 
 def _values(values: Any) -> str:
     return ", ".join(f"{name} {printable(json_text(value))}" for name, value in values.items())
-
-
-class _Progress(Waiting):
-    """Tells which turn it is."""
-
-    def __call__(self, what: str, done: int, of: int) -> None:
-        if what == "turn":
-            self.tell(f"turn {done} of at most {of}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import options
+from engine.cli.formats import told
 from engine.cli.outputs import json_text, write
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
@@ -36,10 +37,11 @@ def export(
     Each sample is searched for secrets and private data, and compared with the text of all source bundles that this
     state folder has admitted. If any is refused, there is no file, and the findings name its line.
     """
-    progress = _Progress()
+    waiting = Waiting()
+    progress = waiting.counting("exporting", lambda samples, _: f"exporting: {samples} samples")
     with sources.engine("export", progress=progress) as engine:
         options.tell_lowered(engine, "export")
-        with progress:
+        with waiting:
             done = engine.export(samples, into, options.context(principal, run, approval))
         if done.fault is not None and how == "text":
             raise done.fault
@@ -60,20 +62,7 @@ def _document(done: Exported) -> dict[str, object]:
 
 
 def _people(engine: Engine, done: Exported, samples: Path) -> str:
-    from engine.cli.formats import Context, ReportFormat, render
-    from engine.reports.explain import report
-
     if done.file is not None:
         count = f"{done.samples} sample{'' if done.samples == 1 else 's'}"
         return f"{printable(str(done.file))}: {count}, {done.bytes} bytes, sha256 {done.sha256}\n"
-    context = Context(exit=done.exit, explain=False).for_output()
-    reports = [report(str(samples), one, engine.policy) for one in done.refused]
-    return render(ReportFormat.TEXT, reports, context) + "nothing was written\n"
-
-
-class _Progress(Waiting):
-    """Tells how many samples were decided on."""
-
-    def __call__(self, what: str, done: int, of: int) -> None:  # noqa: ARG002
-        if what == "exporting":
-            self.tell(f"exporting: {done} samples")
+    return told(engine, str(samples), done.refused, done.exit) + "nothing was written\n"

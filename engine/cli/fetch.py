@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import options
+from engine.cli.formats import told
 from engine.cli.outputs import json_text, write
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
@@ -46,11 +47,12 @@ def fetch(
     from engine.fetching import FetchOrder
 
     order = FetchOrder(tuple(map(_text, urls)), into, license_, tuple(hosts or ()), alias, max_requests)
-    progress = _Progress()
+    waiting = Waiting()
+    progress = waiting.counting("fetching", lambda address, of: f"fetching {address}/{of}")
     with sources.engine("network", "network_response", progress=progress, ca_file=ca_file) as engine:
         options.tell_lowered(engine, "network")
         options.tell_lowered(engine, "network_response")
-        with progress:
+        with waiting:
             done = engine.fetch(order, options.context(principal, run))
         if done.fault is not None and how == "text":
             raise done.fault
@@ -73,9 +75,6 @@ def _document(done: Fetched) -> dict[str, object]:
 
 def _people(engine: Engine, done: Fetched, urls: tuple[str, ...]) -> str:
     """What was fetched and what is next, or what was refused and why."""
-    from engine.cli.formats import Context, ReportFormat, render
-    from engine.reports.explain import report
-
     if done.folder is not None:
         path = printable(str(done.folder))
         count = f"{len(urls)} record{'' if len(urls) == 1 else 's'}"
@@ -85,13 +84,4 @@ def _people(engine: Engine, done: Fetched, urls: tuple[str, ...]) -> str:
         )
     number = sum(one.decision.point == "network" for one in done.answers)
     name = f"address {number} of {len(urls)}" if len(urls) > 1 else "address"
-    context = Context(exit=done.exit, explain=False).for_output()
-    return render(ReportFormat.TEXT, [report(name, done.answers[-1], engine.policy)], context) + "nothing was written\n"
-
-
-class _Progress(Waiting):
-    """Tells which address is being fetched."""
-
-    def __call__(self, what: str, done: int, of: int) -> None:
-        if what == "fetching":
-            self.tell(f"fetching {done}/{of}")
+    return told(engine, name, done.answers[-1:], done.exit) + "nothing was written\n"

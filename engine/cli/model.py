@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import options
+from engine.cli.formats import told
 from engine.cli.outputs import json_text, write
 from engine.cli.terminal import remark
 from engine.cli.waiting import during
@@ -111,11 +112,7 @@ def _people(engine: Engine, done: Completion) -> str:
     if done.answers[-1].result is not None:
         fix = f"fix: {_FIXES[done.error]}\n" if done.error in _FIXES else ""
         return f"no answer: {done.error} (docs/remote-model.md)\n{fix}"
-    from engine.cli.formats import Context, ReportFormat, render
-    from engine.reports.explain import report
-
-    context = Context(exit=done.exit, explain=False).for_output()
-    return render(ReportFormat.TEXT, [report("remote model", done.answers[-1], engine.policy)], context)
+    return told(engine, "remote model", done.answers[-1:], done.exit)
 
 
 def _counted(done: Completion) -> str:

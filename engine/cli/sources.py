@@ -86,8 +86,8 @@ def init(
         decided_by=decided_by or _prompt("Your name, if you reviewed this content and accept its licenses"),
     )
     _refuse_words(stated, values)
-    with _Hashing() as progress:
-        started = start(folder, described, stated, tuple(values["extra_files"]), progress)
+    with Waiting() as waiting:
+        started = start(folder, described, stated, tuple(values["extra_files"]), _hashing(waiting))
     _write(target, started.text)
     for one in started.remarks:
         remark(f"engine: {one}")
@@ -136,8 +136,8 @@ def update_hashes(folder: Folder) -> None:
     from engine.facts.archives.source_bundle import DOCUMENT
     from engine.sources.hashes import updated
 
-    with _Hashing() as progress:
-        found = updated(folder, ReadLimits(), progress)
+    with Waiting() as waiting:
+        found = updated(folder, ReadLimits(), _hashing(waiting))
     if found.changed:
         _write(folder / DOCUMENT, found.text, again=True)
     for identity in found.changed:
@@ -179,8 +179,5 @@ def _prompt(question: str) -> str | None:
     return answer.strip() or None
 
 
-class _Hashing(Waiting):
-    """Reports how many files are hashed."""
-
-    def __call__(self, done: int, of: int) -> None:
-        self.tell(f"hashing {done + 1}/{of}")
+def _hashing(waiting: Waiting) -> Callable[[int, int], None]:
+    return lambda done, of: waiting.tell(f"hashing {done + 1}/{of}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
@@ -33,6 +33,10 @@ class Waiting:
         if not quiet() and (now := time.monotonic()) >= self._next:
             self._next, self._printed = now + _EVERY, True
             _write(f"\r\x1b[K{line}" if self._terminal else f"{line}\n")
+
+    def counting(self, step: str, line: Callable[[int, int], str]) -> Callable[[str, int, int], None]:
+        """The progress of an engine: the line with the numbers of one step; nothing of the others."""
+        return lambda what, done, of: self.tell(line(done, of)) if what == step else None
 
     def __enter__(self) -> Self:
         return self

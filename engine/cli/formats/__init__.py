@@ -19,7 +19,9 @@ from engine import __version__
 from engine.cli.terminal import colored
 
 if TYPE_CHECKING:
+    from engine.engine import Engine
     from engine.errors import Exit
+    from engine.flow import Answer
     from engine.reports.explain import Report
 
 
@@ -60,6 +62,14 @@ def render(name: ReportFormat, reports: Sequence[Report], context: Context) -> s
     """The reports in this format."""
     text: str = import_module(f"{__name__}.{name}").render(reports, context)
     return text
+
+
+def told(engine: Engine, name: str, answers: Iterable[Answer], code: Exit, *, explain: bool = False) -> str:
+    """Answers on what has this name, as text for standard output."""
+    from engine.reports.explain import report
+
+    reports = [report(name, one, engine.policy) for one in answers]
+    return render(ReportFormat.TEXT, reports, Context(exit=code, explain=explain).for_output())
 
 
 def extended(name: str, report: Report, more: dict[str, Any], lines: Iterable[str]) -> str:
