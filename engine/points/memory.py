@@ -50,7 +50,7 @@ class MemoryRequest(Model):
 
 
 class WrittenFacts(Model):
-    """An entry to write, without its text. `secrets` and `private` are 1 where the text contains any."""
+    """An entry to write, without its text. `secrets` and `private` count the text and the name of its origin."""
 
     id: str
     origin: EntryOrigin
@@ -121,8 +121,8 @@ def _written(entry: NewMemory, context: GatherContext) -> WrittenFacts:
         sensitivity=entry.sensitivity,
         digest=digest(data),
         bytes=len(data),
-        secrets=secrets_in(entry.text, context.lookups.forms),
-        private=private_in(entry.text),
+        secrets=secrets_in([entry.text, entry.origin.name], context.lookups.forms),
+        private=private_in([entry.text, entry.origin.name]),
     )
 
 

@@ -23,7 +23,7 @@ from engine.points import GatherContext, Gathered, Point
 from engine.secrets.patterns import find_secrets
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
-Class = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.]{0,127}$")]
+Class = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.:]{0,127}$")]
 Effect = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z_]{0,31}$")]
 DecisionId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 Size = Annotated[int, Field(ge=0)]

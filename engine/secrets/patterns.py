@@ -23,6 +23,7 @@ from pathlib import Path
 from engine.secrets.forms import UNKNOWN_FORMS, SecretForms, Span
 from engine.secrets.lines import RANDOM_RUN, Find, Lines, in_lines
 from engine.secrets.personal import find_personal
+from engine.secrets.seen import Seen
 
 _EDGE = r"(?<![A-Za-z0-9])"
 
@@ -172,6 +173,8 @@ _OPAQUE = 20
 _FULL_WIDTH = {0xFF00 + code: 0x20 + code for code in range(1, 0x5F)}
 """Full-width characters and those of ASCII that look like them."""
 
+_LIKE_ASCII = re.compile(f"[{''.join(map(chr, _FULL_WIDTH))}]+")
+
 _known = UNKNOWN_FORMS
 
 
@@ -187,11 +190,15 @@ def known_forms() -> SecretForms:
 
 
 def find_secrets(text: str, forms: SecretForms | None = None) -> Iterator[Span]:
-    """Spans of `text` that must not be written anywhere, unordered and possibly overlapping."""
-    yield from (_known if forms is None else forms).spans(text)
-    lines = Lines(text)
+    """Spans of `text` that must not be written anywhere, unordered and possibly overlapping.
+
+    As people see the text: invisible characters and full-width letters hide nothing.
+    """
+    seen = _seen(text)
+    yield from seen.spans((_known if forms is None else forms).spans(seen.text))
+    lines = Lines(seen.text)
     for find, _ in _FINDERS:
-        yield from find(lines)
+        yield from seen.spans(find(lines))
 
 
 def find_credentials(text: str, forms: SecretForms) -> Iterator[Span]:
@@ -200,11 +207,12 @@ def find_credentials(text: str, forms: SecretForms) -> Iterator[Span]:
     Narrower than `find_secrets`: mail addresses, card numbers, account names, digests, images and statements about
     passwords do not count.
     """
-    yield from forms.spans(text)
-    lines = Lines(text)
+    seen = _seen(text)
+    yield from seen.spans(forms.spans(seen.text))
+    lines = Lines(seen.text)
     for _, find in _FINDERS:
         if find is not None:
-            yield from find(lines)
+            yield from seen.spans(find(lines))
 
 
 def is_secret(text: str, forms: SecretForms) -> bool:
@@ -213,13 +221,21 @@ def is_secret(text: str, forms: SecretForms) -> bool:
 
 
 def find_private(text: str) -> Iterator[Span]:
-    """Spans of mail addresses, numbers of payment cards and `find_personal`, also in full-width characters."""
-    plain = text if text.isascii() else text.translate(_FULL_WIDTH)
-    lines = Lines(plain)
+    """Spans of mail addresses, numbers of payment cards and `find_personal`, as people see the text."""
+    seen = _seen(text)
+    lines = Lines(seen.text)
     for find, secret in _FINDERS:
         if secret is None:
-            yield from find(lines)
-    yield from find_personal(plain)
+            yield from seen.spans(find(lines))
+    yield from seen.spans(find_personal(seen.text))
+
+
+def _seen(text: str) -> Seen:
+    return Seen(_plain(text))
+
+
+def _plain(text: str) -> str:
+    return text if text.isascii() else _LIKE_ASCII.sub(lambda run: run[0].translate(_FULL_WIDTH), text)
 
 
 def find_secrets_across(words: Sequence[str]) -> Iterator[Span]:

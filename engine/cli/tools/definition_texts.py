@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from engine.facts.text.hidden import Seen, hidden_in
+from engine.facts.text.hidden import hidden_in
 from engine.facts.tools.definitions import Definition
 from engine.secrets.patterns import find_secrets
 from engine.secrets.redaction import is_secret_name, merged
@@ -124,8 +124,8 @@ def visible(text: str, name: str = "") -> str:
 
     `name` is the key that it is under. What is hidden inside of a secret goes with it.
     """
-    seen, unseen = Seen(text), set(hidden_in(text))
-    gone = [seen.span(*span) for span in merged(find_secrets(seen.text))]
+    unseen = set(hidden_in(text))
+    gone = merged(find_secrets(text))
     if text and is_secret_name(name):
         gone = [(0, len(text))]
     pieces, at = [], 0

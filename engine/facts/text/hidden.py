@@ -1,4 +1,4 @@
-"""Characters that nobody sees: which ones a text has without needing them, and the text as people see it.
+"""Characters that nobody sees: which ones a text has without needing them.
 
 Scripts and emoji need some of them: joiners in Persian and between emoji, marks of direction beside Arabic or Hebrew
 letters, selectors behind a symbol, the tags of a flag, soft hyphens between letters, a byte order mark at the start.
@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_INVISIBLE = re.compile(
-    r"[\xad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
-    r"\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
-_UNSEEN = re.compile(rf"(?:{_INVISIBLE.pattern}|[\s\x00-\x1f\x7f-\x9f\u034f\u2800\u2065\ufff0-\ufff8])*")
+from engine.secrets.seen import INVISIBLE
+
+_UNSEEN = re.compile(rf"(?:{INVISIBLE.pattern}|[\s\x00-\x1f\x7f-\x9f\u034f\u2800\u2065\ufff0-\ufff8])*")
 """What nobody sees, blanks and control characters among it, and the empty pattern of Braille."""
 
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
@@ -35,30 +33,13 @@ def is_blank(text: str) -> bool:
     return _UNSEEN.fullmatch(text) is not None
 
 
-class Seen:
-    """A text as people see it, and where its characters are in the original."""
-
-    def __init__(self, original: str) -> None:
-        self.text = original
-        self._places: list[int] | None = None
-        if not original.isascii() and _INVISIBLE.search(original) is not None:
-            self._places = [at for at, letter in enumerate(original) if _INVISIBLE.match(letter) is None]
-            self.text = "".join(original[at] for at in self._places)
-
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        """A span of the seen text in the original, with what is hidden inside of it."""
-        if self._places is None or start >= end:
-            return start, end
-        return self._places[start], self._places[end - 1] + 1
-
-
 def hidden_in(text: str) -> Iterator[int]:
     """The places of invisible characters that the text does not need, in order."""
     if text.isascii():
         return
     flags = {at for flag in _FLAG.finditer(text) for at in range(flag.start() + 1, flag.end())}
     directed = _RIGHT_TO_LEFT.search(text) is not None
-    for match in _INVISIBLE.finditer(text):
+    for match in INVISIBLE.finditer(text):
         at = match.start()
         if at not in flags and not _needed(match[0], text, at, directed=directed):
             yield at
@@ -78,7 +59,7 @@ def _needed(letter: str, text: str, at: int, *, directed: bool) -> bool:
     elif letter == "\u200b":
         needed = bool(_WITHOUT_SPACES.match(before) and _WITHOUT_SPACES.match(after))
     elif _SELECTORS.match(letter):
-        needed = _SELECTED.match(before) is not None and _INVISIBLE.match(before) is None
+        needed = _SELECTED.match(before) is not None and INVISIBLE.match(before) is None
     elif _IDEOGRAPHIC.match(letter):
         needed = _IDEOGRAPH.match(before) is not None
     else:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
-from engine.facts.text.hidden import Seen
+from engine.secrets.seen import Seen
 
 _BREAK = re.compile(r"[\W_]+")
 _BLANKS = {code: letter if (letter := chr(code)).isalnum() else " " for code in range(128)}

@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.facts.text.hidden import Seen, hidden_in
+from engine.facts.text.hidden import hidden_in
 from engine.facts.text.instructions import Markers
 from engine.facts.text.links import MOST, Link, links_in
 from engine.secrets.forms import SecretForms
-from engine.secrets.patterns import find_credentials
+from engine.secrets.patterns import find_credentials, is_secret
 from engine.secrets.redaction import is_secret_name, merged
+from engine.secrets.seen import Seen
 
 MARK = "[redacted]"
 """The same for all that is taken out: what can be guessed could be recognised by a digest."""
@@ -88,8 +89,8 @@ class ResultContent:
 
     def _look_at(self, strings: list[tuple[str, str]]) -> None:
         """Look at strings; first at all of them as one text, because most have neither secrets nor instructions."""
-        searched = Seen(_APART.join(text for text, name in strings if name != _ENCODED_DATA)).text
-        secrets = next(find_credentials(searched, self._forms), None) is not None
+        searched = _APART.join(text for text, name in strings if name != _ENCODED_DATA)
+        secrets = is_secret(searched, self._forms)
         instructions = self._markers.count(_APART.join(text for text, _ in strings)) > 0
         for text, name in strings:
             self._pieces.append(self._look(text, name, secrets=secrets))
@@ -100,7 +101,7 @@ class ResultContent:
         found = _Piece(hidden=list(hidden_in(text)))
         if name != _ENCODED_DATA:
             if secrets:
-                found.secrets = [seen.span(*span) for span in merged(find_credentials(seen.text, self._forms))]
+                found.secrets = merged(find_credentials(text, self._forms))
             if text and is_secret_name(name):
                 found.secrets = [(0, len(text))]
         found.links = [(place.link, *seen.span(place.start, place.end)) for place in links_in(seen.text)]

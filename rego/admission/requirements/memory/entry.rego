@@ -92,7 +92,7 @@ sensitivity_known(entry) if {
 #   fixed: true
 #   each: written
 #   empty: allowed
-#   remedy: Remove the secret from the text
+#   remedy: Remove the secret from the text, or from the name of its origin
 # labels:
 #   row: B44
 no_secret(entry) if {
