@@ -118,6 +118,17 @@ def recover(storage: Storage, clock: Callable[[], str], heads: Heads, answered: 
     return opened
 
 
+def require_ends(storage: Storage) -> None:
+    """Raise BrokenError if `recover` would, but for the lines after the checkpoint. May raise OSError."""
+    identity = read_identity(storage)
+    if identity is None:
+        require_unused(storage)
+        return
+    checkpoint = require_checkpoint(storage, identity, read_anchor(storage, identity))
+    _require_end(storage, checkpoint.position.file, checkpoint.position, identity.genesis)
+    _require_end(storage, EVENTS, checkpoint.source_events, identity.genesis)
+
+
 def _cut_unanswered(storage: Storage, end: Position) -> None:
     surplus = (storage.size(end.file) or 0) - end.size
     if surplus > 0:

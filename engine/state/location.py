@@ -32,11 +32,11 @@ def locate(folder: Path, create: Callable[[Path], None]) -> Path:
     """
     path = folder / NAME
     try:
-        _make_folder(folder)
+        make_folder(folder)
+        require_private(folder)
         if _status(path) is None:
             _make_file(path, create)
-        for file in (path, *(Path(f"{path}{end}") for end in _BESIDE)):
-            _check_file(file)
+            require_private(folder)
     except OSError as error:
         raise StateError(
             f"the state cannot be opened: {(error.strerror or 'input or output failed').lower()}",
@@ -55,13 +55,15 @@ def identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _make_folder(folder: Path) -> None:
-    make_folder(folder)
+def require_private(folder: Path) -> None:
+    """Raise StateError if others can change this folder, or read or replace the state file in it. May raise OSError."""
     found = folder.stat()
     if found.st_uid not in {os.geteuid(), 0} or found.st_mode & _WRITE_OF_OTHERS:
         raise _refused(
             folder, "other users can change the state folder", "restrict it to this user with `chmod 700` or `chown`"
         )
+    for name in (NAME, *(f"{NAME}{end}" for end in _BESIDE)):
+        _check_file(folder / name)
 
 
 def _make_file(path: Path, create: Callable[[Path], None]) -> None:

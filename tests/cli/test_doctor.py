@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,9 +22,11 @@ import engine
 from engine.binaries import Binary, find_binary
 from engine.cli.machine.doctor import examine, run
 from engine.cli.machine.machine import Check, State, bubblewrap, shown, tried
+from engine.engine import Engine
 from engine.errors import DecideError, Exit
 from engine.record import chains
 from engine.settings import OpaLimits, Settings
+from tests.conftest import ROOT
 from tests.expect import there
 from tests.facilities import needs
 from tests.processes import gone
@@ -165,6 +167,40 @@ def test_existing_state_is_tried_and_left_as_it_was(settings: Settings) -> None:
     found = by_name(examine(settings, find_binary))
     assert (found["state"].state, found["records"].state) == (State.OK, State.OK)
     assert [path.name for path in settings.state.rglob("*")] == ["records", "decisions.000001.jsonl"]
+
+
+def _shortened(state: Path) -> str:
+    lines = state / "records" / "decisions.000001.jsonl"
+    lines.write_bytes(lines.read_bytes()[:-1])
+    return "the record is broken: before_checkpoint"
+
+
+def _without_key(state: Path) -> str:
+    (state / "keys" / "record.key").unlink()
+    return "the record is broken: bad_signature"
+
+
+def _open_to_others(state: Path) -> str:
+    state.chmod(0o777)
+    return "other users can change the state folder"
+
+
+def _readable_by_others(state: Path) -> str:
+    (state / "state.sqlite3").chmod(0o644)
+    return "other users can read the state"
+
+
+@pytest.mark.parametrize("change", [_shortened, _without_key, _open_to_others, _readable_by_others])
+def test_state_or_record_that_no_engine_uses_is_fatal(settings: Settings, change: Callable[[Path], str]) -> None:
+    with Engine(settings) as used:
+        used.decide("license", json.loads((ROOT / "docs/examples/license.json").read_text(encoding="utf-8")))
+    assert by_name(examine(settings))["record"].state is State.OK
+    files = sorted(settings.state.rglob("*"))
+    said = change(settings.state)
+    (failed,) = (check for check in examine(settings) if check.needed and check.state is State.FAILED)
+    assert said in failed.detail
+    assert failed.remedy
+    assert {*settings.state.rglob("*")} <= {*files}
 
 
 def test_disk_that_takes_no_byte_is_fatal(settings: Settings) -> None:

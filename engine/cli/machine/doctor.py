@@ -147,10 +147,38 @@ def _problem_of_opa(binary: Binary, seconds: float) -> str:
 
 
 def _state(folder: Path) -> Iterator[Check]:
+    from engine.state.location import require_private
+
+    if folder.is_dir():
+        try:
+            require_private(folder)
+        except EngineError as error:
+            yield Check("state", State.FAILED, f"{error.where}: {error.message}", error.remedy)
+            return
     yield _folder("state", folder, "name another folder with --state or ENGINE_STATE_DIR")
     records = folder / "records"
     if records.is_dir():
         yield _folder("records", records, "let this user write to it; records are never moved or removed")
+        yield _record(folder)
+
+
+def _record(folder: Path) -> Check:
+    """Key, checkpoint and end of each chain, as the start of an engine demands them."""
+    from engine.record.chains import chain_folders
+    from engine.record.layout import BrokenError
+    from engine.record.log import broken_error
+    from engine.record.recovery import require_ends
+    from engine.record.storage import Storage
+
+    try:
+        for chain in chain_folders(folder).values():
+            try:
+                require_ends(Storage(chain))
+            except BrokenError as error:
+                raise broken_error(error, str(chain)) from None
+    except EngineError as error:
+        return Check("record", State.FAILED, f"{error.where}: {error.message}", error.remedy)
+    return Check("record", State.OK, "ends as signed; `engine record verify` reads all of it")
 
 
 def _shared(database: str | None) -> Iterator[Check]:
