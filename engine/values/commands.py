@@ -44,12 +44,13 @@ ProgramName = Annotated[str, StringConstraints(pattern=r"^[!-~]+( [!-~]+)*$", ma
 class Program(Model):
     """One program, or a subcommand of one such as `git log`. What is not listed is `unknown`."""
 
-    operands: Literal["any", "subcommand", "command", "input_command", "script", "shell"] | None = Field(
+    operands: Literal["any", "subcommand", "command", "input_command", "script", "shell", "text"] | None = Field(
         default=None,
         description="What the words are that are no options. `any`: names of files and the like. `subcommand`: the "
         "first one names a row such as `git log`. `command`: another command, which is judged too. `input_command`: "
         "the same, with more words from the input. `script`: the first one is a script, which one of `scripts` "
-        "must match. `shell`: behind an option of `shell`, a text for a shell. Without it, words are unknown.",
+        "must match. `shell`: behind an option of `shell`, a text for a shell. `text`: all of them make one text for a "
+        "shell. Without it, words are unknown.",
     )
     also: Items[ProgramName] = Field(default=(), description="Programs and subcommands with the same options.")
     before: Annotated[StrictInt, Field(ge=0, le=4)] = Field(

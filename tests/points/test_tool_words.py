@@ -234,3 +234,14 @@ def test_data_counts_as_what_a_link_leads_to(runner: Runner, cloned: str) -> Non
 )  # fmt: skip
 def test_ordinary_data_needs_no_rule_on_anything(runner: Runner, body: Any) -> None:
     assert decided(runner, values({}), {"body": body}) == []
+
+
+# covers: B08.1
+@pytest.mark.parametrize("behind", ["sudo -n", "doas", "command", "builtin", "exec", "eval", "setsid", "ionice -c 3",
+    "taskset -c 0", "chrt -f 1", "strace -f", "watch -n 1", "busybox", "flock a", "chroot a", "timeout 5", "dash -c"],
+)  # fmt: skip
+def test_a_rule_that_refuses_finds_a_command_behind_another(runner: Runner, behind: str) -> None:
+    laid = values({"commands": "any", "hosts": "any", "paths": "any"}, ({"commands": [["rm"]]},))
+    removed = "'rm a'" if behind == "dash -c" else "rm a"
+    assert decided(runner, laid, {"command": f"{behind} {removed}"}) == ["denied_by_rule"]
+    assert decided(runner, laid, {"command": f"{behind} {removed.replace('rm', 'ls')}"}) == []

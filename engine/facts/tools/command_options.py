@@ -199,7 +199,7 @@ class _Reader:
             self._text(value)
         elif operands == "script" and self._operands == 1 and not self._scripted:
             self._part("script", "script", index, value)
-        elif operands in {"command", "input_command"}:
+        elif operands in {"command", "input_command", "text"}:
             return self._command(index, operands)
         elif operands is None and self.reading.program is not None:
             self._part("word", "operand", index)
@@ -222,10 +222,22 @@ class _Reader:
         if self._shell and value is not None:
             self.reading.texts.append(value)
 
+    def _joined(self, index: int) -> int:
+        """All words from here, which make one text for a shell if they are known."""
+        values = [None if word.pattern else word.value for word in self._words[index:]]
+        for place, word in enumerate(self._words[index + 1 :], index + 1):
+            if word.value is None or word.pattern:
+                self._unknown(word, place)
+        if None not in values:
+            self.reading.texts.append(" ".join(map(str, values)))
+        return 0
+
     def _command(self, index: int, operands: str) -> int:
         """The words of another command, behind what comes before it."""
         if self._operands <= self._row.get("before", 0):
             return index + 1
+        if operands == "text":
+            return self._joined(index)
         more = (ShellWord(None, unknown="input"),) if operands == "input_command" else ()
         self.reading.inner.append((*self._words[index:], *more))
         return 0
