@@ -189,7 +189,7 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
         services.gather_context.progress("deciding", 0, 0)
         stops = services.running.last.stops
         while True:
-            facts.document["stops"] = stop_facts(stops, facts.gathered, case.context)
+            facts.document["stops"] = stop_facts(stops, facts.gathered.tool, case.context)
             verdict = read(case.point, (yield from _ask(case, facts, serving)), serving.catalogue)
             asked, stops = stops, (yield from services.running.stops(serving.digest, case.mode))
             if stops == asked:  # those in force now, after OPA's answer
@@ -204,13 +204,8 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
         _lap(case, "decide" if "gather" in case.durations else "gather", started)
 
 
-def stop_facts(stops: Sequence[StopRow], gathered: Gathered, context: Context) -> list[dict[str, Any]]:
-    """The stops in force, and what of this request they may apply to."""
-    return stops_of(stops, context, gathered.tool)
-
-
-def stops_of(stops: Sequence[StopRow], context: Context, tool: str) -> list[dict[str, Any]]:
-    """The same for a request about this tool; empty if it is about none."""
+def stop_facts(stops: Sequence[StopRow], tool: str, context: Context) -> list[dict[str, Any]]:
+    """The stops in force, and what of a request they may apply to; the tool is empty if it is about none."""
     about = {"principal": context.caller.principal or "", "tool": tool}
     return [{"id": stop.id, "scope": stop.scope, "name": stop.name, **about} for stop in stops]
 
@@ -491,7 +486,7 @@ def _record_and_work(case: _Case, services: Services, executor: Executor | None)
 
 def _still_allowed(case: _Case, facts: Facts, services: Services, stops: Sequence[StopRow], seconds: float) -> bool:
     """Whether what is under way would be allowed under these stops. Blocks. Raises EngineError."""
-    document = {**facts.document, "stops": stop_facts(stops, facts.gathered, case.context)}
+    document = {**facts.document, "stops": stop_facts(stops, facts.gathered.tool, case.context)}
     with services.policy() as serving:
         verdict = read(case.point, serving.opa.ask("decision", document, seconds), serving.catalogue)
     return verdict.outcome is Outcome.ALLOW

@@ -27,7 +27,6 @@ from engine.flow import (
     gathering,
     state_facts,
     stop_facts,
-    stops_of,
 )
 from engine.model import Mode, Outcome, Pace, Revisions
 from engine.points import Point
@@ -190,7 +189,7 @@ def still_allowed(begun: Begun, asked: dict[str, Any] | None, services: Services
         if asked is None:
             return
         point = find(asked["point"])
-        stops = stops_of((yield from services.running.stops(policy.digest)), context, "")
+        stops = stop_facts((yield from services.running.stops(policy.digest)), "", context)
         verdict = read(point, (yield Ask(policy.opa, {**asked, "stops": stops})), policy.catalogue)
     if verdict.outcome is not Outcome.ALLOW:
         raise _stale("what was allowed has been stopped")
@@ -216,7 +215,7 @@ def _again(point: Point, request: Any, taken: Taken, services: Services, context
         opened = facts.gathered.opened
         with nullcontext() if opened is None else closing(opened):
             known = yield from state_facts(facts.gathered, taken.store, context)
-            stops = stop_facts((yield from services.running.stops(policy.digest)), facts.gathered, context)
+            stops = stop_facts((yield from services.running.stops(policy.digest)), facts.gathered.tool, context)
             document = {**facts.document, **known, **first["known"], "stops": stops}
             verdict = read(point, (yield Ask(policy.opa, document, first["decision"]["decision_id"])), policy.catalogue)
             now = policy.revisions
