@@ -199,7 +199,9 @@ class Assembly:
     def _open(self) -> None:
         self._supervisor, version = self._start_opa()
         try:
-            self._log = self._open_log()
+            self._log = StandingLog(
+                self.settings.state, self._heads, clock=lambda: datetime.now(UTC), on_event=self._on_event
+            )
         except BaseException:
             self._supervisor.close()
             raise
@@ -576,14 +578,6 @@ class Assembly:
 
             if isinstance(policy, Release):
                 write_last(self.settings.state, policy.statement.last)
-
-    def _open_log(self) -> StandingLog:
-        return StandingLog(
-            self.settings.state,
-            self._heads,
-            clock=lambda: datetime.now(UTC),
-            on_event=self._on_event,
-        )
 
     def _open_store(self) -> Store:
         return self._store.get()

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from engine import Engine, Settings
+from engine import Engine, Settings, assembly
 from engine.engine import AsyncEngine
 from engine.errors import StateError, WorkError
 from engine.model import Outcome, Permit, Result, is_reserved
@@ -226,11 +226,11 @@ def test_an_engine_that_cannot_be_opened_leaves_no_opa(settings: Settings, monke
     engine = Engine(settings)
     pids: list[Any] = []
 
-    def broken() -> None:
+    def broken(*_: Any, **__: Any) -> None:
         pids.append(engine.opa.pid)  # type: ignore[union-attr]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine, "_open_log", broken)
+    monkeypatch.setattr(assembly, "StandingLog", broken)
     with pytest.raises(KeyboardInterrupt):
         engine.__enter__()
     assert gone(pids[0])
