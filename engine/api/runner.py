@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 
 from engine.api.answers import Capabilities, Inspection, Schemas, ServedRevision, ToolAnswer
 from engine.api.bodies import ToolCall
-from engine.api.decide import asked_of
+from engine.api.fetching import body_of
 from engine.api.load import overloaded
 from engine.api.messages import Response
-from engine.api.problems import problem
 from engine.api.run import Asked, Runs, for_threads, print_stack, respond_to
 from engine.documents.canonical import canonical
-from engine.documents.validation import validate
 from engine.errors import EngineError, fault_inside
 from engine.facts.run_request import WireRunRequest
 from engine.facts.run_result import AgentOutputs, WireRunResult
@@ -61,14 +59,10 @@ class AgentRuns(Runs):
 
     async def capabilities(self, api: App, _exchange: Exchange) -> Response:
         """What can be enforced and done here. The first answer takes seconds: everything is tried."""
-        runner, parts = self._of(api), for_threads(api)
-        found = await own_thread(lambda: runner.capabilities(parts))
-        return Response.of(Capabilities.model_validate_json(canonical(found)))
+        return Response.of(await self._published(api))
 
     async def inspect(self, api: App, _exchange: Exchange) -> Response:
         """The served revision with its schemas, and the harnesses: a copy in each answer."""
-        runner, parts = self._of(api), for_threads(api)
-        found = await own_thread(lambda: runner.capabilities(parts))
         revision = ServedRevision(
             policy=None if api.engine.policy is None else api.engine.policy.revisions,
             schemas=Schemas(
@@ -77,18 +71,11 @@ class AgentRuns(Runs):
                 result=WireRunResult.model_json_schema(),
             ),
         )
-        published = Capabilities.model_validate_json(canonical(found))
-        return Response.of(Inspection(revision=revision, harnesses=published.harnesses))
+        return Response.of(Inspection(revision=revision, harnesses=(await self._published(api)).harnesses))
 
     async def call(self, api: App, exchange: Exchange) -> Response:
         """A call of a run in progress, decided like those of its harness."""
-        if exchange.refusal is not None:
-            return problem(exchange.refusal, exchange)
-        asked = await asked_of(api, exchange)
-        if isinstance(asked, EngineError):
-            raise asked
-        read = api.engine.settings.read
-        body = validate(ToolCall, asked.data, "the call", "GET /openapi.json has the schema of the body", read)
+        body = await body_of(api, exchange, ToolCall, "the call")
         runner, caller = self._of(api), exchange.caller
         result = await own_thread(lambda: runner.call(body.run_id, caller, body.name, body.arguments))
         if result is None:
@@ -98,6 +85,11 @@ class AgentRuns(Runs):
         return Response.of(
             ToolAnswer(status=result.status, content=result.content, code=result.code, approval=result.approval)
         )
+
+    async def _published(self, api: App) -> Capabilities:
+        runner, parts = self._of(api), for_threads(api)
+        found = await own_thread(lambda: runner.capabilities(parts))
+        return Capabilities.model_validate_json(canonical(found))
 
     def _of(self, api: App) -> AgentRunner:
         if self._runner is None:

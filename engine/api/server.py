@@ -91,16 +91,16 @@ class RefusedError(EngineError):
     exit = Exit.DENY
 
 
-def run(settings: Settings, listen: Listen, report: Callable[[str], None], values: tuple[str, ...] = ()) -> Exit:
+def run(settings: Settings, listen: Listen, report: Callable[[str], None]) -> Exit:
     """Serve until a signal ends it. Raises EngineError when it cannot start."""
     import uvloop
 
     sys.setswitchinterval(_SWITCH_SECONDS)
     listen = replace(listen, limits=within_descriptors(listen.limits))
-    return uvloop.run(_run(settings, listen, report, values))
+    return uvloop.run(_run(settings, listen, report))
 
 
-async def _run(settings: Settings, listen: Listen, report: Callable[[str], None], values: tuple[str, ...]) -> Exit:
+async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]) -> Exit:
     from engine.engine import AsyncEngine
 
     context = None
@@ -128,7 +128,6 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
         shadow = Shadow(listen.shadow, settings, tell)
     engine = AsyncEngine(
         settings,
-        values=values,
         gate=gate,
         on_event=tell,
         observe=metrics.decided,
