@@ -75,6 +75,12 @@ def test_a_mention_is_told_as_one(text: str, what: str) -> None:
         ({"x": {"properties": {"handler": "x"}}}, "executable_handler", "contract/x/properties/handler"),
         ({"\uff48\uff41\uff4e\uff44\uff4c\uff45\uff52": "x"}, "executable_handler", "contract/#0"),
         ({"migrations": ["0001"]}, "migration", "contract/migrations"),
+        ({"code": "return rows"}, "python_code", "contract/code"),
+        ({"source": "del rows[0]"}, "python_code", "contract/source"),
+        ({"installCommand": "x"}, "shell_command", "contract/installCommand"),
+        ({"python_packages": ["x"]}, "package_name", "contract/python_packages"),
+        ({"handlerPath": "x"}, "executable_handler", "contract/handlerPath"),
+        ({"schema_migration": "x"}, "migration", "contract/schema_migration"),
     ],
 )  # fmt: skip
 def test_a_field_delivers_by_its_name_or_value(contract: dict[str, Any], what: str, place: str) -> None:
@@ -93,6 +99,7 @@ def test_a_field_delivers_by_its_name_or_value(contract: dict[str, Any], what: s
         {"commands": [], "packages": "None", "migrations": {}, "callback": False},
         {"source": "the contacts database", "implementation": "Written by a curator", "function": "Finds contacts"},
         {"side_effects": ["read"], "environment": "workspace", "code": ""},
+        {"code": "pass", "body": "contacts", "source": "contacts, groups", "implementation": "import of contacts"},
     ],
 )
 def test_a_field_that_names_data_delivers_nothing(contract: dict[str, Any]) -> None:

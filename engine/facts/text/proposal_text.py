@@ -35,6 +35,7 @@ _ANNOUNCED = re.compile(
     r"(?:body|code|commands?|dependenc(?:y|ies)|execute|handler|implementation|install|migration|packages?|pip|python"
     r"|requirements?|requires?|run|script|shell|source|sql|type|use)\b[^:\n]{0,60}:\s+"
 )
+_COMMENT = re.compile(r"/\*[^*\n]{0,200}\*/")
 _TICKED = re.compile(r"`([^`\n]+)`")
 
 _LANGUAGES: dict[str, What] = {
@@ -130,7 +131,7 @@ def _migrations(text: str) -> Iterator[tuple[int, Form]]:
         before = text[max(text.rfind("\n", 0, start) + 1, start - 200) : start]
         before = _MARKER.sub("", before, count=1)
         announced = _ANNOUNCED.match(before)
-        rest = before[announced.end() if announced else 0 :].strip(" \t`'\"")
+        rest = _COMMENT.sub("", before[announced.end() if announced else 0 :]).strip(" \t`'\"")
         yield line, "inline" if rest and not rest.endswith((";", "(")) else "line"
 
 
@@ -165,14 +166,26 @@ _MADE = (ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom, ast.ListComp, ast.SetC
 
 def is_python(text: str) -> bool:
     """Whether the whole text is Python with a statement that does something."""
-    if len(text) > LONGEST or _MAY_BE.search(text) is None:
-        return False
-    try:
-        tree = ast.parse(_ESCAPE.sub("__", text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = None if _MAY_BE.search(text) is None else _parsed(text)
+    if tree is None:
         return False
     known = _MODULES | set(_imported(tree.body))
     return any(_does_something(statement, known) for statement in tree.body)
+
+
+def _parsed(text: str) -> ast.Module | None:
+    if len(text) > LONGEST:
+        return None
+    try:
+        return ast.parse(_ESCAPE.sub("__", text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def is_statement(text: str) -> bool:
+    """Whether the whole text is Python with a statement that is more than a name or a value."""
+    tree = _parsed(text)
+    return tree is not None and any(not isinstance(one, (ast.Expr, ast.Pass)) for one in tree.body)
 
 
 def is_definition(line: str) -> bool:

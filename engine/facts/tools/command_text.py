@@ -13,11 +13,11 @@ from itertools import pairwise
 _PROGRAMS = frozenset(
     re.findall(
         r"\S+",
-        "apk apt apt-get awk bash brew cat chmod chown cmd conda cp crontab curl cut dash dd dnf docker du echo env"
-        " eval exec export find ftp git go grep gunzip gzip head helm java kill kubectl ln ls make mkdir mkfs mount"
-        " mv mysql nc ncat netcat node nohup npm npx nslookup openssl perl php pip pip3 pkill podman powershell"
-        " psql pwsh python python3 rm rmdir rsync ruby scp sed service sh sleep sort source sqlite3 ssh su sudo"
-        " systemctl tail tar tee terraform touch ufw umount uniq unzip uvx wget xargs yarn yum zip zsh",
+        "apk apt apt-get awk bash brew cat cd chmod chown cmd conda cp crontab curl cut dash dd dnf docker du echo env"
+        " eval exec export find ftp git go grep gunzip gzip head helm java kill kubectl ln ls make mkdir mkfs"
+        " mkfs.ext4 mount mv mysql nc ncat netcat node nohup npm npx nslookup openssl perl php pip pip3 pkill podman"
+        " powershell psql pwsh python python3 rm rmdir rsync ruby scp sed service sh sleep sort source sqlite3 ssh su"
+        " sudo systemctl tail tar tee terraform touch ufw umount uniq unzip uvx wget xargs yarn yum zip zsh",
     )
 )
 _SUBCOMMAND = re.compile(
@@ -27,7 +27,7 @@ _SUBCOMMAND = re.compile(
     r"|ch(?:mod|own) [0-7a-z+:]+|terraform (?:apply|destroy)|helm (?:install|upgrade))(?: \S+)"
 )
 _EVIDENCE = re.compile(
-    r"(?:^|\s)(?:--?[A-Za-z][\w-]*|~?/[\w.*-]*|\.{1,2}/\S*|https?://\S+|[<>]{1,2}\S*|\*\S*|\$\w+|\S*\w\.[a-z]{1,4})(?:[\s/=]|$)"
+    r"(?:^|\s)(?:--?\w[\w-]*|\w+=[~/]\S*|~?/[\w.*-]*|\.{1,2}/\S*|https?://\S+|[<>]{1,2}\S*|\*\S*|\$\w+|\S*\w\.[a-z]{1,4})(?:[\s/=]|$)"
 )
 _SYNTAX = re.compile(
     r"#!|(?:for|while|until|if)\s[^\n]{1,200};\s*(?:do|then)\b|export\s+\w+=|alias\s+\w+=|\w+\(\)\s*\{"
@@ -57,12 +57,19 @@ _SPEC = re.compile(
     r"|@?[A-Za-z][\w./-]*@[\^~]?\d+\.\d+\S*|(?:[\w-]+\s{0,3}@\s{0,3})?git\+(?:https|ssh)://\S+|pkg:[a-z]+/\S+"
 )
 _VERSIONED = r"\s{0,3}(?:[=~!]=|[<>]=?)\s{0,3}\d[\w.*]*(?:\s{0,3},\s{0,3}(?:[=~!]=|[<>]=?)\s{0,3}\d[\w.*]*)*"
-_KNOWN = re.compile(
+_KNOWN_NAME = (
     r"(?i:aiohttp|beautifulsoup4|boto3|celery|cryptography|django|fastapi|flask|httpx|lxml|matplotlib|numpy|pandas"
     r"|paramiko|pillow|psycopg2|pydantic|pyyaml|redis|requests|scikit-learn|scipy|selenium|sqlalchemy|tensorflow|torch"
-    rf"|urllib3)(?:\[[\w, -]*\])?{_VERSIONED}"
+    r"|urllib3)(?:\[[\w, -]*\])?"
 )
+_KNOWN = re.compile(rf"{_KNOWN_NAME}{_VERSIONED}")
 """A package that many know, with any version; of other names, `limit>=1` is a condition."""
+
+_REQUIRED = re.compile(
+    r"(?i:dependenc(?:y|ies)|install|packages?|pip|requirements?|requires?)\s{0,3}:\s{0,3}"
+    rf"{_KNOWN_NAME}(?:(?:\s{{0,3}},\s{{0,3}}|\s+and\s+){_KNOWN_NAME}){{0,50}}\.?"
+)
+"""Packages that many know, named as what is needed."""
 
 NAMED = re.compile(
     rf"(?:@?[A-Za-z][\w.-]*(?:/[\w.-]+)*(?:\[[\w,-]*\])?|{_SPEC.pattern}|[A-Za-z][\w.-]*(?:\[[\w, -]*\])?{_VERSIONED})"
@@ -74,8 +81,10 @@ HANDLER = re.compile(
     r"|(?:(?:const|let|var)\s+\w+\s*=\s*)?(?:async\s*)?(?:\([^()]{0,200}\)|(?<!\w)\w+)\s*=>\s*[\w{(]|(?:const|let|var)\s+\w+\s*=\s*\S*\("
     r"|(?:public|private)\s+static\s+\w+|fn\s+main\s*\(|func\s+\w+\s*\([^)]{0,200}\)[^{\n]{0,80}\{|#include\s*[<\"]|package\s+main\b"
     r"|data:[\w/+.-]{1,100};base64,|<\?php\b|(?:require|import)\(\s{0,3}[\"'`][^\"'`\n]{1,200}[\"'`]\s{0,3}\)"
+    r"|import\s+(?:[\w*{][^\"'`;\n]{0,200}\s+from\s+)?[\"'](?:node:|@|\.{1,2}/)?[\w/-]{1,200}[\"']\s{0,3}(?:;|$)"
+    r"|(?i:callable|entry[ _-]?point|handler|implementation)\s{0,3}[:=]\s{0,3}[A-Za-z_]\w*(?:\.\w+)+:[A-Za-z_]\w*"
 )
-"""Where code of another language begins."""
+"""Where code of another language begins, and what names a callable as its handler."""
 
 REFERENCE = re.compile(
     r"[A-Za-z_]\w*(?:[./][A-Za-z_][\w-]*)*(?::[A-Za-z_]\w*|\.(?:py|js|mjs|ts|sh|so|dll|exe|wasm|jar))"
@@ -84,14 +93,18 @@ REFERENCE = re.compile(
 
 _NAME = r"[\w.\"`\[\]]+"
 MIGRATION = re.compile(
-    rf"(?i:create\s+(?:or\s+replace\s+)?(?:temp(?:orary)?\s+)?table\s+(?:if\s+not\s+exists\s+)?{_NAME}\s*(?:\(|as\s+select)"
+    rf"(?i:create\s+(?:or\s+replace\s+)?(?:temp(?:orary)?\s+|virtual\s+)?table\s+(?:if\s+not\s+exists\s+)?{_NAME}\s*(?:\(|as\s+select|using\s+\w+\s*\()"
     rf"|alter\s+table\s+(?:if\s+exists\s+)?(?:only\s+)?{_NAME}\s+(?:add|alter|drop|rename|modify|change|set|owner|enable|disable)\s+\w"
     rf"|drop\s+(?:table|index|view|schema|database|trigger)\s+if\s+exists\s+{_NAME}|create\s+(?:unique\s+)?index\s+[^\n]{{0,100}}\bon\s+{_NAME}\s*\("
     rf"|(?:drop|truncate)\s+(?:table|index|view|schema|database|trigger)\s+{_NAME}\s*(?:cascade\s*)?;"
-    rf"|create\s+(?:or\s+replace\s+)?(?:view|trigger|function|procedure)\s+{_NAME}\s*(?:\(|as\s+select|before|after|instead)"
-    rf"|insert\s+into\s+{_NAME}\s*(?:\([^)]{{0,500}}\)\s*)?(?:values\s*\(|select\s)|delete\s+from\s+{_NAME}\s*(?:;|where\s+\S+\s*[=<>])"
+    rf"|create\s+(?:or\s+replace\s+)?(?:(?:materialized\s+)?view|trigger|function|procedure)\s+{_NAME}\s*(?:\(|as\s+select|before|after|instead)"
+    rf"|(?:insert\s+(?:or\s+\w+\s+)?|replace\s+)into\s+{_NAME}\s*(?:\([^)]{{0,500}}\)\s*)?(?:values\s*\(|select\s)|delete\s+from\s+{_NAME}\s*(?:;|where\s+\S+\s*[=<>])"
     rf"|update\s+{_NAME}\s+set\s+{_NAME}\s*=)"
-    rf"|(?:DROP|TRUNCATE)\s+TABLE\s+{_NAME}$|(?:CREATE|DROP)\s+(?:DATABASE|SCHEMA)\s+{_NAME}$"
+    r"|(?m:(?:DROP\s+TABLE|TRUNCATE(?:\s+TABLE)?|(?:CREATE|DROP)\s+(?:DATABASE|EXTENSION|ROLE|SCHEMA|USER))\s+"
+    rf"{_NAME}[ \t;]*$)"
+    rf"|PRAGMA\s+\w+\s*=|(?:GRANT|REVOKE)\s+[A-Z, ]{{1,100}}\s+ON\s+{_NAME}\s+(?:TO|FROM)\s"
+    r"|\b(?:add_column|add_index|change_column|create_table|drop_table|remove_column|rename_column|rename_table)\s+:\w"
+    r"|\b(?:\w{1,40}\.)?schema\.(?:alterTable|createTable|dropTable|renameTable|table)\("
     r"|\bop\.(?:add_column|alter_column|bulk_insert|create_index|create_table|drop_column|drop_table|execute|rename_table)\("
     r"|\bmigrations\.(?:AddField|AlterField|CreateModel|DeleteModel|RemoveField|RunPython|RunSQL)\("
 )
@@ -103,7 +116,9 @@ def is_command(line: str) -> bool:
     bare = _QUOTED.sub("''", _COMMENT.sub("", line))
     if _SYNTAX.match(line) or _PIPED.search(bare):
         return not _is_prose(bare)
-    return any(_is_program(part.strip()) for part in _OPERATOR.split(bare))
+    parts = [part.strip() for part in _OPERATOR.split(bare)]
+    chained = "&&" in bare and _PROGRAMS.issuperset(part.split(maxsplit=1)[0] for part in parts if part)
+    return chained or any(map(_is_program, parts))
 
 
 def mentions_command(line: str) -> bool:
@@ -117,7 +132,7 @@ def mentions_command(line: str) -> bool:
 def installs(line: str) -> bool:
     """Whether a line installs packages, or is one package with its version."""
     bare = line[_before(line) :]
-    package = _SPEC.fullmatch(line) or _KNOWN.fullmatch(line)
+    package = _SPEC.fullmatch(line) or _KNOWN.fullmatch(line) or _REQUIRED.fullmatch(line)
     return (_INSTALL.match(bare) is not None and not _PROSE.search(bare)) or package is not None
 
 

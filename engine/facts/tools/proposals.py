@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from engine.facts.text.proposal_text import Form, What, occurrences, plain
+from engine.facts.text.proposal_text import Form, What, is_statement, occurrences, plain
 from engine.facts.tools.command_text import NAMED, REFERENCE
 from engine.model import Model
 
@@ -24,14 +24,19 @@ HITS = 20
 """Most reported hits of one kind; the first ones are enough."""
 
 _ALWAYS: dict[str, What] = {
-    **dict.fromkeys(("code_body", "function_body", "python", "python_code", "snippet", "source_code"), "python_code"),
+    **dict.fromkeys(("code_body", "code_snippet", "function_body", "python", "python_code"), "python_code"),
+    **dict.fromkeys(("python_script", "python_source", "snippet", "source_code"), "python_code"),
     **dict.fromkeys(("argv", "bash", "cmd", "command", "commands", "command_line"), "shell_command"),
-    **dict.fromkeys(("shell", "shell_command", "shell_commands"), "shell_command"),
+    **dict.fromkeys(("install_command", "run_command", "setup_command", "start_command"), "shell_command"),
+    **dict.fromkeys(("shell", "shell_command", "shell_commands", "shell_script"), "shell_command"),
     **dict.fromkeys(("install_requires", "npm", "package", "package_name", "package_names"), "package_name"),
-    **dict.fromkeys(("packages", "pip", "pip_install", "requirements_txt"), "package_name"),
+    **dict.fromkeys(("packages", "pip", "pip_install", "pip_packages", "python_dependencies"), "package_name"),
+    **dict.fromkeys(("python_packages", "required_packages", "requirements_txt"), "package_name"),
     **dict.fromkeys(("binary", "callable", "callback", "entry_point", "entrypoint"), "executable_handler"),
-    **dict.fromkeys(("executable", "executable_handler", "handler", "handlers", "lambda"), "executable_handler"),
-    **dict.fromkeys(("alembic", "ddl", "down_sql", "migration", "migrations", "up_sql"), "migration"),
+    **dict.fromkeys(("executable", "executable_handler", "handler", "handler_code"), "executable_handler"),
+    **dict.fromkeys(("handler_module", "handler_path", "handlers", "lambda"), "executable_handler"),
+    **dict.fromkeys(("alembic", "database_migration", "ddl", "down_sql", "migration"), "migration"),
+    **dict.fromkeys(("migration_sql", "migrations", "schema_migration", "sql_migration", "up_sql"), "migration"),
 }
 """Fields whose purpose is to deliver something, whatever they contain."""
 
@@ -49,6 +54,9 @@ _BY_VALUE: dict[str, tuple[What, re.Pattern[str]]] = {
     **dict.fromkeys(("function", "hook", "implementation", "module", "target"), ("executable_handler", REFERENCE)),
 }
 """Fields that deliver something when their value looks so; a sentence there is only a sentence."""
+
+_PYTHON = frozenset({"body", "code", "implementation", "source"})
+"""Fields that deliver Python if their value is a statement; a name or a value is no more than that."""
 
 _NOTHING: tuple[Any, ...] = (None, "", False)
 _NONE = re.compile(r"(?i)\s*(?:none|no|n/a|-)\.?\s*")
@@ -139,8 +147,11 @@ def _delivered(name: str, value: Any) -> Iterator[What]:
         what, pattern = _BY_VALUE[name]
         named = isinstance(value, dict) and what == "package_name"
         values = value if isinstance(value, list) else list(value) if named else [value]
-        if any(isinstance(text, str) and pattern.fullmatch(plain(text).strip()[:2_000]) for text in values):
+        texts = [plain(text).strip()[:2_000] for text in values if isinstance(text, str)]
+        if any(map(pattern.fullmatch, texts)):
             yield what
+    if name in _PYTHON and isinstance(value, str) and is_statement(plain(value).strip()):
+        yield "python_code"
 
 
 def _text(facts: ProposalFacts, text: str, at: str, depth: int) -> None:
