@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
+from engine.documents.canonical import digest
 from engine.facts.text.disguises import names_a_path
 from engine.facts.text.hidden import hidden_in
 from engine.facts.text.instructions import Markers
@@ -44,7 +45,7 @@ class ResultFacts(Model):
 
 
 class ResultText(ResultFacts):
-    """The result, and its text as far as it may be shown: looked at here; only its size and digest go further."""
+    """The result, and its text as far as it may be shown: measured here; only its size and digest go further."""
 
     text: Text | None = None
 
@@ -198,7 +199,7 @@ def gather(request: ToolResultRequest, context: GatherContext) -> Gathered:
             tool=request.tool,
             decision=request.decision,
             status=request.status,
-            result=None if result is None else ResultFacts(**result.model_dump(exclude={"text"})),
+            result=None if result is None else _measured(result),
             content=found,
             links=() if content is None else tuple(_links(content)),
             error=None if error is None else ErrorFacts(kind=error.kind),
@@ -211,6 +212,14 @@ def gather(request: ToolResultRequest, context: GatherContext) -> Gathered:
         opened=None if content is None else ShownResult(content),
         tool=request.tool,
     )
+
+
+def _measured(result: ResultText) -> ResultFacts:
+    """The size and digest of its text; as stated if it has none, or only the start of a larger result."""
+    data = (result.text or "").encode("utf-8", "replace")
+    if result.text is None or len(data) < result.bytes:
+        return ResultFacts(**result.model_dump(exclude={"text"}))
+    return ResultFacts(bytes=len(data), digest=digest(data), media=result.media)
 
 
 def _links(content: ResultContent) -> Iterator[LinkFacts]:

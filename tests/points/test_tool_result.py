@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from engine.documents.canonical import digest
 from engine.facts.text.disguises import names_a_path
 from engine.points import GatherContext
 from engine.points.tool_result import ToolResultInput, ToolResultRequest, gather
@@ -52,6 +53,17 @@ def test_every_text_that_would_be_shown_is_looked_at() -> None:
 def test_nothing_that_a_tool_said_is_in_the_input() -> None:
     said = facts(message="quokka", details={"quokka9": "quokka", "a b": "quokka"}).model_dump_json()
     assert said.count("quokka") == 1  # the name of a detail is its id
+
+
+# covers: H22.1
+@pytest.mark.parametrize(("stated", "whole"), [(0, True), (1, True), (5, True), (6, False)])
+def test_size_and_digest_are_those_of_the_text_unless_more_was_returned(stated: int, whole: bool) -> None:  # noqa: FBT001
+    result = {"bytes": stated, "digest": DIGEST, "media": "text", "text": "caf\u00e9"}
+    request = {"tool": "t", "status": "ok", "result": result, "side_effects": []}
+    parsed = ToolResultRequest.model_validate_json(json.dumps(request))
+    found = of(ToolResultInput, gather(parsed, WORLD).input).result
+    assert found is not None
+    assert (found.bytes, found.digest) == ((5, digest("café".encode())) if whole else (6, DIGEST))
 
 
 @pytest.mark.parametrize(

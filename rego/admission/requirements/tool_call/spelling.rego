@@ -11,7 +11,8 @@ import future.keywords.not
 #   code: destination_not_canonical
 #   each: destinations
 #   empty: allowed
-#   remedy: Write it as https://host.example/path, in lower case, without user, escapes, trailing dot or address
+#   remedy: Write it as https://host.example/path, in lower case and at most 2,048 characters, without user, spaces,
+#     port 443, escapes in the host, trailing dot or address
 #   reads: [tools.words_without_hosts]
 #   after: [tool_unknown]
 # labels:
