@@ -140,16 +140,7 @@ def approve_release(folder: Path, release: str, approver: str, reason: str | Non
 
 def policy_of(folder: Path, contents: Contents) -> PolicyBundle:
     """The policy of a release in its folder, to be compared or released again; nobody has verified its author."""
-    statement = contents.statement
-    return PolicyBundle(
-        name=statement.name,
-        rules=Archive(folder / RULES, statement.rules),
-        values=Archive(folder / VALUES, statement.values),
-        catalogue=contents.catalogue,
-        written_values=contents.values[VALUES_DATA],
-        written_places=contents.files[PLACES],
-        sources=_sources(statement),
-    )
+    return PolicyBundle(**_parts(folder, contents))
 
 
 def sign_release(folder: Path, key: Path, binary: Binary) -> Statement:
@@ -201,23 +192,26 @@ def load_release(folder: Path, key: Path | None, binary: Binary, cache: Path, af
     statement = contents.statement
     if after is not None and (problem := after.refuses(statement.last)) is not None:
         raise PolicyError((Problem(Location(str(folder / STATEMENT)), *problem),))
-    private = _kept(contents, cache)
     return Release(
-        name=statement.name,
-        rules=Archive(private / RULES, statement.rules),
-        values=Archive(private / VALUES, statement.values),
-        catalogue=contents.catalogue,
-        written_values=contents.values[VALUES_DATA],
-        written_places=contents.files[PLACES],
-        sources=_sources(statement),
+        **_parts(_kept(contents, cache), contents),
         statement=statement,
         approver=None if contents.approval is None else contents.approval.approver,
         files=contents.files,
     )
 
 
-def _sources(statement: Statement) -> PolicySources:
-    return PolicySources(Path("rego"), Path("policy"), Path("bundles") / statement.name)
+def _parts(folder: Path, contents: Contents) -> dict[str, Any]:
+    """The fields of a policy whose archives are in this folder."""
+    statement = contents.statement
+    return {
+        "name": statement.name,
+        "rules": Archive(folder / RULES, statement.rules),
+        "values": Archive(folder / VALUES, statement.values),
+        "catalogue": contents.catalogue,
+        "written_values": contents.values[VALUES_DATA],
+        "written_places": contents.files[PLACES],
+        "sources": PolicySources(Path("rego"), Path("policy"), Path("bundles") / statement.name),
+    }
 
 
 def _time(moment: datetime) -> str:
