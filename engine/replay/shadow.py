@@ -24,11 +24,10 @@ from engine.record.model import CandidateVerdict, DecisionRecord, RecordedFindin
 from engine.record.standing import Log
 from engine.replay.candidate import Candidate, opened, verdict_steps
 from engine.replay.comparing import Cause, Change, compared
+from engine.replay.run import UNCHANGED
 from engine.settings import Settings
 
 _Offered = tuple[DecisionRecord, dict[str, Any]]
-
-UNCHANGED = "unchanged"
 
 
 @dataclass(frozen=True, slots=True)
