@@ -261,37 +261,28 @@ def _unknown_tools(tools: Tools, path: Row, selectors: Sequence[str]) -> Iterato
 
 def meant(selector: str, tools: Iterable[str], groups: Mapping[str, Sequence[str]]) -> set[str]:
     """The tools that a selector means; groups may contain groups, and themselves by mistake."""
+    stated = _reached(selector, groups)
+    beginnings = tuple(one.removesuffix("*") for one in stated if one.endswith("*"))
+    return {name for name in tools if name in stated or name.startswith(beginnings)}
+
+
+def _reached(selector: str, groups: Mapping[str, Sequence[str]]) -> set[str]:
+    """A selector and all those of the groups that it names, at any depth."""
     found: set[str] = set()
-    seen, waiting = set(), [selector]
+    waiting = [selector]
     while waiting:
-        if (one := waiting.pop()) in seen:
-            continue
-        seen.add(one)
-        if one.startswith(GROUP):
-            waiting += groups.get(one.removeprefix(GROUP), ())
-        else:
-            found |= {name for name in tools if name == one or (one.endswith("*") and name.startswith(one[:-1]))}
+        if (one := waiting.pop()) not in found:
+            found.add(one)
+            waiting += groups.get(one.removeprefix(GROUP), ()) if one.startswith(GROUP) else ()
     return found
 
 
 def _cycles(tools: Tools) -> Iterator[InitErrorDetails]:
     for name, held in tools.groups.items():
         for index, selector in enumerate(held):
-            if selector.startswith(GROUP) and name in _below(tools, selector.removeprefix(GROUP)):
+            if f"{GROUP}{name}" in _reached(selector, tools.groups):
                 message = f"group `{name}` contains itself through `{selector}`: remove it from one of them"
                 yield value_error(message, ("groups", name, index), selector)
-
-
-def _below(tools: Tools, name: str) -> set[str]:
-    """A group and all groups that it contains, at any depth."""
-    found: set[str] = set()
-    waiting = [name]
-    while waiting:
-        if (one := waiting.pop()) not in found:
-            found.add(one)
-            held = tools.groups.get(one, ())
-            waiting += [selector.removeprefix(GROUP) for selector in held if selector.startswith(GROUP)]
-    return found
 
 
 def _doubled(tools: Tools) -> Iterator[InitErrorDetails]:
