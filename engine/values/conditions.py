@@ -14,13 +14,12 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt
 from pydantic.types import Strict
 
 from engine.documents.files import printable
-from engine.facts.net.urls import canonical_host
 from engine.facts.tools.sql import Kind
 from engine.facts.tools.values import SQL, folded
 from engine.model import Model
 from engine.secrets.forms import least_length
 from engine.values.fields import Items
-from engine.values.hosts import host_form
+from engine.values.hosts import is_host_or_domain
 
 Number = StrictInt | StrictFloat
 Plain = StrictBool | StrictInt | StrictFloat | str
@@ -150,8 +149,7 @@ def _pattern_problems(pattern: str) -> Iterator[str]:
 
 def _domain_problems(domains: Iterable[str]) -> Iterator[str]:
     for domain in domains:
-        form = host_form(domain)
-        if form is None or not form.plain or not canonical_host(form.name.removeprefix("*.")):
+        if not is_host_or_domain(domain):
             yield f"`{printable(domain)}` is no domain: write it in lower case, such as example.com or *.example.com"
 
 

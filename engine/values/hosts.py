@@ -93,11 +93,17 @@ def host_form(text: str) -> HostForm | None:
     return HostForm(scheme, f"{wild or ''}{host}", port, path or "")
 
 
-def _host_or_domain(text: str) -> str:
+def is_host_or_domain(text: str) -> bool:
+    """Whether it is a name or a domain, and neither a range nor with scheme, port or path."""
     form = host_form(text)
-    if form is None or not form.plain or not canonical_host(form.name.removeprefix("*.")):
+    return form is not None and form.plain and canonical_host(form.name.removeprefix("*."))
+
+
+def _host_or_domain(text: str) -> str:
+    if not is_host_or_domain(text):
         raise ValueError(
-            "it should be a host in lower case without `https://`, such as docs.example.com or *.example.com"
+            "it should be a host in lower case without scheme, port and path: docs.example.com, or *.example.com"
+            " for all below a domain that has a dot"
         )
     return text
 
