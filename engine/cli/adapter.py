@@ -30,11 +30,6 @@ EnableMcpAdapter = Annotated[
 ]
 
 
-@app.callback()
-def _group() -> None:
-    """Keep `serve` a command of the group, although it is the only one."""
-
-
 @app.command("serve")
 @options.sourced("state", *options.SERVED, "values")
 def serve(

@@ -25,11 +25,6 @@ app = typer.Typer()
 _POINTS = ("administration", "mcp", "sandbox", "tool_call", "tool_result", "tool_visibility")
 
 
-@app.callback()
-def _group() -> None:
-    """Keep `proxy` a command of the group, although it is the only one."""
-
-
 @app.command("proxy")
 @options.sourced("state", *options.SERVED, "values")
 def proxy(

@@ -36,11 +36,6 @@ _FIXES = {
 """What to do about an error that does not pass by itself."""
 
 
-@app.callback()
-def _group() -> None:
-    """Keep `ask` a command below `model`."""
-
-
 @app.command()
 @options.sourced("state", *options.SERVED, "values")
 def ask(

@@ -17,11 +17,6 @@ _SECRET_BYTES = 48 << 10
 """A sealed secret is a third longer, and a run accepts 64 KiB."""
 
 
-@app.callback()
-def _group() -> None:
-    """Run agents on this machine."""
-
-
 @app.command("serve")
 @options.sourced("state", *options.SERVED)
 def serve(
