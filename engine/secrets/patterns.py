@@ -105,11 +105,13 @@ _SEED_DIFFERENT = 10
 USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://(?!\[redacted:)[^\s/?#@]+@(?:[^\s/?#@]*@)*")
 _MAIL_NAME = re.compile(r"[^\s@<>\"'(),:;\[\]\\/=?&|]{1,64}\Z")
 MAIL_HOST = re.compile(r"@(?:[^\s@<>\"'(),:;\[\]\\/=?&|.!]{1,63}\.){1,8}[^\W\d_][\w-]{0,61}\w")
+_NOBODY = "git"
+"""The user in addresses of repositories, such as `git@host:path`."""
 _CARD = re.compile(
-    r"(?<![A-Za-z0-9.])"
-    r"(?:[2-6][0-9]{12,18}|[2-6][0-9]{3}(?:[ -][0-9]{4}){3}(?:[ -][0-9]{1,3})?|3[0-9]{3}[ -][0-9]{6}[ -][0-9]{4,5})"
-    r"(?![A-Za-z0-9])(?!\.[0-9])"
+    r"(?<![A-Za-z0-9.])(?=((?:[2-6][0-9]{12,18}|[2-6][0-9]{3}(?:[ -][0-9]{4}){3}|3[0-9]{3}[ -][0-9]{6}[ -][0-9]{4,5})"
+    r"(?![A-Za-z0-9])(?!\.[0-9])))(?=(\1[ -][0-9]{1,3}(?![A-Za-z0-9])(?!\.[0-9]))?)"
 )
+"""A number, and the same with a last group that may be of it, a code or a date. One may begin within another."""
 SHORTEST_CARD = 13
 _CARD_PREFIX = re.compile(
     r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})|(?:5[1-5]|2[2-7])[0-9]{14}|3[47][0-9]{13}|3[0689][0-9]{12}"
@@ -170,10 +172,14 @@ _OPAQUE = 20
 """Characters from which a word after `Bearer` is a token even without a digit."""
 
 
-_FULL_WIDTH = {0xFF00 + code: 0x20 + code for code in range(1, 0x5F)}
-"""Full-width characters and those of ASCII that look like them."""
+_ASCII_OF: dict[int, str] = {
+    **{0xFF00 + code: chr(0x20 + code) for code in range(1, 0x5F)},
+    **dict.fromkeys((0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " "),
+    **dict.fromkeys((*range(0x2010, 0x2014), 0x2212), "-"),
+}
+"""The characters of ASCII that full-width ones, spaces and dashes look like."""
 
-_LIKE_ASCII = re.compile(f"[{''.join(map(chr, _FULL_WIDTH))}]+")
+_LIKE_ASCII = re.compile(f"[{''.join(map(chr, _ASCII_OF))}]+")
 
 _known = UNKNOWN_FORMS
 
@@ -235,7 +241,7 @@ def _seen(text: str) -> Seen:
 
 
 def _plain(text: str) -> str:
-    return text if text.isascii() else _LIKE_ASCII.sub(lambda run: run[0].translate(_FULL_WIDTH), text)
+    return text if text.isascii() else _LIKE_ASCII.sub(lambda run: run[0].translate(_ASCII_OF), text)
 
 
 def find_secrets_across(words: Sequence[str]) -> Iterator[Span]:
@@ -376,14 +382,15 @@ def _mails(text: str) -> Iterator[Span]:
     for match in MAIL_HOST.finditer(text):
         begin = max(0, match.start() - 64)
         name = _MAIL_NAME.search(text[begin : match.start()])
-        if name is not None:
+        if name is not None and name[0] != _NOBODY:
             yield begin + name.start(), match.end()
 
 
 def _cards(text: str) -> Iterator[Span]:
     for match in _CARD.finditer(_blanked(_HARMLESS, text)):
-        if is_card(match[0].replace(" ", "").replace("-", "")):
-            yield match.span()
+        for group in (1, 2):
+            if is_card((match[group] or "").replace(" ", "").replace("-", "")):
+                yield match.span(group)
 
 
 def is_card(digits: str) -> bool:

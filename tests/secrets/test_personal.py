@@ -6,6 +6,7 @@ import pytest
 
 from engine.facts.text.content import private_in, redacted_content
 from engine.secrets.patterns import find_private
+from engine.secrets.redaction import redact
 
 PRIVATE = [
     "+1 415 555 0132",
@@ -19,6 +20,11 @@ PRIVATE = [
     "john.smith@gmail.com",
     "john.smith\uff20gmail.com",
     "\uff0b\uff11 415 555 0132",
+    "+1\xa0415\xa0555\u202f0132",
+    "123\u201145\u20116789",
+    "4111 1111 1111 1111",
+    "4111\xa01111\xa01111\xa01111",
+    "4111\u20131111\u20131111\u20131111",
 ]
 ORDINARY = [
     "+1 point, +10000000 in sales, UTC+1 2026-11-03 10:00, x+1234567890",
@@ -30,6 +36,7 @@ ORDINARY = [
     "XY89370400440532013000",
     "ABCD 1234 EFGH 5678",
     "version 1.2.3+20261103",
+    "git@github.com:acme/tools.git",
 ]
 
 
@@ -48,3 +55,10 @@ def test_a_number_of_a_person_is_found_and_redacted(text: str, around: str) -> N
 def test_another_number_is_not(text: str) -> None:
     assert [*find_private(text)] == []
     assert redacted_content(text) == text
+
+
+@pytest.mark.parametrize("text", ["4111 1111 1111 1111 12/27", "4111-1111-1111-1111 123", "2027 4111 1111 1111 1111"])
+def test_a_card_beside_other_digits_is_found(text: str) -> None:
+    assert "1111 1111" not in redacted_content(text).replace("-", " ")
+    assert private_in(text) == 1
+    assert redact({"note": text})[1] == ("note",)
