@@ -30,6 +30,7 @@ from engine.points.registry import find
 _ANSWER_BYTES = 64 << 20
 _JSON = {"content-type": "application/json"}
 _CODE = "engine.unreachable"
+_RETRY = "check that the engine is running and reachable, then retry"
 _GRACE_SECONDS = 0.25  # so that the loop reports the timeout itself
 
 _SILENT = (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, TypeError, RecursionError, RuntimeError)
@@ -164,9 +165,10 @@ def _decision(point: str, approval: str | None, status: int, data: bytes) -> Dec
     fields = body
     if status != httpx.codes.OK:
         told = body if isinstance(body, dict) else {}
-        fields, code = told.get("decision"), told.get("code")
+        fields = told.get("decision")
         if not isinstance(fields, dict):
-            return _deny(point, f"the engine answered {status}", code if isinstance(code, str) else _CODE)
+            stated = {name: told[name] for name in ("code", "remedy") if isinstance(told.get(name), str)}
+            return _deny(point, f"the engine answered {status}", **stated)
     try:
         found = parsed(find(point), fields)
     except (ValidationError, EngineError, KeyError, TypeError):
@@ -198,8 +200,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _deny(point: str, message: str, code: str = _CODE) -> Decision:
-    remedy = "check that the engine is running and reachable, then retry"
+def _deny(point: str, message: str, *, code: str = _CODE, remedy: str = _RETRY) -> Decision:
     return Decision(
         decision_id="",
         point=point,

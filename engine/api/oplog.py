@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
 from enum import StrEnum
 from functools import lru_cache
@@ -61,10 +62,15 @@ class OperationalLog:
         self._thread.start()
         self.dropped = 0
 
-    def event(self, event: str, level: Level = Level.INFO, **fields: Any) -> None:
-        """Something that happened to the engine itself."""
+    def event(
+        self, event: str, level: Level = Level.INFO, *, people: Mapping[str, str] | None = None, **fields: Any
+    ) -> None:
+        """Something that happened to the engine itself.
+
+        `people` are those whom the policy names by their mail addresses, by role; everything else is redacted.
+        """
         if level is Level.WARNING or self._level is Level.INFO:
-            self._put(level.value, event, _redacted(fields))
+            self._put(level.value, event, {**_redacted(fields), **(people or {})})
 
     def answered(self, exchange: Exchange, response: Response, nanoseconds: int) -> None:
         """One request that was answered: who, what, how, how long; never what it contained.

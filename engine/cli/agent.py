@@ -51,7 +51,8 @@ def provision(
     else:
         from engine.cli.formats.show import finding_text
 
-        typer.echo("\n".join(map(finding_text, decision.findings)), err=True)
+        for finding in decision.findings:
+            typer.echo(finding_text(finding, decision.approval), err=True)
         if got.agent is not None:
             typer.echo(f"agent {got.agent} is active")
         elif decision.approval is not None:

@@ -105,7 +105,7 @@ def _perform(
         raise typer.Exit(got.exit)
     from engine.cli.formats.show import finding_text
 
-    typer.echo("".join(f"{finding_text(one)}\n" for one in decision.findings), err=True, nl=False)
+    typer.echo("".join(f"{finding_text(one, decision.approval)}\n" for one in decision.findings), err=True, nl=False)
     lines = [printable(line, _BYTES) for row in got.entries for line in shown(row).split("\n")]
     if decision.approval is not None and decision.approval.state == "requested":
         lines = [f"waiting for approval {decision.approval.id}: nothing is stored before it is granted"]

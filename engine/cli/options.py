@@ -383,7 +383,8 @@ def tell_lowered(engine: Engine, point: str) -> None:
     policy = engine.policy
     if policy is None:
         return
-    told = [str(one) for one in policy.lowered if one.point == point]
-    told += [one.told(policy.idle(one, engine.now())) for one in policy.waivers if one.point == point]
+    now = engine.now()
+    told = [one.told(now) for one in policy.lowered if one.point == point]
+    told += [one.told(policy.idle(one, now)) for one in policy.waivers if one.point == point]
     for text in told:
         typer.echo(f"engine: {printable(text, 1_500)}", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from typing import Any
 
 from engine.errors import Location, Problem
@@ -83,10 +84,8 @@ def _problem(point: str, code: str, row: Any, entries: Entries) -> tuple[str, st
         return message, "remove the row"
     if isinstance(row, str) and _STRICTNESS.index(level) < _STRICTNESS.index(requirement.standing):
         message = f"`{level}` lowers `{code}` from {requirement.standing} without an owner and a last day"
-        return (
-            message,
-            "write level, owner, reason and until, as the head of policy/levels.yaml shows, or remove the row",
-        )
+        whole = f'{{level: {level}, owner: data@example.org, reason: moved to new terms, until: "2027-03-31"}}'
+        return message, f"write it as `{code}: {whole}`, or remove the row"
     return None
 
 
@@ -102,10 +101,19 @@ class Lowered:
     until: str
     where: Location | None
 
-    def __str__(self) -> str:
-        place = "policy/levels.yaml" if self.where is None else str(self.where)
-        text = f"{place}: `{self.code}` at point `{self.point}` is lowered to {self.level} until {self.until}"
-        return f"{text} by {self.owner}: {self.reason}"
+    def ended(self, now: int) -> Problem | None:
+        """The row whose last day is over at this time, in seconds since 1970 UTC; None while it lowers."""
+        if datetime.fromtimestamp(now, UTC).date() <= date.fromisoformat(self.until):
+            return None
+        message = f"`{self.code}` at point `{self.point}` denies again: its level {self.level} ended on {self.until}"
+        return Problem(self.where or _FILE, message, "remove the row, or have its owner state a later day")
+
+    def told(self, now: int) -> str:
+        """What the row does at this time, in a line."""
+        if (ended := self.ended(now)) is not None:
+            return f"{ended.where}: {ended.message}"
+        text = f"{self.where or _FILE}: `{self.code}` at point `{self.point}` is lowered to {self.level}"
+        return f"{text} until {self.until} by {self.owner}: {self.reason}"
 
 
 def lowered_in(

@@ -47,7 +47,8 @@ def test_it_asks_over_the_control_socket_and_from_an_event_loop(api: Serving) ->
 def test_what_the_server_refuses_is_its_deny(api: Serving) -> None:
     with Client(f"http://{api.host}:{api.port}", seconds=SECONDS) as client:
         assert codes(client.decide("license", {"purpose": "train"})) == ["engine.request_invalid"]
-        assert client.decide("nowhere", {}).outcome == "deny"
+        (finding,) = client.decide("nowhere", {}).findings
+        assert (finding.code, finding.remedy) == ("engine.point_unknown", "GET /openapi.json lists them")
         assert client.decide("license", {"purpose": float("nan")}).outcome == "deny"
 
 

@@ -170,6 +170,8 @@ def test_lowered_refusals_are_told_at_the_start_and_at_a_change(tmp_path: Path, 
     lower("media_too_large")
     with serving(tmp_path, cache, "--policy", policy) as running:
         until(lambda: lowered_codes(running) == ["media_too_large"])
+        (told,) = (line for line in running.log_lines() if line["event"] == "refusal_lowered")
+        assert (told["owner"], "data@" in told["detail"]) == ("data@example.org", False)
         lower("media_type_not_admitted")
         assert running.ask("POST", "/v1/policy/activate", control=True).status == 200
         until(lambda: lowered_codes(running) == ["media_too_large", "media_type_not_admitted"])

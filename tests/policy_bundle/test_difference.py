@@ -39,6 +39,26 @@ def test_values_and_levels(command: Command, policy: Path) -> None:
     assert "requirements" not in done.stdout
 
 
+def test_a_release_is_compared_like_its_sources(command: Command, policy: Path, tmp_path: Path) -> None:
+    release = tmp_path / "release-1"
+    assert command("policy", "build", "--policy", policy, "--output", release, "--sequence", "1").code == 0
+    licenses = policy / "licenses.yaml"
+    text = licenses.read_text(encoding="utf-8")
+    licenses.write_text(
+        text.replace(
+            "  MIT: {category: permissive, decision: admit}", "  MIT: {category: permissive, decision: refuse}"
+        ),
+        encoding="utf-8",
+    )
+    done = command("policy", "diff", release, policy)
+    assert (done.code, done.stderr) == (0, "")
+    assert done.stdout.startswith('values\n  licenses.licenses.MIT.decision: "admit" → "refuse" (')
+    assert len(done.stdout.splitlines()) == 2
+    (release / "release.json").write_bytes(b"{}")
+    damaged = command("policy", "diff", release, policy)
+    assert (damaged.code, "release.json" in damaged.stderr) == (5, True)
+
+
 @pytest.mark.full
 def test_requirements_and_rules(command: Command, own: Path, tmp_path: Path) -> None:
     started = command("policy", "diff", own)

@@ -31,8 +31,8 @@ LISTED = {"id": "mail", "tools": ["mail_send"], "hosts": "any", "paths": "any"}
         (
             *("networks", {"hosts": ["https://EXAMPLE.org"]}, "hosts.0"),
             (
-                "`hosts.0`: it should be a host in lower case without `https://`, "
-                "such as docs.example.com or *.example.com"
+                "`hosts.0`: it should be a host in lower case without scheme, port and path: "
+                "docs.example.com, or *.example.com for all below a domain that has a dot"
             ),
         ),
         ("networks", {"ports": [0]}, "ports.0", "`ports.0` must be at least 1"),

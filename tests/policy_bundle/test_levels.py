@@ -18,7 +18,7 @@ from engine.policy_bundle.catalogue import Catalogue
 from engine.policy_bundle.sources import PolicySources
 from engine.settings import Settings
 from tests.command import Command
-from tests.conftest import BUNDLES
+from tests.conftest import BUNDLES, lowered
 from tests.expect import there
 
 ROW: dict[str, Any] = {"level": "warn", "owner": "data@example.org", "reason": "new terms", "until": "2026-12-31"}
@@ -78,7 +78,7 @@ FIXED = {
 """Requirements about hashes, boundaries, records, secrets and callers; everywhere those about callers and stops too."""
 
 
-def lowered(row: Any) -> dict[str, Any]:
+def laid_over(row: Any) -> dict[str, Any]:
     return {"levels": {"source": {"+retention_unknown": row}}}
 
 
@@ -93,7 +93,7 @@ def taken(runner: Runner) -> dict[str, Any]:
 
 @pytest.mark.parametrize("level", ["warn", "confirm"])
 def test_it_is_lowered_to_the_end_of_its_last_day_and_denies_afterwards(level: str, runner: Runner) -> None:
-    engine, document = runner.engine({"levels": lowered({**ROW, "level": level})}), taken(runner)
+    engine, document = runner.engine({"levels": laid_over({**ROW, "level": level})}), taken(runner)
     outcome = {"warn": "allow", "confirm": "confirm"}[level]
     assert levels(engine, {**document, "now": LAST}) == (outcome, [("retention_unknown", level)])
     assert levels(engine, {**document, "now": LAST + 1}) == ("deny", [("retention_unknown", "deny")])
@@ -106,7 +106,7 @@ def test_without_a_clock_nothing_is_lowered(now: Any, runner: Runner) -> None:
     document = {**taken(runner), "now": now}
     if now == "absent":
         del document["now"]
-    outcome, found = levels(runner.engine({"levels": lowered(ROW)}), document)
+    outcome, found = levels(runner.engine({"levels": laid_over(ROW)}), document)
     assert (outcome, ("retention_unknown", "deny") in found) == ("deny", True)
 
 
@@ -134,6 +134,20 @@ def test_check_shows_it_and_the_decision_keeps_the_finding(tmp_path: Path, cache
     (report,) = run.json["reports"]
     assert (report["exit"], [one["level"] for one in report["decision"]["findings"]]) == (0, ["warn"])
     assert "lowered" not in command.check(BUNDLE).stderr
+
+
+def test_a_level_whose_last_day_is_over_is_told(command: Command, policy: Path) -> None:
+    levels = policy / "levels.yaml"
+    text = levels.read_text(encoding="utf-8").replace(
+        "  source: {", f"  source: {{retention_unknown: {lowered('warn')}, "
+    )
+    levels.write_text(text.replace("2100-01-01", "2026-11-20"), encoding="utf-8")
+    told = "`retention_unknown` at point `source` denies again: its level warn ended on 2026-11-20"
+    run = command.check(BUNDLE, "--policy", policy)
+    assert (run.code, "is lowered" in run.stderr, told in run.stderr) == (1, False, True)
+    lint = command("policy", "lint", "--policy", policy)
+    assert lint.code == 5
+    assert f"{told}\n  remove the row, or have its owner state a later day" in lint.stdout
 
 
 def test_show_tells_the_level_and_its_last_day(settings: Settings) -> None:

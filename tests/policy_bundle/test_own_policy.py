@@ -112,7 +112,7 @@ def test_findings_and_problems_name_the_file_in_which_the_value_is_edited(
     assert f"{own}/values/sources.yaml" in found["findings"][0]["remedy"]
     assert " policy/sources.yaml" in found["decision"]["findings"][0]["remedy"]  # as it was recorded
     (own / "values" / "levels.yaml").write_text("levels: {source: {retention_unknown: warn}}\n", encoding="utf-8")
-    assert f"as the head of {own}/values/levels.yaml shows" in command("policy", "lint", "--policy", own).stdout
+    assert "write it as `retention_unknown: {level: warn, owner: " in command("policy", "lint", "--policy", own).stdout
 
 
 @pytest.mark.full

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from engine.errors import Exit
 from engine.model import Mode
 from engine.provisioning import Provisioned
 from engine.settings import Settings
-from tests.command import lines
+from tests.command import Command, lines
 from tests.expect import there
 from tests.provisioning.agents import (
     ANA,
@@ -122,3 +123,16 @@ def test_on_an_event_loop(settings: Settings) -> None:
 
     waiting = asyncio.run(ask())
     assert (waiting.answer.decision.outcome, waiting.agent) == ("confirm", None)
+
+
+def test_the_command_says_approved_in_place_of_what_was_done(command: Command) -> None:
+    call = ("agent", "provision", "fixtures/agents/buyer.json", "--principal", "provisioner")
+    waits = command(*call)
+    assert (waits.code, "approve it with `engine approvals grant`" in waits.stderr) == (3, True)
+    (approval,) = re.findall(r"[0-9a-f]{32}", waits.stdout)
+    assert command("approvals", "grant", approval).code == 0
+    done = command(*call, "--approval", approval)
+    assert done.code == 0
+    assert done.stderr.endswith(
+        f"required: A person has approved exactly this specification\n  approved ({approval})\n"
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from engine.errors import Exit
 
 if TYPE_CHECKING:
-    from engine.model import Finding
+    from engine.model import Approval, Finding
     from engine.reports.explain import Explained, Report
 
 DRY_RUN = "dry run: nothing was enforced"
@@ -67,11 +67,18 @@ def there(item: Explained) -> str | None:
     return clean("; ".join(filter(None, (item.found, *rows)))) or None
 
 
-def finding_text(finding: Finding) -> str:
-    """A finding with its remedy below it, for commands that print no report."""
+def finding_text(finding: Finding, approval: Approval | None = None) -> str:
+    """A finding with its remedy below it, for commands that print no report.
+
+    `approval` is that of the decision: one that was used is shown in place of the remedy.
+    """
+    from engine.model import Level
+
     about = "" if finding.subject is None else f" ({clean(finding.subject)})"
     waived = "" if finding.waiver is None else f" (waived by {clean(finding.waiver)})"
-    return f"{finding.code}{about}: {said(finding.code, finding.requirement)}{waived}\n  {clean(finding.remedy)}"
+    used = approval is not None and approval.state == "used" and finding.level is Level.CONFIRM
+    end = f"approved ({clean(approval.id)})" if approval is not None and used else clean(finding.remedy)
+    return f"{finding.code}{about}: {said(finding.code, finding.requirement)}{waived}\n  {end}"
 
 
 def said(code: str, message: str) -> str:

@@ -43,7 +43,7 @@ def lint_policy(
     if fix:
         _format(sources)
     checked, policy = _built(sources)
-    if policy is not None and (problems := _waivers_without_effect(policy)):
+    if policy is not None and (problems := [*_levels_that_ended(policy), *_waivers_without_effect(policy)]):
         checked = replace(checked, problems=problems)
     _tell(how, [checked])
 
@@ -119,6 +119,12 @@ def _built(sources: options.Sources) -> tuple[Checked, PolicyBundle | None]:
     count = len({(one.file, one.code) for point in entries for one in point.requirements.values()})
     passed = f"{count} requirements at {len(entries)} points: no problems"
     return Checked(_LINT, _TITLES[_LINT], passed, ()), built
+
+
+def _levels_that_ended(policy: PolicyBundle) -> list[Problem]:
+    """Rows of levels.yaml whose last day is over: their findings deny again."""
+    found = (one.ended(int(time.time())) for one in policy.lowered)
+    return [problem for problem in found if problem is not None]
 
 
 def _waivers_without_effect(policy: PolicyBundle) -> list[Problem]:

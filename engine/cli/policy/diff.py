@@ -11,10 +11,11 @@ import typer
 
 from engine.cli import options
 from engine.cli.outputs import json_text
-from engine.cli.policy.commands import built_policy
+from engine.cli.policy.commands import built_policy, refusals
 from engine.documents.files import printable
 
 if TYPE_CHECKING:
+    from engine.policy_bundle.build import PolicyBundle
     from engine.policy_bundle.difference import PolicyDifference, RequirementDifference, ValueDifference
 
 _VALUE = 300
@@ -25,7 +26,7 @@ def diff_policies(
     sources: options.Sources,
     folder: Annotated[
         Path,
-        typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Policy folder, or all values."),
+        typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Policy folder, all values, or a release."),
     ],
     other: Annotated[
         Path | None,
@@ -35,14 +36,25 @@ def diff_policies(
 ) -> None:
     """Compare two policies, or the shipped one with one policy: values, requirements, levels, waivers, files of rules.
 
-    Both are built as `engine policy build` does, and exit code 5 reports problems of either. Otherwise exits with 0.
+    Either may be a release. Others are built as `engine policy build` does. Exit code 5 reports problems of either.
+    Otherwise exits with 0.
     """
     from engine.policy_bundle.difference import difference, difference_document
 
     pair = (None, folder) if other is None else (folder, other)
-    old, new = (built_policy(replace(sources, policy=one)) for one in pair)
+    old, new = (_policy(sources, one) for one in pair)
     found = difference(old, new)
     typer.echo(json_text(difference_document(found)) if how == "json" else _text(found))
+
+
+def _policy(sources: options.Sources, folder: Path | None) -> PolicyBundle:
+    from engine.policy_bundle.release import policy_of
+    from engine.policy_bundle.release_folder import STATEMENT, read
+
+    if folder is None or not (folder / STATEMENT).exists():
+        return built_policy(replace(sources, policy=folder))
+    with refusals():
+        return policy_of(folder, read(folder))
 
 
 def _text(found: PolicyDifference) -> str:
