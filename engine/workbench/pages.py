@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from engine.api.messages import Response
 from engine.errors import EngineError
@@ -82,7 +83,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(pretty=_pretty, verbatim=_verbatim, moment=_moment)
+    made.filters.update(pretty=_pretty, verbatim=_verbatim, moment=_moment, prose=_prose)
     return made
 
 
@@ -106,6 +107,11 @@ def _moment(seconds: int) -> str:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
         return "after the year 9999"
+
+
+def _prose(text: str) -> Markup:
+    """A sentence of the engine, in which names and values are between backticks."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(_visible(text)))))  # noqa: S704  (escaped)
 
 
 def _verbatim(text: str) -> Markup:

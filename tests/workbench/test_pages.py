@@ -143,7 +143,10 @@ def test_tools_are_shown_by_profile(visitor: Visitor) -> None:
 
 
 def test_coverage_and_machine_say_what_the_commands_say(visitor: Visitor) -> None:
-    assert "Points at which no recorded decision was taken" in visitor.get("/coverage").html.text
+    coverage = visitor.get("/coverage").html
+    assert "Points at which no recorded decision was taken" in coverage.text
+    assert re.search(r":\d\d UTC. None of this changes a decision", coverage.text)
+    assert re.search(r"no rule covers the tool contacts_add \S+/policy/tools.yaml:\d", coverage.text)
     assert "opa answers" in visitor.get("/machine").html.text
     assert "The record is intact: " in visitor.post("/machine").html.text
 
