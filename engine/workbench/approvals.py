@@ -44,12 +44,8 @@ def state_of(row: ApprovalRow) -> str:
     return "expired" if row.state in {"requested", "granted"} and time.time() >= row.expires_at else row.state
 
 
-def one(visit: Visit) -> Response:
-    """One approval with the request that it is about."""
-    return _shown(visit)
-
-
-def _shown(visit: Visit, status: int = 200, fault: EngineError | None = None) -> Response:
+def one(visit: Visit, status: int = 200, fault: EngineError | None = None) -> Response:
+    """One approval with the request that it is about; `fault` is why it could not be resolved."""
     with visit.desk.store() as store:
         row = None if store is None else store.approval(visit.name)
     if row is None:
@@ -81,5 +77,5 @@ def resolved(visit: Visit) -> Response:
     try:
         visit.desk.act({"act": act, "id": visit.name, "reason": visit.form.get("reason", "").strip() or None})
     except EngineError as error:
-        return _shown(visit, 409, error)
+        return one(visit, 409, error)
     return moved(f"/approvals/{quote(visit.name)}")

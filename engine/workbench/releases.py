@@ -113,12 +113,8 @@ def _state(one: Folder, changes: list[tuple[Entry, PolicyRecord]], agreed: Agree
     return "signed" if one.signed else "unsigned"
 
 
-def listed(visit: Visit) -> Response:
-    """What was active when, and the releases in their folder."""
-    return _listed(visit)
-
-
-def _listed(visit: Visit, status: int = 200, fault: EngineError | None = None) -> Response:
+def listed(visit: Visit, status: int = 200, fault: EngineError | None = None) -> Response:
+    """What was active when, and the releases in their folder; `fault` is why none was built."""
     desk = visit.desk
     paths, changes, agreed = _paths(desk), history(desk), desk.agreement()
     found = {path.name: folder_at(path) for path in paths[:_MOST_FOLDERS]}
@@ -151,7 +147,7 @@ def built(visit: Visit) -> Response:
     try:
         name = _built(visit)
     except EngineError as error:
-        return _listed(visit, 409, error)
+        return listed(visit, 409, error)
     return moved(f"/releases/{quote(name)}")
 
 
@@ -189,14 +185,10 @@ def _unchanged(seen: list[tuple[str, str | None, str]]) -> None:
             )
 
 
-def one(visit: Visit) -> Response:
-    """A release: what it changes, who stands for it, and the next step."""
-    return _one(visit)
-
-
-def _one(
+def one(
     visit: Visit, status: int = 200, fault: EngineError | None = None, answers: tuple[Activated, ...] = ()
 ) -> Response:
+    """A release: what it changes, who stands for it, and the next step; `fault` and `answers` are of the last one."""
     shown, changes, agreed = _named(visit.desk, visit.name), history(visit.desk), visit.desk.agreement()
     contents = shown.contents
     raw = b"" if contents is None or shown.changes is not None else contents.files[CHANGES]
@@ -250,7 +242,7 @@ def taken(visit: Visit) -> Response:
     except UnknownError:
         raise
     except EngineError as error:
-        return _one(visit, 409, error)
+        return one(visit, 409, error)
 
 
 def _reason(visit: Visit) -> str | None:
@@ -285,7 +277,7 @@ def _activated(visit: Visit) -> Response:
         return _activated_for_all(visit, shown)
     answers = visit.desk.activate(_reason(visit))
     if not all(one.done for one in answers):
-        return _one(visit, 409, answers=answers)
+        return one(visit, 409, answers=answers)
     now = {entry.chain: body.release for entry, body in reversed(history(visit.desk)) if body.outcome == "activated"}
     others = [one.chain for one in answers if (got := now.get(one.chain)) is None or got.digest != wanted]
     if others:
@@ -293,7 +285,7 @@ def _activated(visit: Visit) -> Response:
             f"the server on chain {others[0]} activated another policy, and not this release",
             remedy="put the release where the server reads it, by the command below, and activate again",
         )
-        return _one(visit, 409, fault, answers)
+        return one(visit, 409, fault, answers)
     return moved(f"/releases/{quote(visit.name)}")
 
 
