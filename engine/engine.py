@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -166,10 +167,7 @@ class Engine(Assembly):
 
         `manifest` is an object as in docs/adapters.md. Needs `enable_mcp_adapter=True`.
         """
-
-        def note(permit: Permit, job: Job) -> Result:
-            return self._adapters.admit_manifest(permit, job, manifest)
-
+        note = partial(self._adapters.admit_manifest, manifest=manifest)
         return self.decide("adapter", adapter_request(manifest, registry), note, context)
 
     def retain(self, keep_days: int, reason: str | None = None, context: Context = _ANYBODY) -> Answer:
@@ -430,10 +428,7 @@ class AsyncEngine(Assembly):
 
     async def admit_adapter(self, manifest: Any, registry: ToolRegistry, context: Context = _ANYBODY) -> Answer:
         """`Engine.admit_adapter`."""
-
-        def note(permit: Permit, job: Job) -> Result:
-            return self._adapters.admit_manifest(permit, job, manifest)
-
+        note = partial(self._adapters.admit_manifest, manifest=manifest)
         return await self.decide("adapter", adapter_request(manifest, registry), note, context)
 
     async def run_code(self, asked: Any, context: Context = _ANYBODY, watch: RunWatcher | None = None) -> CodeRun:
