@@ -16,8 +16,8 @@ from engine.documents.strict_json import (
     MAX_SAFE_INTEGER,
     AmbiguousJsonError,
     NotJsonError,
+    RepeatedKeyError,
     deeper_than,
-    key_twice,
     read_strict,
     too_deep,
     unpaired,
@@ -219,7 +219,7 @@ class _Keys:
         number = hash(key) & ((1 << 52) - 1)
         rest, seen = (number >> 12).to_bytes(5, "big"), self._seen[number & 0xFFF]
         if rest in seen:
-            raise key_twice()
+            raise RepeatedKeyError(key)
         seen += rest
 
 

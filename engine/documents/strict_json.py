@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from itertools import accumulate
@@ -43,7 +44,11 @@ class AmbiguousJsonError(ValueError):
 
 
 class RepeatedKeyError(AmbiguousJsonError):
-    """An object has a key twice."""
+    """An object has `key` twice."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__("has a key twice", "keep one of them")
+        self.key = key
 
 
 def read_strict(text: str, *, levels: int = LEVELS, largest: float = inf) -> Any:
@@ -113,15 +118,10 @@ def unpaired() -> AmbiguousJsonError:
     return AmbiguousJsonError("contains an unpaired surrogate", "write the character as UTF-8")
 
 
-def key_twice() -> RepeatedKeyError:
-    """The error for an object with two values of one key."""
-    return RepeatedKeyError("has a key twice", "keep one of them")
-
-
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise key_twice()
+        raise RepeatedKeyError(Counter(key for key, _ in pairs).most_common(1)[0][0])
     return value
 
 

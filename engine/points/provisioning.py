@@ -69,7 +69,7 @@ class ProvisioningRequest(Model):
 
 
 class ProblemFacts(Model):
-    """A field that does not fit the schema of a NewAgentProvisioning; `repeated`: some key is there twice."""
+    """A field that does not fit the schema of a NewAgentProvisioning; `repeated`: the key is there twice."""
 
     id: str
     problem: Literal["unknown", "repeated", "type", "missing"]
@@ -126,8 +126,8 @@ def gather(request: ProvisioningRequest, _: GatherContext) -> Gathered:
         readable = isinstance(value, dict)
         if readable:
             found = NewAgentProvisioning.model_validate_json(canonical(value))
-    except RepeatedKeyError:
-        problems = [ProblemFacts(id="specification", problem="repeated")]
+    except RepeatedKeyError as error:
+        problems = [ProblemFacts(id=printable(error.key, 100), problem="repeated")]
     except ValidationError as error:
         problems = _problems(error)
     except (NotJsonError, AmbiguousJsonError):

@@ -27,6 +27,19 @@ is_json if input.readable == true
 key_known(problem) if problem.problem in {"type", "missing"}
 
 # METADATA
+# title: Every key of the specification is there, with its type and form
+# description: The subject names the key that is missing, or whose value has another type or form.
+# custom:
+#   code: provisioning_field_invalid
+#   each: problems
+#   empty: allowed
+#   facts: {problem: problem}
+#   remedy: State this key as docs/provisioning.md describes it
+# labels:
+#   row: E16
+field_fits(problem) if problem.problem in {"unknown", "repeated"}
+
+# METADATA
 # title: The specification fits the schema of a NewAgentProvisioning
 # description: All keys are required, and each has its type and form. The problems are in the record.
 # custom:

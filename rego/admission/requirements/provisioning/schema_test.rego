@@ -20,6 +20,15 @@ test_a_key_is_unknown_or_there_twice if {
 	schema.key_known({"id": "x", "problem": "missing"})
 }
 
+test_a_field_is_missing_or_mistyped if {
+	every wrong in ["missing", "type", "", null] {
+		not schema.field_fits({"id": "x", "problem": wrong})
+	}
+	not schema.field_fits({"id": "x"})
+	schema.field_fits({"id": "x", "problem": "unknown"})
+	schema.field_fits({"id": "x", "problem": "repeated"})
+}
+
 fitting := {"specification": {"name": "a"}, "tools": []}
 
 test_what_fits_is_there if {
