@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -54,10 +53,6 @@ class Opener:
             return str(opened, "utf-8")
         except Exception as error:
             raise _sealed(place, "it is sealed to another key, for another place, or was changed") from error
-
-    def open_all(self, secrets: Mapping[str, Secret], place: str) -> dict[str, str]:
-        """The texts of secrets by name, below a place. Raises WorkError."""
-        return {name: self.open(secret, f"{place}/{name}") for name, secret in secrets.items()}
 
 
 def _key(path: Path, *, private: bool) -> Any:
