@@ -15,8 +15,7 @@ from typing import Any, Protocol
 
 from admission_adapters.interfaces import Answer
 from admission_adapters.tools.effects import record_side_effect
-from admission_adapters.tools.outcome import ToolValidationError
-from admission_adapters.tools.registering import Decides, Registered
+from admission_adapters.tools.registering import Decides, Registered, refusal
 
 DEFINITION: dict[str, Any] = {
     "name": "http_get",
@@ -78,17 +77,8 @@ class HttpGet(Registered):
             url, hosts=self._hosts, license=self._license, max_requests=left, context=self._context
         )
         if got.content is None:
-            raise _refusal(got)
+            raise refusal(got.answers[-1])
         try:
             return str(got.content, "utf-8")
         except UnicodeDecodeError:
             return bytes(got.content)
-
-
-def _refusal(got: Fetched) -> Exception:
-    last = got.answers[-1]
-    if last.fault is not None:
-        return last.fault
-    findings = last.decision.findings
-    first = next((one for one in findings if one.level.value == last.decision.outcome.value), findings[0])
-    return ToolValidationError(first.code, first.requirement)

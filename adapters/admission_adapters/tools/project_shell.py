@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from admission_adapters.tools.effects import record_side_effect
-from admission_adapters.tools.registering import Registered
-from admission_adapters.tools.sandbox_shell import Ran, RunsShell, refusal, shown
+from admission_adapters.tools.registering import Registered, refusal
+from admission_adapters.tools.sandbox_shell import Ran, RunsShell, shown
 
 DEFINITION: dict[str, Any] = {
     "name": "project_shell",

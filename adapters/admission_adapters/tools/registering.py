@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from admission_adapters.interfaces import Answer
 from admission_adapters.tools.implementations import implementation_digest
+from admission_adapters.tools.outcome import ToolValidationError
 from admission_adapters.tools.registry import ToolRegistry
 from admission_adapters.tools.result import codes_of
 from engine.errors import WorkError
@@ -66,3 +67,12 @@ class Registered:
                 remedy="see policy/tools.yaml; its `curated` has the digests of reviewed implementations",
                 code="engine.tool_not_registered",
             )
+
+
+def refusal(answer: Answer) -> Exception:
+    """The error of a tool whose work was not done: the fault of the engine, or the code of the refusal."""
+    if answer.fault is not None:
+        return answer.fault
+    findings = answer.decision.findings
+    first = next((one for one in findings if one.level.value == answer.decision.outcome.value), findings[0])
+    return ToolValidationError(first.code, first.requirement)

@@ -14,8 +14,7 @@ from typing import Any, Protocol
 
 from admission_adapters.interfaces import Answer
 from admission_adapters.tools.effects import record_side_effect
-from admission_adapters.tools.outcome import ToolValidationError
-from admission_adapters.tools.registering import Decides, Registered
+from admission_adapters.tools.registering import Decides, Registered, refusal
 
 DEFINITION: dict[str, Any] = {
     "name": "sandbox_shell",
@@ -95,12 +94,3 @@ def shown(ended: Any) -> dict[str, Any]:
         "stdout": ended.stdout.decode("utf-8", "replace"),
         "stderr": ended.stderr.decode("utf-8", "replace"),
     }
-
-
-def refusal(answer: Answer) -> Exception:
-    """The error of a tool whose command did not run."""
-    if answer.fault is not None:
-        return answer.fault
-    findings = answer.decision.findings
-    first = next((one for one in findings if one.level.value == answer.decision.outcome.value), findings[0])
-    return ToolValidationError(first.code, first.requirement)
