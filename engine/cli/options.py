@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 
 import typer
 
-from engine.cli.named_policy import command_line_first
 from engine.cli.usage import not_one_of
 from engine.cli.waiting import during
 from engine.documents.files import printable
@@ -332,6 +331,27 @@ RULES = ("policy", "rego", "recipe")
 SERVED = (*RULES, "release", "releases", "release_key")
 """Options of `Sources` for folders of rules and values, and for these or signed releases."""
 
+_POLICIES = {"policy", "rego", "recipe", "values", "release"}
+
+
+def _command_line_first(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of a command; releases of variables are left out if the command line names a policy."""
+    named = {name for name, value in given.items() if value and not _of_variable(name, value)}
+    if named & _POLICIES:
+        given = {
+            name: None if name in {"release", "releases"} and name not in named else value
+            for name, value in given.items()
+        }
+        if not (given.get("release") or given.get("releases") or "release_key" in named):
+            given["release_key"] = None
+    return given
+
+
+def _of_variable(name: str, value: Any) -> bool:
+    variable = os.environ.get(f"ENGINE_{name.upper()}")
+    return isinstance(value, Path) and bool(variable) and Path(str(variable)) == value
+
+
 Command: TypeAlias = Callable[..., None]
 
 
@@ -348,7 +368,7 @@ def sourced(*names: str) -> Callable[[Command], Command]:
 
         @wraps(command)
         def run(**given: Any) -> None:
-            command(sources=Sources(**command_line_first({name: given.pop(name) for name in names})), **given)
+            command(sources=Sources(**_command_line_first({name: given.pop(name) for name in names})), **given)
 
         run.__signature__ = signature.replace(parameters=[*own, *extra])  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *extra)}
