@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import platform
 import shutil
@@ -199,6 +200,18 @@ def test_a_sleeper_counts_when_it_lived_until_its_end(status: Status, early: flo
     probe = _Probe(run, Control(None, {}, -1), Canaries(None))
     probe._sleeper(probe.trial.inside, run, Status.TIMEOUT_WALL)
     assert (probe.trial.inside["sleep"], probe.trial.inside["left_at_exit"]) == words
+
+
+def test_what_was_not_seen_is_given_more_time_at_each_try() -> None:
+    slept: dict[bool, list[float]] = {True: [], False: []}
+
+    def run(program: Program, bounds: Bounds) -> RunResult:
+        slept[bounds == BOUNDS].append(json.loads(program.stdin)["seconds"])
+        return end(Status.OK, wall_seconds=bounds.wall_seconds)
+
+    probe = _Probe(run, Control(None, {}, -1), Canaries(None))
+    probe._sleeper(probe.trial.inside, run, Status.TIMEOUT_WALL)
+    assert all(tries == sorted(tries) and tries[0] < 2 and tries[-1] >= 5 for tries in slept.values())
 
 
 # --- rows ---
