@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import math
+from binascii import Error as Base64Error
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from pydantic import Base64Bytes, Field
+from pydantic import EncodedBytes, EncoderProtocol, Field
 
 from engine.documents.canonical import RawJson, canonical
 from engine.documents.validation import validate
@@ -25,6 +27,28 @@ LEVELS = 64
 
 Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")]
+
+
+class _Base64(EncoderProtocol):
+    """Base64 that may be broken into lines; text of which only a part would be read is refused."""
+
+    @classmethod
+    def decode(cls, data: bytes) -> bytes:
+        try:
+            return a2b_base64(b"".join(data.split()), strict_mode=True)
+        except Base64Error as error:
+            raise ValueError("must be base64, with its padding") from error
+
+    @classmethod
+    def encode(cls, value: bytes) -> bytes:
+        return b2a_base64(value, newline=False)
+
+    @classmethod
+    def get_json_format(cls) -> str:
+        return "base64"
+
+
+Base64 = Annotated[bytes, EncodedBytes(encoder=_Base64)]
 
 
 class Verify(Model):
@@ -50,7 +74,7 @@ class CodeRunRequest(Model):
     contract: Word | None = None
     profile: ProfileName | None = None
     packages: Word | None = None
-    files: Annotated[Mapping[FileName, Base64Bytes], Field(max_length=1_000)] = Field(default_factory=dict)
+    files: Annotated[Mapping[FileName, Base64], Field(max_length=1_000)] = Field(default_factory=dict)
     task: Task | None = None
     seed: Seed | None = None
     artifacts: bool | None = None

@@ -33,6 +33,7 @@ _TYPES = {
     "int": "a whole number",
     "float": "a number",
     "bool": "true or false",
+    "bytes": "text",
     "list": "a list",
     "tuple": "a list",
 }
@@ -58,6 +59,8 @@ PATTERNS = {
     "^[a-z][a-z0-9_]*$": "lower-case letters, digits and `_`, first a letter",
     "^[a-z][a-z0-9_]{0,63}$": "lower-case letters, digits and `_`, first a letter, at most 64 characters",
     "^[0-9]{4}-[0-9]{2}-[0-9]{2}$": "a day such as 2027-03-31",
+    "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$": "a UUID in lower case",
+    r"^[^/\\.\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*$": "the name of one file, without folders and without a leading dot",
 }
 """Patterns of fields in words."""
 

@@ -113,6 +113,20 @@ def test_a_file_that_is_not_there_is_a_recorded_refusal(command: Command, tmp_pa
     assert (done.code, "invalid_request:unreadable" in done.stdout) == (2, True)
 
 
+@pytest.mark.full(after=1)
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.js", "console.log(1)"), ("program", "import json\nprint(1)"), ("a", "[]")]
+)
+def test_a_program_without_its_suffix_is_told_what_is_missing(
+    command: Command, tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    done = command("code", "run", tmp_path / name)
+    assert done.code == 2
+    assert "is not a JSON object" in done.stdout
+    assert "a Python program whose name ends in .py" in done.stdout
+
+
 # covers: C63
 @pytest.mark.full
 def test_a_repair_program_gets_the_rejection_and_gives_the_next_action(command: Command, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import secrets
 import tempfile
 from collections.abc import Iterator
@@ -115,6 +116,29 @@ def test_files_are_given_read_only_and_by_name_alone(bench: Bench) -> None:
     for name in ("../x", "a/b", ".hidden", "", "a\nb"):
         refused = bench.run(asked({"program": "print(1)", "files": {name: "x"}}, profile="analysis"))
         assert refused.stop_reason == "invalid_request:unreadable", name
+
+
+@pytest.mark.parametrize("data", ["!!", "aGk==", "aGk=aGk=", "=", "hello", "a-_="])
+def test_a_file_that_is_no_base64_is_refused_and_not_read_in_part(data: str, bench: Bench) -> None:
+    request = asked({"program": "print(1)"}, profile="analysis", files={"a": data})
+    refused = bench.run(request)
+    assert refused.stop_reason == "invalid_request:unreadable"
+    assert "`files.a` must be base64" in json.dumps(refused.document)
+
+
+def test_base64_may_be_broken_into_lines(bench: Bench) -> None:
+    files = {"a": base64.encodebytes(b"x" * 100).decode()}
+    done = bench.run(asked({"program": "print(len(open('inputs/a').read()))"}, profile="analysis", files=files))
+    assert done.document["output"]["stdout"] == "100\n"
+
+
+def test_the_path_of_the_working_folder_is_not_taken_for_a_secret(bench: Bench) -> None:
+    program = "import os\nprint(os.path.abspath('inputs/sales-2026-q3.csv'))"
+    for _ in range(3):
+        done = bench.run(asked({"program": program}, profile="analysis"))
+        assert re.fullmatch(
+            r"/work/code_exec_agent_[a-z]+/inputs/sales-2026-q3\.csv\n", done.document["output"]["stdout"]
+        )
 
 
 def test_kept_files_are_in_the_answer_if_asked_for(bench: Bench) -> None:

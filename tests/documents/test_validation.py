@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from engine.code.request import CodeRunRequest
 from engine.documents.validation import FieldsError, validate
 from engine.points.export import ExportRequest
 from engine.points.license import LicenseRequest
@@ -64,6 +65,22 @@ def _fields_of(model: type[BaseModel], request: dict[str, Any]) -> tuple[tuple[s
 def test_a_number_on_its_excluded_bound_is_told_the_bound() -> None:
     request = {"profile": "standard", "tighten": {"wall_seconds": 0}}
     assert _fields_of(SandboxRequest, request) == (("tighten.wall_seconds", "must be greater than 0.0"),)
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"run_id": "1"}, ("run_id", "must be a UUID in lower case")),
+        ({"files": {"a": 1}}, ("files.a", "must be text")),
+        ({"files": {"a": "aGk=aGk="}}, ("files.a", "must be base64, with its padding")),
+        (
+            {"files": {"a/b": "aGk="}},
+            ("files.a/b.[key]", "must be the name of one file, without folders and without a leading dot"),
+        ),
+    ],
+)
+def test_fields_of_a_code_run_are_told_in_words(fields: dict[str, object], wanted: tuple[str, str]) -> None:
+    assert _fields_of(CodeRunRequest, fields) == (wanted,)
 
 
 def test_a_list_with_an_invalid_item_is_not_told_to_be_too_short() -> None:

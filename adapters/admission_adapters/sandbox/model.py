@@ -8,10 +8,19 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from string import ascii_lowercase
 from typing import Protocol
 
 FOLDER_PREFIX = "code_exec_agent_"
 """How the name of a working folder begins (C30)."""
+
+_FOLDER_LETTERS = 14
+"""64 bits of chance."""
+
+
+def _folder() -> str:
+    """A fresh name, of letters alone: a path with random digits is redacted like a secret where it is printed."""
+    return FOLDER_PREFIX + "".join(secrets.choice(ascii_lowercase) for _ in range(_FOLDER_LETTERS))
 
 
 class Status(StrEnum):
@@ -98,7 +107,7 @@ class Program:
     stdin: bytes = b""
     environment: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
-    folder: str = field(default_factory=lambda: FOLDER_PREFIX + secrets.token_hex(8))
+    folder: str = field(default_factory=_folder)
     command: tuple[str, ...] = ()
     dialogue: Dialogue | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)

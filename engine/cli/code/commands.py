@@ -281,6 +281,11 @@ def _document(action: Path, approvals: list[str], payload: Path | None, contract
     if not program and (payload is not None or contract is not None):
         raise typer.BadParameter("the document already states them", param_hint="--payload, --contract")
     document = _program(action, payload, contract) if program else content_or_error(action)
+    if not isinstance(document, dict | EngineError):
+        shown = printable(str(action))
+        document = GatherError(
+            f"`{shown}` is not a JSON object", remedy="pass one, or a Python program whose name ends in .py"
+        )
     if pairs and isinstance(document, dict):
         document = {**document, "approvals": {name: id_ for name, _, id_ in pairs}}
     return document

@@ -130,7 +130,8 @@ def encoded(code: str) -> bytes:
 def _plain(folder: str) -> str:
     if not _FOLDER.fullmatch(folder):
         raise WorkError(
-            "the name of the working folder is not valid", remedy=f"use `{FOLDER_PREFIX}` followed by hex digits"
+            "the name of the working folder is not valid",
+            remedy=f"use `{FOLDER_PREFIX}` followed by letters and digits",
         )
     return folder
 
