@@ -277,6 +277,17 @@ echoed(name) := entry.upper if {
 	is_string(entry.upper)
 }
 
+# The field must equal one that the request does not state.
+# METADATA
+# custom:
+#   proof: it only chooses the finding; a field that is not stated does not fit in any case
+unstated(field) if {
+	some part in parts
+	part.id == field.id
+	part.expected.type == "request"
+	not is_string(echoed(field.id))
+}
+
 _case(name) := row.case if {
 	some row in contract.echoed
 	row.name == name

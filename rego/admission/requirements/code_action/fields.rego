@@ -21,7 +21,7 @@ is_action if code_contract.is_action
 # custom:
 #   code: "invalid_action:id"
 #   after: ["invalid_action:not_object"]
-#   remedy: Give the action an id, such as c1
+#   remedy: Give the action an id of 1 to 128 printable characters, such as c1
 # labels:
 #   row: C11, C15
 #   threat: ACE
@@ -33,7 +33,7 @@ id_stated if code_contract.id_stated
 # custom:
 #   code: "invalid_action:language"
 #   after: ["invalid_action:id"]
-#   remedy: State the language, such as python
+#   remedy: State the language in printable characters, such as python
 # labels:
 #   row: C11, C15
 #   threat: ACE

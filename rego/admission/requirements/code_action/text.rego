@@ -9,7 +9,7 @@ import future.keywords.not
 # custom:
 #   code: "invalid_action:code"
 #   after: ["invalid_action:entrypoint"]
-#   remedy: Send the code of the action as text
+#   remedy: Send the code of the action as text, with at least one visible character and no null character
 # labels:
 #   row: C11, H18
 #   threat: ACE
@@ -22,7 +22,7 @@ code_stated if code_contract.code_stated
 # custom:
 #   code: "invalid_action:code_too_long"
 #   after: ["invalid_action:code"]
-#   remedy: Propose shorter code
+#   remedy: Propose shorter code, or raise the hint max_code_chars within the bounds of policy/code.yaml
 #   reads: [code.hints.max_code_chars]
 # labels:
 #   row: C07, C12

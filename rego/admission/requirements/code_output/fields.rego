@@ -12,10 +12,10 @@ import future.keywords.not
 #   code: "invalid_code_output"
 #   each: output.fields
 #   empty: allowed
-#   after: ["invalid_code_output:missing_required"]
+#   after: ["invalid_request:carried_field"]
 #   proof: a field is skipped only if an earlier one in the strict order of the contract does not fit, and
 #     that one is refused; a program that failed is refused by code_runtime_error
-#   remedy: Correct the computation
+#   remedy: Correct the field; policy/code.yaml states its type and bounds, and one of type request is as in the request
 #   reads: ["code.contracts.{contract}.fields"]
 # labels:
 #   row: C39, C40, C41, C42, C56, C57, C73, H02, H18, H20
@@ -35,13 +35,13 @@ as_agreed(field) if {
 # METADATA
 # title: The request states the fields that the answer repeats
 # description: Printable text of at most 200 characters. Which fields are repeated is a value of the contract in
-#   policy/code.yaml.
+#   policy/code.yaml. A value of the output that does not fit in any case is reported first.
 # custom:
 #   code: "invalid_request:carried_field"
 #   after: ["invalid_code_output:missing_required"]
 #   proof: a contract that repeats nothing states an empty list; the other definitions hold only if another
 #     requirement refuses the failed program or the field that does not fit
-#   remedy: State the fields that the contract lists under `echoed`
+#   remedy: State under `request` the fields that the contract lists under `echoed` in policy/code.yaml
 #   reads: ["code.contracts.{contract}.echoed"]
 # labels:
 #   row: C82, H18
@@ -55,4 +55,5 @@ echoed if code_output.failed
 echoed if {
 	some field in input.output.fields
 	not code_output.fits(field)
+	not code_output.unstated(field)
 }

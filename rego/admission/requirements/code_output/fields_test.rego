@@ -117,6 +117,16 @@ test_carried if {
 	not fields.echoed with input as {} with data.policy as _policy
 }
 
+test_a_request_without_what_the_output_repeats_is_told_before_that_field if {
+	every path in ["/echoed/2/text", "/echoed/2", "/echoed/1/upper"] {
+		not fields.echoed with input as _without(path) with data.policy as _policy
+	}
+	bad := json.patch(_without("/echoed/2"), [{"op": "replace", "path": "/output/fields/0/number", "value": 2}])
+	fields.echoed with input as bad with data.policy as _policy
+	other := json.patch(_without("/echoed/0"), [{"op": "replace", "path": "/output/fields/5/sha256", "value": "x"}])
+	fields.echoed with input as other with data.policy as _policy
+}
+
 test_a_failed_program_is_not_told_twice if {
 	failed := json.patch(_two, [{"op": "replace", "path": "/run/exits/0/code", "value": 3}])
 	got1 := {field.id |

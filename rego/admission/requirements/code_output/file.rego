@@ -13,7 +13,7 @@ import future.keywords.not
 #   standing: warn
 #   each: artifacts
 #   empty: allowed
-#   after: ["invalid_request:carried_field", code_runtime_error, invalid_code_output]
+#   after: [code_runtime_error, invalid_code_output]
 #   remedy: Write the file without the secret; the file was not kept
 #   reads: [secrets.forms]
 # labels:

@@ -51,7 +51,7 @@ in_time if input.run.status == "output_limit"
 # custom:
 #   code: "code_output_too_large"
 #   after: [code_timeout]
-#   remedy: Print only the result
+#   remedy: Print only the result; policy/code.yaml has the limit
 #   reads: [code.stdout_bytes, "code.contracts.{contract}.text", "code.contracts.{contract}.streams"]
 # labels:
 #   row: C35, C61, C73, C85
@@ -70,7 +70,7 @@ stdout_fits if {
 # custom:
 #   code: "code_stderr_too_large"
 #   after: [code_output_too_large]
-#   remedy: Print less on standard error
+#   remedy: Print less on standard error; policy/code.yaml has the limit
 #   reads: [code.stderr_bytes, "code.contracts.{contract}.text", "code.contracts.{contract}.streams"]
 # labels:
 #   row: C35, C61, C73, C85
