@@ -18,10 +18,8 @@ _AGAIN = "request a decision on exactly this run"
 class RunPlan:
     """One run. `task` is what its harness gets: no secret, no address, no server. `profile` is that of a run here."""
 
-    run_id: str
     harness: str
     command: tuple[str, ...]
-    backend: str
     profile: str | None
     declared: tuple[str, ...]
     calls: CallLimit
@@ -54,7 +52,6 @@ def definition(tool: Tool) -> dict[str, Any]:
 
 
 def planned(
-    run_id: str,
     request: WireRunRequest,
     limits: RunnerLimits,
     harness: Mapping[str, Any],
@@ -101,10 +98,8 @@ def planned(
             f"the MCP server `{far}` cannot be reached from the sandbox, which has no network", "leave it out"
         )
     return RunPlan(
-        run_id,
         limits.harness,
         tuple(harness["command"]),
-        sandbox.backend,
         None if remote else backend["profile"],
         ("filesystem",) if "filesystem" in request.sandbox_permission.model_fields_set else (),
         limits.calls,

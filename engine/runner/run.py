@@ -169,7 +169,7 @@ class AgentRunner:
             lookups = serving.lookups
         place = lookups.backends[limits.sandbox.backend]
         rows = lookups.harnesses[limits.harness], place
-        plan = planned(active.run_id, request, limits, *rows, self._settings.callbacks)
+        plan = planned(request, limits, *rows, self._settings.callbacks)
         if plan.profile is None:
             return self._with(plan, request, [], active, decisions)
         servers = Servers(

@@ -7,7 +7,6 @@ new probe. Without a result there is no evidence, and work that needs a boundary
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -37,11 +36,10 @@ RETRY_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The result of a backend on the current machine state, or the reason why there is none."""
+    """The result of a backend, and the state of this machine; None for what is not known."""
 
     result: cache.Result | None
     machine: str | None
-    problem: str | None = None
 
 
 class Sandboxes:
@@ -88,8 +86,8 @@ class Sandboxes:
         with lock:
             try:
                 return self._current(name, entry, KEPT_SECONDS if seconds is None else min(seconds, KEPT_SECONDS))
-            except (EngineError, OSError) as error:
-                return Tried(None, None, _words(error))
+            except (EngineError, OSError):
+                return Tried(None, None)
 
     def close(self) -> None:
         """End all sandboxes that backends keep ready."""
@@ -103,8 +101,8 @@ class Sandboxes:
             return self._backends
 
     def _current(self, name: str, entry: Registered, seconds: int) -> Tried:
-        if (missing := entry.backend.available()) is not None:
-            return Tried(None, None, missing)
+        if entry.backend.available() is not None:
+            return Tried(None, None)
         machine, now = subject_of(entry), self._clock()
         known = self._tried.get(name) or Tried(cache.read(self._state, name), machine)
         stands = _stands(known.result, machine, now - seconds, now)
@@ -122,8 +120,8 @@ class Sandboxes:
         self._progress(f"probing the sandbox {name}", 0, 0)
         try:
             result = cache.Result(backend=name, subject=machine, probed_at=now, rows=entry.probe())
-        except (EngineError, OSError) as error:
-            return Tried(None, machine, _words(error))
+        except (EngineError, OSError):
+            return Tried(None, machine)
         if result.whole:
             cache.write(self._state, result)
         return Tried(result, machine)
@@ -134,13 +132,6 @@ def _stands(result: cache.Result | None, machine: str, since: int, now: int) -> 
     if result is None or result.subject != machine or not result.whole:
         return False
     return since <= result.probed_at <= now + AHEAD_SECONDS
-
-
-def _words(error: EngineError | OSError) -> str:
-    facts_text = (
-        f"{error.message}; {error.remedy}" if isinstance(error, EngineError) else os.strerror(error.errno or 0).lower()
-    )
-    return f"it cannot be probed: {facts_text}"
 
 
 def subject_of(entry: Registered) -> str:

@@ -43,7 +43,7 @@ def limits(*tools: str) -> RunnerLimits:
 
 
 def plan(*tools: str) -> RunPlan:
-    return planned("run", request(*tools), limits(*tools), ROW, HERE)
+    return planned(request(*tools), limits(*tools), ROW, HERE)
 
 
 def broken(error: pytest.ExceptionInfo[InvariantError]) -> None:
@@ -59,7 +59,7 @@ def test_a_plan_names_exactly_the_tools_of_its_permit_each_once(
 ) -> None:
     assert plan("a", "b").names == ["a", "b"]
     with pytest.raises(InvariantError) as error:
-        planned("run", request(*asked), limits(*granted), ROW, HERE)
+        planned(request(*asked), limits(*granted), ROW, HERE)
     broken(error)
 
 
@@ -135,4 +135,4 @@ def test_a_harness_starts_as_it_was_probed_and_shows_the_tools_before_it_calls_o
 )
 def test_what_this_runner_cannot_do_is_refused_in_words(row: dict[str, Any], place: dict[str, Any], words: str) -> None:
     with pytest.raises(WorkError, match=words):
-        planned("run", request("a"), limits("a"), row, place)
+        planned(request("a"), limits("a"), row, place)
