@@ -13,18 +13,12 @@ from typing import Any, NoReturn, Protocol, runtime_checkable
 
 from admission_adapters.digests import digest
 from admission_adapters.runner.errors import McpUnsupportedError
+from admission_adapters.runner.sealed import Secret
 from engine.errors import WorkError
 from engine.model import Limits, Permit, Result
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _VALUE = re.compile(r"[!-~](?:[ -~]{0,8190}[!-~])?")
-
-
-class Secret(Protocol):
-    """A text that is only revealed by a method, such as pydantic's SecretStr."""
-
-    def get_secret_value(self) -> str:
-        """The text."""
 
 
 class Server(Protocol):
