@@ -238,8 +238,8 @@ def compared(words: Mapping[str, str], token: str, canaries: Canaries, victim: V
     observed["process_killed"] = _came(killed, victim.hurt(_DYING_SECONDS if killed == "did" else 0))
     observed["variables"] = _none(set(_listed(words, "variables", "names:")) - _USUAL, words.get("variables"))
     observed["descriptors"] = _none(_listed(words, "descriptors", "fds:"), words.get("descriptors"))
-    observed["host_name"] = _same(words, "host_name", os.uname().nodename, "did", "other")
-    observed["work_environment"] = _same(words, "work_environment", canaries.secret[::-1], "did", "failed:value")
+    observed["host_name"] = _same(words, "host_name", os.uname().nodename, "other")
+    observed["work_environment"] = _same(words, "work_environment", canaries.secret[::-1], "failed:value")
     return observed
 
 
@@ -263,6 +263,6 @@ def _none(found: object, word: str | None) -> str:
     return "missing" if word is None else "did" if found else "none"
 
 
-def _same(words: Mapping[str, str], act: str, value: str, same: str, other: str) -> str:
+def _same(words: Mapping[str, str], act: str, value: str, other: str) -> str:
     word = words.get(act)
-    return "missing" if word is None else same if word == f"value:{value}" else other
+    return "missing" if word is None else "did" if word == f"value:{value}" else other

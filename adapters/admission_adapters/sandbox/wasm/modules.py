@@ -21,13 +21,13 @@ _PAGE = 65536
 
 def echo() -> str:
     """Print standard input."""
-    return _module(["fd_read", "fd_write"], f"{_vector(1024, 4096)} {_take(0)} {_print()}")
+    return _module(["fd_read", "fd_write"], f"{_vector(4096)} {_take(0)} {_print()}")
 
 
 def read(path: str) -> str:
     """Print the start of a file in the first folder."""
     opened = _open(path, 0, _READ)
-    body = f"{opened} {_vector(1024, 64)} {_take('(i32.load (i32.const 16))')} {_print()}"
+    body = f"{opened} {_vector(64)} {_take('(i32.load (i32.const 16))')} {_print()}"
     return _module(["path_open", "fd_read", "fd_write", "proc_exit"], body, path)
 
 
@@ -76,7 +76,7 @@ def sleep(seconds: float) -> str:
 
 def flood(stream: int, size: int) -> str:
     """Write so many bytes without a newline."""
-    body = f"""(local $left i32) (local.set $left (i32.const {size})) {_vector(1024, 4096)}
+    body = f"""(local $left i32) (local.set $left (i32.const {size})) {_vector(4096)}
       (loop $again (drop (call $fd_write (i32.const {stream}) (i32.const 0) (i32.const 1) (i32.const 8)))
         (br_if $again (i32.gt_s (local.tee $left (i32.sub (local.get $left) (i32.const 4096))) (i32.const 0))))"""
     return _module(["fd_write"], body)
@@ -84,7 +84,7 @@ def flood(stream: int, size: int) -> str:
 
 def draw(count: int) -> str:
     """Print random bytes."""
-    body = f"(drop (call $random_get (i32.const 1024) (i32.const {count}))) {_vector(1024, count)} {_print()}"
+    body = f"(drop (call $random_get (i32.const 1024) (i32.const {count}))) {_vector(count)} {_print()}"
     return _module(["random_get", "fd_write"], body)
 
 
@@ -106,8 +106,8 @@ def _open(path: str, flags: int, rights: int) -> str:
       (if (i32.load (i32.const 20)) (then (call $proc_exit (i32.load (i32.const 20)))))"""
 
 
-def _vector(place: int, size: int) -> str:
-    return f"(i32.store (i32.const 0) (i32.const {place})) (i32.store (i32.const 4) (i32.const {size}))"
+def _vector(size: int) -> str:
+    return f"(i32.store (i32.const 0) (i32.const 1024)) (i32.store (i32.const 4) (i32.const {size}))"
 
 
 def _take(descriptor: int | str) -> str:
