@@ -89,7 +89,7 @@ _STYLES = {
 """Words for states, by color."""
 
 
-def painted(word: str, width: int = 0) -> str:
+def painted(word: str, width: int) -> str:
     """A word for a state, padded, in its color where standard output has colors."""
     text = f"{word:<{width}}"
     return typer.style(text, fg=_STYLES[word]) if word in _STYLES and colored(sys.stdout) else text

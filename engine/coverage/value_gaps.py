@@ -11,6 +11,7 @@ from engine.coverage.tool_values import ANY, CoveredRule, Gap, Kind, ToolValues
 from engine.documents.files import printable
 
 _EVERY = ("*",)
+_MOST_NAMES = 4
 
 
 def value_gaps(values: ToolValues) -> Iterator[Gap]:
@@ -139,9 +140,9 @@ def quoted(names: Iterable[str]) -> str:
     return _listed([f"`{printable(name, 80)}`" for name in names])
 
 
-def _listed(names: list[str], most: int = 4) -> str:
-    rest = len(names) - most
-    listed = [*names[:most], f"{rest} more"] if rest > 0 else names
+def _listed(names: list[str]) -> str:
+    rest = len(names) - _MOST_NAMES
+    listed = [*names[:_MOST_NAMES], f"{rest} more"] if rest > 0 else names
     return " and ".join((", ".join(listed[:-1]), listed[-1])) if len(listed) > 1 else "".join(listed)
 
 

@@ -45,7 +45,7 @@ def compile_rules(
     documents: Mapping[str, Schema],
     opa: OpaCommand,
     found: list[Problem],
-    own: Document | None = None,
+    own: Document | None,
 ) -> tuple[bytes, bytes] | None:
     """The archive of rules and the catalogue beside it; None with every reason in `found` otherwise.
 

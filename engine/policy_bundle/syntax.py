@@ -22,6 +22,9 @@ EQUAL = {"equal", "eq"}
 MEMBER = {"internal.member_2", "internal.member_3"}
 """Names of `==` and `in` as calls."""
 
+_MOST_CHARACTERS = 60
+"""Of a node in a message."""
+
 _PACKAGE = re.compile(r"^\s*package\s+(\S+)", re.MULTILINE)
 
 
@@ -190,11 +193,11 @@ def key_of(term: Any) -> str:
     return json.dumps(_bare(term), sort_keys=True)
 
 
-def text_of(node: Any, limit: int = 60) -> str:
+def text_of(node: Any) -> str:
     """The source text of a node on one line, for messages."""
     location = node.get("location") if isinstance(node, dict) else None
     text = " ".join(_decoded(location).split()) if location else "?"
-    return text if len(text) <= limit else text[:limit] + "…"
+    return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…"
 
 
 def line_of(node: Any, default: int) -> int:

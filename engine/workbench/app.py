@@ -125,7 +125,7 @@ class Workbench:
         return self.access.session(exchange.head)
 
 
-def refused(error: EngineError, session: Session | None = None) -> Response:
+def refused(error: EngineError, session: Session | None) -> Response:
     """The page of an error: what, where, and what to do."""
     status = error.status if isinstance(error, pages.PageError) else status_of(error)[0]
     problems = error.problems if isinstance(error, PolicyError) else ()

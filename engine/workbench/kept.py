@@ -46,7 +46,7 @@ class KeptFile:
         return guess_type(self.name, strict=True)[0] or _ANY
 
 
-def kept_file(name: str, digest: str, data: bytes | None, size: int | None = None) -> KeptFile:
+def kept_file(name: str, digest: str, data: bytes | None, size: int | None) -> KeptFile:
     """A file of a run, whose content is `data`; None if it is no longer kept."""
     if data is None:
         return KeptFile(name, digest, size)

@@ -48,7 +48,7 @@ def post(
 
 
 def post_all(
-    state: Path, path: str, body: dict[str, Any] | None = None, token: str | None = None
+    state: Path, path: str, body: dict[str, Any] | None, token: str | None
 ) -> dict[int, ControlReply | EngineError]:
     """`post` to every engine that listens: what each answered, or why it did not, by the number of its chain."""
     answers: dict[int, ControlReply | EngineError] = {}

@@ -65,7 +65,8 @@ def _change(change: dict[str, Any], *, known: bool) -> list[str]:
     if change["rule"] is not None:
         lines.append(f"    rule: {printable(change['rule'])}")
     lines += [f"    value: {value_text(row)}" for row in change["values"][:_MOST_SHOWN]]
-    lines += _more(len(change["values"]) - _MOST_SHOWN, "value")
+    if (left := len(change["values"]) - _MOST_SHOWN) > 0:
+        lines.append(f"    … and {left:,} more value{'' if left == 1 else 's'}")
     named = [f"{printable(one['subject'], 500)} ({one['times']:,})" for one in change["subjects"][:_MOST_SHOWN]]
     more = len(change["subjects"]) - len(named) + change["more_subjects"]
     title = "before and now" if change["change"] == "other_limits" else "subjects"
@@ -80,10 +81,6 @@ def value_text(row: dict[str, Any]) -> str:
         return f"{printable(row['path'])} is no row of the policy"
     value = printable(json.dumps(row["value"], ensure_ascii=False), _VALUE)
     return f"{printable(row['path'])} = {value} ({printable(row['where'])})"
-
-
-def _more(count: int, what: str) -> list[str]:
-    return [f"    … and {count:,} more {what}{'' if count == 1 else 's'}"] if count > 0 else []
 
 
 def _counted(count: int) -> str:
