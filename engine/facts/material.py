@@ -153,10 +153,11 @@ def _contact(number: int, pairs: Any) -> Row:
     if not item.get("name"):
         raise UnfitError(f"item {number} has no `name`")
     texts = [item.get(name, "") for name in _TEXTS]
-    if {*map(type, texts)} != _ONLY_TEXT:
-        raise UnfitError(f"item {number} has a field of the wrong type")
+    other = next((name for name, text in zip(_TEXTS, texts, strict=True) if not isinstance(text, str)), None)
+    if other is not None:
+        raise UnfitError(f"item {number} has `{other}`, which is not text")
     if not isinstance(tags, list) or not {*map(type, tags)} <= _ONLY_TEXT:
-        raise UnfitError(f"item {number} has `tags` that are not a list of texts")
+        raise UnfitError(f"item {number} has `tags`, which is not a list of texts")
     return (id_, *texts, canonical(tags).decode() if tags else "[]")
 
 

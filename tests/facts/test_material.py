@@ -103,3 +103,16 @@ def test_texts_are_counted_together_as_each_by_itself(texts: list[str]) -> None:
     assert together.formulas() == sum(material._FORMULA.match(one) is not None for one in texts)
     assert together.controls() == sum(material._CONTROL.search(one) is not None for one in texts)
     assert together.longest() == max((len(one.encode()) for one in texts), default=0)
+
+
+@pytest.mark.parametrize(
+    ("contact", "problem"),
+    [
+        ('{"id": 1, "name": "Ada", "email": null}', "item 1 has `email`, which is not text"),
+        ('{"id": 1, "name": 7}', "item 1 has `name`, which is not text"),
+        ('{"id": 1, "name": "Ada", "tags": "vip"}', "item 1 has `tags`, which is not a list of texts"),
+    ],
+)
+def test_a_field_of_the_wrong_type_is_named(contact: str, problem: str) -> None:
+    with pytest.raises(UnfitError, match=problem):
+        contacts_one_by_one(f"[{A}, {contact}]")
