@@ -45,6 +45,15 @@ if TYPE_CHECKING:
     from engine.runner.run import RunnerSettings
     from engine.settings import Settings
 
+_WARNINGS = frozenset(
+    {
+        *("record_failed", "record_recovered", "retention_failed"),
+        *("opa_exited", "opa_hung", "opa_restart_failed", "opa_restarted"),
+        *("activation_refused", "release_refused", "shadow_refused"),
+    }
+)
+"""Events of the engine that are faults or refusals, and the ends of faults."""
+
 _SWITCH_SECONDS = 0.0005
 """The longest that the thread which syncs the record waits for the interpreter; by default 5 ms, many answers."""
 
@@ -117,7 +126,7 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
         if event == "crash":
             log.crash(**fields)
         else:
-            log.event(event, **fields)
+            log.event(event, Level.WARNING if event in _WARNINGS else Level.INFO, **fields)
         if event == "policy_activated":  # for all engines of the state
             log_lowered(log, engine)
 

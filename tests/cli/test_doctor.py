@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -212,6 +213,16 @@ def test_disk_that_takes_no_byte_is_fatal(settings: Settings) -> None:
     done = subprocess.run([sys.executable, "-B", "-c", call], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "['failed']\n"
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 0
+
+
+def test_a_full_disk_is_told_apart_from_a_folder_of_others(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    found = by_name(examine(settings))["state"]
+    assert (found.state, found.remedy) == (State.FAILED, "free disk space")
+    assert found.detail.endswith("cannot be written: no space left on device")
 
 
 @contextmanager

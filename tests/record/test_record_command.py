@@ -140,6 +140,7 @@ def told_state(tmp_path: Path) -> Path:
         (("--code", "license"), []),
         (("--since", "2026-11-22T00:00:00Z"), [2, 3, 4]),
         (("--since", "2026-11-22T01:00:00+01:00"), [2, 3, 4]),
+        (("--since", "2026-11-22"), [2, 3, 4]),
         (("--since", "2026-11-22T00:00:00.000001Z"), [3, 4]),
         (("--since", "1s"), []),
         (("--since", "520w"), [1, 2, 3, 4]),
@@ -160,7 +161,7 @@ def test_show_filters_by_who_when_and_why(
 
 
 @pytest.mark.parametrize(
-    "since", ["yesterday", "7", "7y", "2026-11-22", "2026-11-22T00:00:00", "2026-13-01T00:00:00Z", ""]
+    "since", ["yesterday", "7", "7y", "2026-11-31", "2026-11-22T00:00:00", "2026-13-01T00:00:00Z", ""]
 )
 def test_a_time_that_cannot_be_read_is_refused(told_state: Path, since: str) -> None:
     for name in ("show", "export"):

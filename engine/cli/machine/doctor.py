@@ -6,6 +6,7 @@ little of the engine itself, so that it works when the rest does not.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import platform
@@ -248,7 +249,9 @@ def _folder(name: str, folder: Path, remedy: str) -> Check:
             with opened_folder(Path(trial)) as handle:
                 os.fsync(handle)
     except OSError as error:
-        return Check(name, State.FAILED, f"{shown(folder)} cannot be written: {reason(error)}", remedy)
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        detail = f"{shown(folder)} cannot be written: {reason(error)}"
+        return Check(name, State.FAILED, detail, "free disk space" if full else remedy)
     return Check(name, State.OK, f"{shown(folder)}, {'writable' if there else 'will be created at first use'}")
 
 

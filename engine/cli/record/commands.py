@@ -45,7 +45,7 @@ def since_time(text: str) -> str:
     except (ValueError, OverflowError):
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise typer.BadParameter("write 2026-11-21T09:30:00Z, or a span such as 2h or 7d")
+        raise typer.BadParameter("write 2026-11-21T09:30:00Z, 2026-11-21 for 00:00 UTC, or an age such as 2h or 7d")
     return timestamp(moment)
 
 
@@ -53,6 +53,8 @@ def _moment(text: str) -> datetime | None:
     if span := re.fullmatch(r"([0-9]{1,6})([smhdw])", text):
         names = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
         return datetime.now(UTC) - timedelta(**{names[span[2]]: int(span[1])})
+    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return datetime.fromisoformat(text).replace(tzinfo=UTC)
     return datetime.fromisoformat(text.upper()) if re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", text) else None
 
 
@@ -60,7 +62,7 @@ Since = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Start time, such as 2026-11-21T09:30:00Z, or an age, such as 2h or 7d.",
+        help="Start time, such as 2026-11-21T09:30:00Z, a day in UTC, or an age, such as 2h or 7d.",
         parser=since_time,
     ),
 ]
