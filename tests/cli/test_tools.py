@@ -238,6 +238,17 @@ def test_nobody_is_told_to_allow_what_a_rule_refuses_or_asks_about(engine: Engin
     assert "prefixes approve" not in told
 
 
+def test_a_call_without_a_folder_is_told_to_name_one(engine: Engine) -> None:
+    """A rule on the working folder matches every path of a call that names none."""
+    call = own("files_read", path="/work/notes.txt")
+    (change,) = told_of(engine, call, AGENT[:-2]).changes
+    assert change.text.startswith("name the working folder with `--cwd`")
+    assert "workspace/no_keys" in change.text
+    named = told_of(engine, call, AGENT)
+    assert named.report.decision.outcome == "allow"
+    assert "narrow the deny rule" in told_of(engine, own("files_read", path="/work/keys/a"), AGENT).changes[0].text
+
+
 @pytest.mark.full
 def test_what_it_says_helps(tools: Tools, policy: Path) -> None:
     """The rule that is told to be written, written where it is told, allows the call; a smaller one does not."""

@@ -155,7 +155,12 @@ def _profile(case: Case) -> Iterator[Change]:
 def _rule(case: Case) -> Iterator[Change]:
     for rule in case.rules:
         if rule.name == case.explanation.get("rule"):
-            narrow = f"narrow the {rule.section} rule `{rule.name}` ({condition_text(rule)})"
+            conditions = condition_text(rule)
+            if "cwd" not in case.document["context"] and "{cwd}" in conditions:
+                about = f"the {rule.section} rule `{rule.name}` ({conditions}) matches every path of a call without one"
+                yield Change(f"name the working folder with `--cwd`, or as `cwd` of the request: {about}")
+                return
+            narrow = f"narrow the {rule.section} rule `{rule.name}` ({conditions})"
             yield case.edit(f"{narrow} to exclude this call; no allow rule overrides it", *rule.path[1:])
 
 

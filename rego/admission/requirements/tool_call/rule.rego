@@ -9,7 +9,8 @@ import future.keywords.not
 #   with a host, path or command that it covers, anywhere in the arguments.
 # custom:
 #   code: denied_by_rule
-#   remedy: Remove what the rule names, or ask the owner of policy/tools.yaml; `engine tools explain` names the rule
+#   remedy: Remove what the rule names, name the working folder (`cwd`) if the call has none, or ask the owner of
+#     policy/tools.yaml; `engine tools explain` names the rule
 #   reads: ["tools.policies.{context.policy}"]
 #   after: [denied_by_default]
 # labels:
