@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import closing, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -74,11 +73,9 @@ def workbench(
 
 def _person(settings: Settings) -> str:
     """The principal as which acts are taken. Raises EngineError for a token that names none."""
-    from engine.administration.users import bearer_of, user_of
     from engine.state import open_state
 
-    token = os.environ.get(acts.TOKEN)
-    if token is None:
-        return user_of(os.getuid())
+    if acts.TOKEN not in os.environ:
+        return options.user()
     with closing(open_state(settings)) as store:
-        return bearer_of(token, store, int(time.time())).principal or ""
+        return acts.actor(store)

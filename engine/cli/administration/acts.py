@@ -71,6 +71,14 @@ def _here(sources: options.Sources, asked: dict[str, Any], token: str | None) ->
     return _done(answer.decision.model_dump(mode="json"), administered.done)
 
 
+def actor(store: Store) -> str:
+    """The principal as which acts are taken. Raises EngineError for a token that is not valid."""
+    from engine.administration.users import bearer_of
+
+    token = os.environ.get(TOKEN)
+    return options.user() if token is None else bearer_of(token, store, int(time.time())).principal or ""
+
+
 def _done(decision: dict[str, Any], done: dict[str, Any] | None) -> dict[str, Any]:
     if done is not None:
         return done

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import closing
 from dataclasses import asdict
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.state.rows import ActivationRow, ReplicaRow
-    from engine.state.store import Store
 
 _HISTORY = 20
 """Activations that are listed, the newest first."""
@@ -37,7 +35,7 @@ def activate_everywhere(folder: Path, key: Path | None, reason: str | None, stat
     if key is None:
         raise typer.BadParameter("name the public key that it must be signed with", param_hint="--release-key")
     with closing(open_state(options.Sources(state=state).settings())) as store:
-        by = By(_actor(store), reason)
+        by = By(acts.actor(store), reason)
         with during("activating the release"):
             row, live = activate_release(folder, key, find_binary(), store, by, lambda: int(time.time()))
     without = [one for one in live if one.serving != row.digest]
@@ -66,13 +64,6 @@ def leave(sources: options.Sources, reason: acts.Reason = None) -> None:
         )
     done = acts.act(sources, {"act": "leave_agreement", "id": active.id, "reason": reason})
     typer.echo(f"left     release {done['sequence']} of {printable(done['name'])}\ndigest   {done['digest']}")
-
-
-def _actor(store: Store) -> str:
-    from engine.administration.users import bearer_of
-
-    token = os.environ.get(acts.TOKEN)
-    return options.user() if token is None else bearer_of(token, store, int(time.time())).principal or ""
 
 
 def status(state: options.State = None, how: options.Output = "text") -> None:
