@@ -79,7 +79,7 @@ class SandboxPermission(Wire):
     """
 
     network: Literal["restricted", "unrestricted"] = "unrestricted"
-    filesystem: Word = ""
+    filesystem: Annotated[str, Field(pattern=r"^[!-~]{1,128}$")] = ""
     enforcement: Literal["strict", "best_effort"] = "strict"
 
 
@@ -113,7 +113,7 @@ class Endpoint(Wire):
 class Selection(Wire):
     """Which harness runs, and who permits its tool calls. A blank harness is none."""
 
-    harness: Annotated[str, Field(pattern=r"^(?:[A-Za-z][A-Za-z0-9_]{0,63}| {0,64})$")] = ""
+    harness: Annotated[str, Field(pattern=r"^(?:[A-Za-z][A-Za-z0-9_]{0,63}|\s{0,64})$")] = ""
     permission_policy: Word = ""
 
 
