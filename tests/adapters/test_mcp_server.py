@@ -149,13 +149,13 @@ class Scripted(McpServerTalk):
     def __init__(self, *said: bytes) -> None:
         super().__init__()
         self.sent: list[dict[str, Any]] = []
-        self._said = [*said]
+        self._script = [*said]
         self.begin(self._answer)
 
     def _answer(self, data: bytes) -> None:
         self.sent.append(json.loads(data))
         if "method" in self.sent[-1]:
-            self.hear(b"".join(line + b"\n" for line in self._said))
+            self.hear(b"".join(line + b"\n" for line in self._script))
 
 
 def test_an_answer_is_that_of_the_request_and_other_lines_are_passed_over() -> None:

@@ -87,15 +87,14 @@ def _unusable(why: str) -> McpServerError:
     )
 
 
-class McpServerTalk:
-    """The exchange with one server, the dialogue of its program; threads may share it. Set `over` to end the server."""
+class ServerLines:
+    """The lines of one server, as the dialogue of its program. Set `over` to end the server."""
 
-    def __init__(self) -> None:
-        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+    def __init__(self, said: Callable[[bytes | None], object]) -> None:
+        """`said` receives each line, and None once there are no more."""
+        self._said = said
         self._open = bytearray()
         self._begun = threading.Event()
-        self._lock = threading.Lock()
-        self._asked = 0
         self.over = threading.Event()
 
     def begin(self, write: Callable[[bytes], None]) -> None:
@@ -107,7 +106,7 @@ class McpServerTalk:
         """The next piece of its output."""
         *lines, rest = (self._open + data).split(b"\n")
         for line in lines:
-            self._lines.put(bytes(line))
+            self._said(bytes(line))
         self._open = rest
         if len(rest) > LINE_BYTES:
             self.over.set()
@@ -115,8 +114,18 @@ class McpServerTalk:
     def end(self) -> None:
         """It is dead, or never ran."""
         self.over.set()
-        self._lines.put(None)
+        self._said(None)
         self._begun.set()
+
+
+class McpServerTalk(ServerLines):
+    """The exchange with one server; threads may share it."""
+
+    def __init__(self) -> None:
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        super().__init__(self._lines.put)
+        self._lock = threading.Lock()
+        self._asked = 0
 
     def listing(self) -> dict[str, Any]:
         """Begin the talk; its answer to `tools/list`. Raises McpServerError."""

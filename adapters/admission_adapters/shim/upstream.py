@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from admission_adapters.runner.mcp_server import LINE_BYTES
+from admission_adapters.runner.mcp_server import ServerLines
 from admission_adapters.shim.pump import ServerGate, pumped
 from engine.errors import WorkError
 
@@ -27,35 +26,11 @@ except ImportError as missing:
     ) from missing
 
 
-class SandboxedTalk:
-    """The lines of a server in the sandbox, as the dialogue of its program. Set `over` to end the server."""
+class SandboxedTalk(ServerLines):
+    """The lines of a server in the sandbox as streams of messages."""
 
     def __init__(self) -> None:
-        self.over = threading.Event()
-        self._begun = threading.Event()
-        self._rest = bytearray()
-        self._said: Callable[[bytes | None], None] = lambda _: None
-        self._write: Callable[[bytes], None] | None = None
-
-    def begin(self, write: Callable[[bytes], None]) -> None:
-        """It runs."""
-        self._write = write
-        self._begun.set()
-
-    def hear(self, data: bytes) -> None:
-        """The next piece of its output."""
-        *lines, rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._said(bytes(line))
-        self._rest = bytearray(rest)
-        if len(rest) > LINE_BYTES:
-            self.over.set()
-
-    def end(self) -> None:
-        """It is dead, or never ran."""
-        self.over.set()
-        self._begun.set()
-        self._said(None)
+        super().__init__(lambda _: None)
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
@@ -84,7 +59,7 @@ class SandboxedTalk:
             await anyio.to_thread.run_sync(self._begun.wait)
             async for item in to_send:
                 data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode("utf-8") + b"\n"
-                if self._write is None or self.over.is_set():
+                if self.over.is_set():
                     break
                 try:
                     await anyio.to_thread.run_sync(self._write, data)
