@@ -63,7 +63,7 @@ class OperationalLog:
         self.dropped = 0
 
     def event(
-        self, event: str, level: Level = Level.INFO, *, people: Mapping[str, str] | None = None, **fields: Any
+        self, event: str, level: Level = Level.INFO, people: Mapping[str, str] | None = None, /, **fields: Any
     ) -> None:
         """Something that happened to the engine itself.
 
