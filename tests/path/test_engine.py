@@ -151,6 +151,7 @@ def test_an_engine_of_an_event_loop_is_closed_where_hanging_up_fails(
     assert Storage(settings.state).locked(LOCK) is False
 
 
+@pytest.mark.own_opa
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("steps", [1, 50])
 def test_an_engine_of_an_event_loop_whose_opening_is_cancelled_leaves_nothing_open(
