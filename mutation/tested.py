@@ -91,6 +91,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
         "tests/adapters/test_tool_results.py",
         "tests/adapters/test_tools.py",
         "tests/frameworks",
+        "tests/sandboxes/test_sandbox_shell.py",
         "tests/sources/test_http_get.py",
     ),
     "adapters/admission_adapters/environments": ("tests/environments",),

@@ -16,6 +16,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import PurePosixPath
+from types import SimpleNamespace
 from typing import Any, NamedTuple, NoReturn
 from uuid import UUID
 
@@ -25,10 +26,13 @@ from pydantic import BaseModel
 from admission_adapters.tools.effects import MOST_EFFECTS, Effects, ToolStoppedError, record_side_effect
 from admission_adapters.tools.outcome import Failure, Outcome, ResultText, ToolValidationError, cut
 from admission_adapters.tools.process import _CHILD, _messages, in_process
+from admission_adapters.tools.registering import refusal
+from admission_adapters.tools.result import returned
 from admission_adapters.tools.thread import in_thread
 from engine.documents.canonical import digest
 from engine.errors import WorkError
-from engine.model import StopSignal
+from engine.model import Level, StopSignal
+from engine.model import Outcome as PolicyOutcome
 from tests.adapters import isolated_tools
 from tests.adapters.gates import deep, raising
 from tests.expect import refused, there
@@ -413,6 +417,26 @@ def test_an_end_is_one_of_the_two() -> None:
             Outcome.read(both)
 
 
+@pytest.mark.parametrize(
+    ("outcome", "decided"), [(Outcome(), SimpleNamespace()), (Outcome(result_text=ResultText.of("text", 9)), None)]
+)
+def test_a_result_that_is_not_there_or_that_nobody_decided_on_is_not_returned(outcome: Outcome, decided: Any) -> None:
+    grant: Any = SimpleNamespace(prompt_bytes=9)
+    with refused(WorkError, "engine.limit_unenforceable"):
+        returned(outcome, grant, decided, "d1")
+
+
+def test_a_tool_that_may_not_do_its_work_says_the_code_of_the_outcome() -> None:
+    findings = [SimpleNamespace(level=Level.WARN, code="first"), SimpleNamespace(level=Level.DENY, code="second")]
+    for finding in findings:
+        finding.requirement = "It holds"
+    decision = SimpleNamespace(outcome=PolicyOutcome.DENY, findings=findings)
+    answer: Any = SimpleNamespace(fault=None, decision=decision)
+    error = refusal(answer)
+    assert isinstance(error, ToolValidationError)
+    assert error.code == "second"
+
+
 def test_only_a_function_that_a_process_can_find_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
     for tool in (lambda: 1, functools.partial(isolated_tools.shout, "x")):
         with refused(WorkError, "engine.tool_not_importable"):
@@ -438,8 +462,11 @@ def test_the_end_of_the_program_waits_for_no_thread_that_a_tool_left() -> None:
     text = """
 import asyncio, threading, time
 from admission_adapters.tools.effects import Effects
+from admission_adapters.tools.registering import refusal
+from admission_adapters.tools.result import returned
 from admission_adapters.tools.thread import in_thread
-from engine.model import StopSignal
+from engine.model import Level, StopSignal
+from engine.model import Outcome as PolicyOutcome
 
 async def tool():
     await asyncio.gather(*(asyncio.to_thread(time.sleep, 600) for _ in range(40)))
