@@ -33,10 +33,10 @@ def locate(folder: Path, create: Callable[[Path], None]) -> Path:
     path = folder / NAME
     try:
         make_folder(folder)
-        require_private(folder)
+        _check_folder(folder)
         if _status(path) is None:
             _make_file(path, create)
-            require_private(folder)
+        _check_files(folder)
     except OSError as error:
         raise StateError(
             f"the state cannot be opened: {(error.strerror or 'input or output failed').lower()}",
@@ -57,11 +57,19 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 def require_private(folder: Path) -> None:
     """Raise StateError if others can change this folder, or read or replace the state file in it. May raise OSError."""
+    _check_folder(folder)
+    _check_files(folder)
+
+
+def _check_folder(folder: Path) -> None:
     found = folder.stat()
     if found.st_uid not in {os.geteuid(), 0} or found.st_mode & _WRITE_OF_OTHERS:
         raise _refused(
             folder, "other users can change the state folder", "restrict it to this user with `chmod 700` or `chown`"
         )
+
+
+def _check_files(folder: Path) -> None:
     for name in (NAME, *(f"{NAME}{end}" for end in _BESIDE)):
         _check_file(folder / name)
 
