@@ -15,7 +15,7 @@ import binascii
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
@@ -198,13 +198,14 @@ def known_forms() -> SecretForms:
 def find_secrets(text: str, forms: SecretForms | None = None) -> Iterator[Span]:
     """Spans of `text` that must not be written anywhere, unordered and possibly overlapping.
 
-    As people see the text: invisible characters and full-width letters hide nothing.
+    Also as people see the text: invisible characters and full-width letters hide nothing.
     """
-    seen = _seen(text)
-    yield from seen.spans((_known if forms is None else forms).spans(seen.text))
-    lines = Lines(seen.text)
-    for find, _ in _FINDERS:
-        yield from seen.spans(find(lines))
+    known = _known if forms is None else forms
+    for reading, placed in _readings(text):
+        yield from placed(known.spans(reading))
+        lines = Lines(reading)
+        for find, _ in _FINDERS:
+            yield from placed(find(lines))
 
 
 def find_credentials(text: str, forms: SecretForms) -> Iterator[Span]:
@@ -213,12 +214,12 @@ def find_credentials(text: str, forms: SecretForms) -> Iterator[Span]:
     Narrower than `find_secrets`: mail addresses, card numbers, account names, digests, images and statements about
     passwords do not count.
     """
-    seen = _seen(text)
-    yield from seen.spans(forms.spans(seen.text))
-    lines = Lines(seen.text)
-    for _, find in _FINDERS:
-        if find is not None:
-            yield from seen.spans(find(lines))
+    for reading, placed in _readings(text):
+        yield from placed(forms.spans(reading))
+        lines = Lines(reading)
+        for _, find in _FINDERS:
+            if find is not None:
+                yield from placed(find(lines))
 
 
 def is_secret(text: str, forms: SecretForms) -> bool:
@@ -227,21 +228,29 @@ def is_secret(text: str, forms: SecretForms) -> bool:
 
 
 def find_private(text: str) -> Iterator[Span]:
-    """Spans of mail addresses, numbers of payment cards and `find_personal`, as people see the text."""
-    seen = _seen(text)
-    lines = Lines(seen.text)
-    for find, secret in _FINDERS:
-        if secret is None:
-            yield from seen.spans(find(lines))
-    yield from seen.spans(find_personal(seen.text))
+    """Spans of mail addresses, numbers of payment cards and `find_personal`, also as people see the text."""
+    for reading, placed in _readings(text):
+        lines = Lines(reading)
+        for find, secret in _FINDERS:
+            if secret is None:
+                yield from placed(find(lines))
+        yield from placed(find_personal(reading))
 
 
-def _seen(text: str) -> Seen:
-    return Seen(_plain(text))
+def _readings(text: str) -> Iterator[tuple[str, Callable[[Iterable[Span]], Iterator[Span]]]]:
+    """A text as it is, and as people see it, with what places spans of the reading in the text.
 
-
-def _plain(text: str) -> str:
-    return text if text.isascii() else _LIKE_ASCII.sub(lambda run: run[0].translate(_ASCII_OF), text)
+    A hidden character may divide a secret from the word before it, or the secret itself.
+    """
+    yield text, iter
+    if text.isascii():
+        return
+    plain = _LIKE_ASCII.sub(lambda run: run[0].translate(_ASCII_OF), text)
+    if plain != text:
+        yield plain, iter
+    seen = Seen(plain)
+    if seen.text != plain:
+        yield seen.text, seen.spans
 
 
 def find_secrets_across(words: Sequence[str]) -> Iterator[Span]:

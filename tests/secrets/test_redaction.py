@@ -250,6 +250,17 @@ def test_what_looks_like_a_key_or_phrase_counts_from_its_bounds_on(value: str, *
     assert bool(redact(value)[1]) == found
 
 
+@pytest.mark.parametrize("name", ["aws access key", "github", "basic", "openai", "hugging face", "bearer"])
+def test_a_character_that_nobody_sees_hides_no_secret(name: str) -> None:
+    secret = SECRETS[name]
+    wide = "".join(chr(0xFEE0 + ord(one)) if one.isalnum() else one for one in secret)
+    for hidden in ("\u200b", "\xad", "\u2060"):
+        divided = f"{secret[:2]}{hidden}{secret[2:]}"
+        for written in (f"word{hidden}{secret}", f"{secret}{hidden}", divided, wide, f"\uff21{secret}"):
+            assert secret[-6:] not in redact_text(f"see {written}"), written
+            assert wide[-6:] not in redact_text(f"see {written}"), written
+
+
 def test_words_around_a_secret_stay_in_a_message() -> None:
     message = redact_text(f"the alias `{SECRETS['github']}` of jane.doe@example.org is not known")
     assert re.sub(r"[0-9a-f]{12}", "…", message) == "the alias `[redacted:…]` of [redacted:…] is not known"

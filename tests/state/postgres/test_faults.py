@@ -120,9 +120,9 @@ def test_a_budget_of_three_engines_is_exact_while_the_server_is_killed_and_start
     ):
         engines = (one, two, three)
         assert [said(engine) for engine in engines] == ["ready"] * 3
-        for engine in engines:
-            tell(engine)
-        with shared(address) as store:
+        with shared(address) as store:  # before they begin, so that none of them has ended when the server is killed
+            for engine in engines:
+                tell(engine)
             until(lambda: store.used(Counter("spend", "all", 0), NOW) > budget // 10)
         own.kill()
         own.start()
