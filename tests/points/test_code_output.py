@@ -141,7 +141,8 @@ def test_how_a_program_may_end(runner: Runner) -> None:
 
 # covers: C82
 def test_a_request_that_lacks_what_is_repeated(runner: Runner) -> None:
-    for request in ({**REQUEST, "report_date": None}, {**REQUEST, "report_date": "x\ny"}, {}, []):
+    others: tuple[Any, ...] = ({**REQUEST, "report_date": None}, {**REQUEST, "report_date": "x\ny"}, {}, [])
+    for request in others:
         assert told(runner, VALUES, request) == "invalid_request:carried_field"
 
 
