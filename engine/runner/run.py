@@ -51,6 +51,9 @@ Follow = Callable[[dict[str, Any]], None]
 _LOOK_SECONDS = 0.2
 """Between two looks at whether a person has approved a call."""
 
+_SHOWN_SECONDS = 5.0
+"""For how long a call over the relay waits until the harness has advertised its tools."""
+
 _WAITING = ("requested",)
 
 
@@ -202,7 +205,7 @@ class AgentRunner:
         listener = Listener(plan, probed, calls, active.follow)
         relay = None
         if plan.relayed and plan.profile is not None:
-            relay = relay_of(knowing, plan.profile, plan.task["tools"], listener.called)
+            relay = relay_of(knowing, plan.profile, plan.task["tools"], listener.relayed)
         task = plan.task if relay is None else relayed(plan.task)
         talk = Harness(task, listener, secrets_of(active.asked.data))
         calls.over = talk.over
@@ -326,7 +329,7 @@ class Listener:
     probed: Probed | None
     calls: Calls
     follow: Follow
-    shown: bool = False
+    shown: threading.Event = field(default_factory=threading.Event)
 
     def started(self, reported: dict[str, Any]) -> None:
         """It must be what was probed, or it could drop tools."""
@@ -345,7 +348,7 @@ class Listener:
             "the harness does not advertise exactly the declared tools to its model",
             "use a harness that takes the tools of a run, or leave them out",
         )
-        self.shown = True
+        self.shown.set()
 
     def called(self, name: Any, arguments: Any) -> tuple[str, bool]:
         """One call, which only a tool that was shown can have."""
@@ -354,6 +357,11 @@ class Listener:
         self.follow({"type": "tool_call", "tool": str(name), "status": result.status, "code": result.code})
         return result.content, result.status != "ok"
 
+    def relayed(self, name: Any, arguments: Any) -> tuple[str, bool]:
+        """One call over the relay, which may be heard before what the harness said earlier."""
+        self.shown.wait(_SHOWN_SECONDS)
+        return self.called(name, arguments)
+
     def updated(self, update: dict[str, Any]) -> None:
         """What the harness reports of itself."""
         self.follow({"type": "update", "update": update})
@@ -361,7 +369,7 @@ class Listener:
     def ended(self) -> None:
         """No tool is silently missing (D61)."""
         demand(
-            self.shown or not self.plan.tools,
+            self.shown.is_set() or not self.plan.tools,
             "the harness never advertised the declared tools",
             "use a harness that takes the tools of a run, or leave them out",
         )

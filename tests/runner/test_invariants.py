@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -123,6 +125,22 @@ def test_a_harness_starts_as_it_was_probed_and_shows_the_tools_before_it_calls_o
     with pytest.raises(InvariantError) as error:
         say(listener("a", "b"))
     broken(error)
+
+
+def test_a_call_over_the_relay_waits_for_what_the_harness_said_before_it() -> None:
+    one = listener("a")
+    calls: Any = SimpleNamespace(made=lambda *_: SimpleNamespace(content="done", status="ok", code=None))
+    one.calls = calls
+
+    class Late(threading.Event):
+        """Advertised while somebody waits for it."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            one.advertised(["a"])
+            return super().wait(timeout)
+
+    one.shown = Late()
+    assert one.relayed("a", {}) == ("done", False)
 
 
 @pytest.mark.parametrize(
