@@ -6,6 +6,7 @@ validation stops at the first invalid item of each list.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cache
 from types import NoneType
 from typing import Any, TypeVar, get_args
@@ -64,9 +65,6 @@ PATTERNS = {
 }
 """Patterns of fields in words."""
 
-_Place = tuple[int | str, ...]
-"""Steps from the request to a field."""
-
 _SEQUENCES = frozenset({"list", "tuple", "set", "frozenset"})
 
 
@@ -122,16 +120,15 @@ def _fail_fast(schema: Any) -> Any:
 
 def _first_fields(error: ValidationError, model: type[BaseModel], text: bytes) -> tuple[tuple[str, str], ...]:
     found = error.errors(include_url=False, include_input=False)
-    places = [problem["loc"] for problem in found]
-    problems = [problem for problem in found if not _is_of_an_item(problem, places)][:FIELDS]
-    value = parse(text) if any(places) else None
+    problems = list(without_lists_of_invalid_items(found))[:FIELDS]
+    value = parse(text) if any(problem["loc"] for problem in problems) else None
     return tuple((printable(_path(problem, value), _FIELD_CHARACTERS), _said(problem, model)) for problem in problems)
 
 
-def _is_of_an_item(problem: ErrorDetails, places: list[_Place]) -> bool:
-    """Whether a list counts as too short only because an invalid item ended its validation."""
-    place = problem["loc"]
-    return problem["type"] == "too_short" and any(other[: len(place)] == place != other for other in places)
+def without_lists_of_invalid_items(problems: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
+    """The problems, but for lists that only count as too short because pydantic does not count invalid items."""
+    around = {problem["loc"][:end] for problem in problems for end in range(len(problem["loc"]))}
+    return (problem for problem in problems if problem["type"] != "too_short" or problem["loc"] not in around)
 
 
 def _path(problem: ErrorDetails, value: Any) -> str:

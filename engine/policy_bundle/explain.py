@@ -5,14 +5,14 @@ Of a value that may have several forms, the form that fits best is explained: on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from engine.documents.canonical import canonical
 from engine.documents.files import Document, load, printable
-from engine.documents.validation import PATTERNS
+from engine.documents.validation import PATTERNS, without_lists_of_invalid_items
 from engine.errors import GatherError, Location, Problem
 from engine.facts.archives.field_notes import TYPES
 from engine.settings import ReadLimits
@@ -113,19 +113,14 @@ _NO_FORM = "no_form"
 """The type of our own error for a value that is of none of its forms."""
 
 
-def _best_forms(errors: Iterable[Any], value: Any) -> list[dict[str, Any]]:
+def _best_forms(errors: Sequence[Any], value: Any) -> list[Any]:
     """The errors, but of each value that may have several forms only those of the form that fits best.
 
     pydantic names the form in the location, after the path of the value.
     """
-    errors = list(errors)
-    found: list[dict[str, Any]] = []
+    found: list[Any] = []
     forms: dict[tuple[str | int, ...], dict[str | int, list[dict[str, Any]]]] = {}
-    for error in errors:
-        if error["type"] == "too_short" and any(
-            len(one["loc"]) > len(error["loc"]) and one["loc"][: len(error["loc"])] == error["loc"] for one in errors
-        ):
-            continue  # pydantic does not count the entries that are wrong themselves
+    for error in without_lists_of_invalid_items(errors):
         loc, end = error["loc"], len(_path(error["loc"], value, missing=False, whole=False))
         last = end == len(loc) - 1
         if end == len(loc) or loc[end] == _KEY or (last and error["type"] == "missing"):

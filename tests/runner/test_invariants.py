@@ -133,7 +133,7 @@ def test_a_call_over_the_relay_waits_for_what_the_harness_said_before_it() -> No
     one.calls = calls
 
     class Late(threading.Event):
-        """Advertised while somebody waits for it."""
+        """The harness advertises its tools during the wait."""
 
         def wait(self, timeout: float | None = None) -> bool:
             one.advertised(["a"])
