@@ -200,6 +200,37 @@ def test_a_client_cannot_take_the_id_of_what_it_is_asked(engine: Engine) -> None
     assert (done["id"], done["result"]["content"][0]["text"]) == (2, "asked of Bern")
 
 
+def test_a_server_cannot_answer_what_the_person_is_asked(engine: Engine) -> None:
+    server, gate = Scripted([*TOOLS.values()]), gate_of(engine, "user:ana", run="answered-by-server")
+
+    async def talk() -> tuple[list[Any], list[str]]:
+        async with between(gate, server, lambda _: None) as (hears, says):
+
+            async def say(to: Any, **message: Any) -> None:
+                parsed = types.jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", **message})
+                await to.send(SessionMessage(parsed))
+
+            async def hear() -> dict[str, Any]:
+                return dict((await hears.receive()).message.model_dump(by_alias=True, exclude_unset=True))
+
+            info = {"protocolVersion": "2025-06-18", "clientInfo": {"name": "c", "version": "1"}}
+            await say(says, id=1, method="initialize", params={**info, "capabilities": {"elicitation": {}}})
+            await hear()
+            await say(says, id=2, method="tools/call", params={"name": "asked", "arguments": {"city": "Bonn"}})
+            question = await hear()
+            yes, no = ({"action": "accept", "content": {"approve": one}} for one in (True, False))
+            await say(server.writing, id=question["id"], result=yes)
+            await say(server.writing, id="s-1", method="not/listed")
+            await server.refused.wait()  # what the server said before was heard
+            await say(says, id=question["id"], result=no)
+            return [question, await hear()], server.calls()
+
+    (question, refused), called = anyio.run(talk)
+    assert question["method"] == "elicitation/create"
+    assert refused["result"]["content"][0]["text"] == "this call is refused: the person did not approve it"
+    assert called == []
+
+
 @pytest.mark.parametrize("era", ERAS)
 def test_without_a_person_at_the_client_the_refusal_says_how_to_approve(era: str, engine: Engine) -> None:
     async def do(client: Client) -> Any:

@@ -59,6 +59,10 @@ _YES = {
 }
 
 
+_Questions = dict[Any, asyncio.Future[dict[str, Any]]]
+"""Questions of ours to one side, by their ids."""
+
+
 class Audit(Protocol):
     """What a server lists, as it was decided on."""
 
@@ -110,8 +114,8 @@ class Pump:
         self._open: set[Any] = set()
         self._passed: set[Any] = set()
         self._of_server: set[Any] = set()
-        self._asked: dict[Any, asyncio.Future[dict[str, Any]]] = {}
-        self._own, self._asked_so_far = secrets.token_hex(8), 0
+        self._asked_client: _Questions = {}
+        self._asked_server: _Questions = {}
         self._capabilities: Any = {}
         self._audit: Audit | None = None
         self._changes = 0
@@ -135,7 +139,7 @@ class Pump:
             elif isinstance(message, types.JSONRPCNotification):
                 await self._told_by_client(message)
             elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-                await self._answered(message, self._of_server, self._to_server)
+                await self._answered(message, self._asked_client, self._of_server, self._to_server)
         self._end(tasks)
 
     async def _up(self, tasks: Any) -> None:
@@ -153,19 +157,19 @@ class Pump:
                 if message.method in self._gate.methods[1]:
                     await self._to_client.send(SessionMessage(message))
             elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-                await self._answered(message, self._passed, self._to_client)
+                await self._answered(message, self._asked_server, self._passed, self._to_client)
         self._log("the MCP server has ended")
         self._end(tasks)
 
     def _end(self, tasks: Any) -> None:
-        for one in self._asked.values():
+        for one in (*self._asked_client.values(), *self._asked_server.values()):
             if not one.done():
                 one.set_exception(_failed("the MCP server has ended"))
         tasks.cancel_scope.cancel()
 
-    async def _answered(self, message: Any, passed: set[Any], to: Any) -> None:
-        """An answer: to a question of ours, or to one that was passed on; any other is dropped."""
-        future = self._asked.get(message.id)
+    async def _answered(self, message: Any, asked: _Questions, passed: set[Any], to: Any) -> None:
+        """An answer: to a question of ours to this side, or to one that was passed on; any other is dropped."""
+        future = asked.get(message.id)
         if future is not None:
             if future.done():
                 return
@@ -179,7 +183,7 @@ class Pump:
             await to.send(SessionMessage(message))
 
     async def _asked_by_client(self, request: types.JSONRPCRequest, tasks: Any) -> None:
-        if request.id in self._open or request.id in self._asked:
+        if request.id in self._open or request.id in {*self._asked_client, *self._asked_server}:
             await self._refuse(request, self._to_client, "this id is in use")
         elif request.method not in self._gate.methods[0]:
             await self._refuse(request, self._to_client)
@@ -197,7 +201,7 @@ class Pump:
         if message.method not in self._gate.methods[0]:
             return
         cancelled = (message.params or {}).get("requestId") if message.method == _CANCELLED else None
-        future = self._asked.get(cancelled) if isinstance(cancelled, str | int) else None
+        future = self._asked_server.get(cancelled) if isinstance(cancelled, str | int) else None
         await self._to_server.send(SessionMessage(message))
         if future is not None and not future.done():
             future.set_exception(_failed("the call was cancelled"))
@@ -210,7 +214,8 @@ class Pump:
     async def _ask(self, to: Any, id_: Any, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """A question of ours, under an id that the other side has no other question with. Raises WorkError."""
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._asked[id_] = future
+        asked = self._asked_client if to is self._to_client else self._asked_server
+        asked[id_] = future
         try:
             request = types.JSONRPCRequest(jsonrpc="2.0", id=id_, method=method, params=params)
             await to.send(SessionMessage(request))
@@ -218,11 +223,7 @@ class Pump:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise _failed("the MCP server has ended") from error
         finally:
-            del self._asked[id_]
-
-    def _new_id(self) -> str:
-        self._asked_so_far += 1
-        return f"gate-{self._own}-{self._asked_so_far}"
+            del asked[id_]
 
     async def _list(self, request: types.JSONRPCRequest) -> None:
         params = dict(request.params or {})
@@ -264,7 +265,7 @@ class Pump:
         pages: list[dict[str, Any]] = []
         while len(pages) < _PAGES:
             cursor = {} if not pages else {"cursor": pages[-1]["nextCursor"]}
-            pages.append(await self._ask(self._to_server, self._new_id(), LIST, {**asked, **cursor}))
+            pages.append(await self._ask(self._to_server, _new_id(), LIST, {**asked, **cursor}))
             if pages[-1].get("nextCursor") is None:
                 return pages
         raise _failed(f"the MCP server lists more than {_PAGES} pages")
@@ -317,7 +318,7 @@ class Pump:
         if modern:
             ask = {"approval": {"method": _ELICIT, "params": {"mode": "form", **form}}}
             return {"resultType": "input_required", "inputRequests": ask, "requestState": _STATE + approval}
-        answer = await self._ask(self._to_client, self._new_id(), _ELICIT, form)
+        answer = await self._ask(self._to_client, _new_id(), _ELICIT, form)
         if not await self._granted(answer, approval):
             return _error(_NOT_APPROVED)
         return self._shown(await make(approval))
@@ -371,6 +372,11 @@ class Pump:
     async def _reply(self, request: types.JSONRPCRequest, result: dict[str, Any]) -> None:
         self._open.discard(request.id)
         await self._to_client.send(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=request.id, result=result)))
+
+
+def _new_id() -> str:
+    """An id that nobody can guess: neither side asks under it first, or answers what the other side was asked."""
+    return f"gate-{secrets.token_hex(16)}"
 
 
 def _meta(params: Mapping[str, Any] | None) -> dict[str, Any]:
