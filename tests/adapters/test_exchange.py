@@ -16,7 +16,7 @@ from engine.model import StopSignal
 from tests.api.test_access import Authority
 from tests.expect import refused
 from tests.processes import until
-from tests.runners import Handler, answering, raw, running
+from tests.runners import Handler, answering, dripping, raw, running
 
 WITHIN = Bounds(60.0, 1_000)
 
@@ -60,3 +60,9 @@ def test_the_answer_is_bounded_and_comes_from_a_host_of_a_trusted_authority(tmp_
             exchange(trusting, "POST", found.address, {}, {}, StopSignal())
     with running(raw(b"")) as found, pytest.raises(NoAnswerError, match="closed the connection"):
         exchange(WITHIN, "GET", found.address, None, {}, StopSignal())
+
+
+def test_an_answer_that_comes_byte_by_byte_has_no_more_time_than_any_other() -> None:
+    slow = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+    with running(slow) as found, pytest.raises(NoAnswerError, match=r"within 0\.5 seconds"):
+        exchange(Bounds(0.5, 100), "POST", found.address, {}, {}, StopSignal())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ class NoAnswerError(Exception):
 class Bounds:
     """The limits of an exchange, and the authorities that it trusts (PEM); None for those of certifi."""
 
-    seconds: float
+    seconds: float  # from connecting to the last byte of the answer
     answer_bytes: int
     ca_file: Path | None = None
 
@@ -39,6 +40,7 @@ def exchange(
     async def whole() -> tuple[int, bytes]:
         data = bytearray()
         async with (
+            asyncio.timeout(bounds.seconds),
             httpx.AsyncClient(
                 verify=context, timeout=bounds.seconds, trust_env=False, follow_redirects=False
             ) as client,
@@ -54,5 +56,7 @@ def exchange(
         return run_until(stop, whole())
     except WasStoppedError as error:
         raise NoAnswerError("the run was stopped") from error
+    except (TimeoutError, httpx.TimeoutException) as error:
+        raise NoAnswerError(f"it did not answer within {bounds.seconds:g} seconds") from error
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         raise NoAnswerError("it cannot be reached, or closed the connection") from error
