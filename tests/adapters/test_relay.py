@@ -19,7 +19,7 @@ from admission_adapters.runner.relay import Relay
 from admission_adapters.runner.run import Grant
 from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
 from admission_adapters.sandbox.model import Bounds, Program, RunResult, Status
-from engine.errors import WorkError
+from engine.errors import StateError, WorkError
 from engine.points.mcp import McpLimits
 from tests.adapters.permits import DIGEST, misused, sealed
 from tests.adapters.sandbox.programs import bounds
@@ -139,6 +139,25 @@ time.sleep(60)
 """
     done = ran(code, relay_of(lambda _name, _arguments: ("", False)))
     assert done.status is Status.SANDBOX_ERROR
+
+
+@pytest.mark.parametrize("fault", [StateError("locked", remedy="wait"), RuntimeError("secret"), OSError("secret")])
+def test_a_call_that_fails_is_answered_and_the_next_one_too(fault: Exception) -> None:
+    faults = iter([fault])
+
+    def called(_name: Any, _arguments: Any) -> tuple[str, bool]:
+        for one in faults:
+            raise one
+        return "found it", False
+
+    relay, said = relay_of(called), list[bytes]()
+    relay.begin(said.append)
+    for name in (b"first", b"second"):
+        relay.hear(name + b' {"params": {"name": "lookup", "arguments": {}}}')
+    relay.end()
+    (first, failed), (second, found) = ((name, json.loads(text)) for name, text in (one.split(b" ", 1) for one in said))
+    assert (first, failed["isError"], b"secret" in said[0]) == (b"first", True, False)
+    assert (second, found["content"][0]["text"]) == (b"second", "found it")
 
 
 # covers: D36.3

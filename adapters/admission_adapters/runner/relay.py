@@ -97,10 +97,12 @@ class Relay:
             pass
 
     def _result(self, content: bytes) -> tuple[str, bool]:
-        """The result of the call in a request; whatever fails is an error for the model, and its call was not made."""
+        """The result of the call in a request; whatever fails is an error for the model, and ends no other call."""
         try:
             params = plain_object(content).get("params")
             call = params if isinstance(params, dict) else {}
             return self._called(call.get("name"), call.get("arguments", {}))
         except (ValueError, WorkError):
             return "refused: the request is not a call that can be made", True
+        except Exception:  # noqa: BLE001  (such as a state that cannot be read while a person is waited for)
+            return "failed: a fault of the engine ended the call", True
