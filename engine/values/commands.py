@@ -44,17 +44,19 @@ ProgramName = Annotated[str, StringConstraints(pattern=r"^[!-~]+( [!-~]+)*$", ma
 class Program(Model):
     """One program, or a subcommand of one such as `git log`. What is not listed is `unknown`."""
 
-    operands: Literal["any", "subcommand", "command", "input_command", "script", "shell", "text"] | None = Field(
+    operands: (
+        Literal["any", "subcommand", "command", "input_command", "script", "shell", "text", "input_text"] | None
+    ) = Field(
         default=None,
         description="What the words are that are no options. `any`: names of files and the like. `subcommand`: the "
         "first one names a row such as `git log`. `command`: another command, which is judged too. `input_command`: "
         "the same, with more words from the input. `script`: the first one is a script, which one of `scripts` "
         "must match. `shell`: behind an option of `shell`, a text for a shell. `text`: all of them make one text for a "
-        "shell. Without it, words are unknown.",
+        "shell. `input_text`: the same, with more words from the input. Without it, words are unknown.",
     )
     also: Items[ProgramName] = Field(default=(), description="Programs and subcommands with the same options.")
     before: Annotated[StrictInt, Field(ge=0, le=4)] = Field(
-        default=0, description="Words before the other command, such as the seconds of `timeout`."
+        default=0, description="Words before the other command or its text, such as the seconds of `timeout`."
     )
     variables: bool = Field(
         default=False, description="Whether words such as `CI=1` set a variable: of the other command, or of `make`."
@@ -78,7 +80,11 @@ class Program(Model):
     any_words: bool = Field(
         default=False, description="Whether it can do nothing, whatever its words are: they may then be unknown."
     )
-    shell: Items[Option] = Field(default=(), description="Options behind which a text for a shell follows: `-c`.")
+    shell: Items[Option] = Field(
+        default=(),
+        description="Options behind which a text for a shell follows: `bash -c`. Of those that are `valued` too, it is "
+        "the value: `su -c`.",
+    )
     rows_by: Items[Option] = Field(
         default=(), description="Options whose value names a row, such as `python -m pytest`."
     )

@@ -41,6 +41,44 @@ def named(text: Any) -> set[tuple[str, str]]:
 
 # covers: B10
 @pytest.mark.parametrize(
+    "text",
+    [
+        "ssh -p 22 -i key root@host rm a", "ssh host 'ls; rm a'", "ssh -t host 'sudo rm a'", "ssh host rm '*.log'",
+        "su -c 'rm a' user", "su - user -c 'rm a'", "su user --command='rm a'", "su -lc 'rm a'",
+        "runuser -u user rm a", "runuser -u user -- rm a", "runuser - user -c 'rm a'", "runuser -l user -c 'rm a'",
+        "sg group 'rm a'", "sg group -c 'rm a'", "pkexec rm a", "setpriv --reuid 1000 rm a", "sudo -p x rm a",
+        "docker exec c rm a", "docker exec -it -u root -w /x c rm a", "docker --context x exec c sh -c 'rm a'",
+        "docker run --rm -it -v /:/x --network host image rm a", "docker container run --name x image rm a",
+        "docker compose -f x.yaml exec -T web rm a", "docker-compose run --rm web rm a", "podman exec c rm a",
+        "kubectl exec pod -- rm a", "kubectl -n x exec -it deploy/web -c app -- rm a", "oc exec pod -- rm a",
+        "kubectl run x --image busybox --restart=Never --command -- rm a", "lxc exec c -- rm a",
+        "chroot --userspec x /srv rm a", "nsenter -t 1 -m -u rm a", "nsenter --target 1 -a -- rm a", "unshare -rm rm a",
+        "script -qc 'rm a' /dev/null", "script -q /dev/null rm a", "flock f rm a", "flock -n f -c 'rm a'",
+        "parallel rm ::: a b", "parallel -j 4 'rm {}' ::: a b", "parallel rm ::: *.log",
+        "tmux new-session -d -s x 'rm a'", "tmux -L x new -d rm a", "tmux send-keys -t x 'rm a' Enter",
+        "screen -dmS x rm a", "systemd-run --user -p Nice=5 --unit x rm a", "ip netns exec x rm a",
+        "env -S 'rm a'", "env - rm a", "zsh -c 'rm a'", "sshpass -p x ssh host rm a",
+        "/usr/bin/sudo rm a", "/bin/bash -c 'rm a'", "/usr/bin/docker exec c rm a", "/usr/bin/find . -exec rm {} +",
+    ],
+)  # fmt: skip
+def test_commands_behind_other_programs_are_found(text: str) -> None:
+    assert "rm" in {one[0] for one in words(text) if one}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ssh git@host", "ssh -T git@github.com", "docker ps -a", "docker compose up -d", "docker run -d --name x image",
+        "kubectl get pods -n x", "su - user", "tmux ls", "tmux new-session -d -s x", "screen -ls", "ip addr show",
+        "python script.py -c x", "awk '{print $1}' a", "screen -r x", "script out.txt", "flock 9", "./sudo rm",
+    ],
+)  # fmt: skip
+def test_commands_that_start_no_other_have_none_inside(text: str) -> None:
+    assert [one.refused for one in facts(text)] == [None]
+
+
+# covers: B10
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("git status", [("git", "status")]),
@@ -71,7 +109,9 @@ def named(text: Any) -> set[tuple[str, str]]:
         ("taskset -c 0 rm a", [("taskset", "-c", "0", "rm", "a"), ("rm", "a")]),
         ("flock -w 5 f rm a", [("flock", "-w", "5", "f", "rm", "a"), ("rm", "a")]),
         ("eval 'ls; rm' a", [("eval", "ls; rm", "a"), ("ls",), ("rm", "a")]),
-        ('eval ls "$x" a', [("eval", "ls")]),
+        ('eval ls "$x" a', [("eval", "ls"), ("ls",)]),
+        ("watch rm *.log", [("watch", "rm"), ("rm",)]),
+        ('eval "$x"', [("eval",)]),
         ("watch -n 1 'ls; rm a'", [("watch", "-n", "1", "ls; rm a"), ("ls",), ("rm", "a")]),
         ("bash -lc 'ls; rm a'", [("bash", "-lc", "ls; rm a"), ("ls",), ("rm", "a")]),
         ("bash -c 'timeout 5 sh -c ls'", [("bash", "-c", "timeout 5 sh -c ls"), ("timeout", "5", "sh", "-c", "ls"),

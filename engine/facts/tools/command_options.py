@@ -34,6 +34,9 @@ _LISTS = ("none", "read", "write", "connect", "follow", "execute", "shell", "run
 
 _VALUED = ("valued", *_READ_ON)
 
+_UNKNOWN = '"$_"'
+"""A word that is not known, in a text for a shell."""
+
 _NUMBER = re.compile(r"-[0-9]+")
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=.*", re.DOTALL)
 _BELOW = re.compile(r"(?!-)(?:\./)*[\w.@+-]+(?:/[\w.@+-]+)*/?")
@@ -82,7 +85,8 @@ class _Reader:
         self._shell = False  # the first operand is a text for a shell
         self._scripted = False
         program = words[0].value or "" if words else ""
-        self._enter(program)
+        self._path = program.startswith("/")
+        self._enter(program.rpartition("/")[2] if self._path else program)
         if program in _CODE:
             self._part("code", program, 0)
         index = 1
@@ -92,8 +96,9 @@ class _Reader:
             self._part("word", "folder", 0)  # home, or where a variable leads
 
     def _enter(self, program: str) -> None:
-        """Take the row of a program, or of a subcommand."""
-        self.reading.program = program if program in self._rows else None
+        """Take the row of a program, or of a subcommand. By a path, it may be another one: its parts have no row."""
+        self._name = program
+        self.reading.program = program if program in self._rows and not self._path else None
         self._row = self._rows.get(program, {})
         self._operands = 0
 
@@ -109,7 +114,7 @@ class _Reader:
         if word.value == "--" and not self._plain:
             self._plain = True
             return index + 1
-        if word.value.startswith("-") and len(word.value) > 1 and not self._plain:
+        if word.value.startswith("-") and (len(word.value) > 1 or self._listed("-")) and not self._plain:
             return self._option(word.value, index)
         return self._operand(word, index)
 
@@ -141,17 +146,17 @@ class _Reader:
         return index + 1
 
     def _listed(self, name: str) -> bool:
-        return self._in(name, _LISTS)
+        return self._in(name, (*_LISTS, "valued"))
 
     def _in(self, name: str, lists: Sequence[str]) -> bool:
         return any(name in self._row.get(one, ()) for one in lists)
 
     def _valued(self, name: str, index: int, value: str | None) -> int:
         """What follows an option: its value, the words of a command, a script."""
-        self._shell = self._shell or name in self._row.get("shell", ())
         if name in self._row.get("runs_until", ()):
             return self._until(index + 1)
         if not self._in(name, _VALUED):
+            self._shell = self._shell or name in self._row.get("shell", ())
             return index + 1
         follows = index + 1
         if value is None:
@@ -162,11 +167,13 @@ class _Reader:
                 self._part("word", word.unknown or "pattern", follows)
             value = word.value
             follows += 1
+        if name in self._row.get("shell", ()) and value is not None:
+            self.reading.texts.append(value)
         if name in self._row.get("script_options", ()):
             self._scripted = True
             self._part("script", "script", index, value)
         if name in self._row.get("rows_by", ()):
-            self._enter(f"{self.reading.program} {name} {value}")
+            self._enter(f"{self._name} {name} {value}")
         return follows
 
     def _until(self, start: int) -> int:
@@ -194,12 +201,12 @@ class _Reader:
         if self.reading.program == "cd":
             self._folder(value, index)
         elif operands == "subcommand" and self._operands == 1:
-            self._subcommand(f"{self.reading.program} {value}", index)
+            self._subcommand(f"{self._name} {value}", index)
         elif operands == "shell" and self._operands == 1:
             self._text(value)
         elif operands == "script" and self._operands == 1 and not self._scripted:
             self._part("script", "script", index, value)
-        elif operands in {"command", "input_command", "text"}:
+        elif operands in {"command", "input_command", "text", "input_text"}:
             return self._command(index, operands)
         elif operands is None and self.reading.program is not None:
             self._part("word", "operand", index)
@@ -215,29 +222,29 @@ class _Reader:
     def _subcommand(self, program: str, index: int) -> None:
         if program not in self._rows:
             self._part("subcommand", "subcommand", index)
-        self.reading.subcommand = index
+        self.reading.subcommand = self.reading.subcommand or index
         self._enter(program)
 
     def _text(self, value: str | None) -> None:
         if self._shell and value is not None:
             self.reading.texts.append(value)
 
-    def _joined(self, index: int) -> int:
-        """All words from here, which make one text for a shell if they are known."""
-        values = [None if word.pattern else word.value for word in self._words[index:]]
+    def _joined(self, index: int, more: str) -> int:
+        """All words from here, which make one text for a shell if the first one is known, with `more` behind them."""
         for place, word in enumerate(self._words[index + 1 :], index + 1):
             if word.value is None or word.pattern:
                 self._unknown(word, place)
-        if None not in values:
-            self.reading.texts.append(" ".join(map(str, values)))
+        if self._words[index].value is not None and not self._words[index].pattern:
+            known = (_UNKNOWN if word.value is None else word.value for word in self._words[index:])
+            self.reading.texts.append(" ".join(known) + more)
         return 0
 
     def _command(self, index: int, operands: str) -> int:
         """The words of another command, behind what comes before it."""
         if self._operands <= self._row.get("before", 0):
             return index + 1
-        if operands == "text":
-            return self._joined(index)
+        if operands in {"text", "input_text"}:
+            return self._joined(index, f" {_UNKNOWN}" if operands == "input_text" else "")
         more = (ShellWord(None, unknown="input"),) if operands == "input_command" else ()
         self.reading.inner.append((*self._words[index:], *more))
         return 0
