@@ -21,6 +21,7 @@ from engine.api.uploads import ARCHIVES, Upload
 from engine.drive import off_loop
 from engine.errors import EngineError, fault_inside, stack_of
 from engine.model import Caller, Gate, Pace, Via
+from engine.state.rows import StateLimits
 from engine.steps import own_thread
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 _DECIDE = "/v1/decide/"
 _REFUSED_BYTES = 0
 _STATUS_SECONDS = 0.5
+_RECENT = int(StateLimits().recent_seconds * 1e9)
+"""Nanoseconds after which a caller is identified again; a revocation is answered later than that."""
 _WHO_SECONDS = 0.25
 """How long `/health` waits to learn who asks; it tells them more."""
 _JSON = (b"application/json",)
@@ -126,6 +129,7 @@ class App:
         try:
             if exchange.identifying is not None:
                 await exchange.identifying
+            await self._identify_again(exchange)
             response = await self._answer(exchange)
         except EngineError as error:
             response = problem(error, exchange)
@@ -235,6 +239,21 @@ class App:
             if not self.bodies.take(exchange.account, held):
                 exchange.chunks = []
                 exchange.refuse(overloaded(), recorded=False)
+
+    async def _identify_again(self, exchange: Exchange) -> None:
+        """Refuse a request whose token ended, or that needs one by now, while its body or its turn was awaited."""
+        waited = time.monotonic_ns() - exchange.started > _RECENT
+        if not waited or exchange.refusal is not None or exchange.caller.via not in {Via.TOKEN, Via.LOOPBACK}:
+            return
+        identify = partial(self.identity.caller, exchange.head, exchange.peer, again=True)
+        try:
+            if self.identity.waits(exchange.head, exchange.peer):
+                await off_loop(identify, Pace.SHORT)
+            else:
+                identify()
+        except EngineError as refusal:
+            exchange.identified = False
+            self._refuse(exchange, refusal)
 
     def _take_body(self, exchange: Exchange) -> None:
         kind = exchange.operation.body

@@ -87,8 +87,11 @@ class Identity:
         """Whether a peer needs no token: a shared one is demanded of callers with a certificate too."""
         return peer.caller is not None and (peer.control or self._shared is None)
 
-    def caller(self, head: Head, peer: Peer) -> Caller:
-        """The caller. Raises EngineError: `unauthorized`, `engine.too_many_failures`, `engine.state_unavailable`."""
+    def caller(self, head: Head, peer: Peer, *, again: bool = False) -> Caller:
+        """The caller; `again` where this request was identified before.
+
+        Raises EngineError: `unauthorized`, `engine.too_many_failures`, `engine.state_unavailable`.
+        """
         presented = _presented(head)
         if presented is None:
             if peer.caller is not None and self._is_known(peer):
@@ -96,15 +99,15 @@ class Identity:
             if peer.loopback and not self.required():
                 check_direct(head)
                 return _LOOPBACK
-        return self._with_token(presented or "", peer)
+        return self._with_token(presented or "", peer, again=again)
 
-    def _with_token(self, presented: str, peer: Peer) -> Caller:
+    def _with_token(self, presented: str, peer: Peer, *, again: bool) -> Caller:
         """Failures are limited, and nothing else: no caller is locked out by the failures of others.
 
         Except with a shared token that is short enough to be guessed: where the failures of an address
         are used up, a right guess gets the same answer as a wrong one (H10).
         """
-        caller = self._match(presented)
+        caller = self._match(presented, again=again)
         exhausted = self._failures.exhausted(peer.address)
         if caller is not None and not (exhausted and self._guessable and caller.via is Via.SHARED_TOKEN):
             return caller
@@ -115,7 +118,7 @@ class Identity:
         self._failures.count(peer.address)
         raise unauthorized()
 
-    def _match(self, presented: str) -> Caller | None:
+    def _match(self, presented: str, *, again: bool) -> Caller | None:
         """Compare digests of equal length, the shared token's and then the scoped ones', whatever was presented.
 
         Scoped tokens are looked up each time, so that a revocation takes effect at once; the state has a cache.
@@ -123,7 +126,7 @@ class Identity:
         shared = hmac.compare_digest(_digest(presented), self._shared or bytes(32)) and self._shared is not None
         if shared and presented:
             return Caller(via=Via.SHARED_TOKEN)
-        row = self._store().token(presented, int(time.time()), self._audience)
+        row = self._store().token(presented, int(time.time()), self._audience, again=again)
         return None if row is None or not presented else caller_of(row)
 
 

@@ -30,7 +30,9 @@ MOST_WORDS = 16
 class StateLimits:
     """Waiting and retention times in seconds, and the size of one cleaning step."""
 
-    recent_seconds: float = 0.05  # stops, and whether there are tokens, are read so often; a change waits as long
+    recent_seconds: float = (
+        0.05  # stops, callers, and whether there are tokens, are read so often; a change waits as long
+    )
     busy_seconds: float = 5.0  # wait for another writing process; a commit takes milliseconds
     open_hold_seconds: int = 86_400  # a reservation can be settled until then; afterwards it counts as used
     settled_hold_seconds: int = 3_600  # for how long a settled reservation is known again

@@ -2,7 +2,8 @@
 
 A lookup does the same work for every text: hash, one row by id, one comparison of digests in constant
 time, then its times. In a state file, a row is cached until anything in it changes, by any process; in PostgreSQL for
-half a second, which a revocation waits for. So a revocation has taken effect everywhere once it is answered.
+half a second, which a revocation waits for, and as long as the caller of a request counts as identified. So a
+revocation has taken effect everywhere once it is answered.
 """
 
 # ruff: noqa: A002 - the names of the interface
@@ -111,14 +112,14 @@ class Tokens(Part):
             return None if found is None else found[1]
 
         revoked = self._database.write(operation)
-        time.sleep(self._database.lag)
+        time.sleep(self._database.lag + self._limits.recent_seconds)
         return revoked
 
-    def token(self, presented: str, now: int, audience: str | None = None) -> TokenRow | None:
+    def token(self, presented: str, now: int, audience: str | None = None, *, again: bool = False) -> TokenRow | None:
         """The valid token with this text, else None; does the same work for unknown, expired and revoked ones.
 
         `audience` is the name of the server that was asked. A token for a single use is used up by this call, of
-        several at the same time by one.
+        several at the same time by one; not if it is looked up `again` for the same request.
         """
         presented_bytes = presented[:_LONGEST].encode("utf-8", "surrogatepass")
         digest = sha256(presented_bytes).digest()
@@ -126,7 +127,7 @@ class Tokens(Part):
         matches = hmac.compare_digest(digest, known)
         if not matches or row is None or not _holds(row, whole("now", now), audience):
             return None
-        return row if not row.single_use or self._use(row.id, now) else None
+        return row if again or not row.single_use or self._use(row.id, now) else None
 
     def tokens_at_hand(self, presented: str | None) -> bool:
         """Whether `token` with this text, or `any_issued` with None, can tell without waiting for a server."""

@@ -6,10 +6,11 @@ import datetime as dt
 import ipaddress
 import json
 import shutil
+import socket
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from engine.state import open_store
-from tests.api.serving import ALLOWED, Serving, issue, refused, serving, until
+from tests.api.serving import ALLOWED, Serving, issue, read_all, refused, serving, until
 from tests.conftest import BUNDLES, ROOT
 
 SHARED = "correct-horse-battery-staple"
@@ -86,6 +87,34 @@ def test_a_scoped_token_is_taken_until_it_expires_or_is_revoked(tmp_path: Path, 
         with closing(open_store(running.state)) as store:
             store.revoke(store.tokens()[-1].id, int(time.time()))
         assert running.decide("license", ALLOWED, Authorization=f"Bearer {good}").status == 401
+
+
+# covers: D31.2
+@pytest.mark.parametrize("single_use", [False, True])
+def test_a_token_that_is_revoked_while_the_body_is_awaited_decides_nothing(
+    tmp_path: Path, cache: Path, *, single_use: bool
+) -> None:
+    body = json.dumps(ALLOWED).encode()
+    head = "POST /v1/decide/license HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head += f"Connection: close\r\nExpect: 100-continue\r\nContent-Length: {len(body)}\r\nAuthorization: Bearer "
+    with serving(tmp_path, cache) as running, ExitStack() as open_:
+        kept, revoked = (issue(running.state, principal, single_use=single_use) for principal in ("kept", "revoked"))
+        until(lambda: running.decide("license", ALLOWED).status == 401)
+        waiting = []
+        for token in (kept, revoked):
+            one = open_.enter_context(socket.create_connection((running.host, running.port), timeout=60))
+            one.sendall(f"{head}{token}\r\n\r\n".encode())
+            assert one.recv(1 << 16) == b"HTTP/1.1 100 Continue\r\n\r\n"  # its head was accepted
+            waiting.append(one)
+        with closing(open_store(running.state)) as store:
+            store.revoke(next(one.id for one in store.tokens() if one.principal == "revoked"), int(time.time()))
+        for one in waiting:
+            one.sendall(body)
+        allowed, unauthorized = (read_all(one) for one in waiting)
+        assert allowed.startswith(b"HTTP/1.1 200 OK")
+        assert unauthorized.startswith(b"HTTP/1.1 401 Unauthorized")
+    decided = [one for one in running.records() if one.get("point") == "license" and one.get("principal")]
+    assert [(one["principal"], one["outcome"]) for one in decided] == [("kept", "allow")]
 
 
 # covers: D31.4 D56.1 D56.4-5

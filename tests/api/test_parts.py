@@ -52,7 +52,8 @@ class Tokens:
     def any_issued(self) -> bool:
         return bool(self.rows)
 
-    def token(self, presented: str, _now: int, _audience: str | None = None) -> TokenRow | None:
+    def token(self, presented: str, _now: int, _audience: str | None = None, *, again: bool = False) -> TokenRow | None:
+        assert not again
         self.looked += 1
         return self.rows.get(presented)
 
