@@ -5,14 +5,17 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from admission_adapters.episodes.transcripts import TranscriptFolder
 from admission_adapters.files.artifacts import ArtifactDirectory
+from admission_adapters.llm_provider import Provider
 from admission_adapters.runner.resolver import Resolver
+from engine.errors import GatherError
+from engine.secrets.patterns import know_key
 
 if TYPE_CHECKING:
     from admission_adapters.fetch import Fetcher
@@ -38,6 +41,8 @@ class Executors:
         self._machine: Machine | None = None
         self._remote_model: RemoteModel | None = None
         self.transcripts = TranscriptFolder(settings.state / "episodes")
+        with suppress(GatherError):  # a file that cannot be read refuses only the remote model
+            self._provider()
         self.resolver = Resolver()
 
     @cached_property
@@ -82,19 +87,24 @@ class Executors:
         return None if found is None else found.tree
 
     def remote_model(self) -> RemoteModel:
-        """The remote model of the variables, the only holder of its key. Raises GatherError.
+        """The remote model of the variables, the only one that is given its key. Raises GatherError.
 
         The variables are read when it is first needed, and again as long as one is missing.
         """
         from admission_adapters.llm import RemoteModel
-        from admission_adapters.llm_provider import Provider
 
         with self._opening:
             model = self._remote_model
             if model is None or model.provider.settings.missing:
-                provider = Provider.read(file=self._settings.env_file)
-                model = self._remote_model = RemoteModel(provider, self._settings.ca_file)
+                model = self._remote_model = RemoteModel(self._provider(), self._settings.ca_file)
             return model
+
+    def _provider(self) -> Provider:
+        """The variables of the remote model, whose key is a secret in all texts from now on. Raises GatherError."""
+        provider = Provider.read(file=self._settings.env_file)
+        if provider.key is not None:
+            provider.key.register(know_key)
+        return provider
 
     def machine(self) -> Machine:
         """What runs of generated code need of this machine; its `running` knows those under way."""

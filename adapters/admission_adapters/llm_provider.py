@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -49,6 +49,10 @@ class ProviderKey:
         """Whether one of these contains the key."""
         found = (one if isinstance(one, str) else one.decode("latin-1") for one in texts)
         return any(self._text in one for one in found)
+
+    def register(self, secret: Callable[[str], None]) -> None:
+        """Give the key to what finds secrets in texts."""
+        secret(self._text)
 
     def header(self) -> str:
         """The value of the one header that carries it."""

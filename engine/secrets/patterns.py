@@ -1,7 +1,8 @@
 """Patterns of secrets and private data in text: generic ones, and the vendors' formats of the policy.
 
 The forms of vendors are values (policy/secrets.yaml). What the engine writes is searched for all forms that any
-policy of this process has stated so far; before the first one, any long word of letters and digits counts.
+policy of this process has stated so far; before the first one, any long word of letters and digits counts. The key of
+the remote model counts whatever its form.
 
 Every pattern reads text in linear time: bounded repeats, or repeats that cannot overlap what follows.
 Random-looking text is judged by the scraps that capitals, small letters and digits leave when they alternate,
@@ -182,6 +183,7 @@ _ASCII_OF: dict[int, str] = {
 _LIKE_ASCII = re.compile(f"[{''.join(map(chr, _ASCII_OF))}]+")
 
 _known = UNKNOWN_FORMS
+_keys: frozenset[str] = frozenset()
 
 
 def know(forms: SecretForms) -> None:
@@ -195,6 +197,21 @@ def known_forms() -> SecretForms:
     return _known
 
 
+def know_key(key: str) -> None:
+    """Take this text for a secret from now on, whatever its form and the policy; keys are never removed."""
+    global _keys  # noqa: PLW0603  (as for `know`)
+    _keys |= {key}
+
+
+def known_keys(text: str) -> Iterator[Span]:
+    """Spans of the keys that this process knows."""
+    for key in _keys:
+        at = text.find(key)
+        while at >= 0:
+            yield at, at + len(key)
+            at = text.find(key, at + 1)
+
+
 def find_secrets(text: str, forms: SecretForms | None = None) -> Iterator[Span]:
     """Spans of `text` that must not be written anywhere, unordered and possibly overlapping.
 
@@ -202,6 +219,7 @@ def find_secrets(text: str, forms: SecretForms | None = None) -> Iterator[Span]:
     """
     known = _known if forms is None else forms
     for reading, placed in _readings(text):
+        yield from placed(known_keys(reading))
         yield from placed(known.spans(reading))
         lines = Lines(reading)
         for find, _ in _FINDERS:
@@ -215,6 +233,7 @@ def find_credentials(text: str, forms: SecretForms) -> Iterator[Span]:
     passwords do not count.
     """
     for reading, placed in _readings(text):
+        yield from placed(known_keys(reading))
         yield from placed(forms.spans(reading))
         lines = Lines(reading)
         for _, find in _FINDERS:

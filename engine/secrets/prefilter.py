@@ -9,6 +9,7 @@ patterns.py needs to look past a quote.
     kind of finding            cannot be there without
     command in a list          a string that begins with a dash
     name of a secret           its letters, after removing all but letters, digits and quotes
+    key of the remote model    its text
     form of a vendor, option   a match of the forms that policy states
     key block, web token       its prefix
     seed phrase                twelve short words in a row, or in a list
@@ -35,6 +36,7 @@ from engine.secrets.patterns import (
     SHORTEST_CARD,
     USERINFO,
     known_forms,
+    known_keys,
     looks_random,
 )
 from engine.secrets.redaction import DEPTH
@@ -98,7 +100,10 @@ def clean(text: bytes) -> bool:
         return False
     if b'"-' in text or _phrase(text):  # whether or not each word was seen before: only together are they a secret
         return False
-    pieces = set(text.decode("ascii").split('"')[1::2])  # every other piece is between quotes
+    plain = text.decode("ascii")
+    if next(known_keys(plain), None) is not None:
+        return False
+    pieces = set(plain.split('"')[1::2])  # every other piece is between quotes
     new = [piece for piece in pieces - _inert if not _is_id(piece)]
     if not new:
         return True

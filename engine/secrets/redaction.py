@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from engine.secrets.forms import Span
-from engine.secrets.patterns import find_secrets, find_secrets_across, is_card
+from engine.secrets.patterns import find_secrets, find_secrets_across, is_card, known_keys
 
 TEXT_CHARACTERS = 1 << 20
 """Longer strings are taken out whole: no id, alias or fact is that long, and reading them costs time."""
@@ -166,7 +166,7 @@ class _Walk:
 
     def _text(self, text: str) -> str:
         clean = text
-        if not _CLEAN.fullmatch(text):
+        if not _CLEAN.fullmatch(text) or next(known_keys(text), None) is not None:
             dirty = len(text) > TEXT_CHARACTERS or next(iter(find_secrets(text)), None) is not None
             clean = redacted(text) if dirty else text
         self._known[text] = clean

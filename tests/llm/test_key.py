@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import ssl
 import sys
 import threading
@@ -119,6 +120,21 @@ def test_the_key_is_in_one_header_and_nowhere_else(*, by_file: bool, setup: Setu
     recorded = json.dumps(lines(setup.command.state))
     assert "canary-prompt" not in recorded
     assert "throttled" in recorded
+
+
+# covers: A63.1, A66.6, A68.1
+def test_the_text_of_the_key_is_a_secret_wherever_it_comes_from(command: Command) -> None:
+    key = uuid4().hex  # ids have this form, too
+    call = json.dumps({"name": "files_write", "arguments": {"path": "/work/a", "text": f"use {key} there"}})
+    told = ("tools", "call", "-i", "-", "--tool-policy", "assistant", "--profile", "coding", "--cwd", "/work")
+    control = command(*told, stdin=call)
+    assert "secret_in_arguments" not in control.stdout
+    assert files_with(key, command.state) != []
+    shutil.rmtree(command.state)
+    refused = command(*told, "--principal", key, stdin=call, env={"AGENT_DATA_API_KEY": key})
+    assert "secret_in_arguments" in refused.stdout
+    assert key not in refused.stdout + refused.stderr
+    assert files_with(key, command.state) == []
 
 
 # covers: A04.1, C32.1

@@ -16,9 +16,10 @@ from engine.documents.canonical import canonical
 from engine.model import Finding, Level, Limits
 from engine.record.chain import encode, parse
 from engine.record.model import CoveredEvents, DecisionRecord
-from engine.secrets import prefilter
+from engine.secrets import patterns, prefilter
+from engine.secrets.forms import SecretForms
 from engine.secrets.prefilter import clean
-from engine.secrets.redaction import DEPTH, TEXT_CHARACTERS, redact
+from engine.secrets.redaction import DEPTH, TEXT_CHARACTERS, redact, redact_text
 from tests.record.samples import TIME, VERSIONS, decision, taken
 from tests.secrets.test_redaction import ORDINARY, SCRAPS, SECRETS, WORDS, letters
 
@@ -122,6 +123,22 @@ def test_no_known_secret_is_called_clean(name: str, place: Any) -> None:
     value = place(SECRETS[name])
     assert redact(value)[1]  # the control: there is something to find
     assert not clean(canonical(value))
+
+
+# covers: A63.1
+@pytest.mark.parametrize("key", [DIGEST[:32], "lower_case_words", 'with"quotes', "Zq7+planted/key"])
+def test_a_known_key_is_a_secret_whatever_its_form(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    values: list[Any] = [key, {key: 1}, {"note": f"see {key} there"}, [{"a": [f"x{key}"]}]]
+    for value in values:
+        leaves_as_it_is(value)  # its words count as harmless from now on
+    monkeypatch.setattr(patterns, "_keys", frozenset())
+    patterns.know_key(key)
+    for value in values:
+        assert not clean(canonical(value))
+        assert key not in canonical(redact(value)[0]).decode()
+    hidden = f"{key[:4]}\u200b{key[4:]}"
+    assert [redact_text(text, lambda _: "…") for text in (f"a {key} b {key}", hidden)] == ["a … b …", "…"]
+    assert patterns.is_secret(f"a{key}", SecretForms())
 
 
 PHRASE = SECRETS["seed phrase"].split()
