@@ -148,7 +148,14 @@ def _explained(item: Explained, point: str, asked: _Asked | None, gathered: Gath
 
 def _facts(requirement: Requirement, subject: str | None, asked: _Asked) -> str:
     named = ((name, asked.fact(subject, path)) for name, path in requirement.facts.items())
-    return ", ".join(f"{name} {value}" for name, value in named if isinstance(value, str | int))
+    return ", ".join(f"{name} {_said(value)}" for name, value in named if value not in (None, [], {}))
+
+
+def _said(value: Any) -> str:
+    """A fact in words: of a list its items, of an item all that is known of it."""
+    if isinstance(value, dict):
+        return " ".join(map(_said, value.values()))
+    return ", ".join(map(_said, value)) if isinstance(value, list) else str(value)
 
 
 def _misspelt(value: Any, requirement: Requirement, asked: _Asked) -> str | None:
