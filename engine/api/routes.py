@@ -90,7 +90,7 @@ def runner_routes(settings: RunnerSettings) -> Routes:
 
 
 _OPERATING = (
-    *("/health", "/ready", "/metrics", "/v1/policy/activate"),
+    *("/health", "/ready", "/metrics", "/v1/administration", "/v1/policy/activate"),
     *("/v1/schemas/runner_request", "/v1/schemas/run_result"),
 )
 

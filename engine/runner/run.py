@@ -216,6 +216,8 @@ class AgentRunner:
             cause = self._here(plan, knowing, talk, relay) if plan.profile is not None else _there(plan, active, talk)
         finally:
             del self._active[active.run_id]
+        if active.stop.is_set():  # whatever the harness said to the call that ended so
+            raise WorkError("the run was stopped", remedy="see `engine stop list`", code="engine.runner_stopped")
         if talk.problem is not None:
             raise talk.problem
         listener.ended()

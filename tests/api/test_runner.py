@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.state import open_store
 from tests.agents import policy_with
 from tests.api.serving import Reply, Serving, followed, serving
-from tests.command import lines
+from tests.command import Command, lines
 from tests.facilities import needs
 from tests.platforms import LoopbackPlatform, platform
 from tests.processes import opened_by
@@ -237,7 +236,7 @@ def test_tools_without_a_row_a_callback_or_a_client_are_refused(front: Agents) -
 
 
 # covers: D18
-def test_a_call_that_a_person_must_approve_waits_and_others_go_on(front: Agents) -> None:
+def test_a_call_that_a_person_must_approve_waits_and_others_go_on(front: Agents, command: Command) -> None:
     seen = []
     for event in followed(front.engine, front.with_tools('change {"text": "x"}', tool("change"), tool())):
         seen.append(event)
@@ -246,14 +245,30 @@ def test_a_call_that_a_person_must_approve_waits_and_others_go_on(front: Agents)
             call = {"run_id": seen[0]["run_id"], "name": "lookup", "arguments": {"text": "y"}}
             other = front.engine.ask("POST", "/tools/call", call)
             assert (other.json["status"], other.json["content"]) == ("ok", "found it")
-            with closing(open_store(front.engine.state)) as store:
-                store.resolve(event["approval"], "granted", "officer@example.org", None, 1_795_000_000)
+            granted = command("approvals", "grant", event["approval"], "--state", front.engine.state)
+            assert granted.code == 0, granted.stderr
     kinds = [event.get("type") for event in seen]
     assert kinds == ["started", "update", "approval", "tool_call", None]
     assert (seen[-1]["ok"], seen[-1]["outputs"]["invoke"]) == (True, "found it")
     assert [call["name"] for call in front.said()] == ["lookup", "change"]
     gone = front.engine.ask("POST", "/tools/call", {"run_id": seen[0]["run_id"], "name": "lookup", "arguments": {}})
     assert (gone.status, gone.json["code"]) == (404, "engine.run_unknown")
+
+
+# covers: C68.1
+def test_a_stop_ends_a_run_and_lets_none_begin(front: Agents, command: Command) -> None:
+    seen = []
+    for event in followed(front.engine, front.with_tools('change {"text": "x"}', tool("change"))):
+        seen.append(event)
+        if event.get("type") == "approval":
+            stopped = command("stop", "all", "--reason", "exfiltration", "--state", front.engine.state)
+            assert stopped.code == 0, stopped.stderr
+    assert (seen[-1]["ok"], seen[-1]["error"], front.said()) == (False, "the run was stopped", [])
+    assert front.run().json["decision"]["findings"][0]["code"] == "stopped"
+    stop = command("stop", "list", "--format", "json", "--state", front.engine.state).json[0]["id"]
+    lifted = command("stop", "lift", stop, "--reason", "over", "--state", front.engine.state)
+    assert lifted.code == 0, lifted.stderr
+    assert front.run().json["ok"] is True
 
 
 def test_a_trace_gets_how_the_run_ended_and_which_calls_were_made(front: Agents) -> None:
