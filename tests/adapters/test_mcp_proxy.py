@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.shared.message import SessionMessage
 
+from admission_adapters.runner.mcp_server import LINE_BYTES
 from admission_adapters.shim.pump import Pump
 from admission_adapters.shim.upstream import over_http
 from admission_adapters.tools.path import CallContext
@@ -32,6 +34,7 @@ from tests.command import Command, lines
 from tests.conftest import lowered
 from tests.facilities import needs
 from tests.mcp_servers import PYTHON, SERVER, definitions, packed
+from tests.runners import Behavior, Handler, answering, raw, running
 
 ERAS = ("legacy", "2026-07-28")
 POINTS = frozenset({"administration", "mcp", "tool_call", "tool_result", "tool_visibility"})
@@ -364,6 +367,47 @@ def test_a_server_over_http_is_called_with_its_secret(module_settings: Settings,
             process.terminate()
     assert text_of(found) == "sunny in Rome"
     assert "c4nary" not in recorded
+
+
+TOLD: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "result": {"told": "yes"}}
+LONG = json.dumps({**TOLD, "result": {"told": "x" * LINE_BYTES}}).encode()
+
+
+def moving(handler: Handler) -> None:
+    if handler.path == "/elsewhere":
+        answering(TOLD)(handler)
+    else:
+        answering({}, 307, Location="/elsewhere")(handler)
+
+
+HOSTILE: dict[str, Behavior] = {
+    "ends the connection": raw(b""),
+    "speaks no HTTP": raw(b"hello\r\n\r\n"),
+    "ends in the middle": raw(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"),
+    "answers too much": answering(LONG),
+    "packs its answer": answering(gzip.compress(json.dumps(TOLD).encode()), Content_Encoding="gzip"),
+    "points elsewhere": moving,
+}
+
+
+@pytest.mark.parametrize("behavior", HOSTILE.values(), ids=HOSTILE)
+def test_a_call_that_a_server_over_http_spoils_fails_alone(behavior: Behavior) -> None:
+    with running(behavior) as found:
+
+        async def both() -> list[dict[str, Any]]:
+            async with over_http(found.address, {"X_KEY": "c4nary"}) as (hears, says):
+
+                async def ask() -> dict[str, Any]:
+                    await says.send(SessionMessage(types.JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list")))
+                    return dict((await hears.receive()).message.model_dump(exclude_unset=True))
+
+                spoiled = await ask()
+                found.behavior = answering(TOLD)
+                return [spoiled, await ask()]
+
+        spoiled, told = anyio.run(both)
+    assert (spoiled["id"], "error" in spoiled, told) == (1, True, TOLD)
+    assert [one.path for one in found.received] == ["/", "/"]
 
 
 def _over_http(url: str, folder: Path, settings: Settings) -> tuple[Any, str]:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from admission_adapters.runner.mcp_server import ServerLines
+from admission_adapters.runner.mcp_server import LINE_BYTES, ServerLines
 from admission_adapters.shim.pump import ServerGate, pumped
 from engine.errors import WorkError
 
@@ -79,11 +79,55 @@ class SandboxedTalk(ServerLines):
                     tasks.cancel_scope.cancel()
 
 
+_WAIT = httpx2.Timeout(30.0, read=300.0)
+"""Seconds; a tool may think for minutes, and the gate ends its call before."""
+
+_NO_ANSWER = 502
+
+
+class _Answer(httpx2.AsyncByteStream):
+    """The body of an answer: events of any number, whose size the SDK limits, else `LINE_BYTES` at most."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._parts = response.stream
+        self._events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        try:
+            async for part in self._parts:
+                size += len(part)
+                if size > LINE_BYTES and not self._events:
+                    raise httpx2.StreamError(f"the answer has more than {LINE_BYTES} bytes")
+                yield part
+        except httpx2.TransportError as error:
+            raise httpx2.StreamError("the connection ended within the answer") from error
+
+    async def aclose(self) -> None:
+        await self._parts.aclose()
+
+
+class _Exactly(httpx2.AsyncHTTPTransport):
+    """Has every request answered: what fails, points elsewhere or is packed ends its own call, and no other."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            response = await super().handle_async_request(request)
+        except httpx2.TransportError:
+            return httpx2.Response(_NO_ANSWER)
+        if response.has_redirect_location or response.headers.get("content-encoding", "identity") != "identity":
+            await response.aclose()
+            return httpx2.Response(_NO_ANSWER)
+        response.stream = _Answer(response)
+        return response
+
+
 @asynccontextmanager
 async def over_http(url: str, headers: Mapping[str, str]) -> AsyncIterator[tuple[Any, Any]]:
     """A server at exactly this address: no redirect, no proxy and no variable of the environment counts."""
+    own, exactly = {**headers, "accept-encoding": "identity"}, _Exactly(trust_env=False)
     async with (
-        httpx2.AsyncClient(headers=dict(headers), follow_redirects=False, trust_env=False) as client,
+        httpx2.AsyncClient(headers=own, transport=exactly, timeout=_WAIT, trust_env=False) as client,
         streamable_http_client(url, http_client=client) as streams,
     ):
         yield streams[0], streams[1]
