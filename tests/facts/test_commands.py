@@ -97,6 +97,7 @@ def test_commands_that_start_no_other_have_none_inside(text: str) -> None:
         ("x=1", [(":",)]),
         ("> f", [(":",)]),
         ("./run a", [("./run", "a")]),
+        (". a/b", [(".", "a/b")]),
         ("/bin/ls", [("/bin/ls",)]),
         ("[ -f a ]", [("[", "-f", "a", "]")]),
         ("timeout -k 5 10 rm a", [("timeout", "-k", "5", "10", "rm", "a"), ("rm", "a")]),
@@ -133,7 +134,7 @@ def test_simple_commands(text: str, found: list[tuple[str, ...]]) -> None:
         ("ls " + "x" * LONGEST, "control"), ("echo $(" * 100 + "ls" + ")" * 100, "nesting"), ("ls;" * 2_001, "nesting"),
         ("ls;" * MOST_COMMANDS + "ls", "size"), ("{a,b}" * 20, "size"),
         ("$X a", "program"), ("$(ls) a", "program"), ("*/ls", "program"), ("../ls", "program"), ("a/../ls", "program"),
-        ("ls/", "program"), ("-ls", "program"), (". f", "program"), ("((a))", "program"),
+        ("ls/", "program"), ("-ls", "program"), (".. f", "program"), ("./ f", "program"),
         ([], "words"), ([5, "a"], "words"), (["ls", None], "words"), (["git status"], "program"),
         ("bash -c 'bash -c \"bash -c \\\"bash -c ls\\\"\"'", "nesting"),
     ],
@@ -166,10 +167,12 @@ def test_what_cannot_be_read_says_why(text: Any, reason: str) -> None:
         ("echo ${!x} ${x[1]}", {("word", "parameter"), ("syntax", "expansion")}),
         ("[[ $x -eq 0 ]]", {("word", "parameter"), ("syntax", "arithmetic")}),
         ("a[$x]=1", {("variable", "a"), ("syntax", "arithmetic")}),
-        ("let x=1", {("syntax", "arithmetic")}),
+        ("let x=1", {("syntax", "arithmetic")}), ("((a))", {("syntax", "arithmetic")}),
+        ("for ((i=0; i<5; i++)); do :; done", {("syntax", "loop"), ("syntax", "arithmetic")}),
+        ("echo {1..5}", {("word", "braces")}),
         ("declare -n r=x", {("option", "-n"), ("variable", "r")}),
         ("CI=1 ls", {("variable", "CI")}),
-        ("eval ls", {("code", "eval")}), ("source f", {("code", "source")}), ("command ls", {("code", "command")}),
+        ("eval ls", {("code", "eval")}), ("source f", {("code", "source")}), (". f", {("code", ".")}), ("command ls", {("code", "command")}),
         ("env CI=1 ls", {("variable", "CI")}),
         ("ls *.py a*", {("pattern", "pattern")}),
         ("ls a*", set()),
@@ -226,7 +229,7 @@ def test_every_command_of_a_text_may_run_in_each_of_its_folders() -> None:
 
 
 def test_first_words_that_rules_and_approvals_may_name() -> None:
-    assert all(map(is_prefix, [["git", "status"], ["./run"], ["["], [":"], ["/bin/ls"]]))
+    assert all(map(is_prefix, [["git", "status"], ["./run"], ["["], [":"], ["/bin/ls"], [".", "a"]]))
     odd: list[list[str]] = [[], [""], ["git", ""], ["git", "a;b"], ["$x"], ["-x"], ["../x"], ["a"] * (MOST_WORDS + 1)]
     assert not any(map(is_prefix, odd))
 

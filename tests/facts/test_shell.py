@@ -34,6 +34,23 @@ def test_what_is_within_the_bounds_ends_in_time(text: str) -> None:
     parse([text])
 
 
+@pytest.mark.parametrize(
+    ("text", "programs"),
+    [
+        ("echo {1..5}", ["echo"]),
+        ("cp a{01..10..2}.txt b{a..c}/", ["cp"]),
+        ("echo {1..3}{a,$(rm x)}", ["rm", "echo"]),
+        ("echo {a,{1..3},`rm x`}", ["rm", "echo"]),
+        ("echo {1..$(rm x)}", ["rm", "echo"]),
+        ("for ((i = 0; i < 5; i++)); do rm $i; done", [":", "rm"]),
+        ("((i = $(rm x)))", ["rm", ":"]),
+    ],
+)
+def test_sequences_and_arithmetic_are_read_with_the_commands_in_them(text: str, programs: list[str]) -> None:
+    (found,) = parse([text])
+    assert (found.refused, [one.words[0].value for one in found.commands]) == (None, programs)
+
+
 def _stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     """Another parser in the place of the bundled one, with the digest of what stands there."""
     import hashlib

@@ -224,7 +224,7 @@ func (l *lister) stmt(stmt *syntax.Stmt) {
 	case *syntax.LetClause:
 		l.arithmetic("let", cmd, redirects)
 	case *syntax.ArithmCmd:
-		l.arithmetic("((", cmd, redirects)
+		l.arithmetic(":", cmd, redirects)
 	case *syntax.TestClause:
 		l.test(cmd, redirects)
 	default:
@@ -258,6 +258,7 @@ func (l *lister) call(cmd *syntax.CallExpr, redirects []Redirect) {
 	l.add(words, assigns, redirects)
 }
 
+// arithmetic is a command that only calculates; what that may carry out is named by its mark.
 func (l *lister) arithmetic(name string, node syntax.Node, redirects []Redirect) {
 	l.inside(node)
 	l.marks = append(l.marks, "arithmetic")
@@ -323,7 +324,7 @@ func (l *lister) loop(cmd *syntax.ForClause) {
 		l.stmts(cmd.Do)
 		l.assigns = outer
 	case *syntax.CStyleLoop:
-		l.arithmetic("((", head, nil)
+		l.arithmetic(":", head, nil)
 		l.stmts(cmd.Do)
 	default:
 		refuse("syntax")
@@ -458,7 +459,9 @@ func (l *lister) part(part syntax.WordPart) (string, bool, string) {
 	case *syntax.DblQuoted:
 		return l.quoted(part)
 	case *syntax.BraceExp:
-		l.inside(part)
+		for _, element := range part.Elems { // which syntax.Walk cannot walk
+			l.word(element)
+		}
 		return "", false, "braces"
 	case *syntax.ParamExp:
 		l.inside(part)

@@ -259,6 +259,8 @@ def host_pieces(word: str) -> tuple[str, ...]:
 
 
 def _is_program(word: str) -> bool:
+    if word == ".":  # `source`
+        return True
     return _PROGRAM.fullmatch(word) is not None and not {"", ".", ".."}.intersection(below(word).lstrip("/").split("/"))
 
 
