@@ -88,9 +88,8 @@ _NO_ANSWER = 502
 class _Answer(httpx2.AsyncByteStream):
     """The body of an answer: events of any number, whose size the SDK limits, else `LINE_BYTES` at most."""
 
-    def __init__(self, response: httpx2.Response) -> None:
-        self._parts = response.stream
-        self._events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+    def __init__(self, parts: httpx2.AsyncByteStream, *, events: bool) -> None:
+        self._parts, self._events = parts, events
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
@@ -115,10 +114,12 @@ class _Exactly(httpx2.AsyncHTTPTransport):
             response = await super().handle_async_request(request)
         except httpx2.TransportError:
             return httpx2.Response(_NO_ANSWER)
-        if response.has_redirect_location or response.headers.get("content-encoding", "identity") != "identity":
+        parts, packed = response.stream, response.headers.get("content-encoding", "identity") != "identity"
+        if packed or response.has_redirect_location or not isinstance(parts, httpx2.AsyncByteStream):
             await response.aclose()
             return httpx2.Response(_NO_ANSWER)
-        response.stream = _Answer(response)
+        events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+        response.stream = _Answer(parts, events=events)
         return response
 
 
