@@ -30,19 +30,20 @@ class PolicyRow:
 
 
 class Words(Model):
-    """The text of a finding: the requirement and the remedy."""
+    """The text of a finding: the requirement and the remedy. `field` is the fact that a person has to look at."""
 
     code: str
     title: str
     remedy: str
+    field: str | None = None
 
 
 class Requirement(Words):
     """A rule that must hold.
 
     `each` is the list whose items it applies to; None means once for the whole request.
-    `field` is the fact that a person has to look at, `facts` are those that are shown with a finding, by
-    their names: dotted paths below the item, else below the input.
+    `facts` are those that are shown with a finding, by their names: dotted paths below the item, else below
+    the input.
     `file` is relative to the parent of the rules folder, such as `rego/admission/…`; see
     PolicyBundle.where for an existing path. `added` marks rules of `bundles/<name>/rules/`.
     `rules` are the rules of a `deny` or `violation` set, each of which refuses on its own; else 1.
@@ -58,7 +59,6 @@ class Requirement(Words):
     empty: Literal["allowed", "required"] | None = None
     after: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
-    field: str | None = None
     facts: Mapping[str, str] = {}
     labels: dict[str, str]
     file: str

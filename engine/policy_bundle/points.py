@@ -135,4 +135,4 @@ def _list_words(path: str, empty_allowed: bool) -> Words:  # noqa: FBT001 - one 
     title, remedy = f"The list `{path}` exists", f"Give the list `{path}`; it may be empty"
     if not empty_allowed:
         title, remedy = f"The list `{path}` has at least one entry", f"Give at least one entry in `{path}`"
-    return Words(code=list_code(path), title=title, remedy=remedy)
+    return Words(code=list_code(path), title=title, remedy=remedy, field=path)

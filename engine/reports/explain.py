@@ -120,13 +120,15 @@ class _Asked:
 
 def _explained(item: Explained, point: str, asked: _Asked | None, gathered: Gathered | None) -> Explained:
     finding = item.finding
-    requirement = None if asked is None else asked.policy.catalogue.requirement(point, finding.code)
+    requirement = None if asked is None else asked.policy.catalogue.words(point, finding.code)
     if requirement is None or asked is None or gathered is None:
         return item
+    stated = None if requirement.field is None else gathered.stated(finding.subject, requirement.field)
+    if not isinstance(requirement, Requirement):
+        return item if stated is None else replace(item, where=stated.where, found=stated.note)
     paths = [path for template in requirement.reads for path in _expand(template, asked, finding.subject)]
     if finding.waiver is not None:
         paths.insert(0, ("waivers", "waivers", point, finding.code, finding.waiver))
-    stated = None if requirement.field is None else gathered.stated(finding.subject, requirement.field)
     found = (
         _facts(requirement, finding.subject, asked),
         gathered.notes.get(finding.subject or ""),

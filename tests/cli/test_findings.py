@@ -48,6 +48,32 @@ WRONG: dict[str, tuple[str, str, dict[str, tuple[str | None, str]]]] = {
         "budget: 5",
         {"errors/network.budget": ("  budget: 5", "it is a number; it should be a mapping such as {max_requests: 0}")},
     ),
+    "misspelt list": (
+        "\nrecords:",
+        "\nrecord:",
+        {
+            "records_missing": (
+                None,
+                (
+                    "bundle: unknown field; did you mean `records`?; "
+                    f"records: {MISSING} a list of mappings, one for each content file, at most 100,000"
+                ),
+            )
+        },
+    ),
+    "misspelt field of the whole": (
+        "purpose: train",
+        "purposes: train",
+        {
+            "purpose_not_admitted": (
+                None,
+                (
+                    "bundle: unknown field; did you mean `purpose`?; "
+                    f"purpose: {MISSING} train, eval, tool or environment"
+                ),
+            )
+        },
+    ),
     "misspelt field": (
         "    license: CC-BY-4.0",
         "    licence: CC-BY-4.0",

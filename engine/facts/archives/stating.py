@@ -64,7 +64,7 @@ class Stating:
         """What does not fit the format in a field, or, where it is missing, in the mappings that lack it."""
         names = [".".join(map(str, path[:end])) for end in range(1, len(path) + 1)]
         missing = self._reading.document.stated(path).value is None
-        wrong = [*(names if missing else names[-1:]), *self._below.get(".".join(names[-1:]), ())]
+        wrong = [*((_ROOT, *names) if missing else names[-1:]), *self._below.get(".".join(names[-1:]), ())]
         notes = self._reading.notes
         return "; ".join(f"{name}: {notes[name]}" for name in wrong if name in notes and _helps(notes[name])) or None
 
