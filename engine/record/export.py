@@ -28,9 +28,12 @@ from engine.record.storage import Storage
 COLUMNS = (
     *("chain", "seq", "time", "decision_id", "point", "mode", "outcome", "codes", "levels", "subjects"),
     *("principal", "run", "request_id", "trace", "approval", "input_digest", "rules", "values", "engine", "opa"),
-    *("gather_microseconds", "decide_microseconds", "redactions", "shared_from"),
+    *("gather_microseconds", "decide_microseconds", "redactions", "shared_from", "act", "act_id", "reason"),
 )
-"""Columns of CSV, in order; several codes, levels, subjects or redactions in a cell are separated by a space."""
+"""Columns of CSV, in order; several codes, levels, subjects or redactions in a cell are separated by a space.
+
+The last three are those of decisions at point `administration`.
+"""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -82,6 +85,7 @@ def _source(state: Path, chain: int) -> str:
 
 def _cells(entry: Entry, body: DecisionRecord) -> list[Any]:
     policy, findings = body.policy, body.findings
+    act = body.input if body.point == "administration" and body.input is not None else {}
     return [
         *(entry.chain, entry.seq, body.time, body.decision_id, body.point, body.mode.value, body.outcome.value),
         " ".join(finding.code for finding in findings),
@@ -91,7 +95,7 @@ def _cells(entry: Entry, body: DecisionRecord) -> list[Any]:
         *((None, None) if policy is None else (policy.rules, policy.values)),
         *(body.versions.engine, body.versions.opa, body.durations.gather, body.durations.decide),
         " ".join(body.redactions),
-        body.shared_from,
+        *(body.shared_from, act.get("act"), act.get("id"), act.get("reason")),
     ]
 
 

@@ -207,6 +207,25 @@ def test_export_gives_csv_that_no_spreadsheet_runs(told_state: Path, tmp_path: P
     assert plain["principal"] == "=HYPERLINK(1)"  # the control: the record has it as it was
 
 
+def test_export_gives_csv_of_what_was_done_and_why(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    act = {"act": "stop", "id": "0123456789abcdef", "reason": "=a drill", "scope": None}
+    with open_log(state) as log:
+        made = taken(1)
+        for point, document in (("administration", act), ("source", act), ("administration", None)):
+            one = DecisionRecord.of(
+                made.model_copy(update={"point": point}),
+                time="2026-11-21T00:00:00.000000Z",
+                document=document,
+                versions=VERSIONS,
+                durations={},
+            )
+            log.append(one)
+    first, *others = csv.DictReader(run("export", "--state", state, "--format", "csv").stdout.splitlines())
+    assert (first["act"], first["act_id"], first["reason"]) == ("stop", "0123456789abcdef", "'=a drill")
+    assert [(one["act"], one["act_id"], one["reason"]) for one in others] == [("", "", "")] * 2
+
+
 def test_export_goes_on_without_a_policy_and_without_the_id_of_the_installation(
     tmp_path: Path,
 ) -> None:
