@@ -298,7 +298,9 @@ class _Reader:
             return number
         if _ODD_NUMBER.match(text):
             raise self._refuse(
-                event, f"has `{printable(text, 40)}`, which YAML readers interpret differently", "quote it"
+                event,
+                f"has `{printable(text, 40)}`, which YAML readers interpret differently",
+                "quote it if it is text, or write a finite decimal number",
             )
         return self._string(event, text)
 

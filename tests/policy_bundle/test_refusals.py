@@ -276,6 +276,7 @@ REFUSED = {
     "value_missing": one(LICENSES, "licenses: {}\n", 1, "`most` is missing", "write it"),
     "value_twice": one(LICENSES, "most: 1\nlicenses: {}\nmost: 2\n", 3, "twice", "keep one"),
     "value_odd_number": one(LICENSES, "most: 017\nlicenses: {}\n", 1, "interpret differently", "quote it"),
+    "value_not_finite": one(LICENSES, "most: .inf\nlicenses: {}\n", 1, "interpret differently", "finite decimal"),
     "values_not_yaml": one(LICENSES, "a: [\n", 2, "not YAML", "syntax"),
     "values_empty": one(LICENSES, "# nothing\n", None, "is empty", "write its fields"),
     "level_unknown_code": one(LEVELS, "levels:\n  source:\n    admited: warn\n", 3, "`admited`", "correct"),
