@@ -141,17 +141,16 @@ class ToolPath:
         try:
             request = result_request(made.executor, outcome, decision.decision_id, self.error_mode)
             answer = yield Question("tool_result", request, executor, self._context(approval))
+            codes = codes_of(answer.decision) if answer.fault is None else [answer.fault.code]
+            failed, asked = answer.fault is not None, answer.decision.approval
         except Exception as error:  # noqa: BLE001
-            return withheld([_code(error)], decision.decision_id, ran=True)
-        if answer.fault is not None:
-            return withheld([answer.fault.code], decision.decision_id, ran=True)
+            codes, failed, asked = [_code(error)], True, None
         if results:
-            return results[0]
-        codes, asked = codes_of(answer.decision), answer.decision.approval
-        if answer.decision.outcome is Decided.CONFIRM and asked is not None:
+            return withheld(codes, decision.decision_id, ran=True) if failed else results[0]
+        if not failed and asked is not None and answer.decision.outcome is Decided.CONFIRM:
             self.held.put(asked.id, made)
             return waiting(codes, decision.decision_id, asked.id)
-        if approval is not None:  # such as one that is not granted yet
+        if approval is not None:  # such as one that is not granted yet, or a fault of the engine
             self.held.put(approval, made)
         return withheld(codes, decision.decision_id, ran=True)
 
