@@ -63,7 +63,7 @@ def test_what_is_kept_stays_for_its_whole_time_and_not_longer(store: ArtifactSto
     assert store.get(log) is None
 
 
-def test_whoever_puts_something_in_removes_what_is_old(store: ArtifactStore) -> None:
+def test_storing_an_artifact_removes_expired_ones(store: ArtifactStore) -> None:
     old = store.put(b"old", NOW, 1)
     store.put(b"new", NOW + 2 * DAY, 1)
     assert store.get(old) is None

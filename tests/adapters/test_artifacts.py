@@ -341,7 +341,7 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_fills_is_no
     assert {path.name for path in tmp_path.iterdir()} == {FOLDER, filled, foreign}
 
 
-def test_whoever_is_second_takes_the_folder_of_the_first_if_it_is_the_same(tmp_path: Path) -> None:
+def test_the_second_writer_uses_the_folder_of_the_first_if_it_is_the_same(tmp_path: Path) -> None:
     def meanwhile(happens: Callable[[], object]) -> Callable[[str], AbstractContextManager[BinaryIO]]:
         @contextmanager
         def opened(record: str) -> Iterator[BinaryIO]:

@@ -215,7 +215,7 @@ def test_cancelling_says_when_it_had_no_effect_and_killing_always_has_one(home: 
 # covers: B25.3
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("how", ["kill", "end", "close"])
-def test_nobody_of_its_group_outlives_a_subagent(home: Home, how: str) -> None:
+def test_no_process_of_its_group_outlives_a_subagent(home: Home, how: str) -> None:
     child = child_of(home.own.spawn(ASK, "brood wait"))
     pid, other = said(home, child, "pid"), said(home, child, "other")
     assert os.getpgid(other) == pid
@@ -538,7 +538,7 @@ def test_a_process_that_closes_its_pipes_early_is_still_seen_to_its_end() -> Non
     assert (process.state, ended) == ("ended", ["ended"])
 
 
-def test_whoever_has_the_number_of_a_process_that_ended_is_left_alone() -> None:
+def test_a_process_that_reuses_the_pid_of_an_ended_one_is_left_alone() -> None:
     process = SubagentProcess(program("pass"), SOON, HistoryLimits(), lambda _: None)
     assert process.over.wait(SOON)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as other:

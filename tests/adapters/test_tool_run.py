@@ -328,7 +328,7 @@ def test_side_effects_of_a_call_that_failed_are_all_there() -> None:
     ]
 
 
-def test_nobody_has_more_side_effects_than_can_be_recorded() -> None:
+def test_a_call_has_no_more_side_effects_than_can_be_recorded() -> None:
     done: list[int] = []
 
     def tool() -> None:

@@ -81,7 +81,7 @@ def test_bytes_that_are_no_text_are_replaced_and_the_bound_cuts_no_character() -
     assert kept("aé".encode(), HistoryLimits(line_bytes=2)).last(9, 99) == ("a",)
 
 
-def test_whoever_waits_for_the_first_turn_is_told() -> None:
+def test_a_reader_that_waits_for_the_first_turn_is_notified() -> None:
     transcript = Transcript(HistoryLimits())
     transcript.feed(b"no end yet")
     assert not transcript.spoken.is_set()

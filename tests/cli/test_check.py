@@ -335,7 +335,7 @@ def test_a_reader_that_goes_away_is_no_fault_and_everything_is_recorded(command:
     assert len(decisions(command.state)) == 1
 
 
-def test_who_waits_is_told_what_is_going_on_from_the_third_second_on(
+def test_progress_is_reported_from_the_third_second_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seconds = iter([0.0, 0.5, 1.9, 2.1, 2.5, 3.2])

@@ -87,7 +87,7 @@ def test_the_three_states_and_whose_they_are(command: Command) -> None:
     ],
     ids=repr,
 )
-def test_nobody_can_approve_what_is_no_plain_command(command: Command, words: list[str]) -> None:
+def test_only_a_plain_command_can_be_approved(command: Command, words: list[str]) -> None:
     approve(command, *words).refused("engine: ")
     assert not command.state.exists()
 

@@ -231,7 +231,7 @@ def test_what_no_value_can_change_is_for_the_caller(engine: Engine, call: dict[s
 @pytest.mark.parametrize(
     "call", [own("shell", command=["rm", "x"]), own("table_drop", table="t")], ids=["deny", "confirm"]
 )
-def test_nobody_is_told_to_allow_what_a_rule_refuses_or_asks_about(engine: Engine, call: dict[str, Any]) -> None:
+def test_no_allow_rule_is_suggested_where_a_rule_refuses_or_asks(engine: Engine, call: dict[str, Any]) -> None:
     told = " ".join(one.text for one in told_of(engine, call, AGENT).changes)
     assert "narrow the" in told
     assert "allow rule `" not in told

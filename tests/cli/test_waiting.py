@@ -40,7 +40,7 @@ def test_on_a_terminal_it_leaves_no_line_behind(
     assert capsys.readouterr().err == "\r\x1b[K5 read\r\x1b[K"
 
 
-def test_nobody_who_listens_is_no_reason_to_stop(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_standard_error_does_not_stop_the_command(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(_: str) -> int:
         raise OSError(5, "closed")
 

@@ -47,7 +47,7 @@ def test_an_entry_is_kept_with_its_provenance_for_its_owner(engine: Engine) -> N
 
 
 # covers: B44.3
-def test_nobody_else_reads_or_forgets_it(engine: Engine) -> None:
+def test_only_its_owner_reads_or_forgets_an_entry(engine: Engine) -> None:
     written = engine.remember(entry(), caller("agent-7")).entries[0]
     for other in (caller("agent-8"), Context()):
         assert engine.recall(written.id, other).entries == ()

@@ -127,7 +127,7 @@ def test_waiting_is_part_of_the_deadline_and_leaves_no_trace() -> None:
 
 
 @pytest.mark.parametrize("leaves", ["canceled", "late"])
-def test_who_leaves_hangs_up_and_the_place_is_free_again(leaves: str) -> None:
+def test_a_caller_that_leaves_hangs_up_and_its_place_is_free_again(leaves: str) -> None:
     async def main(peer: Peer, client: AsyncClient) -> None:
         for _ in range(3):
             peer.hung_up.clear()

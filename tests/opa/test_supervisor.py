@@ -217,7 +217,7 @@ def test_another_binary_is_not_started_in_the_place_of_the_one_that_was_verified
     assert not (tmp_path / "evil").exists()
 
 
-def test_who_looks_on_cannot_stop_the_supervision(policy: PolicyBundle) -> None:
+def test_an_observer_that_fails_does_not_stop_the_supervision(policy: PolicyBundle) -> None:
     def broken(name: str, fields: dict[str, Any]) -> NoReturn:
         event.append((name, fields))
         raise ValueError(name)
@@ -415,7 +415,7 @@ def test_a_check_that_fails_keeps_the_old_policy(policy: PolicyBundle, other: Po
         assert [event["code"] for event in events.of("activation_refused")] == ["engine.internal"]
 
 
-def test_who_holds_a_generation_keeps_it_through_a_switch(policy: PolicyBundle, other: PolicyBundle) -> None:
+def test_a_leased_generation_survives_a_switch(policy: PolicyBundle, other: PolicyBundle) -> None:
     with supervised(policy) as (supervisor, events), ThreadPoolExecutor(1) as pool:
         with leased(supervisor) as held:
             activation = pool.submit(supervisor.activate, other, lambda _: None)
@@ -432,7 +432,7 @@ def test_who_holds_a_generation_keeps_it_through_a_switch(policy: PolicyBundle, 
             held.ask("decision", DOCUMENT)
 
 
-def test_who_never_gives_it_back_does_not_keep_the_old_one_for_ever(policy: PolicyBundle, other: PolicyBundle) -> None:
+def test_a_lease_that_is_never_returned_ends_with_the_drain(policy: PolicyBundle, other: PolicyBundle) -> None:
     with supervised(policy, drain_seconds=0.1) as (supervisor, _):
         held = supervisor.acquire()
         supervisor.activate(other, lambda _: None)

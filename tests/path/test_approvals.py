@@ -178,13 +178,13 @@ def test_a_rule_that_denies_after_the_approval_still_denies(engine: Engine, stor
     assert ask(engine, row.id).decision.outcome == "allow"  # the control: the approval was not used up
 
 
-def test_who_asks_does_not_approve(engine: Engine, store: Store, clock: Clock) -> None:
+def test_the_requester_is_not_the_approver(engine: Engine, store: Store, clock: Clock) -> None:
     row = approved(engine, store, clock, approver="pipeline")
     got = ask(engine, row.id)
     assert (got.decision.outcome, codes(got)) == ("deny", ["approval_by_requester", "license_review_required"])
 
 
-def test_who_is_not_known_gets_no_approval(engine: Engine, store: Store, clock: Clock) -> None:
+def test_a_caller_without_a_name_gets_no_approval(engine: Engine, store: Store, clock: Clock) -> None:
     nobody = Caller(via=Via.PROCESS)
     first = ask(engine, caller=nobody)
     assert first.decision.approval is not None

@@ -48,7 +48,7 @@ def test_a_check_behind_many_others_counts_no_more(tmp_path: Path) -> None:
 
 # covers: A01
 @pytest.mark.parametrize("name", ["checks", "passed", "ran_in", "decision_id"])
-def test_nobody_can_state_a_check(name: str) -> None:
+def test_a_caller_cannot_state_a_check(name: str) -> None:
     with pytest.raises(ValidationError):
         ArtifactRequest.model_validate({"sha256": SHA, "kind": "code", name: True})
 

@@ -89,7 +89,7 @@ def test_a_uuid_is_looked_up_and_goes_on_to_the_ownership_check(engine: Engine) 
 
 # covers: B21.1 B22
 @pytest.mark.parametrize("operation", ["poll", "cancel", "kill"])
-def test_nobody_but_the_conversation_that_started_it_reaches_a_subagent(engine: Engine, operation: str) -> None:
+def test_only_the_conversation_that_started_it_reaches_a_subagent(engine: Engine, operation: str) -> None:
     engine.store().add_child(ChildRow(CHILD, "chat-7", 0))
     for conversation in ("chat-8", "Chat-7", "chat-7 ".strip() + ".", CHILD):
         request = {**POLL, "operation": operation, "conversation": conversation}

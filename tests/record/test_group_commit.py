@@ -546,7 +546,7 @@ def test_threads_lead_for_each_other_and_need_no_worker(tmp_path: Path) -> None:
     assert numbers(tmp_path / "state") == [1, 2, 3, 4, 5]
 
 
-def test_who_is_interrupted_in_joining_lets_no_file_go_that_another_one_writes(
+def test_an_interrupted_join_closes_no_file_that_another_thread_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(_: object) -> None:

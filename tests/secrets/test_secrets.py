@@ -241,7 +241,7 @@ def test_nothing_that_is_no_fact_reaches_the_state_folder(shown: Shown) -> None:
 
 
 @pytest.mark.parametrize("how", ["json", "sarif", "junit", "github", "text and errors"])
-def test_nobody_is_shown_content_or_secrets_or_the_environment(how: str, shown: Shown) -> None:
+def test_no_output_has_content_or_secrets_or_the_environment(how: str, shown: Shown) -> None:
     text = shown.told[how]
     assert WORD in text  # the control: the paths that the requester gave are shown to him
     for planted in (

@@ -85,7 +85,7 @@ def test_a_first_check_that_blocks_is_no_result(component: Component, monkeypatc
     assert not HealthCheck(component.look).last()[0]
 
 
-def test_nobody_waits_again_for_a_check_that_has_had_its_time(
+def test_no_caller_waits_again_for_a_check_that_timed_out(
     component: Component, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "_BOUND_SECONDS", 0.01)

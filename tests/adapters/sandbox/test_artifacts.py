@@ -100,7 +100,7 @@ def test_too_many_and_too_large() -> None:
 
 
 @needs("bubblewrap")
-def test_who_still_writes_is_dead_before_the_files_are_read() -> None:
+def test_a_process_that_still_writes_is_dead_before_the_files_are_read() -> None:
     code = """
 import os
 opened, tell = os.pipe()
@@ -128,7 +128,7 @@ os.read(opened, 1)
         "import os, signal; [os.kill(os.getppid(), n) for n in (1, 2, 3, 10, 12, 13, 15, 17)]",
     ],
 )
-def test_who_meddles_gets_no_file(code: str) -> None:
+def test_a_program_that_tampers_with_the_artifact_folder_leaves_no_file(code: str) -> None:
     ended = ran(code, within=WITH)
     assert ended.artifacts == ()
     assert ended.status in {Status.OK, Status.SIGNAL}
@@ -136,7 +136,7 @@ def test_who_meddles_gets_no_file(code: str) -> None:
 
 
 @needs("bubblewrap")
-def test_who_stops_the_launcher_at_any_moment_gets_no_sandbox_error() -> None:
+def test_a_program_that_stops_the_launcher_at_any_moment_gets_no_sandbox_error() -> None:
     code = """
 import os, signal, time
 main, launcher = os.getpid(), os.getppid()

@@ -66,7 +66,7 @@ def test_where_every_process_is_apart_so_is_the_program() -> None:
     assert below.facts["outside_session"] == "own"
 
 
-def test_who_lives_on_is_told_and_who_died_before_is_not() -> None:
+def test_a_survivor_is_reported_and_a_process_that_died_before_is_not() -> None:
     with kernel(CHILD.format(own="False"), DEAD) as first:
         below_it = children(first)
         assert len(below_it) == 2

@@ -186,7 +186,7 @@ def _laid_and_removed() -> None:
     assert name not in os.environ
 
 
-def test_who_dies_a_moment_after_the_kill_was_killed(canaries: Canaries) -> None:
+def test_a_process_that_dies_a_moment_after_the_kill_was_killed(canaries: Canaries) -> None:
     dying = Victim(subprocess.Popen(["/bin/sleep", "0.3"]))
     assert compared({"process_killed": "refused:EPERM"}, "token", canaries, dying)["process_killed"] == "refused:EPERM"
     assert compared({"process_killed": "did"}, "token", canaries, dying)["process_killed"] == "did"

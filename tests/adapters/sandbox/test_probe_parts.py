@@ -152,7 +152,7 @@ def test_an_end_past_a_limit_has_its_word(ended: RunResult, word: str) -> None:
     assert _word(ended, FLOOD) == word
 
 
-def test_who_lives_on_is_told_and_ended(tmp_path: Path) -> None:
+def test_a_survivor_is_reported_and_ended(tmp_path: Path) -> None:
     shutil.copy("/bin/cat", tmp_path / "apleft")
     watch = ProcessWatcher("apmain", "apleft", 3)
     with cat(name=str(tmp_path / "apleft")) as process:
@@ -259,7 +259,7 @@ def test_one_act_that_is_not_held_opens_its_boundary() -> None:
 @pytest.mark.parametrize(
     ("word", "kind"), [("signal:24", "kernel"), ("timeout_cpu", "supervised"), ("did", "unsupported")]
 )
-def test_who_ends_what_uses_the_processor_is_told(word: str, kind: str) -> None:
+def test_the_evidence_states_what_ends_a_program_that_uses_up_its_processor_time(word: str, kind: str) -> None:
     assert held(cpu=word)["cpu"].kind == kind
 
 
@@ -349,7 +349,7 @@ def grouped() -> Iterator[None]:
 @needs("root")
 @pytest.mark.usefixtures("grouped")
 @pytest.mark.parametrize("other", [False, True], ids=["this user", "another"])
-def test_who_is_somebody_else_has_no_groups_of_this_process(other: bool) -> None:  # noqa: FBT001
+def test_a_process_of_another_user_has_no_groups_of_this_process(other: bool) -> None:  # noqa: FBT001
     user, kept = (sandbox_user().uid, []) if other else (None, [OTHER])
     victim = Canaries(user).victim()
     assert status_of(victim.process.pid)["Groups"].split() == [str(one) for one in kept]

@@ -63,7 +63,7 @@ def test_the_probe_gives_a_folder_of_its_own() -> None:
         assert (ended.stderr, (folder / "left").exists()) == (b"", True)
 
 
-def test_who_ignores_the_ends_of_its_children_starts_nothing() -> None:
+def test_a_host_process_that_ignores_sigchld_starts_nothing() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         with pytest.raises(NotStartedError, match="ignores SIGCHLD"):

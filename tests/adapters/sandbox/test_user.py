@@ -68,6 +68,6 @@ def test_root_without_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -
             _chosen(monkeypatch, 0, {"uid_map": uids, "gid_map": gids})
 
 
-def test_who_has_an_account_is_nobodys_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_user_of_a_sandbox_has_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user, "_CANDIDATES", (0, 60_801))
     assert _chosen(monkeypatch, 0, EVERY).uid == 60_801

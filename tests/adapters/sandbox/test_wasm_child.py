@@ -188,7 +188,7 @@ def test_the_kernel_counts_its_time_exactly_where_the_runtime_does_not(child: Ch
     assert took.ru_utime + took.ru_stime < 1.7
 
 
-def test_nobody_counts_its_time_where_both_are_left_out(child: Child) -> None:
+def test_its_time_is_not_limited_where_both_are_left_out(child: Child) -> None:
     assert child.is_ready()
     within = bounds(memory_bytes=32 << 20, cpu_seconds=1)
     child.begin(modules.spin(1 << 62), within, without=["epoch", "rlimit_cpu"])

@@ -75,7 +75,7 @@ def _again(new: Any) -> Any:
     return asked(requester=new.requester)
 
 
-def test_whoever_touches_last_sees_what_the_others_have_touched(stores: list[Store]) -> None:
+def test_the_last_of_concurrent_touches_sees_the_others(stores: list[Store]) -> None:
     for run in range(10):
         kinds = ("untrusted", "private", "outward")
         seen = together(3, lambda at: len(stores[at].touch(f"run {run}", [kinds[at]], f"{run} {at}", 10)))  # noqa: B023

@@ -177,14 +177,14 @@ FORBIDDEN: dict[str, str] = {
 
 
 @pytest.mark.parametrize("what", FORBIDDEN)
-def test_whoever_serves_may_not_rewrite_what_is_evidence(address: str, what: str) -> None:
+def test_the_role_that_serves_cannot_rewrite_evidence(address: str, what: str) -> None:
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(f"SET search_path = {SCHEMA}".encode())
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute(FORBIDDEN[what].encode())
 
 
-def test_whoever_serves_removes_only_approvals_that_nobody_resolved(address: str) -> None:
+def test_the_role_that_serves_removes_only_unresolved_approvals(address: str) -> None:
     with shared(address) as store:
         kept = store.resolve(store.request_approval(asked()).id, "granted", "user:lee", None, NOW)
         store.request_approval(asked(requester="other"))
