@@ -221,7 +221,7 @@ class Engine(Assembly):
     ) -> Episode:
         """Run an episode: each turn is decided before the actor is called and after it replied, and recorded.
 
-        `actors` by id replace scripts. `episode` is its id; one that the record knows goes on where it stood, or
+        `actors` by id replace scripts. `episode` is its id; a recorded one resumes where it stopped, or
         returns its recorded end. Raises GatherError, or WorkError if it is already running.
         """
         with ExitStack() as claims:

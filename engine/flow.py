@@ -568,7 +568,7 @@ def _lap(case: _Case, name: str, started: int) -> int:
 def _not_json() -> GatherError:
     return GatherError(
         "the request is not plain JSON",
-        remedy="send finite numbers and whole characters",
+        remedy="send finite numbers, and text without lone surrogates",
         code="engine.request_invalid",
     )
 

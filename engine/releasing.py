@@ -119,6 +119,6 @@ def roll_back(folder: Path, active: Path, output: Path, author: str, reason: str
         message = f"release {old.sequence} of `{old.name}` is no earlier one than {new.sequence} of `{new.name}`"
         raise GatherError(message, remedy="name an earlier release of the same policy, and the active one as --after")
     if not reason.strip():
-        raise GatherError("the rollback has no reason", remedy="say why, in a line")
+        raise GatherError("the rollback has no reason", remedy="state the reason in one line")
     by = Authorship(author, f"rollback to release {old.sequence}: {reason}", datetime.now(UTC))
     return _write_after(active, now, policy_of(folder, earlier), output, by, None)

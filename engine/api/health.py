@@ -107,7 +107,7 @@ async def metrics(api: App, _exchange: Exchange) -> Response:
         changed = shadow.decided.total() - shadow.decided["unchanged"]
         counts["engine_shadow_decisions"] = ("Recorded decisions of the candidate policy.", shadow.decided.total())
         counts["engine_shadow_changed"] = ("Those that differ from the decision.", changed)
-        counts["engine_shadow_dropped"] = ("Decisions that the candidate did not take.", shadow.dropped.total())
+        counts["engine_shadow_dropped"] = ("Requests that the candidate did not decide.", shadow.dropped.total())
     if api.tracing is not None:
         counts["engine_spans_lost"] = ("Spans that no collector accepted.", api.tracing.lost)
     return Response(200, api.metrics.text(gauges, counts), MEDIA_TYPE)

@@ -72,7 +72,7 @@ class Listen:
     `payload_days` is the retention of a log with payloads; None for a log without. `forward` has the limits of a
     runner, None for the defaults; `access` is what a runner is shown. `otlp` is the address of the collector that
     gets a span of every request; None for none. With `runner`, the API of a runner is served in place of the
-    decision API. `shadow` is a candidate policy that decides live requests too, beside their answers.
+    decision API. `shadow` is a candidate policy that decides live requests too; it changes no answer.
     """
 
     host: str = "127.0.0.1"

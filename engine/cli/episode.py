@@ -30,7 +30,7 @@ def run(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="File of the episode, as in docs/episodes.md.")],
     name: Annotated[
         str | None,
-        typer.Option("--id", metavar="ID", help="Id of the episode; one that the record knows goes on where it stood."),
+        typer.Option("--id", metavar="ID", help="Id of the episode; a recorded one resumes where it stopped."),
     ] = None,
     env_file: options.EnvFile = None,
     ca_file: options.CaFile = None,

@@ -48,7 +48,7 @@ def proxy(
     cwd: asked.WorkingFolder = None,
     approver: Annotated[
         str | None,
-        options.words(metavar="NAME", help="Person at the client, who is asked there to approve (default: nobody)."),
+        options.words(metavar="NAME", help="Person at the client who is asked to approve there (default: none)."),
     ] = None,
     principal: options.Principal = None,
     run: options.Run = None,

@@ -159,7 +159,7 @@ def serve(
         Path | None,
         options.folder(
             envvar="ENGINE_SHADOW",
-            help="Policy folder that decides live requests too, beside their answers; only recorded.",
+            help="Candidate policy that decides live requests too; its decisions are only recorded.",
         ),
     ] = None,
     watch: Annotated[
@@ -215,7 +215,7 @@ def serve(
     check_tls(tls_cert, tls_key, tls_client_ca)
     access = runner_access(runner_token_file, runner_cert, runner_key, ca_file)
     if log_detail == "payload" and log_retention_days is None:
-        raise typer.BadParameter("say how long it is kept, with --log-retention-days", param_hint="--log-detail")
+        raise typer.BadParameter("state how long the log is kept with --log-retention-days", param_hint="--log-detail")
     listen = Listen(
         host=host.strip() or LOOPBACK,
         port=port,

@@ -17,7 +17,7 @@ _FIRST, _FIRST_ELSEWHERE, _EVERY = 1.0, 2.0, 1.0
 def sandbox_tried(what: str, _done: int, _of: int) -> None:
     """Show that a sandbox is probed first; all other progress of an engine is too fast to show."""
     if what.startswith("probing the sandbox") and not quiet():
-        _write(f"engine: {what}: seconds, and then not for a day\n")
+        _write(f"engine: {what}: takes seconds, once a day\n")
 
 
 class Waiting:

@@ -283,7 +283,7 @@ def snippet(text: str, code: str, payload: str) -> str:
 
     An interpreter prints the line of code that failed; such lines are removed. So are the
     texts in the payload, the long ones first, except words that are too short to reveal anything. Secrets are
-    removed before the text is cut, because half a secret is not recognised (C36, C83).
+    removed before the text is cut, because half a secret is not recognized (C36, C83).
     """
     for own, mark in ((code.strip(), _CODE), (payload.strip(), _PAYLOAD)):
         text = text.replace(own, mark) if own else text

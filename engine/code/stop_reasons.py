@@ -108,7 +108,7 @@ def of_output(findings: Iterable[Finding]) -> StopReason:
 
 
 def _own_or_blocked(text: str) -> StopReason:
-    """A code of the catalogue unchanged; the code of an organisation's own rule counts as a block by policy."""
+    """A code of the catalogue unchanged; the code of an organization's own rule counts as a block by policy."""
     own = (f"{word}:" for word in ("invalid_request", "invalid_action", "invalid_code_output", "code_runtime_error"))
     plain = {reason for reason in REGISTRY if ":" not in reason} - {SUCCESS, CANCELLED, APPROVAL}
     return registered(text if text in plain or text.startswith(tuple(own)) else f"policy_block:{text}")

@@ -3,7 +3,7 @@
 WorkError
 └── EpisodeError
     ├── CostLimitExceededError   the tokens were exceeded
-    ├── EpisodeCorruptedError    an actor has all its penalties, or something of the episode is lost
+    ├── EpisodeCorruptedError    an actor has its maximum of penalties, or something is lost
     ├── EpisodeLimitError        the steps or the spend were exceeded
     ├── MaxAgentsExceededError   too many actors; the episode did not start
     ├── ProposalParseError       a reply is not one JSON object
@@ -32,7 +32,7 @@ class CostLimitExceededError(EpisodeError):
 
 
 class EpisodeCorruptedError(EpisodeError):
-    """An actor has all its penalties, or something of the episode is lost."""
+    """An actor has reached the maximum number of penalties, or something of the episode is lost."""
 
     code = "EpisodeCorruptedError"
 

@@ -1,4 +1,4 @@
-"""The run request of an agent runner: its closed wire model, and its normalised form.
+"""The run request of an agent runner: its closed wire model, and its normalized form.
 
 Fields may be spelled in snake case or camel case, never in both. The keys that older callers send at
 the top level (`harness`, `permission_policy`) belong to `agent`, whose own keys win. `sandbox` is not part of

@@ -1,4 +1,4 @@
-"""Point `license`: whether content under a licence label may be used for a purpose and an export.
+"""Point `license`: whether content under a license label may be used for a purpose and an export.
 
 The question of a crawler or curator before anything is bundled. The policy is the same as for
 the records of a source bundle: the decision on exactly this content, and the table.
@@ -16,11 +16,11 @@ from engine.points import GatherContext, Gathered, Point
 from engine.points.source import AdmittedExport, ExportLicense, License, LicenseDecision, export_of, license_of
 
 Label = Annotated[str, Field(max_length=65_536)]
-"""A licence as declared: an SPDX expression, which may list every licence of a distribution."""
+"""A license as declared: an SPDX expression, which may list every license of a distribution."""
 
 
 class DecisionTaken(Model):
-    """An explicit licence decision, for exactly the content with this SHA-256."""
+    """An explicit license decision, for exactly the content with this SHA-256."""
 
     sha256: Sha256
     decision: Literal["accepted", "incompatible", "review_required", "unknown"]

@@ -1,7 +1,7 @@
 """Point `source`: whether a source bundle may enter environment construction.
 
-Everything that can be computed is computed here: content hashes, the bundle's digest, licence
-alternatives, hosts, which content a licence decision was taken for, how many retrievals it needs.
+Everything that can be computed is computed here: content hashes, the bundle's digest, license
+alternatives, hosts, which content a license decision was taken for, how many retrievals it needs.
 
 Longer than other files because it is the whole of one point: request, input, limits, gather, events.
 """

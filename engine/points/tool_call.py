@@ -242,7 +242,7 @@ def _call(call: Call, walked: Walked) -> CallFacts:
 def preview(arguments: Mapping[str, Any], clean: Callable[[Any], Any]) -> tuple[str, bool]:
     """The start of the arguments as JSON, and whether it was cut.
 
-    `clean` removes secrets from a JSON value. It sees whole strings, because half a secret is not recognised.
+    `clean` removes secrets from a JSON value. It sees whole strings, because half a secret is not recognized.
     """
     text, cut = "", len(arguments) > _ITEMS
     for name in sorted(arguments)[:_ITEMS]:

@@ -51,7 +51,7 @@ class PolicyDifference:
 
 
 def difference(before: PolicyBundle, after: PolicyBundle) -> PolicyDifference:
-    """What `after` has otherwise than `before`."""
+    """How `after` differs from `before`."""
     values = tuple(_values(before, after, before.data, after.data, ()))
     levels, waivers = (tuple(one for one in values if one.path.startswith(f"{name}.")) for name in (_LEVELS, _WAIVERS))
     return PolicyDifference(

@@ -91,7 +91,7 @@ def _problem(point: str, code: str, row: Any, entries: Entries) -> tuple[str, st
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A refusal that this organisation has lowered, with who answers for it, why, and its last day."""
+    """A refusal that this organization has lowered, with who answers for it, why, and its last day."""
 
     point: str
     code: str

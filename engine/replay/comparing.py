@@ -26,7 +26,7 @@ class Change(StrEnum):
 
     @property
     def counts(self) -> bool:
-        """Whether somebody gets another answer: another outcome, or an allow with other limits."""
+        """Whether the answer changes: another outcome, or an allow with other limits."""
         return self is not Change.FINDINGS
 
 

@@ -65,7 +65,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A decision that somebody would get otherwise."""
+    """A decision that would change."""
 
     decision_id: str
     time: str
@@ -79,7 +79,7 @@ class Flip:
 class Replay:
     """What a replay found. `points` counts decisions by point and change, `unchanged` and `not_decided` among them.
 
-    `flips` are the first of those that somebody would get otherwise.
+    `flips` are the first of those that would change.
     """
 
     decisions: int = 0
@@ -102,7 +102,7 @@ class Replay:
 
     @property
     def changes(self) -> int:
-        """Decisions that somebody would get otherwise."""
+        """Decisions that would change."""
         return sum(self.count(change) for change in Change if change.counts)
 
     @property

@@ -49,7 +49,7 @@ class CodeRuns(Part):
         )
 
     def code_run(self, id: str, owner: str | None, now: int) -> CodeRunRow | None:
-        """The newest run with this id, of an owner or of anybody; None if it is unknown or has expired."""
+        """The newest run with this id, of one owner or of any; None if it is unknown or has expired."""
         found = self._rows(
             CodeRunRow,
             f"{_SOME} WHERE id = ? AND owner = coalesce(?, owner) AND expires_at > ? ORDER BY number DESC LIMIT 1",

@@ -19,7 +19,7 @@ _AGAIN_SECONDS = 1.0
 
 
 class Opener(Generic[StoreT]):
-    """A store that threads share; whoever waits for its opening gets the same store, or the same fault."""
+    """A store that threads share; threads that wait for its opening get the same store, or the same fault."""
 
     def __init__(self, opened: Callable[[bool], StoreT]) -> None:
         """`opened` opens the store; it is told whether one failed before."""

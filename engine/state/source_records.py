@@ -1,4 +1,4 @@
-"""Records of admitted source bundles, and digests of blocks of their text, to recognise the text in other places."""
+"""Records of admitted source bundles, and digests of blocks of their text, to recognize the text in other places."""
 
 from __future__ import annotations
 

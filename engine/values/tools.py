@@ -49,7 +49,7 @@ class Tool(Model):
     )
     reads: Items[Literal["untrusted", "private"]] = Field(
         default=(),
-        description="What a call reads: text that anybody may have written, or data that not everybody may see. "
+        description="What a call reads: text that anyone may have written, or data that not everyone may see. "
         "Deleting a word admits MORE.",
     )
     sends: Items[Literal["outward"]] = Field(

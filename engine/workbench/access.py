@@ -74,7 +74,7 @@ class Access:
                 raise AccessError(
                     "this link was used already, or is not one of this workbench",
                     remedy="use the newest link in the terminal of `engine workbench`; "
-                    "if you did not use the earlier one, stop the workbench: somebody else did",
+                    "if you did not use the earlier one, stop the workbench: another person did",
                 )
             self._token, key = _secret(), _secret()
             self._sessions[_digest(key)] = Session()

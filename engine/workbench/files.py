@@ -110,7 +110,7 @@ def values_files(desk: Desk) -> dict[str, PolicyFile]:
 
 
 def rules_files(desk: Desk) -> dict[str, PolicyFile]:
-    """Every file of the organisation's own rules, with their tests and inventory. Raises PolicyError."""
+    """Every file of the organization's own rules, with their tests and inventory. Raises PolicyError."""
     sources, settings = desk.sources(), desk.settings
     own = f"bundles/{sources.recipe_name}/"
     if settings.recipe == Settings().recipe:

@@ -40,7 +40,7 @@ def address(postgres: Server) -> str:
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Path:
-    """The policy with a budget for licences that all callers share."""
+    """The policy with a budget for licenses that all callers share."""
     folder = tmp_path / "policy"
     shutil.copytree(ROOT / "policy", folder)
     budgets = folder / "budgets.yaml"

@@ -142,10 +142,10 @@ def test_junit_is_valid_by_its_schema(name: str) -> None:
 def test_a_failure_of_junit_has_requirement_place_and_fix() -> None:
     root = ET.fromstring(told("junit", [reported(found())]))  # noqa: S314 (our own text)
     (failure,) = root.iterfind(".//testcase[@name='records/contacts-2']/*")
-    assert failure.get("message") == "license_unknown: required: The licence of every record is in our table"
+    assert failure.get("message") == "license_unknown: required: The license of every record is in our table"
     for line in (
-        "deny license_unknown: required: The licence of every record is in our table",
+        "deny license_unknown: required: The license of every record is in our table",
         "  at: bundles/contacts/bundle.yaml:31 (records.1.license)",
-        "  fix: Ask compliance to decide on the licence in policy/licenses.yaml",
+        "  fix: Ask compliance to decide on the license in policy/licenses.yaml",
     ):
         assert line in (failure.text or "").splitlines()

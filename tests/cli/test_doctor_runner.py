@@ -125,7 +125,7 @@ def test_over_plain_http_no_certificate_is_shown(command: Command, tmp_path: Pat
     mine = Authority(tmp_path).issue("mine", (NameOID.COMMON_NAME, "gate"))
     with running(answering({"status": "ok"})) as runner:
         code, told = certified(command, runner.address)
-        assert (code, "plain HTTP: nobody is asked for one" in told) == (0, True)
+        assert (code, "plain HTTP: none is requested" in told) == (0, True)
         code, told = certified(command, runner.address, "--runner-cert", mine[0], "--runner-key", mine[1])
         assert (code, "fix: use the https address of the runner" in told) == (4, True)
     command("doctor", "--runner", runner.address, "--runner-cert", mine[0]).refused("--runner-key together", code=2)

@@ -43,8 +43,8 @@ def found(
     **words: str,
 ) -> Explained:
     """A finding with everything that explains it."""
-    message = words.get("requirement", "The licence of every record is in our table")
-    remedy = words.get("remedy", "Ask compliance to decide on the licence in policy/licenses.yaml")
+    message = words.get("requirement", "The license of every record is in our table")
+    remedy = words.get("remedy", "Ask compliance to decide on the license in policy/licenses.yaml")
     return Explained(
         Finding(code=code, level=level, requirement=message, subject=subject, remedy=remedy),
         None if line is None else Location("bundles/contacts/bundle.yaml", line, "records.1.license"),
@@ -301,7 +301,7 @@ def test_json_holds_the_decision_as_it_was_recorded() -> None:
         "level": "deny",
         "subject": "records/contacts-1",
         "requirement": "The content of every record is there",
-        "remedy": "Ask compliance to decide on the licence in policy/licenses.yaml",
+        "remedy": "Ask compliance to decide on the license in policy/licenses.yaml",
         "where": {"file": "bundles/contacts/bundle.yaml", "line": 20, "field": "records.1.license"},
         "rule": {"file": "rego/admission/requirements/source/license.rego", "line": 12},
         "labels": {"owasp": "ASI04", "row": "A16"},

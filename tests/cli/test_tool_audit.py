@@ -192,7 +192,7 @@ def test_what_it_gives_to_paste_is_taken(audit: Audit, policy: Path, command: Co
     tools = policy / "tools.yaml"
     indented = "".join(f"  {line}\n" for line in texts["policy/tools.yaml"].split("\n"))
     tools.write_text(tools.read_text(encoding="utf-8").replace("\ntools:\n", f"\ntools:\n{indented}"), encoding="utf-8")
-    server = texts["policy/mcp.yaml"].replace("https://say.where.it.is", "https://mcp.example.com")
+    server = texts["policy/mcp.yaml"]
     indented = "".join(f"  {line}\n" for line in server.split("\n"))
     mcp = policy / "mcp.yaml"
     shipped = mcp.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""docs/replaying.md, followed as written: a licence is refused, and the record shows what that would change."""
+"""docs/replaying.md, followed as written: a license is refused, and the record shows what that would change."""
 
 from __future__ import annotations
 

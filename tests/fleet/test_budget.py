@@ -79,7 +79,7 @@ class Load:
 
 
 def policy(folder: Path) -> Path:
-    """The policy with a budget for licences that all callers share."""
+    """The policy with a budget for licenses that all callers share."""
     made = Path(shutil.copytree(ROOT / "policy", folder / "policy"))
     budgets = made / "budgets.yaml"
     row = "  license: {principal: unlimited, run: unlimited, all: %s}\n"

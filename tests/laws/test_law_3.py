@@ -83,7 +83,7 @@ def _removed_one_by_one(name: str, cases: list[Taken], *, thinned: bool) -> list
 
 
 def _chosen_key(path: Path_) -> str | None:
-    """The licence or program that a row is about, which cases name or not."""
+    """The license or program that a row is about, which cases name or not."""
     for rows in (("licenses", "licenses"), ("program_rows",)):
         if path[: len(rows)] == rows and len(path) > len(rows):
             return str(path[len(rows)])

@@ -36,7 +36,7 @@ def test_a_link_is_spent_by_its_form_alone_and_works_once(bench: Workbench) -> N
     assert stranger.post("/login", {"token": token}).status == 303
     stolen = stranger.post("/login", {"token": token})
     assert stolen.status == 403
-    assert "stop the workbench: somebody else did" in stolen.html.text
+    assert "stop the workbench: another person did" in stolen.html.text
     assert "set-cookie" not in stolen.headers
     until(lambda: bench.link() != link)
     assert bench.visitor().get("/decisions").status == 200

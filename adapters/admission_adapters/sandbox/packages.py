@@ -197,7 +197,7 @@ def _cleaned(tree: Path, standard: frozenset[str]) -> tuple[str, ...]:
             path.unlink()
     modules = {path.name.partition(".")[0] for path in tree.iterdir() if path.suffix not in {".dist-info", ".libs"}}
     if shadowed := sorted(modules & (standard | _NOT_IMPORTED)):
-        raise _refused(f"`{shadowed[0]}` would stand before the standard library's", "leave that package out")
+        raise _refused(f"`{shadowed[0]}` would shadow a module of the standard library", "leave that package out")
     return tuple(sorted(modules))
 
 

@@ -114,7 +114,7 @@ def _problem(place: str, port: int) -> str:
 
 def _plain(access: RunnerAccess) -> Check:
     problem = "it is not shown over plain HTTP" if access.certificate else ""
-    return judged(_CERTIFICATE, problem, "use the https address of the runner", "plain HTTP: nobody is asked for one")
+    return judged(_CERTIFICATE, problem, "use the https address of the runner", "plain HTTP: none is requested")
 
 
 def _certificate(access: RunnerAccess, without: _Health, found: _Health) -> Check:

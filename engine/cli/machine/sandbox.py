@@ -71,8 +71,8 @@ def run(
 
     With --shell, runs a command in the sandbox of the tool sandbox_shell. It is your command and not an agent's: only
     points sandbox and network decide, once for the command and once for each connection, which is printed with its
-    outcome. The rules on calls and results of tools (policy/tools.yaml, policy/results.yaml) are not asked; a ToolGate
-    asks them, and `engine tools call` tells what they would say.
+    outcome. The rules on calls and results of tools (policy/tools.yaml, policy/results.yaml) do not apply; a ToolGate
+    applies them, and `engine tools call` shows what they decide.
 
     It can read everything below /usr, except /usr/local: programs and libraries, and whatever else is there.
     Its output goes to standard output and standard error, a line on how it ended to standard error. Exits with 0 if

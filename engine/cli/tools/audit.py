@@ -130,7 +130,7 @@ def _pinned(policy: PolicyBundle, server: str, fresh: Mapping[str, str]) -> Entr
     lines = [
         f"{scalar(server)}:",
         "  transport: http",
-        '  origin: "https://say.where.it.is"',
+        '  origin: "https://mcp.example.com"  # replace with the origin of the server',
         "  secrets: []",
         "  tools:",
         *(f"    {row}" for row in rows),

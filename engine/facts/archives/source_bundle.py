@@ -170,7 +170,7 @@ class Record(Model):
 
 
 class LicenseDecision(Model):
-    """Someone's decision on the licence of one record, for exactly one content."""
+    """Someone's decision on the license of one record, for exactly one content."""
 
     record: Id = Field(description="the id of the record that it is about")
     sha256: Sha256 = Field(description="the SHA-256 of the content that was reviewed, 64 lower-case hexadecimal digits")

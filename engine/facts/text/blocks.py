@@ -1,4 +1,4 @@
-"""Recognises text that was taken from another one: digests of blocks of words.
+"""Recognizes text that was taken from another one: digests of blocks of words.
 
 A source is cut into blocks of `WORDS` words, one after the other. Another text is compared at every position, so that
 any `2 * WORDS - 1` words in a row of a source contain one of its blocks. Case and punctuation do not count.

@@ -57,7 +57,7 @@ def private_in(content: Any) -> int:
 def redacted_content(content: Any) -> Any:
     """The same content with every secret and all private data in its texts replaced.
 
-    The mark is the same for all: what can be guessed could be recognised by a digest.
+    The mark is the same for all: what can be guessed could be recognized by a digest.
     """
     if isinstance(content, dict):
         clean: dict[str, Any] = {}

@@ -19,7 +19,7 @@ from engine.secrets.redaction import is_secret_name, merged
 from engine.secrets.seen import Seen
 
 MARK = "[redacted]"
-"""The same for all that is taken out: what can be guessed could be recognised by a digest."""
+"""The same for all that is taken out: what can be guessed could be recognized by a digest."""
 
 DEPTH = 200
 """Levels of JSON that are looked at; deeper JSON is looked at as text."""

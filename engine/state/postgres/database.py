@@ -113,7 +113,7 @@ class PostgresDatabase:
                 open=False,
                 configure=self._configure,
                 timeout=limits.wait_seconds,
-                reconnect_timeout=0,  # whoever needs a connection asks for one: nothing waits longer and longer
+                reconnect_timeout=0,  # a thread that needs a connection asks for one: waits do not grow
                 name="engine-state",
             )
             opened.callback(self._pool.close)

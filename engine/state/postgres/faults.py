@@ -22,7 +22,7 @@ HANGING: Reason = (
     "look at its load, locks and disks; the engine goes on by itself",
 )
 POOLER: Reason = (
-    "a connection pooler stands between the engine and PostgreSQL",
+    "a connection pooler is between the engine and PostgreSQL",
     "write the address of PostgreSQL itself: each engine keeps up to 8 connections, and shares them",
 )
 UNSAFE_COMMIT: Reason = (
@@ -124,7 +124,7 @@ def reason(error: psycopg.Error) -> Reason:
 
 
 def owners_reason(error: psycopg.Error) -> Reason:
-    """The same for whoever prepares the tables, who has to be their owner."""
+    """The same for the role that prepares the tables, which has to be their owner."""
     if error.sqlstate == "42501":
         return (
             "this role does not own the tables, or may make none",

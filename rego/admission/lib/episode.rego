@@ -179,7 +179,7 @@ over_spend if {
 }
 
 # METADATA
-# description: Whether an actor has all its penalties, and no turn is open.
+# description: Whether an actor has reached the maximum number of penalties, and no turn is open.
 # custom:
 #   proof: the numbers are those of the engine; the turn requirement asks the opposite and is refused without them
 corrupted if {

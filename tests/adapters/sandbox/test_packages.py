@@ -135,11 +135,11 @@ def test_a_lock_file_of_anything_else_is_refused(shop: Shop, tiny: Packages, lin
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"json.py": ""}, "would stand before the standard library's"),
+        ({"json.py": ""}, "would shadow a module of the standard library"),
         ({"late.pth": "import os\n"}, "changes the path of imports"),
-        ({"resource.cpython-311-x86_64-linux-gnu.so": ""}, "would stand before the standard library's"),
-        ({"asyncio/__init__.py": ""}, "would stand before the standard library's"),
-        ({"sitecustomize.py": ""}, "would stand before the standard library's"),
+        ({"resource.cpython-311-x86_64-linux-gnu.so": ""}, "would shadow a module of the standard library"),
+        ({"asyncio/__init__.py": ""}, "would shadow a module of the standard library"),
+        ({"sitecustomize.py": ""}, "would shadow a module of the standard library"),
     ],
 )
 def test_packages_that_change_what_is_imported_are_refused(

@@ -76,7 +76,7 @@ def test_no_state_is_opened_through_a_pooler(server: Server, pooled: Pooled, mod
     try:
         for settings in ({}, {"ignore_startup_parameters": "options,extra_float_digits"}):
             address = pooled(SERVING, pool_mode=mode, **settings)
-            with pytest.raises(StateError, match="a connection pooler stands between") as caught:
+            with pytest.raises(StateError, match="a connection pooler is between") as caught:
                 open_shared(address)
             assert "write the address of PostgreSQL itself" in caught.value.remedy
     finally:
@@ -85,7 +85,7 @@ def test_no_state_is_opened_through_a_pooler(server: Server, pooled: Pooled, mod
 
 def test_no_tables_are_made_through_a_pooler(pooled: Pooled) -> None:
     address = pooled(OWNER, pool_mode="session", ignore_startup_parameters="options")
-    with pytest.raises(StateError, match="a connection pooler stands between"):
+    with pytest.raises(StateError, match="a connection pooler is between"):
         prepare_shared(address)
 
 

@@ -8,7 +8,7 @@ import future.keywords.not
 # custom:
 #   code: adapter_disabled
 #   fixed: true
-#   remedy: Give the switch --enable-mcp-adapter or enable_mcp_adapter=True, if the policy lets adapters be enabled
+#   remedy: Pass --enable-mcp-adapter or enable_mcp_adapter=True, if the policy lets adapters be enabled
 #   reads: [adapters.may_be_enabled]
 # labels:
 #   row: A43, A98

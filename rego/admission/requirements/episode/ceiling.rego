@@ -84,7 +84,7 @@ turn_left if {
 }
 
 # METADATA
-# title: No actor has all its penalties, and nothing of the episode is lost
+# title: No actor has reached the maximum number of penalties, and nothing of the episode is lost
 # description: A turn with rejected replies is one penalty. Retries of that turn are still made.
 # custom:
 #   code: EpisodeCorruptedError

@@ -4,12 +4,12 @@ import data.admission.lib.episode
 import future.keywords.not
 
 # METADATA
-# title: The reply belongs to a call under way
+# title: The reply belongs to a call in progress
 # description: A second reply to one call, or one of another actor, changes nothing. A role makes proposals or writes
 #   text.
 # custom:
 #   code: reply_out_of_turn
-#   proof: one call under way with these numbers and this actor is enough; calls are unique
+#   proof: one call in progress with these numbers and this actor is enough; calls are unique
 #   remedy: Reply once, when called
 #   reads: [episodes.roles]
 # labels:

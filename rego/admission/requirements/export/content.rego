@@ -18,7 +18,7 @@ no_secret(sample) if {
 }
 
 # METADATA
-# title: The sample contains no private data that is not treated
+# title: All private data in the sample is treated
 # description: The engine searches all texts for mail addresses, phone numbers in international form,
 #   and numbers of payment cards, bank accounts (IBAN) and social security.
 # custom:

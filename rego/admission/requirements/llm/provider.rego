@@ -25,7 +25,7 @@ configured if input.missing == []
 #   empty: required
 #   fixed: true
 #   proof: the list contains only problems, so an empty list means that there are none
-#   remedy: Set this variable; a key has 8 or more visible ASCII characters and stands in no other variable
+#   remedy: Set this variable; a key has 8 or more visible ASCII characters and is in no other variable
 # labels:
 #   row: A101, A62, A63, A64, C32
 variables_set if input.missing == []
@@ -72,7 +72,7 @@ target_configured if {
 }
 
 # METADATA
-# title: The organisation admits the provider
+# title: The organization admits the provider
 # description: The exact host and port of the base URL, in policy/llm.yaml.
 # custom:
 #   code: provider_not_admitted

@@ -41,7 +41,7 @@ attempt_left if {
 }
 
 # METADATA
-# title: A further attempt follows an error that may pass
+# title: A further attempt follows a temporary error
 # description: The errors after which a request is sent again are values.
 # custom:
 #   code: error_not_retried

@@ -40,7 +40,7 @@ owned(memory) if {
 #   code: memory_unknown
 #   each: asked
 #   empty: allowed
-#   remedy: Read without an id, which returns all of your entries with their ids
+#   remedy: Get the ids of your entries with `engine memory list`, or by reading without an id
 #   proof: an id that is missing equals no id of an entry
 # labels:
 #   row: B44

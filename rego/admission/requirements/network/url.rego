@@ -33,7 +33,7 @@ canonical if {
 }
 
 # METADATA
-# title: Both the caller and the organisation allow exactly this host
+# title: Both the caller and the organization allow exactly this host
 # description: The exact host name of a canonical address, named by the caller and listed in policy/networks.yaml for
 #   its purpose, where `*.domain` lists every host below a domain. Neither list can add to the other.
 # custom:

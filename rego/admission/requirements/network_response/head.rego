@@ -87,7 +87,7 @@ charset_admitted if input.head.charset_stated == false
 plain if input.head.content_encoding == "identity"
 
 # METADATA
-# title: Exactly one thing states where the body ends
+# title: The end of the body is stated in exactly one way
 # description: A length or chunks. A body that ends with the connection can be cut off unnoticed, and with both, two
 #   programs can read two bodies.
 # custom:

@@ -36,7 +36,7 @@ connected if input.transfer.connected == true
 secured if input.transfer.secured == true
 
 # METADATA
-# title: The response is HTTP that has one reading
+# title: The response is unambiguous HTTP
 # description: Contradictory lengths, oversized headers and broken framing have several.
 # custom:
 #   code: response_malformed

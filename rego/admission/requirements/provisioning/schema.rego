@@ -14,7 +14,7 @@ import future.keywords.not
 is_json if input.readable == true
 
 # METADATA
-# title: Every key of the specification is known, and is there once
+# title: Every key of the specification is known and occurs once
 # description: A NewAgentProvisioning has the keys name, role, system_prompt, tools and constraints, and no other.
 # custom:
 #   code: unknown_key
@@ -27,7 +27,7 @@ is_json if input.readable == true
 key_known(problem) if problem.problem in {"type", "missing"}
 
 # METADATA
-# title: Every key of the specification is there, with its type and form
+# title: Every key of the specification is present and valid
 # description: The subject names the key that is missing, or whose value has another type or form.
 # custom:
 #   code: provisioning_field_invalid

@@ -3,7 +3,7 @@ package admission.requirements.release.change
 import future.keywords.not
 
 # METADATA
-# title: Nothing is uncommitted
+# title: The project has no uncommitted changes
 # description: What is released is the commit, and the reports must be about exactly that.
 # custom:
 #   code: change_uncommitted

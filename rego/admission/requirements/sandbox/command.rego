@@ -25,7 +25,7 @@ executable_allowlisted if {
 }
 
 # METADATA
-# title: The profile runs commands as text, if the command is one
+# title: The profile may run commands that are text, if this one is
 # description: A shell starts any program of the sandbox. policy/sandbox.yaml has the shell of each profile that runs
 #   texts; no other profile does.
 # custom:

@@ -26,7 +26,7 @@ path_allowed if {
 #   code: symlink_escape
 #   fixed: true
 #   after: [path_not_allowed]
-#   remedy: Replace the link by the file itself
+#   remedy: Replace the link with the file itself
 # labels:
 #   row: B33
 link_inside if input.file.link in {"none", "inside"}
@@ -37,7 +37,7 @@ link_inside if input.file.link in {"none", "inside"}
 # custom:
 #   code: link_target_not_allowed
 #   after: [file_missing]
-#   remedy: Put the file itself in the place of the link
+#   remedy: Replace the link with the file itself
 #   reads: [skills.folders, skills.depth]
 # labels:
 #   row: B33, B34

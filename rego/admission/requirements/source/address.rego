@@ -26,7 +26,7 @@ canonical(record) if {
 }
 
 # METADATA
-# title: Both the source bundle and the organisation list the host of every external record
+# title: Both the source bundle and the organization list the host of every external record
 # description: The exact host name, in network.allowed_hosts of the source bundle and in policy/networks.yaml. A
 #   subdomain is another host, and neither list can add to the other.
 # custom:

@@ -61,7 +61,7 @@ test_host_allowlisted if {
 	held == {"external", "fixture"}
 }
 
-test_host_allowlisted_by_the_organisation_too if {
+test_host_allowlisted_by_the_organization_too if {
 	bundle := _request(["other.example.org", "data.example.org"])
 	policy := {"networks": {"hosts": ["data.example.org", null]}}
 	address.host_allowlisted(_clean) with input as bundle with data.policy as policy

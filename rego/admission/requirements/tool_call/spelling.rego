@@ -104,7 +104,7 @@ command_inspected(command) if {
 }
 
 # METADATA
-# title: Every command can be read
+# title: Every command can be parsed
 # description: A command is parsed as a shell reads it. What no shell accepts, what shells read differently, invisible
 #   characters, and a program that is known only when it runs are refused.
 # custom:

@@ -29,7 +29,7 @@ looked_at if input.content.complete == true
 looked_at if _no_result
 
 # METADATA
-# title: Secrets are taken out of the result
+# title: Secrets are removed from the result
 # description: The engine searches every text of the result for keys, tokens and passwords. Whether they are taken out
 #   is a value in policy/results.yaml.
 # custom:
@@ -51,7 +51,7 @@ secrets_taken_out if {
 secrets_taken_out if _no_result
 
 # METADATA
-# title: Hidden characters are taken out of the result
+# title: Hidden characters are removed from the result
 # description: Invisible characters that no script or emoji needs can hide text from people and show it to a model.
 # custom:
 #   code: hidden_characters_in_result
@@ -94,7 +94,7 @@ carries_nothing(link) if {
 
 # METADATA
 # title: The result has no instructions to the model
-# description: A result informs; text in it that gives orders may come from anybody. Markers are values in
+# description: A result informs; text in it that gives orders may come from anyone. Markers are values in
 #   policy/results.yaml, and no list of them is complete.
 # custom:
 #   code: instructions_in_result
