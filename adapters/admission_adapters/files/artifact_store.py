@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -43,11 +44,13 @@ class ArtifactStore:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._next_sweep = 0
+        self._booted_at = time.time() - _since_boot()
 
     def put(self, data: bytes, now: int, days: int) -> str:
         """Store an object for `days` from `now` (seconds since 1970 UTC), durable on return; returns its digest.
 
-        An object that is already stored is kept until the later of the two dates.
+        An object that is already stored is kept until the later of the two dates. Expired objects are removed
+        by a clock that nobody sets while the store is open, if `now` is ahead of it.
         """
         if days < 1:
             raise WorkError(
@@ -55,7 +58,7 @@ class ArtifactStore:
             )
         if now >= self._next_sweep:
             self._next_sweep = now + _SWEEP_SECONDS
-            self.sweep(now)
+            self.sweep(min(now, int(self._booted_at + _since_boot())))
         name, until = hashlib.sha256(data).hexdigest(), now + days * _DAY
         with self._shelf(name[:2], make=True) as shelf:
             if not _extended(shelf, name, until):
@@ -118,6 +121,10 @@ class ArtifactStore:
             raise
         except OSError as error:
             raise _broken(error) from error
+
+
+def _since_boot() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _extended(shelf: int, name: str, until: int) -> bool:
