@@ -27,12 +27,15 @@ class UriFacts(Model):
 
 
 class ModelFacts(Model):
-    """The model that is to be used, by its id and the provider, if that is stated."""
+    """The model that is to be used, and the connection that reaches it. Blank parts are not stated."""
 
     stated: bool
     id: str | None = None
-    provider_stated: bool | None = None
+    provider_stated: bool
     provider: str | None = None
+    mode_stated: bool
+    mode: str | None = None
+    slug_stated: bool
 
 
 class Named(Model):
@@ -223,11 +226,17 @@ def _agent(agent: PlacedAgent) -> AgentFacts:
     )
 
 
-def _model(model: ModelRef | None) -> ModelFacts:
-    if model is None:
-        return ModelFacts(stated=False)
-    provider = model.provider or None
-    return ModelFacts(stated=True, id=model.model, provider_stated=provider is not None, provider=provider)
+def _model(stated: ModelRef | None) -> ModelFacts:
+    model = stated or ModelRef(model="")
+    return ModelFacts(
+        stated=bool(model.model or model.provider),
+        id=model.model or None,
+        provider_stated=bool(model.provider),
+        provider=model.provider or None,
+        mode_stated=bool(model.mode),
+        mode=model.mode or None,
+        slug_stated=bool(model.slug),
+    )
 
 
 def _permission(request: WireRunRequest) -> PermissionFacts:

@@ -73,6 +73,39 @@ _provided_by(provider) if {
 }
 
 # METADATA
+# title: The harness offers the stated connection mode
+# description: Connection modes are values in policy/runners.yaml, by harness. Without one, the harness has its own.
+# custom:
+#   code: model_ref_inconsistent:mode
+#   after: [harness_not_admitted]
+#   remedy: Use one of `connection_modes` of the harness in policy/runners.yaml, or none
+#   reads: ["runners.harnesses.{agent.harness}"]
+# labels:
+#   row: D50, D51
+mode_offered if input.agent.model.mode_stated == false
+
+mode_offered if {
+	input.agent.model.mode_stated == true
+	input.agent.model.mode in data.policy.runners.harnesses[runner.harness(input.agent)].connection_modes
+}
+
+# METADATA
+# title: The stated connection belongs to a stated provider
+# description: A slug names a connection of one provider, so it could reach a model of another one.
+# custom:
+#   code: model_ref_inconsistent:slug
+#   after: [harness_not_admitted]
+#   remedy: State the provider that the connection belongs to, or leave out the slug
+# labels:
+#   row: D50, D51
+connection_provided if input.agent.model.slug_stated == false
+
+connection_provided if {
+	input.agent.model.slug_stated == true
+	input.agent.model.provider_stated == true
+}
+
+# METADATA
 # title: The stated runner address is on the allowlist
 # description: Checked before tools, MCP servers and credentials. Origins are values in policy/runners.yaml.
 # custom:

@@ -120,3 +120,37 @@ test_model_listed if {
 	not agent.model_listed with input as _with({"model": models["without provider"]}) with data.policy as nameless
 	not agent.model_listed with input as _with({"model": models.stated}) with data.policy as {"runners": {}}
 }
+
+test_mode_offered if {
+	offering := {"runners": {"harnesses": {"known": {"connection_modes": ["shared"]}}}}
+	modes := {
+		"offered": {"mode_stated": true, "mode": "shared"},
+		"none": {"mode_stated": false},
+		"not offered": {"mode_stated": true, "mode": "own"},
+		"without a word": {"mode_stated": true},
+		"no word": {"mode": "shared"},
+	}
+	held := {name |
+		some name, model in modes
+		agent.mode_offered with input as _with({"model": model}) with data.policy as offering
+	}
+	held == {"offered", "none"}
+	not agent.mode_offered with input as _with({"model": modes.offered}) with data.policy as {"runners": {}}
+	not agent.mode_offered with input as {} with data.policy as offering
+}
+
+test_connection_provided if {
+	slugs := {
+		"of a provider": {"slug_stated": true, "provider_stated": true},
+		"none": {"slug_stated": false, "provider_stated": false},
+		"of no provider": {"slug_stated": true, "provider_stated": false},
+		"no word on the provider": {"slug_stated": true},
+		"no word": {"provider_stated": true},
+	}
+	held := {name |
+		some name, model in slugs
+		agent.connection_provided with input as _with({"model": model})
+	}
+	held == {"of a provider", "none"}
+	not agent.connection_provided with input as {}
+}
