@@ -177,8 +177,6 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
             tracing=tracing,
             shadow=shadow,
         )
-        with suppress(EngineError):  # then nothing can be allowed, and the status says so
-            engine.record_start(Context(caller=Caller(via=Via.PROCESS, principal=user_of(os.getuid()))))
         remove_left_over(api.uploads)
         log_lowered(log, engine)
         return await Server(api, replace(listen, host=leave.host, port=leave.port), context, settings, report).serve()
@@ -224,6 +222,8 @@ class Server:
             bound.close()
             raise
         try:
+            with suppress(EngineError):  # then nothing can be allowed, and the status says so
+                self._api.engine.record_start(Context(caller=Caller(via=Via.PROCESS, principal=user_of(os.getuid()))))
             for name in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(name, self._signalled)
             loop.add_signal_handler(signal.SIGHUP, lambda: self._begin(reload(self._api, "SIGHUP")))

@@ -16,6 +16,7 @@ import pytest
 
 from tests.api.serving import ALLOWED, Serving, refused, serving, until
 from tests.api.test_connection import HEAD, WHOLE, status
+from tests.command import lines
 from tests.conftest import ROOT
 
 
@@ -222,6 +223,7 @@ def test_an_address_in_use_is_reported(api: Serving, tmp_path: Path, cache: Path
     code, error = refused(tmp_path / "second", cache, "--port", str(api.port))
     assert code == 2
     assert "in use" in error
+    assert "policy" not in {line["kind"] for line in lines(tmp_path / "second" / "state")}
 
 
 @pytest.mark.full
