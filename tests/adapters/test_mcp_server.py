@@ -23,6 +23,7 @@ from admission_adapters.sandbox.model import Program, RunResult
 from engine.errors import WorkError
 from engine.points.mcp import Package
 from tests.adapters.sandbox.programs import bounds
+from tests.expect import refused
 from tests.facilities import needs
 from tests.mcp_servers import PYTHON, packed
 
@@ -141,6 +142,21 @@ def test_a_package_may_have_exactly_so_many_files_and_bytes(tmp_path: Path, monk
             patched.setattr(mcp_server, name, most - 1)
             with pytest.raises(McpServerError, match="there are more than"):
                 package_files(package)
+
+
+@pytest.mark.parametrize("kind", ["huge", "pipe"])
+def test_no_more_is_read_of_a_file_than_a_package_may_have(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.py"
+    if kind == "huge":
+        with path.open("wb") as file:
+            file.truncate(1 << 43)
+    else:  # it takes the place of a file that was looked at
+        os.mkfifo(path)
+        monkeypatch.setattr(Path, "is_file", lambda _: True)
+    with refused(WorkError, "engine.mcp_server_failed" if kind == "huge" else "engine.mcp_server_changed"):
+        package_files(Package(folder=str(tmp_path), digest="sha256:" + "0" * 64))
 
 
 class Scripted(McpServerTalk):

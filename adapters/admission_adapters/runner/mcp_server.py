@@ -23,6 +23,7 @@ LINE_BYTES = 1 << 20
 _VERSION = "2025-06-18"
 _NO_METHOD = -32601
 _PACKAGE_BYTES, _PACKAGE_FILES = 96 << 20, 20_000
+_AT_ONCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # whatever another process made of it by now
 _MADE_AGAIN = "__pycache__"  # holds times of this machine; an interpreter makes its own
 
 
@@ -54,7 +55,8 @@ def package_files(package: PackageGrant) -> dict[str, bytes]:
                 path = Path(folder, name)
                 if not path.is_file() or path.is_symlink():
                     raise _unusable(f"`{path.relative_to(root)}` is not a regular file")
-                content = path.read_bytes()
+                with os.fdopen(os.open(path, _AT_ONCE), "rb") as file:
+                    content = file.read(left + 1)
                 left -= len(content)
                 files[path.relative_to(root).as_posix()] = content
                 if left < 0 or len(files) > _PACKAGE_FILES:
