@@ -6,14 +6,14 @@ Point `export` compares samples with it. No text is kept.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
 from engine.errors import WorkError
 from engine.facts.text.blocks import blocks_of, source_texts
 from engine.facts.text.quotes import words_of
 from engine.model import Job, Permit, Result
-from engine.points.source import AdmittedRecord, OpenedSource, SourceLimits
+from engine.points.source import AdmittedRecord, BundleFacts, OpenedSource, SourceLimits, SourceRecord, SourceTerms
 from engine.secrets.patterns import find_private, is_secret, known_forms
 from engine.state.rows import SourceRecordRow
 from engine.work import Executor
@@ -33,26 +33,37 @@ def noting(store: Callable[[], Store], executor: Executor) -> Executor:
     def note(permit: Permit, job: Job) -> Result:
         limits = permit.demand("source", job.input_digest, SourceLimits)
         records = {record.id: record for record in limits.records}
-        note_source(store(), limits, job.opened.kinds, lambda name: _texts(records[name], job.opened))
+        note_source(store(), limits, job.opened.facts, lambda name: _texts(records[name], job.opened))
         return executor(permit, job)
 
     return note
 
 
-def note_source(store: Store, limits: SourceLimits, kinds: Mapping[str, str], texts: Texts) -> None:
+def note_source(store: Store, limits: SourceLimits, bundle: BundleFacts, texts: Texts) -> None:
     """Note every record of these limits. Raises StateError, and what `texts` raises."""
+    facts = {record.id: record for record in bundle.records or ()}
     for record in limits.records:
         known = store.source_record(limits.bundle_digest, record.id)
         row = SourceRecordRow(
             source=limits.bundle_digest,
             record=record.id,
-            kind=kinds.get(record.id, ""),
+            kind=facts[record.id].kind or "",
             sha256=record.sha256,
             export=limits.export.allowed,
             sensitive=any(map(_is_sensitive, texts(record.id))) if known is None else known.sensitive,
+            terms=_terms(bundle, facts[record.id]).model_dump_json(),
         )
         words = (word for text in texts(record.id) for word in words_of(text))
         store.add_source_record(row, blocks_of(words) if known is None else ())
+
+
+def _terms(bundle: BundleFacts, record: SourceRecord) -> SourceTerms:
+    return SourceTerms(
+        purpose=bundle.purpose,
+        license=None if record.license is None else record.license.alternatives,
+        export_license=None if bundle.export_license is None else bundle.export_license.alternatives,
+        kept_until=None if record.retention is None else record.retention.until,
+    )
 
 
 def _is_sensitive(text: str) -> bool:

@@ -16,6 +16,7 @@ from engine.documents.canonical import canonical
 from engine.facts.text.blocks import blocks_of
 from engine.facts.text.quotes import words_of
 from engine.model import Digest, Model, Sha256
+from engine.points.source import SourceTerms
 from engine.state.rows import (
     AgentRow,
     ApprovalRow,
@@ -169,11 +170,14 @@ class CaseSource(Model):
     text: str
     export: bool
     sensitive: bool = False
+    terms: SourceTerms = SourceTerms()
 
     def write(self, store: Store) -> None:
         """Store it with the blocks of its text."""
         found = sha256(self.text.encode("utf-8")).hexdigest()
-        row = SourceRecordRow(sha256=found, **self.model_dump(exclude={"text"}))
+        row = SourceRecordRow(
+            sha256=found, terms=self.terms.model_dump_json(), **self.model_dump(exclude={"text", "terms"})
+        )
         store.add_source_record(row, blocks_of(words_of(self.text)))
 
 

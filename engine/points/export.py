@@ -15,6 +15,7 @@ from engine.facts.text.blocks import WORDS, content_words, windows_of
 from engine.facts.text.content import private_in, secrets_in
 from engine.model import Digest, Limits, Line, Model, Object, Pace, Sha256, Word
 from engine.points import GatherContext, Gathered, Point
+from engine.points.source import SourceTerms
 from engine.state.rows import SourceRecordRow
 
 MOST = 256
@@ -55,7 +56,8 @@ class ExportRequest(Model):
 class OriginFacts(Model):
     """A record of the provenance; only of one that this engine has admitted anything more is known.
 
-    `export`: it was admitted for export. `sensitive`: it contains secrets or private data.
+    `export`: it was admitted for export. `sensitive`: it contains secrets or private data. `terms`: what it was
+    admitted for and under, which has to hold still.
     """
 
     id: str
@@ -65,6 +67,7 @@ class OriginFacts(Model):
     sha256: Sha256 | None = None
     export: bool | None = None
     sensitive: bool | None = None
+    terms: SourceTerms | None = None
 
 
 class Shared(Model):
@@ -165,6 +168,7 @@ def _origin(position: str, origin: SampleOrigin, context: GatherContext) -> Orig
         sha256=row.sha256,
         export=row.export,
         sensitive=row.sensitive,
+        terms=None if row.terms is None else SourceTerms.model_validate_json(row.terms),
     )
 
 

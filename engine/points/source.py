@@ -158,6 +158,18 @@ class Undeclared(Model):
     regular: bool
 
 
+class SourceTerms(Model):
+    """What a record is admitted for and under: its license and that of the result, as SPDX alternatives.
+
+    `kept_until` is the last second until which it may be kept, in seconds since 1970 UTC.
+    """
+
+    purpose: str | None = None
+    license: tuple[tuple[str, ...], ...] | None = None
+    export_license: tuple[tuple[str, ...], ...] | None = None
+    kept_until: int | None = None
+
+
 class SourceInput(Model):
     """The facts for OPA; `bundle` is absent for material without one.
 
@@ -237,7 +249,7 @@ def gather(request: SourceRequest, context: GatherContext) -> Gathered:
         facts = _bundle(reading, contents, _digest(text, contents), request.digest, context.lookups)
         stack.pop_all()
     paths = {record.get("id", ""): record.get("path", "") for record in _records(reading)}
-    opened = OpenedSource(tree, paths, {record.id or "": record.kind or "" for record in facts.records or ()})
+    opened = OpenedSource(tree, paths, facts)
     declared = dict.fromkeys(_paths(reading))
     undeclared = _undeclared(members, declared)
     gathered = SourceInput(boundaries=boundaries, errors=reading.errors, undeclared=undeclared, bundle=facts)
@@ -273,7 +285,7 @@ class OpenedSource:
 
     tree: Tree
     paths: Mapping[str, str]
-    kinds: Mapping[str, str]
+    facts: BundleFacts
 
     def content(self, record_id: str) -> AbstractContextManager[BinaryIO]:
         """The content of a record as a stream. Raises GatherError if it no longer exists."""

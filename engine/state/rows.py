@@ -336,7 +336,7 @@ class SourceRecordRow:
     """A record of an admitted source bundle, and how many blocks of its text are known.
 
     `source` is the digest of the bundle. `export`: it may be shared with others. `sensitive`: it contains secrets or
-    private data.
+    private data. `terms` is the JSON of its `SourceTerms`, None if an earlier version of the engine admitted it.
     """
 
     source: str
@@ -345,6 +345,7 @@ class SourceRecordRow:
     sha256: str
     export: bool
     sensitive: bool
+    terms: str | None
     blocks: int = 0
 
 

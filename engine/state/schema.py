@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 7
+VERSION = 8
 """`user_version` of the file. One of a later version is refused, never guessed at; an earlier one is upgraded."""
 
 APPLICATION = 0x41454E47
@@ -285,7 +285,11 @@ ALTER TABLE activations ADD COLUMN left_by TEXT;
 ALTER TABLE activations ADD COLUMN left_reason TEXT;
 """
 
-_STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH)
+_EIGHTH = """
+ALTER TABLE source_records ADD COLUMN terms TEXT;
+"""
+
+_STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH)
 """What each version added, the first one first; a step that was released is never edited."""
 
 

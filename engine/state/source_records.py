@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
 from functools import partial
 from itertools import islice
+from typing import Any
 
 from engine.state.backend import Connection
 from engine.state.part import Part, columns, sha256_text, text
@@ -30,9 +31,9 @@ class SourceRecords(Part):
 
         def begin(connection: Connection) -> int:
             found = connection.execute(
-                f"INSERT INTO source_records ({columns(SourceRecordRow)}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+                f"INSERT INTO source_records ({columns(SourceRecordRow)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
                 " ON CONFLICT (source, record) DO UPDATE SET kind = excluded.kind, export = excluded.export,"
-                " sensitive = excluded.sensitive RETURNING number",
+                " sensitive = excluded.sensitive, terms = excluded.terms RETURNING number",
                 astuple(new),
             ).fetchone()
             return int(found[0])
@@ -78,6 +79,6 @@ def _add(number: int, blocks: Iterable[int], connection: Connection) -> None:
     connection.executemany("INSERT INTO source_blocks (digest, record) VALUES (?, ?) ON CONFLICT DO NOTHING", rows)
 
 
-def _row(number: int, source: str, record: str, kind: str, sha256: str, *rest: int) -> tuple[int, SourceRecordRow]:
-    export, sensitive, blocks = rest
-    return number, SourceRecordRow(source, record, kind, sha256, export == 1, sensitive == 1, blocks)
+def _row(number: int, source: str, record: str, kind: str, sha256: str, *rest: Any) -> tuple[int, SourceRecordRow]:
+    export, sensitive, terms, blocks = rest
+    return number, SourceRecordRow(source, record, kind, sha256, export == 1, sensitive == 1, terms, blocks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,24 @@ def test_text_of_a_source_for_internal_use_does_not_leave(world: World, tmp_path
     }
     assert files(tmp_path) == set()
     assert world.export(tmp_path / "out.jsonl", own_words).exit == 0  # the control
+
+
+# covers: A89, A13, A16
+def test_what_its_source_was_admitted_under_has_to_hold_when_a_sample_leaves(
+    module_settings: Settings, world: World, tmp_path: Path
+) -> None:
+    asked, last = tmp_path / "a.samples", datetime(2035, 11, 2, 23, 59, 59, tzinfo=UTC)
+    asked.write_text(json.dumps(world.sample({"q": "Where?"})), encoding="utf-8")
+
+    def found(now: datetime, *values: str) -> set[tuple[str | None, str]]:
+        with Engine(module_settings, now=lambda: now, values=values) as engine:
+            return codes(engine.export(asked, tmp_path / "out.jsonl"))
+
+    refused = "licenses.licenses.CC-BY-4.0.decision=refuse"
+    assert found(last, refused) == {("samples/1", "sample_source_license_refused")}
+    assert found(last + timedelta(seconds=1)) == {("samples/1", "sample_source_expired")}
+    assert files(tmp_path) == set()
+    assert found(last) == set()  # the control
 
 
 # covers: A92.1

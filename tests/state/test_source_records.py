@@ -9,8 +9,8 @@ import pytest
 from engine.state.rows import SourceRecordRow
 from engine.state.store import Store
 
-PLAIN = SourceRecordRow("sha256:" + "a" * 64, "mail", "text", "b" * 64, export=True, sensitive=False)
-SECRET = replace(PLAIN, record="keys", export=False, sensitive=True)
+PLAIN = SourceRecordRow("sha256:" + "a" * 64, "mail", "text", "b" * 64, export=True, sensitive=False, terms=None)
+SECRET = replace(PLAIN, record="keys", export=False, sensitive=True, terms="{}")
 
 
 def test_a_record_is_found_with_what_may_be_done_with_it(store: Store) -> None:
@@ -19,7 +19,7 @@ def test_a_record_is_found_with_what_may_be_done_with_it(store: Store) -> None:
     assert store.add_source_record(SECRET, []) == SECRET
     assert store.source_record(PLAIN.source, PLAIN.record) == replace(PLAIN, blocks=3)
     assert store.source_record(SECRET.source, SECRET.record) == SECRET
-    later = replace(PLAIN, export=False, sensitive=True)
+    later = replace(PLAIN, export=False, sensitive=True, terms="{}")
     assert store.add_source_record(later, [1, 2, 3]) == replace(later, blocks=3)
     assert store.source_record(PLAIN.source, PLAIN.record) == replace(later, blocks=3)
 

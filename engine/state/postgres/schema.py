@@ -53,7 +53,7 @@ RIGHTS = {
     "stops": "SELECT, INSERT, UPDATE (lifted_at)",
     "agents": "SELECT, INSERT, UPDATE (ended_at)",
     "memories": "SELECT, INSERT, DELETE",
-    "source_records": "SELECT, INSERT, UPDATE (kind, export, sensitive, complete, blocks)",
+    "source_records": "SELECT, INSERT, UPDATE (kind, export, sensitive, terms, complete, blocks)",
     "source_blocks": "SELECT, INSERT",
     "touches": "SELECT, INSERT, DELETE, UPDATE (touched_at)",
     "code_runs": "SELECT, INSERT, DELETE, UPDATE (expires_at)",

@@ -1,5 +1,6 @@
 package admission.requirements.export.provenance
 
+import data.admission.lib.license
 import future.keywords.not
 
 # METADATA
@@ -53,6 +54,49 @@ for_export(sample) if {
 	every origin in sample.provenance {
 		origin.export == true
 	}
+}
+
+# METADATA
+# title: Every record of the provenance may still be kept
+# description: A source bundle states the last day of each record; it ends at midnight UTC.
+# custom:
+#   code: sample_source_expired
+#   each: samples
+#   after: [sample_source_unknown]
+#   remedy: Leave the sample out, or agree on a later day, state it in the source bundle and admit it again
+#   proof: every record must state a later second, and a list that is missing is empty, which fails
+# labels:
+#   row: A13, A89
+kept(sample) if {
+	is_number(input.now)
+	input.now > 0
+	count(sample.provenance) > 0
+	every origin in sample.provenance {
+		is_number(origin.terms.kept_until)
+		origin.terms.kept_until >= input.now
+	}
+}
+
+# METADATA
+# title: The license of every record of the provenance is still compatible with its purpose and export
+# description: The table in policy/licenses.yaml of today decides, not the one under which the record was admitted.
+# custom:
+#   code: sample_source_license_refused
+#   each: samples
+#   after: [sample_source_not_for_export]
+#   remedy: Leave the sample out, or ask compliance about the license of its source in policy/licenses.yaml
+#   proof: every license must have a verdict, and a list that is missing is empty, which fails
+# labels:
+#   row: A16, A89
+licensed(sample) if {
+	count(sample.provenance) > 0
+	every origin in sample.provenance { _licensed(origin.terms) }
+}
+
+_licensed(terms) if {
+	result := {"alternatives": terms.export_license}
+	use := license.use({"purpose": terms.purpose, "exported": true, "export_license": result})
+	license.best_verdict_in(terms.license, use, {"admit", "review"})
 }
 
 # METADATA

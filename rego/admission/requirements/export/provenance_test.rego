@@ -56,3 +56,47 @@ test_of_another_type if {
 		}
 	}
 }
+
+_terms := {"purpose": "train", "license": [["A"]], "export_license": [["B"]], "kept_until": 10}
+
+_under(changes) := {"provenance": [object.union(_origin, {"terms": object.union(_terms, change)}) |
+	some change in array.concat([{}], changes)
+]}
+
+test_kept if {
+	provenance.kept(_under([])) with input as {"now": 10}
+	not provenance.kept(_under([])) with input as {"now": 11}
+	not provenance.kept(_under([{"kept_until": 9}])) with input as {"now": 10}
+	not provenance.kept(_under([{"kept_until": "z"}])) with input as {"now": 10}
+	not provenance.kept({"provenance": [_origin]}) with input as {"now": 10}
+	not provenance.kept({"provenance": []}) with input as {"now": 10}
+	every wrong in [null, true, 0, "", [], {}] {
+		not provenance.kept(_under([])) with input as {"now": wrong}
+	}
+}
+
+_licenses(decision, under) := {
+	"sources": {"purposes": ["train"]},
+	"licenses": {
+		"categories": {"c": {"train": "admit", "export": "listed"}},
+		"licenses": {
+			"A": {"category": "c", "decision": decision, "export_under": under},
+			"B": {"category": "c", "decision": "admit", "export_under": ["B"]},
+		},
+	},
+}
+
+test_licensed if {
+	every decision in ["admit", "review"] {
+		provenance.licensed(_under([])) with data.policy as _licenses(decision, ["B"])
+	}
+	not provenance.licensed(_under([])) with data.policy as _licenses("refuse", ["B"])
+	not provenance.licensed(_under([])) with data.policy as _licenses("admit", [])
+	not provenance.licensed(_under([])) with data.policy as {}
+	every change in [{"purpose": "eval"}, {"license": [["C"]]}, {"license": []}, {"export_license": []}] {
+		not provenance.licensed(_under([change])) with data.policy as _licenses("admit", ["B"])
+	}
+	every one in [{"provenance": []}, {"provenance": [_origin]}, {}] {
+		not provenance.licensed(one) with data.policy as _licenses("admit", ["B"])
+	}
+}
