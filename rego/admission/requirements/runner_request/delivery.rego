@@ -36,6 +36,23 @@ delivered(item) if {
 }
 
 # METADATA
+# title: Every tool and every MCP server of the run has a name of its own
+# description: Of two with one name, it is unclear which would be called, and the harness may drop one silently.
+# custom:
+#   code: name_not_unique
+#   each: attached
+#   empty: allowed
+#   after: [uri_not_allowlisted]
+#   proof: an item without an id fails, and each other item with the same id counts
+#   remedy: Remove one of the two, or rename it
+# labels:
+#   row: D61
+named_once(item) if {
+	is_string(item.id)
+	count([other | some other in input.attached; other.id == item.id]) == 1
+}
+
+# METADATA
 # title: The address of every MCP server is a canonical HTTPS URL
 # description: Two parsers could read any other address differently. Schemes and ports are values in
 #   policy/networks.yaml.

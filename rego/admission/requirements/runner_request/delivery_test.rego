@@ -56,6 +56,13 @@ test_delivered if {
 	held == {"tool", "http", "started by the runner"}
 }
 
+test_named_once if {
+	items := [{"id": "tools/a"}, {"id": "tools/b"}, {"id": "mcp_servers/a"}, {"id": "tools/b"}, {}, {"id": null}]
+	held := {at | some at, item in items; delivery.named_once(item) with input as {"attached": items}}
+	held == {0, 2}
+	not delivery.named_once({"id": "tools/a"}) with input as {}
+}
+
 test_delivered_to_a_harness_without_own_tools if {
 	every run in [_run("other"), _run("unknown"), _run(null), {}] {
 		held := {name |
