@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from admission_adapters.runner.mcp_server import LINE_BYTES
 from admission_adapters.shim.pump import Pump
 from admission_adapters.shim.upstream import over_http
 from admission_adapters.tools.path import CallContext
+from admission_adapters.tools.result import ToolResult
 from engine.engine import Engine
 from engine.facts.tools.definitions import definition_of
 from engine.flow import Context
@@ -232,6 +234,35 @@ def test_a_server_cannot_answer_what_the_person_is_asked(engine: Engine) -> None
     assert question["method"] == "elicitation/create"
     assert refused["result"]["content"][0]["text"] == "this call is refused: the person did not approve it"
     assert called == []
+
+
+def test_a_call_whose_client_is_gone_before_it_is_decided_is_not_made(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, gate = Scripted([*TOOLS.values()]), gate_of(engine, run="client-gone")
+    (asked, released, ended), decide = (threading.Event() for _ in range(3)), gate.call
+
+    def held(*arguments: Any) -> ToolResult:
+        asked.set()
+        released.wait(60)
+        try:
+            return decide(*arguments)
+        finally:
+            ended.set()
+
+    async def talk() -> None:
+        async with between(gate, server, lambda _: None) as (_, says):
+            call = types.JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call", params={"name": "news"})
+            await says.send(SessionMessage(call))
+            await anyio.to_thread.run_sync(asked.wait, 60)
+            await says.aclose()
+            await anyio.wait_all_tasks_blocked()
+            released.set()
+            await anyio.to_thread.run_sync(ended.wait, 60)
+
+    monkeypatch.setattr(gate, "call", held)
+    anyio.run(talk)
+    assert server.calls() == []
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -124,6 +124,7 @@ class Pump:
         self._listing = anyio.Lock()
         self._threads = anyio.CapacityLimiter(_AT_ONCE)
         self._waiting: dict[str, str] = {}
+        self._over = False
 
     async def run(self) -> None:
         """Pump until one of both has ended."""
@@ -162,9 +163,10 @@ class Pump:
         self._end(tasks)
 
     def _end(self, tasks: Any) -> None:
+        self._over = True
         for one in (*self._asked_client.values(), *self._asked_server.values()):
             if not one.done():
-                one.set_exception(_failed("the MCP server has ended"))
+                one.set_exception(_failed("the MCP client or server has ended"))
         tasks.cancel_scope.cancel()
 
     async def _answered(self, message: Any, asked: _Questions, passed: set[Any], to: Any) -> None:
@@ -213,6 +215,8 @@ class Pump:
 
     async def _ask(self, to: Any, id_: Any, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """A question of ours, under an id that the other side has no other question with. Raises WorkError."""
+        if self._over:  # a call that was being decided on meanwhile
+            raise _failed("the MCP client or server has ended")
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         asked = self._asked_client if to is self._to_client else self._asked_server
         asked[id_] = future
