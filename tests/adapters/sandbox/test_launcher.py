@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import pytest
@@ -54,6 +54,17 @@ def test_only_a_program_with_a_relay_has_a_carrier_and_its_folder() -> None:
     for relay, carried in ((None, False), (object(), True)):
         work = told(relay=relay)
         assert (bool(work["relay"]), (launcher.RELAY, None) in work["files"]) == (carried, carried)
+
+
+@pytest.mark.parametrize("tunnels", [False, True])
+@pytest.mark.parametrize("egress", [False, True])
+def test_only_a_program_that_needs_a_way_out_is_refused_for_having_none(*, tunnels: bool, egress: bool) -> None:
+    own = recipe.Recipe()
+    own.egress = egress
+    asked: Any = program("print(1)", tunnels=object() if tunnels else None)
+    refused = pytest.raises(WorkError, match="no way out") if tunnels and not egress else nullcontext()
+    with refused:
+        assert own.work(asked, WITHIN, frozenset())
 
 
 @pytest.mark.parametrize(
