@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ MOST_FILES, MOST_BYTES = 1_000, 64 << 20
 """Of a folder: what a request can name, and what is read into memory. What a command gets is a value of the policy."""
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -61,7 +63,7 @@ def _too_much(folder: Path) -> GatherError:
 
 
 def put_back(folder: Path, files: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Write files below a folder, each whole or not at all, in place of those of the same path.
+    """Write files below a folder, each whole or not at all, in place of those of the same path and with their mode.
 
     Returns the paths that were not written: hidden ones, because tools run what is in them, those behind a link, and
     those that the system refuses.
@@ -88,9 +90,23 @@ def _write(folder: Path, above: list[str], name: str, data: bytes) -> None:
             os.close(descriptor)
             descriptor = inner
         aside = f".{secrets.token_hex(8)}"
-        file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor)
-        with os.fdopen(file, "wb") as written:
-            written.write(data)
-        os.replace(aside, name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
+        file = os.open(aside, _NEW, 0o666, dir_fd=descriptor)
+        try:
+            with os.fdopen(file, "wb") as written:
+                if (mode := _mode(name, descriptor)) is not None:
+                    os.fchmod(file, mode)
+                written.write(data)
+            os.replace(aside, name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
+        except OSError:
+            os.unlink(aside, dir_fd=descriptor)
+            raise
     finally:
         os.close(descriptor)
+
+
+def _mode(name: str, folder: int) -> int | None:
+    """The permissions of a regular file; None if there is none."""
+    with suppress(FileNotFoundError):
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        return stat.S_IMODE(found) & 0o777 if stat.S_ISREG(found) else None
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -166,3 +167,19 @@ def test_a_folder_that_is_too_large_or_missing_is_not_read(tmp_path: Path) -> No
 def test_no_path_leads_out_of_the_folder(path: str, folder: Path) -> None:
     assert put_back(folder, {path: b"x"}) == (path,)
     assert not list(folder.parent.rglob("x"))
+
+
+def test_a_file_that_cannot_come_back_leaves_nothing_behind(folder: Path) -> None:
+    before = sorted(folder.rglob("*"))
+    assert put_back(folder, {"src": b"x"}) == ("src",)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_file_that_comes_back_has_the_mode_of_the_one_before_and_a_new_one_is_not_executable(folder: Path) -> None:
+    for name, mode in (("script.sh", 0o750), ("private.txt", 0o600)):
+        (folder / name).touch()
+        (folder / name).chmod(mode)
+    assert put_back(folder, dict.fromkeys(("script.sh", "private.txt", "new", "link.txt"), b"x")) == ()
+    modes = {name: stat.S_IMODE((folder / name).lstat().st_mode) for name in ("script.sh", "private.txt")}
+    assert modes == {"script.sh": 0o750, "private.txt": 0o600}
+    assert not any((folder / name).lstat().st_mode & 0o111 for name in ("new", "link.txt"))
