@@ -4,6 +4,23 @@ import data.admission.lib.license
 import future.keywords.not
 
 # METADATA
+# title: The id of every sample is unique
+# description: Findings and limits name samples by id; two samples with one id would share them.
+# custom:
+#   code: sample_id_not_unique
+#   fixed: true
+#   each: samples
+#   remedy: Give the sample a unique id
+# labels:
+#   row: A89
+id_unique(sample) if count(_with_id[sample.id]) == 1
+
+# METADATA
+# custom:
+#   proof: a sample without an id is in no set, and one with an id is in the set of that id
+_with_id[sample.id] contains index if some index, sample in input.samples
+
+# METADATA
 # title: The sample names the records that it comes from
 # description: Every exported sample keeps its provenance.
 # custom:

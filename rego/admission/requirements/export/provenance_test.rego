@@ -100,3 +100,10 @@ test_licensed if {
 		not provenance.licensed(one) with data.policy as _licenses("admit", ["B"])
 	}
 }
+
+test_id_unique if {
+	samples := [{"id": "1"}, {"id": "2"}, {"id": "2"}, {}]
+	held := {at | some at, item in samples; provenance.id_unique(item) with input as {"samples": samples}}
+	held == {0}
+	not provenance.id_unique({"id": "1"}) with input as {}
+}
