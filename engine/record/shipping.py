@@ -182,11 +182,14 @@ def ship(state: Path, url: str, clock: Callable[[], datetime] = utc_now) -> dict
 
 
 def _demand_apart(store: ObjectStore, state: Path) -> None:
-    """Raise GatherError for a store inside the state folder: whatever removes one removes both."""
-    inside = [state, *(folder / RECORDS for folder in chain_folders(state).values())]
-    if store.folder is not None and any(store.folder.resolve().is_relative_to(one.resolve()) for one in inside):
+    """Raise GatherError for a store inside the state folder or around it: whatever removes one removes both."""
+    if store.folder is None:
+        return
+    own, place = [state, *(folder / RECORDS for folder in chain_folders(state).values())], store.folder.resolve()
+    inside = any(place.is_relative_to(one.resolve()) for one in own)
+    if inside or any(one.resolve().is_relative_to(place) for one in own):
         raise GatherError(
-            f"the store `{printable(store.url)}` is inside the state folder",
+            f"the store `{printable(store.url)}` {'is inside' if inside else 'contains'} the state folder",
             remedy="name a bucket, or a folder on another disk",
             where=Location(str(state)),
         )

@@ -1000,6 +1000,13 @@ def test_a_store_inside_the_state_folder_is_refused(state: Path, tmp_path: Path,
     assert sorted(state.rglob("*")) == before
 
 
+def test_a_store_around_the_state_folder_is_refused(state: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(state.parent)
+    for around in (state.parent, tmp_path / "link", state.parent.parent):
+        with tells(GatherError, "contains the state folder"):
+            ship(state, str(around))
+
+
 def test_a_store_in_the_linked_folder_of_a_chain_is_refused(state: Path, tmp_path: Path) -> None:
     folder = chain_folder(state, 2)
     write(folder, 20)
