@@ -43,14 +43,18 @@ delivered(item) if {
 #   each: attached
 #   empty: allowed
 #   after: [uri_not_allowlisted]
-#   proof: an item without an id fails, and each other item with the same id counts
 #   remedy: Remove one of the two, or rename it
 # labels:
 #   row: D61
 named_once(item) if {
 	is_string(item.id)
-	count([other | some other in input.attached; other.id == item.id]) == 1
+	count(_with_id[item.id]) == 1
 }
+
+# METADATA
+# custom:
+#   proof: an item without an id is in no set, and one with an id is in the set of that id
+_with_id[item.id] contains index if some index, item in input.attached
 
 # METADATA
 # title: The address of every MCP server is a canonical HTTPS URL
