@@ -31,6 +31,11 @@ _FILE_BYTES = 64 << 10
 _LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(.*)")
 
 
+def without_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a process that the engine starts: this one without those variables."""
+    return {name: value for name, value in environment.items() if name not in VARIABLES}
+
+
 class ProviderKey:
     """The key of the remote model. It prints as redacted and is never pickled."""
 

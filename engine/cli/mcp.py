@@ -120,9 +120,16 @@ def _first(engine: Engine) -> str:
 
 def _secrets(stated: list[str]) -> dict[str, str]:
     """The secrets by name, from variables. Raises GatherError."""
+    from admission_adapters.llm_provider import VARIABLES
+
     found = {}
     for one in stated:
         name, _, variable = one.partition("=")
+        if variable in VARIABLES:
+            raise GatherError(
+                f"`{variable}` is a variable of the remote model, whose key goes nowhere else",
+                remedy="give the server a secret of its own under another name",
+            )
         if not name or not variable or variable not in os.environ:
             raise GatherError(f"the secret `{name}` names no variable that is set", remedy="use NAME=VARIABLE")
         found[name] = os.environ[variable]

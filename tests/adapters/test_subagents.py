@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from admission_adapters.llm_provider import VARIABLES
 from admission_adapters.subagents.family import Reply, Requester, Subagents
 from admission_adapters.subagents.process import HistoryLimits, Program, SubagentProcess
 from engine.engine import Engine
@@ -158,6 +159,14 @@ def test_a_subagent_has_the_environment_that_was_given_and_no_other(
     environment = json.loads(reply.turns[0])["environment"]
     assert "PATH" in environment
     assert set(environment) <= {"PATH", "LC_CTYPE"}  # Python sets the second one for itself
+
+
+# covers: A66.2
+def test_a_subagent_gets_no_variable_of_the_remote_model(home: Home) -> None:
+    stated = program(OTHER="1", **dict.fromkeys(VARIABLES, "canary-key-1"))
+    with subagents(home.engine, stated, CONTEXT) as own:
+        reply = own.run(ASK, "say=0")
+    assert set(json.loads(reply.turns[0])["environment"]) - {"LC_CTYPE"} == {"PATH", "OTHER"}
 
 
 # covers: B25.1

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from admission_adapters.llm_provider import VARIABLES
 from admission_adapters.tools.effects import Effects
 from admission_adapters.tools.process import in_process
 from engine.completing import Prompt
@@ -79,3 +80,12 @@ def test_a_planted_key_reaches_nothing_but_the_adapter(
     assert with_key(tmp_path) == []
     (tmp_path / "control").write_text(KEY, encoding="utf-8")
     assert with_key(tmp_path) == [tmp_path / "control"]
+
+
+# covers: A66.2
+def test_a_tool_in_a_process_gets_no_variable_of_the_remote_model() -> None:
+    for asked, value in (("AGENT_DATA_API_KEY", "null"), ("OTHER", '"1"')):
+        stated = {**dict.fromkeys(VARIABLES, "canary-key-1"), "OTHER": "1"}
+        tool = isolated_tools.environment
+        done = in_process(tool, {"name": asked}, 20.0, 1_000, Effects(), stated, StopSignal())
+        assert f'"value": {value}' in there(done.result_text).text

@@ -156,6 +156,14 @@ def test_a_repair_program_gets_ordinary_variables_and_those_that_are_named(monke
         repair_variables(["NOWHERE"])
 
 
+# covers: A04.2
+def test_an_mcp_server_gets_no_variable_of_the_remote_model(command: Command) -> None:
+    told = ("mcp", "proxy", "time", "--url", "https://mcp.example.com/mcp", "--secret", "X_KEY=AGENT_DATA_API_KEY")
+    done = command(*told, env={"AGENT_DATA_API_KEY": KEY})
+    assert (done.code, done.stdout) == (2, "")
+    assert "`AGENT_DATA_API_KEY` is a variable of the remote model" in done.stderr
+
+
 def test_as_shipped_no_provider_is_admitted_and_the_refusal_says_how_to_allow_one(command: Command) -> None:
     done = command("model", "ask", "-", stdin="hello", env={"OPENAI_API_KEY": KEY})
     assert done.code == 1

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
+from admission_adapters.llm_provider import without_variables
 from admission_adapters.tools.outcome import cut
 
 
@@ -99,7 +100,7 @@ _LAST_PIECES = 16
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The program of a subagent: its command, working folder and complete environment."""
+    """The program of a subagent: its command, working folder and environment, without variables of the remote model."""
 
     command: Sequence[str]
     folder: Path
@@ -244,7 +245,7 @@ def _started(program: Program) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         list(program.command),
         cwd=program.folder,
-        env=dict(program.environment),
+        env=without_variables(program.environment),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -20,7 +20,7 @@ from engine.model import Job, Permit, Result, StopSignal
 
 @dataclass(frozen=True, slots=True)
 class ToolPlaces:
-    """Where tools run: those of `isolated` in their own processes, with this complete environment, others in threads.
+    """Where tools run: those of `isolated` in their own processes, with this environment, others in threads.
 
     What an async tool of `on_loop` does is awaited on `loop`, the caller's own.
     """

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from admission_adapters.llm_provider import without_variables
 from admission_adapters.tools.effects import Effects, ToolStoppedError, record_reported
 from admission_adapters.tools.outcome import Failure, Outcome
 from engine.errors import WorkError
@@ -40,8 +41,8 @@ def in_process(
 ) -> Outcome:
     """Call the tool there and return its outcome, cut to `most` bytes. Side effects arrive as they happen.
 
-    `environment` is the complete environment of the process. Raises WorkError `engine.tool_not_importable` for a
-    tool that cannot be imported as a function of a module.
+    `environment` is the environment of the process, which gets no variable of the remote model. Raises WorkError
+    `engine.tool_not_importable` for a tool that cannot be imported as a function of a module.
     """
     deadline = time.monotonic() + seconds
     module, name = _named(tool)
@@ -55,7 +56,7 @@ def in_process(
                 [sys.executable, "-I", str(_CHILD), str(there.fileno())],
                 stdin=job_file,
                 pass_fds=(there.fileno(),),
-                env=dict(environment),
+                env=without_variables(environment),
                 start_new_session=True,
             )
 
