@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import ssl
 import subprocess
@@ -20,7 +21,7 @@ from tests.adapters.test_sealed import keys
 from tests.agents import policy_with
 from tests.api.serving import SECONDS, Serving, environment, issue, refused, serving, until
 from tests.api.test_access import Authority
-from tests.api.test_runner import HELLO, Agents, listening, tool
+from tests.api.test_runner import HELLO, Agents, agents, listening, tool
 from tests.conftest import ROOT
 from tests.facilities import needs
 from tests.platforms import platform
@@ -132,6 +133,19 @@ def test_a_runner_behind_mutual_tls_refuses_strangers_and_takes_tokens_for_one_r
         assert asked(new(point="license")) == (200, "caller_out_of_scope")
         until(lambda: asked(late) == unauthorized)
         assert runner.ask("GET", "/health").json["trust_level"] == 3
+
+
+# covers: D31.1
+@needs("bubblewrap")
+def test_the_scoped_token_of_the_manual_is_enough_for_a_run_with_tools(tmp_path: Path, cache: Path) -> None:
+    manual = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"engine tokens issue --principal gate[^`]*", manual)
+    with agents(tmp_path, cache) as runner:
+        token = issue(runner.engine.state, "gate", re.findall(r"--point (\w+)", command), single_use=True)
+        model = {"model": "claude-sonnet-4-5", "provider": "anthropic", "mode": "agenta"}
+        run = runner.with_tools('lookup {"text": "ada"}', tool(), agent={"model": model})
+        reply = runner.run(run, Authorization=f"Bearer {token}").json
+        assert (reply["ok"], reply.get("outputs", {}).get("invoke")) == (True, "found it"), reply
 
 
 # covers: D53.1-2
