@@ -65,6 +65,15 @@ class Program(Model):
         default=False, description="Whether the first word may be options without a hyphen, as in `tar xzf`."
     )
     none: Items[Option] = Field(default=(), description="Options that can do nothing beyond what the program does.")
+    needle: bool = Field(
+        default=False,
+        description="Whether its first word is a text to look for, which names no file and no host. It is not, if the "
+        "command has an option outside of `none`, or a word that is not known.",
+    )
+    without_needle: Items[Option] = Field(
+        default=(), description="Options that can do nothing, but with which the first word is no text to look for."
+    )
+    plain: Items[Option] = Field(default=(), description="Options that are `valued` and whose value names no host.")
     read: Items[Option] = Field(default=(), description="Options that read files other than those that it works on.")
     write: Items[Option] = Field(default=(), description="Options that write or delete files, or data elsewhere.")
     connect: Items[Option] = Field(default=(), description="Options that change where it connects to, or how.")

@@ -148,6 +148,33 @@ def test_a_pattern_in_a_path_of_a_command_is_not_canonical() -> None:
     assert walked({"command": ["find", "-name", "*.py"]}).paths == []
 
 
+# covers: B07
+@pytest.mark.parametrize(
+    ("text", "hosts", "paths"),
+    [
+        ("grep -rn /api src", [], []),
+        ("grep -e /api src", [], ["/api"]),
+        ("grep /api -e x", [], ["/api"]),
+        ("grep -f a /api", [], ["/api"]),
+        ("grep --frob /api", [], ["/api"]),
+        ("grep /api $x", [], ["/api"]),
+        ("grep /ap* x", [], [""]),
+        ("grep evil.org", [], []),
+        ("grep https://evil.org/ x", ["https://evil.org"], []),
+        ('curl -X PUT -d \'{"a": "evil.org"}\' -o evil.org', [], []),
+        ("curl -x evil.org -K /api", ["https://evil.org"], ["/api"]),
+        ("curl -d @/api", [], ["/api"]),
+        ("tr '\\n' '\\w+\\.x'", [], []),
+        ("tr '\\/api' '\\.\\./x'", [], ["", ""]),
+        ("tr '\\\\a'", [], []),
+    ],
+)
+def test_a_value_or_a_text_to_look_for_names_only_what_it_can(text: str, hosts: list[str], paths: list[str]) -> None:
+    found = walked({"command": text})
+    assert [one.origin for one in found.destinations if "evil.org" in (one.origin or "")] == hosts
+    assert [one.path or "" for one in found.paths] == paths
+
+
 @pytest.mark.parametrize(
     "word",
     ["-xevil.org:80", "-sevil.org", "::evil.org:443", "a:b:evil.org", "-oProxyJump=evil.org,a.com", "evil.org,a.com",
@@ -156,7 +183,7 @@ def test_a_pattern_in_a_path_of_a_command_is_not_canonical() -> None:
      "+evil.org", "tcp:evil.org"],
 )  # fmt: skip
 def test_a_host_is_found_inside_of_a_word_of_a_command(word: str) -> None:
-    assert any("evil.org" in (one.origin or "") for one in walked({"command": ["curl", word]}).destinations)
+    assert any("evil.org" in (one.origin or "") for one in walked({"command": ["nc", word]}).destinations)
 
 
 @pytest.mark.parametrize("word", ["+10M", "+7", "%s", "^HEAD", "8080:80", "{}", "+%Y-%m-%d", "Accept: text/html"])

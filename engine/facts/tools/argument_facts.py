@@ -54,7 +54,8 @@ class CommandWord(Model):
 class Destination(Model):
     """Where a call would lead; `origin` only when it is canonical, `word` when it may be something else than a host.
 
-    `path` is the path of a URL; only if it has one reading. `command` is the id of the command that it was found in.
+    `path` is the path of a URL; only if it has one reading. `command` is the id of the command that it was found in,
+    `place` that of its word there.
     """
 
     id: str
@@ -62,17 +63,19 @@ class Destination(Model):
     origin: str | None = None
     path: str | None = None
     command: str | None = None
+    place: int | None = None
     word: CommandWord | None = None
 
 
 class FoundPath(Model):
     """A file or folder in its absolute lexical form; `below_cwd` only when it is in the working directory.
 
-    `command` is the id of the command that it was found in.
+    `command` is the id of the command that it was found in, `place` that of its word there.
     """
 
     id: str
     command: str | None = None
+    place: int | None = None
     canonical: bool
     path: str | None = None
     below_cwd: str | None = None

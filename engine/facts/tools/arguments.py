@@ -89,6 +89,9 @@ _BRACKETS = re.compile(r"\[.*")
 _ODD = re.compile(r"[{}\\\]!^,]")
 """Characters that mean something else to a reader of patterns."""
 
+_ESCAPED = re.compile(r"\\(?!\\)")
+"""How `\\n`, `\\w+` and other words begin that are no path in a command: a shell, or a regular expression, drops it."""
+
 _LONGEST_NAME = 64
 _HERE = re.compile(r"\A\./(?=[^/])")
 """What says of a relative path only that it is one."""
@@ -164,6 +167,7 @@ class _Walk(Walked):
         self._cwd, self._forms, self._find_lead, self._rows = cwd, forms, lead, rows
         self._waiting: list[tuple[str | list[Any], ArgumentType, _At]] = []
         self._in_command: str | None = None
+        self._place: int | None = None
         self._ids: dict[str, int] = {}
         self._in_secret = False
         self._characters = 0
@@ -369,6 +373,7 @@ class _Walk(Walked):
                     origin=facts.origin,
                     path=facts.path,
                     command=self._in_command,
+                    place=self._place,
                     word=word,
                 )
             )
@@ -378,11 +383,17 @@ class _Walk(Walked):
         facts = path_facts(cast("str", self._cwd) if here else _HERE.sub("", text), self._cwd)
         name, path = self._id("paths", at), facts.path
         links: Links = "unknown" if path is None else self._lead(path).links
-        command, below_cwd = self._in_command, facts.below
-        found = FoundPath(
-            id=name, command=command, canonical=facts.canonical, path=path, below_cwd=below_cwd, links=links
+        self.paths.append(
+            FoundPath(
+                id=name,
+                command=self._in_command,
+                place=self._place,
+                canonical=facts.canonical,
+                path=path,
+                below_cwd=facts.below,
+                links=links,
+            )
         )
-        self.paths.append(found)
 
     def _lead(self, path: str) -> Lead:
         if path not in self._leads:
@@ -418,8 +429,11 @@ class _Walk(Walked):
             if not self._room(None, at.level):
                 break
             self.count += 1
-            plain = below(word)
-            self._word(plain, name, index, at)
+            plain, self._place = below(word), index
+            if index == facts.needle and not hidden:
+                self._found(urls(plain, PROGRAM_ENDINGS), at)
+                continue
+            self._word(plain, name, index, at, host=index not in facts.plain)
             if facts.canonical and not hidden:
                 paths = path_pieces(without_urls(plain, PROGRAM_ENDINGS))
                 looked = self._touched(paths, touches, at, folders) and looked
@@ -427,12 +441,15 @@ class _Walk(Walked):
                 looked = self._touched((plain,), touches, at, folders) and looked
             else:
                 looked = False  # no word of a secret is shown
+        self._place = None
         for redirect in facts.redirects:
             if redirect.value is not None:
                 self._path(below(redirect.value) or "./", at)
                 looked = self._touched((below(redirect.value),), touches, at, folders) and looked
         if facts.canonical:
-            self._words(facts.rest, name, at, hidden=hidden)
+            nameless = {*facts.plain, facts.needle}
+            named = {index: word for index, word in enumerate(facts.rest, 1) if index not in nameless}
+            self._words(named, name, at, hidden=hidden)
         self._parts(facts, name, at, hidden=hidden)
         found = Command(
             id=name,
@@ -471,38 +488,41 @@ class _Walk(Walked):
             plain = collapsed(below(_ODD.sub("?", _BRACKETS.sub("*", pattern))))
             yield from [plain] if plain.startswith("/") else (f"{base.rstrip('/')}/{plain}" for base in bases)
 
-    def _word(self, word: str, command: str, index: int, at: _At) -> None:
-        """The hosts in a word, and the paths that show in one of its parts, each once."""
+    def _word(self, word: str, command: str, index: int, at: _At, *, host: bool) -> None:
+        """The hosts in a word that may be one, its URLs, and the paths that show in one of its parts, each once."""
         found = tuple(url_of(below(part)) for part in parts(word))
         for part in found:
             if not self._room(None, at.level):
                 return
-            if (host := whole_host(part, PROGRAM_ENDINGS)) is not None:
+            if host and (found_host := whole_host(part, PROGRAM_ENDINGS)) is not None:
                 remote = not {"@", ":", " "}.isdisjoint(word)
-                self._found([host], at, CommandWord(command=command, index=index, label=False, remote=remote))
+                self._found([found_host], at, CommandWord(command=command, index=index, label=False, remote=remote))
             self._found(urls(part, PROGRAM_ENDINGS), at)
         for part in dict.fromkeys((*found, *map(below, pieces(without_urls(word, PROGRAM_ENDINGS))))):
             if not self._room(None, at.level):
                 return
-            if looks_like_path(part) and _PATTERN.search(part) and "://" not in part:
+            escaped = _ESCAPED.match(part) is not None
+            shown = undisguised(part).replace("\\", "") if escaped else part
+            if looks_like_path(shown) and (escaped or (_PATTERN.search(part) and "://" not in part)):
                 self._path("", at)
-            else:
+            elif not escaped:
                 self._undeclared_path(part, at)
 
-    def _words(self, words: tuple[str, ...], command: str, at: _At, *, hidden: bool) -> None:
+    def _words(self, words: Mapping[int, str], command: str, at: _At, *, hidden: bool) -> None:
         """The hosts that words may be, each once at its last place; of those that no rule can state, the last."""
         found: dict[tuple[str | None, bool, bool], tuple[int, WordHost]] = {}
-        for index, word in enumerate(words, 1):
+        for index, word in words.items():
             named = frozenset(parts(word))
             for piece in host_pieces(without_urls(word, PROGRAM_ENDINGS)):
                 known = piece in named and whole_host(piece, PROGRAM_ENDINGS) is not None  # `_word` has listed it
                 if (host := word_host(piece)) is not None and not known:
                     host = replace(host, remote=host.remote or " " in word)
                     found[(host.facts.origin, host.label, host.remote)] = (index, host)
-        for index, host in found.values():
+        for self._place, host in found.values():
             facts = OriginFacts(canonical=False) if hidden else host.facts
-            place = CommandWord(command=command, index=index, label=host.label, remote=host.remote)
+            place = CommandWord(command=command, index=self._place, label=host.label, remote=host.remote)
             self._found([facts], at, place)
+        self._place = None
 
     def _touched(
         self, words: Iterable[str], touches: dict[str, None], at: _At | None, folders: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from engine.facts.shell import ShellWord
@@ -29,7 +29,7 @@ _CODE = frozenset(
 _READ_ON = ("script_options", "rows_by")
 """Lists of options whose value is read on."""
 
-_LISTS = ("none", "read", "write", "connect", "follow", "execute", "shell", "runs_until", *_READ_ON)
+_LISTS = ("none", "without_needle", "read", "write", "connect", "follow", "execute", "shell", "runs_until", *_READ_ON)
 """The lists of a row that say what its options can do."""
 
 _VALUED = ("valued", *_READ_ON)
@@ -60,7 +60,8 @@ class Part:
 class Reading:
     """A command read by its row: `program` names the row, `inner` and `texts` are the commands that it starts.
 
-    `subcommand` is the place of the word that names it.
+    `subcommand` is the place of the word that names it, `plain` are those of values that name no host, `needle` is the
+    one of a text to look for, which names nothing.
     """
 
     program: str | None = None
@@ -69,6 +70,8 @@ class Reading:
     inner: list[tuple[ShellWord, ...]] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     folder: str | None = None
+    plain: tuple[int, ...] = ()
+    needle: int | None = None
 
 
 def read(words: Sequence[ShellWord], rows: Rows) -> Reading:
@@ -94,6 +97,11 @@ class _Reader:
             index = self._word(index)
         if self.reading.program == "cd" and self.reading.folder is None:
             self._part("word", "folder", 0)  # home, or where a variable leads
+        if self._scripted:  # a word before the option is a file
+            found = self.reading.parts
+            self.reading.parts = [replace(one, text=None) if one.index == self._first else one for one in found]
+        if self._row.get("needle") and self._first and not words[self._first].pattern:
+            self.reading.needle = self._first if all(map(self._keeps_needle, self.reading.parts)) else None
 
     def _enter(self, program: str) -> None:
         """Take the row of a program, or of a subcommand. By a path, it may be another one: its parts have no row."""
@@ -101,6 +109,11 @@ class _Reader:
         self.reading.program = program if program in self._rows and not self._path else None
         self._row = self._rows.get(program, {})
         self._operands = 0
+        self._first: int | None = None
+
+    def _keeps_needle(self, part: Part) -> bool:
+        """Whether this part leaves the first word what it seems: a text to look for."""
+        return part.kind == "option" and part.name in self._rows.get(part.program or "", {}).get("none", ())
 
     def _part(self, kind: Kind, name: str, index: int, text: str | None = None) -> None:
         self.reading.parts.append(Part(kind, name, self.reading.program, index, text))
@@ -167,11 +180,13 @@ class _Reader:
                 self._part("word", word.unknown or "pattern", follows)
             value = word.value
             follows += 1
+        if name in self._row.get("plain", ()):
+            self.reading.plain += (follows - 1,)
         if name in self._row.get("shell", ()) and value is not None:
             self.reading.texts.append(value)
         if name in self._row.get("script_options", ()):
             self._scripted = True
-            self._part("script", "script", index, value)
+            self._part("script", "script", follows - 1, value)
         if name in self._row.get("rows_by", ()):
             self._enter(f"{self._name} {name} {value}")
         return follows
@@ -197,6 +212,7 @@ class _Reader:
             self._part("variable", match[1], index)
             return index + 1
         self._operands += 1
+        self._first = self._first or index
         operands = self._row.get("operands")
         if self.reading.program == "cd":
             self._folder(value, index)

@@ -70,8 +70,9 @@ class CommandFacts:
 
     `short` are the words without options before a subcommand, as in `git --no-pager push`, if there are any. `rest` are
     all words but the program as texts, `patterns` those of them that are patterns of file names, `parts` what else a
-    rule has to permit, `folders` those that a `cd` of the same text names. `refused` says why a command could not be
-    read; it then has no words.
+    rule has to permit, `folders` those that a `cd` of the same text names. `plain` are the places of values that name
+    no host, `needle` is the one of a text to look for. `refused` says why a command could not be read; it then has no
+    words.
     """
 
     words: tuple[str, ...] | None = None
@@ -81,6 +82,8 @@ class CommandFacts:
     parts: tuple[Part, ...] = ()
     redirects: tuple[Redirection, ...] = ()
     folders: tuple[str, ...] = ()
+    plain: tuple[int, ...] = ()
+    needle: int | None = None
     refused: str | None = None
 
     @property
@@ -180,6 +183,8 @@ def _facts(command: ShellCommand, reading: Reading) -> CommandFacts:
         parts=(*reading.parts, *parts),
         redirects=tuple(redirects),
         folders=() if reading.folder is None else (reading.folder,),
+        plain=reading.plain,
+        needle=reading.needle,
         refused=None if known and _is_program(known[0]) else "program",
     )
 

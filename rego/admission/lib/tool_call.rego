@@ -90,7 +90,7 @@ _undisputed if {
 #   proof: text that is not canonical is left out here, and other requirements refuse it
 _aspects := ((({"always"} | hosts) | paths) | commands) | touched if {
 	is_array(words.hosts)
-	is_array(input.paths)
+	is_array(words.paths)
 	is_array(input.commands)
 	is_array(input.call.touches)
 	is_array(data.policy.tool_lookup.path_patterns)
@@ -98,7 +98,7 @@ _aspects := ((({"always"} | hosts) | paths) | commands) | touched if {
 	is_array(data.policy.tool_lookup.ranges)
 	is_array(input.values)
 	hosts := {aspect | some host in words.hosts; some aspect in words.refused(host)}
-	paths := {aspect | some path in input.paths; some aspect in aspects.of_path_refused(path, input.context)}
+	paths := {aspect | some path in words.paths; some aspect in aspects.of_path_refused(path, input.context)}
 	commands := {aspect |
 		some command in input.commands
 		some aspect in aspects.of_command_refused(command, input.context)
@@ -112,14 +112,14 @@ _aspects := ((({"always"} | hosts) | paths) | commands) | touched if {
 # METADATA
 # custom:
 #   proof: each host and path is in the portion of its command or in all; without complete lists, there are none
-portions := [{"hosts": words.to_cover, "paths": input.paths, "commands": []}] if {
+portions := [{"hosts": words.to_cover, "paths": words.paths, "commands": []}] if {
 	_complete
 	input.commands == []
 } else := [portion |
 	some command in input.commands
 	portion := {
 		"hosts": [host | some host in words.to_cover; _in(host, command)],
-		"paths": [path | some path in input.paths; _in(path, command)],
+		"paths": [path | some path in words.paths; _in(path, command)],
 		"commands": [command],
 		"command": command,
 	}

@@ -20,6 +20,7 @@ connections_decided if data.policy.tools.tools[input.call.tool].hosts_in_command
 # Options of the last four lists are read on, and what follows them is judged by itself.
 _lists := {
 	"none": "none",
+	"without_needle": "none",
 	"read": "read",
 	"write": "write",
 	"connect": "connect",

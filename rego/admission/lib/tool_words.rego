@@ -44,6 +44,31 @@ no_host(destination) if {
 	data.policy.tool_lookup.words_without_hosts.next[prefix] == true
 }
 
+no_host(destination) if _in_script(destination)
+
+# The paths that count: all but what only a script of a known form contains.
+#
+# METADATA
+# custom:
+#   proof: a path is left out only if a value has a pattern that matches the whole script
+paths := [path | some path in input.paths; not no_path(path)] if is_array(input.paths)
+
+no_path(path) if _in_script(path)
+
+# It is in a script that one of the patterns of policy/commands.yaml matches, which can do nothing but edit and print.
+#
+# METADATA
+# custom:
+#   proof: the script is in exactly one command and at one place, which are facts of both
+_in_script(found) if {
+	is_number(found.place)
+	some part in input.command_parts
+	part.kind == "script"
+	part.command == found.command
+	part.index == found.place
+	commands.abilities(part) == {"none"}
+}
+
 # Aspects of a destination for allow rules: a word also counts as one of the first words of its command.
 #
 # METADATA

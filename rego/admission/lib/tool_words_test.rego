@@ -122,3 +122,31 @@ test_to_cover if {
 	not tool_words.enforced(_host) with input as request with data.policy as enforced
 	not tool_words.enforced(found) with input as {} with data.policy as enforced
 }
+
+# A path and an address in a script count unless one pattern matches all of the script.
+test_in_a_script if {
+	script := {"command": "c", "kind": "script", "name": "script", "program": "sed", "index": 2, "text": "/x/p"}
+	path := {"id": "p", "canonical": true, "path": "/x/p", "command": "c", "place": 2}
+	policy := {"program_rows": {"sed": {"scripts": ["^/[a-z]*/p$"]}}}
+	request := {"paths": [path], "destinations": [path], "command_parts": [script], "commands": []}
+	tool_words.paths == [] with input as request with data.policy as policy
+	tool_words.hosts == [] with input as request with data.policy as policy
+	tool_words.paths == [path] with input as request with data.policy as {}
+	every odd in [
+		json.patch(script, [{"op": "replace", "path": "/index", "value": 1}]),
+		json.patch(script, [{"op": "replace", "path": "/command", "value": "d"}]),
+		json.patch(script, [{"op": "replace", "path": "/kind", "value": "word"}]),
+		json.patch(script, [{"op": "replace", "path": "/text", "value": "/x/w"}]),
+		json.remove(script, ["text"]),
+		json.remove(script, ["index"]),
+		json.remove(script, ["command"]),
+		json.remove(script, ["program"]),
+	] {
+		# regal ignore:with-outside-test-context
+		tool_words.paths == [path] with input as object.union(request, {"command_parts": [odd]}) with data.policy as policy
+	}
+	every lost in ["place", "command"] {
+		not tool_words.no_path(json.remove(path, [lost])) with input as request with data.policy as policy
+	}
+	not tool_words.paths with input as {"paths": {"a": path}}
+}

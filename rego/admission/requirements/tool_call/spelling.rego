@@ -47,6 +47,8 @@ path_canonical(path) if {
 	startswith(path.path, "/")
 }
 
+path_canonical(path) if words.no_path(path)
+
 # METADATA
 # title: No path passes through a symbolic link
 # description: A link may lead outside the paths that a rule allows.
@@ -60,6 +62,8 @@ path_canonical(path) if {
 # labels:
 #   row: A103
 unlinked(path) if path.links in {"none", "unknown"}
+
+unlinked(path) if words.no_path(path)
 
 # METADATA
 # title: Every path of a tool on this machine was checked for links
@@ -76,6 +80,8 @@ unlinked(path) if path.links in {"none", "unknown"}
 # labels:
 #   row: A103
 inspected(path) if path.links in {"none", "linked"}
+
+inspected(path) if words.no_path(path)
 
 inspected(path) if {
 	path.links == "unknown"

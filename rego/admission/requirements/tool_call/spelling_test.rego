@@ -107,3 +107,14 @@ test_command_canonical if {
 		not spelling.command_canonical(one)
 	}
 }
+
+test_path_in_a_script if {
+	path := {"id": "p", "canonical": false, "links": "linked", "command": "c", "place": 1}
+	part := {"command": "c", "kind": "script", "program": "sed", "index": 1, "text": "/x/p"}
+	policy := {"program_rows": {"sed": {"scripts": ["^/x/p$"]}}}
+	spelling.path_canonical(path) with input as {"command_parts": [part]} with data.policy as policy
+	spelling.unlinked(path) with input as {"command_parts": [part]} with data.policy as policy
+	spelling.inspected(json.remove(path, ["links"])) with input as {"command_parts": [part]} with data.policy as policy
+	not spelling.path_canonical(path) with input as {"command_parts": [part]} with data.policy as {}
+	not spelling.unlinked(path) with input as {"command_parts": []} with data.policy as policy
+}
