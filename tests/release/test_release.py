@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -162,3 +163,46 @@ def test_a_report_that_is_none_is_refused(tmp_path: Path, text: str, problem: st
     (tmp_path / "it.xml").write_text(text, encoding="utf-8")
     with pytest.raises(GatherError, match=problem):
         Reports().read(tmp_path / "it.xml", 1000 if "x" * 9 in text else 1 << 20)
+
+
+def test_a_report_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "it.xml")
+    with pytest.raises(GatherError, match="not a regular file"):
+        Reports().read(tmp_path / "it.xml", 1000)
+
+
+def signed(folder: Path) -> None:
+    """Give the newest commit a signature, which is none."""
+    found = subprocess.run(["git", "cat-file", "commit", "HEAD"], cwd=folder, check=True, capture_output=True)  # noqa: S607
+    text = found.stdout.replace(b"\n\n", b"\ngpgsig -----BEGIN PGP SIGNATURE-----\n -----END PGP SIGNATURE-----\n\n", 1)
+    write = ["git", "hash-object", "-t", "commit", "-w", "--stdin"]
+    made = subprocess.run(write, cwd=folder, check=True, capture_output=True, input=text)
+    git(folder, "reset", "--soft", made.stdout.decode().strip())
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("key", ["filter.own.clean", "filter.own.process", "core.fsmonitor", "gpg.program"])
+def test_no_program_runs_that_a_repository_names(key: str, *, inside: bool, project: Path, tmp_path: Path) -> None:
+    """Neither for its own files nor for those of a repository in it."""
+    ran, named = tmp_path / "ran", project
+    if inside:
+        named = project / "inner"
+        (named / "greeter").mkdir(parents=True)
+        (named / "greeter/more.py").touch()
+        git(named, "init", "--quiet")
+    (named / ".gitattributes").write_text("* filter=own\n", encoding="utf-8")
+    commit(named, "attributes")
+    if inside:
+        commit(project, "a repository in it")
+    signed(project)
+    assert change_of(project, None).clean
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n", encoding="utf-8")
+    program.chmod(0o755)
+    git(named, "config", key, str(program))
+    git(named, "config", "log.showSignature", "true")
+    os.utime(named / "greeter/more.py", (0, 0))  # git has to look at the content again
+    assert change_of(project, None).clean
+    (named / "greeter/more.py").write_text("changed", encoding="utf-8")
+    assert not change_of(project, None).clean
+    assert not ran.exists()

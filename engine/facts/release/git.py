@@ -1,6 +1,7 @@
 """What changed in a git repository.
 
-Git is asked without a shell, hooks, monitors or prompts, and its index is not written.
+Git is asked without a shell, hooks, monitors or prompts, and its index is not written. Of a project, it does not read
+the configuration either: that can name programs for git to run.
 """
 
 from __future__ import annotations
@@ -8,7 +9,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field
@@ -22,6 +28,9 @@ _QUIET = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--lit
 _KEPT = ("PATH", "HOME", "XDG_CONFIG_HOME")
 """What git needs of the environment; a GIT_DIR of a hook would name another repository."""
 _SET = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "true"}
+_CONFIG = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = {}\n"
+_REPOSITORY = "160000 "
+"""The mode of a repository inside of another one."""
 _MOST_PATHS = 50_000
 _SHA1_DIGITS = 40
 
@@ -41,20 +50,52 @@ class Change(Model):
 
 def change_of(project: Path, since: str | None) -> Change:
     """What the newest commit of a project changed since a revision; without one, everything. Raises GatherError."""
-    commit, time = git(project, "log", "-1", "--format=%H %ct").split()
-    if since is None:
-        listed = git(project, "ls-tree", "-r", "--name-only", "-z", commit)
-    else:
-        listed = git(
-            project, "diff", "--name-only", "--no-renames", "--relative", "-z", known_commit(project, since), commit
-        )
+    with _unconfigured(project) as ask:
+        commit, time = ask("log", "-1", "--format=%H %ct").split()
+        if since is None:
+            listed = ask("ls-tree", "-r", "--name-only", "-z", commit)
+        else:
+            earlier = known_commit(project, since)
+            listed = ask("diff", "--name-only", "--no-renames", "--relative", "-z", earlier, commit)
+        clean = _is_clean(project, ask)
     paths = tuple(name for name in listed.split("\0") if name)
     if len(paths) > _MOST_PATHS:
         raise GatherError(f"more than {_MOST_PATHS} files changed", remedy="state a newer revision as `since`")
-    dirty = git(project, "status", "--porcelain", "-z", "--untracked-files=normal", "--", ".")
     shown = tuple(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for path in paths)
     kind = "sha1" if len(commit) == _SHA1_DIGITS else "sha256"
-    return Change(commit=f"{kind}:{commit}", committed_at=int(time), clean=not dirty, paths=shown)
+    return Change(commit=f"{kind}:{commit}", committed_at=int(time), clean=clean, paths=shown)
+
+
+def _is_clean(project: Path, ask: Callable[..., str]) -> bool:
+    """Whether nothing differs from the newest commit, in the repositories inside of it too."""
+    if ask("status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty", "--", "."):
+        return False
+    staged = (line.partition("\t") for line in ask("ls-files", "--stage", "-z", "--", ".").split("\0"))
+    for inner in (project / path for about, _, path in staged if about.startswith(_REPOSITORY)):
+        if (inner / ".git").exists():
+            with _unconfigured(inner) as inside:
+                if not _is_clean(inner, inside):
+                    return False
+    return True
+
+
+@contextmanager
+def _unconfigured(project: Path) -> Iterator[Callable[..., str]]:
+    """`git` for the repository around a project: it reads its commits, index and files, and not its configuration."""
+    asked = ("--path-format=absolute", "--show-object-format", "--show-toplevel", "--git-dir", "--git-common-dir")
+    found = git(project, "rev-parse", *asked, "HEAD").splitlines()
+    if len(found) != len(asked):
+        raise GatherError("a path of the repository has a line break", remedy="rename its folders")
+    form, top, own, common, commit = found
+    with tempfile.TemporaryDirectory(prefix="engine-git-") as folder:
+        apart = Path(folder)
+        (apart / "refs").mkdir()
+        (apart / "info").mkdir()
+        (apart / "info" / "exclude").symlink_to(Path(common, "info", "exclude"))
+        (apart / "HEAD").write_text(f"{commit}\n", encoding="ascii")
+        (apart / "config").write_text(_CONFIG.format(form), encoding="ascii")
+        places = {"GIT_DIR": folder, "GIT_WORK_TREE": top, "GIT_INDEX_FILE": str(Path(own, "index"))}
+        yield partial(git, project, places={**places, "GIT_OBJECT_DIRECTORY": str(Path(common, "objects"))})
 
 
 def known_commit(folder: Path, revision: str) -> str:
@@ -67,12 +108,20 @@ def known_commit(folder: Path, revision: str) -> str:
         ) from error
 
 
-def git(folder: Path, *arguments: str, instead: str = "name the folder of a repository") -> str:
-    """What git prints. Raises GatherError; `instead` is what else to do."""
+def git(
+    folder: Path,
+    *arguments: str,
+    instead: str = "name the folder of a repository",
+    places: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """What git prints. Raises GatherError; `instead` is what else to do.
+
+    `places` are variables that name the parts of a repository; without them it is the one around the folder.
+    """
     program = shutil.which("git")
     if program is None:
         raise GatherError("git is not installed", remedy=f"install git, or {instead}")
-    environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | _SET
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | _SET | dict(places)
     try:
         done = subprocess.run(
             [program, *_QUIET, *arguments],

@@ -11,12 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from xml.parsers import expat
 
-from engine.documents.files import printable
+from engine.documents.files import printable, read_bytes
 from engine.errors import GatherError, Location
 
 _SUITE, _CASE, _PROPERTY = "testsuite", "testcase", "property"
 _FAILED = frozenset({"failure", "error"})
-_CHUNK = 1 << 16
 _MOST_SUITES = 1_000
 
 
@@ -40,17 +39,9 @@ class Reports:
     def read(self, path: Path, most: int) -> None:
         """Add a report of at most so many bytes. Raises GatherError."""
         reader = _Reader(self, str(path))
+        data = read_bytes(path, most)
         try:
-            with path.open("rb") as file:
-                left = most
-                while chunk := file.read(_CHUNK):
-                    left -= len(chunk)
-                    if left < 0:
-                        raise _unreadable(path, f"is larger than {most} bytes")
-                    reader.parser.Parse(chunk, False)  # noqa: FBT003 (the parser's own argument)
-            reader.parser.Parse(b"", True)  # noqa: FBT003
-        except OSError as error:
-            raise _unreadable(path, f"cannot be read: {(error.strerror or 'it failed').lower()}") from error
+            reader.parser.Parse(data, True)  # noqa: FBT003 (the parser's own argument)
         except expat.ExpatError as error:
             raise _unreadable(path, "is not XML", error.lineno) from error
         if not reader.found:
