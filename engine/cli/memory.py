@@ -76,7 +76,7 @@ def get(sources: options.Sources, id_: Id, how: options.Output = "text", princip
 def list_entries(sources: options.Sources, how: options.Output = "text", principal: options.Principal = None) -> None:
     """List the entries of the principal, newest first, at most 1,000."""
     context = options.context(principal)
-    _perform(sources, how, lambda engine: engine.recall(None, context), _line)
+    _perform(sources, how, lambda engine: engine.recall(None, context), _line, none="no entries")
 
 
 @app.command("forget")
@@ -90,9 +90,13 @@ def forget(
 
 
 def _perform(
-    sources: options.Sources, how: str, ask: Callable[[Engine], Memory], shown: Callable[[MemoryRow], str]
+    sources: options.Sources,
+    how: str,
+    ask: Callable[[Engine], Memory],
+    shown: Callable[[MemoryRow], str],
+    none: str = "",
 ) -> None:
-    """Ask, and print the entries or why there are none; the exit code is that of the decision."""
+    """Ask, and print the entries, `none` or the findings; the exit code is that of the decision."""
     with sources.engine("memory") as engine:
         options.tell_lowered(engine, "memory")
         got = ask(engine)
@@ -109,6 +113,8 @@ def _perform(
     lines = [printable(line, _BYTES) for row in got.entries for line in shown(row).split("\n")]
     if decision.approval is not None and decision.approval.state == "requested":
         lines = [f"waiting for approval {decision.approval.id}: nothing is stored before it is granted"]
+    if none and not lines and not decision.findings:
+        lines = [none]
     write([("".join(f"{line}\n" for line in lines), None)])
     raise typer.Exit(got.exit)
 

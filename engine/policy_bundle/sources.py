@@ -202,8 +202,8 @@ def _folders(recipe: Path, prefix: str, found: list[Problem]) -> set[str]:
             found.append(Problem(Location(f"{prefix}/{name}"), "this is not a folder", f"make it a folder of {name}"))
         elif name not in {*known, RECIPE, _INVENTORY} and not hidden and not (stat.S_ISREG(kind) and name == _README):
             remedy = f"rules are `{RULES}/<point>/<topic>.rego`, values `{VALUES}/<name>.yaml`; "
-            remedy += f"beside them may be {CASES}/, {SCHEMAS}/ and {_README}"
-            found.append(_Stray(Location(f"{prefix}/{name}"), "this is ignored", remedy))
+            remedy += f"beside them may be {CASES}/, {SCHEMAS}/ and {_README}; remove anything else"
+            found.append(_Stray(Location(f"{prefix}/{name}"), "this would be ignored", remedy))
     return {name for name, kind in kinds.items() if stat.S_ISDIR(kind)} & known
 
 

@@ -23,7 +23,7 @@ def test_an_entry_is_written_read_and_forgotten_by_its_owner_alone(command: Comm
     other = command("memory", "get", id_, "--principal", "agent-8")
     assert (other.code, other.stdout, "memory_of_another_owner" in other.stderr) == (1, "", True)
     assert command("memory", "forget", id_, *OWN).stdout == f"forgotten: {id_}\n"
-    assert command("memory", "list", *OWN).stdout == ""
+    assert command("memory", "list", *OWN).stdout == "no entries\n"
 
 
 def test_an_entry_from_outside_waits_for_a_person_and_a_secret_is_refused(command: Command, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_served_text_that_does_not_parse_is_refused(tmp_path: Path, monkeypatc
 )
 def test_a_recipe_holds_nothing_that_is_not_read(name: str, tmp_path: Path) -> None:
     first = name.partition("/")[0]
-    assert (f"{RECIPE}/{first}", "this is ignored") in refused(tmp_path, {f"{RECIPE}/{name}": DENY})
+    assert (f"{RECIPE}/{first}", "this would be ignored") in refused(tmp_path, {f"{RECIPE}/{name}": DENY})
 
 
 @pytest.mark.parametrize("target", ["elsewhere", "nowhere"])

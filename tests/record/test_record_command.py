@@ -282,7 +282,8 @@ def test_show_filters(state: Path, filters: tuple[str, ...], numbers: list[int])
 
 def test_show_ends_with_2_where_the_decision_is_not_there(state: Path) -> None:
     told = run("show", "--state", state, "--decision-id", "feed")
-    assert (told.exit_code, told.stdout) == (2, "no matching decision in this record\n")
+    none = "no decision with this id in this record; `engine record show` lists the last ones\n"
+    assert (told.exit_code, told.stdout) == (2, none)
     assert run("show", "--state", state, "--point", "license").exit_code == 0
 
 

@@ -26,7 +26,8 @@ _LONG = 4_000  # characters of one row
 def selection_text(selection: Selection, *, detailed: bool) -> str:
     """The selected lines, one each, or in full."""
     if not selection.entries:
-        return "no matching decision in this record"
+        none = "no decision with this id in this record; `engine record show` lists the last ones"
+        return none if detailed else "no matching decision in this record"
     text = [line for entry in selection.entries for line in (_details(entry) if detailed else _summary(entry))]
     hidden = selection.matching - len(selection.entries)
     if hidden:

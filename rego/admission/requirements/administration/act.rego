@@ -11,7 +11,7 @@ import future.keywords.not
 # custom:
 #   code: act_out_of_scope
 #   fixed: true
-#   remedy: Use `engine approvals` on the engine's machine, or a token issued with --approve for this decision point
+#   remedy: Act by a command on the engine's machine, or with a token issued with --approve for the point of the act
 #   reads: ["administration.acts.{act}"]
 # labels:
 #   row: H08, H09, D31
