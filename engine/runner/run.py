@@ -54,8 +54,6 @@ _LOOK_SECONDS = 0.2
 _SHOWN_SECONDS = 5.0
 """For how long a call over the relay waits until the harness has advertised its tools."""
 
-_WAITING = ("requested",)
-
 
 @dataclass(frozen=True, slots=True)
 class Ran:
@@ -309,13 +307,14 @@ class Calls:
         )
 
     def made(self, name: Any, arguments: Any) -> ToolResult:
-        """Make one call; where a person has to approve it, once that has happened or the run has ended."""
+        """Make one call; where a person has to approve it, once that has happened, or in time has not."""
         call = {"name": name, "arguments": arguments}
         result = self._gate.call(call)
         if result.status == "awaiting_approval" and result.approval is not None:
             self._follow({"type": "approval", "approval": result.approval, "tool": name})
-            store = self._decisions.services.store()
-            while (row := store.approval(result.approval)) is not None and row.state in _WAITING:
+            services = self._decisions.services
+            store, now = services.store(), services.gather_context.clock
+            while (row := store.approval(result.approval)) and row.state == "requested" and now() < row.expires_at:
                 if self.over.wait(_LOOK_SECONDS):
                     return result
             result = self._gate.call(call, result.approval)

@@ -64,12 +64,15 @@ class Agents:
 
 
 @contextmanager
-def agents(folder: Path, cache: Path) -> Iterator[Agents]:
+def agents(folder: Path, cache: Path, **documents: Any) -> Iterator[Agents]:
+    """A serving runner; `documents` are laid over the shipped values."""
     with ExitStack() as stack:
         callback = stack.enter_context(running(answering({"result": "found it"})))
         remote = stack.enter_context(platform())
         backends = {"daytona": {"platform": remote.address}, "elsewhere": {"host": "remote"}}
         policy = policy_with(folder, callback.origin, callback.port, backends=backends)
+        for name, document in documents.items():
+            (policy / "values" / f"{name}.yaml").write_text(json.dumps(document), encoding="utf-8")
         runner = serving(folder, cache, "--policy", policy, command=("runner", "serve"))
         yield Agents(stack.enter_context(runner), callback, remote)
 
@@ -253,6 +256,15 @@ def test_a_call_that_a_person_must_approve_waits_and_others_go_on(front: Agents,
     assert [call["name"] for call in front.said()] == ["lookup", "change"]
     gone = front.engine.ask("POST", "/tools/call", {"run_id": seen[0]["run_id"], "name": "lookup", "arguments": {}})
     assert (gone.status, gone.json["code"]) == (404, "engine.run_unknown")
+
+
+def test_a_call_that_nobody_approves_in_time_is_refused_and_the_run_goes_on(tmp_path: Path, cache: Path) -> None:
+    with agents(tmp_path, cache, approvals={"valid_seconds": 1}) as front:
+        reply = front.run(front.with_tools('change {"text": "x"}\nlookup {"text": "y"}', tool("change"), tool()))
+        assert reply.json["ok"] is True, reply.json
+        refused, found = reply.json["outputs"]["invoke"].rsplit("\n", 1)
+        assert ("approval_expired" in refused, found) == (True, "found it")
+        assert [call["name"] for call in front.said()] == ["lookup"]
 
 
 # covers: C68.1
