@@ -1,6 +1,7 @@
-"""Numbers of people: international phone numbers, IBANs, and United States social security numbers.
+"""Numbers of people: phone numbers, IBANs, and United States social security numbers.
 
-Forms: E.164 of the ITU with its usual separators; the registry of ISO 13616 with its lengths and check digits; the
+Forms: E.164 of the ITU with its usual separators; national numbers as they are written in North America and Europe,
+or behind a word for a phone; the registry of ISO 13616 with its lengths and check digits; the
 areas, groups and serials that the Social Security Administration assigns.
 """
 
@@ -17,7 +18,27 @@ _FEWEST_DIGITS, _FEWEST_TOGETHER = 8, 10
 """Of a number with separators, and of one without: shorter ones are amounts."""
 
 _SSN = re.compile(r"(?<![\w\-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w\-])", re.ASCII)
-_IBAN = re.compile(r"(?<!\w)(?=(([A-Z]{2})[0-9]{2}(?: ?[A-Z0-9]){11,28}))", re.ASCII)
+_NATIONAL = re.compile(
+    r"(?<![\w.,:+/\-])(?:"
+    r"(?:1[ \-])?(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}-)[2-9][0-9]{2}-[0-9]{4}|[2-9][0-9]{2}\.[2-9][0-9]{2}\.[0-9]{4}"
+    r"|(?<!\b[0-9]{2} )0[1-9](?:(?: [0-9]{2}){4}|(?:\.[0-9]{2}){4})"
+    r"|(?=(?:[ ()/]*[0-9]){10,11}(?![ /]?[0-9]))"
+    r"(?:\(0[1-9][0-9]{1,3}\)|0[1-9][0-9]{1,3}) ?[ /] ?[0-9]{2,8}(?: [0-9]{2,4}){0,3}"
+    r"|00[1-9][0-9]{1,2} [1-9][0-9]{1,4}(?: [0-9]{2,8}){1,4}"
+    r")(?![\w:\-/]| [0-9])",
+    re.ASCII,
+)
+"""(415) 555-0132, 415-555-0132; 01 23 45 67 89; 020 7946 0958, 0171/2345678; 0049 30 1234567. Order numbers with
+hyphens, dates, times and amounts have other groups."""
+
+_SAID = re.compile(
+    r"(?i)\b(?:cell|fax|handy|mobile?|phone|tel|telefone?|telefono|telephone|teléfono|tél|téléphone|whatsapp)\b"
+    r"(?:[\s.:#]|no|nr|number|is){1,12}?"
+    r"(?![0-9]{4}-[0-9]{2}-[0-9]{2})((?:\([0-9]{1,5}\) ?)?[0-9]{1,15}(?:[ /\-]{1,3}[0-9]{1,8}){0,6})(?![\w.,]*[\w])"
+)
+"""A number behind a word that says what it is."""
+
+_IBAN = re.compile(r"(?<!\w)(?=(([A-Z]{2})[0-9]{2}(?:[ \-]?[A-Z0-9]){11,28}))", re.ASCII | re.IGNORECASE)
 """One may begin within what looks like another."""
 
 _COUNTRIES = {
@@ -51,14 +72,20 @@ def find_personal(text: str) -> Iterator[Span]:
             digits = sum(map(str.isdigit, match[0]))
             if (_FEWEST_TOGETHER if match[0][1:].isdigit() else _FEWEST_DIGITS) <= digits <= _MOST_DIGITS:
                 yield match.span()
+    yield from (match.span() for match in _NATIONAL.finditer(text))
+    for match in _SAID.finditer(text):
+        if _FEWEST_DIGITS <= sum(map(str.isdigit, match[1])) <= _MOST_DIGITS:
+            yield match.span(1)
     if "-" in text:
         yield from (match.span() for match in _SSN.finditer(text))
     for match in _IBAN.finditer(text):
-        found, length = match[1], _IBAN_LENGTHS.get(match[2], 0)
-        places = [at for at, one in enumerate(found) if one != " "][:length]
+        found, length = match[1], _IBAN_LENGTHS.get(match[2].upper(), 0)
+        places = [at for at, one in enumerate(found) if one not in " -"][:length]
         number = "".join(found[at] for at in places)
         if length and len(number) == length and _checks(number):
-            yield match.start(), match.start() + places[-1] + 1
+            end = match.start() + places[-1] + 1
+            if number.isupper() or not text[end : end + 1].isalnum():
+                yield match.start(), end
 
 
 def _checks(iban: str) -> bool:

@@ -17,6 +17,27 @@ PRIVATE = [
     "DE89370400440532013000",
     "DE89 3704 0044 0532 0130 00",
     "GB29 NWBK 6016 1331 9268 19",
+    "de89370400440532013000",
+    "de89 3704 0044 0532 0130 00",
+    "De89-3704-0044-0532-0130-00",
+    "gb29 nwbk 6016 1331 9268 19",
+    "DE89\xa03704\xa00044\xa00532\xa00130\xa000",
+    "(415) 555-0132",
+    "(415)555-0132",
+    "415-555-0132",
+    "415.555.0132",
+    "1-800-555-0132",
+    "020 7946 0958",
+    "07700 900123",
+    "(020) 7946 0958",
+    "030 1234567",
+    "0171 2345678",
+    "0171/2345678",
+    "030 / 123 45 67",
+    "01 23 45 67 89",
+    "01.23.45.67.89",
+    "0049 30 1234567",
+    "0049 171 2345678",
     "john.smith@gmail.com",
     "john.smith\uff20gmail.com",
     "\uff0b\uff11 415 555 0132",
@@ -37,7 +58,27 @@ ORDINARY = [
     "ABCD 1234 EFGH 5678",
     "version 1.2.3+20261103",
     "git@github.com:acme/tools.git",
+    "de89370400440532013001, be68539007547034a, no15 and the next of them, is12 monkeys 1234567890",
+    "ad1200012030200359100101beef, be71096123456769be71096123456769",
+    "order 0123-456789, order 123-456-7890, order 113-1234567-1234567, ISBN 0-306-40615-2, ISBN 978-3-16-148410-0",
+    "01.02.2026, 01-02-2026, 05/11/2026 10:30, 03 11 2026, 05 11 2026 10 30, 09:30 1130",
+    "0930 1130, 0930 1130 1500, 10 000 000, 1 234 567 890, 0.123 456 789, 0,171 2345678, 1.234.567,89",
+    "1.2.3.4, 192.168.100.200, 10.115.255.0132, 415.155.0132, 200-300-40005, v2.415.555.0132",
+    "0000020 062554 066157 020054 067567 066162 005144",
+    "id 01234567890, id 4155550132, 04109 1234, 0815 4711, 007, 00 11 22 33 44, 0001 234 5678",
+    "2026-01-02T03:04:05Z 01 02 03 04 05 06",
 ]
+SAID = [
+    "Tel. 089/12345",
+    "Tel.: 089 123456",
+    "phone: 4155550132",
+    "phone number is 0412 345 678",
+    "Mobile 612 345 678",
+    "fax no. 06-1234-5678",
+    "WhatsApp 98765 43210",
+    "t\u00e9l : 0123456789",
+]
+"""Numbers that are those of people by the word before them."""
 
 
 # covers: A91.2
@@ -51,7 +92,23 @@ def test_a_number_of_a_person_is_found_and_redacted(text: str, around: str) -> N
     assert private_in(clean) == 0
 
 
-@pytest.mark.parametrize("text", ORDINARY)
+@pytest.mark.parametrize("text", SAID)
+def test_a_number_that_is_said_to_be_of_a_phone_is_found(text: str) -> None:
+    assert private_in(text) == 1
+    assert not any(map(str.isdigit, redacted_content(text)))
+
+
+NOT_SAID = [
+    "phone 2026-11-03 10:00",
+    "mobile 12 of 34",
+    "fax 1.2.3.4",
+    "phone 192.168.100.200",
+    "hotel 12345678",
+    "tel 123",
+]
+
+
+@pytest.mark.parametrize("text", [*ORDINARY, *NOT_SAID])
 def test_another_number_is_not(text: str) -> None:
     assert [*find_private(text)] == []
     assert redacted_content(text) == text

@@ -19,7 +19,7 @@ no_secret(sample) if {
 
 # METADATA
 # title: All private data in the sample is treated
-# description: The engine searches all texts for mail addresses, phone numbers in international form,
+# description: The engine searches all texts for mail addresses, phone numbers,
 #   and numbers of payment cards, bank accounts (IBAN) and social security.
 # custom:
 #   code: private_data_in_sample

@@ -101,7 +101,7 @@ no_secret(entry) if {
 
 # METADATA
 # title: The entry contains private data only if its sensitivity allows it
-# description: The engine searches the text for mail addresses, phone numbers in international form,
+# description: The engine searches the text for mail addresses, phone numbers,
 #   and numbers of payment cards, bank accounts (IBAN) and social security.
 # custom:
 #   code: private_data_in_memory
