@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.drive import Call, Steps
-from engine.errors import DecideError, EngineError
+from engine.errors import DecideError
 from engine.model import Mode, StopSignal
 from engine.state.in_force import InForce
 from engine.state.rows import StopRow
@@ -130,9 +130,9 @@ class Running:
                 self._end_stopped(watched)
 
     def _end_stopped(self, watched: list[_Watched]) -> None:
-        """End what may not go on. Without an answer nothing may, and nothing more is asked."""
+        """End what may not go on. Without an answer, for whatever reason, nothing may, and nothing more is asked."""
         stops: Stops | None = None
-        with suppress(EngineError):
+        with suppress(Exception):
             stops = self._opened().stops_in_force()
         now = None if stops is None else [stop.id for stop in stops]
         for one in watched:
@@ -142,7 +142,7 @@ class Running:
             if stops is not None:
                 try:
                     allowed = one.allowed(stops, _ANSWER_SECONDS)
-                except EngineError:
+                except Exception:  # noqa: BLE001  (a thread that ended would watch nothing any more)
                     stops = None
             if allowed and now is not None:
                 one.seen = now

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,7 +13,7 @@ from engine.model import StopSignal
 from engine.running import Running
 
 
-def never() -> NoReturn:
+def never(*_: object) -> NoReturn:
     raise AssertionError("nothing is looked up while no work is under way")
 
 
@@ -32,3 +33,17 @@ def test_it_is_closed_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
             assert not closing.is_alive()
     finally:
         sys.setswitchinterval(before)
+
+
+def test_work_ends_and_is_watched_on_where_a_look_fails_in_an_unforeseen_way() -> None:
+    """A thread that ended would watch nothing for as long as the engine runs."""
+
+    def broken(*_: object) -> NoReturn:
+        raise RuntimeError("unforeseen")
+
+    unreadable, asked = (Running(never, opened) for opened in (broken, lambda: Mock(stops_in_force=lambda: (Mock(),))))
+    for running, allowed in ((unreadable, never), (asked, broken)):
+        for _ in range(2):
+            with running.watching(signal := StopSignal(), [], allowed):
+                assert signal.wait(60)
+        running.close()
