@@ -83,7 +83,7 @@ class AgentRuns(Runs):
                 "this caller has no such run in progress", remedy="use the run_id of a run", code="engine.run_unknown"
             )
         return Response.of(
-            ToolAnswer(status=result.status, content=result.content, code=result.code, approval=result.approval)
+            ToolAnswer(status=result.status, content=result.shown, code=result.code, approval=result.approval)
         )
 
     async def _published(self, api: App) -> Capabilities:

@@ -119,6 +119,8 @@ def call(
     more = {"exit": code, "result": told, "undo": undo}
     plain = how == "text" and answer.exit is Exit.ALLOW  # the result alone, for the next command of a pipe
     write([(f"{lines[0]}\n" if plain else extended(how, decided, more, lines), None)])
+    if result.metadata.get("truncated") is True:
+        remark(f"engine: the result is cut after {len(result.content.encode())} bytes of {result.metadata['bytes']}")
     if undo is not None:
         remark(f"engine: to undo it: engine environment restore {printable(str(folder))} {undo}")
     raise typer.Exit(code)

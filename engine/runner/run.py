@@ -356,7 +356,7 @@ class Listener:
         self.ended()
         result = self.calls.made(name, arguments)
         self.follow({"type": "tool_call", "tool": str(name), "status": result.status, "code": result.code})
-        return result.content, result.status != "ok"
+        return result.shown, result.status != "ok"
 
     def relayed(self, name: Any, arguments: Any) -> tuple[str, bool]:
         """One call over the relay, which may be heard before what the harness said earlier."""

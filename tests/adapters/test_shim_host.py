@@ -62,6 +62,13 @@ def test_the_tools_of_an_admitted_manifest_are_listed_and_called(engine: Engine)
     assert (host.call("tools/call", "contacts_list", {"search": "Z"}).content, host.failures) == ("[]", {})
 
 
+# covers: B28.2
+def test_a_result_that_is_cut_says_so(settings: Settings) -> None:
+    with Engine(settings, values=(*VALUES, "tools.limits.result_bytes=6"), enable_mcp_adapter=True) as running:
+        answer = hosted(running).call("tools/call", "contacts_list", {"search": "A"})
+    assert (answer.status, answer.content) == ("ok", '["Ada"\n[cut here; the whole text has 7 bytes]')
+
+
 # covers: A43.1 A98.2
 @pytest.mark.parametrize("switch", [False, None, 1, "true", "True", [True], object], ids=str)
 def test_nothing_but_true_itself_turns_adapters_on(switch: Any) -> None:

@@ -75,6 +75,8 @@ def test_a_result_is_cut_at_its_bytes_and_never_within_a_character(text: str, ke
     assert (result.status, result.content.encode()) == ("ok", data[:kept])
     assert result.metadata["truncated"] is (len(data) > kept)
     assert result.metadata["bytes"] == len(data)
+    mark = f"\n[cut here; the whole text has {len(data)} bytes]"
+    assert result.told == result.content + (mark if len(data) > kept else "")
 
 
 # covers: B28
@@ -157,6 +159,7 @@ def test_in_mode_safe_an_error_shows_its_type_and_a_validation_error_its_message
     assert (other.metadata["truncated"], wrong.metadata["truncated"]) == (False, False)
     long = give(engine, raising(ToolValidationError("too_long", "x" * (LIMIT + 1))))
     assert (long.content, long.metadata["truncated"]) == ("x" * LIMIT, True)
+    assert long.told == f"{long.content}\n[cut here; the whole text has {LIMIT + 1} bytes]"
 
 
 # covers: B32.1

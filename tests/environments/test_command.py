@@ -45,6 +45,16 @@ def test_a_delete_is_undone_by_the_command_that_it_prints(command: Command, fold
     assert [(one["event"], one["rows"]) for one in trajectory] == [("undo_point", 5), ("changed", 4), ("restored", 5)]
 
 
+# covers: B28.2
+def test_a_result_that_is_cut_says_so_beside_it(command: Command, folder: Path, policy: Path) -> None:
+    tools = policy / "tools.yaml"
+    text = tools.read_text(encoding="utf-8").replace("result_bytes: 200000", "result_bytes: 20")
+    tools.write_text(text, encoding="utf-8")
+    found = called(command, folder, "get", "--policy", str(policy), id="1")
+    assert (found.code, len(found.stdout)) == (0, 21)  # with the line end
+    assert "engine: the result is cut after 20 bytes of " in found.stderr
+
+
 @pytest.mark.full
 def test_acts_are_recorded_with_what_they_did(command: Command, tmp_path: Path) -> None:
     assert command("build", ROOT / "fixtures/material/contacts", "--into", tmp_path).code == 0

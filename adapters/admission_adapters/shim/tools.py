@@ -46,7 +46,7 @@ class ToolAdapter:
         done = self._gate.call(call, envelope["approval"])
         return result | {
             "status": done.status,
-            "content": done.content,
+            "content": done.shown,
             "code": done.code,
             "approval": done.approval,
         }

@@ -37,12 +37,19 @@ class ToolResult:
     approval: str | None = None
 
     @property
-    def told(self) -> str:
-        """The content, and how a person approves what waits."""
-        if self.approval is None:
+    def shown(self) -> str:
+        """The content, with a mark where it was cut."""
+        if self.metadata.get("truncated") is not True:
             return self.content
+        return f"{self.content}\n[cut here; the whole text has {self.metadata['bytes']} bytes]"
+
+    @property
+    def told(self) -> str:
+        """The same, and how a person approves what waits."""
+        if self.approval is None:
+            return self.shown
         how = f"a person approves it with `engine approvals grant {self.approval}`, then repeat the same call"
-        return f"{self.content}; {how}"
+        return f"{self.shown}; {how}"
 
 
 def not_run(decision: Decision) -> ToolResult:
@@ -92,7 +99,7 @@ def returned(outcome: Outcome, grant: ResultGrant, decided: DecidedResult | None
         text, more, code = _error_text(outcome.failure, grant)
         data = text.encode("utf-8", "replace")
         content = cut(data, grant.max_bytes)
-        beside |= {**more, "truncated": len(content.encode()) < len(data)}
+        beside |= {**more, "bytes": len(data), "truncated": len(content.encode()) < len(data)}
         return ToolResult("error", content, beside, code, decision_id)
     if outcome.result_text is None or decided is None:
         raise unenforceable("tool_result")
