@@ -131,16 +131,29 @@ def without_lists_of_invalid_items(problems: Sequence[ErrorDetails]) -> Iterator
     return (problem for problem in problems if problem["type"] != "too_short" or problem["loc"] not in around)
 
 
-def _path(problem: ErrorDetails, value: Any) -> str:
-    """The path in the request, without the forms that fields may have: no such tag is the name of a field."""
+def place_of(loc: Sequence[int | str], value: Any, *, missing: bool, whole: bool = True) -> tuple[int | str, ...]:
+    """The part of pydantic's location that names a place in the value, without the types that fields may have.
+
+    `missing`: the last part names a field that is not there. Unless `whole`, only up to the first type.
+    """
     steps: list[int | str] = []
-    place = problem["loc"]
-    for index, step in enumerate(place):
+    for index, step in enumerate(loc):
         inside = step in value if isinstance(value, dict) else isinstance(value, list) and isinstance(step, int)
-        value = value[step] if inside else value
-        if inside or step == "[key]" or (problem["type"] == "missing" and index == len(place) - 1):
-            steps.append(step)
-    return ".".join(map(str, steps)) or "request"
+        if inside:
+            value = value[step]
+        elif not (missing and index == len(loc) - 1):
+            if whole:
+                continue
+            break
+        steps.append(step)
+    return tuple(steps)
+
+
+def _path(problem: ErrorDetails, value: Any) -> str:
+    """The path in the request; of a key with its mark."""
+    loc = problem["loc"]
+    last = problem["type"] == "missing" or loc[-1:] == ("[key]",)
+    return ".".join(map(str, place_of(loc, value, missing=last))) or "request"
 
 
 def _said(problem: ErrorDetails, model: type[BaseModel]) -> str:

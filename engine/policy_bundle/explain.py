@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from engine.documents.canonical import canonical
 from engine.documents.files import Document, load, printable
-from engine.documents.validation import PATTERNS, without_lists_of_invalid_items
+from engine.documents.validation import PATTERNS, place_of, without_lists_of_invalid_items
 from engine.errors import GatherError, Location, Problem
 from engine.facts.archives.field_notes import TYPES
 from engine.settings import ReadLimits
@@ -86,7 +86,7 @@ def _problems(
     error: ValidationError, document: Document, first_line: int, remedies: Mapping[str, str]
 ) -> Iterator[Problem]:
     for found in _best_forms(error.errors(include_url=False), document.value):
-        path = _path(found["loc"], document.value, missing=found["type"] in {"missing", "extra_forbidden"})
+        path = place_of(found["loc"], document.value, missing=found["type"] in {"missing", "extra_forbidden"})
         field = printable(".".join(map(str, path)))
         where = document.where(path)
         line = None if where.line is None else where.line + first_line - 1
@@ -121,7 +121,7 @@ def _best_forms(errors: Sequence[Any], value: Any) -> list[Any]:
     found: list[Any] = []
     forms: dict[tuple[str | int, ...], dict[str | int, list[dict[str, Any]]]] = {}
     for error in without_lists_of_invalid_items(errors):
-        loc, end = error["loc"], len(_path(error["loc"], value, missing=False, whole=False))
+        loc, end = error["loc"], len(place_of(error["loc"], value, missing=False, whole=False))
         last = end == len(loc) - 1
         if end == len(loc) or loc[end] == _KEY or (last and error["type"] == "missing"):
             found.append(error)
@@ -140,21 +140,3 @@ def _best_forms(errors: Sequence[Any], value: Any) -> list[Any]:
             ]
             found.append({**tried[0][0], "type": _NO_FORM, "ctx": {"expected": " or ".join(filter(None, should))}})
     return found
-
-
-def _path(loc: tuple[str | int, ...], value: Any, *, missing: bool, whole: bool = True) -> tuple[str | int, ...]:
-    """The part of pydantic's location that names a place in the document; it also names types.
-
-    Unless `whole`, only up to the first type.
-    """
-    path: list[str | int] = []
-    for index, part in enumerate(loc):
-        here: Any = value if isinstance(value, dict) else dict(enumerate(value)) if isinstance(value, list) else {}
-        if part in here:
-            value = here[part]
-            path.append(part)
-        elif missing and index == len(loc) - 1:
-            path.append(part)
-        elif not whole:
-            break
-    return tuple(path)
