@@ -135,7 +135,7 @@ class Follower:
         return coming if in_vain or self._engine.serving() == active.digest else active
 
     def _want(self, wanted: ActivationRow) -> None:
-        """Load what is wanted, unless it is served, or was tried in vain a moment ago."""
+        """Load what is wanted, unless it is served, or failed to load a moment ago."""
         progress = self._wanted = self._progress[wanted.id]
         if self._engine.serving() == wanted.digest:
             progress.ready, progress.fault = True, None

@@ -126,7 +126,7 @@ class Gathered:
     state: Callable[[Store, Caller], FactsFromState] | None = None
     """Reads facts from the engine's own state for the caller."""
     asks_state: Callable[[Caller], bool] = lambda _: True
-    """Whether the state may have such facts for this caller; a look into it that is in vain costs time."""
+    """Whether the state may have such facts for this caller; a needless lookup costs time."""
     tool: str = ""
     """The tool that the request is about; empty if it is about none."""
     touches: tuple[str, ...] = ()

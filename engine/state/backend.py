@@ -74,7 +74,7 @@ class Backend(Protocol):
         """
 
     def give_back(self, operation: Operation[None], /) -> None:
-        """`write` for what undoes an operation that failed or was in vain; it runs again later where that may help.
+        """`write` for what undoes an operation that failed or had no effect; it runs again later where that may help.
 
         It runs after the operation that it undoes, also where that was cut off.
         """

@@ -1,6 +1,6 @@
 """Values in forms made from the schemas of their documents. What a form changes becomes an edit of the file's text.
 
-The edit goes the way of one that was typed: it is tried, previewed, and saved under the content that was shown.
+It is handled like an edit that was typed: tried, previewed, and saved under the content that was shown.
 """
 
 from __future__ import annotations
