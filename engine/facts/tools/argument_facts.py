@@ -89,7 +89,7 @@ class Command(Model):
 
     `touches` are the absolute paths that its words would be, its program among them. Most are none, so they count
     only for deny and confirm rules. `links`: whether these paths were examined; the targets of links are among them.
-    `patterns` are absolute patterns of file names, with `*` for whatever stands in brackets. `parts` counts its parts.
+    `patterns` are absolute patterns of file names, with `**` for brackets and what follows. `parts` counts its parts.
     """
 
     id: str

@@ -485,7 +485,7 @@ class _Walk(Walked):
         """The patterns of a command as absolute ones; without a working folder, those that begin with `/`."""
         bases = [] if self._cwd is None else [self._cwd, *(f"{self._cwd}/{folder}" for folder in facts.folders)]
         for pattern in facts.patterns:
-            plain = collapsed(below(_ODD.sub("?", _BRACKETS.sub("*", pattern))))
+            plain = collapsed(below(_ODD.sub("?", _BRACKETS.sub("**", pattern))))
             yield from [plain] if plain.startswith("/") else (f"{base.rstrip('/')}/{plain}" for base in bases)
 
     def _word(self, word: str, command: str, index: int, at: _At, *, host: bool) -> None:

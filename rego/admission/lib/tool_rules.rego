@@ -72,12 +72,33 @@ _rooted(path) := concat("", ["/", path]) if startswith(path, "**/")
 
 _rooted(path) := path if substring(path, 0, 3) != "**/"
 
-_disjoint(pattern, other) if regex.globs_match(_globbed(pattern), _globbed(other)) == false
+_disjoint(pattern, other) if _globs_differ(pattern, other)
 
-# A pattern as `regex.globs_match` compares it, where `*` also covers folders.
+# A rule for names in any folder meets a pattern by its last names. No `*` or `?` becomes the dot of a hidden file.
+_disjoint(pattern, other) if {
+	startswith(other, "/**/")
+	contains(concat("", [pattern, trim_prefix(other, "/**/")]), "**") == false
+	names := split(trim_prefix(other, "/**/"), "/")
+	own := split(trim_suffix(pattern, "/"), "/")
+	count(own) > count(names)
+	some index, name in names
+	_differ(own[(count(own) - count(names)) + index], name)
+}
+
+_differ(part, name) if _globs_differ(part, name)
+
+_differ(part, name) if {
+	startswith(name, ".")
+	substring(part, 0, 1) in {"*", "?"}
+}
+
+_globs_differ(pattern, other) if regex.globs_match(_globbed(pattern), _globbed(other)) == false
+
+# A pattern as `regex.globs_match` compares it, where `*` also covers folders. A `*` at the end would cover one character
+# or more, so it does not stand there.
 _globbed(pattern) := strings.replace_n(
 	{"\\": "\\\\", ".": "\\.", "+": "\\+", "[": "\\[", "]": "\\]", "*": ".*", "?": "."},
-	replace(pattern, "**/", "*"),
+	concat("", [replace(pattern, "**/", "*"), "/"]),
 )
 
 _placed(aspect) := aspect if startswith(aspect, "/")

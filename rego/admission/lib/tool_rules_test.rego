@@ -189,3 +189,28 @@ test_values_missing if {
 		not tool_rules.some_covering("p", "web", _host_a) with data.policy as policy
 	}
 }
+
+# `**/` of a rule covers any folders, so the last names decide; a pattern does not become a name with a dot in front.
+test_a_pattern_and_a_rule_for_names_in_any_folder if {
+	found := {[aspect, pattern] |
+		some aspect, patterns in {
+			"path **/.env": ["/w/src/*", "/w/*", "/w/.e*", "/w/src/?env", "/w/src/**", "/w/a**", "/*"],
+			"path **/id_*": ["/w/src/*", "/w/dist*", "/w/i*", "/w/id_*/x", "/w/src/**/x"],
+			"path **/*.key": ["/w/src/*", "/w/src/*.ts", "/w/*.k?y"],
+			"path **/secret*": ["/w/secre?", "/w/secre"],
+			"path **/keys/a*": ["/w/*/a", "/w/k*/*", "/w/docs/*", "/w/src/b*", "/*"],
+			"path **/a/**/b": ["/w/c/*", "/w/c/d*"],
+		}
+		some pattern in patterns
+		deny := {"selectors": {"*": {aspect: 7}}, "conditional": {}}
+		policy := json.patch(_policy, [{"op": "replace", "path": "tool_lookup/policies/p/deny", "value": deny}])
+		tool_rules.meeting("p", "web", "deny", pattern) == {7} with data.policy as policy
+	}
+	found == {
+		["path **/.env", "/w/.e*"], ["path **/.env", "/w/src/**"], ["path **/.env", "/w/a**"],
+		["path **/id_*", "/w/src/*"], ["path **/id_*", "/w/i*"], ["path **/id_*", "/w/src/**/x"],
+		["path **/*.key", "/w/src/*"], ["path **/*.key", "/w/*.k?y"], ["path **/secret*", "/w/secre?"],
+		["path **/keys/a*", "/w/*/a"], ["path **/keys/a*", "/w/k*/*"], ["path **/keys/a*", "/*"], ["path **/a/**/b", "/w/c/*"],
+		["path **/a/**/b", "/w/c/d*"],
+	}
+}
