@@ -220,8 +220,8 @@ async def ended(thread: asyncio.Future[T]) -> T:
         try:
             return await asyncio.shield(thread)
         except asyncio.CancelledError:
-            if thread.cancelled():
-                raise
+            if thread.done():  # with a result, or with this
+                return thread.result()
 
 
 @cache

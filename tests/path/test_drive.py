@@ -11,10 +11,23 @@ from typing import Any, cast
 
 import pytest
 
-from engine.drive import BATCH_ITEMS, SLOW_CALLS, WAVE, Append, Ask, Call, Steps, off_loop, run_all, run_all_async
+from engine.drive import (
+    BATCH_ITEMS,
+    SLOW_CALLS,
+    WAVE,
+    Append,
+    Ask,
+    Call,
+    Steps,
+    ended,
+    off_loop,
+    run_all,
+    run_all_async,
+)
 from engine.errors import DecideError
 from engine.model import Pace
 from engine.opa.reply import Reply
+from engine.steps import own_thread
 
 SECONDS = 20.0
 """Far more than threads need to meet."""
@@ -171,3 +184,25 @@ def test_opa_is_asked_about_a_wave_while_the_next_one_begins_and_the_one_before_
     assert run_all([path(number) for number in numbers]) == [*numbers]
     assert seen
     assert all(seen)
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_work_that_ends_as_if_it_were_cancelled_ends(*, cancelled: bool) -> None:
+    """Whether or not its caller is cancelled too, the event loop goes on."""
+    began, released = threading.Event(), threading.Event()
+
+    def work() -> None:
+        began.set()
+        released.wait(SECONDS)
+        raise asyncio.CancelledError
+
+    async def whole() -> str:
+        waiting = asyncio.create_task(ended(own_thread(work)))
+        await asyncio.to_thread(began.wait, SECONDS)
+        if cancelled:
+            waiting.cancel()
+        released.set()
+        (end,) = await asyncio.gather(waiting, return_exceptions=True)
+        return type(end).__name__
+
+    assert asyncio.run(whole()) == "CancelledError"
