@@ -80,7 +80,7 @@ for_export(sample) if {
 #   code: sample_source_expired
 #   each: samples
 #   after: [sample_source_unknown]
-#   remedy: Leave the sample out, or agree on a later day, state it in the source bundle and admit it again
+#   remedy: Leave the sample out; or agree on a later day if this one has passed, and admit the source bundle again
 #   proof: every record must state a later second, and a list that is missing is empty, which fails
 # labels:
 #   row: A13, A89
@@ -101,7 +101,7 @@ kept(sample) if {
 #   code: sample_source_license_refused
 #   each: samples
 #   after: [sample_source_not_for_export]
-#   remedy: Leave the sample out, or ask compliance about the license of its source in policy/licenses.yaml
+#   remedy: Leave the sample out; or ask compliance about policy/licenses.yaml, and admit the source bundle again
 #   proof: every license must have a verdict, and a list that is missing is empty, which fails
 # labels:
 #   row: A16, A89
