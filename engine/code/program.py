@@ -120,7 +120,8 @@ def perform(program: Program, asking: Asking) -> Steps[None]:
 
 def _plan(program: Program, asking: Asking) -> Steps[CodeActionLimits]:
     asking.ticket.enter("plan")
-    body = {"action": program.action, **program.hints, "elapsed_ms": asking.elapsed_ms}
+    tried = {name: program.execution[name] for name in ("task", "attempt") if name in program.execution}
+    body = {"action": program.action, **program.hints, **tried, "elapsed_ms": asking.elapsed_ms}
     answer = yield from asking.ask(f"{program.names}code_action", "code_action", body)
     _pass(program, answer, "plan")
     if answer.decision.outcome is Outcome.DENY:

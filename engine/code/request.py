@@ -19,7 +19,8 @@ from engine.documents.validation import validate
 from engine.errors import EngineError, GatherError
 from engine.facts.code.boundaries import ProfileName, Tighten
 from engine.model import Model, Word
-from engine.points.code_execution import FileName, Seed, Task
+from engine.points.code_action import Task
+from engine.points.code_execution import FileName, Seed
 from engine.settings import ReadLimits
 
 LEVELS = 64

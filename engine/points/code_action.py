@@ -1,36 +1,54 @@
 """Point `code_action`: whether a proposed code action is valid, and within what limits it would run.
 
-The first of the checks of a code run: nothing is scanned and nothing runs here. Rows C02 to C16, C44, C72,
-C77, C78, H19.
+The first of the checks of a code run: nothing is scanned and nothing runs here. Attempts come from the engine's state.
+Rows C02 to C16, C44, C63, C72, C77, C78, H19.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from engine.facts.code.actions import ActionFacts, HintFacts, action_facts, hint_facts
-from engine.model import Limits, Model, Sha256
-from engine.points import GatherContext, Gathered, Point
+from engine.facts.code.boundaries import Stated, stated
+from engine.model import Caller, Limits, Model, Sha256
+from engine.points import FactsFromState, GatherContext, Gathered, Point
+
+if TYPE_CHECKING:
+    from engine.state.store import Store
+
+Task = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,200}$")]
+AttemptId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+
+EARLIER = 128
+"""Attempts that are looked at, the newest first: more than policy can admit."""
 
 Milliseconds = Annotated[int, Field(ge=0)]
 
 
 class CodeActionRequest(Model):
-    """A proposed action and its hints, both unchanged, and the milliseconds since the run began."""
+    """A proposed action and its hints, both unchanged, and the milliseconds since the run began.
+
+    `attempt` is this attempt in the engine's state, if the caller has begun one; only earlier ones count against it.
+    """
 
     action: Any = None
     policy_hints: Any = None
     elapsed_ms: Milliseconds
+    task: Task | None = None
+    attempt: AttemptId | None = None
 
 
 class CodeActionInput(Model):
-    """What OPA sees: no code and no payload, but their sizes and digests."""
+    """What OPA sees: no code and no payload, but their sizes and digests; `attempts` come from the engine's state."""
 
     action: ActionFacts
     hints: HintFacts
     elapsed_ms: int
+    task: Stated
 
 
 class CodeActionLimits(Limits):
@@ -60,9 +78,21 @@ def gather(request: CodeActionRequest, _: GatherContext) -> Gathered:
             action=facts,
             hints=hint_facts(request.policy_hints),
             elapsed_ms=request.elapsed_ms,
+            task=stated(request.task),
         ),
         f"code action, {facts.code.chars} characters",
+        state=attempts_of(request),
     )
+
+
+def attempts_of(request: CodeActionRequest) -> Callable[[Store, Caller], FactsFromState] | None:
+    """Looks up what the caller has tried for the task before; None without a task."""
+    return None if request.task is None else partial(_attempts, request.task, request.attempt)
+
+
+def _attempts(task: str, attempt: str | None, store: Store, caller: Caller) -> FactsFromState:
+    rows = store.attempts(caller.principal or "", task, attempt, EARLIER)
+    return {"attempts": [{"id": row.id, "code_sha256": row.code_sha256, "state": row.state} for row in rows]}
 
 
 POINT = Point("code_action", CodeActionRequest, CodeActionInput, CodeActionLimits, gather, secret=True)

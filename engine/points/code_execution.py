@@ -9,8 +9,7 @@ C78, A84, A86, A87.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -18,24 +17,16 @@ from engine.facts.code.actions import ActionFacts, action_facts, hint_facts
 from engine.facts.code.boundaries import Amount, Needs, ProfileName, SandboxedLimits, Stated, Tighten, amounts, stated
 from engine.facts.code.scan import scan
 from engine.facts.code.scan_items import ScanFacts
-from engine.model import Boundary, Caller, Digest, Model, Pace, Probe, Sha256, Word
-from engine.points import FactsFromState, GatherContext, Gathered, Point
-from engine.points.code_action import CodeActionInput, CodeActionRequest
-
-if TYPE_CHECKING:
-    from engine.state.store import Store
+from engine.model import Boundary, Digest, Model, Pace, Probe, Sha256, Word
+from engine.points import GatherContext, Gathered, Point
+from engine.points.code_action import CodeActionInput, CodeActionRequest, attempts_of
 
 Role = Literal["solution", "verifier"]
 FileName = Annotated[str, StringConstraints(pattern=r"^[^/\\.\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*$", max_length=100)]
 """The name of one file: it names no folder, and is not hidden."""
 
-Task = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,200}$")]
-AttemptId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 """Values of PYTHONHASHSEED."""
-
-EARLIER = 128
-"""Attempts that are looked at, the newest first: more than policy can admit."""
 
 
 class InputFile(Model):
@@ -49,8 +40,7 @@ class InputFile(Model):
 class CodeExecutionRequest(CodeActionRequest):
     """A request to run an action, `elapsed_ms` after its run began.
 
-    `attempt` is this attempt in the engine's state, if the caller has begun one; only earlier ones count against
-    it. `artifacts` requests the files that the program leaves in its artifact folder, `packages` names the packages
+    `artifacts` requests the files that the program leaves in its artifact folder, `packages` names the packages
     that it imports, `contract` what its output must be, `files` what it is given to read.
     """
 
@@ -61,8 +51,6 @@ class CodeExecutionRequest(CodeActionRequest):
     files: Annotated[tuple[InputFile, ...], Field(max_length=1_000)] = ()
     seed: Seed = 0
     artifacts: bool = False
-    task: Task | None = None
-    attempt: AttemptId | None = None
     tighten: Tighten | None = None
 
 
@@ -91,7 +79,6 @@ class CodeExecutionInput(CodeActionInput):
     files: tuple[FileFacts, ...]
     seed: int
     artifacts: bool
-    task: Stated
     tighten: tuple[Amount, ...]
     required: Needs
     boundaries: tuple[Boundary, ...]
@@ -163,7 +150,7 @@ def gather(request: CodeExecutionRequest, context: GatherContext) -> Gathered:
             probes=found.probes,
         ),
         f"code execution, {facts.code.chars} characters",
-        state=None if request.task is None else partial(_attempts, request.task, request.attempt),
+        state=attempts_of(request),
     )
 
 
@@ -180,12 +167,6 @@ def _packages(name: str | None, context: GatherContext) -> PackagesFacts:
 
 def _files(files: tuple[InputFile, ...]) -> tuple[FileFacts, ...]:
     return tuple(FileFacts(id=file.name, bytes=file.bytes, sha256=file.sha256) for file in files)
-
-
-def _attempts(task: str, attempt: str | None, store: Store, caller: Caller) -> FactsFromState:
-    """What the caller has tried for this task before."""
-    rows = store.attempts(caller.principal or "", task, attempt, EARLIER)
-    return {"attempts": [{"id": row.id, "code_sha256": row.code_sha256, "state": row.state} for row in rows]}
 
 
 POINT = Point(

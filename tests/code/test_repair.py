@@ -68,6 +68,20 @@ def test_the_policy_ends_the_loop(bench: Bench) -> None:
     assert len(asked) == 3
 
 
+# covers: C63.2
+@pytest.mark.parametrize("code", ["import os", ""])
+def test_the_policy_ends_a_loop_of_actions_that_never_run(bench: Bench, code: str) -> None:
+    asked: list[Rejection] = []
+
+    def repair(rejection: Rejection) -> Any:
+        asked.append(rejection)
+        return action(code)
+
+    done = bench.engine.repair_code(golden(code), repair, PIPELINE)
+    assert done.document["attempts"][-1]["stop_reason"] == "policy_block:attempts_exhausted"
+    assert len(asked) == 3
+
+
 # covers: C63.3
 def test_failed_code_is_not_tried_again_and_other_code_is(bench: Bench) -> None:
     name, bad = task(), golden(printing(sample_size=0))

@@ -42,7 +42,10 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "artifact": {UNREAD: ("checks.[].at",), EITHER: ("checks.[].ran_in",)},
     "code_action": {
-        UNREAD: ("action.code.bytes", "action.input_payload.bytes", "hints.object"),
+        UNREAD: (
+            *("action.code.bytes", "action.input_payload.bytes", "hints.object"),
+            *("attempts.[].code_sha256", "attempts.[].id", "attempts.[].state"),
+        ),
         WIDENS: ("hints.allowed_languages.values",),
     },
     "code_execution": {

@@ -18,6 +18,21 @@ in_time if {
 	input.elapsed_ms <= data.policy.code.max_seconds * 1000
 }
 
+# The task has attempts left; a request without a task has no earlier ones (C63).
+attempts_left if {
+	input.task.stated == true
+	is_string(input.task.value)
+	is_array(input.attempts)
+	is_number(data.policy.code.attempts)
+	count(input.attempts) < data.policy.code.attempts
+}
+
+attempts_left if {
+	input.task.stated == false
+	is_array(input.attempts)
+	count(input.attempts) < 1
+}
+
 # Maximum length of the code, in characters: the hint, within the bounds of the policy.
 max_code_chars := _kept(input.hints.max_code_chars, data.policy.code.hints.max_code_chars)
 

@@ -8,7 +8,7 @@ import future.keywords.not
 # description: Anything else has no fields to check.
 # custom:
 #   code: "invalid_action:not_object"
-#   after: [max_seconds]
+#   after: [attempts_exhausted]
 #   remedy: Propose an object with id, language, entrypoint, code and input_payload
 # labels:
 #   row: C10

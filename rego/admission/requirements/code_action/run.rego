@@ -29,3 +29,17 @@ network_denied if code.network_denied
 #   row: C06, C44, C78
 #   threat: ACE
 in_time if code.in_time
+
+# METADATA
+# title: The task has attempts left
+# description: Repairs count as attempts, and so do actions that are refused. A request without a task has none. The
+#   limit is a value in policy/code.yaml.
+# custom:
+#   code: attempts_exhausted
+#   after: [max_seconds]
+#   remedy: Have a person review the earlier attempts, or start another task
+#   reads: [code.attempts]
+# labels:
+#   row: C63
+#   threat: ACE
+attempts_left if code.attempts_left

@@ -6,6 +6,7 @@ import future.keywords.not
 _policy := {"code": {
 	"entrypoints": ["main.py"],
 	"max_seconds": 25,
+	"attempts": 3,
 	"hints": {
 		"network_access": ["denied", "none", "off"],
 		"max_code_chars": {"default": 2400, "minimum": 200, "maximum": 8000},
@@ -14,6 +15,8 @@ _policy := {"code": {
 
 _input := {
 	"elapsed_ms": 25000,
+	"task": {"stated": true, "value": "repair-1"},
+	"attempts": [{"id": "a"}, {"id": "b"}],
 	"hints": {
 		"network_access": {"stated": true, "value": "off"},
 		"max_code_chars": {"readable": false},
@@ -33,7 +36,7 @@ _true(rules) := {name | some name, held in rules; held == true}
 
 _without(path) := json.patch(_input, [{"op": "remove", "path": path}])
 
-_all := {"network_denied", "in_time"}
+_all := {"network_denied", "in_time", "attempts_left"}
 
 test_clean if {
 	got1 := run with input as _input with data.policy as _policy
@@ -45,6 +48,9 @@ test_fact_missing if {
 		"/hints/network_access/value": "network_denied",
 		"/hints/network_access/stated": "network_denied",
 		"/elapsed_ms": "in_time",
+		"/task/stated": "attempts_left",
+		"/task/value": "attempts_left",
+		"/attempts": "attempts_left",
 	} {
 		got1 := run with input as _without(path) with data.policy as _policy
 		_true(got1) == _all - {rule}
@@ -56,4 +62,11 @@ test_fact_missing if {
 test_values_missing if {
 	got1 := run with input as _input with data.policy as {}
 	_true(got1) == set()
+}
+
+test_the_last_attempt if {
+	spent := object.union(_input, {"attempts": [{"id": "a"}, {"id": "b"}, {"id": "c"}]})
+	not run.attempts_left with input as spent with data.policy as _policy
+	alone := object.union(_input, {"attempts": [], "task": {"stated": false}})
+	run.attempts_left with input as alone with data.policy as _policy
 }

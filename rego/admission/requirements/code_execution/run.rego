@@ -33,19 +33,7 @@ in_time if {
 # labels:
 #   row: C63
 #   threat: ACE
-attempts_left if {
-	input.task.stated == true
-	is_string(input.task.value)
-	is_array(input.attempts)
-	is_number(data.policy.code.attempts)
-	count(input.attempts) < data.policy.code.attempts
-}
-
-attempts_left if {
-	input.task.stated == false
-	is_array(input.attempts)
-	count(input.attempts) < 1
-}
+attempts_left if code.attempts_left
 
 # METADATA
 # title: The same code has not failed before in this task
