@@ -75,3 +75,15 @@ def test_a_file_that_cannot_be_named_says_why_and_is_not_there(
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(GatherError, match="cannot be written: no such file"), ExportFile(tmp_path / "no" / "out.jsonl"):
         pass
+
+
+def test_what_a_killed_export_left_is_removed_by_the_next_one_of_that_name(tmp_path: Path) -> None:
+    path, other = tmp_path / "out.jsonl", tmp_path / ".other.jsonl.0123456789abcdef.part"
+    killed = tmp_path / ".out.jsonl.0123456789abcdef.part"
+    for one in (killed, other):
+        one.touch()
+    with ExportFile(path):
+        assert not killed.exists()
+        with ExportFile(path):  # the first one is not over
+            assert len([*tmp_path.glob(".out.jsonl.*.part")]) == 2
+    assert [*tmp_path.iterdir()] == [other]

@@ -6,19 +6,23 @@ JSON lines, or Parquet where the name of the file ends in `.parquet` and the ext
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, Self
 
+from admission_adapters.files.new_files import opened
 from engine.errors import GatherError, WorkError
 from engine.model import Limits, Permit, Result
 
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 PARQUET = ".parquet"
 _CHUNK = 1 << 20
 
@@ -45,12 +49,19 @@ class ExportFile:
         self._writer: _Writer | None = None
 
     def __enter__(self) -> Self:
-        """Raises GatherError if something is there already, or the format is not available."""
+        """Raises GatherError if something is there already, or the format is not available.
+
+        First removes what killed processes left of the same file.
+        """
         if os.path.lexists(self._path):
             raise GatherError("the file for the export exists", remedy="name a new file, or remove this one")
         make = _parquet() if self._path.suffix == PARQUET else _JsonLines
         try:
-            self._file = os.fdopen(os.open(self._draft, _NEW, 0o600), "w+b")
+            with opened(self._path.parent.resolve()) as folder:
+                fcntl.flock(folder, fcntl.LOCK_EX)  # no draft is swept before it is locked
+                self._sweep()
+                self._file = os.fdopen(os.open(self._draft, _NEW, 0o600), "w+b")
+                fcntl.flock(self._file, fcntl.LOCK_EX)
         except OSError as error:
             raise GatherError(
                 f"the file for the export cannot be written: {_reason(error)}",
@@ -96,6 +107,15 @@ class ExportFile:
             finally:
                 os.close(folder)
         return size, found.hexdigest()
+
+    def _sweep(self) -> None:
+        """Remove drafts whose locks are free: their processes are dead."""
+        name = re.compile(rf"\.{re.escape(self._path.name)}\.[0-9a-f]{{16}}\.part")
+        for path in self._path.parent.iterdir():
+            if name.fullmatch(path.name):
+                with suppress(OSError), os.fdopen(os.open(path, _OLD), "rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    path.unlink()
 
     def _open(self) -> _Writer:
         if self._writer is None:
