@@ -215,7 +215,7 @@ def _lead(context: GatherContext) -> Callable[[str], Lead]:
     """How links are found: on this machine, and only below the folder that requests may name paths in."""
     if context.root is None:
         return lead
-    below = f"{str(context.root).rstrip('/')}/"
+    below = f"{str(context.root.absolute()).rstrip('/')}/"
     return lambda path: lead(path) if path.startswith(below) or f"{path}/" == below else Lead("unknown")
 
 

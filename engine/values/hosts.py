@@ -31,9 +31,9 @@ _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _LAST_PORT = 65_535
 
 PROBLEM = (
-    "write a host in lower case, perhaps with `*.` before its domain, a port unless it is the default, and the folder "
-    "of a path that ends with `/`; or a range of addresses: docs.example.com, *.example.com, "
-    "https://api.example.com:8443, https://api.example.com/v1/, 10.0.0.0/8"
+    "write a host in lower case, other letters as `xn--…`, perhaps with `*.` before its domain, a port unless it is "
+    "the default, and the folder of a path that ends with `/`; or a range of addresses: docs.example.com, "
+    "*.example.com, https://api.example.com:8443, https://api.example.com/v1/, 10.0.0.0/8"
 )
 
 

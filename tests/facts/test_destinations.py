@@ -163,6 +163,8 @@ NOWHERE = [
     "3.11",
     "1.2.3",
     "20261122",
+    "0x1f4a9",
+    "java.lang.NullPointerException: no value, see java.base/jdk.internal",
     "0815",
     "e.g.",
     "a//b",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import chdir
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -144,3 +145,6 @@ def test_a_path_over_a_link_is_refused_and_one_that_nobody_looked_at_too(setting
     with Engine(replace(settings, root=work / "notes"), now=lambda: NOW, points=LOADED) as engine:
         assert codes(engine, "notes/not-there.txt") == []
         assert codes(engine, "plain.txt") == ["path_not_looked_at"]
+    relative = replace(settings, root=Path("work"))
+    with chdir(ordinary), Engine(relative, now=lambda: NOW, points=LOADED) as engine:
+        assert codes(engine, "plain.txt") == []

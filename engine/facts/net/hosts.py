@@ -84,6 +84,8 @@ def bare_host(text: str, endings: frozenset[str] = FILE_ENDINGS) -> OriginFacts 
     if not text or (match := _AUTHORITY.fullmatch(text)) is None:
         return None
     host, user, port = match["host"], match["user"], match["port"]
+    if port is not None and " " in port:  # a sentence: `pkg.Error: see a/b`
+        return None
     plain, in_data = port is None and match["rest"] is None, endings is FILE_ENDINGS
     reached = in_data and _is_reached(host, user, port, alone=match["rest"] is None)
     if not reached and not _looks_like_host(host, plain and user is None, endings):
@@ -178,6 +180,8 @@ def _is_v4(text: str, alone: bool, in_data: bool) -> bool:  # noqa: FBT001 (one 
     its link, and as one number those of an internal network; with a port or path any that leads somewhere.
     """
     if (address := _v4(text)) is None:
+        return False
+    if address in _NOWHERE and int(address) and "." not in text:
         return False
     if text.count(".") >= _QUAD or (_ODD_NUMBER.search(text) is not None and ("." in text or "x" in text.lower())):
         return True
