@@ -6,6 +6,7 @@ those that it has admitted, and compares its text with the text of all of them. 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -84,9 +85,13 @@ class Shared(Model):
 
 
 class SampleFacts(Model):
-    """A sample without its content. `secrets` and `private` count texts of the content."""
+    """A sample without its content. `secrets` and `private` count texts of the content.
+
+    `occurrences`: how many samples have its id.
+    """
 
     id: str
+    occurrences: int
     kind: str
     treatment: Treatment | None = None
     digest: Digest
@@ -130,7 +135,8 @@ class ExportLimits(Limits):
 
 def gather(request: ExportRequest, context: GatherContext) -> Gathered:
     """Search the samples, and compare them with the sources that were admitted. Raises StateError."""
-    samples = tuple(_sample(one, context) for one in request.samples)
+    ids = Counter(one.id for one in request.samples)
+    samples = tuple(_sample(one, ids[one.id], context) for one in request.samples)
     return Gathered(
         ExportInput(samples=samples),
         f"export of {len(samples)} sample{'' if len(samples) == 1 else 's'}",
@@ -138,13 +144,14 @@ def gather(request: ExportRequest, context: GatherContext) -> Gathered:
     )
 
 
-def _sample(sample: Sample, context: GatherContext) -> SampleFacts:
+def _sample(sample: Sample, occurrences: int, context: GatherContext) -> SampleFacts:
     data = canonical(sample.content)
     named = {(origin.source, origin.record) for origin in sample.provenance}
     windows = windows_of(content_words(sample.content))
     shared = context.sources().records_with(windows, _MOST_SHARED) if windows else ()
     return SampleFacts(
         id=sample.id,
+        occurrences=occurrences,
         kind=sample.kind,
         treatment=sample.treatment,
         digest=digest(data),

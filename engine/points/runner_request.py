@@ -8,6 +8,8 @@ the input: names, kinds, counts, and one digest of all of it.
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 from typing import Literal, Self
 
 from pydantic import model_validator
@@ -89,9 +91,13 @@ class ServerFacts(Model):
 
 
 class Attached(Model):
-    """Anything that has to be delivered to the harness: a tool, or an MCP server."""
+    """Anything that has to be delivered to the harness: a tool, or an MCP server.
+
+    `occurrences`: how often it is named.
+    """
 
     id: str
+    occurrences: int
     kind: Literal["tool", "mcp_server"]
     transport: str | None = None
     starts_process: bool | None = None
@@ -265,17 +271,18 @@ def _starts_process(server: McpServer) -> bool:
     return "command" in server.model_fields_set
 
 
-def _attached(request: WireRunRequest) -> list[Attached]:
-    servers = [
-        Attached(
+def _attached(request: WireRunRequest) -> Iterator[Attached]:
+    servers, tools = (Counter(one.name for one in many) for many in (request.mcp_servers, request.tools))
+    for server in request.mcp_servers:
+        yield Attached(
             id=f"mcp_servers/{server.name}",
+            occurrences=servers[server.name],
             kind="mcp_server",
             transport=server.transport,
             starts_process=_starts_process(server),
         )
-        for server in request.mcp_servers
-    ]
-    return servers + [Attached(id=f"tools/{tool.name}", kind="tool") for tool in request.tools]
+    for tool in request.tools:
+        yield Attached(id=f"tools/{tool.name}", occurrences=tools[tool.name], kind="tool")
 
 
 def _endpoints(request: WireRunRequest, callbacks: str | None) -> list[EndpointFacts]:

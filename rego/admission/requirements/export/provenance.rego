@@ -13,12 +13,7 @@ import future.keywords.not
 #   remedy: Give the sample a unique id
 # labels:
 #   row: A89
-id_unique(sample) if count(_with_id[sample.id]) == 1
-
-# METADATA
-# custom:
-#   proof: a sample without an id is in no set, and one with an id is in the set of that id
-_with_id[sample.id] contains index if some index, sample in input.samples
+id_unique(sample) if sample.occurrences == 1
 
 # METADATA
 # title: The sample names the records that it comes from

@@ -46,15 +46,7 @@ delivered(item) if {
 #   remedy: Remove one of the two, or rename it
 # labels:
 #   row: D61
-named_once(item) if {
-	is_string(item.id)
-	count(_with_id[item.id]) == 1
-}
-
-# METADATA
-# custom:
-#   proof: an item without an id is in no set, and one with an id is in the set of that id
-_with_id[item.id] contains index if some index, item in input.attached
+named_once(item) if item.occurrences == 1
 
 # METADATA
 # title: The address of every MCP server is a canonical HTTPS URL

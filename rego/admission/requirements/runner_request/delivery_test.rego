@@ -57,10 +57,8 @@ test_delivered if {
 }
 
 test_named_once if {
-	items := [{"id": "tools/a"}, {"id": "tools/b"}, {"id": "mcp_servers/a"}, {"id": "tools/b"}, {}, {"id": null}]
-	held := {at | some at, item in items; delivery.named_once(item) with input as {"attached": items}}
-	held == {0, 2}
-	not delivery.named_once({"id": "tools/a"}) with input as {}
+	items := [{"occurrences": 1}, {"occurrences": 2}, {"occurrences": null}, {"occurrences": true}, {}]
+	{at | some at, item in items; delivery.named_once(item)} == {0}
 }
 
 test_delivered_to_a_harness_without_own_tools if {
