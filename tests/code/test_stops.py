@@ -111,6 +111,13 @@ def test_what_policy_blocks_stops_in_policy_check(bench: Bench, changes: dict[st
     assert not [line for line in bench.recorded(done) if line["kind"] == "result" and line["status"] != "run_stopped"]
 
 
+def test_a_language_that_only_the_hints_leave_out_is_refused_in_these_words(bench: Bench) -> None:
+    (finding,) = bench.run(golden(policy_hints={"allowed_languages": ["ruby"]})).document["findings"]
+    assert finding["remedy"] == (
+        "Propose the action in a language of policy/code.yaml that the hint allowed_languages names, or omit the hint"
+    )
+
+
 # covers: C34.1 C55.1 C73 C76.4
 def test_an_endless_loop_is_stopped_by_the_clock(bench: Bench) -> None:
     done = bench.run(golden(CODE + "\nwhile True: pass", policy_hints={"exec_timeout_seconds": 0.5}))

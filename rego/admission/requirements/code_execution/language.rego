@@ -10,7 +10,7 @@ import future.keywords.not
 # description: Languages are values in policy/code.yaml; hints only narrow them.
 # custom:
 #   code: language_denied_policy
-#   remedy: Propose the action in one of the languages of policy/code.yaml
+#   remedy: Propose the action in a language of policy/code.yaml that the hint allowed_languages names, or omit the hint
 #   reads: [code.languages]
 #   after: ["invalid_action:entrypoint_denied"]
 # labels:
