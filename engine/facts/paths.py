@@ -29,7 +29,7 @@ _EXPANDED = re.compile(r"\A\$[A-Z_]|`|\$[({]")
 _NOTHING = re.compile(r"/(?:\.?/)+")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _LIKE_A_PATH = re.compile(
-    r"\A\s*(?:/|\\|~(?:[/\\A-Za-z]|\Z)|\.{1,2}[/\\]|[A-Za-z]:[/\\])"
+    r"\A\s*(?:/(?!9j/[A-Za-z0-9+/]+={0,2}\Z)|\\|~(?:[/\\A-Za-z]|\Z)|\.{1,2}[/\\]|[A-Za-z]:[/\\])"
     r"|(?:\A|[\s/\\])\.\.(?:[/\\]|\s*\Z)"
     r"|%(?:25){0,3}(?:2[fF]|5[cC]|2[eE]%(?:25){0,3}2[eE])"
 )
@@ -67,6 +67,7 @@ def path_facts(text: str, cwd: str | None) -> PathFacts:
 def looks_like_path(text: str) -> bool:
     """Whether a text that is not declared as a path begins like one, or has `..` or an escaped separator.
 
+    A JPEG in base64 begins with `/9j/`.
     `notes.txt` and `docs/notes.txt` look like any other text: they stay below the working directory.
     """
     return _LIKE_A_PATH.search(text) is not None

@@ -70,13 +70,16 @@ def test_a_folder(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["/etc/passwd", " /etc", "~/x", "~", "../x", "a/../b", "a\\..\\b", "..", "see ../x", "./x", "C:\\x",
-     "\\\\server\\x", "..%2f..%2fetc", "%2Fetc", "a%5cb", "%2e%2e", "%252fetc"],
+     "\\\\server\\x", "..%2f..%2fetc", "%2Fetc", "a%5cb", "%2e%2e", "%252fetc",
+     "/9j/../etc", "/9j/x.txt", "/9j/x y"],
 )  # fmt: skip
 def test_it_looks_like_a_path(text: str) -> None:
     assert looks_like_path(text)
 
 
-@pytest.mark.parametrize("text", ["", "notes.txt", "a/b", "text/html", "~5 minutes", "a..b", "wait...", "50%", "a.b"])
+@pytest.mark.parametrize(
+    "text", ["", "notes.txt", "a/b", "text/html", "~5 minutes", "a..b", "wait...", "50%", "a.b", "/9j/4AAQSkZJ+/Q=="]
+)
 def test_it_does_not_look_like_a_path(text: str) -> None:
     assert not looks_like_path(text)
 

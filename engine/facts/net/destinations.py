@@ -28,9 +28,13 @@ _START = re.compile(
     r"(?P<colon>:[\t\r\n]{0,8}[/\\])"
     r"|(?<![A-Za-z0-9+.-])(?i:https?|wss?|ftp|file|javascript|vbscript|blob|mailto|view-source|jar|intent):(?=\S)"
     r"|(?<![A-Za-z0-9+.-])(?i:data):(?=[\w/+.;=-]{0,128},)"
-    r"|(?<![:/\\\w])[/\\][\t\r\n]{0,8}[/\\](?=[^\s/\\])"
+    r"(?!(?:image/(?:png|jpeg|gif|webp)|audio/\w{1,16});base64,[A-Za-z0-9+/]*={0,2}(?![\w+/=,]))"
+    r"|(?<![:/\\\w])(?<!\w\+)[/\\][\t\r\n]{0,8}[/\\](?=[^\s/\\])"
 )
-"""A scheme and a slash; schemes that clients follow without one; two slashes that begin an address."""
+"""A scheme and a slash; schemes that clients follow without one; two slashes that begin an address.
+
+Pixels and sound in a `data` URL lead nowhere; `a+//b` is base64.
+"""
 
 _TWO_SLASHES = re.compile(r":[\t\r\n]{0,8}[/\\][\t\r\n]{0,8}[/\\]")
 _LENIENT = frozenset(
