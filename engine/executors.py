@@ -41,8 +41,9 @@ class Executors:
         self._machine: Machine | None = None
         self._remote_model: RemoteModel | None = None
         self.transcripts = TranscriptFolder(settings.state / "episodes")
+        self._provider: Provider | None = None
         with suppress(GatherError):  # a file that cannot be read refuses only the remote model
-            self._provider()
+            self._read_provider()
         self.resolver = Resolver()
 
     @cached_property
@@ -89,19 +90,22 @@ class Executors:
     def remote_model(self) -> RemoteModel:
         """The remote model of the variables, the only one that is given its key. Raises GatherError.
 
-        The variables are read when it is first needed, and again as long as one is missing.
+        The variables are read when the engine starts, and again as long as one is missing.
         """
         from admission_adapters.llm import RemoteModel
 
         with self._opening:
             model = self._remote_model
             if model is None or model.provider.settings.missing:
-                model = self._remote_model = RemoteModel(self._provider(), self._settings.ca_file)
+                provider = self._provider  # read once, because the file may be a pipe
+                if provider is None or provider.settings.missing:
+                    provider = self._read_provider()
+                model = self._remote_model = RemoteModel(provider, self._settings.ca_file)
             return model
 
-    def _provider(self) -> Provider:
-        """The variables of the remote model, whose key is a secret in all texts from now on. Raises GatherError."""
-        provider = Provider.read(file=self._settings.env_file)
+    def _read_provider(self) -> Provider:
+        """Read the variables of the remote model; its key is a secret in all texts from now on. Raises GatherError."""
+        provider = self._provider = Provider.read(file=self._settings.env_file)
         if provider.key is not None:
             provider.key.register(know_key)
         return provider

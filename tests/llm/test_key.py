@@ -156,6 +156,18 @@ def test_a_repair_program_gets_ordinary_variables_and_those_that_are_named(monke
         repair_variables(["NOWHERE"])
 
 
+def test_a_file_of_variables_that_can_be_read_once_is_read_once(setup: Setup, tmp_path: Path) -> None:
+    file = tmp_path / "pipe"
+    os.mkfifo(file)
+    stated = "".join(f"{name}={text}\n" for name, text in variables(setup.server).items())
+    writer = threading.Thread(target=file.write_text, args=(stated,), daemon=True)
+    writer.start()
+    setup.server.answers(completion())
+    done = setup.ask("--env-file", file, env={})
+    assert (done.code, done.stdout) == (0, f"{SAID}\n"), done.stderr
+    writer.join()
+
+
 # covers: A04.2
 def test_an_mcp_server_gets_no_variable_of_the_remote_model(command: Command) -> None:
     told = ("mcp", "proxy", "time", "--url", "https://mcp.example.com/mcp", "--secret", "X_KEY=AGENT_DATA_API_KEY")
