@@ -94,8 +94,8 @@ _differ(part, name) if {
 
 _globs_differ(pattern, other) if regex.globs_match(_globbed(pattern), _globbed(other)) == false
 
-# A pattern as `regex.globs_match` compares it, where `*` also covers folders. A `*` at the end would cover one character
-# or more, so it does not stand there.
+# A pattern as `regex.globs_match` compares it, where `*` also covers folders. A `*` at the end would cover one
+# character or more, so it does not stand there.
 _globbed(pattern) := strings.replace_n(
 	{"\\": "\\\\", ".": "\\.", "+": "\\+", "[": "\\[", "]": "\\]", "*": ".*", "?": "."},
 	concat("", [replace(pattern, "**/", "*"), "/"]),

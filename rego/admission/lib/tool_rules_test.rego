@@ -210,7 +210,7 @@ test_a_pattern_and_a_rule_for_names_in_any_folder if {
 		["path **/.env", "/w/.e*"], ["path **/.env", "/w/src/**"], ["path **/.env", "/w/a**"],
 		["path **/id_*", "/w/src/*"], ["path **/id_*", "/w/i*"], ["path **/id_*", "/w/src/**/x"],
 		["path **/*.key", "/w/src/*"], ["path **/*.key", "/w/*.k?y"], ["path **/secret*", "/w/secre?"],
-		["path **/keys/a*", "/w/*/a"], ["path **/keys/a*", "/w/k*/*"], ["path **/keys/a*", "/*"], ["path **/a/**/b", "/w/c/*"],
-		["path **/a/**/b", "/w/c/d*"],
+		["path **/keys/a*", "/w/*/a"], ["path **/keys/a*", "/w/k*/*"], ["path **/keys/a*", "/*"],
+		["path **/a/**/b", "/w/c/*"], ["path **/a/**/b", "/w/c/d*"],
 	}
 }
