@@ -97,7 +97,7 @@ class Executors:
         with self._opening:
             model = self._remote_model
             if model is None or model.provider.settings.missing:
-                provider = self._provider  # read once, because the file may be a pipe
+                provider = self._provider if model is None else None  # read once: the file may be a pipe
                 if provider is None or provider.settings.missing:
                     provider = self._read_provider()
                 model = self._remote_model = RemoteModel(provider, self._settings.ca_file)
