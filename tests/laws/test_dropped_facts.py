@@ -153,7 +153,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         UNUSED: (
             *("boundaries", "boundaries.[].backend", "boundaries.[].boundary", "boundaries.[].enforced"),
             *("boundaries.[].evidence", "boundaries.[].kind", "mcp_servers.[].secrets"),
-            "mcp_servers.[].starts_process",
+            *("mcp_servers.[].starts_process", "agent.model.provider_stated"),
         ),
         UNREAD: ("attached.[].id", "content", "endpoints.[].id", "messages", "secrets.[].id"),
     },
@@ -182,7 +182,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             *("destinations.[].word.label", "destinations.[].word.remote"),
             *("environment.checkpoint", "environment.reset"),
         ),
-        WIDENS: ("context.cwd",),
+        WIDENS: ("context.cwd", "destinations.[].place"),
     },
     "tool_contract": {
         UNREAD: (
