@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 from engine.facts.shell import ShellWord
@@ -192,13 +193,16 @@ class _Reader:
         return follows
 
     def _until(self, start: int) -> int:
-        """The words of a command up to `;` or `+`, as `find -exec` has them."""
+        """The words of a command up to `;` or `+`, as `find -exec` has them, and its texts for a shell with `{}`."""
         end = next((at for at in range(start, len(self._words)) if self._words[at].value in {";", "+"}), None)
+        words = self._words[start:end]
         inner = tuple(
-            ShellWord(None, unknown="input") if word.value is None or "{}" in word.value else word
-            for word in self._words[start:end]
+            ShellWord(None, unknown="input") if word.value is None or "{}" in word.value else word for word in words
         )
         self.reading.inner.append(inner or (ShellWord(None, unknown="input"),))
+        if words and self._rows.get(words[0].value or "", {}).get("shell"):
+            values = (word.value or "" for before, word in pairwise(words) if (before.value or "").startswith("-"))
+            self.reading.texts += [value.replace("{}", _UNKNOWN) for value in values if "{}" in value]
         return 0 if end is None else end + 1
 
     def _operand(self, word: ShellWord, index: int) -> int:
