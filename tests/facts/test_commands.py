@@ -57,10 +57,14 @@ def named(text: Any) -> set[tuple[str, str]]:
         "parallel rm ::: a b", "parallel -j 4 'rm {}' ::: a b", "parallel rm ::: *.log",
         "tmux new-session -d -s x 'rm a'", "tmux -L x new -d rm a", "tmux send-keys -t x 'rm a' Enter",
         "screen -dmS x rm a", "systemd-run --user -p Nice=5 --unit x rm a", "ip netns exec x rm a",
+        "bash <<EOF\nls; rm $X\nEOF", "sudo sh -s a <<'EOF'\nrm a\nEOF", "sh <<-EOF\n\trm a\n\tEOF",
+        "bash -es <<< 'rm a'",
+        "/bin/sh <<EOF\nr\\\\m a\nEOF", "docker exec -i c sh <<EOF\nrm a\nEOF", "ssh host <<'EOF'\nrm a\nEOF",
         "find . -exec sh -c 'rm {}' \\;", "find . -exec bash -lc 'cd x && rm {}' _ {} +",
         "git submodule foreach 'rm a'", "git submodule foreach --recursive rm a", "git bisect run rm a",
         "uv run rm a", "uv run --with x -p 3.12 -- rm a", "poetry run rm a", "pipenv run rm a", "bundle exec rm a",
-        "npx rm a", "npx -y -p x rm a", "npx -c 'rm a'", "npm exec -- rm a", "pnpm exec rm a", "sudo -i rm a", "sudo -iu x rm a",
+        "npx rm a", "npx -y -p x rm a", "npx -c 'rm a'", "npm exec -- rm a", "pnpm exec rm a", "sudo -i rm a",
+        "sudo -iu x rm a",
         "env -S 'rm a'", "env - rm a", "zsh -c 'rm a'", "sshpass -p x ssh host rm a",
         "/usr/bin/sudo rm a", "/bin/bash -c 'rm a'", "/usr/bin/docker exec c rm a", "/usr/bin/find . -exec rm {} +",
     ],
@@ -75,6 +79,7 @@ def test_commands_behind_other_programs_are_found(text: str) -> None:
         "ssh git@host", "ssh -T git@github.com", "docker ps -a", "docker compose up -d", "docker run -d --name x image",
         "kubectl get pods -n x", "su - user", "tmux ls", "tmux new-session -d -s x", "screen -ls", "ip addr show",
         "python script.py -c x", "awk '{print $1}' a", "screen -r x", "script out.txt", "flock 9", "./sudo rm",
+        "cat <<EOF\nrm a\nEOF", "bash x.sh <<EOF\nrm a\nEOF", "python - <<'EOF'\nprint('rm')\nEOF",
     ],
 )  # fmt: skip
 def test_commands_that_start_no_other_have_none_inside(text: str) -> None:

@@ -372,7 +372,7 @@ func (l *lister) redirections(redirs []*syntax.Redirect) []Redirect {
 		}
 		one := Redirect{Op: redir.Op.String(), Word: Word{Unknown: "heredoc"}}
 		if redir.Hdoc != nil {
-			l.inside(redir.Hdoc)
+			one.Word = plain(l.document(redir))
 		} else if redir.Word != nil {
 			one.Word = l.word(redir.Word)
 		}
@@ -384,6 +384,27 @@ func (l *lister) redirections(redirs []*syntax.Redirect) []Redirect {
 		found = append(found, one)
 	}
 	return found
+}
+
+// document is the text of a here-document, with a variable in place of what is not known, and lists the commands in it.
+func (l *lister) document(redir *syntax.Redirect) string {
+	quoted := false
+	for _, part := range redir.Word.Parts {
+		lit, ok := part.(*syntax.Lit)
+		quoted = quoted || !ok || strings.Contains(lit.Value, `\`)
+	}
+	var text strings.Builder
+	for _, part := range redir.Hdoc.Parts {
+		if lit, ok := part.(*syntax.Lit); !ok {
+			l.part(part)
+			text.WriteString(`"$_"`)
+		} else if quoted {
+			text.WriteString(lit.Value)
+		} else {
+			text.WriteString(unquoted(lit.Value))
+		}
+	}
+	return text.String()
 }
 
 func plain(value string) Word { return Word{Value: &value} }

@@ -38,6 +38,9 @@ _VALUED = ("valued", *_READ_ON)
 _UNKNOWN = '"$_"'
 """A word that is not known, in a text for a shell."""
 
+_SHELLS = frozenset({"shell", "text"})
+"""Programs that give the commands in their words to a shell; without any, that reads its input."""
+
 _NUMBER = re.compile(r"-[0-9]+")
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=.*", re.DOTALL)
 _BELOW = re.compile(r"(?!-)(?:\./)*[\w.@+-]+(?:/[\w.@+-]+)*/?")
@@ -61,6 +64,7 @@ class Part:
 class Reading:
     """A command read by its row: `program` names the row, `inner` and `texts` are the commands that it starts.
 
+    `from_input`: it is a shell that reads commands from its input.
     `subcommand` is the place of the word that names it, `plain` are those of values that name no host, `needle` is the
     one of a text to look for, which names nothing.
     """
@@ -70,6 +74,7 @@ class Reading:
     parts: list[Part] = field(default_factory=list)
     inner: list[tuple[ShellWord, ...]] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    from_input: bool = False
     folder: str | None = None
     plain: tuple[int, ...] = ()
     needle: int | None = None
@@ -98,6 +103,9 @@ class _Reader:
             index = self._word(index)
         if self.reading.program == "cd" and self.reading.folder is None:
             self._part("word", "folder", 0)  # home, or where a variable leads
+        if self._row.get("operands") in _SHELLS:
+            none = self._operands <= self._row.get("before", 0) or any(part.name == "-s" for part in self.reading.parts)
+            self.reading.from_input = none and not self.reading.texts
         if self._scripted:  # a word before the option is a file
             found = self.reading.parts
             self.reading.parts = [replace(one, text=None) if one.index == self._first else one for one in found]

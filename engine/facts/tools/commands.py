@@ -147,17 +147,22 @@ def _listed(
 ) -> list[tuple[int, str]]:
     """Add the facts of commands, and of those that they start; the texts that they hand to a shell are returned."""
     texts: list[tuple[int, str]] = []
-    waiting = list(listed)
+    waiting = [(command, _documents(command)) for command in listed]
     while waiting:
-        command = waiting.pop(0)
+        command, documents = waiting.pop(0)
         if len(facts) == MOST_COMMANDS:
             facts[-1] = CommandFacts(refused="size")
             break
         reading = read(command.words, rows)
         facts.append(_facts(command, reading))
-        waiting[:0] = [ShellCommand(words) for words in reading.inner]
-        texts += [(number, text) for text in reading.texts]
+        waiting[:0] = [(ShellCommand(words), documents) for words in reading.inner]
+        texts += [(number, text) for text in (*reading.texts, *(documents if reading.from_input else ()))]
     return texts
+
+
+def _documents(command: ShellCommand) -> list[str]:
+    """What a command and those that it starts read as input, if that stands in the text."""
+    return [word.value for operator, word in command.redirects if operator.startswith("<<") and word.value is not None]
 
 
 def _facts(command: ShellCommand, reading: Reading) -> CommandFacts:
