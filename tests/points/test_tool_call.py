@@ -71,6 +71,7 @@ def test_the_input_as_a_whole() -> None:
                 "id": "arguments/command",
                 "canonical": False,
                 "command": "arguments/command",
+                "place": 1,
                 "word": {"command": "arguments/command", "index": 1, "label": True, "remote": False},
             },
         ),

@@ -45,7 +45,7 @@ FIXED = {
     "environment": {"content_changed", "material_unfit", "source_changed", "source_not_admitted"},
     "environment_act": {"environment_not_held", "state_not_held"},
     "episode": {"unauthorized_state_transition"},
-    "export": {"sample_source_unknown", "sample_without_provenance", "secret_in_sample"},
+    "export": {"sample_id_not_unique", "sample_source_unknown", "sample_without_provenance", "secret_in_sample"},
     "llm": {
         *("base_url_not_canonical", "base_url_not_https", "key_target_refused", "model_variable_missing"),
         *("provider_not_configured", "provider_not_remote"),

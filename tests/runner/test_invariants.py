@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from admission_adapters.tools.result import ToolResult
 from engine.errors import WorkError
 from engine.facts.run_request import WireRunRequest
 from engine.points import Probed
@@ -129,7 +130,7 @@ def test_a_harness_starts_as_it_was_probed_and_shows_the_tools_before_it_calls_o
 
 def test_a_call_over_the_relay_waits_for_what_the_harness_said_before_it() -> None:
     one = listener("a")
-    calls: Any = SimpleNamespace(made=lambda *_: SimpleNamespace(content="done", status="ok", code=None))
+    calls: Any = SimpleNamespace(made=lambda *_: ToolResult("ok", "done"))
     one.calls = calls
 
     class Late(threading.Event):
