@@ -141,8 +141,9 @@ fact, and the law on facts holds without exception. A manifest or an envelope ma
 have, a manifest a tool that it only half describes, and null says that an envelope has no approval, code or tool.
 An entry of a transcript without an actor is text from outside. A part of a model reference that is left out is the
 harness's own, also in a run. Without a relay no server is started, and without a backend a run takes place on the
-default one. A read of memory without an id is one of what the caller itself has written. A question that names no model gets that of
-the policy, and what is fetched without a type that point `media` admitted is held to the types of material.
+default one. A read of memory without an id is one of what the caller itself has written. A question that names no
+model gets that of the policy, and what is fetched without a type that point `media` admitted is held to the types of
+material.
 """
 
 
