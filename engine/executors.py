@@ -42,8 +42,9 @@ class Executors:
         self._remote_model: RemoteModel | None = None
         self.transcripts = TranscriptFolder(settings.state / "episodes")
         self._provider: Provider | None = None
-        with suppress(GatherError):  # a file that cannot be read refuses only the remote model
-            self._read_provider()
+        if settings.remote_model:
+            with suppress(GatherError):  # a file that cannot be read refuses only the remote model
+                self._read_provider()
         self.resolver = Resolver()
 
     @cached_property

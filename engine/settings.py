@@ -74,6 +74,7 @@ class Settings:
     unsigned_release_for_development: bool = False
     ca_file: Path | None = None  # authorities (PEM) that a fetch trusts; None for those of certifi
     env_file: Path | None = None  # variables of the remote model as NAME=value; those of the process outrank them
+    remote_model: bool = True  # whether these are read; a server of an adapter reads no credentials
     fetch_root: Path | None = None  # the only folder below which POST /v1/fetch writes; None refuses it
     build_root: Path | None = None  # the only folder below which POST /v1/build writes; None refuses it
     root: Path | None = None  # the only folder below which requests may name paths; None in process

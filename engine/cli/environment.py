@@ -202,7 +202,7 @@ def serve(
     """
     context = options.context(principal, run)
     with (
-        sources.engine(*_SERVES, enable_mcp_adapter=enable_mcp_adapter, follow=True) as engine,
+        sources.engine(*_SERVES, enable_mcp_adapter=enable_mcp_adapter, follow=True, remote_model=False) as engine,
         engine.open_environment(folder, context, policy=tool_policy, profile=profile) as session,
     ):
         if enable_mcp_adapter:

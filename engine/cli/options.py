@@ -269,6 +269,7 @@ class Sources:
         progress: Callable[[str, int, int], None] = lambda *_: None,
         ca_file: Path | None = None,
         env_file: Path | None = None,
+        remote_model: bool = True,
         enable_mcp_adapter: bool = False,
         follow: bool = False,
     ) -> Iterator[Engine]:
@@ -279,7 +280,7 @@ class Sources:
         from engine.engine import Engine
 
         opening = Engine(
-            replace(self.settings(), ca_file=ca_file, env_file=env_file),
+            replace(self.settings(), ca_file=ca_file, env_file=env_file, remote_model=remote_model),
             values=tuple(self.values or ()),
             now=lambda: self.now or datetime.now(UTC),
             progress=progress,
