@@ -532,6 +532,8 @@ def test_patterns_are_absolute() -> None:
     found = walked({"command": "cd keys; cat s[e]crets/key ./*.py /e*c/x"}).commands[-1]
     assert set(found.patterns) == {"/work/s**", "/work/keys/s**", "/work/*.py", "/work/keys/*.py", "/e*c/x"}
     assert walked({"command": "cat *.py"}, cwd=None).commands[0].patterns == ()
+    for text in ("shopt -s dotglob; cat */*v", "bash -O dotglob -c 'cat */*v'", "GLOBIGNORE=x; cat */*v"):
+        assert walked({"command": text}, cwd="/work").commands[-1].patterns == ("/work/**/**v",)
 
 
 def test_parts_of_a_command_with_a_secret_are_not_shown() -> None:

@@ -57,6 +57,8 @@ def named(text: Any) -> set[tuple[str, str]]:
         "parallel rm ::: a b", "parallel -j 4 'rm {}' ::: a b", "parallel rm ::: *.log",
         "tmux new-session -d -s x 'rm a'", "tmux -L x new -d rm a", "tmux send-keys -t x 'rm a' Enter",
         "screen -dmS x rm a", "systemd-run --user -p Nice=5 --unit x rm a", "ip netns exec x rm a",
+        "bash -euo pipefail -c 'rm a'", "sh -o pipefail -O dotglob -c 'rm a'", "bash +x +O x -c 'rm a'",
+        "bash --rcfile x -c 'rm a'", "bash -eo pipefail <<< 'rm a'", "fish -C 'rm a'", "fish --command='rm a'",
         "bash <<EOF\nls; rm $X\nEOF", "sudo sh -s a <<'EOF'\nrm a\nEOF", "sh <<-EOF\n\trm a\n\tEOF",
         "bash -es <<< 'rm a'",
         "/bin/sh <<EOF\nr\\\\m a\nEOF", "docker exec -i c sh <<EOF\nrm a\nEOF", "ssh host <<'EOF'\nrm a\nEOF",

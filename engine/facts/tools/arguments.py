@@ -86,6 +86,10 @@ _STOPS = ".,;:!?>"
 _QUOTE = re.compile("[\"']")
 _PATTERN = re.compile(r"[*?\[{]")
 _BRACKETS = re.compile(r"\[.*")
+_HIDDEN_TOO = re.compile(r"(?i)dotglob|globignore|glob_?dots")
+"""What makes the patterns of a shell match hidden files."""
+
+_LEADING = re.compile(r"(?<![^/])[*?]")
 _ODD = re.compile(r"[{}\\\]!^,]")
 """Characters that mean something else to a reader of patterns."""
 
@@ -167,6 +171,7 @@ class _Walk(Walked):
         self._cwd, self._forms, self._find_lead, self._rows = cwd, forms, lead, rows
         self._waiting: list[tuple[str | list[Any], ArgumentType, _At]] = []
         self._in_command: str | None = None
+        self._hidden_too = False  # patterns match hidden files
         self._place: int | None = None
         self._ids: dict[str, int] = {}
         self._in_secret = False
@@ -407,6 +412,7 @@ class _Walk(Walked):
         for (value, _, at), found in zip(self._waiting, listed, strict=True):
             text = value if isinstance(value, str) else " ".join(word for word in value if isinstance(word, str))
             handed = hands_secret(text) or self._forms.handed(text)
+            self._hidden_too = _HIDDEN_TOO.search(text) is not None
             if handed:
                 self.handed = True
                 self.secrets.append(HiddenPlace(id=self._id("secrets", at)))
@@ -486,6 +492,7 @@ class _Walk(Walked):
         bases = [] if self._cwd is None else [self._cwd, *(f"{self._cwd}/{folder}" for folder in facts.folders)]
         for pattern in facts.patterns:
             plain = collapsed(below(_ODD.sub("?", _BRACKETS.sub("**", pattern))))
+            plain = _LEADING.sub("**", plain) if self._hidden_too else plain
             yield from [plain] if plain.startswith("/") else (f"{base.rstrip('/')}/{plain}" for base in bases)
 
     def _word(self, word: str, command: str, index: int, at: _At, *, host: bool) -> None:

@@ -136,7 +136,8 @@ class _Reader:
         if word.value == "--" and not self._plain:
             self._plain = True
             return index + 1
-        if word.value.startswith("-") and (len(word.value) > 1 or self._listed("-")) and not self._plain:
+        dashed = word.value.startswith("-") and (len(word.value) > 1 or self._listed("-"))
+        if (dashed or (word.value.startswith("+") and self._listed(word.value))) and not self._plain:
             return self._option(word.value, index)
         return self._operand(word, index)
 
