@@ -84,7 +84,7 @@ def test_commands_behind_other_programs_are_found(text: str) -> None:
         "ssh git@host", "ssh -T git@github.com", "docker ps -a", "docker compose up -d", "docker run -d --name x image",
         "kubectl get pods -n x", "su - user", "tmux ls", "tmux new-session -d -s x", "screen -ls", "ip addr show",
         "python script.py -c x", "awk '{print $1}' a", "screen -r x", "script out.txt", "flock 9", "./sudo rm",
-        "cat <<EOF\nrm a\nEOF", "bash x.sh <<EOF\nrm a\nEOF", "python - <<'EOF'\nprint('rm')\nEOF",
+        "trap - EXIT", "cat <<EOF\nrm a\nEOF", "bash x.sh <<EOF\nrm a\nEOF", "python - <<'EOF'\nprint('rm')\nEOF",
     ],
 )  # fmt: skip
 def test_commands_that_start_no_other_have_none_inside(text: str) -> None:
