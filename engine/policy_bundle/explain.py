@@ -1,12 +1,14 @@
 """Documents as their models, and pydantic's errors as problems: the place, what is wrong, what to do.
 
-Of a value that may have several forms, the form that fits best is explained: one problem a mistake.
+One problem a mistake: of a value that may have several forms, the form that fits best is explained, and a field that is
+missing because its name is misspelled counts as misspelled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from functools import reduce
+from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,9 +17,12 @@ from engine.documents.files import Document, load, printable
 from engine.documents.validation import PATTERNS, place_of, without_lists_of_invalid_items
 from engine.errors import GatherError, Location, Problem
 from engine.facts.archives.field_notes import TYPES
+from engine.facts.text.nearest import did_you_mean
+from engine.policy_bundle import schemas
 from engine.settings import ReadLimits
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+_Path: TypeAlias = tuple[int | str, ...]
 
 _MESSAGES = {
     "extra_forbidden": "`{field}` is not a known field",
@@ -78,22 +83,44 @@ def validated(
     try:
         return model.model_validate_json(canonical(document.value))
     except ValidationError as error:
-        found.extend(_problems(error, document, first_line, remedies or {}))
+        found.extend(_problems(error, model, document, first_line, remedies or {}))
         return None
 
 
 def _problems(
-    error: ValidationError, document: Document, first_line: int, remedies: Mapping[str, str]
+    error: ValidationError, model: type[BaseModel], document: Document, first_line: int, remedies: Mapping[str, str]
 ) -> Iterator[Problem]:
-    for found in _best_forms(error.errors(include_url=False), document.value):
-        path = place_of(found["loc"], document.value, missing=found["type"] in {"missing", "extra_forbidden"})
+    placed = [
+        (found, place_of(found["loc"], document.value, missing=found["type"] in {"missing", "extra_forbidden"}))
+        for found in _best_forms(error.errors(include_url=False), document.value)
+    ]
+    meant = _meant(model, document.value, [path for found, path in placed if found["type"] == "extra_forbidden"])
+    for found, path in placed:
+        if found["type"] == "missing" and path in meant.values():
+            continue
         field = printable(".".join(map(str, path)))
         where = document.where(path)
         line = None if where.line is None else where.line + first_line - 1
         message = _message(found, field or "document")
         named = ".".join(part for part in path if isinstance(part, str))
         remedy = remedies.get(named) or _REMEDIES.get(found["type"], "correct the value")
+        if path in meant:
+            remedy = f"{did_you_mean((str(meant[path][-1]),))} {remedy}"
         yield Problem(Location(where.file, line, field or None), message, remedy)
+
+
+def _meant(model: type[BaseModel], value: Any, unknown: Sequence[_Path]) -> dict[_Path, _Path]:
+    """For each of these fields that a model does not know, the one beside it that it lacks and is spelled alike."""
+    schema = model.model_json_schema() if unknown else {}
+    found: dict[_Path, _Path] = {}
+    for path in unknown:
+        around = path[:-1]
+        there = reduce(lambda inner, part: inner[part], around, value)
+        known = schemas.names_at(schema, (part if isinstance(part, str) else None for part in around))
+        missing = [name for name in known if name not in there]
+        if (close := schemas.closest(str(path[-1]), missing)) is not None:
+            found[path] = (*around, close)
+    return found
 
 
 def _message(found: Mapping[str, Any], field: str) -> str:

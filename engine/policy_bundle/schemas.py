@@ -90,10 +90,13 @@ def is_list(schema: Schema, root: Schema) -> bool:
 def mistaken(schema: Schema, path: Sequence[str | None], what: str) -> tuple[str, str]:
     """Where an invalid path first goes wrong, and the remedy: the keys that are valid there."""
     end = next((end for end in range(1, len(path)) if at(schema, path[:end]) is None), len(path))
-    before = at(schema, path[: end - 1]) or {}
-    known = sorted({name for one in _forms(before, schema) for name in one.get("properties", ())})
     wrong = path[end - 1] or ""
-    return wrong, meant(wrong, known, f"known {what}")
+    return wrong, meant(wrong, names_at(schema, path[: end - 1]), f"known {what}")
+
+
+def names_at(schema: Schema, path: Iterable[str | None]) -> list[str]:
+    """The fields that a schema names at a path, sorted."""
+    return sorted({name for one in _forms(at(schema, path) or {}, schema) for name in one.get("properties", ())})
 
 
 def meant(wrong: str, known: Iterable[str], what: str) -> str:
@@ -104,8 +107,13 @@ def meant(wrong: str, known: Iterable[str], what: str) -> str:
 
 def likely(wrong: str, known: Sequence[str], cutoff: float = 0.6) -> str:
     """The question before a remedy, and a space; empty if no known name is spelled like the wrong one."""
-    close = get_close_matches(wrong, known, 1, cutoff)
-    return f"{did_you_mean(tuple(close))} " if close else ""
+    close = closest(wrong, known, cutoff)
+    return "" if close is None else f"{did_you_mean((close,))} "
+
+
+def closest(wrong: str, known: Sequence[str], cutoff: float = 0.6) -> str | None:
+    """The known name that is spelled most like a wrong one; None if there is none like it."""
+    return next(iter(get_close_matches(wrong, known, 1, cutoff)), None)
 
 
 def problem(error: Mapping[str, Any], file: str, line: int | None) -> Problem | None:

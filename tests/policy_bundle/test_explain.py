@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -74,3 +76,47 @@ def test_one_mistake_is_one_problem_and_says_what_should_be_there(
     found: list[Problem] = []
     assert explain.validated(DOCUMENTS[name], load(json.dumps(shipped).encode(), file, ReadLimits()), found) is None
     assert [(there(one.where.field), one.message) for one in found] == [(field, message)]
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "field"),
+    [
+        ("licenses", ("categoreis",), "categories"),
+        ("networks", ("fetch", "max_url"), "max_urls"),
+        ("tools", ("rulesets", "workspace", "alow"), "allow"),
+        ("licenses", ("licenses", "MIT", "decison"), "decision"),
+    ],
+)
+def test_a_misspelled_field_is_one_problem_that_names_the_right_one(
+    name: str, path: tuple[str, ...], field: str
+) -> None:
+    *around, wrong = path
+    [problem] = _problems_of(name, around, lambda values: {wrong: values.pop(field), **values})
+    assert problem.message == f"`{'.'.join(path)}` is not a known field"
+    assert problem.remedy == f"did you mean `{field}`? correct the spelling or remove it"
+
+
+def test_a_field_that_is_there_is_not_suggested() -> None:
+    [problem] = _problems_of("networks", [], lambda values: {"portss": [1], **values})
+    assert (problem.message, problem.remedy) == (
+        "`portss` is not a known field",
+        "correct the spelling or remove it",
+    )
+
+
+def test_a_field_that_is_missing_and_unlike_the_unknown_one_is_told_too() -> None:
+    found = _problems_of("networks", [], lambda values: {"x": values.pop("ports"), **values})
+    assert {one.message for one in found} == {"`ports` is missing", "`x` is not a known field"}
+
+
+def _problems_of(name: str, around: list[str], change: Callable[[dict[str, Any]], dict[str, Any]]) -> list[Problem]:
+    """The problems of shipped values of which one mapping was changed."""
+    file = f"policy/{name}.yaml"
+    values = {"": load((ROOT / file).read_bytes(), file, ReadLimits()).value}
+    *above, last = ["", *around]
+    holder = reduce(lambda inner, key: inner[key], above, values)
+    holder[last] = change(holder[last])
+    found: list[Problem] = []
+    text = json.dumps(values[""]).encode()
+    assert explain.validated(DOCUMENTS[name], load(text, file, ReadLimits()), found) is None
+    return found
