@@ -166,17 +166,20 @@ def _forms(schema: Schema, root: Schema) -> list[Schema]:
 
 def _below(schema: Schema, part: str | None, root: Schema) -> Iterable[Schema]:
     for form in _forms(schema, root):
-        properties, free = form.get("properties", {}), form.get("additionalProperties", form.get("type") is None)
-        if not form or (form.get("type") == "object" and "additionalProperties" not in form and not properties):
-            yield {}
-        elif part is None and form.get("type") == "array":
+        properties = form.get("properties", {})
+        if part is None and form.get("type") == "array":
             yield form.get("items", {})
-        elif part is None:
-            yield from properties.values()
-            yield from [free] if isinstance(free, dict) else [{}] if free else ()
         elif part in properties:
             yield properties[part]
-        elif isinstance(free, dict):
-            yield free
-        elif free:
-            yield {}
+        else:
+            yield from properties.values() if part is None else ()
+            yield from _free(form)
+
+
+def _free(form: Schema) -> Iterable[Schema]:
+    """The schemas of keys that a mapping is free to choose."""
+    patterned = form.get("patternProperties", {}).values()
+    unknown = form.get("type") == "object" and not form.get("properties") and not patterned
+    free = form.get("additionalProperties", unknown or form.get("type") is None)
+    yield from patterned
+    yield from [free] if isinstance(free, dict) else [{}] if free else ()
