@@ -126,7 +126,7 @@ class _Run:
 
         def send(permit: Permit, job: Job) -> Result:
             ready = job.opened
-            found = self._model.attempt(permit, job.input_digest, LlmLimits, ready.url, ready.body, job.stop)
+            found = self._model.attempt(permit, job.input_digest, ready.url, ready.body, job.stop)
             entry = self._entry(permit.demand("llm", job.input_digest, LlmLimits), found)
             brought.append(found)
             return Result(found.error or "answered", entry.model_dump(mode="json", exclude_none=True))

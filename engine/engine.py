@@ -108,12 +108,10 @@ class Engine(Assembly):
         The records are in `into/<bundle digest in hex>/<record id>`, all of them or none. The engine notes digests of
         their text, with which point `export` compares samples.
         """
-        from engine.points.source import SourceLimits
-
         artifacts = ArtifactDirectory(Path(into))
 
         def stage(permit: Permit, job: Job) -> Result:
-            return artifacts.stage_source(permit, job.input_digest, SourceLimits, job.opened.content)
+            return artifacts.stage_source(permit, job.input_digest, job.opened.content)
 
         return self.decide("source", {"path": str(path), "digest": digest}, noting(self._open_store, stage), context)
 

@@ -72,9 +72,9 @@ def build_steps(services: Services, path: Path, into: Path, digest: str | None, 
         return Result("admitted", {"records": len(hashes)})
 
     def build(permit: Permit, job: Job) -> Result:
-        limits, rows, bundle = environment.EnvironmentLimits, job.opened.rows, job.opened.opened.facts
+        rows, bundle = job.opened.rows, job.opened.opened.facts
         note_source(services.store(), granted[0], bundle, lambda name: (text for row in rows(name) for text in row))
-        return build_environment(into, permit, job.input_digest, limits, rows, source_policy_hash(granted[0]))
+        return build_environment(into, permit, job.input_digest, rows, source_policy_hash(granted[0]))
 
     point = replace(source.POINT, events=_refused)
     own = replace(context, idempotency_key=None)

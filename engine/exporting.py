@@ -163,7 +163,7 @@ def _executor(file: ExportFile, batch: Sequence[Sample]) -> Callable[[Permit, Jo
             raise _other()
         return [_line(one, sample["content"]) for one, (_, sample) in zip(limits.samples, batch, strict=True)]
 
-    return lambda permit, job: file.add(permit, job.input_digest, ExportLimits, lines)
+    return lambda permit, job: file.add(permit, job.input_digest, lines)
 
 
 def _line(allowed: ExportedSample, content: Any) -> Line:

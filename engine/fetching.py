@@ -26,9 +26,8 @@ from engine.facts.fetched import fetched_content
 from engine.facts.net.urls import url_facts
 from engine.flow import Answer, Context, Services, answer
 from engine.idempotency import Whole, whole_once
-from engine.model import Job, Limits, Mode, Outcome, Pace, Permit, Result
+from engine.model import Job, Mode, Outcome, Pace, Permit, Result
 from engine.points.media import MediaLimits
-from engine.points.network import NetworkLimits
 from engine.points.network_response import NetworkResponseLimits
 from engine.points.registry import find
 from engine.sources.document import NewRecord, Statements, written
@@ -138,8 +137,8 @@ def get(
     """Fetch the one address of the order into memory, of `media` no more than that; nothing is written to `into`."""
     held: list[bytearray] = []
 
-    def hold(permit: Permit, input_digest: str, limits: type[Limits], data: bytearray, _: str) -> Result:
-        permit.demand("network_response", input_digest, limits)
+    def hold(permit: Permit, input_digest: str, data: bytearray, _: str) -> Result:
+        permit.demand("network_response", input_digest, NetworkResponseLimits)
         held.append(data)
         return Result("held", {"bytes": len(data)})
 
@@ -175,7 +174,7 @@ def get_media(
     return replace(got, answers=(asked, *got.answers))
 
 
-Keep = Callable[[Permit, str, type[Limits], bytearray, str], Result]
+Keep = Callable[[Permit, str, bytearray, str], Result]
 """Keeps one content under the permit of its response; the last argument is a name for it."""
 
 
@@ -205,7 +204,7 @@ class _Run:
         def transfer(permit: Permit, job: Job) -> Result:
             most = None if self.media is None else self.media.max_bytes
             url = order.urls[position]
-            result, found = self._fetcher.fetch(permit, job.input_digest, NetworkLimits, url, job.stop, most)
+            result, found = self._fetcher.fetch(permit, job.input_digest, url, job.stop, most)
             moved.append(found)
             return result
 
@@ -220,7 +219,7 @@ class _Run:
         def keep(permit: Permit, job: Job) -> Result:
             limits = permit.demand("network_response", job.input_digest, NetworkResponseLimits)
             name = f"{limits.id}{mimetypes.guess_extension(limits.media_type) or ''}"
-            kept = self._keep(permit, job.input_digest, NetworkResponseLimits, found.data, name)
+            kept = self._keep(permit, job.input_digest, found.data, name)
             self._records.append(self._record(limits, name, order.urls[position]))
             return kept
 

@@ -26,7 +26,6 @@ from engine.errors import StateError
 from engine.flow import Answer, Context, Services, answer
 from engine.model import Job, Mode, Outcome, Pace, Permit, Result
 from engine.points.code_output import CodeOutputLimits
-from engine.points.network import NetworkLimits
 from engine.points.registry import find
 from engine.points.sandbox import EgressLimits, SandboxLimits, shell_words
 
@@ -88,7 +87,7 @@ def run_shell(
             server = tunnel_server(order.hosts, limits.egress, services, context)
             way_out = {"tunnels": server, "environment": environment(), "files": {CA_FILE: authorities()}}
         command = Command(shell_words(order.text), cancel=job.stop, inputs=order.files, **way_out)
-        result, ended = run_command(permit, job.input_digest, SandboxLimits, command, backend, evidence)
+        result, ended = run_command(permit, job.input_digest, command, backend, evidence)
         connections = () if server is None else tuple(server.connections)
         seen.append((ended, connections))
         return replace(result, facts={**result.facts, "connections": len(connections)})
@@ -153,7 +152,7 @@ def tunnel_server(hosts: Sequence[str], egress: EgressLimits, services: Services
             return refused
         return run(answer(point, request, Mode.ENFORCE, services, replace(own, approval=asked.id), tunnel))
 
-    return TunnelServer(egress, NetworkLimits, decide)
+    return TunnelServer(egress, decide)
 
 
 def _granted(services: Services, approval: str) -> bool:

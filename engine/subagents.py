@@ -11,7 +11,7 @@ from admission_adapters.subagents.process import Program, State
 from engine.engine import Engine
 from engine.flow import Answer, Context, Services
 from engine.model import Permit, Result
-from engine.points.subagent import SubagentLimits, conversation_of
+from engine.points.subagent import conversation_of
 from engine.state.rows import ChildRow
 
 
@@ -42,4 +42,4 @@ def subagents(engine: Engine, program: Program, context: Context = Context()) ->
     ) -> Answer:
         return engine.decide("subagent", request, executor, replace(context, idempotency_key=key, approval=approval))
 
-    return Subagents(decide, _Children(services, context.caller.principal or ""), program, SubagentLimits)
+    return Subagents(decide, _Children(services, context.caller.principal or ""), program)

@@ -133,8 +133,11 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "demand" and len(node.args) > 1:
-            self._change(node, ast.Attribute(value=node.func.value, attr="limits", ctx=ast.Load()))
+        if len(node.args) > 1:
+            if isinstance(node.func, ast.Attribute) and node.func.attr == "demand":
+                self._change(node, ast.Attribute(value=node.func.value, attr="limits", ctx=ast.Load()))
+            elif isinstance(node.func, ast.Name) and node.func.id == "granted":
+                self._change(node, ast.Attribute(value=node.args[0], attr="limits", ctx=ast.Load()))
         self.generic_visit(node)
 
     def _change(self, old: ast.expr, new: ast.expr, what: str | None = None) -> None:

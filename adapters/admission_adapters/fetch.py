@@ -18,14 +18,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import httpcore
 
 from admission_adapters.connecting import connected
+from admission_adapters.digests import digest
+from admission_adapters.grants import granted, unenforceable
 from admission_adapters.trust import client_tls
 from engine.errors import WorkError
-from engine.model import Limits, Permit, Result, StopSignal
+from engine.model import Permit, Result, StopSignal
 
 POINT = "network"
 _MATERIAL = "material"
@@ -63,6 +65,9 @@ class MaterialGrant(FetchGrant, Protocol):
     """The limits of a fetch, and not those of a tunnel."""
 
     purpose: str
+
+    def model_copy(self, *, update: Mapping[str, Any]) -> Self:
+        """The same with other values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +117,7 @@ class Fetcher:
         self._context: ssl.SSLContext | None = None
 
     def fetch(
-        self,
-        permit: Permit,
-        input_digest: str,
-        limits: type[Limits],
-        url: str,
-        stop: StopSignal,
-        most: int | None = None,
+        self, permit: Permit, input_digest: str, url: str, stop: StopSignal, most: int | None = None
     ) -> tuple[Result, Transfer]:
         """Fetch the address that the permit is for; blocks until the transfer ended, in whichever way.
 
@@ -126,15 +125,11 @@ class Fetcher:
         Raises WorkError: `engine.permit_missing`; `engine.limit_unenforceable` for an address that is not the one
         of the permit, or limits that cannot be held; `engine.transfer_stopped`.
         """
-        permitted = permit.demand(POINT, input_digest, limits)
-        lower = (
-            {}
-            if most is None or not isinstance(permitted, MaterialGrant)
-            else {"max_bytes": min(most, permitted.max_bytes)}
-        )
-        grant = permitted.model_copy(update=lower)
-        if not isinstance(grant, MaterialGrant) or grant.purpose != _MATERIAL:
-            raise _unenforceable()
+        grant = granted(permit, POINT, input_digest, MaterialGrant)
+        if grant.purpose != _MATERIAL:
+            raise _other_address()
+        if most is not None:
+            grant = grant.model_copy(update={"max_bytes": min(most, grant.max_bytes)})
         transfer = self.exchange(grant, url, Sent(), stop)
         facts = {"bytes": len(transfer.data), "complete": transfer.complete}
         return Result("transferred" if transfer.complete else "ended_early", facts), transfer
@@ -169,11 +164,9 @@ def _target(grant: FetchGrant, url: str) -> bytes:
     """Path and query of the address that the permit is for. Raises WorkError."""
     port = "" if grant.port == _HTTPS_PORT else f":{grant.port}"
     origin = f"https://{grant.host}{port}"
-    text = url.encode("utf-8", "surrogatepass")
-    if f"sha256:{hashlib.sha256(text).hexdigest()}" != grant.url_digest or not url.startswith(f"{origin}/"):
-        raise _unenforceable()
-    if not url.isascii() or not grant.addresses or grant.max_bytes < 0 or grant.seconds < 0:
-        raise _unenforceable()
+    named = digest(url.encode("utf-8", "surrogatepass")) == grant.url_digest and url.startswith(f"{origin}/")
+    if not named or not url.isascii() or not grant.addresses or grant.max_bytes < 0 or grant.seconds < 0:
+        raise _other_address()
     return url.removeprefix(origin).encode("ascii")
 
 
@@ -392,9 +385,5 @@ class _Pinned(httpcore.NetworkBackend):
         raise httpcore.ConnectError("refused")
 
 
-def _unenforceable() -> WorkError:
-    return WorkError(
-        "the permit is not for this address",
-        remedy="request a decision on exactly this address",
-        code="engine.limit_unenforceable",
-    )
+def _other_address() -> WorkError:
+    return unenforceable("the permit is not for this address", "request a decision on exactly this address")

@@ -6,7 +6,6 @@ the permit. An answer that does not fit the contract or the limits is an error c
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 import time
@@ -17,10 +16,11 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from admission_adapters.digests import digest
 from admission_adapters.fetch import Fetcher, FetchGrant, Sent, Transfer
+from admission_adapters.grants import granted, unenforceable
 from admission_adapters.llm_answer import ModelAnswer, Tokens, plain_answer, streamed_answer
 from admission_adapters.llm_provider import Provider, ProviderKey
-from engine.errors import WorkError
 from engine.model import Limits, ModelError, Permit, StopSignal
 
 POINT = "llm"
@@ -69,21 +69,18 @@ class RemoteModel:
         self._fetcher = Fetcher(ca_file)
         self._random = random.SystemRandom()
 
-    def attempt(
-        self, permit: Permit, input_digest: str, limits: type[Limits], url: str, body: bytes, stop: StopSignal
-    ) -> Attempt:
+    def attempt(self, permit: Permit, input_digest: str, url: str, body: bytes, stop: StopSignal) -> Attempt:
         """Send one request; blocks until it ended, in whichever way.
 
         Raises WorkError: `engine.permit_missing`; `engine.limit_unenforceable` for an address or a body that is not
         the one of the permit, or limits that cannot be held; `engine.transfer_stopped`.
         """
-        grant = permit.demand(POINT, input_digest, limits)
-        key, found = self.provider.key, f"sha256:{hashlib.sha256(body).hexdigest()}"
-        if not isinstance(grant, ModelGrant) or key is None or found != grant.prompt_digest:
-            raise WorkError(
+        grant = granted(permit, POINT, input_digest, ModelGrant)
+        key = self.provider.key
+        if key is None or digest(body) != grant.prompt_digest:
+            raise unenforceable(
                 "the permit is not for this request",
-                remedy="request a decision on exactly this request, with the variables of the remote model set",
-                code="engine.limit_unenforceable",
+                "request a decision on exactly this request, with the variables of the remote model set",
             )
         if key.found_in(body):
             return Attempt(error="key_in_request")

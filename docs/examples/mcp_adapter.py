@@ -22,7 +22,6 @@ from admission_adapters.tools.gate import ToolGate
 from admission_adapters.tools.implementations import implementation_digest
 from admission_adapters.tools.registry import ToolRegistry
 from engine import Caller, Context, Engine, Settings, Via
-from engine.points.tool_contract import ToolContractLimits
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1] / "fixtures" / "source_bundles" / "external_contacts"
@@ -52,7 +51,7 @@ def curated(engine: Engine, manifest: dict[str, Any]) -> ToolRegistry:
         }
 
         def enter(permit: Any, job: Any, function: Any = function, definition: Any = definition) -> Any:
-            return registry.admit(permit, job.input_digest, ToolContractLimits, function, definition)
+            return registry.admit(permit, job.input_digest, function, definition)
 
         engine.decide("tool_contract", {"tool": candidate}, enter, CONTEXT)
     return registry

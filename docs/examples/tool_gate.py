@@ -26,7 +26,6 @@ from admission_adapters.tools.implementations import implementation_digest
 from admission_adapters.tools.prompt_view import prompt_view
 from admission_adapters.tools.registry import ToolRegistry
 from engine import Caller, Context, Engine, Settings, Via
-from engine.points.tool_contract import ToolContractLimits
 from engine.work import Executor
 
 
@@ -107,7 +106,7 @@ class Office:
 
 def entering(registry: ToolRegistry, tool: Callable[..., Any], definition: dict[str, Any]) -> Executor:
     """The work that a permit allows: registering exactly this tool."""
-    return lambda permit, job: registry.admit(permit, job.input_digest, ToolContractLimits, tool, definition)
+    return lambda permit, job: registry.admit(permit, job.input_digest, tool, definition)
 
 
 def curated() -> tuple[str, ...]:

@@ -37,7 +37,6 @@ from engine.idempotency import answer_once, conflict
 from engine.model import Decision, Mode, Outcome, Permit, Result
 from engine.points.registry import find
 from engine.points.runner_request import RunnerLimits
-from engine.points.runner_uri import UriLimits
 from engine.secrets.redaction import redact_text
 from engine.steps import own_thread
 
@@ -131,8 +130,8 @@ class ForwardedRuns(Runs):
                     remedy="send the run again",
                     code="policy_stale",
                 )
-            to = Grant(sealed, address.decision.input_digest or "", UriLimits)
-            run = Grant(own, job.input_digest, RunnerLimits)
+            to = Grant(sealed, address.decision.input_digest or "")
+            run = Grant(own, job.input_digest)
             follow = following if following.follows else None
             result, answer = self._runner.forward(run, to, asked.text.data, follow, job.stop)
             kept.append(answer)

@@ -118,7 +118,7 @@ def _register(engine: Engine, registry: ToolRegistry, manifest: Any, file: Path,
 
         def enter(permit: Permit, job: Job, name: str = name, definition: dict[str, Any] = definition) -> Result:
             permit.demand("tool_contract", job.input_digest, ToolContractLimits)
-            return registry.admit(permit, job.input_digest, ToolContractLimits, functions.get(name), definition)
+            return registry.admit(permit, job.input_digest, functions.get(name), definition)
 
         candidate = {
             "definition": definition,

@@ -28,7 +28,6 @@ from engine.flow import Answer
 from engine.model import Limits, Outcome, Pace, Permit, Result
 from engine.points.code_action import CodeActionLimits
 from engine.points.code_output import CodeOutputLimits
-from engine.points.registry import find
 from engine.secrets.redaction import redact_text
 from engine.work import Job
 
@@ -249,13 +248,7 @@ def _run(program: Program, planned: CodeActionLimits, asking: Asking, permit: Pe
     )
     asking.ticket.enter("execute")
     result, run_result, grant = run_code(
-        permit,
-        job.input_digest,
-        find("code_execution").limits,
-        code,
-        backend,
-        found,
-        EitherEvent(asking.ticket.watch.cancel, job.stop),
+        permit, job.input_digest, code, backend, found, EitherEvent(asking.ticket.watch.cancel, job.stop)
     )
     facts = {"run_id": asking.ticket.run_id, **result.facts}
     program.executed = Executed(code.text, payload, grant, run_result, permit.decision_id, facts)

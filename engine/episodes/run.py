@@ -204,7 +204,7 @@ class _Run:
         texts = [str(entry["text"]) for entry in new]
 
         def append(permit: Permit, job: Job) -> Result:
-            done = self._folder.append(permit, job.input_digest, TranscriptLimits, texts)
+            done = self._folder.append(permit, job.input_digest, texts)
             limits = permit.demand("transcript", job.input_digest, TranscriptLimits)
             self.transcript += [
                 {**entry.model_dump(mode="json"), "text": words}

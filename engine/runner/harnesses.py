@@ -161,7 +161,7 @@ class Harnesses:
             over = asked.cancel or threading.Event()
             job.stop.then(over.set)
             try:
-                result, _ = run_command(permit, job.input_digest, SandboxLimits, asked, self._backend, evidence)
+                result, _ = run_command(permit, job.input_digest, asked, self._backend, evidence)
             finally:
                 job.stop.forget(over.set)
             status = "finished" if finished() else "run_failed"

@@ -85,7 +85,7 @@ class ProxiedServer:
         request = {"phase": "delivery", "servers": [self._asked(url=self._server.url)]}
         permit, _ = self._decisions.demand("mcp", request)
         self._take(permit.demand("mcp", permit.input_digest, McpLimits))
-        _, found = deliver(permit, permit.input_digest, McpLimits, [self._server], log)
+        _, found = deliver(permit, permit.input_digest, [self._server], log)
         if len(found) != 1:
             raise WorkError(
                 "the MCP server cannot be reached from here",

@@ -118,7 +118,7 @@ class AgentRunner:
 
         def execute(permit: Permit, job: Job) -> Result:
             limits = permit.demand("runner_request", job.input_digest, RunnerLimits)
-            grant = Grant(permit, job.input_digest, RunnerLimits)
+            grant = Grant(permit, job.input_digest)
             active = _Run(run_id, asked, limits, grant, evidence, policy, follow, job.stop)
             try:
                 stopped = Ran(result=self._admitted(active, decisions))

@@ -34,7 +34,7 @@ def relay_of(
 ) -> Relay:
     """The relay for a harness in the sandbox of this profile. Raises StoppedError or WorkError."""
     permit, _ = decisions.demand("mcp", {"phase": "delivery", "relay": profile, "servers": []})
-    return Relay(Grant(permit, permit.input_digest, McpLimits), profile, tools, called)
+    return Relay(Grant(permit, permit.input_digest), profile, tools, called)
 
 
 def relayed(task: Mapping[str, Any]) -> dict[str, Any]:

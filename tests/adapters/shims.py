@@ -14,7 +14,6 @@ from admission_adapters.tools.implementations import implementation_digest
 from admission_adapters.tools.registry import ToolRegistry
 from engine.engine import Engine
 from engine.model import Outcome
-from engine.points.tool_contract import ToolContractLimits
 from tests.adapters import contact_tools
 from tests.adapters.gates import AGENT, OPTIONS
 from tests.conftest import BUNDLES
@@ -89,7 +88,7 @@ def curated(engine: Engine) -> ToolRegistry:
         }
 
         def enter(permit: Any, job: Any, tool: Any = tool, definition: Any = definition) -> Any:
-            return registry.admit(permit, job.input_digest, ToolContractLimits, tool, definition)
+            return registry.admit(permit, job.input_digest, tool, definition)
 
         answer = engine.decide("tool_contract", {"tool": candidate}, enter, AGENT)
         assert answer.decision.outcome is Outcome.ALLOW, answer.decision.findings

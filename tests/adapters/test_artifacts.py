@@ -17,7 +17,7 @@ import pytest
 from admission_adapters.files.artifacts import HELD, ArtifactDirectory, probe
 from engine.errors import GatherError, WorkError
 from engine.model import Digest, Limits, Model, Permit, Result, Sha256
-from tests.adapters.permits import misused, sealed
+from tests.adapters.permits import MISUSED, misused, sealed
 from tests.expect import refused
 from tests.processes import descriptors_left
 from tests.threads import at_once
@@ -70,9 +70,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def stage(root: Path, contents: dict[str, bytes], granted: dict[str, bytes] | None = None) -> dict[str, object]:
-    result = ArtifactDirectory(root).stage_source(
-        permit(limits(granted or CONTENTS)), INPUT, StagingLimits, opener(contents)
-    )
+    result = ArtifactDirectory(root).stage_source(permit(limits(granted or CONTENTS)), INPUT, opener(contents))
     assert result.status == "staged"
     return result.facts
 
@@ -230,13 +228,12 @@ def test_staging_again_changes_nothing(tmp_path: Path) -> None:
     assert (tmp_path / FOLDER).stat().st_mtime_ns == before
 
 
-def test_a_permit_is_demanded_for_this_point_input_and_type(tmp_path: Path) -> None:
-    own = permit(limits(CONTENTS))
-    cases: list[tuple[Permit, type[Limits]]] = [(wrong, StagingLimits) for wrong in misused(own).values()]
-    cases += [(own, OtherLimits), (permit(OtherLimits(seconds=1)), StagingLimits)]
-    for each, wanted in cases:
-        with refused(WorkError, "engine.permit_missing"):
-            ArtifactDirectory(tmp_path / "root").stage_source(each, INPUT, wanted, opener(CONTENTS))
+@pytest.mark.parametrize("wrong", MISUSED)
+def test_a_permit_is_demanded_for_this_point_and_input(wrong: str, tmp_path: Path) -> None:
+    with refused(WorkError, "engine.permit_missing"):
+        ArtifactDirectory(tmp_path / "root").stage_source(
+            misused(permit(limits(CONTENTS)))[wrong], INPUT, opener(CONTENTS)
+        )
     assert not (tmp_path / "root").exists()
 
 
@@ -256,7 +253,7 @@ def test_a_permit_is_demanded_for_this_point_input_and_type(tmp_path: Path) -> N
 )
 def test_limits_that_cannot_be_staged_are_refused(granted: Limits, tmp_path: Path) -> None:
     with refused(WorkError, "engine.limit_unenforceable"):
-        ArtifactDirectory(tmp_path / "root").stage_source(permit(granted), INPUT, type(granted), opener(CONTENTS))
+        ArtifactDirectory(tmp_path / "root").stage_source(permit(granted), INPUT, opener(CONTENTS))
     assert files(tmp_path) == {}
 
 
@@ -285,7 +282,7 @@ def test_a_source_that_breaks_leaves_nothing(tmp_path: Path) -> None:
         raise OSError(5, "input/output error")
 
     with pytest.raises(WorkError, match="input/output error"):
-        ArtifactDirectory(tmp_path).stage_source(permit(limits({"contacts-1": b"a"})), INPUT, StagingLimits, broken)
+        ArtifactDirectory(tmp_path).stage_source(permit(limits({"contacts-1": b"a"})), INPUT, broken)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -353,7 +350,7 @@ def test_the_second_writer_uses_the_folder_of_the_first_if_it_is_the_same(tmp_pa
 
     def staged(root: Path, happens: Callable[[], object]) -> Result:
         granted = permit(limits(CONTENTS))
-        return ArtifactDirectory(root).stage_source(granted, INPUT, StagingLimits, meanwhile(happens))
+        return ArtifactDirectory(root).stage_source(granted, INPUT, meanwhile(happens))
 
     same, other, file = (tmp_path / name for name in ("same", "other", "file"))
     assert staged(same, lambda: stage(same, CONTENTS)).facts == stage(same, CONTENTS)

@@ -33,7 +33,7 @@ class Seconds(Limits):
 
 
 def grant(limits: Limits) -> Grant:
-    return Grant(sealed(POINT, limits), DIGEST, type(limits))
+    return Grant(sealed(POINT, limits), DIGEST)
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_a_permit_with_other_limits_or_for_something_else_posts_nothing(there: L
     for run in (
         grant(Seconds(seconds=1)),
         replace(own, input_digest="sha256:" + "1" * 64),
-        Grant(sealed("runner_uri", Endpoints(endpoints=(there.origin,))), DIGEST, Endpoints),
+        Grant(sealed("runner_uri", Endpoints(endpoints=(there.origin,))), DIGEST),
     ):
         with refused(WorkError, "engine.permit_missing"):
             callback(there, run=run).report({})

@@ -42,7 +42,7 @@ class Harness:
         self.delivered: tuple[Delivered, ...] = ()
 
     def take(self, permit: Permit, job: Job) -> Result:
-        result, self.delivered = deliver(permit, job.input_digest, McpLimits, self.servers, self.lines.append)
+        result, self.delivered = deliver(permit, job.input_digest, self.servers, self.lines.append)
         return result
 
     def wire(self) -> list[dict[str, Any]]:
@@ -186,7 +186,7 @@ def test_a_name_that_no_header_can_have_is_refused(name: str, runner: Runner) ->
     one = granted.servers[0].model_copy(update={"secrets": (name,)})
     own = sealed("mcp", granted.model_copy(update={"servers": (one,)}))
     with refused(WorkError, "engine.mcp_secret_unusable"):
-        deliver(own, DIGEST, McpLimits, servers, list[str]().append)
+        deliver(own, DIGEST, servers, list[str]().append)
 
 
 def test_a_permit_for_another_moment_delivers_nothing(runner: Runner) -> None:
@@ -196,7 +196,7 @@ def test_a_permit_for_another_moment_delivers_nothing(runner: Runner) -> None:
     assert there(answer.fault).code == "engine.permit_missing"
     for wrong in misused(sealed("mcp", there(answer.decision.limits))).values():
         with pytest.raises(WorkError, match="no permit"):
-            deliver(wrong, DIGEST, McpLimits, harness.servers, harness.lines.append)
+            deliver(wrong, DIGEST, harness.servers, harness.lines.append)
 
 
 # covers: D13.3

@@ -81,10 +81,10 @@ def test_what_is_no_answer_of_a_platform_is_told(behavior: Any, told: str, serve
 def test_a_program_runs_there_only_under_the_permit_of_its_run(server: LoopbackRunner) -> None:
     server.behavior = answering({"exit_code": 0, "stdout": "done"}, 201)
     platform = Platform(server.origin)
-    own = Grant(sealed("runner_request", Limits()), DIGEST, Limits)
+    own = Grant(sealed("runner_request", Limits()), DIGEST)
     assert platform.run(own, BOX, ("python3", "-"), b"pass", StopSignal()) == b"done"
     with refused(WorkError, "engine.permit_missing"):
-        platform.run(Grant(sealed("mcp", Limits()), DIGEST, Limits), BOX, ("python3",), b"", StopSignal())
+        platform.run(Grant(sealed("mcp", Limits()), DIGEST), BOX, ("python3",), b"", StopSignal())
     (request,) = server.received
     assert (request.path, json.loads(request.body)) == (
         "/sandboxes/box-1/run", {"command": ["python3", "-"], "stdin": "pass"},

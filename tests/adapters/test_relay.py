@@ -59,7 +59,7 @@ def limits(relay: str = "harness") -> McpLimits:
 
 
 def grant(relay: str = "harness") -> Grant:
-    return Grant(sealed("mcp", limits(relay)), DIGEST, McpLimits)
+    return Grant(sealed("mcp", limits(relay)), DIGEST)
 
 
 def relay_of(called: Callable[[Any, Any], tuple[str, bool]]) -> Relay:
@@ -183,7 +183,7 @@ def test_no_permit_has_a_relay_outside_of_its_sandbox(profile: str) -> None:
         Relay(grant(profile), "harness", TOOLS, lambda _name, _arguments: ("", False))
     for permit in misused(sealed("mcp", limits())).values():
         with pytest.raises(WorkError):
-            Relay(Grant(permit, DIGEST, McpLimits), "harness", TOOLS, lambda _name, _arguments: ("", False))
+            Relay(Grant(permit, DIGEST), "harness", TOOLS, lambda _name, _arguments: ("", False))
 
 
 # covers: D60.1-2

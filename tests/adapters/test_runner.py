@@ -56,12 +56,12 @@ def runner() -> Iterator[LoopbackRunner]:
 
 
 def run_grant() -> Grant:
-    return Grant(sealed("runner_request", RunLimits(harness="pi_core"), RUN), RUN, RunLimits)
+    return Grant(sealed("runner_request", RunLimits(harness="pi_core"), RUN), RUN)
 
 
 def address_grant(uri: str) -> Grant:
     limits = AddressLimits(uri=uri, encrypted=not uri.startswith("http://127.0.0.1:"))
-    return Grant(sealed("runner_uri", limits, ADDRESS), ADDRESS, AddressLimits)
+    return Grant(sealed("runner_uri", limits, ADDRESS), ADDRESS)
 
 
 def forward(uri: str, limits: ForwardLimits = EVER, body: bytes = BODY) -> tuple[Result, RunAnswer]:
@@ -120,8 +120,7 @@ def test_a_run_is_posted_below_the_address(runner: LoopbackRunner, below: str, p
 
 def test_nothing_is_sent_without_the_permits_of_exactly_this_run_and_address(runner: LoopbackRunner) -> None:
     good, to = run_grant(), address_grant(runner.address)
-    wrong_runs = [*misused(good.permit).values(), sealed("runner_request", OtherLimits(seconds=1), RUN)]
-    pairs = [(replace(good, permit=wrong), to) for wrong in wrong_runs]
+    pairs = [(replace(good, permit=wrong), to) for wrong in misused(good.permit).values()]
     pairs += [(good, replace(to, permit=wrong)) for wrong in misused(to.permit).values()]
     for run, address in pairs:
         with refused(WorkError, "engine.permit_missing"):
@@ -132,7 +131,7 @@ def test_nothing_is_sent_without_the_permits_of_exactly_this_run_and_address(run
 
 
 def test_limits_without_an_address_are_not_enforced_somehow() -> None:
-    other = Grant(sealed("runner_uri", OtherLimits(seconds=1), ADDRESS), ADDRESS, OtherLimits)
+    other = Grant(sealed("runner_uri", OtherLimits(seconds=1), ADDRESS), ADDRESS)
     with refused(WorkError, "engine.limit_unenforceable"):
         Runner().forward(run_grant(), other, BODY)
 
@@ -168,7 +167,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 def with_access(uri: str, access: RunnerAccess, *, credentials: bool = True) -> RunAnswer:
     limits = AddressLimits(uri=uri, encrypted=uri.startswith("https"), credentials=credentials)
-    address = Grant(sealed("runner_uri", limits, ADDRESS), ADDRESS, AddressLimits)
+    address = Grant(sealed("runner_uri", limits, ADDRESS), ADDRESS)
     return Runner(EVER, access).forward(run_grant(), address, BODY)[1]
 
 

@@ -27,7 +27,6 @@ from engine.engine import Engine
 from engine.errors import EngineError, StateError
 from engine.flow import Context
 from engine.model import Caller, Outcome, Via
-from engine.points.subagent import SubagentLimits
 from engine.settings import Settings
 from engine.state.rows import ChildState
 from engine.subagents import subagents
@@ -466,7 +465,7 @@ def test_a_child_that_cannot_be_known_is_not_started(home: Home, tmp_path: Path)
     def decide(request: Any, executor: Any, key: Any, approval: Any) -> Any:
         return home.engine.decide("subagent", request, executor, Context(idempotency_key=key, approval=approval))
 
-    with Subagents(decide, family, program(f"open({str(marker)!r}, 'w')"), SubagentLimits) as own:
+    with Subagents(decide, family, program(f"open({str(marker)!r}, 'w')")) as own:
         reply = own.run(ASK, "go")
     assert isinstance(reply.fault, EngineError)
     assert reply.fault.code == "engine.state_unavailable"
@@ -484,7 +483,7 @@ def test_a_child_of_another_process_is_out_of_reach(home: Home, operation: str) 
 
 
 def test_only_so_many_that_ended_can_still_be_looked_at(home: Home) -> None:
-    own = Subagents(home.own._decide, home.own._family, program(), SubagentLimits, history=HistoryLimits(subagents=2))
+    own = Subagents(home.own._decide, home.own._family, program(), history=HistoryLimits(subagents=2))
     with own:
         children = [child_of(own.run(ASK, f"say={number}")) for number in range(3)]
         assert own.poll(ASK, children[0]).fault is not None
@@ -493,7 +492,7 @@ def test_only_so_many_that_ended_can_still_be_looked_at(home: Home) -> None:
 
 
 def test_only_so_many_that_a_key_gave_are_known(home: Home) -> None:
-    own = Subagents(home.own._decide, home.own._family, program(), SubagentLimits, history=HistoryLimits(subagents=2))
+    own = Subagents(home.own._decide, home.own._family, program(), history=HistoryLimits(subagents=2))
     asks = [replace(ASK, key=f"k-{number}") for number in range(3)]
     with own:
         gave = [own.run(ask, "say=1") for ask in asks]
@@ -510,7 +509,7 @@ def test_a_permit_for_something_else_does_nothing(home: Home) -> None:
         def decide(request: Any, executor: Any, key: Any, approval: Any) -> Any:
             return home.own._decide({**request, **changes}, executor, key, approval)
 
-        own = Subagents(decide, home.own._family, program(), SubagentLimits)
+        own = Subagents(decide, home.own._family, program())
         own._running = home.own._running
         return own
 
@@ -528,7 +527,7 @@ def test_nothing_is_done_without_the_permit_of_exactly_this(home: Home, wrong: s
     def decide(request: Any, executor: Any, key: Any, approval: Any) -> Any:
         return home.own._decide(request, lambda own, job: executor(misused(own)[wrong], job), key, approval)
 
-    other = Subagents(decide, home.own._family, program(), SubagentLimits)
+    other = Subagents(decide, home.own._family, program())
     other._running = home.own._running
     reply = other.kill(ASK, child)
     assert (there(reply.fault).code, home.row(child)[1]) == ("engine.permit_missing", "running")

@@ -127,7 +127,7 @@ def candidate(**changes: Any) -> dict[str, Any]:
 
 
 def admitting(registry: ToolRegistry, implementation: Any, definition: Any = DEFINITION) -> Executor:
-    return lambda permit, job: registry.admit(permit, job.input_digest, ToolContractLimits, implementation, definition)
+    return lambda permit, job: registry.admit(permit, job.input_digest, implementation, definition)
 
 
 # covers: A75
@@ -226,9 +226,9 @@ def test_a_permit_that_registers_nothing_registers_nothing(changes: dict[str, An
     registry, own = ToolRegistry(), sealed("tool_contract", good)
     for permit in (sealed("tool_contract", none), *misused(own).values()):
         with refused(WorkError, "engine.permit_missing"):
-            registry.admit(permit, DIGEST, ToolContractLimits, contacts_list, DEFINITION)
+            registry.admit(permit, DIGEST, contacts_list, DEFINITION)
         assert registry.names() == ()
-    admitted = registry.admit(own, DIGEST, ToolContractLimits, contacts_list, DEFINITION)
+    admitted = registry.admit(own, DIGEST, contacts_list, DEFINITION)
     assert admitted.status == "registered"  # the control
 
 
@@ -239,7 +239,7 @@ def test_a_registry_takes_no_tool_without_a_permit_unless_its_name_says_so() -> 
     forged = Permit("d", "tool_contract", DIGEST, ToolContractLimits(registers=False), b"")
     for one in (registry, UncuratedToolRegistry()):
         with refused(WorkError, "engine.permit_missing"):
-            one.admit(forged, forged.input_digest, ToolContractLimits, contacts_list, DEFINITION)
+            one.admit(forged, forged.input_digest, contacts_list, DEFINITION)
         assert one.names() == ()
 
 

@@ -20,7 +20,6 @@ from admission_adapters.environments.build import build_environment
 from engine.engine import AsyncEngine, Engine
 from engine.errors import WorkError
 from engine.model import Outcome, Permit
-from engine.points.environment import EnvironmentLimits
 from engine.record.layout import EVENTS
 from engine.record.verify import verify
 from engine.settings import Settings
@@ -343,7 +342,7 @@ def test_no_permit_of_another_decision_builds(engine: Engine, tmp_path: Path) ->
     engine.decide("source", {"path": str(MATERIAL / "contacts"), "digest": None}, keep)
     permit, input_digest = kept[0]
     with refused(WorkError, "engine.permit_missing"):
-        build_environment(tmp_path / "i", permit, input_digest, EnvironmentLimits, lambda _: (), "sha256:" + "ab" * 32)
+        build_environment(tmp_path / "i", permit, input_digest, lambda _: (), "sha256:" + "ab" * 32)
     assert left(tmp_path / "i") == []
 
 

@@ -43,7 +43,7 @@ def test_entries_are_appended_with_their_texts_and_read_again(tmp_path: Path) ->
     folder = TranscriptFolder(tmp_path / "episodes")
     assert folder.read("e-1") == []
     for text in TEXTS:
-        folder.append(sealed("transcript", granted(text)), DIGEST, Entries, [text])
+        folder.append(sealed("transcript", granted(text)), DIGEST, [text])
     assert [one["text"] for one in folder.read("e-1")] == [*TEXTS]
     assert ((tmp_path / "episodes" / "e-1.jsonl").stat().st_mode & 0o777) == 0o600
 
@@ -52,7 +52,7 @@ def test_entries_are_appended_with_their_texts_and_read_again(tmp_path: Path) ->
 def test_other_texts_than_those_of_the_permit_are_not_appended(texts: tuple[str, ...], tmp_path: Path) -> None:
     folder = TranscriptFolder(tmp_path)
     with refused(WorkError, "engine.permit_missing"):
-        folder.append(sealed("transcript", granted(*TEXTS)), DIGEST, Entries, texts)
+        folder.append(sealed("transcript", granted(*TEXTS)), DIGEST, texts)
     assert not list(tmp_path.iterdir())
 
 
@@ -60,9 +60,9 @@ def test_other_texts_than_those_of_the_permit_are_not_appended(texts: tuple[str,
 def test_entries_are_appended_under_their_own_permit_only(wrong: str, tmp_path: Path) -> None:
     own = sealed("transcript", granted(*TEXTS))
     with refused(WorkError, "engine.permit_missing"):
-        TranscriptFolder(tmp_path).append(misused(own)[wrong], DIGEST, Entries, TEXTS)
-    with refused(WorkError, "engine.permit_missing"):
-        TranscriptFolder(tmp_path).append(sealed("transcript", Seconds(seconds=1)), DIGEST, Seconds, TEXTS)
+        TranscriptFolder(tmp_path).append(misused(own)[wrong], DIGEST, TEXTS)
+    with refused(WorkError, "engine.limit_unenforceable"):
+        TranscriptFolder(tmp_path).append(sealed("transcript", Seconds(seconds=1)), DIGEST, TEXTS)
     assert not list(tmp_path.iterdir())
 
 

@@ -28,11 +28,11 @@ def lines(_: Any) -> Sequence[dict[str, Any]]:
 def test_a_file_is_there_once_it_is_finished_and_only_for_its_user(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     with ExportFile(path) as file:
-        assert file.add(sealed("export", Limits()), DIGEST, Limits, lines).facts == {"samples": 1}
+        assert file.add(sealed("export", Limits()), DIGEST, lines).facts == {"samples": 1}
         assert not path.exists()
         size, digest = file.finish()
         with pytest.raises(WorkError, match="is not open"):
-            file.add(sealed("export", Limits()), DIGEST, Limits, lines)
+            file.add(sealed("export", Limits()), DIGEST, lines)
     data = path.read_bytes()
     assert (json.loads(data), size, digest) == (LINES[0], len(data), hashlib.sha256(data).hexdigest())
     assert (path.stat().st_mode & 0o777, [one.name for one in tmp_path.iterdir()]) == (0o600, ["out.jsonl"])
@@ -42,13 +42,13 @@ def test_a_file_is_there_once_it_is_finished_and_only_for_its_user(tmp_path: Pat
 def test_samples_are_written_under_their_own_permit_only(wrong: str, tmp_path: Path) -> None:
     with ExportFile(tmp_path / "out.jsonl") as file:
         with refused(WorkError, "engine.permit_missing"):
-            file.add(misused(sealed("export", Limits()))[wrong], DIGEST, Limits, lines)
+            file.add(misused(sealed("export", Limits()))[wrong], DIGEST, lines)
         assert file.finish()[0] == 0
 
 
 def test_a_file_that_was_not_opened_takes_nothing(tmp_path: Path) -> None:
     file = ExportFile(tmp_path / "out.jsonl")
-    for use in (file.finish, lambda: file.add(sealed("export", Limits()), DIGEST, Limits, lines)):
+    for use in (file.finish, lambda: file.add(sealed("export", Limits()), DIGEST, lines)):
         with pytest.raises(WorkError, match="is not open"):
             use()
 
@@ -63,7 +63,7 @@ def test_a_file_that_cannot_be_named_says_why_and_is_not_there(
         raise OSError(number, os.strerror(number))
 
     with ExportFile(tmp_path / "out.jsonl") as file:
-        file.add(sealed("export", Limits()), DIGEST, Limits, lines)
+        file.add(sealed("export", Limits()), DIGEST, lines)
         monkeypatch.setattr(os, "link", failing)
         with pytest.raises(WorkError) as caught:
             file.finish()

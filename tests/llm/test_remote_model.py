@@ -449,7 +449,7 @@ def test_the_executor_works_only_under_its_permit(world: World) -> None:
     model, url = there(world.engine.executors._remote_model), f"{world.server.base_url}/chat/completions"
     permit = Permit.seal(decision_id="d", point="llm", input_digest=about, limits=limits)
     body = world.server.requests[0].partition(b"\r\n\r\n")[2]
-    assert model.attempt(permit, about, LlmLimits, url, body, StopSignal()).text == SAID  # the control
+    assert model.attempt(permit, about, url, body, StopSignal()).text == SAID  # the control
     other = Permit.seal(decision_id="d", point="network", input_digest=about, limits=limits)
     changed = replace(permit, limits=limits.model_copy(update={"port": 443}))
     evil = url.replace(HOST, "evil.example")
@@ -461,7 +461,7 @@ def test_the_executor_works_only_under_its_permit(world: World) -> None:
         (changed, url, body, "engine.permit_missing"),
     ):
         with refused(WorkError, code):
-            model.attempt(wrong, about, LlmLimits, asked, sent, StopSignal())
+            model.attempt(wrong, about, asked, sent, StopSignal())
     assert len(world.server.requests) == 2
 
 
@@ -472,7 +472,7 @@ def test_without_a_key_nothing_is_sent_also_under_a_permit(world: World) -> None
     keyless = RemoteModel(replace(Provider.read(variables(world.server)), key=None), world.server.authority.path)
     body, url = world.server.requests[0].partition(b"\r\n\r\n")[2], f"{world.server.base_url}/chat/completions"
     with refused(WorkError, "engine.limit_unenforceable"):
-        keyless.attempt(permit, about, LlmLimits, url, body, StopSignal())
+        keyless.attempt(permit, about, url, body, StopSignal())
     assert len(world.server.requests) == 1
 
 

@@ -62,8 +62,11 @@ def test_comparisons_of_python_are_changed() -> None:
         f"{compared} → without verdict.outcome",
         f"{compared} → without verdict.limits",
     } < names
-    (demand,) = python.mutants(ROOT / "adapters/admission_adapters/tools/grants.py")
-    assert demand.name == "granted: permit.demand(point, job.input_digest, type(permit.limits)) → permit.limits"
+    adapters = ROOT / "adapters/admission_adapters"
+    permits = [mutant.name for name in ("grants", "files/skills") for mutant in python.mutants(adapters / f"{name}.py")]
+    assert "granted: permit.demand(point, input_digest, type(permit.limits)) → permit.limits" in permits
+    executor = "_Reading.executor: granted(permit, POINT, job.input_digest, SkillFileGrant) → permit.limits"
+    assert executor in permits
 
 
 def imported(path: Path) -> ModuleType:

@@ -288,7 +288,7 @@ def test_no_answer_takes_more_memory_than_twice_the_cap(name: str, world: World)
     fetcher = Fetcher(world.authority.path)
     tracemalloc.start()
     try:
-        _, moved = fetcher.fetch(permit, digest, NetworkLimits, url, StopSignal())
+        _, moved = fetcher.fetch(permit, digest, url, StopSignal())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -576,7 +576,7 @@ def test_the_executor_works_only_for_the_address_of_its_permit(world: World) -> 
     limits = limits_for(world, url)
     fetcher = Fetcher(world.authority.path)
     permit = Permit.seal(decision_id="d", point="network", input_digest=digest, limits=limits)
-    _, moved = fetcher.fetch(permit, digest, NetworkLimits, url, StopSignal())
+    _, moved = fetcher.fetch(permit, digest, url, StopSignal())
     assert bytes(moved.data) == BODY
     other = Permit.seal(decision_id="d", point="media", input_digest=digest, limits=limits)
     for wrong, about, asked, code in (
@@ -586,7 +586,7 @@ def test_the_executor_works_only_for_the_address_of_its_permit(world: World) -> 
         (replace(permit, limits=limits.model_copy(update={"port": 443})), digest, url, "engine.permit_missing"),
     ):
         with refused(WorkError, code):
-            fetcher.fetch(wrong, about, NetworkLimits, asked, StopSignal())
+            fetcher.fetch(wrong, about, asked, StopSignal())
     assert len(world.server.requests) == 1
 
 
@@ -605,7 +605,7 @@ def test_limits_that_cannot_be_held_open_no_connection(changes: dict[str, Any], 
     granted = limits_for(world, url).model_copy(update=changes)
     permit = Permit.seal(decision_id="d", point="network", input_digest=digest, limits=granted)
     with refused(WorkError, "engine.limit_unenforceable"):
-        Fetcher(world.authority.path).fetch(permit, digest, NetworkLimits, url, StopSignal())
+        Fetcher(world.authority.path).fetch(permit, digest, url, StopSignal())
     assert world.server.connections == 0
 
 

@@ -37,7 +37,7 @@ GRANT = Content(id="a", sha256=hashlib.sha256(DATA).hexdigest(), bytes=len(DATA)
 
 
 def keep(folder: NewFolder, data: bytes = DATA, name: str = "a.json") -> dict[str, Any]:
-    return folder.keep(sealed(POINT, GRANT), DIGEST, Content, bytearray(data), name).facts
+    return folder.keep(sealed(POINT, GRANT), DIGEST, bytearray(data), name).facts
 
 
 def test_the_content_of_a_permit_is_kept_and_appears_with_its_document(tmp_path: Path) -> None:
@@ -57,13 +57,13 @@ def test_the_content_of_a_permit_is_kept_and_appears_with_its_document(tmp_path:
 @pytest.mark.parametrize("wrong", MISUSED)
 def test_content_is_kept_under_its_own_permit_only(wrong: str, tmp_path: Path) -> None:
     with NewFolder(tmp_path / "into", "content") as folder, refused(WorkError, "engine.permit_missing"):
-        folder.keep(misused(sealed(POINT, GRANT))[wrong], DIGEST, Content, bytearray(DATA), "a.json")
+        folder.keep(misused(sealed(POINT, GRANT))[wrong], DIGEST, bytearray(DATA), "a.json")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_permit_that_names_no_content_keeps_none(tmp_path: Path) -> None:
     with NewFolder(tmp_path / "into", "content") as folder, refused(WorkError, "engine.limit_unenforceable"):
-        folder.keep(sealed(POINT, Seconds(seconds=1)), DIGEST, Seconds, bytearray(DATA), "a.json")
+        folder.keep(sealed(POINT, Seconds(seconds=1)), DIGEST, bytearray(DATA), "a.json")
     assert not list(tmp_path.iterdir())
 
 

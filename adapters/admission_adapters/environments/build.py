@@ -16,8 +16,9 @@ from admission_adapters.environments.database import TABLES, filled
 from admission_adapters.files.artifacts import opened_folder
 from admission_adapters.files.drafts import draft_folder
 from admission_adapters.files.new_files import names_in
+from admission_adapters.grants import granted, unenforceable
 from engine.errors import WorkError
-from engine.model import Limits, Permit, Result
+from engine.model import Permit, Result
 
 BASE, CURRENT, DESCRIPTION, TRAJECTORY = "base.sqlite", "current.sqlite", "environment.json", "trajectory.jsonl"
 """The files of an environment: as built and never written again; in use; what it is; what was done to it."""
@@ -54,23 +55,16 @@ class EnvironmentGrant(Protocol):
     checkpoints: int  # how many are held
 
 
-def build_environment(
-    into: Path, permit: Permit, input_digest: str, limits: type[Limits], rows: Rows, source_policy_hash: str
-) -> Result:
+def build_environment(into: Path, permit: Permit, input_digest: str, rows: Rows, source_policy_hash: str) -> Result:
     """Build the environment that the permit names in the folder of its name below `into`.
 
-    `limits` is the limits type of point `environment`; `source_policy_hash` is what its manifest will state.
-    Raises WorkError: `engine.permit_missing`; `engine.limit_unenforceable`; `engine.environment_exists`;
-    `engine.environment_not_built`; for a folder that cannot be written `engine.work_failed`. Then nothing of the
-    environment is there.
+    `source_policy_hash` is what its manifest will state. Raises WorkError: `engine.permit_missing`;
+    `engine.limit_unenforceable`; `engine.environment_exists`; `engine.environment_not_built`; for a folder that cannot
+    be written `engine.work_failed`. Then nothing of the environment is there.
     """
-    grant = permit.demand("environment", input_digest, limits)
-    if not isinstance(grant, EnvironmentGrant) or grant.holds not in TABLES:
-        raise WorkError(
-            "the permit names an environment that cannot be built",
-            remedy="use adapters and engine of the same version",
-            code="engine.limit_unenforceable",
-        )
+    grant = granted(permit, "environment", input_digest, EnvironmentGrant)
+    if grant.holds not in TABLES:
+        raise unenforceable("the permit names an environment that cannot be built")
     with opened_folder(into) as root:
         if grant.environment in names_in(root):
             raise _exists(grant)

@@ -19,9 +19,9 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from admission_adapters.environments import contacts, documents
 from admission_adapters.environments.held import OpenEnvironment
+from admission_adapters.grants import granted, unenforceable
 from admission_adapters.interfaces import Answer, Decides, DecidesAsync
 from admission_adapters.tools.gate import AsyncToolGate, ToolGate
-from admission_adapters.tools.grants import granted, unenforceable
 from admission_adapters.tools.implementations import implementation_digest
 from admission_adapters.tools.path import Listed, Question, Steps
 from admission_adapters.tools.registry import ToolRegistry
@@ -94,7 +94,7 @@ class EnvironmentTools:
             def admit(
                 permit: Permit, job: Job, tool: Any = implementation, definition: dict[str, Any] = definition
             ) -> Result:
-                return self.registry.admit(permit, job.input_digest, type(permit.limits), tool, definition)
+                return self.registry.admit(permit, job.input_digest, tool, definition)
 
             candidate = {
                 "definition": definition,
@@ -143,9 +143,9 @@ class EnvironmentTools:
         return Question("environment_act", request, self._perform, context)
 
     def _perform(self, permit: Permit, job: Job) -> Result:
-        grant = granted(permit, job, "environment_act")
-        if not isinstance(grant, ActGrant) or (grant.environment, grant.act) != (self.environment.name, job.opened.act):
-            raise unenforceable("environment_act")
+        grant = granted(permit, "environment_act", job.input_digest, ActGrant)
+        if (grant.environment, grant.act) != (self.environment.name, job.opened.act):
+            raise unenforceable("the permit is for another act or environment")
         match grant.act:
             case "checkpoint":
                 line = self.environment.checkpoint()

@@ -16,8 +16,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from admission_adapters.digests import digest
+from admission_adapters.grants import granted
 from engine.errors import WorkError
-from engine.model import Limits, Permit, Result
+from engine.model import Permit, Result
 
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOCKS = "running"
@@ -59,10 +61,10 @@ class TranscriptFolder:
                 self._running.discard(episode)
                 self._lock(episode, fcntl.F_UNLCK)
 
-    def append(self, permit: Permit, input_digest: str, limits: type[Limits], texts: Sequence[str]) -> Result:
+    def append(self, permit: Permit, input_digest: str, texts: Sequence[str]) -> Result:
         """Append the entries that were decided on. Raises WorkError unless these are their texts."""
-        grant = permit.demand("transcript", input_digest, limits)
-        if not isinstance(grant, TranscriptGrant) or [one.digest for one in grant.entries] != [*map(_digest, texts)]:
+        grant = granted(permit, "transcript", input_digest, TranscriptGrant)
+        if [one.digest for one in grant.entries] != [digest(text.encode("utf-8")) for text in texts]:
             raise WorkError(
                 "the permit names other entries",
                 remedy="request a decision on exactly these entries",
@@ -107,7 +109,3 @@ class TranscriptFolder:
         except (BlockingIOError, PermissionError):
             return False
         return True
-
-
-def _digest(text: str) -> str:
-    return f"sha256:{sha256(text.encode('utf-8')).hexdigest()}"

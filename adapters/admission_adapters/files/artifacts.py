@@ -16,9 +16,10 @@ from pathlib import Path
 from admission_adapters.digests import json_digest
 from admission_adapters.files.drafts import DRAFT
 from admission_adapters.files.new_files import FOLDER, create, opened
-from admission_adapters.files.staging import Contents, SourceGrant, stage, unenforceable
+from admission_adapters.files.staging import Contents, SourceGrant, stage
+from admission_adapters.grants import granted
 from engine.errors import WorkError
-from engine.model import Boundary, Limits, Permit, Result
+from engine.model import Boundary, Permit, Result
 
 
 class ArtifactDirectory:
@@ -46,20 +47,17 @@ class ArtifactDirectory:
             os.fsync(folder)
         return size
 
-    def stage_source(self, permit: Permit, input_digest: str, limits: type[Limits], contents: Contents) -> Result:
+    def stage_source(self, permit: Permit, input_digest: str, contents: Contents) -> Result:
         """Copy the records that the permit names into `<bundle digest in hex>/<record id>`.
 
-        `limits` is the limits type of point `source`, with the fields of SourceGrant. `contents` opens
-        a record's content by its id. All records are staged or none: a folder is filled aside and then
-        renamed. A folder that was already staged with equal content is left unchanged.
+        `contents` opens a record's content by its id. All records are staged or none: a folder is filled aside and
+        then renamed. A folder that was already staged with equal content is left unchanged.
 
         Raises WorkError: `engine.permit_missing`; `engine.limit_unenforceable`; `engine.bundle_changed` when
         a content is no longer what was decided on; `engine.artifacts_changed` when the folder exists and
         contains something else.
         """
-        grant = permit.demand("source", input_digest, limits)
-        if not isinstance(grant, SourceGrant):
-            raise unenforceable()
+        grant = granted(permit, "source", input_digest, SourceGrant)
         with opened_folder(self._root) as root:
             folder, size = stage(root, grant, contents)
         return Result("staged", {"records": len(grant.records), "bytes": size, "folder": folder})

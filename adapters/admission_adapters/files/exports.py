@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, Self
 
 from admission_adapters.files.new_files import opened
+from admission_adapters.grants import granted
 from engine.errors import GatherError, WorkError
 from engine.model import Limits, Permit, Result
 
@@ -79,9 +80,9 @@ class ExportFile:
                 self._file.close()
         self._draft.unlink(missing_ok=True)
 
-    def add(self, permit: Permit, input_digest: str, limits: type[Limits], lines: Lines) -> Result:
+    def add(self, permit: Permit, input_digest: str, lines: Lines) -> Result:
         """Write samples aside. Raises WorkError without a permit for exactly these."""
-        ready = lines(permit.demand("export", input_digest, limits))
+        ready = lines(granted(permit, "export", input_digest, Limits))
         with _disk():
             self._open().write(ready)
         return Result("written", {"samples": len(ready)})

@@ -14,8 +14,9 @@ from typing import Protocol, Self, runtime_checkable
 
 from admission_adapters.files.drafts import Draft, draft_folder
 from admission_adapters.files.new_files import opened
+from admission_adapters.grants import granted
 from engine.errors import GatherError, WorkError
-from engine.model import Limits, Permit, Result
+from engine.model import Permit, Result
 
 _MODE = 0o600
 """Only the user may read what was fetched; the document must be completed by hand."""
@@ -57,15 +58,9 @@ class NewFolder:
         with suppress(OSError):  # what cannot be removed now is removed by the next draft beside it
             self._end.close()
 
-    def keep(self, permit: Permit, input_digest: str, limits: type[Limits], data: bytearray, name: str) -> Result:
+    def keep(self, permit: Permit, input_digest: str, data: bytearray, name: str) -> Result:
         """Write one content as `name`. Raises WorkError unless it is exactly that of the permit."""
-        grant = permit.demand("network_response", input_digest, limits)
-        if not isinstance(grant, ContentGrant):
-            raise WorkError(
-                "the permit names no content",
-                remedy="request a decision on what was fetched",
-                code="engine.limit_unenforceable",
-            )
+        grant = granted(permit, "network_response", input_digest, ContentGrant)
         with _disk():
             written = self._drafted().create(name, (data,), grant.bytes, mode=_MODE, within=self._content)
         if written != (grant.bytes, grant.sha256):

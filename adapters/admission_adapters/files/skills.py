@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from admission_adapters.grants import granted
 from admission_adapters.interfaces import Decides, DecidesAsync
 from engine.errors import EngineError, WorkError
 from engine.model import Job, Permit, Result
@@ -68,14 +69,8 @@ class _Reading:
 
     def executor(self, permit: Permit, job: Job) -> Result:
         """Read under the permit. Raises WorkError."""
-        granted = permit.demand(POINT, job.input_digest, type(permit.limits))
-        if not isinstance(granted, SkillFileGrant):
-            raise WorkError(
-                "the permit sets no limit for the bytes to read",
-                remedy="request a decision on a file of a skill",
-                code="engine.limit_unenforceable",
-            )
-        data = _at_most(job.opened.fileno(), granted.max_bytes)
+        grant = granted(permit, POINT, job.input_digest, SkillFileGrant)
+        data = _at_most(job.opened.fileno(), grant.max_bytes)
         try:
             self._text = data.decode("utf-8")
         except UnicodeDecodeError as error:

@@ -17,6 +17,7 @@ from typing import BinaryIO, Protocol, runtime_checkable
 
 from admission_adapters.files.drafts import Draft, draft_folder
 from admission_adapters.files.new_files import existing, names_in, opened
+from admission_adapters.grants import unenforceable
 from engine.errors import EngineError, WorkError
 
 Contents = Callable[[str], AbstractContextManager[BinaryIO]]
@@ -59,17 +60,10 @@ def _plan(grant: SourceGrant) -> tuple[str, Sequence[StagedRecord]]:
     match = _DIGEST.fullmatch(grant.bundle_digest)
     ids = {record.id for record in grant.records}
     if match is None or len(ids) != len(grant.records) or not all(_RECORD_ID.fullmatch(name) for name in ids):
-        raise unenforceable()
+        raise unenforceable(
+            "the permit names a folder or records that cannot be staged", "give every record a unique id"
+        )
     return match[1], grant.records
-
-
-def unenforceable() -> WorkError:
-    """The error for a permit that names no folder, or no records with names of their own."""
-    return WorkError(
-        "the permit names a folder or records that cannot be staged",
-        remedy="give every record a unique id",
-        code="engine.limit_unenforceable",
-    )
 
 
 def _staged(root: int, name: str, records: Sequence[StagedRecord], contents: Contents) -> bool:

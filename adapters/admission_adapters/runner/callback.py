@@ -84,13 +84,13 @@ class Callback:
 
     def _target(self) -> httpx.URL:
         """The address, if the permit of the run has its origin."""
-        granted = self.run.demand("runner_request")
+        granted = self.run.demand("runner_request", CallbackGrant)
         try:
             url = httpx.URL(self.endpoint)
         except (httpx.InvalidURL, ValueError) as error:
             raise _not_granted() from error
         origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
-        if not isinstance(granted, CallbackGrant) or url.userinfo or origin not in granted.endpoints:
+        if url.userinfo or origin not in granted.endpoints:
             raise _not_granted()
         return url
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
 from admission_adapters.digests import digest
+from admission_adapters.grants import granted
 from admission_adapters.runner.errors import McpUnsupportedError
 from admission_adapters.runner.sealed import Secret
 from engine.errors import WorkError
-from engine.model import Limits, Permit, Result
+from engine.model import Permit, Result
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _VALUE = re.compile(r"[!-~](?:[ -~]{0,8190}[!-~])?")
@@ -77,22 +78,22 @@ class Delivered:
 
 
 def deliver(
-    permit: Permit, input_digest: str, limits: type[Limits], servers: Sequence[Server], log: Callable[[str], None]
+    permit: Permit, input_digest: str, servers: Sequence[Server], log: Callable[[str], None]
 ) -> tuple[Result, tuple[Delivered, ...]]:
     """The entries of the servers that the permit names; `log` receives the names of omitted servers.
 
-    `limits` is the limits type of point `mcp`. Raises WorkError: `engine.permit_missing`;
-    `MCP_UNSUPPORTED_MESSAGE` for a server with a command; `engine.mcp_server_changed` for one that differs from what
-    was decided on; `engine.mcp_secret_unusable` for a secret that a header cannot contain.
+    Raises WorkError: `engine.permit_missing`; `MCP_UNSUPPORTED_MESSAGE` for a server with a command;
+    `engine.mcp_server_changed` for one that differs from what was decided on; `engine.mcp_secret_unusable` for a
+    secret that a header cannot contain.
     """
-    grant = permit.demand("mcp", input_digest, limits)
-    if not isinstance(grant, McpGrant) or grant.phase != "delivery":
+    grant = granted(permit, "mcp", input_digest, McpGrant)
+    if grant.phase != "delivery":
         raise WorkError(
             "this permit delivers no MCP server",
             remedy="request the decision when the servers are delivered",
             code="engine.permit_missing",
         )
-    granted, skipped = {server.name: server for server in grant.servers}, set(grant.skipped)
+    admitted, skipped = {server.name: server for server in grant.servers}, set(grant.skipped)
     delivered = []
     for server in servers:
         if server.command:
@@ -103,8 +104,8 @@ def deliver(
             continue
         if server.transport != "http" or not server.url:
             raise _changed(server.name)
-        delivered.append(_entry(server, granted.get(server.name)))
-    if len(delivered) != len(granted):
+        delivered.append(_entry(server, admitted.get(server.name)))
+    if len(delivered) != len(admitted):
         raise _changed("")
     facts = {"servers": [server.name for server in delivered], "skipped": sorted(skipped)}
     return Result("delivered", facts), tuple(delivered)

@@ -23,7 +23,7 @@ from admission_adapters.runner.answer import plain_object
 from admission_adapters.runner.exchange import Bounds, NoAnswerError, exchange
 from admission_adapters.runner.run import Grant
 from engine.errors import WorkError
-from engine.model import StopSignal
+from engine.model import Limits, StopSignal
 
 KEY_VARIABLE = "ENGINE_PLATFORM_KEY"
 """The environment variable with the platform's key, sent as a bearer token; none is sent without it."""
@@ -74,7 +74,7 @@ class Platform:
         self, grant: Grant, sandbox: RemoteSandbox, command: tuple[str, ...], stdin: bytes, stop: StopSignal
     ) -> bytes:
         """The standard output of a program that ran in the sandbox, under the permit of its run, until `stop`."""
-        grant.demand("runner_request")
+        grant.demand("runner_request", Limits)
         asked = {"command": list(command), "stdin": stdin.decode("utf-8")}
         found = self._ask("POST", f"/sandboxes/{sandbox.id}/run", asked, stop)
         stdout = found.get("stdout")

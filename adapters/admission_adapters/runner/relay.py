@@ -47,8 +47,7 @@ class Relay:
 
         Raises WorkError: `engine.permit_missing` for a permit without it, `engine.relay_failed` if the shim is missing.
         """
-        granted = grant.demand("mcp")
-        if not isinstance(granted, RelayGrant) or not profile or granted.relay != profile:
+        if not profile or grant.demand("mcp", RelayGrant).relay != profile:
             raise WorkError(
                 "the permit has no relay in this sandbox",
                 remedy="request a decision on the relay with the profile of its sandbox",

@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 
 import httpx
 
+from admission_adapters.grants import GrantT, granted, unenforceable
 from admission_adapters.runner.access import RunnerAccess, Shown
 from admission_adapters.runner.answer import (
     CREDENTIAL_TOLD,
@@ -62,11 +63,10 @@ class Grant:
 
     permit: Permit
     input_digest: str
-    limits: type[Limits]
 
-    def demand(self, point: str) -> Limits:
-        """The limits of the permit. Raises WorkError `engine.permit_missing`."""
-        return self.permit.demand(point, self.input_digest, self.limits)
+    def demand(self, point: str, grant: type[GrantT]) -> GrantT:
+        """`granted`, of this permit. Raises WorkError as that does."""
+        return granted(self.permit, point, self.input_digest, grant)
 
 
 class Runner:
@@ -92,11 +92,9 @@ class Runner:
         `engine.runner_hung_up`, `engine.runner_unreachable`, `engine.runner_late`, `engine.runner_answer`,
         `engine.runner_stopped`.
         """
-        run.demand("runner_request")
-        granted = address.demand("runner_uri")
-        if not isinstance(granted, UriGrant):
-            raise _unenforceable()
-        url, shown = _target(granted), self._access.shown(credentials=granted.credentials)
+        run.demand("runner_request", Limits)
+        grant = address.demand("runner_uri", UriGrant)
+        url, shown = _target(grant), self._access.shown(credentials=grant.credentials)
         secrets = (*secrets_of(body), *filter(None, (shown.token,)))
         try:
             status, data, size = run_until(stop or StopSignal(), self._post(url, body, shown, secrets, follow))
@@ -188,21 +186,20 @@ def _failed(error: BaseException, *, answering: bool, encrypted: bool) -> Runner
     )
 
 
-def _target(granted: UriGrant) -> httpx.URL:
+def _target(grant: UriGrant) -> httpx.URL:
     """The address to post to; TLS unless the permit allows http."""
     try:
-        url = httpx.URL(granted.uri)
+        url = httpx.URL(grant.uri)
     except (httpx.InvalidURL, ValueError, TypeError) as error:
-        raise _unenforceable() from error
-    scheme = "https" if granted.encrypted else "http"
+        raise _no_address() from error
+    scheme = "https" if grant.encrypted else "http"
     if url.scheme != scheme or not url.host or url.userinfo or url.query or url.fragment:
-        raise _unenforceable()
+        raise _no_address()
     return url.copy_with(raw_path=url.raw_path.rstrip(b"/") + b"/run")
 
 
-def _unenforceable() -> WorkError:
-    return WorkError(
+def _no_address() -> WorkError:
+    return unenforceable(
         "use an https address, or an http address that the permit allows",
-        remedy="set such an address of the runner in policy/runners.yaml",
-        code="engine.limit_unenforceable",
+        "set such an address of the runner in policy/runners.yaml",
     )

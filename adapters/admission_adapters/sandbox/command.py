@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from admission_adapters.digests import digest
-from admission_adapters.sandbox.executor import INPUTS, Granted, result_facts, run_granted, unenforceable
+from admission_adapters.grants import granted
+from admission_adapters.sandbox.executor import INPUTS, Granted, result_facts, run_granted
 from admission_adapters.sandbox.model import Backend, Dialogue, Program, RunResult, Tunnels
 from engine.errors import WorkError
-from engine.model import Limits, Model, Permit, Result, SandboxFacts
+from engine.model import Model, Permit, Result, SandboxFacts
 
 _POINT = "sandbox"
 
@@ -61,7 +62,6 @@ class Command:
 def run_command(
     permit: Permit,
     input_digest: str,
-    limits: type[Limits],
     command: Command,
     backend: Callable[[str], Backend],
     evidence: SandboxFacts,
@@ -71,12 +71,10 @@ def run_command(
     `backend` returns the sandbox of a name. Raises WorkError: `engine.permit_missing` for another command than the
     permit's, `engine.limit_unenforceable` if the evidence no longer covers every boundary.
     """
-    grant = permit.demand(_POINT, input_digest, limits)
-    if not isinstance(grant, CommandGrant):
-        raise unenforceable("the limits of a command are not complete")
-    allowed, granted = grant.command, {one.path: one.sha256 for one in grant.files}
+    grant = granted(permit, _POINT, input_digest, CommandGrant)
+    allowed, files = grant.command, {one.path: one.sha256 for one in grant.files}
     given = {path: hashlib.sha256(content).hexdigest() for path, content in command.inputs.items()}
-    if not isinstance(allowed, Executable) or (allowed.digest, granted) != (digest_of(command.words), given):
+    if not isinstance(allowed, Executable) or (allowed.digest, files) != (digest_of(command.words), given):
         raise WorkError(
             "the permit is for another command or other files",
             remedy="request a decision on exactly this command and these files",

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from admission_adapters import grants
 from admission_adapters.sandbox.model import Backend, Bounds, Program, RunResult, Status
 from engine.errors import WorkError
-from engine.model import Boundary, Limits, Permit, Result, SandboxFacts
+from engine.model import Boundary, Permit, Result, SandboxFacts
 
 
 class Granted(Protocol):
@@ -57,11 +58,7 @@ def _prove_again(grant: Granted, backend: Backend, evidence: SandboxFacts) -> No
 
 def unenforceable(message: str) -> WorkError:
     """The error for limits that this machine cannot enforce."""
-    return WorkError(
-        message,
-        remedy="run `engine doctor --sandbox`, install what it names, and repeat the request",
-        code="engine.limit_unenforceable",
-    )
+    return grants.unenforceable(message, "run `engine doctor --sandbox`, install what it names, and repeat the request")
 
 
 _POINT = "code_execution"
@@ -120,7 +117,6 @@ class Code:
 def run_code(
     permit: Permit,
     input_digest: str,
-    limits: type[Limits],
     code: Code,
     backend: Backend,
     evidence: SandboxFacts,
@@ -131,14 +127,12 @@ def run_code(
     Raises WorkError: `engine.permit_missing` for other code or another sandbox than the permit's,
     `engine.limit_unenforceable` if the evidence no longer covers every boundary.
     """
-    grant = permit.demand(_POINT, input_digest, limits)
-    if not isinstance(grant, ExecutionGrant):
-        raise unenforceable("the limits of a code execution are not complete")
+    grant = grants.granted(permit, _POINT, input_digest, ExecutionGrant)
     text = code.text.encode("utf-8", "surrogatepass")
-    granted = (grant.code_sha256, grant.entrypoint, grant.backend, _material(grant))
+    decided = (grant.code_sha256, grant.entrypoint, grant.backend, _material(grant))
     files = {name: hashlib.sha256(content).hexdigest() for name, content in code.files.items()}
     tree = None if code.packages is None else code.packages[1]
-    if granted != (hashlib.sha256(text).hexdigest(), code.entrypoint, backend.name, (files, tree)):
+    if decided != (hashlib.sha256(text).hexdigest(), code.entrypoint, backend.name, (files, tree)):
         raise WorkError(
             "the permit is for other code, files or packages, another entry point or another sandbox",
             remedy="request a decision on exactly this run",

@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from admission_adapters.grants import granted, unenforceable
 from admission_adapters.interfaces import Decides
-from admission_adapters.tools.grants import granted, unenforceable
 from admission_adapters.tools.result import codes_of
 from engine.errors import EngineError, WorkError
 from engine.model import Job, Permit, Result
@@ -127,9 +127,9 @@ class AdapterHost:
         admitted: list[dict[str, Any]] = []
 
         def executor(permit: Permit, job: Job) -> Result:
-            grant = granted(permit, job, "adapter_envelope")
-            if not isinstance(grant, EnvelopeGrant) or grant.end != request["end"]:
-                raise unenforceable("adapter_envelope")
+            grant = granted(permit, "adapter_envelope", job.input_digest, EnvelopeGrant)
+            if grant.end != request["end"]:
+                raise unenforceable("the permit is for the other end of the adapter")
             if not isinstance(job.opened.envelope, dict):
                 raise WorkError("this is not an envelope", remedy="send a plain JSON object", code=REJECTED)
             admitted.append(job.opened.envelope)

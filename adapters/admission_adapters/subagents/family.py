@@ -21,10 +21,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
+from admission_adapters.grants import granted
 from admission_adapters.interfaces import Answer
 from admission_adapters.subagents.process import HistoryLimits, Program, State, SubagentProcess
 from engine.errors import EngineError, WorkError
-from engine.model import Decision, Job, Limits, Outcome, Permit, Result, StopSignal
+from engine.model import Decision, Job, Outcome, Permit, Result, StopSignal
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +104,11 @@ class Subagents:
         decide: Decide,
         family: Family,
         program: Program,
-        limits: type[Limits],
         *,
         history: HistoryLimits = HistoryLimits(),  # noqa: B008  (frozen)
     ) -> None:
-        """`limits` is the limits type of point `subagent`; `family` stores parents and children."""
-        self._decide, self._family, self._program, self._limits = decide, family, program, limits
+        """`family` stores parents and children."""
+        self._decide, self._family, self._program = decide, family, program
         self._history = history
         self._lock = threading.Lock()
         self._closed = False
@@ -196,8 +196,8 @@ class Subagents:
         request = {**ask.request(), "child_conversation_id": named, **stated}
 
         def executor(permit: Permit, job: Job) -> Result:
-            limits = permit.demand("subagent", job.input_digest, self._limits)
-            if not isinstance(limits, Grant) or limits.operation != stated["operation"]:
+            limits = granted(permit, "subagent", job.input_digest, Grant)
+            if limits.operation != stated["operation"]:
                 raise _failed("the permit is for another operation", "engine.limit_unenforceable")
             if limits.child != child.lower():
                 raise _failed("the permit is for another subagent", "engine.limit_unenforceable")

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from admission_adapters.grants import granted
 from admission_adapters.tools.effects import Effects
-from admission_adapters.tools.grants import CallGrant, DecidedCall, granted, unenforceable
+from admission_adapters.tools.grants import CallGrant, DecidedCall
 from admission_adapters.tools.outcome import Outcome
 from admission_adapters.tools.process import in_process
 from admission_adapters.tools.registry import ToolRegistry
@@ -50,9 +51,7 @@ class CallExecutor:
 
     def __call__(self, permit: Permit, job: Job) -> Result:
         """Raises WorkError without a permit for this call, and for a tool that is not registered."""
-        grant = granted(permit, job, "tool_call")
-        if not isinstance(grant, CallGrant):
-            raise unenforceable("tool_call")
+        grant = granted(permit, "tool_call", job.input_digest, CallGrant)
         call: DecidedCall = job.opened
         if not call.tool == grant.tool == self.looked_up or self.outcome is not None:
             raise WorkError(

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from engine.errors import WorkError
-from engine.model import Job, Limits, Permit
-
 
 @runtime_checkable
 class CallGrant(Protocol):
@@ -52,17 +49,3 @@ class DecidedResult(Protocol):
 
     def shown(self, *, secrets: bool, hidden: bool, links: Sequence[str]) -> tuple[str, dict[str, int]]:
         """Its text without these, and how many of each were taken out."""
-
-
-def granted(permit: Permit, job: Job, point: str) -> Limits:
-    """The limits of a permit for exactly this job. Raises WorkError for any other."""
-    return permit.demand(point, job.input_digest, type(permit.limits))
-
-
-def unenforceable(point: str) -> WorkError:
-    """The error for limits that an executor of this point cannot enforce."""
-    return WorkError(
-        f"the limits of point `{point}` do not match those of its executor",
-        remedy="use adapters and engine of the same version",
-        code="engine.limit_unenforceable",
-    )

@@ -10,9 +10,10 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from admission_adapters.grants import granted
 from admission_adapters.interfaces import Answer
 from admission_adapters.tools.executor import CallExecutor, ToolPlaces, result_request
-from admission_adapters.tools.grants import ResultGrant, VisibilityGrant, granted, unenforceable
+from admission_adapters.tools.grants import ResultGrant, VisibilityGrant
 from admission_adapters.tools.held import HeldResult, HeldResults, same_call
 from admission_adapters.tools.registry import ToolRegistry
 from admission_adapters.tools.request import named_tool, private_copy
@@ -83,9 +84,7 @@ class ToolPath:
         visible_names: list[str] = []
 
         def executor(permit: Permit, job: Job) -> Result:
-            grant = granted(permit, job, "tool_visibility")
-            if not isinstance(grant, VisibilityGrant):
-                raise unenforceable("tool_visibility")
+            grant = granted(permit, "tool_visibility", job.input_digest, VisibilityGrant)
             visible_names.extend(grant.visible)
             return Result("shown", {"tools": len(visible_names)})
 
@@ -130,9 +129,7 @@ class ToolPath:
         outcome, decision = made.outcome, made.decision
 
         def executor(permit: Permit, job: Job) -> Result:
-            grant = granted(permit, job, "tool_result")
-            if not isinstance(grant, ResultGrant):
-                raise unenforceable("tool_result")
+            grant = granted(permit, "tool_result", job.input_digest, ResultGrant)
             result = returned(outcome, grant, job.opened, decision.decision_id)
             results.append(result)
             facts = {"bytes": len(result.content.encode("utf-8")), "truncated": result.metadata["truncated"]}

@@ -54,9 +54,7 @@ class Registered:
         }
 
     def _entry(self, registry: ToolRegistry) -> Callable[[Permit, Job], Result]:
-        return lambda permit, job: registry.admit(
-            permit, job.input_digest, type(permit.limits), getattr(self, self._name), self._definition
-        )
+        return lambda permit, job: registry.admit(permit, job.input_digest, getattr(self, self._name), self._definition)
 
     def _check(self, registry: ToolRegistry, answer: Answer) -> None:
         if answer.fault is not None:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from admission_adapters.digests import json_digest
+from admission_adapters.grants import granted
 from admission_adapters.tools.implementations import implementation_digest
 from engine.errors import WorkError
-from engine.model import Limits, Permit, Result
+from engine.model import Permit, Result
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
@@ -48,7 +49,6 @@ class ToolRegistry:
         self,
         permit: Permit,
         input_digest: str,
-        limits: type[Limits],
         implementation: Callable[..., Any],
         definition: dict[str, Any],
         *,
@@ -56,13 +56,12 @@ class ToolRegistry:
     ) -> Result:
         """Register the tool that the permit names, with exactly this implementation and definition.
 
-        `limits` is the limits type of point `tool_contract`. `replace`: in place of the tool of this name. Raises
-        WorkError: `engine.permit_missing`;
+        `replace`: in place of the tool of this name. Raises WorkError: `engine.permit_missing`;
         `engine.tool_not_local`; `engine.tool_changed` when it is not what was decided on; and
         `engine.tool_not_registered` for a name in use, or with `replace` `engine.tool_missing` for one that is not.
         """
-        grant = permit.demand("tool_contract", input_digest, limits)
-        if not isinstance(grant, ToolContractGrant) or grant.registers is not True or grant.name is None:
+        grant = granted(permit, "tool_contract", input_digest, ToolContractGrant)
+        if grant.registers is not True or grant.name is None:
             raise WorkError(
                 "this permit registers no tool",
                 remedy="request a decision on the tool itself; an accepted proposal registers nothing",

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from admission_adapters.tools.grants import DecidedResult, ResultGrant, unenforceable
+from admission_adapters.grants import unenforceable
+from admission_adapters.tools.grants import DecidedResult, ResultGrant
 from admission_adapters.tools.outcome import Failure, Outcome, cut
 from engine.model import Decision, Level
 from engine.model import Outcome as Decided
@@ -102,7 +103,7 @@ def returned(outcome: Outcome, grant: ResultGrant, decided: DecidedResult | None
         beside |= {**more, "bytes": len(data), "truncated": len(content.encode()) < len(data)}
         return ToolResult("error", content, beside, code, decision_id)
     if outcome.result_text is None or decided is None:
-        raise unenforceable("tool_result")
+        raise unenforceable("the permit is for another result of the tool")
     text, redacted = decided.shown(secrets=grant.redact_secrets, hidden=grant.redact_hidden, links=grant.redact_links)
     data = text.encode("utf-8", "replace")
     content = cut(data, grant.max_bytes)

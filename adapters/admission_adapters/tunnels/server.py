@@ -19,7 +19,6 @@ from admission_adapters.interfaces import Answer
 from admission_adapters.sandbox.model import LISTENER
 from admission_adapters.tunnels.head import read_head
 from admission_adapters.tunnels.tunnel import Allowance, Tunnel
-from engine.model import Limits
 
 CA_FILE = "/work/authorities.pem"
 """Where a program finds the certificate authorities that it may trust."""
@@ -81,14 +80,9 @@ class Connection:
 class TunnelServer:
     """Serves one listener until the sandbox is dead."""
 
-    def __init__(
-        self, grant: TunnelsGrant, limits: type[Limits], decide: Callable[[str | None, int, Tunnel], Answer]
-    ) -> None:
-        """`decide` takes the address, how many requests came before it, and the executor of its tunnel.
-
-        `limits` is the limits type of point `network`.
-        """
-        self._grant, self._limits, self._decide = grant, limits, decide
+    def __init__(self, grant: TunnelsGrant, decide: Callable[[str | None, int, Tunnel], Answer]) -> None:
+        """`decide` takes the address, how many requests came before it, and the executor of its tunnel."""
+        self._grant, self._decide = grant, decide
         self._slots = threading.Semaphore(grant.at_once)
         self._allowances = Allowance(grant.sent_bytes), Allowance(grant.received_bytes)
         self._lock = threading.Lock()
@@ -163,7 +157,7 @@ class TunnelServer:
         if not self._watched(number, cut):
             return
         head = read_head(client, time.monotonic() + _HEAD_SECONDS)
-        tunnel = Tunnel(client, head, self._limits, *self._allowances)
+        tunnel = Tunnel(client, head, *self._allowances)
         if not self._watched(number, tunnel.cut):
             return
         try:

@@ -6,7 +6,6 @@ server asks for a second hello, that names the same host.
 
 from __future__ import annotations
 
-import hashlib
 import select
 import socket
 import threading
@@ -16,10 +15,11 @@ from contextlib import suppress
 from typing import Any, Protocol, runtime_checkable
 
 from admission_adapters.connecting import connected
+from admission_adapters.digests import digest
+from admission_adapters.grants import granted, unenforceable
 from admission_adapters.tunnels.head import Head
 from admission_adapters.tunnels.hello import ALERT, HelloError, read_answer, read_hello, read_second_hello
-from engine.errors import WorkError
-from engine.model import Job, Limits, Permit, Result
+from engine.model import Job, Permit, Result
 
 POINT = "network"
 
@@ -62,11 +62,8 @@ class Allowance:
 class Tunnel:
     """One request to the proxy, and the tunnel that may come of it. `began`: there was a permit for it."""
 
-    def __init__(
-        self, client: socket.socket, head: Head, limits: type[Limits], sent: Allowance, received: Allowance
-    ) -> None:
-        """`limits` is the limits type of point `network`."""
-        self._client, self._head, self._limits = client, head, limits
+    def __init__(self, client: socket.socket, head: Head, sent: Allowance, received: Allowance) -> None:
+        self._client, self._head = client, head
         self._allowances = (sent, received)
         self._counts = [0, 0]
         self._came = b""  # what the client sent after its hellos, before the server had them
@@ -77,15 +74,10 @@ class Tunnel:
 
     def __call__(self, permit: Permit, job: Job) -> Result:
         """Connect and pass bytes until one side ends. Raises WorkError without a permit for exactly this tunnel."""
-        grant = permit.demand(POINT, job.input_digest, self._limits)
-        url = (self._head.url or "").encode("utf-8")
-        named = isinstance(grant, TunnelGrant) and grant.url_digest == f"sha256:{hashlib.sha256(url).hexdigest()}"
-        if not isinstance(grant, TunnelGrant) or grant.purpose != "tunnel" or not named or not self._head.tunnel:
-            raise WorkError(
-                "the permit is not for this tunnel",
-                remedy="request a decision on exactly this host and port",
-                code="engine.limit_unenforceable",
-            )
+        grant = granted(permit, POINT, job.input_digest, TunnelGrant)
+        named = grant.url_digest == digest((self._head.url or "").encode("utf-8"))
+        if grant.purpose != "tunnel" or not named or not self._head.tunnel:
+            raise unenforceable("the permit is not for this tunnel", "request a decision on exactly this host and port")
         self.began = True
         deadline = time.monotonic() + grant.seconds
         job.stop.then(self.cut)

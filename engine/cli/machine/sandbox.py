@@ -179,7 +179,7 @@ def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any)
         backend = permit.demand("sandbox", job.input_digest, SandboxLimits).backend
         found = world.sandbox_facts(backend, None)
         command = Command(tuple(request["command"]), stdin, cancel=job.stop)
-        result, ended = run_command(permit, job.input_digest, SandboxLimits, command, backends, found)
+        result, ended = run_command(permit, job.input_digest, command, backends, found)
         seen.append(ended)
         return result
 

@@ -81,18 +81,17 @@ def code(
     facts: SandboxFacts = SHOWN,
     *,
     given: tuple[str, str] = (TEXT, "main.py"),
-    limits: type[Limits] = CodeExecutionLimits,
     cancel: threading.Event | None = None,
 ) -> tuple[Result, RunResult]:
     of = Code(*given, b"{}\n")
-    return run_code(permit or to_run_code(), DIGEST, limits, of, backend, facts, cancel)[:2]
+    return run_code(permit or to_run_code(), DIGEST, of, backend, facts, cancel)[:2]
 
 
 def command(
     backend: Any, permit: Permit | None = None, facts: SandboxFacts = SHOWN, *, words: tuple[str, ...] = WORDS
 ) -> tuple[Result, RunResult]:
     of = Command(words, b"in")
-    return run_command(permit or to_run_command(words), DIGEST, SandboxLimits, of, lambda _: backend, facts)
+    return run_command(permit or to_run_command(words), DIGEST, of, lambda _: backend, facts)
 
 
 Executor = Callable[..., tuple[Result, RunResult]]
@@ -126,7 +125,7 @@ def test_exactly_what_was_permitted_runs_within_exactly_its_limits() -> None:
 
 
 def test_the_grant_says_how_long_artifacts_are_kept() -> None:
-    *_, grant = run_code(to_run_code(), DIGEST, CodeExecutionLimits, Code(TEXT, "main.py", b""), Recorder(), SHOWN)
+    *_, grant = run_code(to_run_code(), DIGEST, Code(TEXT, "main.py", b""), Recorder(), SHOWN)
     assert grant.retention_days == 90
 
 
@@ -148,7 +147,7 @@ def test_the_files_of_a_command_are_exactly_those_that_were_permitted() -> None:
 
     def given(backend: Recorder, inputs: Mapping[str, bytes]) -> tuple[Result, RunResult]:
         of = Command(words, inputs=inputs, files={"/work/ca": b"c"})
-        return run_command(permit, DIGEST, SandboxLimits, of, lambda _: backend, SHOWN)
+        return run_command(permit, DIGEST, of, lambda _: backend, SHOWN)
 
     backend = Recorder()
     given(backend, {"src/a": b"x"})
@@ -169,12 +168,8 @@ def test_nothing_runs_without_a_permit_for_exactly_this(run: Executor, own: Perm
 @pytest.mark.parametrize(
     ("run", "wrong", "wanted"),
     [
-        (code, {"permit": sealed("code_execution", OtherLimits())}, "engine.permit_missing"),
-        (
-            code,
-            {"permit": sealed("code_execution", OtherLimits()), "limits": OtherLimits},
-            "engine.limit_unenforceable",
-        ),
+        (code, {"permit": sealed("code_execution", OtherLimits())}, "engine.limit_unenforceable"),
+        (command, {"permit": sealed("sandbox", OtherLimits())}, "engine.limit_unenforceable"),
         (code, {"given": ("print(2)", "main.py")}, "engine.permit_missing"),
         (code, {"given": (TEXT, "x.py")}, "engine.permit_missing"),
         (code, {"permit": to_run_code(backend="gvisor")}, "engine.permit_missing"),
@@ -182,7 +177,7 @@ def test_nothing_runs_without_a_permit_for_exactly_this(run: Executor, own: Perm
         (command, {"permit": to_run_command(None)}, "engine.permit_missing"),
     ],
     ids=[
-        *("other limits", "no limits of a sandbox", "other code", "another entry point", "another sandbox"),
+        *("no limits of code", "no limits of a command", "other code", "another entry point", "another sandbox"),
         *("another command", "no command"),
     ],
 )
@@ -276,7 +271,7 @@ _MATERIAL = {
 def test_files_and_packages_are_those_of_the_permit() -> None:
     backend, permit = Recorder(), to_run_code(**_MATERIAL)
     right = Code(TEXT, "main.py", b"", _FILES, ("/tree", _TREE))
-    result, *_ = run_code(permit, DIGEST, CodeExecutionLimits, right, backend, SHOWN)
+    result, *_ = run_code(permit, DIGEST, right, backend, SHOWN)
     ((program, _),) = backend.ran
     assert (program.files, program.packages) == ({"inputs/a.csv": b"1,2\n"}, "/tree")
     assert result.facts["packages"] == {"name": "science", "tree": _TREE}
@@ -292,7 +287,7 @@ def test_files_and_packages_are_those_of_the_permit() -> None:
     ):
         idle = Recorder()
         with pytest.raises(WorkError) as caught:
-            run_code(to_run_code(**_MATERIAL), DIGEST, CodeExecutionLimits, wrong, idle, SHOWN)
+            run_code(to_run_code(**_MATERIAL), DIGEST, wrong, idle, SHOWN)
         assert (caught.value.code, idle.ran) == ("engine.permit_missing", [])
 
 
@@ -300,5 +295,5 @@ def test_files_and_packages_are_those_of_the_permit() -> None:
 def test_output_is_shown_only_under_a_permit_that_says_so(*, live: bool) -> None:
     backend = Recorder()
     of = Code(TEXT, "main.py", b"", on_output=lambda *_: None)
-    run_code(to_run_code(live=live), DIGEST, CodeExecutionLimits, of, backend, SHOWN)
+    run_code(to_run_code(live=live), DIGEST, of, backend, SHOWN)
     assert (backend.ran[0][0].on_output is not None) == live
