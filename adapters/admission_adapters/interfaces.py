@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol, TypeVar
 
 from engine.errors import EngineError
 from engine.model import Decision, Result
@@ -24,15 +25,13 @@ class Answer(Protocol):
         """What the approved work did; None if none was done."""
 
 
-class Decides(Protocol):
-    """What is used of an `Engine`."""
-
-    def decide(self, point: str, request: Any, executor: Any, context: Any = ...) -> Answer:
-        """Decide, and let the executor work on an allow."""
+Awaited = Coroutine[Any, Any, Answer]
+AnswerT = TypeVar("AnswerT")
+AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 
-class DecidesAsync(Protocol):
-    """What is used of an `AsyncEngine`."""
+class Decides(Protocol[AnswerT_co]):
+    """What is used of an `Engine`, which returns an `Answer`, or of an `AsyncEngine`, whose answer is awaited."""
 
-    async def decide(self, point: str, request: Any, executor: Any, context: Any = ...) -> Answer:
+    def decide(self, point: str, request: Any, executor: Any, context: Any = ...) -> AnswerT_co:
         """Decide, and let the executor work on an allow."""

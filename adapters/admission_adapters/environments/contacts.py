@@ -11,6 +11,7 @@ from typing import Any
 
 from admission_adapters.environments.held import OpenEnvironment
 from admission_adapters.tools.outcome import ToolValidationError
+from admission_adapters.tools.registering import object_schema
 
 _FIELDS = ("name", "email", "city", "phone", "note", "tags")
 _TEXT = {"type": "string", "maxLength": 4_000}
@@ -28,20 +29,16 @@ _FOUND = (
 )
 
 
-def _schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-
-
 OPERATIONS: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     "search": (
         "Find contacts that contain a text in any field; at most `limit` of them.",
         ("read",),
-        _schema({"search": _TEXT, "limit": {"type": "integer", "minimum": 1, "maximum": 100}}, "search"),
+        object_schema({"search": _TEXT, "limit": {"type": "integer", "minimum": 1, "maximum": 100}}, "search"),
     ),
-    "get": ("Read the contact of an id.", ("read",), _schema({"id": _ID}, "id")),
-    "add": ("Add a contact under a new id.", ("write",), _schema({"id": _ID, **_VALUES}, "id", "name")),
-    "update": ("Change fields of a contact.", ("write",), _schema({"id": _ID, **_VALUES}, "id")),
-    "delete": ("Delete a contact.", ("write", "destructive"), _schema({"id": _ID}, "id")),
+    "get": ("Read the contact of an id.", ("read",), object_schema({"id": _ID}, "id")),
+    "add": ("Add a contact under a new id.", ("write",), object_schema({"id": _ID, **_VALUES}, "id", "name")),
+    "update": ("Change fields of a contact.", ("write",), object_schema({"id": _ID, **_VALUES}, "id")),
+    "delete": ("Delete a contact.", ("write", "destructive"), object_schema({"id": _ID}, "id")),
 }
 """Each operation: what it does, the classes of its side effects, the schema of its arguments."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from admission_adapters.environments.held import OpenEnvironment
 from admission_adapters.tools.outcome import ToolValidationError
+from admission_adapters.tools.registering import object_schema
 
 _WORD = re.compile(r"\w+")
 _MOST_WORDS = 32
@@ -18,25 +19,18 @@ OPERATIONS: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     "search": (
         "Find documents that contain all words, the best match first; at most `limit` of them.",
         ("read",),
-        {
-            "type": "object",
-            "properties": {
+        object_schema(
+            {
                 "search": {"type": "string", "minLength": 1, "maxLength": 1_000},
                 "limit": {"type": "integer", "minimum": 1, "maximum": 100},
             },
-            "required": ["search"],
-            "additionalProperties": False,
-        },
+            "search",
+        ),
     ),
     "get": (
         "Read the document of an id.",
         ("read",),
-        {
-            "type": "object",
-            "properties": {"id": {"type": "string", "minLength": 1, "maxLength": 128}},
-            "required": ["id"],
-            "additionalProperties": False,
-        },
+        object_schema({"id": {"type": "string", "minLength": 1, "maxLength": 128}}, "id"),
     ),
 }
 """Each operation: what it does, the classes of its side effects, the schema of its arguments."""

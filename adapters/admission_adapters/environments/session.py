@@ -15,18 +15,18 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Generic, Literal, Protocol, runtime_checkable
 
 from admission_adapters.environments import contacts, documents
 from admission_adapters.environments.held import OpenEnvironment
 from admission_adapters.grants import granted, unenforceable
-from admission_adapters.interfaces import Answer, Decides, DecidesAsync
+from admission_adapters.interfaces import Answer, AnswerT, AnswerT_co, Awaited, Decides
 from admission_adapters.tools.gate import AsyncToolGate, ToolGate
-from admission_adapters.tools.implementations import implementation_digest
 from admission_adapters.tools.path import Listed, Question, Steps
+from admission_adapters.tools.registering import contract, require_registered
 from admission_adapters.tools.registry import ToolRegistry
 from admission_adapters.tools.request import named_tool
-from admission_adapters.tools.result import ToolResult, codes_of
+from admission_adapters.tools.result import ToolResult
 from engine.errors import WorkError
 from engine.model import HeldEnvironment, Job, Permit, Result
 from engine.steps import run, run_async
@@ -43,18 +43,8 @@ Held = Callable[[str | None], HeldEnvironment]
 """What can be undone in an open environment, and whether this checkpoint can be restored."""
 
 
-class Holds(Decides, Protocol):
-    """What is used of an `Engine`."""
-
-    def hold(self, held: Held) -> str:
-        """An id for an open environment."""
-
-    def let_go(self, name: str) -> None:
-        """Forget it."""
-
-
-class HoldsAsync(DecidesAsync, Protocol):
-    """What is used of an `AsyncEngine`."""
+class Holds(Decides[AnswerT_co], Protocol[AnswerT_co]):
+    """What is used of an engine."""
 
     def hold(self, held: Held) -> str:
         """An id for an open environment."""
@@ -90,26 +80,10 @@ class EnvironmentTools:
         for tool, (description, side_effects, schema) in self.tools.items():
             definition = {"name": tool, "description": description, "input_schema": schema}
             implementation = getattr(self._implementation, self.environment.about["tools"][tool])
-
-            def admit(
-                permit: Permit, job: Job, tool: Any = implementation, definition: dict[str, Any] = definition
-            ) -> Result:
-                return self.registry.admit(permit, job.input_digest, tool, definition)
-
-            candidate = {
-                "definition": definition,
-                "implementation": {"local": True, "digest": implementation_digest(implementation)},
-                "environment": self.environment.name,
-                "side_effects": list(side_effects),
-            }
-            answer = yield Question("tool_contract", {"tool": candidate}, admit, self._context)
-            if tool not in self.registry.names():
-                codes = codes_of(answer.decision) if answer.fault is None else [answer.fault.code]
-                raise WorkError(
-                    f"tool `{tool}` of the environment is refused: {', '.join(codes)}",
-                    remedy="see policy/tools.yaml; its `curated` has the digests of reviewed implementations",
-                    code="engine.tool_not_registered",
-                )
+            answer = yield contract(
+                self.registry, implementation, definition, self.environment.name, side_effects, self._context
+            )
+            require_registered(tool, self.registry, answer)
 
     def manifest(self) -> dict[str, Any]:
         """The manifest of an adapter that offers these tools, for point `adapter`."""
@@ -157,11 +131,14 @@ class EnvironmentTools:
         return Result(line["event"], {"environment": self.environment.name, **facts})
 
 
-class _Session:
-    """What both sessions know."""
+class _Session(Generic[AnswerT]):
+    """What both sessions do.
 
-    def __init__(self, tools: EnvironmentTools) -> None:
-        self._tools = tools
+    Acts never raise; their answer has `decision`, `fault`, and as `result` the line of the trajectory.
+    """
+
+    def __init__(self, engine: Holds[AnswerT], tools: EnvironmentTools) -> None:
+        self._engine, self._tools = engine, tools
         self._environment = tools.environment
         self.registry = tools.registry
         self.manifest = tools.manifest()
@@ -171,16 +148,28 @@ class _Session:
         """Every change of the environment since it was built; no content."""
         return self._environment.trajectory
 
+    def checkpoint(self, approval: str | None = None) -> AnswerT:
+        """Keep the current state; the result has the `name` of the checkpoint."""
+        return self._act("checkpoint", None, approval)
 
-class EnvironmentSession(_Session):
-    """An open environment and the gate to its tools, over an `Engine`; threads may share it.
+    def restore(self, name: str, approval: str | None = None) -> AnswerT:
+        """Go back to a checkpoint; every change since is undone."""
+        return self._act("restore", name, approval)
 
-    Acts never raise; their answer has `decision`, `fault`, and as `result` the line of the trajectory.
-    """
+    def reset(self, approval: str | None = None) -> AnswerT:
+        """Go back to what was built; every change is undone."""
+        return self._act("reset", None, approval)
 
-    def __init__(self, engine: Holds, tools: EnvironmentTools, gate: ToolGate) -> None:
-        super().__init__(tools)
-        self._engine, self._gate = engine, gate
+    def _act(self, act: str, checkpoint: str | None, approval: str | None) -> AnswerT:
+        return self._tools.act(act, checkpoint, approval).put(self._engine)
+
+
+class EnvironmentSession(_Session[Answer]):
+    """An open environment and the gate to its tools, over an `Engine`; threads may share it."""
+
+    def __init__(self, engine: Holds[Answer], tools: EnvironmentTools, gate: ToolGate) -> None:
+        super().__init__(engine, tools)
+        self._gate = gate
 
     def visible(self) -> list[dict[str, Any]]:
         """The definitions that may go into the prompt now."""
@@ -195,33 +184,17 @@ class EnvironmentSession(_Session):
         self._tools.prepare(call)
         return self._gate.call(call, approval)
 
-    def checkpoint(self, approval: str | None = None) -> Answer:
-        """Keep the current state; the result has the `name` of the checkpoint."""
-        return self._act("checkpoint", None, approval)
-
-    def restore(self, name: str, approval: str | None = None) -> Answer:
-        """Go back to a checkpoint; every change since is undone."""
-        return self._act("restore", name, approval)
-
-    def reset(self, approval: str | None = None) -> Answer:
-        """Go back to what was built; every change is undone."""
-        return self._act("reset", None, approval)
-
     def verify(self) -> list[str]:
         """What differs from what was built and from what the trajectory states."""
         return self._environment.verify()
 
-    def _act(self, act: str, checkpoint: str | None, approval: str | None) -> Answer:
-        asked = self._tools.act(act, checkpoint, approval)
-        return self._engine.decide(asked.point, asked.request, asked.executor, asked.context)
 
-
-class AsyncEnvironmentSession(_Session):
+class AsyncEnvironmentSession(_Session[Awaited]):
     """`EnvironmentSession` over an `AsyncEngine`, for an event loop."""
 
-    def __init__(self, engine: HoldsAsync, tools: EnvironmentTools, gate: AsyncToolGate) -> None:
-        super().__init__(tools)
-        self._engine, self._gate = engine, gate
+    def __init__(self, engine: Holds[Awaited], tools: EnvironmentTools, gate: AsyncToolGate) -> None:
+        super().__init__(engine, tools)
+        self._gate = gate
 
     async def visible(self) -> list[dict[str, Any]]:
         """`EnvironmentSession.visible`."""
@@ -232,30 +205,14 @@ class AsyncEnvironmentSession(_Session):
         await asyncio.to_thread(self._tools.prepare, call)
         return await self._gate.call(call, approval)
 
-    async def checkpoint(self, approval: str | None = None) -> Answer:
-        """`EnvironmentSession.checkpoint`."""
-        return await self._act("checkpoint", None, approval)
-
-    async def restore(self, name: str, approval: str | None = None) -> Answer:
-        """`EnvironmentSession.restore`."""
-        return await self._act("restore", name, approval)
-
-    async def reset(self, approval: str | None = None) -> Answer:
-        """`EnvironmentSession.reset`."""
-        return await self._act("reset", None, approval)
-
     async def verify(self) -> list[str]:
         """`EnvironmentSession.verify`."""
         return await asyncio.to_thread(self._environment.verify)
 
-    async def _act(self, act: str, checkpoint: str | None, approval: str | None) -> Answer:
-        asked = self._tools.act(act, checkpoint, approval)
-        return await self._engine.decide(asked.point, asked.request, asked.executor, asked.context)
-
 
 @contextmanager
 def open_environment(
-    engine: Holds, folder: Path, context: Any, policy: str | None, profile: str | None
+    engine: Holds[Answer], folder: Path, context: Any, policy: str | None, profile: str | None
 ) -> Iterator[EnvironmentSession]:
     """Open a built environment and register its tools. `context` is the engine's Context: the caller and its run.
 
@@ -264,7 +221,7 @@ def open_environment(
     """
     with ExitStack() as stack:
         tools = EnvironmentTools(stack.enter_context(OpenEnvironment(folder)), context)
-        run(tools.registered(), lambda one: engine.decide(one.point, one.request, one.executor, one.context))
+        run(tools.registered(), lambda question: question.put(engine))
         tools.held = _held(engine, tools, stack)
         environment = {"held": tools.held}
         gate = ToolGate(engine, tools.registry, context, policy=policy, profile=profile, environment=environment)
@@ -273,14 +230,12 @@ def open_environment(
 
 @asynccontextmanager
 async def open_environment_async(
-    engine: HoldsAsync, folder: Path, context: Any, policy: str | None, profile: str | None
+    engine: Holds[Awaited], folder: Path, context: Any, policy: str | None, profile: str | None
 ) -> AsyncIterator[AsyncEnvironmentSession]:
     """`open_environment`, for an event loop."""
     with ExitStack() as stack:
         tools = EnvironmentTools(stack.enter_context(await _opened(folder)), context)
-        await run_async(
-            tools.registered(), lambda one: engine.decide(one.point, one.request, one.executor, one.context)
-        )
+        await run_async(tools.registered(), lambda question: question.put(engine))
         tools.held = _held(engine, tools, stack)
         environment = {"held": tools.held}
         gate = AsyncToolGate(engine, tools.registry, context, policy=policy, profile=profile, environment=environment)
@@ -298,7 +253,7 @@ async def _opened(folder: Path) -> OpenEnvironment:
         raise
 
 
-def _held(engine: Holds | HoldsAsync, tools: EnvironmentTools, stack: ExitStack) -> str:
+def _held(engine: Holds[Any], tools: EnvironmentTools, stack: ExitStack) -> str:
     """The id under which the engine holds the environment until the stack is closed."""
     held = engine.hold(tools.environment.held)
     stack.callback(engine.let_go, held)

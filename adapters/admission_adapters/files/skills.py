@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from admission_adapters.grants import granted
-from admission_adapters.interfaces import Decides, DecidesAsync
+from admission_adapters.interfaces import Answer, Awaited, Decides
 from engine.errors import EngineError, WorkError
 from engine.model import Job, Permit, Result
 
@@ -43,7 +43,7 @@ class SkillFileGrant(Protocol):
     max_bytes: int  # no more bytes than these are read
 
 
-def read_skill_file(engine: Decides, skill: str, path: str) -> SkillFile:
+def read_skill_file(engine: Decides[Answer], skill: str, path: str) -> SkillFile:
     """The text of the file `path` of the skill in the folder `skill`; every failure is an error result (B36)."""
     reading = _Reading()
     try:
@@ -52,7 +52,7 @@ def read_skill_file(engine: Decides, skill: str, path: str) -> SkillFile:
         return _failed(error)
 
 
-async def read_skill_file_async(engine: DecidesAsync, skill: str, path: str) -> SkillFile:
+async def read_skill_file_async(engine: Decides[Awaited], skill: str, path: str) -> SkillFile:
     """`read_skill_file` for an event loop."""
     reading = _Reading()
     try:

@@ -40,7 +40,7 @@ _WAITING = 256
 """Calls that wait for a person; the oldest is asked for again."""
 
 
-class Engine(Decides, Protocol):
+class Engine(Decides[Answer], Protocol):
     """What is used of an `Engine`."""
 
     def check(self, point: str, request: Any, context: Any = ...) -> Answer:
@@ -228,7 +228,7 @@ class AgentGate:
             return False
 
     def _decide(self, question: Question) -> Answer:
-        return self._engine.decide(question.point, question.request, question.executor, question.context)
+        return question.put(self._engine)
 
 
 def _changed(result: ToolResult) -> bool:

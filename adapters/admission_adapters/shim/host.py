@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from admission_adapters.grants import granted, unenforceable
-from admission_adapters.interfaces import Decides
+from admission_adapters.interfaces import Answer, Decides
 from admission_adapters.tools.result import codes_of
 from engine.errors import EngineError, WorkError
 from engine.model import Job, Permit, Result
@@ -65,7 +65,7 @@ class AdapterHost:
 
     def __init__(
         self,
-        engine: Decides,
+        engine: Decides[Answer],
         adapter: Adapter,
         manifest: str,
         context: Any,

@@ -14,9 +14,9 @@ import asyncio
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal
 
-from admission_adapters.interfaces import Answer, Decides, DecidesAsync
+from admission_adapters.interfaces import Answer, AnswerT, Awaited, Decides
 from admission_adapters.tools.effects import ToolStoppedError, record_side_effect
 from admission_adapters.tools.executor import ToolPlaces
 from admission_adapters.tools.outcome import ToolValidationError
@@ -35,15 +35,12 @@ __all__ = [
 ]
 
 
-EngineT = TypeVar("EngineT")
-
-
-class _Gate(Generic[EngineT]):
+class _Gate(Generic[AnswerT]):
     """The state of both gates."""
 
     def __init__(  # noqa: PLR0913  (each is optional and named)
         self,
-        engine: EngineT,
+        engine: Decides[AnswerT],
         registry: ToolRegistry,
         context: Any,
         *,
@@ -75,8 +72,11 @@ class _Gate(Generic[EngineT]):
         places = ToolPlaces(frozenset(isolated), dict(process_environment or {}), frozenset(on_loop))
         self._path = ToolPath(registry, context, call_context, error_mode, places)
 
+    def _decide(self, question: Question) -> AnswerT:
+        return question.put(self._engine)
 
-class ToolGate(_Gate[Decides]):
+
+class ToolGate(_Gate[Answer]):
     """The gate for callers that block, over an `Engine`; threads may share it."""
 
     def visible(self) -> list[dict[str, Any]]:
@@ -97,11 +97,8 @@ class ToolGate(_Gate[Decides]):
         """
         return run(self._path.call(call, approval), self._decide)
 
-    def _decide(self, question: Question) -> Answer:
-        return self._engine.decide(question.point, question.request, question.executor, question.context)
 
-
-class AsyncToolGate(_Gate[DecidesAsync]):
+class AsyncToolGate(_Gate[Awaited]):
     """The gate for an event loop, over an `AsyncEngine`. Tools run on that loop only if `on_loop` names them.
 
     If the caller is cancelled, the call still runs to its end and is recorded.
@@ -115,6 +112,3 @@ class AsyncToolGate(_Gate[DecidesAsync]):
         """`ToolGate.call`."""
         places = replace(self._path.places, loop=asyncio.get_running_loop())
         return await run_async(replace(self._path, places=places).call(call, approval), self._decide)
-
-    async def _decide(self, question: Question) -> Answer:
-        return await self._engine.decide(question.point, question.request, question.executor, question.context)

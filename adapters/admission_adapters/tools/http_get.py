@@ -13,19 +13,14 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from admission_adapters.interfaces import Answer
+from admission_adapters.interfaces import Answer, Decides
 from admission_adapters.tools.effects import record_side_effect
-from admission_adapters.tools.registering import Decides, Registered, refusal
+from admission_adapters.tools.registering import Registered, object_schema, refusal
 
 DEFINITION: dict[str, Any] = {
     "name": "http_get",
     "description": "Fetch one HTTPS address and return its content as text.",
-    "input_schema": {
-        "type": "object",
-        "properties": {"url": {"type": "string"}},
-        "required": ["url"],
-        "additionalProperties": False,
-    },
+    "input_schema": object_schema({"url": {"type": "string"}}, "url"),
 }
 SIDE_EFFECTS = ("read", "network")
 MOST_REQUESTS = 100
@@ -39,7 +34,7 @@ class Fetched(Protocol):
     content: bytes | None
 
 
-class Gets(Decides, Protocol):
+class Gets(Decides[Any], Protocol):
     """What is used of an `Engine` or an `AsyncEngine`."""
 
     def get_url(self, url: str, *, hosts: Any, license: str, max_requests: int, context: Any) -> Any:  # noqa: A002

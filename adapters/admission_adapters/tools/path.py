@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from admission_adapters.grants import granted
-from admission_adapters.interfaces import Answer
+from admission_adapters.interfaces import Answer, AnswerT, Decides
 from admission_adapters.tools.executor import CallExecutor, ToolPlaces, result_request
 from admission_adapters.tools.grants import ResultGrant, VisibilityGrant
 from admission_adapters.tools.held import HeldResult, HeldResults, same_call
@@ -33,6 +33,10 @@ class Question:
     request: Any
     executor: Any
     context: Any
+
+    def put(self, engine: Decides[AnswerT]) -> AnswerT:
+        """What this engine answers."""
+        return engine.decide(self.point, self.request, self.executor, self.context)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from admission_adapters.tools.effects import record_side_effect
-from admission_adapters.tools.registering import Registered, refusal
+from admission_adapters.tools.registering import Registered, object_schema, refusal
 from admission_adapters.tools.sandbox_shell import Ran, RunsShell, shown
 
 DEFINITION: dict[str, Any] = {
     "name": "project_shell",
     "description": "Run one bash command in a private folder, without a network. Files of the project are in inputs/,"
     " read-only. Once the command succeeds, files that it left in artifacts/ replace those of the project.",
-    "input_schema": {
-        "type": "object",
-        "properties": {"command": {"type": "string"}},
-        "required": ["command"],
-        "additionalProperties": False,
-    },
+    "input_schema": object_schema({"command": {"type": "string"}}, "command"),
 }
 SIDE_EFFECTS = ("execute", "write")
 

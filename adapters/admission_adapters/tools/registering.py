@@ -3,68 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from admission_adapters.interfaces import Answer
+from admission_adapters.interfaces import Answer, Decides
 from admission_adapters.tools.implementations import implementation_digest
 from admission_adapters.tools.outcome import ToolValidationError
+from admission_adapters.tools.path import Question
 from admission_adapters.tools.registry import ToolRegistry
 from admission_adapters.tools.result import codes_of
 from engine.errors import WorkError
 from engine.model import Job, Permit, Result
 
 
-class Decides(Protocol):
-    """What is used of an `Engine` or an `AsyncEngine`."""
+def object_schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    """The JSON schema of an object that has these properties and no others."""
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
-    @property
-    def decide(self) -> Callable[..., Any]:
-        """Decide, and let the executor work on an allow; awaitable with an `AsyncEngine`."""
+
+def contract(
+    registry: ToolRegistry,
+    implementation: Callable[..., Any],
+    definition: dict[str, Any],
+    environment: str,
+    side_effects: Sequence[str],
+    context: Any,
+) -> Question:
+    """The question for point `tool_contract` about a tool of this program; its executor registers the tool."""
+
+    def admit(permit: Permit, job: Job) -> Result:
+        return registry.admit(permit, job.input_digest, implementation, definition)
+
+    candidate = {
+        "definition": definition,
+        "implementation": {"local": True, "digest": implementation_digest(implementation)},
+        "environment": environment,
+        "side_effects": list(side_effects),
+    }
+    return Question("tool_contract", {"tool": candidate}, admit, context)
+
+
+def require_registered(tool: str, registry: ToolRegistry, answer: Answer) -> None:
+    """Raise WorkError `engine.tool_not_registered` unless the tool is registered by now."""
+    if tool not in registry.names():
+        codes = codes_of(answer.decision) if answer.fault is None else [answer.fault.code]
+        raise WorkError(
+            f"tool `{tool}` is refused: {', '.join(codes)}",
+            remedy="see policy/tools.yaml; its `curated` has the digests of reviewed implementations",
+            code="engine.tool_not_registered",
+        )
 
 
 class Registered:
     """A tool that one method implements, with its definition and the side effects that it reports."""
 
-    def __init__(self, engine: Decides, context: Any, definition: dict[str, Any], side_effects: Sequence[str]) -> None:
+    def __init__(
+        self, engine: Decides[Any], context: Any, definition: dict[str, Any], side_effects: Sequence[str]
+    ) -> None:
         """`context` is the engine's Context: the caller and its run."""
-        self._decide, self._context = engine.decide, context
+        self._decides, self._context = engine, context
         self._definition, self._side_effects = definition, side_effects
 
     def register(self, registry: ToolRegistry) -> None:
         """Register the tool with an `Engine`. Raises WorkError `engine.tool_not_registered` where it is refused."""
-        self._check(registry, self._decide("tool_contract", self._candidate(), self._entry(registry), self._context))
+        self._check(registry, self._contract(registry).put(self._decides))
 
     async def register_async(self, registry: ToolRegistry) -> None:
         """`register` with an `AsyncEngine`."""
-        asked = self._decide("tool_contract", self._candidate(), self._entry(registry), self._context)
-        self._check(registry, await asked)
+        self._check(registry, await self._contract(registry).put(self._decides))
 
     @property
     def _name(self) -> str:
         return str(self._definition["name"])
 
-    def _candidate(self) -> dict[str, Any]:
-        return {
-            "tool": {
-                "definition": self._definition,
-                "implementation": {"local": True, "digest": implementation_digest(getattr(self, self._name))},
-                "environment": "workspace",
-                "side_effects": list(self._side_effects),
-            }
-        }
-
-    def _entry(self, registry: ToolRegistry) -> Callable[[Permit, Job], Result]:
-        return lambda permit, job: registry.admit(permit, job.input_digest, getattr(self, self._name), self._definition)
+    def _contract(self, registry: ToolRegistry) -> Question:
+        implementation = getattr(self, self._name)
+        return contract(registry, implementation, self._definition, "workspace", self._side_effects, self._context)
 
     def _check(self, registry: ToolRegistry, answer: Answer) -> None:
         if answer.fault is not None:
             raise answer.fault
-        if self._name not in registry.names():
-            raise WorkError(
-                f"tool `{self._name}` is refused: {', '.join(codes_of(answer.decision))}",
-                remedy="see policy/tools.yaml; its `curated` has the digests of reviewed implementations",
-                code="engine.tool_not_registered",
-            )
+        require_registered(self._name, registry, answer)
 
 
 def refusal(answer: Answer) -> Exception:

@@ -12,19 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from admission_adapters.interfaces import Answer
+from admission_adapters.interfaces import Answer, Decides
 from admission_adapters.tools.effects import record_side_effect
-from admission_adapters.tools.registering import Decides, Registered, refusal
+from admission_adapters.tools.registering import Registered, object_schema, refusal
 
 DEFINITION: dict[str, Any] = {
     "name": "sandbox_shell",
     "description": "Run one bash command in an empty private folder. Only allowed hosts can be reached, over https.",
-    "input_schema": {
-        "type": "object",
-        "properties": {"command": {"type": "string"}},
-        "required": ["command"],
-        "additionalProperties": False,
-    },
+    "input_schema": object_schema({"command": {"type": "string"}}, "command"),
 }
 SIDE_EFFECTS = ("execute", "network")
 _MOST_CONNECTIONS = 50
@@ -50,7 +45,7 @@ class Ran(Protocol):
     not_kept: Mapping[str, str]
 
 
-class RunsShell(Decides, Protocol):
+class RunsShell(Decides[Any], Protocol):
     """What is used of an `Engine` or an `AsyncEngine`."""
 
     def run_shell(self, text: str, *, hosts: Any = ..., folder: Any = ..., profile: str, context: Any) -> Any:
