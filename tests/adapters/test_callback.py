@@ -75,12 +75,12 @@ def test_an_address_that_the_permit_does_not_have_gets_nothing(address: str, the
 
 def test_a_permit_with_other_limits_or_for_something_else_posts_nothing(there: LoopbackRunner) -> None:
     own = grant(Endpoints(endpoints=(there.origin,)))
-    for run in (
-        grant(Seconds(seconds=1)),
-        replace(own, input_digest="sha256:" + "1" * 64),
-        Grant(sealed("runner_uri", Endpoints(endpoints=(there.origin,))), DIGEST),
+    for run, code in (
+        (grant(Seconds(seconds=1)), "engine.limit_unenforceable"),
+        (replace(own, input_digest="sha256:" + "1" * 64), "engine.permit_missing"),
+        (Grant(sealed("runner_uri", Endpoints(endpoints=(there.origin,))), DIGEST), "engine.permit_missing"),
     ):
-        with refused(WorkError, "engine.permit_missing"):
+        with refused(WorkError, code):
             callback(there, run=run).report({})
     assert there.received == []
 
