@@ -6,16 +6,15 @@
 Rows of activations are evidence and stay for ever; those of engines that are gone are removed.
 """
 
-# ruff: noqa: A002 - the names of the interface
-
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import astuple, replace
 
 from engine.state.backend import Connection
+from engine.state.checks import demand_storable, encodable, text, whole
 from engine.state.in_force import ACTIVATIONS, Current, activation, agreement
-from engine.state.part import columns, encodable, insert, storable, text, whole
+from engine.state.part import columns, insert, storable
 from engine.state.rows import ActivationRow, ActivationState, Agreement, ReplicaRow
 
 _MOVE = (
@@ -43,7 +42,8 @@ class Activations(Current):
 
     def activations(self, limit: int) -> tuple[ActivationRow, ...]:
         """The newest activations, in any state."""
-        return self._rows(activation, f"{ACTIVATIONS} ORDER BY number DESC LIMIT ?", whole("limit", limit))
+        found = self._found(f"{ACTIVATIONS} ORDER BY number DESC LIMIT ?", whole("limit", limit))
+        return tuple(activation(*one) for one in found)
 
     def propose(self, new: ActivationRow, demand: Callable[[ActivationRow], None]) -> Agreement:
         """Propose a release in the place of one that is still proposed; returns what is agreed on then.
@@ -52,11 +52,7 @@ class Activations(Current):
         is active, but then the other one is withdrawn. `demand` gets the release
         that is served now and raises where `new` must not follow it.
         """
-        for name in ("name", "digest", "author", "approver", "actor"):
-            text(name, getattr(new, name))
-        encodable("reason", new.reason or "")
-        whole("sequence", new.sequence)
-        whole("proposed_at", new.proposed_at)
+        demand_storable(new)
 
         def operation(connection: Connection) -> Agreement:
             connection.lock("activations")
@@ -111,15 +107,14 @@ class Activations(Current):
 
     def beat(self, replica: ReplicaRow) -> None:
         """Store how far an engine is."""
-        text("name", replica.name)
+        demand_storable(replica)
         fault = None if replica.fault is None else storable(replica.fault[:_LONGEST_FAULT])
         stored = replace(replica, fault=fault)
         self._change(_BEAT, *(int(one) if isinstance(one, bool) else one for one in astuple(stored)))
 
     def replicas(self) -> tuple[ReplicaRow, ...]:
         """Every engine that was not removed, by name; some may be gone."""
-        found = f"SELECT {columns(ReplicaRow)} FROM replicas ORDER BY name, id"  # noqa: S608
-        return tuple(replace(row, ready=bool(row.ready)) for row in self._rows(ReplicaRow, found))
+        return self._rows(ReplicaRow, f"SELECT {columns(ReplicaRow)} FROM replicas ORDER BY name, id")  # noqa: S608
 
     def remove_replica(self, id: str, beats: int | None = None) -> None:
         """Remove an engine that has ended, or one that is gone: unless it has beaten again since."""

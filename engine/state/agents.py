@@ -1,14 +1,14 @@
 """Provisioned agents: the configuration that a person approved, until the agent is ended. Rows are evidence."""
 
-# ruff: noqa: A002 - the names of the interface
-
 from __future__ import annotations
 
 from engine.state.backend import Connection
-from engine.state.part import Part, columns, encodable, find, insert, storable, text, whole
+from engine.state.checks import demand_storable, whole
+from engine.state.part import Part, columns, insert, storable
 from engine.state.rows import AgentRow
 
 _ALL = f"SELECT {columns(AgentRow)} FROM agents"  # noqa: S608
+_ONE = f"{_ALL} WHERE id = ?"
 _ACTIVE = f"{_ALL} WHERE ended_at IS NULL ORDER BY number"
 
 
@@ -17,10 +17,7 @@ class Agents(Part):
 
     def add_agent(self, new: AgentRow, most: int) -> bool:
         """Store an active agent, unless `most` are active already; returns whether it was stored."""
-        for name in ("id", "name", "role"):
-            text(name, getattr(new, name))
-        encodable("specification", new.specification)
-        whole("created_at", new.created_at)
+        demand_storable(new)
         whole("most", most)
 
         def operation(connection: Connection) -> bool:
@@ -42,18 +39,9 @@ class Agents(Part):
 
     def agent(self, id: str) -> AgentRow | None:
         """The agent with this id, active or ended."""
-        return self._database.read(lambda connection: _find(connection, id))
+        return self._row(AgentRow, _ONE, storable(id))
 
     def end_agent(self, id: str, now: int) -> AgentRow | None:
         """End an agent and return its row, None if it is unknown. Idempotent."""
-        whole("now", now)
-
-        def operation(connection: Connection) -> AgentRow | None:
-            connection.execute("UPDATE agents SET ended_at = ? WHERE id = ? AND ended_at IS NULL", (now, storable(id)))
-            return _find(connection, id)
-
-        return self._database.write(operation)
-
-
-def _find(connection: Connection, id_: str) -> AgentRow | None:
-    return find(connection, AgentRow, f"{_ALL} WHERE id = ?", id_)
+        end = "UPDATE agents SET ended_at = ? WHERE id = ? AND ended_at IS NULL"
+        return self._end(AgentRow, _ONE, id, end, whole("now", now))

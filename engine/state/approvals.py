@@ -4,20 +4,20 @@ Resolved rows are evidence and stay for ever; unresolved ones are removed some t
 after they expired.
 """
 
-# ruff: noqa: A002 - the names of the interface
-
 from __future__ import annotations
 
 import json
 from dataclasses import astuple
-from typing import Any, Literal
+from typing import Literal
 
 from engine.documents.files import printable
 from engine.state.backend import Connection
-from engine.state.part import Part, columns, encodable, find, insert, names, storable, text, whole
+from engine.state.checks import demand_storable, encodable, text, whole
+from engine.state.part import Part, columns, find, insert, made, storable
 from engine.state.rows import ApprovalClosedError, ApprovalRow, ApprovalState, ApprovalUnknownError, Binding
 
 _ALL = f"SELECT {columns(ApprovalRow)} FROM approvals"  # noqa: S608
+_ONE = f"{_ALL} WHERE id = ?"
 _BOUND = (
     'input_digest = ? AND point = ? AND rules = ? AND "values" = ?'
     " AND (requester = ? OR coalesce(requester, CAST(? AS TEXT)) IS NULL)"
@@ -34,10 +34,7 @@ _CLAIM = (
     "UPDATE approvals SET state = 'used', decision_id = ?, used_at = ?"  # noqa: S608
     f" WHERE id = ? AND state = 'granted' AND {_BOUND} RETURNING id"
 )
-_SWEEP = (
-    "DELETE FROM approvals WHERE number IN (SELECT number FROM approvals"
-    " WHERE state = 'requested' AND expires_at < ? LIMIT ? /* FOR UPDATE SKIP LOCKED */)"
-)
+_UNANSWERED = "state = 'requested' AND expires_at < ?"
 _LONGEST_REASON = 4_000  # characters; a person's sentence or two
 
 
@@ -48,16 +45,14 @@ class Approvals(Part):
         """The unexpired row with the same binding that is requested or granted, else the new one."""
         _check(new)
         binding = Binding(new.point, new.input_digest, new.rules, new.values, new.requester)
-
-        def sweep(connection: Connection, now: int) -> None:
-            connection.execute(_SWEEP, (now - self._limits.unanswered_seconds, self._limits.sweep))
+        seconds = self._limits.unanswered_seconds
 
         def operation(connection: Connection) -> ApprovalRow:
-            self._database.tidy(connection, "approvals", new.created_at, sweep)
+            self._tidy(connection, "approvals", "number", _UNANSWERED, new.created_at, seconds)
             connection.lock("approvals", *map(str, astuple(binding)))
             found = connection.execute(_OPEN, (*_bound(binding), json.dumps(new.codes), new.created_at)).fetchone()
             if found is not None:
-                return _row(*found)
+                return made(ApprovalRow, *found)
             insert(connection, "approvals", new)
             return new
 
@@ -65,14 +60,14 @@ class Approvals(Part):
 
     def approval(self, id: str) -> ApprovalRow | None:
         """The approval with this id, in any state and of any age."""
-        return self._database.read(lambda connection: _find(connection, id))
+        return self._row(ApprovalRow, _ONE, storable(id))
 
     def approvals(self, state: ApprovalState | None, limit: int) -> tuple[ApprovalRow, ...]:
         """The newest approvals, of one state or of all; at most `limit`."""
         whole("limit", limit)
         if state is None:
-            return self._rows(_row, f"{_ALL} ORDER BY number DESC LIMIT ?", limit)
-        return self._rows(_row, f"{_ALL} WHERE state = ? ORDER BY number DESC LIMIT ?", state, limit)
+            return self._rows(ApprovalRow, f"{_ALL} ORDER BY number DESC LIMIT ?", limit)
+        return self._rows(ApprovalRow, f"{_ALL} WHERE state = ? ORDER BY number DESC LIMIT ?", state, limit)
 
     def resolve(
         self, id: str, state: Literal["granted", "refused"], approver: str, reason: str | None, now: int
@@ -88,8 +83,8 @@ class Approvals(Part):
         def operation(connection: Connection) -> ApprovalRow:
             done = connection.execute(_RESOLVE, (state, approver, reason, now, storable(id), now)).fetchone()
             if done is not None:
-                return _row(*done)
-            found = _find(connection, id)
+                return made(ApprovalRow, *done)
+            found = find(connection, ApprovalRow, _ONE, id)
             if found is None:
                 raise ApprovalUnknownError(
                     f"there is no approval `{printable(id, 40)}`", remedy="see `engine approvals list` for the ids"
@@ -109,7 +104,7 @@ class Approvals(Part):
         whole("now", now)
 
         def operation(connection: Connection) -> tuple[ApprovalRow | None, bool]:
-            before = find(connection, _row, f"{_ALL} WHERE id = ? /* FOR UPDATE */", id)
+            before = find(connection, ApprovalRow, f"{_ONE} /* FOR UPDATE */", id)
             if before is None:
                 return None, False
             changed = connection.execute(_CLAIM, (decision_id, now, id, *_bound(binding))).fetchone()
@@ -128,14 +123,8 @@ class Approvals(Part):
 
 
 def _check(new: ApprovalRow) -> None:
-    for name in ("point", "input_digest", "rules", "values"):
-        text(name, getattr(new, name))
-    for name in ("requester", "requester_via"):
-        if getattr(new, name) is not None:
-            text(name, getattr(new, name))
-    for code in new.codes:
-        text("code", code)
-    if whole("created_at", new.created_at) >= whole("expires_at", new.expires_at):
+    demand_storable(new)
+    if new.created_at >= new.expires_at:
         raise ValueError("an approval expires after it is requested")
     if new.state != "requested":
         raise ValueError("a new approval must be in state requested")
@@ -156,13 +145,3 @@ def _closed(found: ApprovalRow) -> ApprovalClosedError:
         f"the approval `{found.id}` has expired",
         remedy="have the requester request it again, and resolve it in time",
     )
-
-
-def _find(connection: Connection, id_: str) -> ApprovalRow | None:
-    return find(connection, _row, f"{_ALL} WHERE id = ?", id_)
-
-
-def _row(*values: Any) -> ApprovalRow:
-    found = [*values]
-    found[5] = names(found[5])  # codes
-    return ApprovalRow(*found)

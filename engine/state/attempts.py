@@ -4,15 +4,14 @@ What has ended is evidence and stays for ever: the same program must not be trie
 engine itself performed.
 """
 
-# ruff: noqa: A002 - the names of the interface
-
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from engine.state.backend import Connection
-from engine.state.part import Part, columns, insert, insert_new, sha256_text, text, uuid_text, whole
-from engine.state.rows import ArtifactCheckRow, AttemptRow, CheckName
+from engine.state.checks import demand_storable, sha256_text, text, uuid_text, whole
+from engine.state.part import Part, columns, insert, insert_new
+from engine.state.rows import ArtifactCheckRow, AttemptRow
 
 _EARLIER = (
     f"SELECT {columns(AttemptRow)} FROM attempts WHERE principal = ? AND task = ?"  # noqa: S608
@@ -27,11 +26,7 @@ class Attempts(Part):
 
     def begin_attempt(self, new: AttemptRow) -> None:
         """Store an attempt at a task before its decision. Idempotent."""
-        uuid_text("id", new.id)
-        text("principal", new.principal, empty=True)
-        text("task", new.task)
-        sha256_text("code_sha256", new.code_sha256)
-        whole("created_at", new.created_at)
+        demand_storable(new)
         if new.state != "begun":
             raise ValueError("a new attempt must be in progress")
 
@@ -72,18 +67,11 @@ class ArtifactChecks(Part):
 
     def add_artifact_check(self, new: ArtifactCheckRow) -> None:
         """Store the result of a check of an artifact."""
-        sha256_text("sha256", new.sha256)
+        demand_storable(new)
         if new.name not in _NAMES or type(new.passed) is not bool:
             raise ValueError(f"a check is one of {', '.join(_NAMES)}, and passed or not")
-        text("ran_in", new.ran_in)
-        text("decision_id", new.decision_id)
-        whole("made_at", new.made_at)
         self._database.write(lambda connection: insert(connection, "artifact_checks", new))
 
     def artifact_checks(self, sha256: str, limit: int) -> tuple[ArtifactCheckRow, ...]:
         """The newest checks of an artifact."""
-        return self._rows(_row, _NEWEST, sha256_text("sha256", sha256), whole("limit", limit))
-
-
-def _row(sha256: str, name: CheckName, passed: int, *rest: Any) -> ArtifactCheckRow:
-    return ArtifactCheckRow(sha256, name, passed == 1, *rest)
+        return self._rows(ArtifactCheckRow, _NEWEST, sha256_text("sha256", sha256), whole("limit", limit))

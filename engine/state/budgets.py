@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.errors import StateError
 from engine.state.backend import Backend, Connection
-from engine.state.part import Part, text, whole
+from engine.state.checks import demand_storable, text, whole
+from engine.state.part import Part, remove_some
 from engine.state.rows import Counter, StateLimits
 
 _Reservation = tuple[str, tuple[Counter, ...], int]
@@ -77,7 +78,7 @@ class Budgets(Part):
         def operation(connection: Connection) -> tuple[int, ...]:
             if known := _known(connection, hold, counters):
                 return known
-            self._tidy(connection, now)
+            self._sweep(connection, now)
             return tuple(
                 _reserve(connection, hold, position, counter, now) for position, counter in enumerate(counters)
             )
@@ -93,7 +94,7 @@ class Budgets(Part):
 
     def _reserve_many(self, connection: Connection, reservations: Sequence[_Reservation]) -> list[tuple[int, ...]]:
         """What was used or reserved before each of these reservations; nothing for a hold that is known."""
-        self._tidy(connection, reservations[-1][2])
+        self._sweep(connection, reservations[-1][2])
         rows = [
             (hold, position, one.name, one.key, one.window, _start(one, now), one.amount, now)
             for hold, counters, now in reservations
@@ -104,7 +105,7 @@ class Budgets(Part):
             before[hold] = (*before.get(hold, ()), used)
         return [before.get(hold, ()) for hold, _, _ in reservations]
 
-    def _tidy(self, connection: Connection, now: int) -> None:
+    def _sweep(self, connection: Connection, now: int) -> None:
         self._database.tidy(connection, "budgets", now, lambda sweeping, at: _sweep(sweeping, at, self._limits))
 
     def settle(self, hold: str, amounts: Mapping[str, int]) -> None:
@@ -141,10 +142,7 @@ class Budgets(Part):
 def _check(counters: tuple[Counter, ...], now: int) -> None:
     whole("now", now)
     for counter in counters:
-        text("name", counter.name)
-        text("key", counter.key, empty=True)
-        whole("window", counter.window)
-        whole("amount", counter.amount)
+        demand_storable(counter)
     if len({(counter.name, counter.key, counter.window) for counter in counters}) != len(counters):
         raise ValueError("a reservation counts each counter once")
 
@@ -203,11 +201,8 @@ def _sweep(connection: Connection, now: int, limits: StateLimits) -> None:
     A total outlives its window as long as a hold does, so that it is still found if the clock is set back a little.
     """
     for settled, seconds in ((0, limits.open_hold_seconds), (1, limits.settled_hold_seconds)):
-        connection.execute(
-            "DELETE FROM holds WHERE (hold, position) IN (SELECT hold, position FROM holds"
-            " WHERE settled = ? AND reserved_at < ? LIMIT ? /* FOR UPDATE SKIP LOCKED */)",
-            (settled, now - seconds, limits.sweep),
-        )
+        old = settled, now - seconds, limits.sweep
+        remove_some(connection, "holds", "hold, position", "settled = ? AND reserved_at < ?", old)
     connection.execute(
         'DELETE FROM budgets WHERE id IN (SELECT id FROM (SELECT id FROM budgets WHERE "window" > 0'
         ' AND start + "window" < ? ORDER BY start + "window" LIMIT ? /* FOR UPDATE SKIP LOCKED */) AS old'

@@ -3,16 +3,16 @@
 Rows are evidence and stay for ever: the parent of a child must be known as long as requests can name the child.
 """
 
-# ruff: noqa: A002 - the names of the interface
-
 from __future__ import annotations
 
 from engine.state.backend import Connection
-from engine.state.part import Part, columns, find, insert_new, storable, text, uuid_text, whole
+from engine.state.checks import demand_storable, text, whole
+from engine.state.part import Part, columns, find, insert_new, storable
 from engine.state.rows import ChildRow, ChildState
 
 _ENDS = ("ended", "cancelled", "killed")
 _ALL = f"SELECT {columns(ChildRow)} FROM children"  # noqa: S608
+_ONE = f"{_ALL} WHERE id = ?"
 
 
 class Children(Part):
@@ -20,36 +20,27 @@ class Children(Part):
 
     def add_child(self, new: ChildRow) -> ChildRow:
         """Store a new, running child; for a known id, return the present row, of any parent."""
-        uuid_text("id", new.id)
-        text("parent", new.parent)
-        text("principal", new.principal, empty=True)
-        whole("created_at", new.created_at)
+        demand_storable(new)
         if new.state != "running":
             raise ValueError("a new child must be in state running")
 
         def operation(connection: Connection) -> ChildRow:
             if insert_new(connection, "children", new):
                 return new
-            return _find(connection, new.id) or new
+            return find(connection, ChildRow, _ONE, new.id) or new
 
         return self._database.write(operation)
 
     def child(self, id: str) -> ChildRow | None:
         """The child with this id, in any state."""
-        return self._database.read(lambda connection: _find(connection, id))
+        return self._row(ChildRow, _ONE, storable(id))
 
     def end_child(self, id: str, state: ChildState, now: int) -> ChildRow | None:
         """Store the end of a running child and return its row, None if it is unknown. The first end is final."""
         if state not in _ENDS:
             raise ValueError(f"a child ends in one of the states {', '.join(_ENDS)}")
-        whole("now", now)
-
-        def operation(connection: Connection) -> ChildRow | None:
-            end = "UPDATE children SET state = ?, ended_at = ? WHERE id = ? AND state = 'running'"
-            connection.execute(end, (state, now, storable(id)))
-            return _find(connection, id)
-
-        return self._database.write(operation)
+        end = "UPDATE children SET state = ?, ended_at = ? WHERE id = ? AND state = 'running'"
+        return self._end(ChildRow, _ONE, id, end, state, whole("now", now))
 
     def children(self, parent: str | None, limit: int) -> tuple[ChildRow, ...]:
         """The newest children of a conversation, or of all; at most `limit`."""
@@ -59,7 +50,3 @@ class Children(Part):
         return self._rows(
             ChildRow, f"{_ALL} WHERE parent = ? ORDER BY number DESC LIMIT ?", text("parent", parent), limit
         )
-
-
-def _find(connection: Connection, id_: str) -> ChildRow | None:
-    return find(connection, ChildRow, f"{_ALL} WHERE id = ?", id_)

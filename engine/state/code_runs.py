@@ -1,11 +1,10 @@
 """Runs of generated code that have ended, with their results, until each expires."""
 
-# ruff: noqa: A002 - the names of the interface
-
 from __future__ import annotations
 
 from engine.state.backend import Connection
-from engine.state.part import Part, columns, encodable, insert, storable, text, uuid_text, whole
+from engine.state.checks import demand_storable, whole
+from engine.state.part import Part, columns, insert, storable
 from engine.state.rows import CodeRunRow
 
 _SOME = f"SELECT {columns(CodeRunRow)} FROM code_runs"  # noqa: S608
@@ -16,22 +15,10 @@ class CodeRuns(Part):
 
     def add_code_run(self, new: CodeRunRow) -> None:
         """Keep the end of a run, and remove some that have expired."""
-        uuid_text("id", new.id)
-        encodable("owner", new.owner)
-        for name in ("status", "stop_reason"):
-            text(name, getattr(new, name))
-        for name in ("started_at", "ended_at", "expires_at"):
-            whole(name, getattr(new, name))
-
-        def sweep(connection: Connection, now: int) -> None:
-            connection.execute(
-                "DELETE FROM code_runs WHERE number IN (SELECT number FROM code_runs WHERE expires_at <= ?"
-                " LIMIT ? /* FOR UPDATE SKIP LOCKED */)",
-                (now, self._limits.sweep),
-            )
+        demand_storable(new)
 
         def operation(connection: Connection) -> None:
-            self._database.tidy(connection, "code_runs", new.ended_at, sweep)
+            self._tidy(connection, "code_runs", "number", "expires_at <= ?", new.ended_at)
             insert(connection, "code_runs", new)
 
         self._database.write(operation)
@@ -50,11 +37,10 @@ class CodeRuns(Part):
 
     def code_run(self, id: str, owner: str | None, now: int) -> CodeRunRow | None:
         """The newest run with this id, of one owner or of any; None if it is unknown or has expired."""
-        found = self._rows(
+        return self._row(
             CodeRunRow,
             f"{_SOME} WHERE id = ? AND owner = coalesce(?, owner) AND expires_at > ? ORDER BY number DESC LIMIT 1",
             storable(id),
             owner,
             whole("now", now),
         )
-        return found[0] if found else None

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 from engine.errors import StateError
 from engine.state.backend import Backend, Connection
-from engine.state.part import Part, encodable, text, whole
+from engine.state.checks import encodable, text, whole
+from engine.state.part import Part
 from engine.state.rows import Begun, StateLimits
 
 _TAKE = (
@@ -84,7 +85,8 @@ class Idempotency(Part):
         ]
 
     def _tidy_keys(self, connection: Connection, now: int) -> None:
-        self._database.tidy(connection, "idempotency", now, lambda sweeping, at: _sweep(sweeping, at, self._limits))
+        seconds = self._limits.idempotency_seconds
+        self._tidy(connection, "idempotency", "scope, key", "begun_at <= ?", now, seconds)
 
     def finish(self, scope: str, key: str, answer: str, rules: str, values: str) -> None:
         """Store the answer to a request that this store began, and its policy revisions."""
@@ -128,11 +130,3 @@ def _known(connection: Connection, asked: _Asked) -> Begun | None:
     if known != body:
         return Begun("conflict")
     return Begun("pending") if answer is None else Begun("done", answer, rules, values)
-
-
-def _sweep(connection: Connection, now: int, limits: StateLimits) -> None:
-    connection.execute(
-        "DELETE FROM idempotency WHERE (scope, key) IN"
-        " (SELECT scope, key FROM idempotency WHERE begun_at <= ? LIMIT ? /* FOR UPDATE SKIP LOCKED */)",
-        (now - limits.idempotency_seconds, limits.sweep),
-    )

@@ -1,23 +1,20 @@
-"""The base of the store's parts: the open database and checks of arguments."""
+"""The base of the store's parts: the open database, and rows as they are stored."""
 
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, Generic, TypeVar
+from functools import cache
+from typing import Any, Generic, TypeVar, get_origin, get_type_hints
 
-from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.errors import StateError
 from engine.state.backend import Backend, Connection, Operation
-from engine.state.rows import LONGEST_TEXT, StateLimits
+from engine.state.rows import StateLimits
 
 RowT = TypeVar("RowT")
 T = TypeVar("T")
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
-_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 class Part:
@@ -39,9 +36,33 @@ class Part:
 
         self._database.give_back(operation)
 
-    def _rows(self, make: Callable[..., RowT], query: str, *values: object) -> tuple[RowT, ...]:
-        """The result of `make` for the columns of each found row."""
-        return self._database.read(lambda connection: tuple(make(*row) for row in connection.execute(query, values)))
+    def _end(self, row: type[RowT], query: str, id_: str, statement: str, *values: object) -> RowT | None:
+        """Run one statement about the row with this id, and return that row then, None if there is none."""
+
+        def operation(connection: Connection) -> RowT | None:
+            connection.execute(statement, (*values, storable(id_)))
+            return find(connection, row, query, id_)
+
+        return self._database.write(operation)
+
+    def _found(self, query: str, *values: object) -> list[Any]:
+        """The columns of each row that a query finds."""
+        return self._database.read(lambda connection: connection.execute(query, values).fetchall())
+
+    def _rows(self, row: type[RowT], query: str, *values: object) -> tuple[RowT, ...]:
+        return tuple(made(row, *found) for found in self._found(query, *values))
+
+    def _row(self, row: type[RowT], query: str, *values: object) -> RowT | None:
+        """The first row that a query finds."""
+        return next(iter(self._rows(row, query, *values)), None)
+
+    def _tidy(self, connection: Connection, table: str, key: str, old: str, now: int, seconds: int = 0) -> None:
+        """Remove some rows for which `old` holds, a condition on a time that is `seconds` before now."""
+
+        def sweep(sweeping: Connection, at: int) -> None:
+            remove_some(sweeping, table, key, old, (at - seconds, self._limits.sweep))
+
+        self._database.tidy(connection, table, now, sweep)
 
 
 class Recent(Generic[T]):
@@ -88,10 +109,34 @@ def columns(row: type[Any]) -> str:
     return ", ".join(f'"{field.name}"' for field in fields(row))
 
 
-def find(connection: Connection, make: Callable[..., RowT], query: str, id_: str) -> RowT | None:
+def made(row: type[RowT], *found: Any) -> RowT:
+    """A row from its columns, as `insert` has stored them. Raises StateError for a tuple that no engine wrote."""
+    readers = _readers(row)  # type: ignore[arg-type]
+    return row(*(read(value) for read, value in zip(readers, found, strict=True)))
+
+
+@cache
+def _readers(row: type[Any]) -> tuple[Callable[[Any], Any], ...]:
+    types = get_type_hints(row)
+    return tuple(_reader(types[field.name]) for field in fields(row))
+
+
+def _reader(type_: Any) -> Callable[[Any], Any]:
+    if get_origin(type_) is tuple:
+        return _names
+    return bool if type_ is bool else lambda value: value
+
+
+def find(connection: Connection, row: type[RowT], query: str, id_: str) -> RowT | None:
     """The row with this id, which may be any text; None if there is none."""
     found = connection.execute(query, (storable(id_),)).fetchone()
-    return None if found is None else make(*found)
+    return None if found is None else made(row, *found)
+
+
+def remove_some(connection: Connection, table: str, key: str, old: str, values: tuple[object, ...]) -> None:
+    """Remove rows for which a condition holds; the last value is how many at most."""
+    some = f"SELECT {key} FROM {table} WHERE {old} LIMIT ? /* FOR UPDATE SKIP LOCKED */"  # noqa: S608
+    connection.execute(f"DELETE FROM {table} WHERE ({key}) IN ({some})", values)  # noqa: S608
 
 
 def storable(id_: str) -> str:
@@ -117,43 +162,8 @@ def _insertion(table: str, row: Any) -> tuple[str, list[Any]]:
     return statement, [json.dumps(value) if isinstance(value, tuple) else value for value in found.values()]
 
 
-def whole(name: str, value: object) -> int:
-    """An amount or a time: an integer, no bool, from 0 to 2^53. Raises ValueError."""
-    if type(value) is not int or not 0 <= value <= MAX_SAFE_INTEGER:
-        raise ValueError(f"{name} is an integer from 0 to 2^53")
-    return value
-
-
-def text(name: str, value: object, *, empty: bool = False) -> str:
-    """A name, key or id: of limited length, with a UTF-8 form, without the NUL that ends a text. Raises ValueError."""
-    if type(value) is not str or not (0 if empty else 1) <= len(value) <= LONGEST_TEXT or "\0" in value:
-        raise ValueError(f"{name} is text of at most {LONGEST_TEXT} characters, without NUL")
-    return encodable(name, value)
-
-
-def uuid_text(name: str, value: object) -> str:
-    """A UUID in canonical form, lower case with hyphens (RFC 9562). Raises ValueError."""
-    if type(value) is not str or _UUID.fullmatch(value) is None:
-        raise ValueError(f"{name} is a UUID in lower case")
-    return value
-
-
-def sha256_text(name: str, value: object) -> str:
-    """A SHA-256 in lower-case hex. Raises ValueError."""
-    if type(value) is not str or _SHA256.fullmatch(value) is None:
-        raise ValueError(f"{name} is a SHA-256, 64 hex digits in lower case")
-    return value
-
-
-def encodable(name: str, value: object) -> str:
-    """Text of any length that has a UTF-8 form. Raises ValueError."""
-    if type(value) is not str or any("\ud800" <= character <= "\udfff" for character in value):
-        raise ValueError(f"{name} is text without half surrogate pairs")
-    return value
-
-
-def names(stored: str) -> tuple[str, ...]:
-    """Stored names, a JSON list. Raises StateError for anything else: no engine wrote it."""
+def _names(stored: str) -> tuple[str, ...]:
+    """Stored names, a JSON list."""
     try:
         found = json.loads(stored)
     except ValueError:

@@ -3,17 +3,15 @@
 The policy decides whether one counts, being neither revoked nor expired. Rows are evidence and stay for ever.
 """
 
-# ruff: noqa: A002 - the names of the interface
-
 from __future__ import annotations
 
-from typing import Any
-
 from engine.state.backend import Connection
-from engine.state.part import Part, columns, find, insert_new, names, storable, text, whole
+from engine.state.checks import demand_storable, text, whole
+from engine.state.part import Part, columns, insert_new, storable
 from engine.state.rows import MOST_WORDS, IdTakenError, PrefixRow
 
 _ALL = f"SELECT {columns(PrefixRow)} FROM prefixes"  # noqa: S608
+_ONE = f"{_ALL} WHERE id = ?"
 _NEWEST = " WHERE principal = coalesce(?, principal) AND cwd = coalesce(?, cwd) ORDER BY number DESC LIMIT ?"
 _BOUND = " WHERE principal = ? AND cwd = ? ORDER BY number DESC LIMIT ?"
 
@@ -39,38 +37,21 @@ class Prefixes(Part):
             if value is not None:
                 text(name, value)
         query = _NEWEST if principal is None or cwd is None else _BOUND  # the second one has an index
-        return self._rows(_row, _ALL + query, principal, cwd, limit)
+        return self._rows(PrefixRow, _ALL + query, principal, cwd, limit)
 
     def prefix(self, id: str) -> PrefixRow | None:
         """The approved prefix with this id, in any state."""
-        return self._database.read(lambda connection: _find(connection, id))
+        return self._row(PrefixRow, _ONE, storable(id))
 
     def revoke_prefix(self, id: str, now: int) -> PrefixRow | None:
         """Revoke an approved prefix and return its row, None if it is unknown. Idempotent."""
-        whole("now", now)
-
-        def operation(connection: Connection) -> PrefixRow | None:
-            revoke = "UPDATE prefixes SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
-            connection.execute(revoke, (now, storable(id)))
-            return _find(connection, id)
-
-        return self._database.write(operation)
+        revoke = "UPDATE prefixes SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
+        return self._end(PrefixRow, _ONE, id, revoke, whole("now", now))
 
 
 def _check(new: PrefixRow) -> None:
-    for name in ("principal", "cwd", "tool", "approver"):
-        text(name, getattr(new, name))
+    demand_storable(new)
     if type(new.words) is not tuple or not 1 <= len(new.words) <= MOST_WORDS:
         raise ValueError(f"a prefix has 1 to {MOST_WORDS} words")
-    for word in new.words:
-        text("word", word)
-    if whole("created_at", new.created_at) >= whole("expires_at", new.expires_at):
+    if new.created_at >= new.expires_at:
         raise ValueError("a prefix expires after it is approved")
-
-
-def _row(principal: str, cwd: str, tool: str, words: str, *rest: Any) -> PrefixRow:
-    return PrefixRow(principal, cwd, tool, names(words), *rest)
-
-
-def _find(connection: Connection, id_: str) -> PrefixRow | None:
-    return find(connection, _row, f"{_ALL} WHERE id = ?", id_)

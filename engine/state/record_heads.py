@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from engine.record.chain import Position
-from engine.state.part import Part, sha256_text, text, whole
+from engine.state.checks import sha256_text, text, whole
+from engine.state.part import Part
 
 
 class RecordHeads(Part):
@@ -13,9 +14,8 @@ class RecordHeads(Part):
         """The remembered heads by the number of their chain, then by installation."""
         query = "SELECT chain, installation, segment, lines, size, seq, hash FROM record_heads"
         found: dict[int, dict[str, Position]] = {}
-        rows = self._rows(lambda chain, installation, *head: (chain, installation, Position(*head)), query)
-        for chain, installation, head in rows:
-            found.setdefault(chain, {})[installation] = head
+        for chain, installation, *head in self._found(query):
+            found.setdefault(chain, {})[installation] = Position(*head)
         return found
 
     def remember_head(self, chain: int, installation: str, head: Position) -> None:

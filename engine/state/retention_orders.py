@@ -6,7 +6,8 @@ from dataclasses import astuple
 
 from engine.record.retention import Retained, RetentionOrder
 from engine.state.backend import Connection
-from engine.state.part import Part, encodable, text, whole
+from engine.state.checks import encodable, text, whole
+from engine.state.part import Part
 
 _LEAVE = (
     "INSERT OR IGNORE INTO retention_orders (chain, decision_id, keep_days, time, principal, reason)"
@@ -59,6 +60,5 @@ class RetentionOrders(Part):
     def outcomes(self, decision_id: str) -> dict[int, Retained | None]:
         """What the orders of a decision removed, by chain, as far as they are carried out."""
         query = "SELECT chain, first, last, lines, size FROM retention_orders WHERE decision_id = ? AND done = 1"
-        return dict(
-            self._rows(lambda chain, *row: (chain, None if row[0] is None else Retained(*row)), query, decision_id)
-        )
+        found = self._found(query, decision_id)
+        return {chain: None if first is None else Retained(first, *rest) for chain, first, *rest in found}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from engine.errors import Exit, StateError
+from engine.state.checks import LongText, Sha256, Text, TextOrEmpty, Uuid, Whole
 
 ApprovalState = Literal["requested", "granted", "refused", "used"]
 BegunKind = Literal["new", "pending", "done", "conflict"]
@@ -15,9 +16,6 @@ AttemptState = Literal["begun", "ok", "failed"]
 CheckName = Literal["sandbox", "validation"]
 StopScope = Literal["all", "tool", "principal"]
 ActivationState = Literal["proposed", "switching", "active", "withdrawn"]
-
-LONGEST_TEXT = 1_024
-"""Characters of a name, key, principal or id: longer than any subject of a certificate in use."""
 
 AUDIENCE = r"^[!-~]{1,128}$"
 """The name of a server in a token: printable ASCII, because it is compared exactly."""
@@ -59,21 +57,21 @@ class Counter:
     of itself since 1970; 0 means no end.
     """
 
-    name: str
-    key: str
-    window: int
-    amount: int = 1
+    name: Text
+    key: TextOrEmpty
+    window: Whole
+    amount: Whole = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
     """The request that an approval is bound to: its point, its input, the policy and its caller."""
 
-    point: str
-    input_digest: str
-    rules: str
-    values: str
-    requester: str | None
+    point: Text
+    input_digest: Text
+    rules: Text
+    values: Text
+    requester: Text | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +81,10 @@ class ApprovalRow(Binding):
     `requester_via` is the caller's interface; `decision_id` and `used_at` are those of the decision that used it.
     """
 
-    codes: tuple[str, ...]
-    created_at: int
-    expires_at: int
-    requester_via: str | None = None
+    codes: tuple[Text, ...]
+    created_at: Whole
+    expires_at: Whole
+    requester_via: Text | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     state: ApprovalState = "requested"
     approver: str | None = None
@@ -146,44 +144,41 @@ class PrefixRow:
     Bound to a principal, a folder and a tool; `words` are 1 to `MOST_WORDS` whole words.
     """
 
-    principal: str
-    cwd: str
-    tool: str
-    words: tuple[str, ...]
-    approver: str
-    created_at: int
-    expires_at: int
+    principal: Text
+    cwd: Text
+    tool: Text
+    words: tuple[Text, ...]
+    approver: Text
+    created_at: Whole
+    expires_at: Whole
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     revoked_at: int | None = None  # from then on it does not count
 
 
 @dataclass(frozen=True, slots=True)
 class ChildRow:
-    """A subagent's conversation and the one that started it; `id` is a UUID in canonical form, lower case.
+    """A subagent's conversation and the one that started it.
 
     `principal` started it; empty for a caller without a name.
     """
 
-    id: str
-    parent: str
-    created_at: int
+    id: Uuid
+    parent: Text
+    created_at: Whole
     state: ChildState = "running"
     ended_at: int | None = None
-    principal: str = ""
+    principal: TextOrEmpty = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptRow:
-    """One attempt at a task with one program; if it has begun and not ended, its result is unknown (C63).
+    """One attempt at a task with one program; if it has begun and not ended, its result is unknown (C63)."""
 
-    `id` is a UUID, `code_sha256` 64 hex digits.
-    """
-
-    id: str
-    principal: str
-    task: str
-    code_sha256: str
-    created_at: int
+    id: Uuid
+    principal: TextOrEmpty
+    task: Text
+    code_sha256: Sha256
+    created_at: Whole
     state: AttemptState = "begun"
     ended_at: int | None = None
 
@@ -192,30 +187,30 @@ class AttemptRow:
 class ArtifactCheckRow:
     """The result of a check of a generated artifact, and the isolation in which the artifact ran (A01, A02)."""
 
-    sha256: str
+    sha256: Sha256
     name: CheckName
     passed: bool
-    ran_in: str
-    decision_id: str
-    made_at: int
+    ran_in: Text
+    decision_id: Text
+    made_at: Whole
 
 
 @dataclass(frozen=True, slots=True)
 class CodeRunRow:
-    """A run of generated code that has ended; `id` is a UUID, `number` its order among all, set by the store.
+    """A run of generated code that has ended; `number` is its order among all, set by the store.
 
     `owner` is how its caller came in and its name, `result` the JSON of its result, None if none is kept.
     """
 
-    id: str
-    owner: str
+    id: Uuid
+    owner: LongText
     status: Literal["ok", "stopped"]
-    stop_reason: str
+    stop_reason: Text
     decision_id: str | None
     result: str | None = field(repr=False)
-    started_at: int
-    ended_at: int
-    expires_at: int
+    started_at: Whole
+    ended_at: Whole
+    expires_at: Whole
     number: int | None = None
 
 
@@ -224,11 +219,11 @@ class StopRow:
     """A stop of everything, of one tool or of one principal; `name` is empty for everything."""
 
     scope: StopScope
-    name: str
-    actor: str
-    created_at: int
+    name: TextOrEmpty
+    actor: Text
+    created_at: Whole
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    reason: str | None = None
+    reason: LongText | None = None
     lifted_at: int | None = None  # from then on it does not count
 
 
@@ -240,14 +235,14 @@ class ActivationRow:
     `withdrawn`: it was never served, because an engine could not load it, or another one was proposed.
     """
 
-    name: str
-    sequence: int
-    digest: str
-    author: str
-    approver: str
-    actor: str
-    reason: str | None
-    proposed_at: int
+    name: Text
+    sequence: Whole
+    digest: Text
+    author: Text
+    approver: Text
+    actor: Text
+    reason: LongText | None
+    proposed_at: Whole
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     state: ActivationState = "proposed"
     switched_at: int | None = None
@@ -266,7 +261,7 @@ class ReplicaRow:
     """
 
     id: str
-    name: str
+    name: Text
     beats: int
     seen_at: int
     serving: str | None
@@ -307,12 +302,12 @@ class AgentRow:
     `requester` asked for it.
     """
 
-    id: str
-    name: str
-    role: str
-    specification: str
+    id: Text
+    name: Text
+    role: Text
+    specification: LongText
     requester: str | None
-    created_at: int
+    created_at: Whole
     ended_at: int | None = None
 
 
@@ -320,15 +315,15 @@ class AgentRow:
 class MemoryRow:
     """An entry of an agent's memory: who owns it, how sensitive it is, and the kind and name of its origin."""
 
-    owner: str
-    text: str = field(repr=False)
-    sha256: str
-    sensitivity: str
-    origin: str
-    origin_name: str
-    decision_id: str
-    created_at: int
-    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    owner: Text
+    text: LongText = field(repr=False)
+    sha256: Sha256
+    sensitivity: Text
+    origin: Text
+    origin_name: Text
+    decision_id: Text
+    created_at: Whole
+    id: Text = field(default_factory=lambda: uuid.uuid4().hex)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,10 +334,10 @@ class SourceRecordRow:
     private data. `terms` is the JSON of its `SourceTerms`, None if an earlier version of the engine admitted it.
     """
 
-    source: str
-    record: str
-    kind: str
-    sha256: str
+    source: Text
+    record: Text
+    kind: Text
+    sha256: Sha256
     export: bool
     sensitive: bool
     terms: str | None

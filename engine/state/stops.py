@@ -3,13 +3,12 @@
 The policy decides which requests a stop applies to. Rows are evidence and stay for ever.
 """
 
-# ruff: noqa: A002 - the names of the interface
-
 from __future__ import annotations
 
 from engine.state.backend import Connection
+from engine.state.checks import demand_storable, whole
 from engine.state.in_force import STOPS, Current
-from engine.state.part import encodable, find, insert_new, storable, text, whole
+from engine.state.part import insert_new
 from engine.state.rows import IdTakenError, StopRow
 
 
@@ -18,10 +17,7 @@ class Stops(Current):
 
     def add_stop(self, new: StopRow) -> StopRow:
         """Store a stop. When this returns, no process decides without it. Raises IdTakenError."""
-        text("actor", new.actor)
-        text("name", new.name, empty=True)
-        encodable("reason", new.reason or "")
-        whole("created_at", new.created_at)
+        demand_storable(new)
 
         def operation(connection: Connection) -> StopRow:
             if not insert_new(connection, "stops", new):
@@ -40,15 +36,7 @@ class Stops(Current):
 
     def lift_stop(self, id: str, now: int) -> StopRow | None:
         """Lift a stop and return its row, None if it is unknown. Idempotent."""
-        whole("now", now)
-
-        def operation(connection: Connection) -> StopRow | None:
-            lift = "UPDATE stops SET lifted_at = ? WHERE id = ? AND lifted_at IS NULL"
-            connection.execute(lift, (now, storable(id)))
-            return _find(connection, id)
-
-        return self._changed(operation)
-
-
-def _find(connection: Connection, id_: str) -> StopRow | None:
-    return find(connection, StopRow, f"{STOPS} WHERE id = ?", id_)
+        lift = "UPDATE stops SET lifted_at = ? WHERE id = ? AND lifted_at IS NULL"
+        lifted = self._end(StopRow, f"{STOPS} WHERE id = ?", id, lift, whole("now", now))
+        self.await_in_force()
+        return lifted

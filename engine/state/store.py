@@ -17,7 +17,6 @@ from engine.state.activations import Activations
 from engine.state.agents import Agents
 from engine.state.approvals import Approvals
 from engine.state.attempts import ArtifactChecks, Attempts
-from engine.state.backend import Backend
 from engine.state.budgets import Budgets
 from engine.state.children import Children
 from engine.state.code_runs import CodeRuns
@@ -26,7 +25,6 @@ from engine.state.memories import Memories
 from engine.state.prefixes import Prefixes
 from engine.state.record_heads import RecordHeads
 from engine.state.retention_orders import RetentionOrders
-from engine.state.rows import StateLimits
 from engine.state.source_records import SourceRecords
 from engine.state.stops import Stops
 from engine.state.tokens import Tokens
@@ -54,9 +52,6 @@ class Store(
     Activations,
 ):
     """The state of one engine, or of several. Opened by `engine.state.open_state`."""
-
-    def __init__(self, database: Backend, limits: StateLimits) -> None:
-        super().__init__(database, limits)
 
     @property
     def failed(self) -> bool:

@@ -6,8 +6,6 @@ half a second, which a revocation waits for, and as long as the caller of a requ
 revocation has taken effect everywhere once it is answered.
 """
 
-# ruff: noqa: A002 - the names of the interface
-
 from __future__ import annotations
 
 import base64
@@ -17,10 +15,10 @@ import secrets
 import time
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any
 
 from engine.state.backend import Backend, Connection
-from engine.state.part import Part, Recent, columns, find, names, storable, text, whole
+from engine.state.checks import text, whole
+from engine.state.part import Part, Recent, columns, made, storable
 from engine.state.rows import IdTakenError, IssuedToken, StateLimits, TokenRow
 
 _PREFIX = "aet_"
@@ -34,6 +32,8 @@ _NO_DIGEST = bytes(32)
 """What unknown ids are compared with: no text is known to have this SHA-256."""
 
 _COLUMNS = columns(TokenRow)
+_ONE = f"SELECT {_COLUMNS} FROM tokens WHERE id = ?"  # noqa: S608
+_WITH_DIGEST = f"SELECT digest, {_COLUMNS} FROM tokens WHERE id = ?"  # noqa: S608
 _ISSUE = (
     "INSERT INTO tokens (id, digest, principal, points, created_at, expires_at, approves, audience, single_use)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id"
@@ -99,19 +99,12 @@ class Tokens(Part):
 
     def tokens(self) -> tuple[TokenRow, ...]:
         """Every token ever issued, newest first."""
-        return self._rows(_row, f"SELECT {_COLUMNS} FROM tokens ORDER BY number DESC")  # noqa: S608
+        return self._rows(TokenRow, f"SELECT {_COLUMNS} FROM tokens ORDER BY number DESC")  # noqa: S608
 
     def revoke(self, id: str, now: int) -> TokenRow | None:
         """Revoke a token and return its row, None if it is unknown. Idempotent."""
-        whole("now", now)
-
-        def operation(connection: Connection) -> TokenRow | None:
-            revoke = "UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
-            connection.execute(revoke, (now, storable(id)))
-            found = _row_of(connection, id)
-            return None if found is None else found[1]
-
-        revoked = self._database.write(operation)
+        revoke = "UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
+        revoked = self._end(TokenRow, _ONE, id, revoke, whole("now", now))
         time.sleep(self._database.lag + self._limits.recent_seconds)
         return revoked
 
@@ -158,9 +151,9 @@ class Tokens(Part):
             cached = self._cache = moment, {}
         found = cached[1].get(id_)
         if found is None and connection is not None:
-            found = _row_of(connection, id_)
-            if found is not None:
-                cached[1][id_] = found
+            row = connection.execute(_WITH_DIGEST, (storable(id_),)).fetchone()
+            if row is not None:
+                found = cached[1][id_] = row[0], made(TokenRow, *row[1:])
         return found
 
 
@@ -172,17 +165,6 @@ def new_token_id() -> str:
 def _new(id_: str) -> IssuedToken:
     secret = base64.urlsafe_b64encode(secrets.token_bytes(_SECRET_BYTES)).rstrip(b"=").decode()
     return IssuedToken(id_, f"{_PREFIX}{id_}_{secret}")
-
-
-def _row_of(connection: Connection, id_: str) -> _Cached | None:
-    query = f"SELECT digest, {_COLUMNS} FROM tokens WHERE id = ?"  # noqa: S608
-    return find(connection, lambda digest, *row: (digest, _row(*row)), query, id_)
-
-
-def _row(*values: Any) -> TokenRow:
-    id_, principal, points, created, expires, revoked, approves, audience, single_use, used = values
-    times = (created, expires, revoked)
-    return TokenRow(id_, principal, names(points), *times, names(approves), audience, bool(single_use), used)
 
 
 def _holds(row: TokenRow, now: int, audience: str | None) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.state.backend import Connection
-from engine.state.part import Part, text, whole
+from engine.state.checks import text, whole
+from engine.state.part import Part
 
 
 class Touches(Part):
@@ -27,15 +28,8 @@ class Touches(Part):
         whole("now", now)
         kinds = tuple(text("kind", kind) for kind in kinds)
 
-        def sweep(connection: Connection, now: int) -> None:
-            connection.execute(
-                "DELETE FROM touches WHERE (run, kind, hold) IN (SELECT run, kind, hold FROM touches"
-                " WHERE touched_at < ? LIMIT ? /* FOR UPDATE SKIP LOCKED */)",
-                (now - self._limits.run_seconds, self._limits.sweep),
-            )
-
         def operation(connection: Connection) -> tuple[str, ...]:
-            self._database.tidy(connection, "touches", now, sweep)
+            self._tidy(connection, "touches", "run, kind, hold", "touched_at < ?", now, self._limits.run_seconds)
             connection.lock("touches", run)
             before = _others(connection, run, hold)
             connection.execute("UPDATE touches SET touched_at = ? WHERE run = ? AND touched_at < ?", (now, run, now))

@@ -9,7 +9,8 @@ import pytest
 
 from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.errors import StateError
-from engine.state.rows import LONGEST_TEXT, Counter, StateLimits
+from engine.state.checks import LONGEST_TEXT
+from engine.state.rows import Counter, StateLimits
 from engine.state.store import Store
 from tests.expect import refused
 from tests.processes import python, said, tell
