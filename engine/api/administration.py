@@ -42,8 +42,6 @@ def no_reason() -> GatherError:
 
 async def _respond(api: App, exchange: Exchange, asked: Any) -> Response:
     """The decision, and under `done` what the act made or changed; a deny is an answer (200)."""
-    if exchange.refusal is not None and not exchange.identified:
-        return respond(await api.refuse(exchange, exchange.operation.point or "", exchange.refusal), exchange)
     async with api.load.turn(exchange.account):
         administered = await api.engine.administer(asked, exchange.context)
     answer = administered.answer

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from engine.api.decide import respond
 from engine.api.headers import check_media_type, read_headers, read_query, read_request_id, read_trace
 from engine.api.load import Load, Shares, overloaded
 from engine.api.messages import Access, Body, Exchange, Head, Operation, Peer, Response, Routes, methods_of
@@ -166,12 +167,6 @@ class App:
                 return policy.sources.with_own_files(text, opens=False)
         return text
 
-    def release(self, exchange: Exchange) -> None:
-        """Drop the stored part of the body."""
-        if exchange.chunks:
-            self.bodies.give(exchange.account, sum(map(len, exchange.chunks)))
-            exchange.chunks = []
-
     def broken(self, status: int) -> None:
         """Count a request that could not be parsed."""
         self.metrics.answered("none", status, 0)
@@ -180,6 +175,8 @@ class App:
         operation, refusal = exchange.operation, exchange.refusal
         if refusal is not None and (operation.point is None or not exchange.recorded):
             return problem(refusal, exchange, headers=_allow(operation, self.routes, exchange.head.path))
+        if refusal is not None and operation.point is not None and not exchange.identified and not operation.refuses:
+            return respond(await self.refuse(exchange, operation.point, refusal), exchange)
         return await operation.handler(self, exchange)
 
     def _operation(self, head: Head) -> tuple[Operation, EngineError | None]:
@@ -225,7 +222,7 @@ class App:
         account, held = exchange.account, 0
         try:
             caller = await off_loop(partial(self.identity.caller, exchange.head, exchange.peer), Pace.SHORT)
-            held = sum(map(len, exchange.chunks))
+            held = len(exchange.stored)
             self._accept(exchange, caller)
         except EngineError as refusal:
             exchange.refusal = None  # who asks comes first
@@ -233,11 +230,11 @@ class App:
         except Exception as crash:  # noqa: BLE001  (a fault of ours refuses one request)
             exchange.refuse(self.crashed(exchange, crash))
         if not exchange.identified:
-            self.release(exchange)
+            exchange.release(self.bodies)
         elif held and account != exchange.account:
             self.bodies.give(account, held)
             if not self.bodies.take(exchange.account, held):
-                exchange.chunks = []
+                exchange.stored = b""
                 exchange.refuse(overloaded(), recorded=False)
 
     async def _identify_again(self, exchange: Exchange) -> None:

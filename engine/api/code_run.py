@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from engine.api.answers import CodePhase, CodeRunEnd, CodeRunPage, KeptCodeRun
-from engine.api.decide import asked_of, respond
+from engine.api.decide import asked_of
 from engine.api.headers import QueryError
 from engine.api.live import LiveRun
 from engine.api.messages import Response
@@ -52,10 +52,7 @@ _NUMBER = re.compile("[1-9][0-9]{0,15}")
 
 async def run(api: App, exchange: Exchange) -> Response:
     """One run, to its end; a client that hangs up ends it only if it said so."""
-    refusal = exchange.refusal
-    if refusal is not None and not exchange.identified:
-        return respond(await api.refuse(exchange, exchange.operation.point or "", refusal), exchange)
-    stated = exchange.query.get(HANG_UP, "continue")
+    refusal, stated = exchange.refusal, exchange.query.get(HANG_UP, "continue")
     if refusal is None and stated not in {"continue", "cancel"}:
         refusal = QueryError(HANG_UP, "is neither `cancel` nor `continue`")
     if refusal is not None:
@@ -66,7 +63,7 @@ async def run(api: App, exchange: Exchange) -> Response:
     asked = await asked_of(api, exchange)
     if not following.follows:
         return _respond(await api.engine.run_code(asked, exchange.context, watch), exchange)
-    size, exchange.chunks = sum(map(len, exchange.chunks)), []  # it counts as a body until the run has ended
+    size, exchange.stored = len(exchange.stored), b""  # it counts as a body until the run has ended
     live = LiveRun(following)
     watch = replace(watch, on_phase=live.phase, on_place=live.place, on_output=live.output)
 

@@ -15,7 +15,7 @@ import httptools
 
 from engine.api.limits import too_large, too_large_head, too_much_framing
 from engine.api.load import overloaded
-from engine.api.messages import Exchange, Head, Parts
+from engine.api.messages import Exchange, Head
 from engine.api.problems import bare_problem
 from engine.errors import EngineError, GatherError
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from engine.api.load import Shares
     from engine.api.messages import Peer, Response
     from engine.api.peers import PeerOf
+    from engine.api.streams import Following
 
 _PIPELINED = 64
 """Requests that one client may send ahead; with more, these are answered and the connection ends."""
@@ -47,9 +48,6 @@ class Application(Protocol):
 
     async def answer(self, exchange: Exchange) -> Response:
         """Answer a request whose body is complete, or that was refused."""
-
-    def release(self, exchange: Exchange) -> None:
-        """Drop the stored part of the body."""
 
     def broken(self, status: int) -> None:
         """A request could not be parsed."""
@@ -380,14 +378,14 @@ class Connection(asyncio.Protocol):
         """Answer before the body has ended; the rest of it is dropped and the connection closed."""
         exchange.answered = True
         self._last = True
-        self._app.release(exchange)
+        exchange.release(self._app.bodies)
         self._start(exchange)
 
     async def _serve(self) -> None:
         while self._queue:
             exchange = self._serving = self._queue.popleft()
             response = await self._app.answer(exchange)
-            self._app.release(exchange)
+            exchange.release(self._app.bodies)
             if self._gone or self._transport.is_closing():
                 if response.stream is not None:
                     response.stream.leave()
@@ -421,7 +419,7 @@ class Connection(asyncio.Protocol):
             if exchange is not None:
                 exchange.hang_up()
 
-    async def _send_parts(self, stream: Parts) -> None:
+    async def _send_parts(self, stream: Following) -> None:
         try:
             async for part in stream.parts():
                 if self._gone or self._transport.is_closing():
@@ -481,7 +479,7 @@ class Connection(asyncio.Protocol):
         self._close()
 
     def _drop(self, exchange: Exchange) -> None:
-        self._app.release(exchange)
+        exchange.release(self._app.bodies)
         if exchange.upload is not None:
             exchange.upload.close()
 

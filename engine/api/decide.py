@@ -31,11 +31,8 @@ if TYPE_CHECKING:
 
 async def decide(api: App, exchange: Exchange) -> Response:
     """Decide one request; an unreadable one becomes a recorded deny too."""
-    point = exchange.operation.point or ""
-    if exchange.refusal is not None and not exchange.identified:
-        return respond(await api.refuse(exchange, point, exchange.refusal), exchange)
     async with api.load.turn(exchange.account):
-        return respond(await _ask(api, exchange, point), exchange)
+        return respond(await _ask(api, exchange, exchange.operation.point or ""), exchange)
 
 
 def respond(answer: Answer, exchange: Exchange, document: Model | Mapping[str, Any] | None = None) -> Response:
@@ -83,8 +80,6 @@ _AT_ONCE = 32
 async def decide_batch(api: App, exchange: Exchange) -> Response:
     """Decide every request of a batch. A batch that cannot be read at all is one recorded deny."""
     point = exchange.operation.point or ""
-    if exchange.refusal is not None and not exchange.identified:
-        return respond(await api.refuse(exchange, point, exchange.refusal), exchange)
     async with api.batches.turn(exchange.account):
         body, context = exchange.body, exchange.context
         try:

@@ -47,9 +47,7 @@ class Making:
 
     async def make(self, api: App, exchange: Exchange) -> Response:
         """One request, to its end; a client that hangs up does not end it."""
-        refusal, point = exchange.refusal, exchange.operation.point or ""
-        if refusal is not None and not exchange.identified:
-            return respond(await api.refuse(exchange, point, refusal), exchange)
+        point = exchange.operation.point or ""
         async with self._turns.turn(exchange.account):
             try:
                 return await self._make(api, exchange)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import http
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import EngineError
 from engine.flow import Context
@@ -16,6 +16,8 @@ from engine.model import Caller, Decision, Mode, Model, Via
 if TYPE_CHECKING:
     import asyncio
 
+    from engine.api.load import Shares
+    from engine.api.streams import Following
     from engine.api.uploads import Upload
 
 _UNIDENTIFIED = Caller(via=Via.NONE)
@@ -73,16 +75,6 @@ class Trace:
         return f"00-{self.trace_id}-{self.span_id}-{self.flags}".encode()
 
 
-class Parts(Protocol):
-    """A body that comes in parts."""
-
-    def parts(self) -> AsyncIterator[bytes]:
-        """Each part once it is there."""
-
-    def leave(self) -> None:
-        """The client is gone, or has everything: nothing waits for it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Response:
     """A whole answer. `outcome` and `codes` go into the log and the metrics."""
@@ -94,7 +86,7 @@ class Response:
     outcome: str | None = None
     codes: tuple[str, ...] = ()
     decision_id: str | None = None
-    stream: Parts | None = None
+    stream: Following | None = None
     """The body in parts, as they come; the connection is closed after them."""
 
     @classmethod
@@ -179,7 +171,7 @@ class Exchange:
     """Names the files of values that are edited for the policy in force, in a text that is not of its catalogue."""
     refusal: EngineError | None = None
     recorded: bool = True
-    chunks: list[bytes | bytearray] = field(default_factory=list)
+    stored: bytes | bytearray = b""
     """The body so far, in one piece: small pieces would cost more memory than their content."""
     size: int = 0
     upload: Upload | None = None
@@ -208,13 +200,18 @@ class Exchange:
 
     def keep(self, data: bytes) -> None:
         """One more part of the body."""
-        if not self.chunks:
-            self.chunks.append(data)
+        if not self.stored:
+            self.stored = data
             return
-        kept = self.chunks[0]
-        if not isinstance(kept, bytearray):
-            kept = self.chunks[0] = bytearray(kept)
-        kept += data
+        if not isinstance(self.stored, bytearray):
+            self.stored = bytearray(self.stored)
+        self.stored += data
+
+    def release(self, bodies: Shares) -> None:
+        """Drop the stored part of the body, which counts in `bodies`."""
+        if self.stored:
+            bodies.give(self.account, len(self.stored))
+            self.stored = b""
 
     @property
     def context(self) -> Context:
@@ -231,9 +228,7 @@ class Exchange:
     @property
     def body(self) -> bytes:
         """The whole body, once it is complete."""
-        if not self.chunks:
-            return b""
-        whole = self.chunks[0] = bytes(self.chunks[0])
+        self.stored = whole = bytes(self.stored)
         return whole
 
 
@@ -278,6 +273,8 @@ class Operation:
     point: str | None = None
     query: frozenset[str] | None = frozenset()
     """Names of query parameters; None if the query belongs to another service and may be any text."""
+    refuses: bool = False
+    """Whether the handler answers callers that are not identified, in a form of its own."""
 
 
 Routes = Mapping[str, Mapping[str, Operation]]

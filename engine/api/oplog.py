@@ -92,7 +92,7 @@ class OperationalLog:
         }
         if caller.principal is not None:
             fields["principal"] = self._clean(caller.principal)
-        if self._payload and exchange.chunks and _may_be_told(exchange):
+        if self._payload and exchange.stored and _may_be_told(exchange):
             fields["payload"] = _payload(exchange.body)
         self._put("warning" if wrong else "info", "request", fields)
 

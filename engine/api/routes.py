@@ -8,7 +8,7 @@ from engine.api import administration, authzen, code_run, control, decide, decis
 from engine.api.building import build
 from engine.api.fetching import MOST_BUILDS, MOST_FETCHES, Making, fetch
 from engine.api.messages import ANYTHING_BELOW, Access, Body, Operation, Routes
-from engine.api.run import ForwardedRuns
+from engine.api.run import ForwardedRuns, Runs
 from engine.api.runner import AgentRuns
 from engine.points.registry import POINTS
 
@@ -41,7 +41,7 @@ def routes(forward: ForwardLimits | None = None, access: RunnerAccess | None = N
         "/health": {"GET": Operation("health", health.health, Access.OPEN)},
         "/ready": {"GET": Operation("ready", health.ready, Access.OPEN)},
         "/metrics": {"GET": Operation("metrics", health.metrics, Access.LOCAL)},
-        "/run": {"POST": Operation("run", ForwardedRuns(forward, access).run, body=Body.JSON, point="runner_request")},
+        "/run": {"POST": _run("run", ForwardedRuns(forward, access))},
         "/v1/code/run": {
             "POST": Operation(
                 "code_run", code_run.run, body=Body.JSON, point="code_action", query=frozenset({code_run.HANG_UP})
@@ -81,12 +81,16 @@ def runner_routes(settings: RunnerSettings) -> Routes:
     return _described(
         kept
         | {
-            "/run": {"POST": Operation("agent_run", runs.run, body=Body.JSON, point="runner_request")},
+            "/run": {"POST": _run("agent_run", runs)},
             "/capabilities": {"GET": Operation("capabilities", runs.capabilities)},
             "/inspect": {"GET": Operation("inspect", runs.inspect)},
             "/tools/call": {"POST": Operation("agent_tool_call", runs.call, body=Body.JSON)},
         }
     )
+
+
+def _run(name: str, runs: Runs) -> Operation:
+    return Operation(name, runs.run, body=Body.JSON, point="runner_request", refuses=True)
 
 
 _OPERATING = (

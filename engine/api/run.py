@@ -73,7 +73,7 @@ class Runs:
     async def run(self, api: App, exchange: Exchange) -> Response:
         """Decide a run, have it done if it is allowed, and return the result, or its beginning for who follows it."""
         body = exchange.body
-        api.release(exchange)  # so that the operational log cannot find it
+        exchange.release(api.bodies)  # so that the operational log cannot find it
         following = Following(exchange)
 
         async def whole() -> None:

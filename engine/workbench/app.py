@@ -99,12 +99,6 @@ class Workbench:
         finally:
             self.active -= 1
 
-    def release(self, exchange: Exchange) -> None:
-        """Drop the stored part of the body."""
-        if exchange.chunks:
-            self.bodies.give(exchange.account, sum(map(len, exchange.chunks)))
-            exchange.chunks = []
-
     def broken(self, status: int) -> None:
         """A request that could not be parsed needs nothing more."""
 

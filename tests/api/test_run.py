@@ -701,9 +701,9 @@ async def answered(folder: Path, cache: Path, policy: Path, between: Callable[[A
         head = Head("POST", "/run", "", {b"content-type": b"application/json", b"host": b"localhost"})
         exchange = api.open(head, Peer("127.0.0.1", loopback=True))
         assert api.bodies.take(exchange.account, len(body))
-        exchange.chunks, exchange.complete = [body], True
+        exchange.stored, exchange.complete = body, True
         response = await api.answer(exchange)
-        assert (api.bodies.used, exchange.chunks) == (0, [])
+        assert (api.bodies.used, exchange.stored) == (0, b"")
         log.close()
         return response
 
