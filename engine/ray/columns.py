@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -101,6 +101,25 @@ class Columns(Model):
             except OverflowError:  # on the last day that there is
                 at = at.isoformat()
         return [{"sha256": row[decided.sha256], "decision": row[decided.decision], "decided_at": at}]
+
+
+def demand_columns(
+    names: Sequence[str], needed: Sequence[str], added: Sequence[str], of: str, where: Location | None = None
+) -> None:
+    """Raise GatherError unless a table has the columns that are needed, and none of those that are added.
+
+    `of` says in the remedy whose columns are to be named.
+    """
+    if lacking := [name for name in needed if name not in names]:
+        raise GatherError(
+            f"there is no column `{printable(lacking[0])}`; the columns are {printable(', '.join(names))}",
+            remedy=f"name the columns of {of}",
+            where=where,
+        )
+    if taken := [name for name in added if name in names]:
+        raise GatherError(
+            f"the column `{taken[0]}` exists, and one of this name is added", remedy="rename the column", where=where
+        )
 
 
 def read_columns(path: Path) -> Columns:

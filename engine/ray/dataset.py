@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, read_strict
 from engine.engine import Engine
 from engine.errors import EngineError, GatherError
 from engine.flow import Context
 from engine.ray.cluster import demand_processors, failures, pool
-from engine.ray.columns import ADDED, POINT, Columns
+from engine.ray.columns import ADDED, POINT, Columns, demand_columns
 from engine.ray.corpus import demand_stateless
 from engine.ray.packages import package
 from engine.ray.policy import SentPolicy
-from engine.ray.rows import BATCH, Batch, of_table, read_rows
+from engine.ray.rows import BATCH, Batch, object_in, of_table, read_rows
 from engine.ray.worker import Job, OpaLostError, Worker, count, worker_faults
 from engine.record.bulk import Manifest, RunRecord, name_of, signer
-from engine.record.model import timestamp, utc_now
+from engine.record.model import DecisionRecord, timestamp, utc_now
 from engine.settings import Settings
 
 REQUEST = "request"
@@ -55,7 +52,8 @@ def admit(  # noqa: PLR0913  (each is named)
         remedy = f"leave out `columns`, and put requests as JSON into the column `{REQUEST}`"
         raise GatherError(f"columns make requests at point `{POINT}` only", remedy=remedy)
     demand_processors(workers)
-    _demand_columns(dataset.schema().names, columns)
+    needed = (REQUEST,) if columns is None else columns.needed
+    demand_columns(dataset.schema().names, needed, ADDED, "this dataset")
     run = RunRecord(Path(record).absolute())
     run.prepare()
     with Engine(settings or Settings(), control=False, points=frozenset({point})) as engine:
@@ -82,22 +80,6 @@ def seal(admitted: Any, *, record: Path | str, settings: Settings | None = None)
         return run.join(counts, signer((settings or Settings()).state, new=True), timestamp(utc_now()))
 
 
-def _demand_columns(names: Sequence[str], columns: Columns | None) -> None:
-    needed = (REQUEST,) if columns is None else columns.needed
-    if lacking := [name for name in needed if name not in names]:
-        found = f"there is no column `{lacking[0]}`; the columns are {', '.join(names)}"
-        raise GatherError(found, remedy="name the columns of this dataset")
-    if taken := [name for name in ADDED if name in names]:
-        raise GatherError(f"the column `{taken[0]}` exists, and the dataset gets one", remedy="rename the column")
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    decision_id: str
-    outcome: str
-    codes: list[str]
-
-
 class DatasetWorker(Worker):
     """Decides a batch of rows, which is one unit: named by the digest of its requests."""
 
@@ -110,7 +92,7 @@ class DatasetWorker(Worker):
             name = name_of({"requests": asked, "point": self.job.point, "policy": revisions, "asked": self.job.asked})
             if self.record.whole(name) is None:
                 self._decide(name, some)
-            return _with(table, list(self._rows(name)), name)
+            return _with(table, self._rows(name), name)
 
     def _batch(self, table: Any) -> Batch:
         if self.job.columns is not None:
@@ -127,34 +109,24 @@ class DatasetWorker(Worker):
                 draft.publish(self.unit(name, "a batch of a dataset", outcomes, codes))
                 return
 
-    def _rows(self, name: str) -> Iterator[_Row]:
+    def _rows(self, name: str) -> list[DecisionRecord]:
         """The decisions of a segment by the rows that they name: the record has those first that need no OPA."""
-        recorded = self.record.decisions(name)
-        for one in sorted(recorded, key=lambda one: int((one.request_id or "").rpartition(":")[2])):
-            codes = sorted({finding.code for finding in one.findings})
-            yield _Row(one.decision_id, one.outcome.value, codes)
+        return sorted(self.record.decisions(name), key=lambda one: int((one.request_id or "").rpartition(":")[2]))
 
 
-def _with(table: Any, rows: list[_Row], segment: str) -> Any:
+def _with(table: Any, rows: list[DecisionRecord], segment: str) -> Any:
     pa = package("pyarrow")
     if len(rows) != table.num_rows:
         raise EngineError(
             "the segment of a batch has other rows", remedy="give the rows ids, so that they are distinct"
         )
     text = pa.string()
-    table = table.append_column("outcome", pa.array([row.outcome for row in rows], text))
-    table = table.append_column("codes", pa.array([row.codes for row in rows], pa.list_(text)))
+    table = table.append_column("outcome", pa.array([row.outcome.value for row in rows], text))
+    codes = [sorted({finding.code for finding in row.findings}) for row in rows]
+    table = table.append_column("codes", pa.array(codes, pa.list_(text)))
     table = table.append_column("decision_id", pa.array([row.decision_id for row in rows], text))
     return table.append_column("segment", pa.array([segment] * len(rows), text))
 
 
 def _request(text: Any) -> dict[str, Any] | GatherError:
-    try:
-        found = read_strict(text) if isinstance(text, str) else None
-    except NotJsonError:
-        return GatherError("the request is not JSON", remedy="write one JSON object")
-    except AmbiguousJsonError as error:
-        return GatherError(f"the request {error.problem}", remedy=error.remedy)
-    if not isinstance(found, dict):
-        return GatherError("the request is no JSON object", remedy="write one JSON object")
-    return found
+    return object_in(text if isinstance(text, str) else "null", "request", "write one JSON object")

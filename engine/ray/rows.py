@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from engine.documents.canonical import canonical
 from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, read_strict
@@ -28,24 +28,14 @@ class Batch:
     rows: Any
 
 
-class AdmittedWriter(Protocol):
-    """Writes the admitted rows of batches with their provenance."""
-
-    def add(self, batch: Batch, admitted: Sequence[tuple[int, Decision]]) -> None:
-        """Write these rows of a batch, by their index."""
-
-    def close(self) -> None:
-        """Write what is left."""
-
-
 def batches(unit: Unit, columns: Columns) -> Iterator[Batch]:
     """The rows of a unit. Raises GatherError if its file is not the one that was planned."""
     with opened(unit.path, unit.version) as (file, _):
         yield from (_lines(file, unit, columns) if unit.part is None else _table(file, unit, columns))
 
 
-def writer(unit: Unit, file: BinaryIO, segment: str) -> AdmittedWriter:
-    """What writes admitted rows in the format of their source."""
+def writer(unit: Unit, file: BinaryIO, segment: str) -> _JsonLines | _Parquet:
+    """What writes admitted rows of batches, by their index, with their provenance in the format of their source."""
     if unit.part is None:
         return _JsonLines(file, segment)
     with opened(unit.path, unit.version) as (source, _):
@@ -91,7 +81,7 @@ def read_rows(rows: Any, places: Sequence[str]) -> list[dict[str, Any] | GatherE
 def _lines(file: BinaryIO, unit: Unit, columns: Columns) -> Iterator[Batch]:
     file.seek(unit.start)
     place = unit.place
-    numbered = enumerate(whole_lines(_Part(file, unit.end - unit.start), unit.path), unit.first)
+    numbered = enumerate(whole_lines(file, unit.path, unit.end - unit.start), unit.first)
     written = ((number, line) for number, line in numbered if line.strip())
     while some := list(islice(written, BATCH)):
         places = [f"{place}:{number}" for number, _ in some]
@@ -99,32 +89,28 @@ def _lines(file: BinaryIO, unit: Unit, columns: Columns) -> Iterator[Batch]:
         yield Batch(requests, places, [line for _, line in some])
 
 
-class _Part:
-    """The next bytes of a file, as a file that ends there."""
-
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        self._file, self._left = file, size
-
-    def read(self, size: int) -> bytes:
-        data = self._file.read(min(size, self._left))
-        self._left -= len(data)
-        return data
-
-
 def _asked(line: bytes, columns: Columns, place: str) -> dict[str, Any] | GatherError:
     path, _, number = place.rpartition(":")
     where = Location(path, int(number))
-    try:
-        row = read_strict(line.decode("utf-8"))
-    except (UnicodeDecodeError, NotJsonError):
-        return GatherError("the line is not JSON", remedy="write one JSON object a line", where=where)
-    except AmbiguousJsonError as error:
-        return GatherError(f"the line {error.problem}", remedy=error.remedy, where=where)
-    if not isinstance(row, dict):
-        return GatherError("the line is no JSON object", remedy="write one JSON object a line", where=where)
+    row = object_in(line, "line", "write one JSON object a line", where)
+    if isinstance(row, GatherError):
+        return row
     if taken := [name for name in PROVENANCE if name in row]:
         return GatherError(f"the line has `{taken[0]}`, which admitted rows get", remedy="rename it", where=where)
     return columns.request(row, place)
+
+
+def object_in(text: str | bytes, what: str, remedy: str, where: Location | None = None) -> dict[str, Any] | GatherError:
+    """The one JSON object in a text, or the error, which is recorded as a deny."""
+    try:
+        found = read_strict(text if isinstance(text, str) else text.decode("utf-8"))
+    except (UnicodeDecodeError, NotJsonError):
+        return GatherError(f"the {what} is not JSON", remedy=remedy, where=where)
+    except AmbiguousJsonError as error:
+        return GatherError(f"the {what} {error.problem}", remedy=error.remedy, where=where)
+    if not isinstance(found, dict):
+        return GatherError(f"the {what} is no JSON object", remedy=remedy, where=where)
+    return found
 
 
 class _JsonLines:

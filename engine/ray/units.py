@@ -7,16 +7,17 @@ records that each unit must have is known before any worker begins.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from engine.documents.files import printable
 from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, read_strict
 from engine.errors import EngineError, GatherError, Location
 from engine.model import Revisions
-from engine.ray.columns import PROVENANCE, Columns
+from engine.ray.columns import PROVENANCE, Columns, demand_columns
 from engine.ray.packages import package
 from engine.record.bulk import name_of
 from engine.secrets.redaction import redact
@@ -26,6 +27,7 @@ PARQUET, JSON_LINES = ".parquet", (".jsonl", ".ndjson")
 UNIT_ROWS, UNIT_BYTES = 20_000, 64 << 20
 """Lines of JSON in a unit, and their bytes: what is decided again after a worker is lost."""
 
+_NAMED = "this table in the file of --columns"
 _BLOCK = 8 << 20
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
 _QUERY = re.compile(r"(?<=://)(?<!file://)([^\s'\"?]*)\?[^\s'\"]*")
@@ -41,13 +43,6 @@ _VERSIONS = (
     "mtime",
 )
 """What file systems state about a file that changes with its content, the best first."""
-
-
-class Bytes(Protocol):
-    """What bytes are read from."""
-
-    def read(self, size: int, /) -> bytes:
-        """At most so many bytes; none at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +150,7 @@ def _row_groups(path: str, columns: Columns) -> Iterator[Unit]:
     with opened(path) as (file, version):
         parquet = pq.ParquetFile(file)
         where = Location(shown(path))
-        _demand_columns(parquet.schema_arrow.names, columns, where)
+        demand_columns(parquet.schema_arrow.names, columns.needed, PROVENANCE, _NAMED, where)
         for name in columns.needed:
             _demand_type(parquet.schema_arrow.field(name).type, name, columns, where)
         first = 1
@@ -191,22 +186,6 @@ def _is_known_zone(type_: Any) -> bool:
     return True
 
 
-def _demand_columns(names: Sequence[str], columns: Columns, where: Location) -> None:
-    """Raise GatherError unless the table has the columns, and none of those that are added."""
-    if lacking := [name for name in columns.needed if name not in names]:
-        raise GatherError(
-            f"there is no column `{printable(lacking[0])}`; the columns are {printable(', '.join(names))}",
-            remedy="name the columns of this table in the file of --columns",
-            where=where,
-        )
-    if taken := [name for name in PROVENANCE if name in names]:
-        raise GatherError(
-            f"the column `{taken[0]}` exists, and admitted rows get one of this name",
-            remedy="rename the column",
-            where=where,
-        )
-
-
 def _lines(path: str, columns: Columns) -> Iterator[Unit]:
     """Ranges of lines; blank lines belong to the range before and are no rows."""
     with opened(path) as (file, version):
@@ -235,13 +214,14 @@ def _demand_fields(line: bytes, columns: Columns, where: Location) -> None:
     except (UnicodeDecodeError, NotJsonError, AmbiguousJsonError):
         return
     if isinstance(row, dict):
-        _demand_columns(list(row), columns, where)
+        demand_columns(list(row), columns.needed, PROVENANCE, _NAMED, where)
 
 
-def whole_lines(file: Bytes, path: str) -> Iterator[bytes]:
-    """The lines of a file with their newlines, read in blocks. Raises GatherError for one that is too long."""
+def whole_lines(file: BinaryIO, path: str, size: int = sys.maxsize) -> Iterator[bytes]:
+    """The lines of the next `size` bytes of a file, each with its newline. Raises GatherError for one too long."""
     rest, most = b"", ReadLimits().document_bytes
-    while block := file.read(_BLOCK):
+    while block := file.read(min(_BLOCK, size)):
+        size -= len(block)
         lines = (rest + block).split(b"\n")
         rest = lines.pop()
         if len(rest) > most:
