@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 from engine.documents.canonical import canonical
 from engine.model import Model, Sha256
 from engine.record.chain import Position
-from engine.record.layout import ANCHOR, CHECKPOINT, INSTALLATION, KEY, BreakKind, broken_file
+from engine.record.layout import ANCHOR, CHECKPOINT, INSTALLATION, KEY, BreakKind, BrokenError, broken_file
 from engine.record.model import Count, Time
 from engine.record.storage import SMALL_BYTES, Storage, read_file, write_file
 
@@ -108,6 +108,11 @@ class Identity:
         return Position(1, 0, 0, 0, self.genesis)
 
     @property
+    def no_events(self) -> Events:
+        """The end of source events where there are none."""
+        return Events(size=0, lines=0, hash=self.genesis)
+
+    @property
     def key_id(self) -> str:
         """Names the key without revealing it."""
         return sha256(self.key).hexdigest()[:16]
@@ -153,6 +158,14 @@ def read_checkpoint(storage: Storage, identity: Identity | None) -> Checkpoint |
 def parse_checkpoint(written: bytes, identity: Identity | None) -> Checkpoint:
     """An exported checkpoint. Raises BrokenError unless it is signed by `identity`; None checks no signature."""
     return parsed(written[:SMALL_BYTES], "--against", Checkpoint, identity)
+
+
+def key_of(written: bytes) -> str | None:
+    """The key that an exported checkpoint names; None if it is no checkpoint."""
+    try:
+        return parse_checkpoint(written, None).key
+    except BrokenError:
+        return None
 
 
 def read_anchor(storage: Storage, identity: Identity | None) -> Anchor | None:

@@ -75,18 +75,14 @@ class GroupCommit:
         self._guard = threading.Lock()
         self._queue: deque[_Ticket] = deque()
         self._leader: _Ticket | None = None
-        self._open = True
+        self.open = True
+        """False after a failure or `close`, permanently."""
         self.failed = False
         self.reason: RecordError | None = None
         self._idle: threading.Lock | None = None
         self._worker = _Ticket(held=None)
         self._calls: queue.SimpleQueue[_Ticket | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-
-    @property
-    def open(self) -> bool:
-        """False after a failure or `close`, permanently."""
-        return self._open
 
     def commit(self, body: bytes, events: bytes) -> int:
         """Wait until a line with this body is durable; returns its seq. Raises RecordError."""
@@ -133,7 +129,7 @@ class GroupCommit:
     def close(self) -> None:
         """Refuse new lines and wait until those queued are durable or have failed."""
         with self._guard:
-            self._open = False
+            self.open = False
             if self._leader is not None and self._idle is None:
                 self._idle = threading.Lock()
                 self._idle.acquire()
@@ -148,7 +144,7 @@ class GroupCommit:
 
     def _join(self, ticket: _Ticket, before: Sequence[_Ticket] = ()) -> None:
         with self._guard:
-            if not self._open:
+            if not self.open:
                 error = self._failure(None)
                 for queued in (*before, ticket):
                     queued.error = error
@@ -263,7 +259,7 @@ class GroupCommit:
 
     def _fail(self, ticket: _Ticket, error: BaseException) -> None:
         with self._guard:
-            self._open = False
+            self.open = False
             self.failed = True
             self.reason = self.reason or self._failure(error)
             waiting = list({id(other): other for other in (*ticket.batch, *self._queue)}.values())

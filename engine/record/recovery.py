@@ -158,8 +158,7 @@ def _first_use(storage: Storage, clock: Callable[[], str]) -> Identity:
         if storage.size(path) is None:
             storage.create(path)
     storage.sync_folder(RECORDS)
-    nothing = Events(size=0, lines=0, hash=identity.genesis)
-    write_checkpoint(storage, identity, identity.start, nothing, clock())
+    write_checkpoint(storage, identity, identity.start, identity.no_events, clock())
     write_installation(storage, identity)
     return identity
 

@@ -15,16 +15,17 @@ from pathlib import Path
 
 from engine.errors import Location, RecordError
 from engine.model import Mode, Revisions
-from engine.record.checkpoint import Events, write_anchor
+from engine.record.checkpoint import write_anchor
 from engine.record.layout import EVENTS, segment_file
-from engine.record.lines import Lines, last_line, measured
+from engine.record.lines import Lines, measured
 from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord, RetentionRecord, timestamp
 from engine.record.reader import Filter, line_time, newest
 from engine.record.recovery import remove_segments
 from engine.record.shipping import first_unshipped
 from engine.record.storage import Storage
-from engine.record.verify import SegmentEnd, verify_storage
+from engine.record.verify import verify_storage
+from engine.record.walk import SegmentEnd
 from engine.record.writer import Writer
 
 RETENTION_POINT = "record"
@@ -51,10 +52,14 @@ class RetentionOrder:
     principal: str | None
     reason: str | None
 
+    @property
+    def now(self) -> datetime:
+        """The time of the decision."""
+        return datetime.fromtimestamp(self.time, UTC)
+
     def carry_out(self, log: RecordLog, state: Path) -> Retained | None:
         """`retain` on one chain of a state folder; of a record that is shipped, only what the store has."""
-        now, kept = datetime.fromtimestamp(self.time, UTC), first_unshipped(state, log.storage, log.opened.identity)
-        return retain(log, self.keep_days, self.decision_id, now, self.principal, self.reason, kept)
+        return retain(log, self, first_unshipped(state, log.storage, log.opened.identity))
 
 
 def last_policy(state: Path) -> Revisions | None:
@@ -71,25 +76,15 @@ def begin(log: RecordLog, keep_days: int, now: datetime) -> None:
     log.between_batches(lambda writer: _close_old_segment(writer, _before(keep_days, now)))
 
 
-def retain(
-    log: RecordLog,
-    keep_days: int,
-    decision_id: str,
-    now: datetime,
-    principal: str | None,
-    reason: str | None,
-    kept: int | None = None,
-) -> Retained | None:
-    """Remove segments in which every line is older than `keep_days`; None if there are none.
+def retain(log: RecordLog, order: RetentionOrder, kept: int | None = None) -> Retained | None:
+    """Remove segments in which every line is older than the order says; None if there are none.
 
-    Other callers may append to the record meanwhile. `decision_id` is the decision that allowed it, `principal`
-    and `reason` are recorded. Segments from `kept` on stay.
+    Other callers may append to the record meanwhile. Segments from `kept` on stay.
     Raises RecordError: `engine.record_broken` if the record does not verify.
     """
     with log.retaining:
-        before = _before(keep_days, now)
-        storage = log.storage
-        log.between_batches(lambda writer: _close_old_segment(writer, before))
+        begin(log, order.keep_days, order.now)
+        storage, before = log.storage, _before(order.keep_days, order.now)
         found = verify_storage(storage)
         if not found.ok:
             raise RecordError(
@@ -102,23 +97,22 @@ def retain(
         old = list(takewhile(lambda end: _all_before(storage, end.end.segment, before), ends))
         if not old:
             return None
-        first, last = old[0].end.segment, old[-1].end
-        size = sum(end.end.size for end in old)
+        first, last, time = old[0].end.segment, old[-1].end, timestamp(order.now)
         line = RetentionRecord(
-            time=timestamp(now),
-            keep_days=keep_days,
-            decision_id=decision_id,
+            time=time,
+            keep_days=order.keep_days,
+            decision_id=order.decision_id,
             before=before,
             first_segment=first,
             last_segment=last.segment,
             last_seq=last.seq,
             last_hash=last.hash,
-            principal=principal,
-            reason=reason,
+            principal=order.principal,
+            reason=order.reason,
         )
         logged = log.append(line)
-        log.between_batches(lambda writer: _remove(writer, old, logged, timestamp(now)))
-        return Retained(first, last.segment, last.seq - found.removed, size)
+        log.between_batches(lambda writer: _remove(writer, old, logged, time))
+        return Retained(first, last.segment, last.seq - found.removed, sum(end.end.size for end in old))
 
 
 def _before(keep_days: int, now: datetime) -> str:
@@ -143,8 +137,7 @@ def _remove(writer: Writer, old: list[SegmentEnd], logged: int, now: str) -> Non
     opened, storage, last = writer.opened, writer.storage, old[-1]
     with storage.open(EVENTS) as file:
         digest = measured(file, last.events_size)[-1]
-        end = last_line(file, last.events_size, opened.identity.genesis)[1]
-    events = Events(size=last.events_size, lines=last.events_lines, hash=end)
+        events = last.events(file, opened.identity.genesis)
     write_anchor(storage, opened.identity, last.end.next_segment(), events, digest, logged, now)
     remove_segments(storage, [segment_end.end.segment for segment_end in old])
     writer.watch()

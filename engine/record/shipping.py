@@ -38,7 +38,7 @@ from engine.record.checkpoint import (
     signed_statement,
 )
 from engine.record.layout import CHECKPOINTS, EVENTS, RECORDS, Break, BreakKind, BrokenError, broken_file, segment_file
-from engine.record.lines import last_line, measured
+from engine.record.lines import measured
 from engine.record.log import broken_error, unavailable
 from engine.record.model import timestamp, utc_now
 from engine.record.objects import ObjectStore, Part
@@ -55,8 +55,8 @@ from engine.record.stored import (
     read_statement,
     segment_object,
 )
-from engine.record.verify import SegmentEnd, open_segments, require_checkpoint, require_contained
-from engine.record.walk import EventsWalk, walk
+from engine.record.verify import open_segments, require_checkpoint, require_contained
+from engine.record.walk import EventsWalk, SegmentEnd, walk
 
 SHIPPING = "shipping.json"
 RECEIPT = f"{CHECKPOINTS}/shipped.json"
@@ -171,7 +171,14 @@ def ship(state: Path, url: str, clock: Callable[[], datetime] = utc_now) -> dict
         except EngineError as error:
             failed.append(error)
         except LockHeldError:
-            failed.append(_locked(folder))
+            failed.append(
+                RecordError(
+                    "another process ships this chain",
+                    remedy="wait until it has ended",
+                    where=Location(str(folder)),
+                    code="engine.record_locked",
+                )
+            )
         except BrokenError as problem:
             failed.append(broken_error(problem, str(folder)))
         except OSError as error:
@@ -193,26 +200,6 @@ def _demand_apart(store: ObjectStore, state: Path) -> None:
             remedy="name a bucket, or a folder on another disk",
             where=Location(str(state)),
         )
-
-
-def _locked(folder: Path) -> RecordError:
-    return RecordError(
-        "another process ships this chain",
-        remedy="wait until it has ended",
-        where=Location(str(folder)),
-        code="engine.record_locked",
-    )
-
-
-class _Ends(EventsWalk):
-    """Collects the ends of closed segments."""
-
-    def __init__(self, file: BinaryIO, start: Events) -> None:
-        super().__init__(file, start)
-        self.ends: list[SegmentEnd] = []
-
-    def segment(self, end: Position) -> None:
-        self.ends.append(SegmentEnd(end, self.size, self.lines))
 
 
 class _LinesWalk(EventsWalk):
@@ -334,8 +321,7 @@ class _Shipment:
         unstated = [number for number in numbers if number not in self._sizes]
         if not unstated or any(segment_object(number) not in self._there for number in numbers):
             return
-        nothing = Events(size=0, lines=0, hash=self._identity.genesis)
-        watcher, wanted = _LinesWalk(io.BytesIO(), nothing), anchor.position
+        watcher, wanted = _LinesWalk(io.BytesIO(), self._identity.no_events), anchor.position
         try:
             at, _ = walk(self._removed(wanted.segment), self._identity.start, wanted, watcher)
             if at != wanted:
@@ -368,12 +354,12 @@ class _Shipment:
             return receipt.position, receipt.source_events
         if anchor is not None:
             return anchor.position, anchor.source_events
-        return self._identity.start, Events(size=0, lines=0, hash=self._identity.genesis)
+        return self._identity.start, self._identity.no_events
 
     def _ends(self, start: Position, events: Events, checkpoint: Checkpoint) -> list[SegmentEnd]:
         """Verify what is to be sent; returns the ends of its closed segments."""
         with self._storage.open(EVENTS) as file:
-            watcher = _Ends(file, events)
+            watcher = EventsWalk(file, events)
             walk(open_segments(self._storage, start, checkpoint.segment), start, checkpoint.position, watcher)
         return watcher.ends
 
@@ -430,8 +416,7 @@ class _Shipment:
     def _write_receipt(self, end: SegmentEnd) -> None:
         after, storage = end.end.next_segment(), self._storage
         with storage.open(EVENTS) as file:
-            last = last_line(file, end.events_size, self._identity.genesis)[1]
-        events = Events(size=end.events_size, lines=end.events_lines, hash=last)
+            events = end.events(file, self._identity.genesis)
         fields = {"url": self._store.url, "segment": after.segment, "seq": after.seq, "hash": after.hash}
         fields["source_events"] = events.model_dump(mode="json")
         write_file(storage, RECEIPT, signed_statement(fields, self._identity, timestamp(self._clock())))

@@ -29,7 +29,7 @@ from pydantic import Field
 from engine.documents.canonical import canonical
 from engine.errors import RecordError
 from engine.record.chain import Position
-from engine.record.checkpoint import Anchor, Checkpoint, Identity, Signed, parse_checkpoint, parsed
+from engine.record.checkpoint import Anchor, Checkpoint, Identity, Signed, key_of, parsed
 from engine.record.layout import (
     ANCHOR,
     CHECKPOINT,
@@ -266,7 +266,7 @@ def verify_store(store: ObjectStore, trust: Trust) -> tuple[list[StoredVerificat
     last = {engine: max(chain for one, chain in every if one == engine) for engine, _ in every}
     wanted = [(engine, chain) for engine in sorted(last) for chain in range(1, last[engine] + 1)]
     found = [_verified(store, engine, chain, chains.get((engine, chain), {}), trust) for engine, chain in wanted]
-    if trust.against is not None and not any(one.key == _signer(trust.against) for one in found):
+    if trust.against is not None and not any(one.key == key_of(trust.against) for one in found):
         expected = "a chain with the key of this checkpoint"
         strange.append(broken_file("--against", BreakKind.ROLLED_BACK, expected, "none").broken)
     return found, strange
@@ -314,17 +314,9 @@ def _against_statement(
             raise broken_file(place + STATEMENT, BreakKind.CHECKPOINT_MISMATCH, place, chain_place(*there))
         chain = StoredChain(store, place, sizes, statement)
         heads = dict([trust.known[at]]) if at in trust.known else {}
-        against = trust.against if trust.against is not None and key == _signer(trust.against) else None
+        against = trust.against if trust.against is not None and key == key_of(trust.against) else None
         found, unverified = verify_storage(chain, heads, against, identity), chain.unverified
         found.breaks = tuple(chain.wrong_sizes() or map(chain.object_at, found.breaks))
     except BrokenError as problem:
         found = Verification((problem.broken,))
     return StoredVerification(*at, found, key, signed, unverified)
-
-
-def _signer(against: bytes) -> str | None:
-    """The key that a copied checkpoint names."""
-    try:
-        return parse_checkpoint(against, None).key
-    except BrokenError:
-        return None

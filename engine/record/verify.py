@@ -11,7 +11,6 @@ from engine.record.chain import Entry, Position
 from engine.record.checkpoint import (
     Anchor,
     Checkpoint,
-    Events,
     Identity,
     parse_checkpoint,
     read_anchor,
@@ -35,16 +34,7 @@ from engine.record.layout import (
 from engine.record.lines import last_line, measured
 from engine.record.model import RetentionRecord
 from engine.record.storage import Storage, read_file, readable
-from engine.record.walk import EventsWalk, walk
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentEnd:
-    """The end of a closed segment, and the bytes and lines of source events up to there."""
-
-    end: Position
-    events_size: int
-    events_lines: int
+from engine.record.walk import EventsWalk, SegmentEnd, walk
 
 
 @dataclass(slots=True)
@@ -216,10 +206,10 @@ def require_contained(storage: Storage, identity: Identity, anchor: Anchor | Non
 class _Watch(EventsWalk):
     """Compares the walked lines with the events, the checkpoint and the anchor."""
 
-    def __init__(self, file: BinaryIO, genesis: str, found: Verification) -> None:
+    def __init__(self, file: BinaryIO, identity: Identity, found: Verification) -> None:
         anchor = found.anchor
-        super().__init__(file, Events(size=0, lines=0, hash=genesis) if anchor is None else anchor.source_events)
-        self._genesis = genesis
+        super().__init__(file, identity.no_events if anchor is None else anchor.source_events)
+        self._genesis = identity.genesis
         self._found = found
         self.wanted = None if anchor is None else anchor.retained_by
         self.recorded_retention = anchor is None
@@ -244,10 +234,6 @@ class _Watch(EventsWalk):
             kind, line = BreakKind.CHECKPOINT_MISMATCH, max(end.lines, 1)
             self.broken = Break(EVENTS, line, end.size, None, kind, vouched.hash, end.hash)
 
-    def segment(self, end: Position) -> None:
-        """Remember the end of the segment, and its events."""
-        self._found.ends += (SegmentEnd(end, self.size, self.lines),)
-
     def line(self, entry: Entry) -> None:
         """Compare the line about the last removal with the anchor."""
         anchor, body = self._found.anchor, entry.body
@@ -261,7 +247,7 @@ def _walk(storage: Storage, identity: Identity, last: int, found: Verification) 
     start = identity.start if anchor is None else anchor.position
     found.segments = last - start.segment + 1
     with storage.open(EVENTS) as events:
-        watch = _Watch(events, identity.genesis, found)
+        watch = _Watch(events, identity, found)
         vouched = None if checkpoint is None else checkpoint.position
         try:
             end, rest = walk(open_segments(storage, start, last), start, vouched, watch)
@@ -273,7 +259,7 @@ def _walk(storage: Storage, identity: Identity, last: int, found: Verification) 
             found.size = _size(storage, start.segment, problem.broken.file) + problem.broken.offset
             raise
         finally:
-            found.source_events = watch.lines
+            found.source_events, found.ends = watch.lines, tuple(watch.ends)
             if watch.broken is not None:
                 found.breaks += (watch.broken,)
         found.records, found.head = end.seq - start.seq, end.hash

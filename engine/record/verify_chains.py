@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.record.chains import chain_folder, chain_folders, chain_path, require_chain
-from engine.record.checkpoint import parse_checkpoint, read_identity
+from engine.record.checkpoint import key_of, read_identity
 from engine.record.layout import Break, BreakKind, BrokenError, broken_file
 from engine.record.storage import Storage
 from engine.record.verify import Heads, Verification, verify
@@ -43,9 +43,7 @@ def verify_chains(
 
 def _signer(state: Path, last: int, against: bytes) -> int | None:
     """The chain whose key signed a copied checkpoint; else the first, for which the signature is then wrong."""
-    try:
-        key = parse_checkpoint(against, None).key
-    except BrokenError:
+    if (key := key_of(against)) is None:
         return 1
     for number in range(1, last + 1):
         with suppress(BrokenError, OSError):  # reported by verifying this chain

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import BinaryIO
 
@@ -29,6 +29,20 @@ _EVENTS = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class SegmentEnd:
+    """The end of a closed segment, and the bytes and lines of source events up to there."""
+
+    end: Position
+    events_size: int
+    events_lines: int
+
+    def events(self, file: BinaryIO, genesis: str) -> Events:
+        """The end of the source events up to there, in this file of them."""
+        hash_ = last_line(file, self.events_size, genesis)[1]
+        return Events(size=self.events_size, lines=self.events_lines, hash=hash_)
+
+
 class EventsWalk:
     """Verifies the file of source events as decisions claim its bytes, from the end of `start` on."""
 
@@ -40,6 +54,8 @@ class EventsWalk:
         self._file.seek(start.size)
         self.size = start.size
         self.lines = start.lines
+        self.ends: list[SegmentEnd] = []
+        """Of the closed segments that were walked."""
 
     def events(self, size: int, count: int, sha: str, seq: int) -> None:
         """Read the next `size` bytes. Raises BrokenError unless decision `seq` wrote exactly these."""
@@ -60,9 +76,6 @@ class EventsWalk:
 
     def line(self, entry: Entry) -> None:
         """Called with the line of the wanted seq."""
-
-    def segment(self, end: Position) -> None:
-        """Called at the end of a closed segment."""
 
     def _first_odd_line(self, count: int) -> int:
         """The first line of the block that the engine cannot have written, else the block's first line."""
@@ -140,7 +153,7 @@ class _Walk:
                 raise self._break(BreakKind.CHECKPOINT_MISMATCH, f"{vouched.size} bytes and another segment", found)
         if self._rest:
             raise self._break(BreakKind.BAD_JSON, "a record", "a line without its newline")
-        self._watcher.segment(self._at)
+        self._watcher.ends.append(SegmentEnd(self._at, self._watcher.size, self._watcher.lines))
 
     def _proven(self, block: list[bytes]) -> int:
         """How many lines of the block the checkpoint covers."""

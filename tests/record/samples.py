@@ -101,6 +101,13 @@ def open_log(where: Path | Storage, lock_seconds: float = 1.0, **how: Any) -> Re
     return RecordLog.open(storage, lock_seconds=lock_seconds, clock=clock, **how)
 
 
+def order(
+    keep_days: int, now: datetime, id_: str = "d-1", principal: str = "user:lee", reason: str | None = "disk full"
+) -> RetentionOrder:
+    """An order to remove old lines."""
+    return RetentionOrder(id_, keep_days, int(now.timestamp()), principal, reason)
+
+
 def numbers(state: Path) -> list[int]:
     """The decisions in the first segment, by their numbers."""
     bodies = [parse(line).body for line in (state / DECISIONS).read_bytes().splitlines()]

@@ -26,7 +26,7 @@ from engine.record.writer import Writer
 from tests.processes import until
 from tests.record.crashing import NoFolderSync, NoSync, NoSyncOfEvents, Session, crashes, faults, read
 from tests.record.disk import SimulatedDisk
-from tests.record.samples import decision, event, open_log
+from tests.record.samples import decision, event, open_log, order
 
 PATIENCE = 120.0  # seconds; every step of the disk makes all its crash states
 SEGMENT = 2_500  # bytes; two or three batches
@@ -89,7 +89,7 @@ class Batches(Session):
         self.made += 100
         try:
             with opened(self.disk) as log:
-                retain(log, 200, "d-1", self.now, "user:lee", "disk full")
+                retain(log, order(200, self.now))
                 body = decision(self.made)
                 log.append(body)
                 self.acknowledged.append(body.decision_id)
@@ -231,7 +231,7 @@ def test_planted_bug_of_removing_without_a_line_is_found(monkeypatch: pytest.Mon
     monkeypatch.setattr(RecordLog, "append", lambda log, *_: log.seq)
     session = segmented_before_patching()
     with opened(session.disk) as log:
-        retain(log, 200, "d-1", LATER, "user:lee", "disk full")
+        retain(log, order(200, LATER))
     assert read_anchor(session.disk, None) is not None
     assert [broken.kind.value for broken in verify_storage(session.disk).breaks] == ["retention_mismatch"]
 

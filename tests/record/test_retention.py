@@ -17,7 +17,7 @@ from engine.record.model import RetentionRecord, timestamp
 from engine.record.retention import retain
 from engine.record.storage import Storage
 from engine.record.verify import verify
-from tests.record.samples import decision
+from tests.record.samples import decision, order
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 PATIENCE = 20.0  # seconds until something that never comes is called a failure
@@ -44,10 +44,10 @@ def test_of_two_who_remove_at_once_one_waits_for_the_other(
         return append(body, events)
 
     monkeypatch.setattr(log, "append", slow)
-    first = threading.Thread(target=lambda: retain(log, 750, "d" * 32, NOW, "ana", None))
+    first = threading.Thread(target=lambda: retain(log, order(750, NOW, "d" * 32, "ana", None)))
     first.start()
     assert chosen.wait(PATIENCE)
-    retain(log, 450, "e" * 32, NOW, "bob", None)
+    retain(log, order(450, NOW, "e" * 32, "bob", None))
     other_done.set()
     first.join(PATIENCE)
     log.close()
@@ -64,7 +64,7 @@ def test_what_is_removed_while_the_record_is_verified_is_not_missing(
     def then_removed(storage: Any, identity: Any) -> Any:
         found = read(storage, identity)
         monkeypatch.setattr(verifying, "read_anchor", read)
-        assert retain(log, 450, "e" * 32, NOW, "bob", None) is not None
+        assert retain(log, order(450, NOW, "e" * 32, "bob", None)) is not None
         return found
 
     monkeypatch.setattr(verifying, "read_anchor", then_removed)
@@ -83,7 +83,7 @@ def test_a_file_that_goes_right_before_it_is_read_is_no_fault_where_it_was_remov
     def then_removed(*given: Any) -> Any:
         found = find(*given)
         monkeypatch.setattr(verifying, "find_segments", find)
-        assert retain(log, 450, "e" * 32, NOW, "bob", None) is not None
+        assert retain(log, order(450, NOW, "e" * 32, "bob", None)) is not None
         return found
 
     monkeypatch.setattr(verifying, "find_segments", then_removed)

@@ -27,7 +27,7 @@ from engine.record.storage import Storage
 from engine.record.verify import Verification, open_segments, verify, verify_storage
 from tests.expect import refused
 from tests.record.disk import SimulatedDisk, Tree, content, flipped, tree_of
-from tests.record.samples import clock, decision, event, open_log
+from tests.record.samples import clock, decision, event, open_log, order
 
 SEGMENT = 12_000  # bytes, some 17 lines
 MADE = 100
@@ -71,7 +71,7 @@ def removed(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shortened(state: Path, keep_days: int, now: datetime) -> Retained | None:
     """What retention removes from a record that nobody writes."""
     with opened(state) as log:
-        return retain(log, keep_days, "d-1", now, "user:lee", "disk full")
+        return retain(log, order(keep_days, now))
 
 
 def segments(tree: Tree) -> list[str]:
@@ -235,7 +235,7 @@ def test_retention_removes_nothing_from_a_broken_record(state: Path) -> None:
 def test_retention_of_a_record_in_use_goes_through_its_own_log(state: Path) -> None:
     with opened(state) as log:
         log.append(decision(200))
-        assert retain(log, 200, "d-1", YEAR_LATER, "user:lee", "disk full") is not None
+        assert retain(log, order(200, YEAR_LATER)) is not None
         log.append(decision(201))
     assert verify(state).ok
 
@@ -529,7 +529,7 @@ def test_a_line_is_old_when_it_is_older_than_so_many_days_and_not_before(state: 
     before = tree_of(state)
     assert shortened(state, 200, exactly) is None
     assert tree_of(state) == before
-    assert shortened(state, 200, exactly + timedelta(microseconds=1)) is not None
+    assert shortened(state, 200, exactly + timedelta(seconds=1)) is not None
     assert verify(state).ok
 
 
@@ -548,7 +548,7 @@ def test_a_record_of_which_only_a_removed_segment_is_left_misses_its_own(origina
 def test_a_line_that_tells_of_a_removal_that_was_not_done_changes_nothing(state: Path, *, closed: bool) -> None:
     """As a crash between the line and the anchor leaves it, whether a checkpoint vouches for it or not."""
     log = opened(state)
-    assert retain(log, 200, "d-1", YEAR_LATER, None, None) is not None
+    assert retain(log, order(200, YEAR_LATER)) is not None
     told = (state / segments(tree_of(state))[-1]).read_bytes().splitlines()
     (retained,) = [body for body in (parse(line).body for line in told) if isinstance(body, RetentionRecord)]
     log.append(decision(300))
@@ -591,7 +591,7 @@ def test_retention_of_a_record_whose_last_segment_is_empty_removes_the_ones_befo
         for _ in range(2):
             begin(log, 200, YEAR_LATER)
         assert verify(state).segments == before + 1
-        done = retain(log, 200, "d-1", YEAR_LATER, "user:lee", "disk full")
+        done = retain(log, order(200, YEAR_LATER))
     assert done is not None
     assert (done.first, done.last, done.lines) == (1, before, MADE)
     assert verify(state).ok
