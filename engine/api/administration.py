@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from engine.api.answers import AdministrationAnswer
-from engine.api.decide import asked_of, respond
+from engine.api.decide import asked_of
+from engine.api.problems import decided
 from engine.documents.canonical import RawJson
 from engine.errors import GatherError
 
@@ -45,4 +46,4 @@ async def _respond(api: App, exchange: Exchange, asked: Any) -> Response:
     async with api.load.turn(exchange.account):
         administered = await api.engine.administer(asked, exchange.context)
     answer = administered.answer
-    return respond(answer, exchange, AdministrationAnswer(decision=answer.decision, done=administered.done))
+    return decided(answer, exchange, AdministrationAnswer(decision=answer.decision, done=administered.done))

@@ -11,12 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from engine.api.decide import respond
 from engine.api.headers import check_media_type, read_headers, read_query, read_request_id, read_trace
 from engine.api.load import Load, Shares, overloaded
 from engine.api.messages import Access, Body, Exchange, Head, Operation, Peer, Response, Routes, methods_of
 from engine.api.origin import Site, is_forwarded
-from engine.api.problems import problem
+from engine.api.problems import decided, problem
 from engine.api.refusals import Refusals
 from engine.api.uploads import ARCHIVES, Upload
 from engine.drive import off_loop
@@ -176,7 +175,7 @@ class App:
         if refusal is not None and (operation.point is None or not exchange.recorded):
             return problem(refusal, exchange, headers=_allow(operation, self.routes, exchange.head.path))
         if refusal is not None and operation.point is not None and not exchange.identified and not operation.refuses:
-            return respond(await self.refuse(exchange, operation.point, refusal), exchange)
+            return decided(await self.refuse(exchange, operation.point, refusal), exchange)
         return await operation.handler(self, exchange)
 
     def _operation(self, head: Head) -> tuple[Operation, EngineError | None]:

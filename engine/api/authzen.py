@@ -18,10 +18,10 @@ from pydantic import ValidationError
 from engine.api.answers import EvaluationAnswer, EvaluationsAnswer
 from engine.api.bodies import Evaluation, Evaluations
 from engine.api.body import InvalidBodyError, parse_json, within
-from engine.api.decide import decide_each, item_keys, respond, shared_too_much
+from engine.api.decide import decide_each, item_keys, shared_too_much
 from engine.api.mapping import Rows, filled, rows_of
 from engine.api.messages import Response
-from engine.api.problems import status_of
+from engine.api.problems import decided, status_of
 from engine.errors import EngineError, GatherError
 from engine.model import Model, Outcome
 from engine.points.registry import POINTS
@@ -71,8 +71,8 @@ async def _evaluations(api: App, exchange: Exchange, value: dict[str, Any]) -> R
         raise AuthZenError("evaluations", "have defaults that are too large for so many evaluations")
     actions = rows_of(api, "authzen")
     asked = [_try_asked({**defaults, **item}, exchange, actions) for item in listed]
-    decided = await _decide_all(api, exchange, asked, semantic)
-    document = EvaluationsAnswer(evaluations=tuple(decided))
+    found = await _decide_all(api, exchange, asked, semantic)
+    document = EvaluationsAnswer(evaluations=tuple(found))
     return Response(200, document.model_dump_json().encode("utf-8"), outcome="batch")
 
 
@@ -92,7 +92,7 @@ async def metadata(_api: App, exchange: Exchange) -> Response:
 async def _alone(api: App, exchange: Exchange, value: dict[str, Any]) -> Response:
     point, request = _requested(value, exchange, rows_of(api, "authzen"))
     answer = await api.engine.decide(point, request, context=exchange.context)
-    return respond(answer, exchange, _evaluated(answer))
+    return decided(answer, exchange, _evaluated(answer))
 
 
 async def _decide_all(

@@ -15,7 +15,7 @@ import httptools
 
 from engine.api.limits import too_large, too_large_head, too_much_framing
 from engine.api.load import overloaded
-from engine.api.messages import Exchange, Head
+from engine.api.messages import Exchange, Head, Parts
 from engine.api.problems import bare_problem
 from engine.errors import EngineError, GatherError
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from engine.api.load import Shares
     from engine.api.messages import Peer, Response
     from engine.api.peers import PeerOf
-    from engine.api.streams import Following
 
 _PIPELINED = 64
 """Requests that one client may send ahead; with more, these are answered and the connection ends."""
@@ -419,7 +418,7 @@ class Connection(asyncio.Protocol):
             if exchange is not None:
                 exchange.hang_up()
 
-    async def _send_parts(self, stream: Following) -> None:
+    async def _send_parts(self, stream: Parts) -> None:
         try:
             async for part in stream.parts():
                 if self._gone or self._transport.is_closing():

@@ -14,14 +14,14 @@ from engine.api.answers import BatchAnswer, DecidedItem, FailedItem
 from engine.api.body import InvalidBodyError, parse_json, read_json, within
 from engine.api.headers import HeaderError
 from engine.api.messages import Response
-from engine.api.problems import describe, problem, status_of
+from engine.api.problems import decided, describe, status_of
 from engine.documents.canonical import RawJson, canonical
 from engine.errors import EngineError
-from engine.model import Mode, Model
+from engine.model import Mode
 from engine.secrets.redaction import redact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from engine.api.app import App
     from engine.api.limits import ApiLimits
@@ -32,15 +32,7 @@ if TYPE_CHECKING:
 async def decide(api: App, exchange: Exchange) -> Response:
     """Decide one request; an unreadable one becomes a recorded deny too."""
     async with api.load.turn(exchange.account):
-        return respond(await _ask(api, exchange, exchange.operation.point or ""), exchange)
-
-
-def respond(answer: Answer, exchange: Exchange, document: Model | Mapping[str, Any] | None = None) -> Response:
-    """The decision, alone or in this document; or the problem behind it."""
-    decision = answer.decision
-    if answer.fault is not None:
-        return problem(answer.fault, exchange, decision)
-    return Response.of(decision if document is None else document, decision=decision)
+        return decided(await _ask(api, exchange, exchange.operation.point or ""), exchange)
 
 
 async def _ask(api: App, exchange: Exchange, point: str) -> Answer:
@@ -88,7 +80,7 @@ async def decide_batch(api: App, exchange: Exchange) -> Response:
             requests = await within(body, lambda: _requests(body, api))
             keys = item_keys(context.idempotency_key, requests)
         except EngineError as error:
-            return respond(await api.engine.decide(point, error, context=context), exchange)
+            return decided(await api.engine.decide(point, error, context=context), exchange)
         mode = exchange.mode
         own = keys if mode is Mode.ENFORCE else []
         answers = await decide_each(api, point, list(requests.values()), context, own, mode)

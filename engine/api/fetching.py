@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 from engine.api.answers import FetchAnswer
 from engine.api.bodies import Fetch
-from engine.api.decide import asked_of, respond
+from engine.api.decide import asked_of
 from engine.api.load import Load
 from engine.api.messages import Response
-from engine.api.problems import problem
+from engine.api.problems import decided, problem
 from engine.documents.validation import validate
 from engine.errors import EngineError
 from engine.fetching import FetchOrder
@@ -52,7 +52,7 @@ class Making:
             try:
                 return await self._make(api, exchange)
             except EngineError as error:
-                return respond(await api.engine.decide(point, error, context=exchange.context), exchange)
+                return decided(await api.engine.decide(point, error, context=exchange.context), exchange)
 
 
 async def fetch(api: App, exchange: Exchange) -> Response:

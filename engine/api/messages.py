@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import http
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.errors import EngineError
 from engine.flow import Context
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import asyncio
 
     from engine.api.load import Shares
-    from engine.api.streams import Following
     from engine.api.uploads import Upload
 
 _UNIDENTIFIED = Caller(via=Via.NONE)
@@ -75,6 +74,16 @@ class Trace:
         return f"00-{self.trace_id}-{self.span_id}-{self.flags}".encode()
 
 
+class Parts(Protocol):
+    """A body that comes in parts."""
+
+    def parts(self) -> AsyncIterator[bytes]:
+        """Each part once it is there."""
+
+    def leave(self) -> None:
+        """The client is gone, or has everything: nothing waits for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
     """A whole answer. `outcome` and `codes` go into the log and the metrics."""
@@ -86,7 +95,7 @@ class Response:
     outcome: str | None = None
     codes: tuple[str, ...] = ()
     decision_id: str | None = None
-    stream: Following | None = None
+    stream: Parts | None = None
     """The body in parts, as they come; the connection is closed after them."""
 
     @classmethod

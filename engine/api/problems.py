@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.api.answers import FieldProblem, Problem
 from engine.api.messages import PROBLEM, Exchange, Response
 from engine.errors import EngineError, Exit
-from engine.model import Decision
+from engine.model import Decision, Model
 from engine.secrets.redaction import redact_text
+
+if TYPE_CHECKING:
+    from engine.flow import Answer
 
 TYPE = "urn:admission-engine:problem:"
 
@@ -128,6 +131,14 @@ def describe(error: EngineError, exchange: Exchange | None, decision: Decision |
         errors=fields_of(error) or None,
         **more,
     )
+
+
+def decided(answer: Answer, exchange: Exchange, document: Model | None = None) -> Response:
+    """The decision, alone or in this document; or the problem behind it."""
+    decision = answer.decision
+    if answer.fault is not None:
+        return problem(answer.fault, exchange, decision)
+    return Response.of(decision if document is None else document, decision=decision)
 
 
 def respond(document: Problem, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Response:
