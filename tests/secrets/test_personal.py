@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
+
 import pytest
 
 from engine.facts.text.content import private_in, redacted_content
@@ -119,3 +122,18 @@ def test_a_card_beside_other_digits_is_found(text: str) -> None:
     assert "1111 1111" not in redacted_content(text).replace("-", " ")
     assert private_in(text) == 1
     assert redact({"note": text})[1] == ("note",)
+
+
+@pytest.mark.parametrize("unit", [" ", "(", "/ ", "(01", "01 ", "0171/", "+49 ", "DE89 ", "tel "])
+def test_hostile_text_costs_linear_time(unit: str) -> None:
+    """Sixteen times as much text costs about sixteen times as much; quadratic would be 256 times."""
+    spent = {}
+    for size in (1 << 12, 1 << 16):
+        text = unit * (size // len(unit))
+        rounds = []
+        for _ in range(3):
+            started = time.process_time()
+            deque(find_private(text), maxlen=0)
+            rounds.append(time.process_time() - started)
+        spent[size] = min(rounds)
+    assert spent[1 << 16] < 80 * max(spent[1 << 12], 0.0005)
