@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from engine.secrets.forms import Span
+from engine.secrets.names import FreeNames
 from engine.secrets.patterns import find_secrets, find_secrets_across, is_card, known_keys
 
 TEXT_CHARACTERS = 1 << 20
@@ -142,10 +143,11 @@ class _Walk:
 
     def _object(self, value: dict[str, Any]) -> dict[str, Any]:
         clean: dict[str, Any] = {}
+        names = FreeNames(value)
         for name, item in value.items():
             key = self._known.get(name) or self._text(name)
-            while key in clean or (key != name and key in value):  # two names, one replacement: keep both
-                key += "+"
+            if key != name:
+                key = names.of(key)  # two names may have one replacement
             self._way.append(key)
             if key != name:
                 self._replaced(key)

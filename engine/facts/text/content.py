@@ -8,6 +8,7 @@ from typing import Any
 from engine.facts.text.hidden import hidden_in
 from engine.facts.text.instructions import Markers
 from engine.secrets.forms import SecretForms
+from engine.secrets.names import FreeNames
 from engine.secrets.patterns import find_private, is_secret
 from engine.secrets.redaction import is_secret_name, merged, redact_text
 
@@ -60,13 +61,9 @@ def redacted_content(content: Any) -> Any:
     The mark is the same for all: what can be guessed could be recognized by a digest.
     """
     if isinstance(content, dict):
-        clean: dict[str, Any] = {}
-        for key, value in content.items():
-            name = _marked(key)
-            while name in clean or (name != key and name in content):
-                name += "+"
-            clean[name] = redacted_content(value)
-        return clean
+        names = FreeNames(content)
+        marked = ((key, _marked(key), value) for key, value in content.items())
+        return {key if key == name else names.of(name): redacted_content(value) for key, name, value in marked}
     if isinstance(content, list):
         return [redacted_content(value) for value in content]
     if content is None or isinstance(content, bool):
@@ -77,6 +74,9 @@ def redacted_content(content: Any) -> Any:
 
 def _marked(text: str) -> str:
     clean = redact_text(text, lambda _: _MARK)
-    for start, end in reversed(merged(find_private(clean))):
-        clean = clean[:start] + _MARK + clean[end:]
-    return clean
+    pieces: list[str] = []
+    position = 0
+    for start, end in merged(find_private(clean)):
+        pieces += (clean[position:start], _MARK)
+        position = end
+    return "".join((*pieces, clean[position:]))

@@ -14,6 +14,7 @@ from engine.facts.text.hidden import hidden_in
 from engine.facts.text.instructions import Markers
 from engine.facts.text.links import MOST, Link, links_in
 from engine.secrets.forms import SecretForms
+from engine.secrets.names import FreeNames
 from engine.secrets.patterns import find_credentials, is_secret
 from engine.secrets.redaction import is_secret_name, merged
 from engine.secrets.seen import Seen
@@ -153,12 +154,10 @@ def _rebuilt(value: Any, clean: Iterator[str]) -> Any:
     if isinstance(value, str):
         return next(clean)
     if isinstance(value, dict):
-        made: dict[str, Any] = {}
+        names, made = FreeNames(value), {}
         for key, one in value.items():
             name = next(clean)
-            while name in made or (name != key and name in value):
-                name += "+"
-            made[name] = _rebuilt(one, clean)
+            made[key if key == name else names.of(name)] = _rebuilt(one, clean)
         return made
     return [_rebuilt(one, clean) for one in value] if isinstance(value, list) else value
 
