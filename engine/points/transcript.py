@@ -12,12 +12,18 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from engine.documents.canonical import digest
-from engine.facts.text.quotes import longest_quote, words_of
+from engine.facts.text.quotes import Runs, words_of
 from engine.model import Digest, Limits, Model, Word
 from engine.points import GatherContext, Gathered, Point
 from engine.points.episode import EpisodeActor, EpisodeId, Name
 
 EntryText = Annotated[str, Field(max_length=16 << 20)]
+MOST_WORDS = 100_000
+"""Words of an entry that are compared with monologues."""
+
+MOST_COMPARED = 4_000_000
+"""Words of monologues that are compared with all entries together, once for each entry."""
+
 EXTERNAL = "external"
 """Author and role of text from outside."""
 
@@ -60,7 +66,10 @@ class Quote(Model):
 
 
 class EntryFacts(Model):
-    """An entry without its text. `author` and `role` are absent for an actor that the episode does not have."""
+    """An entry without its text. `author` and `role` are absent for an actor that the episode does not have.
+
+    `quotes` is absent where there is more text than is compared.
+    """
 
     id: str
     author: str | None = None
@@ -71,7 +80,7 @@ class EntryFacts(Model):
     poses: bool
     digest: Digest
     bytes: int
-    quotes: tuple[Quote, ...]
+    quotes: tuple[Quote, ...] | None = None
 
 
 class TranscriptInput(Model):
@@ -102,8 +111,8 @@ class TranscriptLimits(Limits):
 def gather(request: TranscriptRequest, _: GatherContext) -> Gathered:
     """Look up the authors, and look for quotes of monologues of other actors."""
     roles = {actor.id: actor.role for actor in request.actors if actor.id != EXTERNAL}
-    sources = [(one.actor, words_of(one.text)) for one in request.monologues]
-    entries = tuple(_entry(str(at), one, roles, sources) for at, one in enumerate(request.entries))
+    found = zip(request.entries, quotes_of(request), strict=True)
+    entries = tuple(_entry(str(at), one, roles, quotes) for at, (one, quotes) in enumerate(found))
     return Gathered(
         TranscriptInput(episode=request.episode, entries=entries),
         f"transcript of episode {request.episode}",
@@ -111,9 +120,15 @@ def gather(request: TranscriptRequest, _: GatherContext) -> Gathered:
     )
 
 
-def _entry(
-    position: str, entry: NewEntry, roles: dict[str, str], sources: list[tuple[str, tuple[str, ...]]]
-) -> EntryFacts:
+def quotes_of(request: TranscriptRequest) -> list[tuple[Quote, ...] | None]:
+    """Of each entry, the longest quote of each other actor; None where there is more text than is compared."""
+    sources = [(one.actor, words_of(one.text)) for one in request.monologues]
+    if len(request.entries) * sum(len(words) for _, words in sources) > MOST_COMPARED:
+        return [None] * len(request.entries)
+    return [_quotes(EXTERNAL if one.actor is None else one.actor, one.text, sources) for one in request.entries]
+
+
+def _entry(position: str, entry: NewEntry, roles: dict[str, str], quotes: tuple[Quote, ...] | None) -> EntryFacts:
     data = entry.text.encode("utf-8")
     role = EXTERNAL if entry.actor is None else roles.get(entry.actor)
     author = EXTERNAL if entry.actor is None else entry.actor
@@ -127,17 +142,20 @@ def _entry(
         poses=entry.claimed_role not in {None, role},
         digest=digest(data),
         bytes=len(data),
-        quotes=_quotes(author, entry.text, sources),
+        quotes=quotes,
     )
 
 
-def _quotes(author: str, text: str, sources: list[tuple[str, tuple[str, ...]]]) -> tuple[Quote, ...]:
-    """The longest quote of each other actor; a monologue that is quoted as a whole counts most."""
-    words = words_of(text)
+def _quotes(author: str, text: str, sources: list[tuple[str, tuple[str, ...]]]) -> tuple[Quote, ...] | None:
+    """A monologue that is quoted as a whole counts most."""
+    others = [(actor, source) for actor, source in sources if actor != author and source]
+    words = words_of(text) if others else ()
+    if len(words) > MOST_WORDS:
+        return None
+    runs = Runs(words)
     found: dict[str, tuple[bool, int]] = {}
-    for actor, source in sources:
-        length = longest_quote(words, source) if actor != author and source else 0
-        if length:
+    for actor, source in others:
+        if length := runs.longest_in(source):
             found[actor] = max(found.get(actor, (False, 0)), (length == len(source), length))
     return tuple(Quote(id=actor, words=length, whole=whole) for actor, (whole, length) in sorted(found.items()))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from engine.secrets.seen import Seen
 
@@ -24,18 +25,53 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(unicodedata.normalize("NFKC", Seen(text).text).casefold()))
 
 
-def longest_quote(text: tuple[str, ...], source: tuple[str, ...]) -> int:
-    """Number of words of the longest run of `source` that `text` contains. Takes n log n steps."""
-    low, high = 0, min(len(text), len(source))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _runs(text, middle) & _runs(source, middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+class Runs:
+    """Every run of words of a text, as the states of a suffix automaton: made and searched in linear time."""
 
+    def __init__(self, words: Sequence[str]) -> None:
+        self._next: list[dict[str, int]] = [{}]
+        self._shorter = [-1]
+        self._length = [0]
+        last = 0
+        for word in words:
+            last = self._extended(last, word)
 
-def _runs(words: tuple[str, ...], length: int) -> set[int]:
-    """The hashes of all runs of this length."""
-    return {hash(words[at : at + length]) for at in range(len(words) - length + 1)}
+    def longest_in(self, source: Sequence[str]) -> int:
+        """Number of words of the longest run of `source` that the text contains."""
+        longest = length = state = 0
+        for word in source:
+            while state and word not in self._next[state]:
+                state = self._shorter[state]
+                length = self._length[state]
+            if word in self._next[state]:
+                state, length = self._next[state][word], length + 1
+                longest = max(longest, length)
+        return longest
+
+    def _extended(self, last: int, word: str) -> int:
+        added = self._state({}, 0, self._length[last] + 1)
+        at = last
+        while at >= 0 and word not in self._next[at]:
+            self._next[at][word] = added
+            at = self._shorter[at]
+        if at >= 0:
+            self._shorter[added] = self._split(at, word)
+        return added
+
+    def _split(self, at: int, word: str) -> int:
+        """The state of the runs that end with `word` behind those of `at`, and of no longer ones."""
+        found, length = self._next[at][word], self._length[at] + 1
+        if self._length[found] == length:
+            return found
+        own = self._state(dict(self._next[found]), self._shorter[found], length)
+        self._shorter[found] = own
+        while at >= 0 and self._next[at].get(word) == found:
+            self._next[at][word] = own
+            at = self._shorter[at]
+        return own
+
+    def _state(self, following: dict[str, int], shorter: int, length: int) -> int:
+        self._next.append(following)
+        self._shorter.append(shorter)
+        self._length.append(length)
+        return len(self._length) - 1

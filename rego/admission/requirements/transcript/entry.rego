@@ -79,7 +79,7 @@ small_enough(entry) if {
 # custom:
 #   code: entry_unchecked
 #   each: entries
-#   remedy: Append the entry through the engine
+#   remedy: Append the entry through the engine, and fewer or shorter entries at a time
 # labels:
 #   row: E26, E36
 #   threat: injection
