@@ -478,6 +478,18 @@ def test_secrets_are_found_wherever_a_run_carries_them() -> None:
     assert clean("two-long Bearer three", ("two-long", "Bearer three")) == "[secret] [secret]"
 
 
+@pytest.mark.parametrize("unit", [" ", " at ", " at a ", " at <", "\t at async ", "a:1", "/", "~/"])
+def test_hostile_errors_cost_little(unit: str) -> None:
+    started = time.process_time()
+    clean("x" + unit * (60_000 // len(unit)), tuple(f"secret-{number}" for number in range(1_000)))
+    assert time.process_time() - started < 1
+
+
+def test_an_error_that_is_too_long_is_not_passed_on() -> None:
+    assert clean("a" * 1_000, ()) == "a" * 500
+    assert clean("a" * 100_000, ("a",)) == "the runner's reason is too long to be passed on"
+
+
 # covers: D44.2
 @pytest.mark.parametrize(
     ("answer", "text"),

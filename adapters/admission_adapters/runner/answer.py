@@ -17,10 +17,16 @@ ERROR_CHARACTERS = 500
 
 CREDENTIAL_TOLD = "it contains the token of this gate"
 
+_LONGEST_REASON = 64 << 10
+"""Characters of an error that are searched for secrets, of which a request may have thousands."""
+
+_LONGEST_LINE = 8 * ERROR_CHARACTERS
+
 _OK = 200
 _NO_REASON = "the runner gave no reason"
+_LONG_REASON = "the runner's reason is too long to be passed on"
 _PATH = re.compile(r"(?:file://|\b[A-Za-z]:\\|(?<![\w:/.])(?:~|\.{1,2})?/(?=[\w.@~+-]))[^\s'\"`()<>,;]*")
-_FRAMES = re.compile(r"\s+at (?:async |new )?(?:[\w.$<>\[\] ]+ )?[(/\w<][^\s]*:\d+.*$")
+_FRAMES = re.compile(r"(?<!\s)\s+at (?:async |new )?(?:[\w.$<>\[\] ]+ )?[(/\w<][^\s]*:\d+.*$")
 _SECRET = "[secret]"  # noqa: S105  (what stands in place of one)
 
 
@@ -65,11 +71,13 @@ def read_answer(status: int, data: bytes, secrets: tuple[str, ...]) -> RunAnswer
 
 def clean(error: str, secrets: tuple[str, ...]) -> str:
     """The message of an error in one line, without stack trace, paths and these secrets."""
+    if len(error) > _LONGEST_REASON:
+        return _LONG_REASON
     for secret in secrets:
         error = error.replace(secret, _SECRET)
     lines = [line for line in error.splitlines() if line.strip()] or [_NO_REASON]
     line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
-    line = _PATH.sub("[path]", _FRAMES.sub("", line))
+    line = _PATH.sub("[path]", _FRAMES.sub("", line[:_LONGEST_LINE]))
     line = "".join(character if character.isprintable() else " " for character in line).strip()
     return line[:ERROR_CHARACTERS] or _NO_REASON
 
