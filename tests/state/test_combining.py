@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -91,3 +92,43 @@ def test_many_threads_lose_nothing() -> None:
 
     assert together(24, work) == [True] * 24
     assert max(map(len, squares.runs)) <= 7
+
+
+class InterruptedCallError(BaseException):
+    """As Ctrl-C, which nobody may swallow."""
+
+
+def test_who_is_interrupted_while_waiting_holds_nobody_up() -> None:
+    squares = Squares()
+    combined = Combined(squares, 5)
+    main, interrupted = threading.main_thread().ident, threading.Event()
+    assert main is not None
+
+    def interrupt(*_: object) -> None:
+        if not interrupted.is_set():
+            interrupted.set()
+            raise InterruptedCallError
+
+    def send() -> None:
+        until(lambda: len(combined._waiting) == 1)
+        while not interrupted.is_set():  # a signal right before a thread begins to wait does not wake it
+            signal.pthread_kill(main, signal.SIGUSR1)
+            interrupted.wait(0.01)
+
+    def call(item: int) -> Future[int]:
+        """Call in a thread that holds up nobody, should it wait for ever."""
+        found: Future[int] = Future()
+        threading.Thread(target=lambda: found.set_result(combined(item)), daemon=True).start()
+        return found
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        first = call(1)
+        until(lambda: squares.runs == [[1]])
+        threading.Thread(target=send, daemon=True).start()
+        with pytest.raises(InterruptedCallError):
+            combined(2)
+        squares.go_on.set()
+        assert (first.result(SECONDS), call(3).result(10)) == (1, 9)
+    finally:
+        signal.signal(signal.SIGUSR1, before)

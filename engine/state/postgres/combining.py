@@ -34,22 +34,42 @@ class Combined(Generic[Item, ResultT]):
         self._run, self._most = run, most
         self._guard = threading.Lock()
         self._waiting: list[_Job] = []
-        self._running = False
+        self._leader: _Job | None = None
 
     def __call__(self, item: Item) -> ResultT:
         """The result for this item. Raises what `run` raises."""
         job = _Job(item)
-        with self._guard:
-            self._waiting.append(job)
-            leads, self._running = not self._running, True
-        if not leads:
-            job.turn.acquire()
+        try:
+            with self._guard:
+                self._waiting.append(job)
+                leads = self._leader is None
+                if leads:
+                    self._leader = job
+            if not leads:
+                job.turn.acquire()
+        except BaseException:  # interrupted, as by Ctrl-C
+            self._leave(job)
+            raise
         if not job.done:
             self._lead()
         if job.error is not None:
             raise job.error
         result: ResultT = job.result
         return result
+
+    def _leave(self, job: _Job) -> None:
+        """Wait no more. If the turn to lead had come, it is the next one's."""
+        with self._guard:
+            if job in self._waiting:
+                self._waiting.remove(job)
+            if self._leader is job:
+                self._choose()
+
+    def _choose(self) -> None:
+        """Let the first that waits lead; the guard is held."""
+        self._leader = self._waiting[0] if self._waiting else None
+        if self._leader is not None:
+            self._leader.turn.release()
 
     def _lead(self) -> None:
         with self._guard:
@@ -58,13 +78,10 @@ class Combined(Generic[Item, ResultT]):
             self._perform(jobs)
         finally:
             with self._guard:
-                following = self._waiting[0] if self._waiting else None
-                self._running = following is not None
+                self._choose()
             for job in jobs:
                 job.done = True
                 job.turn.release()
-            if following is not None:
-                following.turn.release()
 
     def _perform(self, jobs: Sequence[_Job]) -> None:
         try:
