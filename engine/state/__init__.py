@@ -70,15 +70,17 @@ def open_state(settings: Settings, *, after_fault: bool = False) -> Store:
 def prepare_shared(address: str) -> None:
     """Make the tables of a shared state, or migrate them to this version. Raises StateError."""
     with _extra():
-        from engine.state.postgres.preparing import prepare
-    prepare(address)
+        from engine.state.postgres.connecting import as_owner
+        from engine.state.postgres.schema import migrate
+    as_owner(address, migrate)
 
 
 def let_serve(address: str, role: str) -> None:
     """Let a role of PostgreSQL write what engines write to a shared state, and nothing else. Raises StateError."""
     with _extra():
-        from engine.state.postgres.preparing import let_serve
-    let_serve(address, role)
+        from engine.state.postgres.connecting import as_owner
+        from engine.state.postgres.schema import grant
+    as_owner(address, lambda connection: grant(connection, role))
 
 
 @contextmanager

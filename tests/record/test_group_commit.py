@@ -177,18 +177,6 @@ def test_a_batch_has_an_upper_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert verify(tmp_path / "state").records == 11
 
 
-def test_a_batch_has_an_upper_end_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_module, "BATCH_BYTES", 2_000)
-    with gated(tmp_path / "state") as (log, storage):
-        callers = [held(log, storage), *(Caller(log, number) for number in range(2, 8))]
-        queue_of(log, 6)
-        let_go(storage, callers)
-    sizes = [lines for path, lines in storage.writes if path == DECISIONS]
-    assert sum(sizes) == 7
-    assert max(sizes) < 4
-    assert verify(tmp_path / "state").records == 7
-
-
 def test_a_failed_sync_fails_every_waiter_and_closes_the_log(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import select
+from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -84,6 +86,15 @@ def connect(address: str, limits: StateLimits, *, migrating: bool = False) -> ps
         connection.close()
         raise unusable(address, weakness)
     return connection
+
+
+def as_owner(address: str, work: Callable[[psycopg.Connection], None]) -> None:
+    """Do what the owner of the tables does before engines use them. Raises StateError."""
+    with closing(connect(address, StateLimits(), migrating=True)) as connection:
+        try:
+            work(connection)
+        except psycopg.Error as error:
+            raise unusable(address, faults.owners_reason(error)) from error
 
 
 def prepare(connection: psycopg.Connection) -> faults.Reason | None:
