@@ -28,7 +28,7 @@ from engine.policy_bundle.lookups import Lookups
 from engine.policy_bundle.sources import PolicySources, Snapshot, files_digest, snapshot
 from engine.policy_bundle.store import keep, kept
 from engine.policy_bundle.values import parameters, schema_of
-from engine.policy_bundle.waivers import Idle, Waiver, idle, unknown_facts, waivable_problems, waivers_in
+from engine.policy_bundle.waivers import Idle, Waiver, idle, waivable_problems, waivers_in
 from engine.version import __version__
 
 _ARCHIVE, _CATALOGUE, _PLACES = "archive.tar.gz", "catalogue.json", "places.json"
@@ -214,11 +214,10 @@ def build(
     served, places = values.content[archives.VALUES_DATA], values.files[_PLACES]
     catalogue = Catalogue.model_validate_json(rules.files[_CATALOGUE])
     data, lines = parse(served), _lines(places)
-    found += level_problems(data.get("levels", {}).get("levels", {}), catalogue.points, lines)
-    found += name_problems(data, catalogue.points, lines)
-    found += waivable_problems(data.get("waivers", {}), catalogue, lines)
-    if fresh:  # what was kept has passed this, and schemas take long
-        found += unknown_facts(data.get("waivers", {}), lambda point: points[point].input_schema, catalogue, lines)
+    found += level_problems(data.get("levels", {}).get("levels", {}), catalogue, lines)
+    found += name_problems(data, catalogue, lines)
+    facts_of = (lambda point: points[point].input_schema) if fresh else None  # what was kept has passed this
+    found += waivable_problems(data.get("waivers", {}), catalogue, lines, facts_of)
     if found:
         raise _refused(sources, found)
     return PolicyBundle(taken.recipe_name, rules.keep(), values.keep(), catalogue, sources, served, places)

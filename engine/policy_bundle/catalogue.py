@@ -13,6 +13,7 @@ from typing import Any, Literal
 from engine.documents.canonical import canonical
 from engine.errors import Location
 from engine.model import Model
+from engine.policy_bundle import schemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,17 @@ class Catalogue(Model):
         entries = self.points.get(point)
         return None if entries is None else entries.requirements.get(code) or entries.generated.get(code)
 
+    def refused(self, point: str, code: str) -> tuple[str, str] | None:
+        """Why no row of values may name this code of a point: message and remedy. None if one may."""
+        entries = self.points.get(point)
+        if entries is None:
+            return no_point(point, self.points)
+        if code in entries.generated:
+            return f"`{code}` always denies: without it no requirement could be evaluated", "remove the row"
+        if code not in entries.requirements:
+            return f"no requirement of `{point}` has the code `{code}`", "correct the code, or remove the row"
+        return None
+
     def reworded(self, change: Callable[[str], str]) -> Catalogue:
         """The same codes with changed titles, remedies and descriptions."""
 
@@ -166,6 +178,12 @@ class Catalogue(Model):
         entries = self.points.get(point)
         found = () if entries is None else entries.requirements.values()
         return frozenset(one.code for one in found if topic is None or one.topic == topic)
+
+
+def no_point(point: str, points: Iterable[str]) -> tuple[str, str]:
+    """Message and remedy about a decision point that is not there."""
+    known = sorted(points)
+    return f"there is no decision point `{point}`", f"{schemas.likely(point, known)}use one of {quoted(known)}"
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from engine.errors import Location, Problem
-from engine.policy_bundle.catalogue import quoted
+from engine.policy_bundle.catalogue import no_point, quoted
 from engine.policy_bundle.syntax import Module, Node, call, line_of, package_of, reference
 
 FORBIDDEN = frozenset(
@@ -146,7 +146,7 @@ def place(name: str, points: Collection[str]) -> RuleFile | Problem:
             )
     everywhere = found.point == COMMON and found.kind is not Kind.LIMITS
     if found.point and found.point not in points and not everywhere:
-        return Problem(Location(name), f"there is no decision point `{found.point}`", f"use one of {quoted(points)}")
+        return Problem(Location(name), *no_point(found.point, points))
     if not _WORD.match(topic):
         return Problem(
             Location(name), f"`{topic}` is not a valid topic name", "use a-z, 0-9 and `_`, such as `license`"

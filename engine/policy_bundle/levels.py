@@ -2,48 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
 from engine.errors import Location, Problem
 from engine.policy_bundle import schemas
-from engine.policy_bundle.catalogue import Entries, quoted
+from engine.policy_bundle.catalogue import Catalogue, Requirement, no_point
 
 _FILE = Location("policy/levels.yaml")
+Rows = Mapping[str, Mapping[str, Any]]
+"""By decision point and code."""
+
+Places = Mapping[tuple[str | int, ...], Location]
 _STRICTNESS = ("warn", "confirm", "deny")
 
 
-def level_problems(
-    levels: Mapping[str, Mapping[str, Any]],
-    entries: Mapping[str, Entries],
-    places: Mapping[tuple[str | int, ...], Location],
+def level_problems(levels: Rows, catalogue: Catalogue, places: Places) -> Iterator[Problem]:
+    """Problems of the rows of policy/levels.yaml."""
+    return row_problems(("levels", "levels"), levels, catalogue, places, _level_problems)
+
+
+def row_problems(
+    table: tuple[str, str],
+    rows: Rows,
+    catalogue: Catalogue,
+    places: Places,
+    judge: Callable[[str, Requirement, Any], Iterable[tuple[str, str]]],
 ) -> Iterator[Problem]:
-    """Problems of the rows; `places` has the location of each value."""
-    for point, codes in levels.items():
-        if point not in entries:
-            yield _no_point(point, places.get(("levels", "levels", point), _FILE), entries)
+    """Rows by point and code that name what is not there, or that `judge` refuses with messages and remedies.
+
+    `table` is the document and the name of its table, `places` has the location of each value.
+    """
+    file = Location(f"policy/{table[0]}.yaml")
+    for point, codes in rows.items():
+        if point not in catalogue.points:
+            yield Problem(places.get((*table, point), file), *no_point(point, catalogue.points))
             continue
+        requirements = catalogue.points[point].requirements
         for code, row in codes.items():
-            if (problem := _problem(point, code, row, entries[point])) is not None:
-                yield Problem(places.get(("levels", "levels", point, code), _FILE), *problem)
+            refused = catalogue.refused(point, code)
+            found = judge(point, requirements[code], row) if refused is None else [refused]
+            yield from (Problem(places.get((*table, point, code), file), *one) for one in found)
 
 
-def name_problems(
-    data: Mapping[str, Any],
-    entries: Mapping[str, Entries],
-    places: Mapping[tuple[str | int, ...], Location],
-) -> Iterator[Problem]:
+def name_problems(data: Mapping[str, Any], catalogue: Catalogue, places: Places) -> Iterator[Problem]:
     """Decision points and quotas that other values name and that are not there: such a row would do nothing."""
     for path, point in _named(data):
-        if point not in entries:
-            yield _no_point(point, places.get(path, Location(f"policy/{path[0]}.yaml")), entries)
+        if point not in catalogue.points:
+            where = places.get(path, Location(f"policy/{path[0]}.yaml"))
+            yield Problem(where, *no_point(point, catalogue.points))
     for point, quotas in data.get("budgets", {}).get("quotas", {}).items():
+        if point not in catalogue.points:
+            continue
         prefix = f"budgets.quotas.{point}."
-        known = sorted({row.removeprefix(prefix) for row in _read(entries.get(point)) if row.startswith(prefix)})
+        read = (row for one in catalogue.points[point].requirements.values() for row in one.reads)
+        known = sorted({row.removeprefix(prefix) for row in read if row.startswith(prefix)})
         for name in quotas:
-            if point in entries and name not in known:
+            if name not in known:
                 path = ("budgets", "quotas", point, name)
                 where = places.get(path, Location("policy/budgets.yaml"))
                 remedy = schemas.meant(name, known, "quotas of this point")
@@ -62,31 +79,15 @@ def _named(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str
             yield ("operations", name, number, "point"), row["point"]
 
 
-def _read(entries: Entries | None) -> Iterator[str]:
-    """The policy rows that requirements of a point name."""
-    return (row for one in (entries.requirements.values() if entries else ()) for row in one.reads)
-
-
-def _no_point(point: str, where: Location, entries: Mapping[str, Entries]) -> Problem:
-    likely = schemas.likely(point, list(entries))
-    return Problem(where, f"there is no decision point `{point}`", f"{likely}use one of {quoted(entries)}")
-
-
-def _problem(point: str, code: str, row: Any, entries: Entries) -> tuple[str, str] | None:
-    if code in entries.generated:
-        return f"`{code}` always denies: without it no requirement could be evaluated", "remove the row"
-    requirement = entries.requirements.get(code)
-    if requirement is None:
-        return f"no requirement of `{point}` has the code `{code}`", "correct the code, or remove the row"
-    level = row if isinstance(row, str) else row["level"]
+def _level_problems(_: str, requirement: Requirement, row: Any) -> Iterator[tuple[str, str]]:
+    code, level = requirement.code, row if isinstance(row, str) else row["level"]
     if requirement.fixed and level != "deny":
         message = f"`{code}` cannot be lowered: {requirement.file}:{requirement.line} states `fixed: true`"
-        return message, "remove the row"
-    if isinstance(row, str) and _STRICTNESS.index(level) < _STRICTNESS.index(requirement.standing):
+        yield message, "remove the row"
+    elif isinstance(row, str) and _STRICTNESS.index(level) < _STRICTNESS.index(requirement.standing):
         message = f"`{level}` lowers `{code}` from {requirement.standing} without an owner and a last day"
         whole = f'{{level: {level}, owner: data@example.org, reason: moved to new terms, until: "2027-03-31"}}'
-        return message, f"write it as `{code}: {whole}`, or remove the row"
-    return None
+        yield message, f"write it as `{code}: {whole}`, or remove the row"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from typing import Any
 
 from engine.errors import Location, Problem
 from engine.policy_bundle import schemas
-from engine.policy_bundle.catalogue import Catalogue, Entries, quoted
+from engine.policy_bundle.catalogue import Catalogue, Requirement, no_point, quoted
+from engine.policy_bundle.levels import Places, row_problems
 
 _FILE = Location("policy/waivers.yaml")
 
@@ -71,30 +72,19 @@ def idle(waiver: Waiver, document: Mapping[str, Any], catalogue: Catalogue, now:
     return next(_reasons(waiver, document, catalogue, now), None)
 
 
-def empty_rows(
-    document: Mapping[str, Any],
-    catalogue: Catalogue,
-    places: Mapping[tuple[str | int, ...], Location],
-) -> Iterator[Problem]:
+def empty_rows(document: Mapping[str, Any], catalogue: Catalogue, places: Places) -> Iterator[Problem]:
     """Rows without any waiver below a point or code that does not exist; a waiver there is reported by `idle`."""
     for point, codes in document.get("waivers", {}).items():
-        for path in [(point, code) for code, rows in codes.items() if not rows] if codes else [(point,)]:
-            if (problem := _unknown(catalogue, *path)) is not None:
-                yield Problem(places.get(("waivers", "waivers", *path), _FILE), *problem)
-
-
-def _unknown(catalogue: Catalogue, point: str, code: str | None = None) -> tuple[str, str] | None:
-    entries = catalogue.points.get(point)
-    if entries is None:
-        return f"there is no decision point `{point}`", f"use one of {quoted(catalogue.points)}"
-    if code is not None and code not in entries.requirements:
-        return f"no requirement of `{point}` has the code `{code}`", "correct the code, or remove it"
-    return None
+        if not codes and point not in catalogue.points:
+            yield Problem(places.get(("waivers", "waivers", point), _FILE), *no_point(point, catalogue.points))
+        for code in (code for code, rows in codes.items() if not rows):
+            if (problem := catalogue.refused(point, code)) is not None:
+                yield Problem(places.get(("waivers", "waivers", point, code), _FILE), *problem)
 
 
 def _reasons(waiver: Waiver, document: Mapping[str, Any], catalogue: Catalogue, now: int) -> Iterator[Idle]:
     scope = document["waivable"].get(waiver.point, {}).get(waiver.code)
-    if (unknown := _unknown(catalogue, waiver.point, waiver.code)) is not None:
+    if (unknown := catalogue.refused(waiver.point, waiver.code)) is not None:
         yield Idle(*unknown)
     elif scope is None:
         yield Idle("its code is not listed below `waivable`", "remove it, or have the code listed by its owner")
@@ -127,52 +117,28 @@ def _too_wide(waiver: Waiver, scope: Mapping[str, Any]) -> Iterator[Idle]:
 def waivable_problems(
     document: Mapping[str, Any],
     catalogue: Catalogue,
-    places: Mapping[tuple[str | int, ...], Location],
+    places: Places,
+    schema_of: Callable[[str], Mapping[str, Any]] | None,
 ) -> Iterator[Problem]:
-    """Rows below `waivable` whose point or code is unknown, or whose code cannot be waived."""
-    for point, codes in document.get("waivable", {}).items():
-        if (entries := catalogue.points.get(point)) is None:
-            where = places.get(("waivers", "waivable", point), _FILE)
-            yield Problem(where, f"there is no decision point `{point}`", f"use one of {quoted(catalogue.points)}")
-            continue
-        for code in codes:
-            if (problem := _problem(point, code, entries)) is not None:
-                yield Problem(places.get(("waivers", "waivable", point, code), _FILE), *problem)
+    """Rows below `waivable` whose point or code is unknown, whose code cannot be waived, or whose facts do not exist.
 
-
-def _problem(point: str, code: str, entries: Entries) -> tuple[str, str] | None:
-    if code in entries.generated:
-        return f"`{code}` always denies: without it no requirement could be evaluated", "remove the row"
-    requirement = entries.requirements.get(code)
-    if requirement is None:
-        return f"no requirement of `{point}` has the code `{code}`", "correct the code, or remove the row"
-    if requirement.fixed or not requirement.waivable:
-        word = "fixed: true" if requirement.fixed else "waivable: false"
-        message = f"`{code}` cannot be waived: {requirement.file}:{requirement.line} states `{word}`"
-        return message, "remove the row"
-    return None
-
-
-def unknown_facts(
-    document: Mapping[str, Any],
-    schema_of: Callable[[str], Mapping[str, Any]],
-    catalogue: Catalogue,
-    places: Mapping[tuple[str | int, ...], Location],
-) -> Iterator[Problem]:
-    """Facts below `waivable` that the input of their point does not have.
-
-    `schema_of` makes the schema of an input in a twentieth of a second, so this belongs to a build and to no start.
+    `schema_of` makes the schema of an input in a twentieth of a second: with None, as at a start, facts are not judged.
     """
-    for point, codes in document.get("waivable", {}).items():
-        for code, row in codes.items():
-            if point in catalogue.points and _problem(point, code, catalogue.points[point]) is None:
-                where = places.get(("waivers", "waivable", point, code), _FILE)
-                yield from _unknown_of(point, row["facts"], schema_of(point), where)
+
+    def judge(point: str, requirement: Requirement, row: Any) -> Iterator[tuple[str, str]]:
+        if requirement.fixed or not requirement.waivable:
+            word = "fixed: true" if requirement.fixed else "waivable: false"
+            place = f"{requirement.file}:{requirement.line}"
+            yield f"`{requirement.code}` cannot be waived: {place} states `{word}`", "remove the row"
+        elif schema_of is not None:
+            yield from _unknown_facts(point, row["facts"], schema_of(point))
+
+    return row_problems(("waivers", "waivable"), document.get("waivable", {}), catalogue, places, judge)
 
 
-def _unknown_of(point: str, paths: list[str], facts: Mapping[str, Any], where: Location) -> Iterator[Problem]:
+def _unknown_facts(point: str, paths: list[str], facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for path in paths:
         parts = path.split(".")
-        if facts and schemas.at(dict(facts), parts) is None:
+        if facts and schemas.at(facts, parts) is None:
             message = f"`facts` names `{path}`, which is not in the input of `{point}`"
-            yield Problem(where, message, schemas.mistaken(dict(facts), parts, "facts")[1])
+            yield message, schemas.mistaken(facts, parts, "facts")[1]

@@ -87,8 +87,9 @@ def test_rows_without_waivers_below_an_unknown_point_or_code_are_reported(comman
         f"{first + 4} (waivers.source.retention_unkown): no requirement of `source` has the code `retention_unkown`",
         f"{first + 6} (waivers.tool.a): there is no decision point `tool`",
     ]
-    assert lint.stdout.count("\n  use one of `adapter`, ") == 2
-    assert "\n  correct the code, or remove it\n" in lint.stdout
+    assert lint.stdout.count("use one of `adapter`, ") == 2
+    assert "\n  did you mean `source`? use one of " in lint.stdout
+    assert "\n  correct the code, or remove the row\n" in lint.stdout
 
 
 def test_they_are_listed_with_what_they_let_through(command: Command, policy: Path, settings: Settings) -> None:
