@@ -7,16 +7,19 @@ into a deny with its reserved code.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from engine.documents.canonical import canonical, compact
-from engine.errors import DecideError
+from engine.errors import DecideError, EngineError
 from engine.model import Decision, Finding, Level, Limits, Model, Outcome, is_reserved
 from engine.opa.reply import Reply
 from engine.points import Point
 from engine.policy_bundle.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    from engine.policy_bundle.serving import Serving
 
 _ASK_POLICY = "report it to the policy owner; nothing is allowed until it is fixed"
 
@@ -99,6 +102,22 @@ def _checked(point: Point, result: Any, catalogue: Catalogue) -> tuple[Verdict, 
     )
     verdict = Verdict(answer.outcome, tuple(findings), None, bool(answer.approved), answer.approval_seconds)
     return verdict, answer.limits
+
+
+def denial(error: EngineError) -> Verdict:
+    """The deny for an error on the way; where a rule failed, its place is the subject."""
+    rule = str(error.where) if isinstance(error, DecideError) and error.where is not None else None
+    finding = Finding(
+        code=error.code, level=Level.DENY, requirement=error.one_line(), subject=rule, remedy=error.remedy
+    )
+    return Verdict(Outcome.DENY, (finding,), None)
+
+
+def authored(error: DecideError, serving: Serving) -> DecideError:
+    """The same error; where a rule failed, with the file and line of its author."""
+    if error.where is None:
+        return error
+    return DecideError(error.message, remedy=error.remedy, where=serving.authored(error.where), code=error.code)
 
 
 def parsed(point: Point, fields: dict[str, Any]) -> Decision:

@@ -18,7 +18,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from engine.decide import Verdict, read
+from engine.decide import Verdict, authored, denial, read
 from engine.documents.canonical import RawJson, canonical, digest
 from engine.documents.validation import validate
 from engine.drive import Append, Ask, Call, Steps, Work
@@ -29,8 +29,6 @@ from engine.model import (
     Boundary,
     Caller,
     Decision,
-    Finding,
-    Level,
     Mode,
     Outcome,
     Pace,
@@ -215,10 +213,7 @@ def _ask(case: _Case, facts: Facts, serving: Serving) -> Steps[Reply]:
     try:
         reply: Reply = yield Ask(serving.opa, facts.document, case.decision_id)
     except DecideError as error:
-        if error.where is None:
-            raise
-        where = serving.authored(error.where)
-        raise DecideError(error.message, remedy=error.remedy, where=where, code=error.code) from error
+        raise authored(error, serving) from error.__cause__
     case.shared_from = reply.source
     return reply
 
@@ -533,12 +528,7 @@ def _answer(case: _Case, decision: Decision, result: Result | None = None) -> An
 def _decision(case: _Case) -> Decision:
     verdict = case.verdict
     if case.fault is not None or verdict is None:
-        fault = case.fault or _without_verdict()
-        rule = str(fault.where) if isinstance(fault, DecideError) and fault.where is not None else None
-        finding = Finding(
-            code=fault.code, level=Level.DENY, requirement=fault.one_line(), subject=rule, remedy=fault.remedy
-        )
-        verdict = Verdict(Outcome.DENY, (finding,), None)
+        verdict = denial(case.fault or _without_verdict())
     return Decision(
         decision_id=case.decision_id,
         point=case.point.name,

@@ -102,6 +102,13 @@ class Taken:
     scope: str
     key: str
 
+    def keep(self, answer: str | None, revisions: Revisions | None) -> None:
+        """Store the answer for a repetition; without one, or without a policy, the key is free again."""
+        if answer is None or revisions is None:
+            self.store.abandon(self.scope, self.key)
+        else:
+            self.store.finish(self.scope, self.key, answer, revisions.rules, revisions.values)
+
 
 def take(name: str, key: str, same: str, services: Services, context: Context) -> Steps[Taken]:
     """Reserve a key of this caller at a point; `same` is the digest of everything that must be equal in a repetition.
@@ -160,7 +167,7 @@ def whole_once(whole: Whole[T], services: Services, context: Context) -> Steps[T
     try:
         first = yield from whole.run()
     except EngineError:  # before anything was decided
-        yield Call(lambda: taken.store.abandon(taken.scope, taken.key))
+        yield Call(lambda: taken.keep(None, None))
         raise
     try:
         yield Call(lambda: _finish(taken, whole.keep(first)))
@@ -170,11 +177,11 @@ def whole_once(whole: Whole[T], services: Services, context: Context) -> Steps[T
 
 
 def _finish(taken: Taken, kept: tuple[Answer, Any] | None) -> None:
-    if kept is None or (revisions := kept[0].decision.policy) is None:
-        taken.store.abandon(taken.scope, taken.key)
-        return
-    text = canonical({"result": kept[1], "asked": asked_again(kept[0])}).decode("utf-8")
-    taken.store.finish(taken.scope, taken.key, text, revisions.rules, revisions.values)
+    if kept is None:
+        taken.keep(None, None)
+    else:
+        text = canonical({"result": kept[1], "asked": asked_again(kept[0])}).decode("utf-8")
+        taken.keep(text, kept[0].decision.policy)
 
 
 def asked_again(last: Answer | None) -> dict[str, Any] | None:
@@ -196,15 +203,11 @@ def still_allowed(begun: Begun, asked: dict[str, Any] | None, services: Services
 
 
 def _keep(taken: Taken, first: Answer) -> None:
-    revisions, document = first.decision.policy, first.document
-    if (first.fault is not None and first.result is None) or revisions is None or document is None:
-        taken.store.abandon(taken.scope, taken.key)
-        return
-    kept = {
-        "decision": first.decision.model_dump(mode="json"),
-        "known": {name: document[name] for name in TAKEN},
-    }
-    taken.store.finish(taken.scope, taken.key, canonical(kept).decode("utf-8"), revisions.rules, revisions.values)
+    decision, document, text = first.decision, first.document, None
+    if (first.fault is None or first.result is not None) and document is not None:
+        known = {name: document[name] for name in TAKEN}
+        text = canonical({"decision": decision.model_dump(mode="json"), "known": known}).decode("utf-8")
+    taken.keep(text, decision.policy)
 
 
 def _again(point: Point, request: Any, taken: Taken, services: Services, context: Context) -> Steps[Answer]:

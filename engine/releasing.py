@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from engine.documents.files import opened_folder, printable, unreadable
 from engine.errors import GatherError, Location, PolicyError, Problem
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.difference import difference, difference_document
-from engine.policy_bundle.release import About, approve_release, policy_of, write_release
+from engine.policy_bundle.release import Authorship, approve_release, policy_of, write_release
 from engine.policy_bundle.release_folder import APPROVAL, Contents, ReleaseApproval, Statement, read
 from engine.record.reader import Filter
 from engine.replay.candidate import opened
@@ -32,15 +31,6 @@ _ID = 32
 """Characters of a digest that name a release in an administrative act."""
 
 
-@dataclass(frozen=True, slots=True)
-class Authorship:
-    """Who writes a release, with which notes, and when (UTC)."""
-
-    author: str
-    notes: str
-    at: datetime
-
-
 def build_release(
     built: PolicyBundle, output: Path, by: Authorship, after: Path | int, summary: dict[str, Any] | None
 ) -> tuple[Statement, tuple[str, ...]]:
@@ -51,7 +41,7 @@ def build_release(
     """
     if isinstance(after, int):
         changes = {"after": None, "difference": None, "replay": summary}
-        return write_release(built, output, About(after, by.at, by.author, by.notes, changes)), ()
+        return write_release(built, output, after, by, changes), ()
     before = read(after)
     if before.statement.name != built.name:
         message = f"the release before is one of the policy `{before.statement.name}`, not of `{built.name}`"
@@ -69,7 +59,7 @@ def _write_after(
         "difference": difference_document(difference(policy_of(folder, before), policy)),
         "replay": summary,
     }
-    return write_release(policy, output, About(statement.sequence + 1, by.at, by.author, by.notes, changes))
+    return write_release(policy, output, statement.sequence + 1, by, changes)
 
 
 def replay_summary(state: Path, policy: PolicyBundle, opa: OpaLimits, told: Told) -> dict[str, Any]:
@@ -120,5 +110,5 @@ def roll_back(folder: Path, active: Path, output: Path, author: str, reason: str
         raise GatherError(message, remedy="name an earlier release of the same policy, and the active one as --after")
     if not reason.strip():
         raise GatherError("the rollback has no reason", remedy="state the reason in one line")
-    by = Authorship(author, f"rollback to release {old.sequence}: {reason}", datetime.now(UTC))
+    by = Authorship(author, datetime.now(UTC), f"rollback to release {old.sequence}: {reason}")
     return _write_after(active, now, policy_of(folder, earlier), output, by, None)

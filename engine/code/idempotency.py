@@ -78,13 +78,13 @@ def _once(
 
 def _keep(taken: Taken, first: CodeRun, revisions: Revisions | None) -> None:
     """Store the whole result; a fault before anything was started leaves nothing to replay."""
-    if revisions is None or (first.fault is not None and not first.ran):
-        taken.store.abandon(taken.scope, taken.key)
+    if first.fault is not None and not first.ran:
+        taken.keep(None, revisions)
         return
     decision = None if first.answer is None else first.answer.decision.decision_id
     answer_stored = {"document": first.document, "exit": int(first.exit), "decision_id": decision}
     answer_stored["asked"] = asked_again(first.answer)
-    taken.store.finish(taken.scope, taken.key, json.dumps(answer_stored), revisions.rules, revisions.values)
+    taken.keep(json.dumps(answer_stored), revisions)
 
 
 def _replay(known: Begun, services: Services, context: Context) -> Steps[CodeRun]:

@@ -38,7 +38,7 @@ _TYPES = {
     "list": "a list",
     "tuple": "a list",
 }
-_PROBLEMS = {
+PROBLEMS = {
     "missing": "is missing",
     "extra_forbidden": "is not a known field",
     "literal_error": "must be {expected}",
@@ -165,7 +165,7 @@ def _said(problem: ErrorDetails, model: type[BaseModel]) -> str:
     if problem["type"] == "value_error":  # in our own words: validators of requests never quote
         said = str(context["error"])
         return said if said.startswith("must ") else f"is refused: {said}"
-    known = _PROBLEMS.get(problem["type"])
+    known = PROBLEMS.get(problem["type"])
     return problem["type"].replace("_", " ") if known is None else known.format(**context)
 
 

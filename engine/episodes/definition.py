@@ -12,7 +12,7 @@ from engine.documents.canonical import canonical, digest
 from engine.documents.files import load, printable, read_bytes
 from engine.documents.validation import validate
 from engine.model import Model
-from engine.points.episode import AgentId, Ceilings, Name, Values
+from engine.points.episode import AgentId, Ceilings, Name, Positive, Values
 from engine.settings import ReadLimits
 
 _MOST = 1 << 40
@@ -21,19 +21,13 @@ _MOST = 1 << 40
 _NO_USAGE = {"tokens": 0, "spend_micros": 0}
 
 
-class EpisodeCeilings(Model):
+class EpisodeCeilings(Ceilings):
     """What the episode may use. The policy has ceilings for all of these; the lower one applies."""
 
-    max_episode_tokens: Annotated[int, Field(ge=1, le=_MOST)]
-    max_turns: Annotated[int, Field(ge=1, le=_MOST)]
-    max_steps: Annotated[int, Field(ge=1, le=_MOST)] = _MOST
-    max_spend_micros: Annotated[int, Field(ge=1, le=_MOST)] = _MOST
-    forced_concession_threshold: Annotated[int, Field(ge=1, le=_MOST)] = _MOST
+    max_steps: Positive = _MOST
+    max_spend_micros: Positive = _MOST
+    forced_concession_threshold: Positive = _MOST
     retries: Annotated[int, Field(ge=0, le=_MOST)] = _MOST
-
-    def stated(self) -> Ceilings:
-        """As a request states them."""
-        return Ceilings(**dict(self))
 
 
 class Line(Model):

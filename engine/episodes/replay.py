@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from admission_adapters.episodes.transcripts import TranscriptFolder
-from engine.decide import Verdict
 from engine.documents.files import printable
 from engine.drive import run
 from engine.episodes.recorded import admitted, decisions_on, event_name, event_of, fits, started_with
@@ -108,27 +107,21 @@ class _Replaying:
             self._difference = Difference(event_name(body), *changed)
             return True
         if body.point == "episode" and self._standing is not None:
-            self._apply(self._standing, body, verdict)
+            self._standing.take(body.input or {}, verdict)
         return False
 
     def result(self) -> ReplayedEpisode:
         """What was found."""
         standing = self._standing
-        end = None if standing is None or standing.end is None else standing.end
         return ReplayedEpisode(
             self._episode,
             self._decisions,
             self._skipped,
-            0 if standing is None else len({one["turn"] for one in standing.history}),
-            None if end is None else Ended(**{**end, "review": tuple(end["review"])}),
+            0 if standing is None else standing.turns,
+            None if standing is None else standing.end,
             {} if standing is None else standing.values,
             self._difference,
         )
-
-    def _apply(self, standing: Standing, body: DecisionRecord, verdict: Verdict) -> None:
-        limits = None if verdict.limits is None else verdict.limits.model_dump(mode="json")
-        codes = [finding.code for finding in verdict.findings]
-        standing.apply(body.input or {}, verdict.outcome.value, limits, codes)
 
     def _require_consequence(self, body: DecisionRecord) -> None:
         """Raise RecordError unless the recorded history follows from the decisions so far."""

@@ -103,6 +103,11 @@ class Ended:
     penalties: Mapping[str, int]
     review: tuple[int, ...]
 
+    @classmethod
+    def of(cls, end: Mapping[str, Any]) -> Ended:
+        """The end in the limits of a decision."""
+        return cls(**{**end, "review": tuple(end["review"])})
+
 
 @dataclass(frozen=True, slots=True)
 class Episode:

@@ -19,7 +19,7 @@ from engine.episodes.actors import Actor, ActorReply, Entry, PendingCall, Turn, 
 from engine.episodes.definition import ActorDefinition, EpisodeDefinition
 from engine.episodes.model_actor import remote
 from engine.episodes.recorded import Recorded
-from engine.episodes.result import ERRORS, Ended, Episode, EpisodeError, Rejection
+from engine.episodes.result import ERRORS, Episode, EpisodeError, Rejection
 from engine.episodes.standing import Standing
 from engine.errors import EngineError, GatherError, StateError
 from engine.facts.proposals import read_proposal
@@ -102,13 +102,12 @@ class _Run:
     def result(self, fault: EngineError | None) -> Episode:
         """What became of the episode."""
         standing = self.standing
-        end = None if standing.end is None else Ended(**{**standing.end, "review": tuple(standing.end["review"])})
         return Episode(
             standing.episode,
-            end,
+            standing.end,
             standing.values,
             tuple(self.transcript),
-            len({one["turn"] for one in standing.history}),
+            standing.turns,
             tuple(
                 Rejection(one["turn"], one["attempt"], one["actor"], tuple(one["codes"])) for one in standing.rejections
             ),
@@ -217,10 +216,7 @@ class _Run:
     def _decide(self, event: Mapping[str, Any], executor: Executor | None = None) -> Steps[Answer]:
         """One decision at point `episode`, applied. Raises EngineError if the engine failed."""
         got = yield from self._ask("episode", self.standing.request(event), executor)
-        decision = got.decision
-        limits = None if decision.limits is None else decision.limits.model_dump(mode="json")
-        codes = [finding.code for finding in decision.findings]
-        self.standing.apply(got.document or {}, decision.outcome.value, limits, codes)
+        self.standing.take(got.document or {}, got.decision)
         return got
 
     def _ask(self, point: str, request: dict[str, Any], executor: Executor | None) -> Steps[Answer]:
@@ -238,7 +234,7 @@ class _Run:
 
     def _settle(self) -> Steps[None]:
         """Give back the tokens that the episode took from the quota and did not use."""
-        used = {} if self.standing.end is None else {"episode/tokens": self.standing.end["tokens"]}
+        used = {} if self.standing.end is None else {"episode/tokens": self.standing.end.tokens}
         store = yield Call(self._services.store)
         try:
             yield Call(lambda: store.settle(self.started_by, used))

@@ -1,7 +1,7 @@
 """Where an episode stands: its history, the calls under way and the values of its state.
 
-`apply` takes one decision, just made or read from the record; nothing else changes it. So an episode that is read
-back from its record stands where it stood.
+`take` and `apply` take over one decision, just made or read from the record; nothing else changes it. So an episode
+that is read back from its record stands where it stood.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from engine.decide import Verdict
 from engine.episodes.definition import ActorDefinition, EpisodeDefinition
-from engine.model import ENGINE_CODES, RESERVED_CODES
+from engine.episodes.result import Ended
+from engine.model import ENGINE_CODES, RESERVED_CODES, Decision
 from engine.points.episode import Scalar
 
 _ALLOW = "allow"
@@ -31,7 +33,7 @@ class Standing:
         self.running: list[dict[str, Any]] = []
         self.rejections: list[dict[str, Any]] = []
         self.started = False
-        self.end: Mapping[str, Any] | None = None
+        self.end: Ended | None = None
         self.broken = False
         self._round = 1
 
@@ -45,7 +47,7 @@ class Standing:
                 {"id": name, "owner": group.owner, "values": self.values[name]}
                 for name, group in self.definition.state.items()
             ],
-            "ceilings": dict(self.definition.ceilings.stated()),
+            "ceilings": dict(self.definition.ceilings),
             "history": self.history,
             "running": self.running,
             "ended": self.end is not None,
@@ -58,6 +60,11 @@ class Standing:
             {"id": actor.id, "role": actor.role, **({} if actor.agent is None else {"agent": actor.agent})}
             for actor in self.definition.actors
         ]
+
+    @property
+    def turns(self) -> int:
+        """How many turns have had a reply or a concession."""
+        return len({one["turn"] for one in self.history})
 
     def due(self) -> list[ActorDefinition]:
         """The actors that still have to reply in the current round, in their order."""
@@ -86,10 +93,18 @@ class Standing:
         rejected = [one for one in self.rejections if one["actor"] == actor]
         return tuple(rejected[-1]["codes"]) if own and own[-1]["outcome"] == "rejected" else ()
 
+    def take(self, document: Mapping[str, Any], decided: Decision | Verdict) -> None:
+        """Take over one decision that was just made on this input."""
+        limits = None if decided.limits is None else decided.limits.model_dump(mode="json")
+        self.apply(document, decided.outcome.value, limits, [finding.code for finding in decided.findings])
+
     def apply(
         self, document: Mapping[str, Any], outcome: str, limits: Mapping[str, Any] | None, codes: Sequence[str]
     ) -> None:
-        """Take over one decision. A refused event changes nothing, but for a reply, which is then rejected."""
+        """Take over one decision, with its limits as JSON.
+
+        A refused event changes nothing, but for a reply, which is then rejected.
+        """
         event = document["event"]
         kind, allowed = event["kind"], outcome == _ALLOW and limits is not None
         if any(code.startswith(ENGINE_CODES) or code in _NOT_DECIDED for code in codes):
@@ -103,7 +118,7 @@ class Standing:
         elif kind == "concession" and allowed:
             self._close(_call(event, 0), "conceded", {"tokens_stated": True, "spend_stated": True})
         elif kind == "end" and allowed and limits is not None:
-            self.end = limits["end"]
+            self.end = Ended.of(limits["end"])
 
     def interrupt(self) -> None:
         """Calls under way have ended without a reply: the engine was stopped."""

@@ -15,7 +15,7 @@ import httptools
 
 from engine.documents.canonical import canonical
 from engine.errors import DecideError
-from engine.opa.reply import Reply, decode, failed, forked, late, malformed, unavailable, unwritable
+from engine.opa.reply import Reply, decode, down, failed, forked, late, malformed, unavailable, unwritable
 from engine.settings import OpaLimits
 
 _HEAD = (
@@ -55,7 +55,7 @@ class AsyncClient:
         if os.getpid() != self._owner:
             raise forked()
         if self._closed:
-            raise unavailable("OPA is not running")
+            raise down()
         if len(self._waiting) >= self._queue:
             raise DecideError(
                 "too many calls are waiting for OPA",
@@ -78,7 +78,7 @@ class AsyncClient:
         """Close all connections; running and waiting calls fail. Only from its event loop."""
         self._closed = True
         for call in [*self._waiting, *(made.call for made in self._made if made.call is not None)]:
-            call.fail(unavailable("OPA is not running"))
+            call.fail(down())
         self._waiting.clear()
         for connection in tuple(self._made):
             self.drop(connection)

@@ -9,8 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from engine.errors import DecideError
-from engine.opa.reply import Reply, forked, unavailable
+from engine.opa.reply import Reply, down, forked
 from engine.opa.server import Server
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class Generation(Generic[PolicyT]):
     async def ask_async(self, rule: str, document: dict[str, Any]) -> Reply:
         """As `ask`, from an event loop."""
         if not self.alive:
-            raise _down()
+            raise down()
         loop = asyncio.get_running_loop()
         client = self._clients.get(loop) or self._join(loop)
         reply = self.server.demand(await client.ask(rule, document))
@@ -100,16 +99,9 @@ class Generation(Generic[PolicyT]):
             raise forked()
         with self._lock:
             if self._closed:
-                raise _down()
+                raise down()
             for ended in [known for known in self._clients if known.is_closed()]:
                 del self._clients[ended]
             made = AsyncClient(self.server.path, self.server.limits, self._connections, self._queue)
             self._clients[loop] = made
         return made
-
-
-def _down() -> DecideError:
-    return unavailable(
-        "OPA is not running",
-        "try again in a few seconds: OPA is being restarted; if it does not start, run `engine doctor`",
-    )

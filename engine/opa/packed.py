@@ -20,6 +20,9 @@ from engine.documents.files import printable
 from engine.errors import GatherError, Location
 
 MANIFEST, SIGNATURES = ".manifest", ".signatures.json"
+VALUES_DATA = "policy/data.json"
+"""All values, in the archive of values."""
+
 PACKED_BYTES = 16 << 20
 """The largest archive as a file; one of ours has about 10 KiB."""
 UNPACKED_BYTES = 64 << 20

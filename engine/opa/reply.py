@@ -75,6 +75,14 @@ def unavailable(message: str, remedy: str = _RETRY) -> DecideError:
     return DecideError(message, remedy=remedy, code="policy_unavailable")
 
 
+def down() -> DecideError:
+    """OPA has ended, or was never ready."""
+    return unavailable(
+        "OPA is not running",
+        "try again in a few seconds: OPA is being restarted; if it does not start, run `engine doctor`",
+    )
+
+
 def late() -> DecideError:
     """The deadline of a call is over."""
     return unavailable("OPA did not answer in time")

@@ -29,7 +29,7 @@ from engine.binaries import Binary
 from engine.errors import DecideError, GatherError
 from engine.model import Revisions
 from engine.opa.packed import pack, revision, unpacked
-from engine.opa.reply import DOCTOR, RULES, VALUES, Reply, bundles, unavailable
+from engine.opa.reply import DOCTOR, RULES, VALUES, Reply, bundles, down, unavailable
 from engine.settings import OpaLimits
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class Server:
     def ask(self, rule: str, document: dict[str, Any], seconds: float | None = None) -> Reply:
         """OPA's answer, from exactly our revisions, within `seconds` if they are given. Raises DecideError."""
         if self._client is None or self._closed or not self.alive:
-            raise unavailable("OPA is not running", DOCTOR)
+            raise down()
         return self.demand(self._client.ask(rule, document, seconds))
 
     def demand(self, reply: Reply) -> Reply:
@@ -212,7 +212,7 @@ class Server:
     def probe(self, seconds: float) -> None:
         """Check on a new connection, within this many seconds, that OPA answers. Raises DecideError."""
         if self._prober is None or self._closed:
-            raise unavailable("OPA is not running", DOCTOR)
+            raise down()
         self.demand(self._prober.ask("decision", {"point": ""}, seconds))
 
     def resident_bytes(self) -> int:

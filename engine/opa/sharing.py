@@ -23,7 +23,7 @@ from engine.binaries import Binary
 from engine.documents.canonical import canonical
 from engine.errors import DecideError
 from engine.opa.command import OpaCommand
-from engine.opa.packed import SIGNATURES, unpacked
+from engine.opa.packed import SIGNATURES, VALUES_DATA, unpacked
 from engine.opa.plan import Plan
 from engine.opa.plan_values import UnknownError
 from engine.opa.projection import Projection
@@ -31,7 +31,6 @@ from engine.opa.reply import Reply
 from engine.opa.server import Served
 
 ONE: Final = "decision"
-VALUES_DATA: Final = "policy/data.json"
 WORTH: Final = 128
 """Requests at one point after which it pays to find out what it reads: half a second of one core."""
 

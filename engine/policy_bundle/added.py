@@ -48,27 +48,21 @@ def sets(module: Module, place: RuleFile, owner: str, found: list[Problem]) -> l
     """The `deny` and `violation` sets of a file of the second form; what cannot be one is added to `found`."""
     read: list[Held] = []
     for name, definitions in module.definitions().items():
-        where = Location(module.name, definitions[0].line)
+        line = definitions[0].line
         if IGNORED.match(name):
             message = f"`{name}` would not be read: only `deny` and `violation` are"
             remedy = "rename it to `deny_…`, with `standing: warn` in its METADATA and warn in policy/levels.yaml; "
-            remedy += "or remove it"
-            found.append(Problem(where, message, remedy))
+            found.append(module.problem(line, message, f"{remedy}or remove it"))
         if not _SET.match(name):
             continue
         if any(one.key is None or one.value is not None or one.arguments or one.default for one in definitions):
-            found.append(Problem(where, f"`{name}` is not a set of messages", f"write `{name} contains message if …`"))
+            message = f"`{name}` is not a set of messages"
+            found.append(module.problem(line, message, f"write `{name} contains message if …`"))
         elif (one := _set(module, place, definitions, owner, found)) is not None:
             read.append(one)
     if not any(_SET.match(rule.name) for rule in module.rules):
-        package = ".".join(place.package)
-        found.append(
-            module.problem(
-                1,
-                "the file adds no rule",
-                f"write `deny contains message if …`, or requirements in `package {package}`",
-            )
-        )
+        remedy = f"write `deny contains message if …`, or requirements in `package {'.'.join(place.package)}`"
+        found.append(module.problem(1, "the file adds no rule", remedy))
     return read
 
 
@@ -78,10 +72,9 @@ def _set(module: Module, place: RuleFile, rules: list[Rule], owner: str, found: 
     if note is None:
         return None
     rule = rules[0]
-    where = Location(module.name, rule.line)
     if len(written) > 1:
         message = f"`{rule.name}` has METADATA twice, and all its messages have one code"
-        found.append(Problem(where, message, f"keep one block, or name one of them `{rule.name}_…`"))
+        found.append(module.problem(rule.line, message, f"keep one block, or name one of them `{rule.name}_…`"))
         return None
     requirement = described(
         note,

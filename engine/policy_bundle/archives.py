@@ -15,7 +15,6 @@ GENERATED = "# Generated: a finding for every requirement above that is not prov
 
 WORDS = "catalogue"
 """In the manifest of rules: the digest of the words beside them, so that one revision covers both."""
-VALUES_DATA = f"{VALUES_ROOT}/data.json"
 _FINDING = re.compile(r'\.(?:finding|added)\("([^"]+)"')
 
 

@@ -20,7 +20,7 @@ from engine.documents.files import Document
 from engine.errors import DecideError, GatherError, Location, PolicyError, Problem
 from engine.model import Model, Revisions
 from engine.opa.command import OpaCommand
-from engine.opa.packed import MANIFEST, revision, unpacked
+from engine.opa.packed import MANIFEST, VALUES_DATA, revision, unpacked
 from engine.policy_bundle import archives
 from engine.policy_bundle.catalogue import Catalogue, PolicyRow
 from engine.policy_bundle.levels import Lowered, level_problems, lowered_in, name_problems
@@ -211,7 +211,7 @@ def build(
     fresh = values.find(lambda: _made_values(taken, sources.values, documents, found))
     if found:
         raise _refused(sources, found)
-    served, places = values.content[archives.VALUES_DATA], values.files[_PLACES]
+    served, places = values.content[VALUES_DATA], values.files[_PLACES]
     catalogue = Catalogue.model_validate_json(rules.files[_CATALOGUE])
     data, lines = parse(served), _lines(places)
     found += level_problems(data.get("levels", {}).get("levels", {}), catalogue, lines)
@@ -292,7 +292,7 @@ def _made_values(
     data, stands = values
     served = data if documents is not None else {**data, **derived(data)}
     places = [[path, [place.file, place.line, place.field]] for path, place in stands.items()]
-    archive = archives.archive({archives.VALUES_DATA: canonical(served)}, archives.VALUES_ROOT, {})
+    archive = archives.archive({VALUES_DATA: canonical(served)}, archives.VALUES_ROOT, {})
     return {_ARCHIVE: archive, _PLACES: canonical(places)}
 
 

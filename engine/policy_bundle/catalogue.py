@@ -72,6 +72,11 @@ class Requirement(Words):
     waivable: bool = True
 
     @property
+    def where(self) -> Location:
+        """Its place, by the names of the tree that it was built from."""
+        return Location(self.file, self.line)
+
+    @property
     def entry(self) -> str:
         """How an inventory lists it."""
         return self.code if self.rules == 1 else f"{self.code} ({self.rules} rules)"

@@ -173,11 +173,9 @@ def test_place(name: str, data: bytes, points: Collection[str]) -> Iterator[Prob
 def module_problems(module: Module, place: RuleFile, documents: Collection[str], *, foreign: bool) -> Iterator[Problem]:
     """Problems of any served file. `foreign` files, written for conftest or Gatekeeper, keep their dialect."""
     if module.package != place.package:
-        yield module.problem(
-            1,
-            f"the package is `{'.'.join(module.package)}`, its folder requires `{'.'.join(place.package)}`",
-            f"write `package {'.'.join(place.package)}`",
-        )
+        required = ".".join(place.package)
+        message = f"the package is `{'.'.join(module.package)}`, its folder requires `{required}`"
+        yield module.problem(1, message, f"write `package {required}`")
     if not foreign:
         yield from _dialect(module)
     for rule in module.rules:
@@ -193,18 +191,12 @@ def module_problems(module: Module, place: RuleFile, documents: Collection[str],
 
 def _dialect(module: Module) -> Iterator[Problem]:
     if not any(one.path == _IMPORT for one in module.imports):
-        yield module.problem(
-            1,
-            "`import future.keywords.not` is missing: without it `not f(x)` never holds while x is undefined",
-            "add `import future.keywords.not` after the package",
-        )
+        message = "`import future.keywords.not` is missing: without it `not f(x)` never holds while x is undefined"
+        yield module.problem(1, message, "add `import future.keywords.not` after the package")
     for one in module.imports:
         if one.path[0] in {"rego", "future"} and one.path != _IMPORT:
-            yield module.problem(
-                one.line,
-                f"`import {'.'.join(one.path)}` changes the Rego dialect of the rules",
-                "import `future.keywords.not` only",
-            )
+            message = f"`import {'.'.join(one.path)}` changes the Rego dialect of the rules"
+            yield module.problem(one.line, message, "import `future.keywords.not` only")
 
 
 def _node_problem(module: Module, node: Node) -> tuple[str, str] | None:

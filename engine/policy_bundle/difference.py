@@ -120,7 +120,7 @@ def _by_code(policy: PolicyBundle) -> dict[tuple[str, str], Requirement]:
 
 
 def _where(policy: PolicyBundle, one: Requirement) -> Location:
-    return policy.where(one.file, one.line)
+    return policy.sources.where(one.where)
 
 
 def _rules(before: PolicyBundle, after: PolicyBundle) -> Iterator[tuple[Kind, str]]:

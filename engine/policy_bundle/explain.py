@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from engine.documents.canonical import canonical
 from engine.documents.files import Document, load, printable
-from engine.documents.validation import PATTERNS, place_of, without_lists_of_invalid_items
+from engine.documents.validation import PATTERNS, PROBLEMS, place_of, without_lists_of_invalid_items
 from engine.errors import GatherError, Location, Problem
 from engine.facts.archives.field_notes import TYPES
 from engine.facts.text.nearest import did_you_mean
@@ -25,16 +25,9 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 _Path: TypeAlias = tuple[int | str, ...]
 
 _MESSAGES = {
-    "extra_forbidden": "`{field}` is not a known field",
-    "missing": "`{field}` is missing",
-    "literal_error": "`{field}` must be {expected}",
-    "string_too_short": "`{field}` is empty",
-    "string_too_long": "`{field}` must have at most {max_length} characters",
-    "string_pattern_mismatch": "`{field}` has the wrong form; it should be {form}",
-    "too_short": "`{field}` must have at least {min_length} entries",
-    "too_long": "`{field}` must have at most {max_length} entries",
-    "greater_than_equal": "`{field}` must be at least {ge}",
-    "less_than_equal": "`{field}` must be at most {le}",
+    **PROBLEMS,
+    "string_too_short": "is empty",
+    "string_pattern_mismatch": "has the wrong form; it should be {form}",
 }
 _SHOULD = {
     "tuple_type": "a list",
@@ -132,8 +125,9 @@ def _message(found: Mapping[str, Any], field: str) -> str:
         return f"`{field}` is {TYPES.get(type(value), 'empty')}; it should be {should}"
     said = found["msg"].removeprefix("Value error, ")
     form = PATTERNS.get(context.get("pattern"), f"of the form `{context.get('pattern')}`")
-    text = _MESSAGES.get(found["type"], "`{field}`: {text}")
-    return text.format(**{**context, "field": field, "text": said[:1].lower() + said[1:], "form": form})
+    if found["type"] not in _MESSAGES:
+        return f"`{field}`: {said[:1].lower()}{said[1:]}"
+    return f"`{field}` {_MESSAGES[found['type']].format(**{**context, 'form': form})}"
 
 
 _NO_FORM = "no_form"

@@ -82,7 +82,7 @@ def _named(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str
 def _level_problems(_: str, requirement: Requirement, row: Any) -> Iterator[tuple[str, str]]:
     code, level = requirement.code, row if isinstance(row, str) else row["level"]
     if requirement.fixed and level != "deny":
-        message = f"`{code}` cannot be lowered: {requirement.file}:{requirement.line} states `fixed: true`"
+        message = f"`{code}` cannot be lowered: {requirement.where} states `fixed: true`"
         yield message, "remove the row"
     elif isinstance(row, str) and _STRICTNESS.index(level) < _STRICTNESS.index(requirement.standing):
         message = f"`{level}` lowers `{code}` from {requirement.standing} without an owner and a last day"

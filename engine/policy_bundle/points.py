@@ -89,25 +89,17 @@ def _code_problems(point: PointRules) -> Iterator[Problem]:
         code = list_code(path)
         if code in generated:
             culprit = next(one for one in point.requirements() if one.each == path)
-            yield Problem(
-                Location(culprit.file, culprit.line),
-                f"`{path}` would give the code `{code}`, which {generated[code]} already has",
-                "rename one of the two lists in the input",
-            )
+            message = f"`{path}` would give the code `{code}`, which {generated[code]} already has"
+            yield Problem(culprit.where, message, "rename one of the two lists in the input")
         generated[code] = f"the list `{path}`"
     for one in point.requirements():
-        where = Location(one.file, one.line)
         if one.code in first:
             other = first[one.code]
-            yield Problem(
-                where,
-                f"the code `{one.code}` is already used by `{other.rule}` in {other.file}:{other.line}",
-                "use a unique code for each requirement of a point",
-            )
+            message = f"the code `{one.code}` is already used by `{other.rule}` in {other.where}"
+            yield Problem(one.where, message, "use a unique code for each requirement of a point")
         elif one.code in generated:
-            yield Problem(
-                where, f"the build gives the code `{one.code}` to {generated[one.code]}", "choose another code"
-            )
+            message = f"the build gives the code `{one.code}` to {generated[one.code]}"
+            yield Problem(one.where, message, "choose another code")
         first.setdefault(one.code, one)
 
 
@@ -115,20 +107,19 @@ def _after_problems(point: PointRules, own: set[str]) -> Iterator[Problem]:
     entries = point.entries()
     generated = set(entries.generated)
     for code, one in entries.requirements.items():
-        where = Location(one.file, one.line)
         known = generated | (set(entries.requirements) if one.added else own)
         for other in sorted(set(one.after) - known):
             message = f"`after` names `{other}`, which is no code of `{point.name}`"
-            yield Problem(where, message, f"use one of {quoted(known)}")
+            yield Problem(one.where, message, f"use one of {quoted(known)}")
         if code in entries.before(code):
             message = f"`after` of `{code}` leads back to itself, so both could hide"
-            yield Problem(where, message, "remove one of the two from `after`")
+            yield Problem(one.where, message, "remove one of the two from `after`")
             continue
         for other in one.after:
             implied = [between for between in one.after if other in entries.before(between)]
             if implied:
                 message = f"`after` names `{other}`, which {quoted(implied)} already implies"
-                yield Problem(where, message, f"remove `{other}` from `after`")
+                yield Problem(one.where, message, f"remove `{other}` from `after`")
 
 
 def _list_words(path: str, empty_allowed: bool) -> Words:  # noqa: FBT001 - one of two words

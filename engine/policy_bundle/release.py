@@ -21,8 +21,8 @@ from engine.documents.canonical import canonical, digest
 from engine.documents.files import printable
 from engine.errors import GatherError, Location, PolicyError, Problem
 from engine.opa.command import OpaCommand
-from engine.opa.packed import MANIFEST, SIGNATURES, pack, unpacked
-from engine.policy_bundle.archives import VALUES_DATA
+from engine.opa.packed import MANIFEST, SIGNATURES, VALUES_DATA, pack, unpacked
+from engine.opa.reply import RULES, VALUES
 from engine.policy_bundle.build import Archive, PolicyBundle
 from engine.policy_bundle.last_release import LastRelease
 from engine.policy_bundle.release_folder import (
@@ -30,9 +30,7 @@ from engine.policy_bundle.release_folder import (
     CATALOGUE,
     CHANGES,
     PLACES,
-    RULES,
     STATEMENT,
-    VALUES,
     Contents,
     ReleaseApproval,
     Statement,
@@ -70,42 +68,40 @@ class Release(PolicyBundle):
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """What people state of a release: its number, time (UTC), author and notes, and what it changes as JSON."""
+class Authorship:
+    """Who writes a release, when (UTC), and with which notes."""
 
-    sequence: int
-    created_at: datetime
     author: str
+    at: datetime
     notes: str = ""
-    changes: Any = None
 
 
-def write_release(built: PolicyBundle, folder: Path, about: About) -> Statement:
+def write_release(built: PolicyBundle, folder: Path, sequence: int, by: Authorship, changes: Any = None) -> Statement:
     """Write a policy as a release without approval and signature; the folder is filled whole or not at all.
 
-    The folder is new or empty. Raises GatherError when it cannot be written, PolicyError when it is too large to be
-    read.
+    `changes` is what the release changes, as JSON. The folder is new or empty. Raises GatherError when it cannot be
+    written, PolicyError when it is too large to be read.
     """
-    catalogue, places, changes = built.catalogue.written, built.written_places, canonical(about.changes)
+    catalogue, places, changed = built.catalogue.written, built.written_places, canonical(changes)
     try:
         statement = Statement(
             name=built.name,
-            sequence=about.sequence,
-            created_at=_time(about.created_at),
+            sequence=sequence,
+            created_at=_time(by.at),
             engine=__version__,
-            author=about.author,
-            notes=about.notes,
+            author=by.author,
+            notes=by.notes,
             rules=built.rules.revision,
             values=built.values.revision,
             catalogue=digest(catalogue),
             places=digest(places),
-            changes=digest(changes),
+            changes=digest(changed),
         )
     except ValidationError as error:
         first = error.errors()[0]
         message = f"a release cannot state this as its {'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
         raise GatherError(message, remedy="author and notes are text within these limits") from error
-    files = {STATEMENT: statement.written, CATALOGUE: catalogue, PLACES: places, CHANGES: changes}
+    files = {STATEMENT: statement.written, CATALOGUE: catalogue, PLACES: places, CHANGES: changed}
     files |= {name: _unsigned(one.path) for name, one in ((RULES, built.rules), (VALUES, built.values))}
     check(files, folder)
     target = folder.absolute()

@@ -25,16 +25,15 @@ from engine.documents.files import printable, read_bytes
 from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.errors import GatherError, Location, PolicyError, Problem
 from engine.model import Digest, Model
-from engine.opa.packed import MANIFEST, PACKED_BYTES, SIGNATURES, UNPACKED_BYTES, unpacked
+from engine.opa.packed import MANIFEST, PACKED_BYTES, SIGNATURES, UNPACKED_BYTES, VALUES_DATA, unpacked
+from engine.opa.reply import RULES, VALUES
 from engine.policy_bundle import archives
-from engine.policy_bundle.archives import VALUES_DATA
 from engine.policy_bundle.catalogue import Catalogue
 from engine.policy_bundle.last_release import LastRelease
 from engine.policy_bundle.signing import SIGNATURE_BYTES
 
 STATEMENT, CATALOGUE, PLACES = "release.json", "catalogue.json", "places.json"
 CHANGES, APPROVAL = "changes.json", "approval.json"
-RULES, VALUES = "rules.tar.gz", "values.tar.gz"
 
 _BYTES = {
     STATEMENT: 64 << 10,

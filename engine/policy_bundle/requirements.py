@@ -16,6 +16,7 @@ from engine.policy_bundle.schemas import Schema
 from engine.policy_bundle.syntax import Module, Rule, constant
 
 LIMITS_RULE = "limits"
+_LIMITS = "write `limits := {…}` with every field of the point's limits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,7 @@ def read(
         if not proven:
             found.extend(risk for rule in definitions for risk in lint.risks(module, rule))
     if place.kind is Kind.LIMITS and LIMITS_RULE not in module.definitions():
-        found.append(
-            module.problem(
-                1, "the file defines no `limits`", "write `limits := {…}` with every field of the point's limits"
-            )
-        )
+        found.append(module.problem(1, "the file defines no `limits`", _LIMITS))
     return held, proofs
 
 
@@ -74,31 +71,22 @@ def _requirement(
     module: Module, place: RuleFile, definitions: list[Rule], facts: Schema, values: Schema, found: list[Problem]
 ) -> Held | None:
     rule = definitions[0]
-    where = Location(module.name, rule.line)
     written = [note for definition in definitions for note in definition.notes]
     if not rule.notes:
-        found.append(
-            Problem(
-                where,
-                f"`{rule.name}` has no METADATA, so its finding would have no text",
-                "write `# METADATA` above it with title, description, custom.code and custom.remedy; "
-                "or begin a helper's name with `_`",
-            )
-        )
+        message = f"`{rule.name}` has no METADATA, so its finding would have no text"
+        remedy = "write `# METADATA` above it with title, description, custom.code and custom.remedy; "
+        found.append(module.problem(rule.line, message, f"{remedy}or begin a helper's name with `_`"))
         return None
     if len(written) > 1:
-        found.append(
-            module.problem(
-                written[1].line - 1, f"`{rule.name}` has METADATA twice", "keep one block, above its first definition"
-            )
-        )
+        message = f"`{rule.name}` has METADATA twice"
+        found.append(module.problem(written[1].line - 1, message, "keep one block, above its first definition"))
         return None
     note = notes.read(written[0], notes.RequirementNote, module.name, found)
     if note is None:
         return None
     requirement = described(note, place, rule)
     found.extend(words_problems(requirement, rule))
-    found.extend(_known(requirement, where, facts, values))
+    found.extend(_known(requirement, facts, values))
     return Held(requirement, tuple(definitions), module)
 
 
@@ -122,7 +110,7 @@ def described(
 
 def words_problems(requirement: Requirement, rule: Rule) -> Iterator[Problem]:
     """Where METADATA and rule do not fit each other."""
-    where = Location(requirement.file, rule.line)
+    where = requirement.where
     if is_reserved(requirement.code):
         yield Problem(where, f"the code `{requirement.code}` is reserved for the engine itself", "choose another code")
     if len(rule.arguments) != requirement.arity:
@@ -145,9 +133,9 @@ def _arity_problem(requirement: Requirement) -> tuple[str, str]:
     return f"is evaluated for each item of `{each}`", "take exactly one argument, the item"
 
 
-def _known(requirement: Requirement, where: Location, facts: Schema, values: Schema) -> Iterator[Problem]:
+def _known(requirement: Requirement, facts: Schema, values: Schema) -> Iterator[Problem]:
     """Lists, facts and rows of values that METADATA names and that cannot be there."""
-    item = facts
+    item, where = facts, requirement.where
     if requirement.each is not None:
         path = requirement.each.split(".")
         listed = schemas.at(facts, path)
@@ -190,14 +178,12 @@ def _known_fact(word: str, fact: str, where: Location, item: Schema, facts: Sche
 def _shape(module: Module, definitions: list[Rule]) -> Iterator[Problem]:
     """A requirement is true or undefined, and nothing else."""
     for rule in definitions:
-        where = Location(module.name, rule.line)
         if (problem := _shape_problem(rule)) is not None:
-            yield Problem(where, *problem)
+            yield module.problem(rule.line, *problem)
         for argument in rule.arguments:
             if argument.get("type") != "var" or str(argument["value"]).startswith("$"):
-                yield Problem(
-                    where, f"an argument of `{rule.name}` is not a variable", "name the item, such as `record`"
-                )
+                message = f"an argument of `{rule.name}` is not a variable"
+                yield module.problem(rule.line, message, "name the item, such as `record`")
 
 
 def _shape_problem(rule: Rule) -> tuple[str, str] | None:
@@ -220,24 +206,18 @@ def _shape_problem(rule: Rule) -> tuple[str, str] | None:
 
 def _limits_shape(module: Module, definitions: list[Rule]) -> Iterator[Problem]:
     rule = definitions[0]
-    where = Location(module.name, rule.line)
     if rule.name != LIMITS_RULE:
         if not rule.name.startswith("_"):
-            yield Problem(where, f"`{rule.name}` is not `limits`", "begin a helper's name with `_`")
+            yield module.problem(rule.line, f"`{rule.name}` is not `limits`", "begin a helper's name with `_`")
     elif rule.arguments or rule.key is not None or not rule.plain_name:
-        yield Problem(
-            where, "`limits` is not one object", "write `limits := {…}` with every field of the point's limits"
-        )
+        yield module.problem(rule.line, "`limits` is not one object", _LIMITS)
 
 
 def _one_arity(module: Module, definitions: list[Rule]) -> Iterator[Problem]:
     for rule in definitions[1:]:
         if len(rule.arguments) != len(definitions[0].arguments):
-            yield module.problem(
-                rule.line,
-                f"`{rule.name}` takes {_count(definitions[0])} in one place and {_count(rule)} in another",
-                "use two names",
-            )
+            message = f"`{rule.name}` takes {_count(definitions[0])} in one place and {_count(rule)} in another"
+            yield module.problem(rule.line, message, "use two names")
 
 
 def _proof_of_helper(module: Module, definitions: list[Rule], found: list[Problem]) -> str | None:

@@ -336,7 +336,7 @@ def inventory_problems(name: str, data: bytes | None, held: Collection[Requireme
             line = f"the line `  - {one.entry}` below `{one.point}:` in {name}"
             lines = f"the lines `{one.point}:` and `  - {one.entry}` to {name}"
             remedy = f"add {line if one.point in listed else lines}"
-            yield Problem(Location(one.file, one.line), f"the code `{one.entry}` is not in {name}", remedy)
+            yield Problem(one.where, f"the code `{one.entry}` is not in {name}", remedy)
 
 
 def _order_problems(document: Document, listed: dict[str, list[str]]) -> Iterator[Problem]:

@@ -128,8 +128,7 @@ def waivable_problems(
     def judge(point: str, requirement: Requirement, row: Any) -> Iterator[tuple[str, str]]:
         if requirement.fixed or not requirement.waivable:
             word = "fixed: true" if requirement.fixed else "waivable: false"
-            place = f"{requirement.file}:{requirement.line}"
-            yield f"`{requirement.code}` cannot be waived: {place} states `{word}`", "remove the row"
+            yield f"`{requirement.code}` cannot be waived: {requirement.where} states `{word}`", "remove the row"
         elif schema_of is not None:
             yield from _unknown_facts(point, row["facts"], schema_of(point))
 

@@ -12,7 +12,7 @@ from engine.engine import Engine
 from engine.errors import DecideError, EngineError
 from engine.model import Revisions
 from engine.opa.packed import pack, unpacked
-from engine.policy_bundle.release import About, Release, write_release
+from engine.policy_bundle.release import Authorship, Release, write_release
 from engine.policy_bundle.release_folder import read
 from engine.policy_bundle.signing import public_key
 from engine.settings import Settings
@@ -42,8 +42,7 @@ class SentPolicy:
             key = None if settings.release_key is None else public_key(settings.release_key)
         else:
             with tempfile.TemporaryDirectory(prefix="admission-policy-") as folder:
-                about = About(sequence=1, created_at=_NO_TIME, author="bulk run")
-                write_release(policy, Path(folder) / _POLICY, about)
+                write_release(policy, Path(folder) / _POLICY, 1, Authorship("bulk run", _NO_TIME))
                 files = read(Path(folder) / _POLICY).files
         packed = pack(files)
         return cls(packed, digest(packed), policy.revisions, key)

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from engine.binaries import find_binary
-from engine.decide import Verdict, read
+from engine.decide import Verdict, authored, denial, read
 from engine.documents.files import printable
 from engine.drive import Ask, Call, Steps
 from engine.errors import DecideError
-from engine.model import Finding, Level, Outcome, is_reserved
+from engine.model import is_reserved
 from engine.opa.server import Served as ServedFiles
 from engine.opa.supervisor import Supervisor
 from engine.points.registry import POINTS
@@ -86,11 +86,7 @@ def verdict_steps(served: Served, body: DecisionRecord, document: dict[str, Any]
     except DecideError as error:
         if error.code in _NOT_ANSWERED:
             raise
-        rule = None if error.where is None else str(served.authored(error.where))
-        finding = Finding(
-            code=error.code, level=Level.DENY, requirement=error.message, subject=rule, remedy=error.remedy
-        )
-        return Verdict(Outcome.DENY, (finding,), None)
+        return denial(authored(error, served))
 
 
 def _field(path: str) -> str:

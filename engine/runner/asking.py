@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,9 +46,9 @@ class Decisions:
         return sealed, answer
 
 
-def same_policy(revisions: Revisions | None, current: Callable[[], Revisions | None]) -> None:
+def same_policy(admitted: Revisions | None, current: Revisions | None) -> None:
     """Raise DecideError if the policy has changed since the run was admitted."""
-    if revisions != current():
+    if admitted != current:
         raise DecideError(
             "the policy changed while the run was being decided", remedy="send the run again", code="policy_stale"
         )

@@ -70,6 +70,7 @@ class _Run:
 
     run_id: str
     asked: RawJson
+    request: WireRunRequest
     limits: RunnerLimits
     grant: Grant
     evidence: RunEvidence
@@ -119,7 +120,8 @@ class AgentRunner:
         def execute(permit: Permit, job: Job) -> Result:
             limits = permit.demand("runner_request", job.input_digest, RunnerLimits)
             grant = Grant(permit, job.input_digest)
-            active = _Run(run_id, asked, limits, grant, evidence, policy, follow, job.stop)
+            request = WireRunRequest.model_validate_json(asked.data)
+            active = _Run(run_id, asked, request, limits, grant, evidence, policy, follow, job.stop)
             try:
                 stopped = Ran(result=self._admitted(active, decisions))
                 status, code = "finished", None
@@ -165,36 +167,30 @@ class AgentRunner:
     def _admitted(self, active: _Run, decisions: Decisions) -> WireRunResult:
         """The run, under its permit. Raises StoppedError or WorkError."""
         services, limits = decisions.services, active.limits
-        request = WireRunRequest.model_validate_json(active.asked.data)
         with services.policy() as serving:
             lookups = serving.lookups
         place = lookups.backends[limits.sandbox.backend]
         rows = lookups.harnesses[limits.harness], place
-        plan = planned(request, limits, *rows, self._settings.callbacks)
+        plan = planned(active.request, limits, *rows, self._settings.callbacks)
         if plan.profile is None:
-            return self._with(plan, request, [], active, decisions)
+            return self._with(plan, [], active, decisions)
         servers = Servers(
             decisions, plan.profile, lambda asked: self.harnesses.executor(services, asked, _was_ended(asked))
         )
         try:
-            return self._with(plan, request, servers.start(plan.servers), active, decisions)
+            return self._with(plan, servers.start(plan.servers), active, decisions)
         finally:
             servers.close()
 
     def _with(
-        self,
-        admitted: RunPlan,
-        request: WireRunRequest,
-        found: Sequence[ServerTool],
-        active: _Run,
-        decisions: Decisions,
+        self, admitted: RunPlan, found: Sequence[ServerTool], active: _Run, decisions: Decisions
     ) -> WireRunResult:
         """The run with the tools of its MCP servers. Raises StoppedError or WorkError."""
         services, plan = decisions.services, admitted.beside([one.tool for one in found])
         probed = self.harnesses.probed(plan.harness, _as_runner(services)) if plan.profile is not None else None
         known = replace(services.gather_context, capabilities={plan.harness: probed}.get)
         knowing = replace(decisions, services=replace(services, gather_context=known))
-        if (model := request.agent.model) is not None:
+        if (model := active.request.agent.model) is not None:
             reference = {**model.model_dump(), "slug_provider": model.provider}
             knowing.demand("model_ref", {"phase": "run", "harness": plan.harness, "reference": reference})
         self._capable(plan, probed, knowing)
@@ -207,7 +203,7 @@ class AgentRunner:
         task = plan.task if relay is None else relayed(plan.task)
         talk = Harness(task, listener, secrets_of(active.asked.data))
         calls.over = talk.over
-        same_policy(active.policy, lambda: _revisions(services))
+        same_policy(active.policy, _revisions(services))
         self._active[active.run_id] = decisions.context.caller, calls
         active.follow({"type": "started", "run_id": active.run_id})
         try:
@@ -225,8 +221,7 @@ class AgentRunner:
 
     def _report(self, active: _Run, ran: Ran, services: Services) -> None:
         """Post how the run ended to its trace. An unreachable trace fails no run; it is logged."""
-        trace, result = WireRunRequest.model_validate_json(active.asked.data).trace, ran.result
-        target = self._callback(active, trace, "trace")
+        target, result = self._callback(active, active.request.trace, "trace"), ran.result
         if target is None or result is None:
             return
         told = {"run_id": active.run_id, "harness": active.limits.harness, "calls": active.calls}

@@ -8,12 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictInt, StringConstraints
 
 from engine.model import Digest, Model
-from engine.values.fields import Items, Text, Word
+from engine.values.fields import Items, MediaType, Text, ToolName, Word
 from engine.values.hosts import HostOrDomain
-from engine.values.tools import ToolName
-
-MediaType = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+/[a-z0-9][a-z0-9.+-]*$", max_length=200)]
-"""Type and subtype in lower case, without parameters."""
 
 Bytes = Annotated[StrictInt, Field(ge=0, le=1 << 40)]
 

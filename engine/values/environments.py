@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictInt, StringConstraints
+from pydantic import Field, StrictInt
 
+from engine.facts.archives.source_bundle import RecordKind
 from engine.model import Model
-from engine.values.fields import Items, Text, Word
-
-Positive = Annotated[StrictInt, Field(ge=1, le=1 << 31)]
-ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
-MediaType = Annotated[str, StringConstraints(pattern=r"^[a-z]+/[a-z0-9.+-]+$", max_length=100)]
+from engine.values.fields import Items, MediaType, Positive, Text, ToolName, Word
 
 
 class EnvironmentCeilings(Model):
@@ -33,9 +30,7 @@ class Environment(Model):
     holds: Literal["contacts", "documents"] = Field(
         description="Schema of its rows. `contacts`: JSON lists of contacts. `documents`: one text for each record."
     )
-    kinds: Items[Literal["fixture", "external", "synthetic", "transformed"]] = Field(
-        description="Kinds of records that it may be built from."
-    )
+    kinds: Items[RecordKind] = Field(description="Kinds of records that it may be built from.")
     media_types: Items[MediaType] = Field(description="Media types of records that it may be built from.")
     tools: Mapping[ToolName, Literal["search", "get", "add", "update", "delete"]] = Field(
         description="Its tools, each with its operation. Each also needs a row in policy/tools.yaml."

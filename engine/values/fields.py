@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, StringConstraints, ValidationError, model_validator
+from pydantic import AfterValidator, Field, StrictInt, StringConstraints, ValidationError, model_validator
 from pydantic.types import Strict
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
@@ -20,6 +20,14 @@ Items = Annotated[tuple[T, ...], Strict(strict=False)]
 
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 """A name of ours: lower case, digits, underscores."""
+
+ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
+
+MediaType = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+/[a-z0-9][a-z0-9.+-]*$", max_length=255)]
+"""A media type in lower case, without parameters."""
+
+SideEffect = Literal["none", "read", "write", "network", "execute", "destructive"]
+Positive = Annotated[StrictInt, Field(ge=1, le=1 << 31)]
 
 Host = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+$", max_length=253)]
 """An exact host name in lower case; no wildcard."""

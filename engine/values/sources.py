@@ -7,16 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StrictInt, StringConstraints, model_validator
 
-from engine.facts.archives.source_bundle import Purpose
+from engine.facts.archives.source_bundle import Purpose, RecordKind
 from engine.model import Model
-from engine.values.fields import Day, Items, Text, Word
+from engine.values.fields import Day, Items, MediaType, Text, Word
 from engine.values.hosts import HostOrDomain
 
 Member = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*/?$", max_length=200)]
 """A path below the folder of `bundle.yaml`."""
-
-MediaType = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+/[a-z0-9][a-z0-9.+-]*$", max_length=255)]
-"""A media type in lower case, without parameters."""
 
 Charset = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9-]+$", max_length=40)]
 """The name of a character encoding in capital letters."""
@@ -26,12 +23,8 @@ class Sources(Model):
     """policy/sources.yaml: what a source bundle and its records may be."""
 
     purposes: Items[Purpose] = Field(description="Uses for which source bundles are admitted.")
-    kinds: Items[Literal["fixture", "external", "synthetic", "transformed"]] = Field(
-        description="Admitted kinds of records."
-    )
-    kind_without_origin: Literal["fixture", "external", "synthetic", "transformed"] = Field(
-        description="Kind of a record that states neither kind nor origin."
-    )
+    kinds: Items[RecordKind] = Field(description="Admitted kinds of records.")
+    kind_without_origin: RecordKind = Field(description="Kind of a record that states neither kind nor origin.")
     retention_bases: Items[Word] = Field(description="Legal bases on which a record may be kept.")
     extra_files: Items[Member] = Field(
         description="Files, and folders with a trailing `/`, that a source bundle may contain without a record."

@@ -18,26 +18,22 @@ from engine.facts.tools.commands import MOST_WORDS, is_prefix
 from engine.model import Digest, Model
 from engine.values.commands import Ability, Option
 from engine.values.conditions import Conditions, problems
-from engine.values.fields import Checked, Items, Text, Word, unknown, value_error
+from engine.values.fields import Checked, Items, Positive, SideEffect, Text, ToolName, Word, unknown, value_error
 from engine.values.hosts import PROBLEM, host_form
-
-ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 
 Selector = Annotated[
     str, StringConstraints(pattern=r"^(\*|group:[a-z][a-z0-9_]*|[A-Za-z0-9_.-]{1,128}\*?)$", max_length=129)
 ]
 """The name of a tool, `group:name`, `*` for every tool, or a name prefix that ends with `*`."""
 
-Positive = Annotated[StrictInt, Field(ge=1, le=1 << 31)]
-
 
 class Tool(Model):
     """One tool. A tool without an entry is hidden and refused everywhere."""
 
     title: Text = Field(description="Purpose of the tool, in words that an approver understands.")
-    side_effects: Annotated[
-        Items[Literal["none", "read", "write", "network", "execute", "destructive"]], Field(min_length=1)
-    ] = Field(description="Side effects of a call. `destructive` needs a `reversal`; `execute` runs commands.")
+    side_effects: Annotated[Items[SideEffect], Field(min_length=1)] = Field(
+        description="Side effects of a call. `destructive` needs a `reversal`; `execute` runs commands."
+    )
     reversal: Items[Literal["environment_reset", "checkpoint_restore", "held_checkpoint"]] = Field(
         description="Ways to undo destructive effects. The environment of the call must offer one of them: the first "
         "two are stated by the caller; `held_checkpoint` is a checkpoint that the engine itself holds."

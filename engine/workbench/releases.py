@@ -18,6 +18,7 @@ from engine import releasing
 from engine.agreement.activation import By, activate_release
 from engine.binaries import find_binary
 from engine.errors import EngineError, PolicyError, Problem
+from engine.policy_bundle.release import Authorship
 from engine.policy_bundle.release_folder import CHANGES, STATEMENT
 from engine.record.chain import Entry
 from engine.record.model import PolicyRecord
@@ -169,7 +170,7 @@ def _built(visit: Visit) -> str:
             remedy = "see the page Machine; without the record, a release can be built"
             raise ReleaseError("the record does not verify, so it is not replayed", remedy=remedy)
         summary = releasing.replay_summary(desk.settings.state, policy, desk.settings.opa, lambda *_: None)
-    by = releasing.Authorship(desk.person, form.get("notes", "").strip(), datetime.now(UTC))
+    by = Authorship(desk.person, datetime.now(UTC), form.get("notes", "").strip())
     output = desk.releases / f"release-{1 if before is None else before.sequence + 1}"
     releasing.build_release(policy, output, by, 1 if before is None else before.path, summary)
     return output.name

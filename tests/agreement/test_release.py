@@ -13,11 +13,12 @@ from engine.agreement.release import agreed_release, release_at_start
 from engine.binaries import find_binary
 from engine.errors import DecideError, EngineError, GatherError, PolicyError
 from engine.opa.packed import SIGNATURES
+from engine.opa.reply import VALUES
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import build
 from engine.policy_bundle.last_release import LastRelease, write_last
 from engine.policy_bundle.release import Release
-from engine.policy_bundle.release_folder import APPROVAL, STATEMENT, VALUES, Statement
+from engine.policy_bundle.release_folder import APPROVAL, STATEMENT, Statement
 from engine.policy_bundle.sources import PolicySources
 from engine.settings import Settings
 from engine.state.rows import ActivationRow, Agreement

@@ -15,17 +15,15 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization import PublicFormat as Public
 
 from engine.documents.canonical import canonical, digest
-from engine.opa.packed import MANIFEST, SIGNATURES, pack, unpacked
+from engine.opa.packed import MANIFEST, SIGNATURES, VALUES_DATA, pack, unpacked
+from engine.opa.reply import RULES, VALUES
 from engine.policy_bundle import archives
-from engine.policy_bundle.archives import VALUES_DATA
 from engine.policy_bundle.build import PolicyBundle
-from engine.policy_bundle.release import About, approve_release, sign_release, write_release
+from engine.policy_bundle.release import Authorship, approve_release, sign_release, write_release
 from engine.policy_bundle.release_folder import (
     APPROVAL,
     CATALOGUE,
-    RULES,
     STATEMENT,
-    VALUES,
     ReleaseApproval,
     Statement,
 )
@@ -56,7 +54,7 @@ class Keys:
 
 def released(bundle: PolicyBundle, folder: Path, keys: Keys | None, sequence: int = 1) -> Path:
     """A release of a policy that is approved, and signed where there are keys."""
-    statement = write_release(bundle, folder, About(sequence, MOMENT, AUTHOR, changes={"number": sequence}))
+    statement = write_release(bundle, folder, sequence, Authorship(AUTHOR, MOMENT), {"number": sequence})
     approve_release(folder, statement.digest, APPROVER, None, MOMENT)
     if keys is not None:
         sign_release(folder, keys.private, opa())

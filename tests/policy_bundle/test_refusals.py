@@ -282,7 +282,7 @@ REFUSED = {
     "level_unknown_code": one(LEVELS, "levels:\n  source:\n    admited: warn\n", 3, "`admited`", "correct"),
     "level_unknown_point": one(LEVELS, "levels:\n  sauce: {}\n", 2, "`sauce`", "`source`"),
     "level_of_a_list": one(LEVELS, "levels:\n  source:\n    records_missing: warn\n", 3, "always denies", "remove"),
-    "level_lowered_for_good": level("warn", "from deny without an owner and a last day", "owner: data@example.org, reason: "),
+    "level_lowered_for_good": level("warn", "from deny without an owner and a last day", "owner: data@example.org"),
     "level_below_the_standing_one": Refused(
         {
             FILE: topic(requirement(more="standing: confirm")),
@@ -290,7 +290,7 @@ REFUSED = {
         },
         3,
         "from confirm without an owner and a last day",
-        "owner: data@example.org, reason: ",
+        "owner: data@example.org",
         LEVELS,
     ),
     "level_of_a_fixed_code": Refused(

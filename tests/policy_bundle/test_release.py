@@ -16,13 +16,13 @@ import pytest
 from engine import __version__
 from engine.documents.canonical import canonical, digest
 from engine.errors import DecideError, GatherError, PolicyError
-from engine.opa.packed import MANIFEST, PACKED_BYTES, SIGNATURES, pack, unpacked
+from engine.opa.packed import MANIFEST, PACKED_BYTES, SIGNATURES, VALUES_DATA, pack, unpacked
+from engine.opa.reply import RULES, VALUES
 from engine.policy_bundle import archives
 from engine.policy_bundle import release as releases
-from engine.policy_bundle.archives import VALUES_DATA
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.release import (
-    About,
+    Authorship,
     Release,
     approve_release,
     load_release,
@@ -30,7 +30,7 @@ from engine.policy_bundle.release import (
     verify_release,
     write_release,
 )
-from engine.policy_bundle.release_folder import APPROVAL, CATALOGUE, CHANGES, PLACES, RULES, STATEMENT, VALUES, read
+from engine.policy_bundle.release_folder import APPROVAL, CATALOGUE, CHANGES, PLACES, STATEMENT, read
 from tests.opa.served import DENIED, DOCUMENT, files, policy_of, serving
 from tests.policy_bundle.releases import (
     APPROVER,
@@ -153,7 +153,7 @@ def test_the_same_policy_gives_the_same_release(bundle: PolicyBundle, tmp_path: 
 
     def files(moment: datetime) -> dict[str, bytes]:
         folder = Path(tempfile.mkdtemp(dir=tmp_path))
-        write_release(bundle, folder, About(3, moment, AUTHOR))
+        write_release(bundle, folder, 3, Authorship(AUTHOR, moment))
         return {path.name: path.read_bytes() for path in folder.iterdir()}
 
     first, later = files(MOMENT), files(datetime(2027, 1, 1, tzinfo=UTC))
@@ -527,7 +527,7 @@ def test_a_real_policy_fits(keys: Keys, cache: Path, tmp_path: Path) -> None:
 
 def test_a_release_needs_the_yes_of_another_person(bundle: PolicyBundle, keys: Keys, tmp_path: Path) -> None:
     folder = tmp_path / "release"
-    statement = write_release(bundle, folder, About(1, MOMENT, AUTHOR))
+    statement = write_release(bundle, folder, 1, Authorship(AUTHOR, MOMENT))
     with pytest.raises(PolicyError, match="has approved this release"):
         sign_release(folder, keys.private, opa())
     with pytest.raises(PolicyError, match="the approver is the author of the release"):
@@ -542,11 +542,11 @@ def test_a_release_needs_the_yes_of_another_person(bundle: PolicyBundle, keys: K
 
 
 @pytest.mark.parametrize(
-    "about", [About(1, MOMENT, ""), About(1, MOMENT, AUTHOR, "n" * 2_001)], ids=["author", "notes"]
+    "by", [Authorship("", MOMENT), Authorship(AUTHOR, MOMENT, "n" * 2_001)], ids=["author", "notes"]
 )
-def test_what_a_release_cannot_state_is_refused(bundle: PolicyBundle, tmp_path: Path, about: About) -> None:
+def test_what_a_release_cannot_state_is_refused(bundle: PolicyBundle, tmp_path: Path, by: Authorship) -> None:
     with pytest.raises(GatherError, match=r"a release cannot state this as its (author|notes): string should have at "):
-        write_release(bundle, tmp_path / "release", about)
+        write_release(bundle, tmp_path / "release", 1, by)
     assert not [*tmp_path.iterdir()]
 
 
@@ -572,7 +572,7 @@ def test_an_earlier_content_is_released_again_under_a_new_number(
     """Signed archives lose the signature of before, and the content stays as it was."""
     again = tmp_path / "again"
     old = releases.policy_of(originals / "ours", read(originals / "ours"))
-    statement = write_release(old, again, About(9, MOMENT, AUTHOR))
+    statement = write_release(old, again, 9, Authorship(AUTHOR, MOMENT))
     approve_release(again, statement.digest, APPROVER, None, MOMENT)
     sign_release(again, keys.private, opa())
     later = loaded(originals / "later", keys, tmp_path).statement.last

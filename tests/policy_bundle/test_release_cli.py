@@ -10,8 +10,9 @@ import pytest
 
 from engine.errors import Exit
 from engine.opa.packed import MANIFEST, SIGNATURES
+from engine.opa.reply import VALUES
 from engine.policy_bundle import archives
-from engine.policy_bundle.release_folder import CHANGES, STATEMENT, VALUES
+from engine.policy_bundle.release_folder import CHANGES, STATEMENT
 from engine.settings import Settings
 from tests.command import Command, Run
 from tests.policy_bundle.releases import Keys, forge_values, restate

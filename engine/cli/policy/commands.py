@@ -79,9 +79,10 @@ def build_policy(
     if output is None:
         typer.echo(f"policy  {built.name}\nrules   {built.rules.revision}\nvalues  {built.values.revision}")
         return
-    from engine.releasing import Authorship, build_release
+    from engine.policy_bundle.release import Authorship
+    from engine.releasing import build_release
 
-    by = Authorship(author or options.user(), notes or "", now or datetime.now(UTC))
+    by = Authorship(author or options.user(), now or datetime.now(UTC), notes or "")
     with refusals():
         summary = None if record is None else _replayed(record, built, sources)
         statement, removed = build_release(built, output, by, after or sequence or 1, summary)

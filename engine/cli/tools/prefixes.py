@@ -131,7 +131,7 @@ def _folder(named: str) -> str:
 def _tool(name: str) -> None:
     from pydantic import TypeAdapter, ValidationError
 
-    from engine.values.tools import ToolName
+    from engine.values.fields import ToolName
 
     try:
         TypeAdapter(ToolName).validate_python(name)

@@ -108,6 +108,7 @@ Host = Annotated[str, AfterValidator(_host)]
 ContentPath = Annotated[str, Field(max_length=1_024), AfterValidator(_content_path)]
 Name = Annotated[str, Field(min_length=1, max_length=254), AfterValidator(_plain), AfterValidator(_seen)]
 License = Annotated[str, Field(max_length=2_000), AfterValidator(_plain)]
+RecordKind = Literal["fixture", "external", "synthetic", "transformed"]
 MediaType = Annotated[str, Field(max_length=255, pattern=rf"^{_MEDIA_NAME}/{_MEDIA_NAME}$")]
 Url = Annotated[str, Field(max_length=LONGEST)]
 
@@ -155,9 +156,7 @@ class Record(Model):
     """One content file: where it is, where it came from, and what it may be used for."""
 
     id: Id = Field(description=f"an id that no other record has: {_ID}")
-    kind: Literal["fixture", "external", "synthetic", "transformed"] | None = Field(
-        default=None, description="fixture, external, synthetic or transformed"
-    )
+    kind: RecordKind | None = Field(default=None, description="fixture, external, synthetic or transformed")
     path: ContentPath = Field(description="the path of a file below the folder of bundle.yaml, with `/`, without `..`")
     url: Url | None = Field(description="the https address that it came from, or null")
     origin_alias: Id = Field(description=f"the public name of the origin: {_ID}")
