@@ -106,8 +106,7 @@ class _Run:
     def target(self) -> str:
         """The configured host, for a prompt that names none."""
         try:
-            with self._services.policy() as serving:
-                return target_of(self._services.gather_context.provider(), serving.lookups)
+            return target_of(self._services.gather_context.provider(), self._services.lookups)
         except EngineError:
             return ""  # the decision says what is wrong
 

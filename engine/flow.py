@@ -40,6 +40,7 @@ from engine.model import (
 from engine.opa.reply import Reply
 from engine.points import STATE_FACTS, GatherContext, Gathered, Point
 from engine.policy_bundle.catalogue import Catalogue
+from engine.policy_bundle.lookups import Lookups
 from engine.record.model import DecisionRecord, ResultRecord, timestamp
 from engine.running import Running
 from engine.state.rows import ApprovalRow, Binding, Counter, StopRow
@@ -107,6 +108,18 @@ class Services:
             yield serving
         finally:
             serving.release()
+
+    @property
+    def lookups(self) -> Lookups:
+        """What the engine looks up in the values being served."""
+        with self.policy() as serving:
+            return serving.lookups
+
+    @property
+    def revisions(self) -> Revisions | None:
+        """The revisions of the policy being served; None if none is."""
+        with self.policy() as serving:
+            return serving.revisions
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,9 +115,8 @@ def _kept(ended: RunResult | None, services: Services, context: Context) -> Step
     """The SHA-256 of the files that may be kept, and why others may not; point `code_output` decides."""
     if ended is None or not ended.artifacts:
         return frozenset(), ""
-    with services.policy() as policy:
-        contract, forms = policy.lookups.contracts.get(_OUTPUT, ""), policy.lookups.forms
-    request = yield Call(lambda: output_request(contract, ended, forms), Pace.SLOW)
+    lookups = services.lookups
+    request = yield Call(lambda: output_request(lookups.contracts.get(_OUTPUT, ""), ended, lookups.forms), Pace.SLOW)
     own = replace(context, approval=None, idempotency_key=None)
     decided = (yield from answer(find("code_output"), request, Mode.ENFORCE, services, own)).decision
     if isinstance(decided.limits, CodeOutputLimits) and decided.outcome is Outcome.ALLOW:

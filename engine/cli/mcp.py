@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,9 +15,6 @@ from engine.cli.tools import requests as asked
 from engine.errors import GatherError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from admission_adapters.sandbox.command import Command
     from engine.engine import Engine
     from engine.runner.asking import Decisions
     from engine.runner.proxy import Place, ProxiedServer
@@ -84,9 +82,7 @@ def _serve(engine: Engine, gate: ProxiedServer, decisions: Decisions, place: Pla
     from engine.runner.servers import Servers
 
     harnesses = Harnesses(engine.executors.machine().backend, {})
-    servers = Servers(
-        decisions, place.sandbox or "", lambda asked: harnesses.executor(decisions.services, asked, _ended(asked))
-    )
+    servers = Servers(decisions, place.sandbox or "", partial(harnesses.server, decisions.services))
 
     def start(talk: SandboxedTalk) -> None:
         gate.started(servers, talk)
@@ -99,11 +95,6 @@ def _serve(engine: Engine, gate: ProxiedServer, decisions: Decisions, place: Pla
             serve_started(gate, start, servers.close, _log)
     except StoppedError as stopped:
         accepted(engine, stopped.answer, "the MCP server")
-
-
-def _ended(server: Command) -> Callable[[], bool]:
-    """An MCP server does not end by itself."""
-    return lambda: server.cancel is not None and server.cancel.is_set()
 
 
 def _log(words: str) -> None:

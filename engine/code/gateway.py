@@ -238,8 +238,7 @@ class Run:
 
 def default_contract(services: Services, role: str) -> str:
     """The output contract of a program in this role, if the request has none; empty by default. Raises EngineError."""
-    with services.policy() as policy:
-        return policy.lookups.contracts.get(role, "")
+    return services.lookups.contracts.get(role, "")
 
 
 def crashed(error: Exception, services: Services) -> EngineError:

@@ -67,7 +67,7 @@ def _once(
     taken = yield from take("code_run", key, same, services, context)
     if taken.begun.kind == "done":
         return (yield from _replay(taken.begun, services, context))
-    revisions = _revisions(services)
+    revisions = services.revisions
     first = yield from Run(request, ticket, services, machine, context).steps()
     try:
         yield Call(lambda: _keep(taken, first, revisions))
@@ -101,8 +101,3 @@ def _replay(known: Begun, services: Services, context: Context) -> Steps[CodeRun
             code=first_answer["document"]["stop_reason"].removeprefix("engine_fault:"),
         )
     return CodeRun(first_answer["document"], exit_, fault, replayed=True)
-
-
-def _revisions(services: Services) -> Revisions | None:
-    with services.policy() as policy:
-        return policy.revisions

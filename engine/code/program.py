@@ -198,8 +198,7 @@ def _validate(program: Program, executed: Executed, asking: Asking) -> Steps[Non
             code="engine.sandbox_error",
         )
         raise StoppedError(why.of_fault(fault), "execute", Exit.FAILED_CLOSED, None, fault)
-    with asking.services.policy() as policy:
-        forms = policy.lookups.forms
+    forms = asking.services.lookups.forms
     left = yield Call(lambda: output_request(program.contract, run_result, forms), Pace.SLOW)
     body = {**left, "request": program.request}
     answer = yield from asking.ask(f"{program.names}code_output", "code_output", body)

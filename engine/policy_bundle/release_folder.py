@@ -53,9 +53,19 @@ _PLACE = TypeAdapter(list[tuple[tuple[str | int, ...], tuple[str, int | None, st
 
 
 Principal = Annotated[str, Field(min_length=1, max_length=256)]
+Moment = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
 
 
-class Statement(Model):
+class _File(Model):
+    """A file of a release."""
+
+    @property
+    def written(self) -> bytes:
+        """The bytes of the file."""
+        return canonical(self.model_dump(mode="json"))
+
+
+class Statement(_File):
     """`release.json`: the release statement.
 
     `sequence` grows with every release of a policy; `created_at` is UTC and only for people, as are the `notes`.
@@ -65,7 +75,7 @@ class Statement(Model):
     format: Literal[1] = 1
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,199}$")]
     sequence: Annotated[int, Field(ge=1, le=MAX_SAFE_INTEGER)]
-    created_at: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+    created_at: Moment
     engine: Annotated[str, Field(max_length=200)]
     author: Principal
     notes: Annotated[str, Field(max_length=2_000)]
@@ -74,11 +84,6 @@ class Statement(Model):
     catalogue: Digest
     places: Digest
     changes: Digest
-
-    @property
-    def written(self) -> bytes:
-        """The bytes of the file."""
-        return canonical(self.model_dump(mode="json"))
 
     @property
     def digest(self) -> str:
@@ -91,19 +96,14 @@ class Statement(Model):
         return LastRelease(name=self.name, sequence=self.sequence, digest=self.digest)
 
 
-class ReleaseApproval(Model):
+class ReleaseApproval(_File):
     """`approval.json`: the yes of a person, to exactly the statement with this digest; `approved_at` is UTC."""
 
     format: Literal[1] = 1
     release: Digest
     approver: Principal
     reason: Annotated[str, Field(max_length=1_000)] | None
-    approved_at: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
-
-    @property
-    def written(self) -> bytes:
-        """The bytes of the file."""
-        return canonical(self.model_dump(mode="json"))
+    approved_at: Moment
 
 
 @dataclass(frozen=True, slots=True)

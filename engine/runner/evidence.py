@@ -77,8 +77,7 @@ class RunEvidence:
     def _place(self) -> tuple[WireRunRequest, str, Platform | None]:
         """The request, its backend, and the platform of that if it has one."""
         request = WireRunRequest.model_validate_json(self._asked.data)
-        with self._services.policy() as serving:
-            lookups = serving.lookups
+        lookups = self._services.lookups
         backend = agent_of(request)[0].sandbox or lookups.default_backend
         address = lookups.backends.get(backend, {}).get("platform")
         return request, backend, None if address is None else Platform(address, self._ca_file)

@@ -27,6 +27,7 @@ from engine.points.sandbox import SandboxLimits
 from engine.runner.asking import Decisions, StoppedError
 from engine.runner.invariants import demand
 from engine.runner.servers import relay_of, relayed
+from engine.work import Executor
 
 RETRY_SECONDS = 60.0
 """After a probe that failed; a machine under load is tried again, but not at each run."""
@@ -101,9 +102,9 @@ class Harnesses:
     def probed(self, name: str, decisions: Decisions) -> Probed | None:
         """What this harness can do: `probed`, else `static` where its capabilities are assumed, else None."""
         services = decisions.services
-        with services.policy() as serving:
-            row, backends = serving.lookups.harnesses.get(name), serving.lookups.backends
-        profile = next((one["profile"] for one in backends.values() if one.get("profile")), None)
+        lookups = services.lookups
+        row = lookups.harnesses.get(name)
+        profile = next((one["profile"] for one in lookups.backends.values() if one.get("profile")), None)
         if row is None:
             return None
         with self._lock:  # one at a time: each takes a sandbox
@@ -149,9 +150,7 @@ class Harnesses:
             tuple(command), dialogue=talk, cancel=talk.over, environment=self._variables, files=files, relay=relay
         )
 
-    def executor(
-        self, services: Services, asked: Command, finished: Callable[[], bool]
-    ) -> Callable[[Permit, Job], Result]:
+    def executor(self, services: Services, asked: Command, finished: Callable[[], bool]) -> Executor:
         """The executor of a harness or an MCP server: its process in the sandbox of its permit."""
         world = services.gather_context
 
@@ -168,6 +167,10 @@ class Harnesses:
             return Result(status, {**result.facts, "sandbox": result.status})
 
         return execute
+
+    def server(self, services: Services, asked: Command) -> Executor:
+        """The executor of an MCP server, which does not end by itself."""
+        return self.executor(services, asked, lambda: asked.cancel is not None and asked.cancel.is_set())
 
     def boundaries(self, services: Services) -> tuple[Boundary, ...]:
         """The boundaries that the backends of this machine were shown to enforce."""
@@ -190,8 +193,7 @@ class Harnesses:
 
     def published(self, decisions: Decisions) -> dict[str, Any]:
         """Every harness of the policy with what it can do, its models and its connection modes: a copy."""
-        with decisions.services.policy() as serving:
-            rows = deepcopy({**serving.lookups.harnesses})
+        rows = deepcopy({**decisions.services.lookups.harnesses})
         found = {}
         for name, row in sorted(rows.items()):
             try:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from admission_adapters.runner.harness import Harness, HarnessError
 from admission_adapters.runner.relay import Relay
 from admission_adapters.runner.run import Grant
 from admission_adapters.runner.sealed import Opener
-from admission_adapters.sandbox.command import Command
 from admission_adapters.sandbox.model import Backend
 from admission_adapters.tools.gate import ToolGate, ToolResult
 from admission_adapters.tools.registry import UncuratedToolRegistry
@@ -115,7 +115,7 @@ class AgentRunner:
         own = context if context.idempotency_key else replace(context, run=context.run or run_id)  # the key covers it
         decisions = Decisions(knowing, replace(context, run=context.run or run_id, approval=None, idempotency_key=None))
         ended: list[Ran] = []
-        policy = _revisions(services)
+        policy = services.revisions
 
         def execute(permit: Permit, job: Job) -> Result:
             limits = permit.demand("runner_request", job.input_digest, RunnerLimits)
@@ -154,8 +154,7 @@ class AgentRunner:
 
     def capabilities(self, services: Services) -> dict[str, Any]:
         """Which boundaries can be enforced where, what each harness can do, and how that is known."""
-        with services.policy() as serving:
-            backends = {**serving.lookups.backends}
+        backends = services.lookups.backends
         proven = self.harnesses.boundaries(services)
         return {
             "backends": {
@@ -167,16 +166,13 @@ class AgentRunner:
     def _admitted(self, active: _Run, decisions: Decisions) -> WireRunResult:
         """The run, under its permit. Raises StoppedError or WorkError."""
         services, limits = decisions.services, active.limits
-        with services.policy() as serving:
-            lookups = serving.lookups
+        lookups = services.lookups
         place = lookups.backends[limits.sandbox.backend]
         rows = lookups.harnesses[limits.harness], place
         plan = planned(active.request, limits, *rows, self._settings.callbacks)
         if plan.profile is None:
             return self._with(plan, [], active, decisions)
-        servers = Servers(
-            decisions, plan.profile, lambda asked: self.harnesses.executor(services, asked, _was_ended(asked))
-        )
+        servers = Servers(decisions, plan.profile, partial(self.harnesses.server, services))
         try:
             return self._with(plan, servers.start(plan.servers), active, decisions)
         finally:
@@ -203,7 +199,7 @@ class AgentRunner:
         task = plan.task if relay is None else relayed(plan.task)
         talk = Harness(task, listener, secrets_of(active.asked.data))
         calls.over = talk.over
-        same_policy(active.policy, _revisions(services))
+        same_policy(active.policy, services.revisions)
         self._active[active.run_id] = decisions.context.caller, calls
         active.follow({"type": "started", "run_id": active.run_id})
         try:
@@ -391,16 +387,6 @@ def _result(run_id: str, result: Mapping[str, Any]) -> WireRunResult:
     except (ValidationError, ValueError) as error:
         raise HarnessError("the result of the harness has another form", remedy="see docs/runner.md") from error
     return WireRunResult(ok=True, run_id=run_id, outputs=outputs, usage=usage)
-
-
-def _was_ended(server: Command) -> Callable[[], bool]:
-    """An MCP server does not end by itself."""
-    return lambda: server.cancel is not None and server.cancel.is_set()
-
-
-def _revisions(services: Services) -> Revisions | None:
-    with services.policy() as serving:
-        return serving.revisions
 
 
 def _as_runner(services: Services) -> Decisions:
