@@ -31,39 +31,12 @@ from engine.values.tool_lookup import tool_lookup
 from engine.values.tools import Tools
 from engine.values.waivers import Waivers
 
-DOCUMENTS: Mapping[str, type[Model]] = {
-    "adapters": Adapters,
-    "addresses": Addresses,
-    "administration": Administration,
-    "approvals": Approvals,
-    "budgets": Budgets,
-    "callers": Callers,
-    "code": Code,
-    "commands": Commands,
-    "environments": Environments,
-    "episodes": Episodes,
-    "export": Export,
-    "levels": Levels,
-    "licenses": Licenses,
-    "llm": Llm,
-    "mcp": Mcp,
-    "media": Media,
-    "memory": Memory,
-    "networks": Networks,
-    "operations": Operations,
-    "proposals": Proposals,
-    "provisioning": Provisioning,
-    "release": Release,
-    "results": Results,
-    "runners": Runners,
-    "sandbox": Sandbox,
-    "secrets": Secrets,
-    "skills": Skills,
-    "sources": Sources,
-    "subagents": Subagents,
-    "tools": Tools,
-    "waivers": Waivers,
-}
+_MODELS = (
+    *(Adapters, Addresses, Administration, Approvals, Budgets, Callers, Code, Commands, Environments, Episodes),
+    *(Export, Levels, Licenses, Llm, Mcp, Media, Memory, Networks, Operations, Proposals, Provisioning, Release),
+    *(Results, Runners, Sandbox, Secrets, Skills, Sources, Subagents, Tools, Waivers),
+)
+DOCUMENTS: Mapping[str, type[Model]] = {model.__name__.lower(): model for model in _MODELS}
 """The documents of `policy/` by file name; `policy/<name>.yaml` is `data.policy.<name>` in Rego."""
 
 DERIVED: Mapping[str, str] = {"program_rows": "commands", "tool_lookup": "tools"}
