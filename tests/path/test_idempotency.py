@@ -28,7 +28,7 @@ from engine.record.verify import verify
 from engine.settings import OpaLimits, Settings
 from engine.state.rows import ArtifactCheckRow, StopRow
 from engine.state.store import Store
-from engine.work import Job
+from engine.work import Executor, Job
 from tests.command import decisions
 from tests.conftest import BUNDLES, case
 from tests.expect import codes, refused, there
@@ -43,6 +43,30 @@ ACCEPTED: Any = case("license", "accepted").case.request
 KEY = Context(caller=Caller(via=Via.PROCESS, principal="pipeline"), idempotency_key="run-1/license-7")
 
 
+def counting(raised: Exception | None = None) -> tuple[Executor, list[str]]:
+    """Work that notes the decision that it is done under, and perhaps fails; and its notes."""
+    ran: list[str] = []
+
+    def executor(permit: Permit, _: Job) -> Result:
+        ran.append(permit.decision_id)
+        if raised is not None:
+            raise raised
+        return Result("done", {})
+
+    return executor, ran
+
+
+def copied(name: str, folder: Path, old: str = "", new: str = "") -> tuple[dict[str, Any], Path]:
+    """A request about a copy of a source bundle, and the document of the copy, with another text in it."""
+    document = Path(shutil.copytree(BUNDLES / name, folder / "bundle")) / "bundle.yaml"
+    reworded(document, old, new)
+    return {"path": str(document.parent), "digest": None}, document
+
+
+def reworded(document: Path, old: str, new: str) -> None:
+    document.write_text(document.read_text().replace(old, new))
+
+
 @pytest.fixture
 def engine(settings: Settings) -> Iterator[Engine]:
     with Engine(settings, points=LOADED) as running:
@@ -51,12 +75,7 @@ def engine(settings: Settings) -> Iterator[Engine]:
 
 # covers: C69.1 C69.3
 def test_a_repeated_request_gets_the_first_decision_and_no_second_effect(engine: Engine) -> None:
-    ran: list[str] = []
-
-    def executor(permit: Permit, _: Job) -> Result:
-        ran.append(permit.decision_id)
-        return Result("done", {})
-
+    executor, ran = counting()
     first = engine.decide("license", ACCEPTED, executor, KEY)
     again = engine.decide("license", ACCEPTED, executor, KEY)
     text = engine.decide("license", RawJson(json.dumps(ACCEPTED, indent=2).encode()), executor, KEY)
@@ -89,12 +108,7 @@ def test_the_same_key_with_another_body_is_an_error(engine: Engine) -> None:
 
 # covers: C69.3
 def test_of_many_at_once_one_has_the_effect(engine: Engine) -> None:
-    ran: list[str] = []
-
-    def executor(permit: Permit, _: Job) -> Result:
-        ran.append(permit.decision_id)
-        return Result("done", {})
-
+    executor, ran = counting()
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: engine.decide("license", ACCEPTED, executor, KEY), range(8)))
     assert len(ran) == 1
@@ -151,38 +165,30 @@ def test_what_another_scope_or_run_was_allowed_is_not_given(changed: Context, en
 
 # covers: H13
 def test_a_source_bundle_that_changed_is_not_the_one_that_was_allowed(engine: Engine, tmp_path: Path) -> None:
-    bundle = tmp_path / "bundle"
-    shutil.copytree(BUNDLES / "offline_fixture", bundle)
-    request = {"path": str(bundle), "digest": None}
+    request, document = copied("offline_fixture", tmp_path)
     assert engine.decide("source", request, context=KEY).decision.outcome == "allow"
     assert engine.decide("source", request, context=KEY).decision.outcome == "allow"  # the control
-    document = bundle / "bundle.yaml"
-    document.write_text(document.read_text().replace("audit_required: true", "audit_required: false"))
+    reworded(document, "audit_required: true", "audit_required: false")
     got = engine.decide("source", request, context=KEY)
     assert (got.decision.outcome, codes(got)) == ("deny", ["engine.idempotency_stale"])
 
 
 # covers: H13
 def test_another_input_that_is_allowed_too_is_not_the_one_that_was_allowed(engine: Engine, tmp_path: Path) -> None:
-    bundle = tmp_path / "bundle"
-    shutil.copytree(BUNDLES / "offline_fixture", bundle)
-    request = {"path": str(bundle), "digest": None}
+    request, document = copied("offline_fixture", tmp_path)
     assert engine.decide("source", request, context=KEY).decision.outcome == "allow"
-    document = bundle / "bundle.yaml"
-    document.write_text(document.read_text().replace("acme-contacts", "acme-people"))
+    reworded(document, "acme-contacts", "acme-people")
     assert engine.decide("source", request).decision.outcome == "allow"  # the control: the digest alone has changed
     got = engine.decide("source", request, context=KEY)
     assert (got.decision.outcome, codes(got)) == ("deny", ["engine.idempotency_stale"])
 
 
 def test_a_deny_of_another_input_is_not_given_again(engine: Engine, tmp_path: Path) -> None:
-    bundle = tmp_path / "bundle"
-    shutil.copytree(BUNDLES / "non_commercial_for_training", bundle)
-    request = {"path": str(bundle), "digest": None}
+    request, document = copied("non_commercial_for_training", tmp_path)
     first = engine.decide("source", request, context=KEY)
     assert (first.decision.outcome, engine.decide("source", request, context=KEY).decision) == ("deny", first.decision)
-    with (bundle / "bundle.yaml").open("a") as document:
-        document.write("# the same, and other bytes\n")
+    with document.open("a") as file:
+        file.write("# the same, and other bytes\n")
     assert codes(engine.decide("source", request)) == codes(first)  # the control
     assert codes(engine.decide("source", request, context=KEY)) == ["engine.idempotency_stale"]
 
@@ -199,11 +205,7 @@ def test_a_confirm_that_would_be_a_deny_now_is_not_given_again(engine: Engine) -
 
 # covers: H13
 def test_the_same_input_that_is_no_longer_allowed_is_not_allowed_again(settings: Settings, tmp_path: Path) -> None:
-    bundle = tmp_path / "bundle"
-    shutil.copytree(BUNDLES / "offline_fixture", bundle)
-    document = bundle / "bundle.yaml"
-    document.write_text(document.read_text().replace("2035-11-02", "2026-11-21"))
-    request = {"path": str(bundle), "digest": None}
+    request, _ = copied("offline_fixture", tmp_path, "2035-11-02", "2026-11-21")
     moment = [datetime(2026, 11, 21, 23, 59, 59, tzinfo=UTC)]
     with Engine(settings, now=lambda: moment[0], points=LOADED) as engine:
         first = engine.decide("source", request, context=KEY)
@@ -231,12 +233,7 @@ def test_a_deny_is_given_again_too(engine: Engine) -> None:
 
 
 def test_work_that_failed_is_not_done_again(engine: Engine) -> None:
-    ran: list[str] = []
-
-    def executor(permit: Permit, _: Job) -> Result:
-        ran.append(permit.decision_id)
-        raise ZeroDivisionError
-
+    executor, ran = counting(ZeroDivisionError())
     first = engine.decide("license", ACCEPTED, executor, KEY)
     assert first.fault is not None
     engine.decide("license", ACCEPTED, executor, KEY)
