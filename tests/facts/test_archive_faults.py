@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import struct
 import tarfile
+import time
 import zipfile
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,9 +26,9 @@ from tests.facts.archives import (
     fifo,
     file,
     local,
-    long_pax,
     member,
     overlapping_zip,
+    pax,
     pax_sparse,
     raw_name,
     tar,
@@ -91,7 +93,8 @@ FAULTS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "tar_pipe": (lambda path: tar(path / "x", member("a", type=tarfile.FIFOTYPE)), "is a link, a device"),
     "tar_unknown_kind": (lambda path: tar(path / "x", member("a", type=b"Z")), "another special kind"),
     "tar_sparse": (lambda path: pax_sparse(path / "x"), "sparse"),
-    "tar_long_header": (lambda path: long_pax(path / "x"), "bytes of headers"),
+    "tar_long_header": (lambda path: pax(path / "x", "c" * 200_000), "bytes of headers"),
+    "tar_many_digits": (lambda path: pax(path / "x", "1" * 60_000), "more than 40 digits in a row"),
     # zip
     "zip_cut": (lambda path: cut(zip_of(path / "x", FILES), 0.7), "cut short"),
     "zip_start_only": (lambda path: file(path / "x", b"PK\3\4"), "cut short"),
@@ -187,3 +190,35 @@ def test_deflate_that_never_ends_is_refused(tmp_path: Path) -> None:
     end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, len(entry), len(body), 0)
     with pytest.raises(GatherError, match="cut short"):
         open_bundle(file(tmp_path / "x.zip", body + entry + end), LIMITS)
+
+
+def test_digits_in_a_row_that_a_header_may_have_pass(tmp_path: Path) -> None:
+    names = {"1" * 90: b"", f"{'2' * 40}/{'a' * 100}": b""}
+    assert open_bundle(tar_of(tmp_path / "named", names), LIMITS).members().keys() == names.keys()
+    assert open_bundle(pax(tmp_path / "commented", "1" * 40), LIMITS).members() == {"a.txt": True}
+
+
+@pytest.mark.parametrize("form", ["tar", "zip"])
+def test_folders_that_only_names_have_are_counted(form: str, tmp_path: Path) -> None:
+    """Each name of a member costs a text for each of its folders."""
+    files = {f"{number}/{'a/' * 9}x": b"" for number in range(10)}
+    path = (tar_of if form == "tar" else zip_of)(tmp_path / "x", files)
+    assert len(open_bundle(path, replace(LIMITS, files=100)).members()) == 10
+    with pytest.raises(GatherError, match="more than 99 folders"):
+        open_bundle(path, replace(LIMITS, files=99))
+
+
+def test_extra_fields_of_a_zip_are_read_in_linear_time(tmp_path: Path) -> None:
+    spent = {}
+    for size in (16_000, 64_000):
+        info = zipfile.ZipInfo("a.txt")
+        info.extra = struct.pack("<HH", 0x7777, 0) * (size // 4)
+        with zipfile.ZipFile(tmp_path / f"{size}.zip", "w") as archive:
+            archive.writestr(info, b"")
+        rounds = []
+        for _ in range(5):
+            started = time.process_time()
+            open_bundle(tmp_path / f"{size}.zip", LIMITS).close()
+            rounds.append(time.process_time() - started)
+        spent[size] = min(rounds)
+    assert spent[64_000] < 8 * spent[16_000], spent

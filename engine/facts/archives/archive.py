@@ -135,7 +135,7 @@ class _Folder(Tree):
         return data
 
     def members(self) -> dict[str, bool]:
-        names, found = Names(self.name), dict[str, bool]()
+        names, found = Names(self.name, self._limits.files), dict[str, bool]()
         try:
             for raw, plain in _walked(self._descriptor, "", self._budget):
                 found[names.file(raw)] = plain

@@ -171,8 +171,10 @@ def hashed(read: Read, name: str, file: str, limits: ReadLimits, budget: Budget 
 class Names:
     """The member names of one archive: refuses what is unsafe, ambiguous or there twice."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, most: int) -> None:
+        """`most` folders, including those that only names of members have."""
         self._file = file
+        self._most = most
         self._files: set[str] = set()
         self._folders: set[str] = set()
 
@@ -195,6 +197,10 @@ class Names:
             if folder in self._files:
                 raise self._refuse(raw, "occurs twice, or is both a file and a folder")
             self._folders.add(folder)
+            if len(self._folders) > self._most:
+                raise refusal(
+                    self._file, f"the source bundle has more than {self._most} folders", "split it into several"
+                )
             folder = folder.rpartition("/")[0]
 
     def _parts(self, raw: str) -> list[str]:

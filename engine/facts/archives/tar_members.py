@@ -7,6 +7,7 @@ member's headers a budget: extended headers and sparse maps are read into memory
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tarfile
 import tempfile
@@ -21,6 +22,13 @@ GZIP = b"\x1f\x8b"
 _BLOCK = 512
 _HEADER_BYTES = 64 << 10
 """Headers of one member, extensions included; real ones need 3 blocks."""
+
+_TYPE, _EXTENSIONS = slice(156, 157), {b"x", b"g"}
+"""Where a header states its type, and the types whose content is fields of the next header (POSIX pax)."""
+
+_MOST_DIGITS = 40
+_DIGITS = re.compile(rb"[0-9]{%d}" % (_MOST_DIGITS + 1))
+"""The patterns with which tarfile reads these fields take the square of the digits in a row; a time has 20."""
 
 _PACK_AGAIN = "pack the folder again with `tar czf`"
 
@@ -41,7 +49,7 @@ class TarMembers:
     def scan(self) -> dict[str, Member]:
         """One pass over the whole archive."""
         stream = self._stream()
-        names = Names(self._file)
+        names = Names(self._file, self._limits.files)
         members: dict[str, Member] = {}
         try:
             tar = tarfile.TarFile(fileobj=cast(IO[bytes], stream), encoding="utf-8", errors="surrogateescape")
@@ -137,7 +145,9 @@ class _Forward:
             raise _refused(
                 self._file, f"the source bundle has a member with more than {_HEADER_BYTES} bytes of headers"
             )
-        self._last = self.take(size)
+        extension, self._last = self._last[_TYPE] in _EXTENSIONS, self.take(size)
+        if extension and _DIGITS.search(self._last) is not None:
+            raise _refused(self._file, f"the source bundle has a header with more than {_MOST_DIGITS} digits in a row")
         return self._last
 
     def tell(self) -> int:

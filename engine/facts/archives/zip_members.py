@@ -77,7 +77,7 @@ class ZipMembers:
         """Check every statement of the archive and unpack every member once."""
         end = os.fstat(self._descriptor).st_size
         budget = Budget(self._file, self._limits, packed=end)
-        names = Names(self._file)
+        names = Names(self._file, self._limits.files)
         members: dict[str, Member] = {}
         central, entries = self._central_directory(end, budget)
         starts = [*(entry.at for entry in entries), central]
@@ -159,12 +159,13 @@ class ZipMembers:
 
     def _large(self, extra: bytes, values: list[int]) -> list[int]:
         """The values, replaced in order by those of the zip64 extra field."""
-        large = b""
-        while len(extra) >= _EXTRA.size:
-            kind, length = _EXTRA.unpack_from(extra)
+        large, at = b"", 0
+        while len(extra) - at >= _EXTRA.size:
+            kind, length = _EXTRA.unpack_from(extra, at)
+            at += _EXTRA.size
             if kind == _ZIP64:
-                large = extra[_EXTRA.size : _EXTRA.size + length]
-            extra = extra[_EXTRA.size + length :]
+                large = extra[at : at + length]
+            at += length
         for index, value in enumerate(values):
             if value == _SEE_ZIP64 and len(large) >= _LARGE.size:
                 (values[index],) = _LARGE.unpack_from(large)
