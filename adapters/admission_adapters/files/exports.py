@@ -14,6 +14,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from io import BufferedRandom
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, Self
 
@@ -25,7 +26,6 @@ from engine.model import Limits, Permit, Result
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 PARQUET = ".parquet"
-_CHUNK = 1 << 20
 
 Line = Mapping[str, Any]
 Lines = Callable[[Any], Sequence[Line]]
@@ -46,7 +46,7 @@ class ExportFile:
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
         self._draft = self._path.with_name(f".{self._path.name}.{secrets.token_hex(8)}.part")
-        self._file: BinaryIO | None = None
+        self._file: BufferedRandom | None = None
         self._writer: _Writer | None = None
 
     def __enter__(self) -> Self:
@@ -98,16 +98,11 @@ class ExportFile:
             os.fsync(self._file.fileno())
             size = self._file.seek(0, os.SEEK_END)
             self._file.seek(0)
-            found = hashlib.sha256()
-            while chunk := self._file.read(_CHUNK):
-                found.update(chunk)
+            sha256 = hashlib.file_digest(self._file, "sha256").hexdigest()
             os.link(self._draft, self._path, follow_symlinks=False)  # fails if something is there by now
-            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
+            with opened(self._path.parent.resolve()) as folder:
                 os.fsync(folder)
-            finally:
-                os.close(folder)
-        return size, found.hexdigest()
+        return size, sha256
 
     def _sweep(self) -> None:
         """Remove drafts whose locks are free: their processes are dead."""

@@ -17,18 +17,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from admission_adapters.extras import not_installed
 from admission_adapters.frameworks.gate import NOT_APPROVED, AgentGate, Told
-from engine.errors import WorkError
 
 try:
     from claude_agent_sdk import HookMatcher, PermissionResultAllow, PermissionResultDeny, create_sdk_mcp_server
     from mcp import Client
 except ImportError as missing:
-    raise WorkError(
-        "Claude's Agent SDK is not installed",
-        remedy="install the extra with: pip install 'admission-engine[claude-agent-sdk]'",
-        code="engine.framework_unavailable",
-    ) from missing
+    raise not_installed("Claude's Agent SDK is", "claude-agent-sdk", "engine.framework_unavailable") from missing
 
 _SECONDS = 3_600
 """How long the command line waits for a decision: longer than any."""

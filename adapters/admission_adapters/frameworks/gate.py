@@ -25,10 +25,9 @@ from typing import Any, Protocol
 from admission_adapters.digests import digest
 from admission_adapters.interfaces import Answer, Decides
 from admission_adapters.tools.executor import ToolPlaces
-from admission_adapters.tools.held import same_call
 from admission_adapters.tools.path import CallContext, Question, ToolPath
 from admission_adapters.tools.registry import ToolRegistry, UncuratedToolRegistry
-from admission_adapters.tools.request import named_tool
+from admission_adapters.tools.request import named_call, named_tool
 from admission_adapters.tools.result import ToolResult
 from engine.errors import WorkError
 from engine.model import Caller, Outcome, Via
@@ -197,7 +196,7 @@ class AgentGate:
 
     def _called(self, path: ToolPath, call: Mapping[str, Any], *, approved: bool) -> ToolResult:
         """Make the call, under its approval if it waits for one."""
-        key = digest(repr((path.context.run, same_call(call))).encode("utf-8", "backslashreplace"))
+        key = digest(repr((path.context.run, named_call(call))).encode("utf-8", "backslashreplace"))
         with self._lock:
             waiting = self._waiting.pop(key, None)
         if waiting is not None and approved:

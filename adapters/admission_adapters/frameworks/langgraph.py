@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from admission_adapters.extras import not_installed
 from admission_adapters.frameworks.gate import NOT_APPROVED, AgentGate, Told
 from admission_adapters.tools.outcome import ToolValidationError
-from engine.errors import WorkError
 
 try:
     from langchain.agents.middleware import AgentMiddleware
@@ -25,11 +25,7 @@ try:
     from langgraph.errors import GraphBubbleUp
     from langgraph.types import Command, interrupt
 except ImportError as missing:
-    raise WorkError(
-        "LangChain and LangGraph are not installed",
-        remedy="install the extra with: pip install 'admission-engine[langgraph]'",
-        code="engine.framework_unavailable",
-    ) from missing
+    raise not_installed("LangChain and LangGraph are", "langgraph", "engine.framework_unavailable") from missing
 
 APPROVE = "approve"
 

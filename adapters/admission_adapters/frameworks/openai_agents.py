@@ -15,17 +15,14 @@ from dataclasses import replace
 from inspect import isawaitable
 from typing import Any
 
+from admission_adapters.extras import not_installed
 from admission_adapters.frameworks.gate import AgentGate
 from engine.errors import WorkError
 
 try:
     from agents import FunctionTool, Tool
 except ImportError as missing:
-    raise WorkError(
-        "the OpenAI Agents SDK is not installed",
-        remedy="install the extra with: pip install 'admission-engine[openai-agents]'",
-        code="engine.framework_unavailable",
-    ) from missing
+    raise not_installed("the OpenAI Agents SDK is", "openai-agents", "engine.framework_unavailable") from missing
 
 
 def gated(gate: AgentGate, tools: Sequence[Tool]) -> list[Tool]:

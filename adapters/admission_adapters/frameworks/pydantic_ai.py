@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from admission_adapters.extras import not_installed
 from admission_adapters.frameworks.gate import AgentGate
 from admission_adapters.tools.outcome import ToolValidationError
-from engine.errors import WorkError
 
 try:
     from pydantic_ai import ModelRetry
@@ -24,11 +24,7 @@ try:
     from pydantic_ai.toolsets import WrapperToolset
     from pydantic_core import to_jsonable_python
 except ImportError as missing:
-    raise WorkError(
-        "pydantic-ai is not installed",
-        remedy="install the extra with: pip install 'admission-engine[pydantic-ai]'",
-        code="engine.framework_unavailable",
-    ) from missing
+    raise not_installed("pydantic-ai is", "pydantic-ai", "engine.framework_unavailable") from missing
 
 _RETRY = "model_retry"
 

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
+from admission_adapters.extras import not_installed
 from admission_adapters.shim.server import APPROVAL
 from admission_adapters.tools.result import ToolResult
 from engine.errors import WorkError
@@ -26,11 +27,7 @@ try:
     from mcp.server.stdio import stdio_server
     from mcp.shared.message import SessionMessage
 except ImportError as missing:
-    raise WorkError(
-        "the MCP proxy needs packages that are not installed",
-        remedy="install the extra with: pip install 'admission-engine[mcp]'",
-        code="engine.mcp_unavailable",
-    ) from missing
+    raise not_installed("the MCP proxy needs packages that are", "mcp", "engine.mcp_unavailable") from missing
 
 LIST, CALL, START = "tools/list", "tools/call", "initialize"
 _CHANGED, _CANCELLED, _ELICIT = (

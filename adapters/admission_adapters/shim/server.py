@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from admission_adapters.extras import not_installed
 from admission_adapters.shim.host import AdapterAnswer, AdapterHost
 from admission_adapters.shim.tools import CALL, LIST
-from engine.errors import WorkError
 
 try:
     import anyio
@@ -19,11 +19,7 @@ try:
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
 except ImportError as missing:
-    raise WorkError(
-        "the MCP adapter needs packages that are not installed",
-        remedy="install the extra with: pip install 'admission-engine[mcp]'",
-        code="engine.mcp_unavailable",
-    ) from missing
+    raise not_installed("the MCP adapter needs packages that are", "mcp", "engine.mcp_unavailable") from missing
 
 APPROVAL = "admission-engine/approval"
 """The key of `_meta` in which a client repeats a call with the id of its approval."""

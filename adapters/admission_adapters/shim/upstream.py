@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from admission_adapters.extras import not_installed
 from admission_adapters.runner.mcp_server import LINE_BYTES, ServerLines
 from admission_adapters.shim.pump import ServerGate, pumped
-from engine.errors import WorkError
 
 try:
     import anyio
@@ -19,11 +19,7 @@ try:
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared.message import SessionMessage
 except ImportError as missing:
-    raise WorkError(
-        "the MCP proxy needs packages that are not installed",
-        remedy="install the extra with: pip install 'admission-engine[mcp]'",
-        code="engine.mcp_unavailable",
-    ) from missing
+    raise not_installed("the MCP proxy needs packages that are", "mcp", "engine.mcp_unavailable") from missing
 
 
 class SandboxedTalk(ServerLines):

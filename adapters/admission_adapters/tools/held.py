@@ -59,13 +59,3 @@ class HeldResults:
             held = self._held.get(approval)
         text = None if held is None else held.outcome.result_text
         return "" if text is None else text.text
-
-
-def same_call(call: Any) -> tuple[str, Any] | None:
-    """The name and arguments of a call in any format, as they were written; None for anything else."""
-    if not isinstance(call, dict):
-        return None
-    for inner in (call.get("function"), call.get("params"), call):
-        if isinstance(inner, dict) and isinstance(name := inner.get("name"), str):
-            return name, inner.get("arguments", inner.get("input"))
-    return None

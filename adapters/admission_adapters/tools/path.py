@@ -14,9 +14,9 @@ from admission_adapters.grants import granted
 from admission_adapters.interfaces import Answer, AnswerT, Decides
 from admission_adapters.tools.executor import CallExecutor, ToolPlaces, result_request
 from admission_adapters.tools.grants import ResultGrant, VisibilityGrant
-from admission_adapters.tools.held import HeldResult, HeldResults, same_call
+from admission_adapters.tools.held import HeldResult, HeldResults
 from admission_adapters.tools.registry import ToolRegistry
-from admission_adapters.tools.request import named_tool, private_copy
+from admission_adapters.tools.request import named_call, named_tool, private_copy
 from admission_adapters.tools.result import ToolResult, codes_of, not_run, returned, waiting, withheld
 from engine.errors import EngineError
 from engine.model import Job, Permit, Result
@@ -105,7 +105,7 @@ class ToolPath:
 
     def call(self, call: Any, approval: str | None) -> Steps[ToolResult]:
         """Decide on the call, run it, decide on the result."""
-        if (held := self.held.take(approval, same_call(call))) is not None:
+        if (held := self.held.take(approval, named_call(call))) is not None:
             return (yield from self._read_back(held, approval))
         request, name = self.request(call)
         definition = request.get("definition") if isinstance(request, dict) else None
@@ -124,7 +124,7 @@ class ToolPath:
             return not_run(decision)
         if answer.fault is not None:
             return withheld([answer.fault.code], decision.decision_id, ran=True)
-        made = HeldResult(same_call(request["call"]) or ("", None), executor, executor.outcome, decision)
+        made = HeldResult(named_call(request["call"]) or ("", None), executor, executor.outcome, decision)
         return (yield from self._read_back(made, None))
 
     def _read_back(self, made: HeldResult, approval: str | None) -> Steps[ToolResult]:

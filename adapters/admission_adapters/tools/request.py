@@ -43,14 +43,20 @@ def _copy(value: Any, depth: int) -> Any:
     raise _refused("it contains a value that has no JSON form")
 
 
-def named_tool(call: Any) -> str | None:
-    """The name of the tool in a call of any format, to look up its definition; None if there is none."""
+def named_call(call: Any) -> tuple[str, Any] | None:
+    """The name and arguments of a call in any format, as they were written; None for anything else."""
     if not isinstance(call, dict):
         return None
     for inner in (call.get("function"), call.get("params"), call):
         if isinstance(inner, dict) and isinstance(name := inner.get("name"), str):
-            return name
+            return name, inner.get("arguments", inner.get("input"))
     return None
+
+
+def named_tool(call: Any) -> str | None:
+    """The name of the tool in a call or a definition of any format; None if there is none."""
+    named = named_call(call)
+    return None if named is None else named[0]
 
 
 def _refused(why: str) -> GatherError:

@@ -7,7 +7,6 @@ and ended is the same; only what is started differs.
 from __future__ import annotations
 
 import json
-import marshal
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -178,7 +177,7 @@ class Gvisor(Bubblewrap):
     def work(self, program: Program, bounds: Bounds, without: frozenset[str]) -> bytes:
         """As in bubblewrap, except that the first process is the launcher itself and counts once."""
         fewer = replace(bounds, processes=bounds.processes - 1)
-        return marshal.dumps(launcher.work(program, fewer, without.union(FROM_OUTSIDE)), 2)
+        return super().work(program, fewer, without.union(FROM_OUTSIDE))
 
 
 def _launcher(without: frozenset[str]) -> list[str]:

@@ -7,20 +7,23 @@ pidfd of the first process and kills that, never the monitor. Nothing runs befor
 from __future__ import annotations
 
 import os
+import select
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from admission_adapters.sandbox.model import Bounds, NotStartedError, Program, RunResult, Tunnels
+from admission_adapters.sandbox.model import Bounds, Dialogue, NotStartedError, Program, RunResult, Tunnels
 from admission_adapters.sandbox.run.outcome import ended, not_started
 from admission_adapters.sandbox.run.recipe import BUBBLEWRAP, Recipe, Setup, fill
-from admission_adapters.sandbox.run.speech import talking
 from admission_adapters.sandbox.run.start import Sandbox, cannot_be_made, start
 from admission_adapters.sandbox.run.watch import RunSupervision
 
 NOTHING: frozenset[str] = frozenset()
+
+_LOOK_MILLISECONDS = 50
+"""How long a writer waits for a program that does not read, before it looks whether that is dead."""
 
 
 def run_in(sandbox: Sandbox, program: Program, cancel: threading.Event | None = None) -> RunResult:
@@ -47,11 +50,53 @@ def run_in(sandbox: Sandbox, program: Program, cancel: threading.Event | None = 
             os.write(sandbox.go, b"G")
             watch.observed.let_go = True
             sandbox.untouched = False
-        talks = talking(sandbox.stdin, program.dialogue), talking(sandbox.go, program.relay)
+        talks = _talking(sandbox.stdin, program.dialogue), _talking(sandbox.go, program.relay)
         with talks[0], talks[1], _tunnelling(sandbox.listener, program.tunnels, cancel):
             return ended(watch.until_dead(), setup.bounds)
     finally:
         sandbox.close()
+
+
+class _Speech:
+    """Writes to a pipe until the program is dead; a descriptor that was closed may belong to something else."""
+
+    def __init__(self, pipe: int) -> None:
+        os.set_blocking(pipe, False)
+        self._pipe = pipe
+        self._room = select.poll()
+        self._room.register(pipe, select.POLLOUT)
+        self._lock = threading.Lock()
+        self._over = False
+
+    def write(self, data: bytes) -> None:
+        """Write all of it; waits as long as the program does not read. Raises BrokenPipeError once it is dead."""
+        rest = memoryview(data)
+        while rest:
+            self._room.poll(_LOOK_MILLISECONDS)
+            with self._lock, suppress(BlockingIOError):
+                if self._over:
+                    raise BrokenPipeError
+                rest = rest[os.write(self._pipe, rest) :]
+
+    def close(self) -> None:
+        """Nothing is written from here on."""
+        with self._lock:
+            self._over = True
+
+
+@contextmanager
+def _talking(pipe: int, dialogue: Dialogue | None) -> Iterator[None]:
+    """Let the dialogue write to the pipe for as long as the block lasts."""
+    if dialogue is None:
+        yield
+        return
+    speech = _Speech(pipe)
+    try:
+        dialogue.begin(speech.write)
+        yield
+    finally:
+        speech.close()
+        dialogue.end()
 
 
 @contextmanager
