@@ -1,13 +1,29 @@
-"""Connects to exactly one address that was decided on; nothing is resolved."""
+"""Connects to addresses that were decided on; nothing is resolved."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 
-def connected(address: str, port: int, seconds: float, opened: Callable[[socket.socket], None]) -> socket.socket:
-    """A socket that is connected to this address; `opened` gets it before it connects. Raises OSError."""
+def connected(
+    addresses: Sequence[str], port: int, left: Callable[[], float], opened: Callable[[socket.socket], None]
+) -> socket.socket:
+    """A socket that is connected to the first of these addresses that answers, in their order.
+
+    `left` is how many seconds all of them have together; `opened` gets each socket before it connects. Raises OSError,
+    and what both raise.
+    """
+    for number, address in enumerate(addresses, 1):
+        try:
+            return _connected(address, port, left() / (len(addresses) - number + 1), opened)
+        except OSError:
+            if number == len(addresses):
+                raise
+    raise ConnectionError("no address")
+
+
+def _connected(address: str, port: int, seconds: float, opened: Callable[[socket.socket], None]) -> socket.socket:
     own = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     try:
         opened(own)

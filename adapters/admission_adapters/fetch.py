@@ -368,18 +368,9 @@ class _Pinned(httpcore.NetworkBackend):
     def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> httpcore.NetworkStream:
         if (host, port) != (self._grant.host, self._grant.port):
             raise httpcore.ConnectError("not the decided destination")
-        addresses = list(self._grant.addresses)
-        while addresses:
-            address = addresses.pop(0)
-            try:
-                own = connected(address, port, self._wire.left() / (len(addresses) + 1), self._wire.opened)
-            except OSError:
-                if not addresses:
-                    raise
-                continue
-            self._wire.transfer.connected = True
-            return _Stream(own, self._wire)
-        raise httpcore.ConnectError("no address")
+        own = connected(self._grant.addresses, port, self._wire.left, self._wire.opened)
+        self._wire.transfer.connected = True
+        return _Stream(own, self._wire)
 
     def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore.NetworkStream:
         raise httpcore.ConnectError("refused")

@@ -30,6 +30,13 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _DOMAIN = b"admission-engine sandbox 1\n"
 
 
+KEPT_SECONDS = 86_400
+"""A result is taken again after a day at most: what a machine enforces can change without anything that we look at."""
+
+AHEAD_SECONDS = 60
+"""Tolerated clock skew in seconds; a result from further in the future does not count."""
+
+
 class Result(Model):
     """The result of a probe of `backend` at `probed_at` (seconds since 1970 UTC) on the machine `subject`."""
 
@@ -43,6 +50,10 @@ class Result(Model):
     def whole(self) -> bool:
         """Whether every boundary is enforced."""
         return bool(self.rows) and all(row.enforced for row in self.rows)
+
+    def stands(self, subject: str, now: int, seconds: int = KEPT_SECONDS) -> bool:
+        """Whether it is of this subject, and at most so many seconds old."""
+        return self.subject == subject and now - seconds <= self.probed_at <= now + AHEAD_SECONDS
 
 
 class _Signed(Model):

@@ -20,15 +20,10 @@ from engine.documents.files import printable
 from engine.errors import EngineError, WorkError
 from engine.model import Boundary, Probe, SandboxFacts
 from engine.sandboxes import cache
+from engine.sandboxes.cache import AHEAD_SECONDS, KEPT_SECONDS
 from engine.sandboxes.registry import Registered, registered
 
 __all__ = ["Sandboxes", "Tried", "facts_of", "registered", "subject_of"]
-
-KEPT_SECONDS = 86_400
-"""A result is taken again after a day at most: what a machine enforces can change without anything that we look at."""
-
-AHEAD_SECONDS = 60
-"""Tolerated clock skew in seconds; a result from further in the future does not count."""
 
 RETRY_SECONDS = 60
 """After a probe that failed or found a boundary open: a machine under load is tried again, but not at each request."""
@@ -105,7 +100,7 @@ class Sandboxes:
             return Tried(None, None)
         machine, now = subject_of(entry), self._clock()
         known = self._tried.get(name) or Tried(cache.read(self._state, name), machine)
-        stands = _stands(known.result, machine, now - seconds, now)
+        stands = known.result is not None and known.result.whole and known.result.stands(machine, now, seconds)
         if known.machine != machine or not (stands or self._waits(name, now)):
             known = self._probe(name, entry, machine, now)
         self._tried[name] = known
@@ -125,13 +120,6 @@ class Sandboxes:
         if result.whole:
             cache.write(self._state, result)
         return Tried(result, machine)
-
-
-def _stands(result: cache.Result | None, machine: str, since: int, now: int) -> bool:
-    """Whether a result is of this machine, young, and of everything."""
-    if result is None or result.subject != machine or not result.whole:
-        return False
-    return since <= result.probed_at <= now + AHEAD_SECONDS
 
 
 def subject_of(entry: Registered) -> str:

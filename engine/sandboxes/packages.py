@@ -16,7 +16,6 @@ from admission_adapters.sandbox.packages import Packages
 from engine.documents.canonical import canonical, digest
 from engine.errors import WorkError
 from engine.sandboxes import cache
-from engine.sandboxes.evidence import AHEAD_SECONDS, KEPT_SECONDS
 
 
 class PackageEnvironments:
@@ -45,11 +44,7 @@ class PackageEnvironments:
         kept, now = f"packages_{name}", self._clock()
         subject = digest(canonical(built.identity(said)))
         known = self._known.get(name) or cache.read(self._state, kept)
-        if (
-            known is not None
-            and known.subject == subject
-            and now - KEPT_SECONDS <= known.probed_at <= now + AHEAD_SECONDS
-        ):
+        if known is not None and known.stands(subject, now):
             self._known[name] = known
             return said
         tree = built.tree_of(said.folder)

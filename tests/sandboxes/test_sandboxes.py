@@ -20,7 +20,8 @@ from engine import Engine
 from engine.enforce import enforceable
 from engine.errors import EnforceError, WorkError
 from engine.model import Limits, SandboxFacts
-from engine.sandboxes.evidence import AHEAD_SECONDS, KEPT_SECONDS, RETRY_SECONDS, Sandboxes
+from engine.sandboxes.cache import AHEAD_SECONDS, KEPT_SECONDS
+from engine.sandboxes.evidence import RETRY_SECONDS, Sandboxes
 from engine.sandboxes.registry import Registered, registered
 from engine.settings import Settings
 from tests.facilities import needs

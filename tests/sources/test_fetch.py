@@ -11,7 +11,7 @@ import ssl
 import threading
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -372,7 +372,7 @@ def test_a_stop_ends_an_attempt_to_connect() -> None:
             waiting.settimeout(0)
             waiting.connect_ex((address, port))
         with ThreadPoolExecutor(1) as pool, wire.until(stop):
-            trying = pool.submit(connected, address, port, 600.0, wire.opened)
+            trying = pool.submit(connected, [address], port, lambda: 600.0, wire.opened)
             until(lambda: wire._open)
             assert not trying.done()
             stop.set()
@@ -661,9 +661,9 @@ def test_heads_of_interim_answers_are_no_part_of_the_body(world: World, tmp_path
 
 
 def test_the_default_port_is_in_neither_address_nor_header(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def there_instead(address: str, port: int, *more: Any) -> socket.socket:
+    def there_instead(addresses: Sequence[str], port: int, *more: Any) -> socket.socket:
         assert port == 443
-        return connected(address, world.server.port, *more)
+        return connected(addresses, world.server.port, *more)
 
     monkeypatch.setattr(fetch, "connected", there_instead)
     moved = exchanged(world, f"https://{HOST}/contacts.json", port=443)
@@ -690,7 +690,7 @@ def test_no_other_destination_is_connected_to_than_that_of_the_permit(world: Wor
 def test_a_peer_with_another_address_than_the_decided_one_is_refused(address: str, world: World) -> None:
     kept: list[socket.socket] = []
     with pytest.raises(ConnectionError, match="another peer"):
-        connected(address, world.server.port, 60.0, kept.append)
+        connected([address], world.server.port, lambda: 60.0, kept.append)
     assert [one.fileno() for one in kept] == [-1]
 
 
@@ -702,7 +702,7 @@ def test_an_address_of_ipv6_is_connected_to() -> None:
         pytest.skip("NOT TRIED, this machine has no IPv6 loopback")
     with listener:
         port = listener.getsockname()[1]
-        with connected("::1", port, 60.0, lambda _: None) as own:
+        with connected(["::1"], port, lambda: 60.0, lambda _: None) as own:
             assert own.getpeername()[:2] == ("::1", port)
 
 

@@ -59,7 +59,10 @@ def run_result(answer: Any) -> dict[str, Any]:
 
 def read_answer(status: int, data: bytes, secrets: tuple[str, ...]) -> RunAnswer:
     """Read a runner's answer; `secrets` are those that it got. Raises RunnerError for an invalid answer."""
-    document = _document(data, status)
+    try:
+        document = plain_object(data)
+    except ValueError as unreadable:
+        raise not_an_answer("it is not a plain JSON object", status) from unreadable
     ok = document.get("ok")
     if ok is True and status == _OK:
         return RunAnswer(data)
@@ -109,14 +112,6 @@ def not_an_answer(why: str, status: int = _OK) -> RunnerError:
         remedy="see the runner's own log, then repeat the request",
         code="engine.runner_answer",
     )
-
-
-def _document(data: bytes, status: int) -> dict[str, Any]:
-    """The JSON object of an answer; ambiguous JSON is refused."""
-    try:
-        return plain_object(data)
-    except ValueError as error:
-        raise not_an_answer("it is not a plain JSON object", status) from error
 
 
 def plain_object(data: bytes) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from admission_adapters.connecting import connected
@@ -100,7 +101,7 @@ class Tunnel:
     def _run(self, grant: TunnelGrant, deadline: float) -> str:
         """Why it ended, as a word."""
         try:
-            server = self._connected(grant, deadline)
+            server = connected(grant.addresses, grant.port, partial(_left, deadline), self._opened)
         except OSError:
             with suppress(OSError):
                 self._client.sendall(_UNREACHABLE)
@@ -119,18 +120,6 @@ class Tunnel:
                 with self._lock:
                     self._open.remove(server)
         return "cut" if self._over else ended
-
-    def _connected(self, grant: TunnelGrant, deadline: float) -> socket.socket:
-        """A connection to the first address that answers, in their order. Raises OSError."""
-        addresses = list(grant.addresses)
-        while True:
-            address = addresses.pop(0)
-            left = (deadline - time.monotonic()) / (len(addresses) + 1)
-            try:
-                return connected(address, grant.port, max(0.001, left), self._opened)
-            except OSError:
-                if not addresses or self._over:
-                    raise
 
     def _opened(self, server: socket.socket) -> None:
         with self._lock:
@@ -181,6 +170,10 @@ class Tunnel:
     def _taken(self, number: int, data: bytes) -> bool:
         self._counts[number] += len(data)
         return self._allowances[number].take(len(data))
+
+
+def _left(deadline: float) -> float:
+    return max(0.001, deadline - time.monotonic())
 
 
 def _soon(deadline: float) -> float:
