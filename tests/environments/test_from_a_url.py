@@ -13,6 +13,7 @@ from engine.settings import Settings
 from tests.environments.bundles import AGENT, CONTACTS, OPTIONS, proven
 from tests.first_hour.pages import blocks
 from tests.sources.https import HOST, Authority, completed, response, serving
+from tests.sources.test_fetch import REACHABLE
 
 PEOPLE = [{"id": 1, "name": "Ada", "city": "London"}, {"id": 2, "name": "Ben", "city": "Zurich"}]
 
@@ -24,7 +25,7 @@ def test_the_record_leads_from_the_url_to_the_side_effect_and_back(settings: Set
         server.answers(response(json.dumps(PEOPLE).encode()))
         values = (
             f"networks.ports=[443, {server.port}]",
-            'addresses.refused=[{cidr: 10.0.0.0/8, reason: a test, source: a test, date: "2026-01-01"}]',
+            REACHABLE,
         )
         with Engine(replace(settings, ca_file=authority.path), values=values) as engine:
             assert engine.services is not None

@@ -25,7 +25,7 @@ from engine.shell import ShellRun
 from tests.adapters.gates import AGENT
 from tests.facilities import needs
 from tests.sources.https import HOST, Authority
-from tests.sources.test_fetch import authority
+from tests.sources.test_fetch import REACHABLE, authority
 
 __all__ = ["authority"]
 
@@ -73,7 +73,7 @@ def site(module_settings: Settings, authority: Authority, tmp_path_factory: pyte
     values = (
         f"networks.ports=[443, {port}]",
         f"networks.tunnels.hosts=[{HOST}]",
-        'addresses.refused=[{cidr: 10.0.0.0/8, reason: a test, source: a test, date: "2026-01-01"}]',
+        REACHABLE,
     )
     try:
         with Engine(replace(module_settings, ca_file=authority.path), values=values) as engine:

@@ -18,8 +18,8 @@ from tests.administration.test_stops import stopped
 from tests.command import decisions
 from tests.facilities import needs
 from tests.processes import until
-from tests.sources.https import BODY, HOST, Authority, drips, response, serving
-from tests.sources.test_fetch import World, authority, resolving
+from tests.sources.https import BODY, HOST, Authority, drips, response
+from tests.sources.test_fetch import World, at_world, authority, resolving
 
 __all__ = ["authority"]
 
@@ -29,17 +29,8 @@ pytestmark = needs("bubblewrap", "curl")
 
 @pytest.fixture(scope="module")
 def opened(module_settings: Settings, authority: Authority) -> Iterator[World]:
-    with serving(authority.context()) as server:
-        values = (
-            f"networks.ports=[443, {server.port}]",
-            f"networks.tunnels.hosts=[{HOST}]",
-            'addresses.refused=[{cidr: 10.0.0.0/8, reason: a test, source: a test, date: "2026-01-01"}]',
-        )
-        with Engine(replace(module_settings, ca_file=authority.path), values=values) as engine:
-            assert engine.policy is not None, engine.opa
-            world = World(server, engine, authority, values, [])
-            resolving(engine, world)
-            yield world
+    with at_world(module_settings, authority, f"networks.tunnels.hosts=[{HOST}]") as world:
+        yield world
 
 
 @pytest.fixture

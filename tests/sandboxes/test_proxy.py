@@ -6,20 +6,18 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 
 import pytest
 
 from admission_adapters.tunnels.server import TunnelServer
-from engine.engine import Engine
 from engine.points.sandbox import EgressLimits
 from engine.settings import Settings
 from engine.shell import tunnel_server
 from tests.adapters.gates import AGENT
 from tests.adapters.test_tunnels import GOOD, extension, handshake, names, record
 from tests.processes import until
-from tests.sources.https import BODY, HOST, Authority, response, serving
-from tests.sources.test_fetch import World, authority, resolving
+from tests.sources.https import BODY, HOST, Authority, response
+from tests.sources.test_fetch import World, at_world, authority
 
 __all__ = ["authority"]
 
@@ -28,18 +26,9 @@ LIMITS = EgressLimits(at_once=2, most=20, sent_bytes=10_000, received_bytes=100_
 
 @pytest.fixture(scope="module")
 def world(module_settings: Settings, authority: Authority) -> Iterator[World]:
-    with serving(authority.context()) as server:
-        values = (
-            f"networks.ports=[443, {server.port}]",
-            f"networks.tunnels.hosts=[{HOST}]",
-            "networks.tunnels.seconds=3",
-            'addresses.refused=[{cidr: 10.0.0.0/8, reason: a test, source: a test, date: "2026-01-01"}]',
-        )
-        with Engine(replace(module_settings, ca_file=authority.path), values=values) as engine:
-            assert engine.policy is not None, engine.opa
-            found = World(server, engine, authority, values, [])
-            resolving(engine, found)
-            yield found
+    values = (f"networks.tunnels.hosts=[{HOST}]", "networks.tunnels.seconds=3")
+    with at_world(module_settings, authority, *values) as found:
+        yield found
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from admission_adapters.tools.implementations import implementation_digest
 from admission_adapters.tools.registry import ToolRegistry
 from admission_adapters.tools.sandbox_shell import SandboxShell
 from engine.documents.files import load
-from engine.engine import Engine
 from engine.errors import WorkError
 from engine.settings import ReadLimits, Settings
 from tests.adapters.gates import AGENT, OPTIONS
@@ -22,8 +20,8 @@ from tests.command import decisions
 from tests.conftest import ROOT
 from tests.expect import refused
 from tests.facilities import needs
-from tests.sources.https import BODY, HOST, Authority, response, serving
-from tests.sources.test_fetch import World, authority, resolving
+from tests.sources.https import BODY, HOST, Authority, response
+from tests.sources.test_fetch import World, at_world, authority
 
 __all__ = ["authority"]
 
@@ -32,20 +30,11 @@ OTHER = "other.example.org"
 
 @pytest.fixture(scope="module")
 def world(module_settings: Settings, authority: Authority) -> Iterator[World]:
-    with serving(authority.context()) as server:
-        rule = {"id": "clients", "tools": ["sandbox_shell", "shell"], "commands": [["curl"], ["echo"]]}
-        values = (
-            f"networks.ports=[443, {server.port}]",
-            f"networks.tunnels.hosts=[{HOST}]",
-            'addresses.refused=[{cidr: 10.0.0.0/8, reason: a test, source: a test, date: "2026-01-01"}]',
-            f"tools.rulesets.workspace.allow={json.dumps([rule])}",
-        )
-        with Engine(replace(module_settings, ca_file=authority.path), values=values) as engine:
-            assert engine.policy is not None, engine.opa
-            server.answers(response())
-            found = World(server, engine, authority, values, [])
-            resolving(engine, found)
-            yield found
+    rule = {"id": "clients", "tools": ["sandbox_shell", "shell"], "commands": [["curl"], ["echo"]]}
+    values = (f"networks.tunnels.hosts=[{HOST}]", f"tools.rulesets.workspace.allow={json.dumps([rule])}")
+    with at_world(module_settings, authority, *values) as found:
+        found.server.answers(response())
+        yield found
 
 
 def gate(world: World, **changes: Any) -> ToolGate:

@@ -13,7 +13,7 @@ import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,9 @@ from tests.documents.test_json_pieces import bomb
 from tests.expect import refused, there
 from tests.processes import until
 from tests.sources.https import BODY, HOST, Authority, Server, drips, endless, response, serving
+
+REACHABLE = 'addresses.refused=[{cidr: 10.0.0.0/8, reason: a test, source: a test, date: "2026-01-01"}]'
+"""The value under which a server on this machine may be reached."""
 
 CAP = 200_000
 SECONDS = 3
@@ -74,21 +77,32 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
-@pytest.fixture(scope="module")
-def opened(module_settings: Settings, authority: Authority) -> Iterator[World]:
+@contextmanager
+def at_world(settings: Settings, authority: Authority, *values: str) -> Iterator[World]:
+    """A server on this machine, and an engine whose policy has its port and these values; `PORT` in them is that."""
     with serving(authority.context()) as server:
-        values = (
+        known = (
             f"networks.ports=[443, {server.port}]",
-            f"networks.fetch.max_bytes={CAP}",
-            f"networks.fetch.seconds={SECONDS}",
-            "networks.fetch.max_urls=2",
-            'addresses.refused=[{cidr: 10.0.0.0/8, reason: a test, source: a test, date: "2026-01-01"}]',
+            REACHABLE,
+            *(value.replace("PORT", str(server.port)) for value in values),
         )
-        with Engine(replace(module_settings, ca_file=authority.path), values=values) as engine:
+        with Engine(replace(settings, ca_file=authority.path), values=known) as engine:
             assert engine.policy is not None, engine.opa
-            world = World(server, engine, authority, values, [])
+            world = World(server, engine, authority, known, [])
             resolving(engine, world)
             yield world
+
+
+@pytest.fixture(scope="module")
+def opened(module_settings: Settings, authority: Authority) -> Iterator[World]:
+    with at_world(
+        module_settings,
+        authority,
+        f"networks.fetch.max_bytes={CAP}",
+        f"networks.fetch.seconds={SECONDS}",
+        "networks.fetch.max_urls=2",
+    ) as world:
+        yield world
 
 
 def resolving(engine: Engine | AsyncEngine, world: World) -> None:

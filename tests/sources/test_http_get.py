@@ -15,15 +15,15 @@ from admission_adapters.tools.http_get import HttpGet
 from admission_adapters.tools.implementations import implementation_digest
 from admission_adapters.tools.registry import ToolRegistry
 from engine.documents.files import load
-from engine.engine import AsyncEngine, Engine
+from engine.engine import AsyncEngine
 from engine.errors import DecideError, WorkError
 from engine.settings import ReadLimits, Settings
 from tests.adapters.gates import AGENT, OPTIONS
 from tests.command import decisions, events
 from tests.conftest import ROOT
 from tests.expect import refused
-from tests.sources.https import BODY, HOST, Authority, response, serving
-from tests.sources.test_fetch import World, authority, resolving
+from tests.sources.https import BODY, HOST, Authority, response
+from tests.sources.test_fetch import World, at_world, authority, resolving
 
 __all__ = ["authority"]
 
@@ -32,19 +32,10 @@ LICENSE = "CC-BY-4.0"
 
 @pytest.fixture(scope="module")
 def opened(module_settings: Settings, authority: Authority) -> Iterator[World]:
-    with serving(authority.context()) as server:
-        origins = [f"https://{host}:{server.port}" for host in (HOST, "other.example.org")]
-        rule = {"id": "pages", "tools": ["http_get"], "hosts": origins}
-        values = (
-            f"networks.ports=[443, {server.port}]",
-            'addresses.refused=[{cidr: 10.0.0.0/8, reason: a test, source: a test, date: "2026-01-01"}]',
-            f"tools.rulesets.workspace.allow={json.dumps([rule])}",
-        )
-        with Engine(replace(module_settings, ca_file=authority.path), values=values) as engine:
-            assert engine.policy is not None, engine.opa
-            world = World(server, engine, authority, values, [])
-            resolving(engine, world)
-            yield world
+    origins = [f"https://{host}:PORT" for host in (HOST, "other.example.org")]
+    rule = {"id": "pages", "tools": ["http_get"], "hosts": origins}
+    with at_world(module_settings, authority, f"tools.rulesets.workspace.allow={json.dumps([rule])}") as world:
+        yield world
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from engine.engine import Engine
 from engine.fetching import Fetched
 from engine.settings import Settings
 from tests.command import decisions, events
-from tests.sources.https import HOST, Authority, endless, response, serving
-from tests.sources.test_fetch import World, authority, codes, resolving
+from tests.sources.https import HOST, Authority, endless, response
+from tests.sources.test_fetch import World, at_world, authority, codes, resolving
 
 __all__ = ["authority"]
 
@@ -25,18 +25,10 @@ OTHER = "other.example.org"
 
 @pytest.fixture(scope="module")
 def opened(module_settings: Settings, authority: Authority) -> Iterator[World]:
-    with serving(authority.context()) as server:
-        values = (
-            "media.allow_url_media_sources=true",
-            f"media.url={json.dumps({'schemes': ['https'], 'hosts': [HOST, OTHER], 'max_bytes': CAP})}",
-            f"networks.ports=[443, {server.port}]",
-            'addresses.refused=[{cidr: 10.0.0.0/8, reason: a test, source: a test, date: "2026-01-01"}]',
-        )
-        with Engine(replace(module_settings, ca_file=authority.path), values=values) as engine:
-            assert engine.policy is not None, engine.opa
-            world = World(server, engine, authority, values, [])
-            resolving(engine, world)
-            yield world
+    url = {"schemes": ["https"], "hosts": [HOST, OTHER], "max_bytes": CAP}
+    values = ("media.allow_url_media_sources=true", f"media.url={json.dumps(url)}")
+    with at_world(module_settings, authority, *values) as world:
+        yield world
 
 
 @pytest.fixture
