@@ -52,7 +52,7 @@ def show(folder: Folder, how: options.Output = "text") -> None:
             "holds": environment.holds,
             "state": state,
             "rows": rows,
-            "built": {name: about[name] for name in ("decision_id", "bundle_digest", "base_sha256", "rows")},
+            "built": about.model_dump(include={"decision_id", "bundle_digest", "base_sha256", "rows"}),
             "tools": [
                 {"name": tool, "side_effects": list(effects), "description": description}
                 for tool, (description, effects, _) in sorted(EnvironmentTools(environment, None).tools.items())

@@ -6,11 +6,11 @@ left is removed by the next build.
 
 from __future__ import annotations
 
-import json
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from admission_adapters.environments.database import TABLES, filled
 from admission_adapters.files.artifacts import opened_folder
@@ -18,7 +18,7 @@ from admission_adapters.files.drafts import draft_folder
 from admission_adapters.files.new_files import names_in
 from admission_adapters.grants import granted, unenforceable
 from engine.errors import WorkError
-from engine.model import Permit, Result
+from engine.model import Model, Permit, Result
 
 BASE, CURRENT, DESCRIPTION, TRAJECTORY = "base.sqlite", "current.sqlite", "environment.json", "trajectory.jsonl"
 """The files of an environment: as built and never written again; in use; what it is; what was done to it."""
@@ -39,6 +39,31 @@ class BuiltRecord(Protocol):
     id: str
     sha256: str
     rows: int
+
+
+class AboutRecord(Model):
+    """One record that an environment was built from."""
+
+    id: str
+    sha256: str
+    rows: int
+
+
+class About(Model):
+    """What an environment is, and from what it was built: ids and hashes, no content."""
+
+    format: Literal[1] = 1
+    environment: str
+    holds: str
+    decision_id: str
+    source_policy_hash: str
+    bundle_digest: str
+    records: tuple[AboutRecord, ...]
+    rows: int
+    base_sha256: str
+    tools: dict[str, str]
+    database_bytes: int
+    checkpoints: int
 
 
 @runtime_checkable
@@ -72,16 +97,27 @@ def build_environment(into: Path, permit: Permit, input_digest: str, rows: Rows,
         database, number = filled(grant.holds, every, grant.database_bytes)
         if number != grant.rows:
             raise WorkError("the environment has other rows than were decided on", remedy="repeat the request")
-        known = {"decision_id": permit.decision_id, "source_policy_hash": source_policy_hash}
-        return _written(root, grant, known, database)
+        about = About(
+            environment=grant.environment,
+            holds=grant.holds,
+            decision_id=permit.decision_id,
+            source_policy_hash=source_policy_hash,
+            bundle_digest=grant.bundle_digest,
+            records=tuple(AboutRecord(id=one.id, sha256=one.sha256, rows=one.rows) for one in grant.records),
+            rows=grant.rows,
+            base_sha256=hashlib.sha256(database).hexdigest(),
+            tools=dict(grant.tools),
+            database_bytes=grant.database_bytes,
+            checkpoints=grant.checkpoints,
+        )
+        return _written(root, grant, about, database)
 
 
-def _written(root: int, grant: EnvironmentGrant, decided: Mapping[str, str], database: bytes) -> Result:
+def _written(root: int, grant: EnvironmentGrant, about: About, database: bytes) -> Result:
     with draft_folder(root) as draft:
-        _, sha256 = draft.create(BASE, (database,), grant.database_bytes)
+        draft.create(BASE, (database,), grant.database_bytes)
         draft.create(CURRENT, (database,), grant.database_bytes, mode=0o600)
-        text = _description(grant, decided, sha256)
-        draft.create(DESCRIPTION, (text,), MOST_DESCRIPTION)
+        draft.create(DESCRIPTION, (about.model_dump_json(indent=1).encode(), b"\n"), MOST_DESCRIPTION)
         draft.create(TRAJECTORY, (), 0, mode=0o600)
         try:
             draft.appear(grant.environment)
@@ -89,26 +125,8 @@ def _written(root: int, grant: EnvironmentGrant, decided: Mapping[str, str], dat
             if grant.environment in names_in(root):
                 raise _exists(grant) from error
             raise
-    facts = {"environment": grant.environment, "rows": grant.rows, "bytes": len(database), "sha256": sha256}
+    facts = {"environment": grant.environment, "rows": grant.rows, "bytes": len(database), "sha256": about.base_sha256}
     return Result(BUILT, {**facts, "records": len(grant.records)})
-
-
-def _description(grant: EnvironmentGrant, decided: Mapping[str, str], sha256: str) -> bytes:
-    """What the environment is, and from what it was built: ids and hashes, no content."""
-    known = {
-        "format": 1,
-        "environment": grant.environment,
-        "holds": grant.holds,
-        **decided,
-        "bundle_digest": grant.bundle_digest,
-        "records": [{"id": one.id, "sha256": one.sha256, "rows": one.rows} for one in grant.records],
-        "rows": grant.rows,
-        "base_sha256": sha256,
-        "tools": dict(grant.tools),
-        "database_bytes": grant.database_bytes,
-        "checkpoints": grant.checkpoints,
-    }
-    return (json.dumps(known, indent=1) + "\n").encode()
 
 
 def _exists(grant: EnvironmentGrant) -> WorkError:

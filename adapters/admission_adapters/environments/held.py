@@ -5,10 +5,8 @@ A checkpoint counts only while the file has the digest that the trajectory state
 
 from __future__ import annotations
 
-import copy
 import fcntl
 import hashlib
-import json
 import os
 import sqlite3
 import stat
@@ -20,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from admission_adapters.digests import digest
-from admission_adapters.environments.build import BASE, CURRENT, DESCRIPTION, MOST_DESCRIPTION, TRAJECTORY
+from admission_adapters.environments.build import BASE, CURRENT, DESCRIPTION, MOST_DESCRIPTION, TRAJECTORY, About
 from admission_adapters.environments.database import TABLES, count, limited
 from admission_adapters.environments.trajectory import Trajectory, changed
 from admission_adapters.files.artifacts import opened_folder
@@ -58,10 +56,9 @@ class OpenEnvironment:
                 raise _no_environment()
             self._folder = stack.enter_context(opened_folder(self._path))
             _alone(self._folder)
-            self._about = _description(self._folder)
-            self.name: str = self._about["environment"]
-            self.holds: str = self._about["holds"]
-            if self._sha256(BASE) != self._about["base_sha256"]:
+            self.about = _description(self._folder)
+            self.name, self.holds = self.about.environment, self.about.holds
+            if self._sha256(BASE) != self.about.base_sha256:
                 raise changed("its database as built")
             with suppress(FileNotFoundError):  # a process was killed while it restored
                 os.unlink(_DRAFT, dir_fd=self._folder)
@@ -78,11 +75,6 @@ class OpenEnvironment:
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._open.close()
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What it is and from what it was built, as its build described it."""
-        return copy.deepcopy(self._about)
 
     @property
     def trajectory(self) -> list[dict[str, Any]]:
@@ -125,12 +117,12 @@ class OpenEnvironment:
             name = f"checkpoint-{self._trajectory.next}.sqlite"
             with suppress(FileNotFoundError):  # a process was killed before it logged this one
                 os.unlink(name, dir_fd=self._folder)
-            _, sha256 = create(self._folder, name, (self._database.serialize(),), self._about["database_bytes"])
+            _, sha256 = create(self._folder, name, (self._database.serialize(),), self.about.database_bytes)
             os.fsync(self._folder)
             state, rows = self._logged()
             kept = self._trajectory.append(event, state, rows, name=name, sha256=sha256)
             same = [line for line in self.checkpoints() if line["event"] == event]
-            for old in same[: -self._about["checkpoints"]]:
+            for old in same[: -self.about.checkpoints]:
                 with suppress(FileNotFoundError):
                     os.unlink(old["name"], dir_fd=self._folder)
             return dict(kept)
@@ -149,7 +141,7 @@ class OpenEnvironment:
     def reset(self) -> dict[str, Any]:
         """Go back to what was built; every change is undone. Returns the line of the trajectory."""
         with self._lock:
-            return self._replace(BASE, self._about["base_sha256"], "reset", 0, self._about["rows"])
+            return self._replace(BASE, self.about.base_sha256, "reset", 0, self.about.rows)
 
     def undo_point(self) -> str:
         """A checkpoint of the current state: the last one if nothing was changed since, else a new one.
@@ -167,8 +159,8 @@ class OpenEnvironment:
         with self._lock:
             return HeldEnvironment(
                 environment=self.name,
-                built=self._about["base_sha256"],
-                reset=self._sha256(BASE) == self._about["base_sha256"],
+                built=self.about.base_sha256,
+                reset=self._sha256(BASE) == self.about.base_sha256,
                 checkpoint=self._current_checkpoint() is not None,
                 restorable=None if checkpoint is None else self._intact(checkpoint) is not None,
             )
@@ -182,7 +174,7 @@ class OpenEnvironment:
         """The verifier of the environment: what differs from what was built and what the trajectory states."""
         with self._lock:
             found = self._trajectory.problems()
-            if self._sha256(BASE) != self._about["base_sha256"]:
+            if self._sha256(BASE) != self.about.base_sha256:
                 found.append("the database as built was changed")
             try:
                 return found + self._differences()
@@ -228,7 +220,7 @@ class OpenEnvironment:
                     self._folder,
                     _DRAFT,
                     iter(partial(file.read, _CHUNK), b""),
-                    self._about["database_bytes"],
+                    self.about.database_bytes,
                     mode=0o600,
                 )
             if made[1] != sha256:
@@ -252,7 +244,7 @@ class OpenEnvironment:
         try:
             database.execute("PRAGMA trusted_schema = OFF")
             database.execute("PRAGMA synchronous = FULL")
-            limited(database, self._about["database_bytes"])
+            limited(database, self.about.database_bytes)
             as_built = _schema(database) == self._schema_as_built()
         except sqlite3.Error as error:
             database.close()
@@ -273,13 +265,13 @@ class OpenEnvironment:
             raise changed("its database cannot be read") from error
         if (state, rows) == self._logged():
             return
-        known = {0: self._about["rows"]} | {line["state"]: line["rows"] for line in self._trajectory.lines}
+        known = {0: self.about.rows} | {line["state"]: line["rows"] for line in self._trajectory.lines}
         if known.get(state) != rows:
             raise changed("its rows")
         self._trajectory.append("recovered", state, rows)
 
     def _logged(self) -> tuple[int, int]:
-        last = self._trajectory.lines[-1] if self._trajectory.lines else {"state": 0, "rows": self._about["rows"]}
+        last = self._trajectory.lines[-1] if self._trajectory.lines else {"state": 0, "rows": self.about.rows}
         return last["state"], last["rows"]
 
     def _state(self) -> int:
@@ -338,21 +330,17 @@ def _alone(folder: int) -> None:
         ) from error
 
 
-def _description(folder: int) -> dict[str, Any]:
+def _description(folder: int) -> About:
     try:
         with existing(folder, DESCRIPTION) as file:
             data = file.read(MOST_DESCRIPTION + 1)
     except FileNotFoundError as error:
         raise _no_environment() from error
     try:
-        about: dict[str, Any] = json.loads(data)
-        texts = all(isinstance(about[name], str) for name in ("environment", "base_sha256", "source_policy_hash"))
-        numbers = all(type(about[name]) is int for name in ("rows", "database_bytes", "checkpoints"))
-        tools = all(isinstance(operation, str) for operation in about["tools"].values())
-        fits = about["format"] == 1 and about["holds"] in TABLES and texts and numbers and tools
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        fits = False
-    if not fits:
+        about = About.model_validate_json(data)
+    except ValueError as error:
+        raise changed("its description") from error
+    if about.holds not in TABLES:
         raise changed("its description")
     return about
 

@@ -67,7 +67,7 @@ class EnvironmentTools:
     def __init__(self, environment: OpenEnvironment, context: Any) -> None:
         """`context` is the engine's Context: the caller and its run."""
         made, operations = _TOOLS[environment.holds]
-        named = {tool: operations.get(name) for tool, name in environment.about["tools"].items()}
+        named = {tool: operations.get(name) for tool, name in environment.about.tools.items()}
         self.environment = environment
         self.registry = ToolRegistry()
         self.tools = {tool: operation for tool, operation in named.items() if operation is not None}
@@ -79,7 +79,7 @@ class EnvironmentTools:
         """Register each tool. Raises WorkError `engine.tool_not_registered`."""
         for tool, (description, side_effects, schema) in self.tools.items():
             definition = {"name": tool, "description": description, "input_schema": schema}
-            implementation = getattr(self._implementation, self.environment.about["tools"][tool])
+            implementation = getattr(self._implementation, self.environment.about.tools[tool])
             answer = yield contract(
                 self.registry, implementation, definition, self.environment.name, side_effects, self._context
             )
@@ -93,7 +93,7 @@ class EnvironmentTools:
             "id": self.environment.name,
             "execution": "in_process",
             "environment_identity": self.environment.name,
-            "source_policy_hash": self.environment.about["source_policy_hash"],
+            "source_policy_hash": self.environment.about.source_policy_hash,
             "supported_operations": ["tools/list", "tools/call"],
             "tool_schemas": {tool: schema for tool, (_, _, schema) in self.tools.items()},
             "side_effect_classes": effects,

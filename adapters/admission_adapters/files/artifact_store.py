@@ -163,7 +163,7 @@ def _changed() -> WorkError:
 
 
 def _broken(error: OSError) -> WorkError:
-    reason = os.strerror(error.errno).lower() if error.errno else "it failed"
+    reason = (error.strerror or "it failed").lower()
     full = " and make room" if error.errno in {errno.ENOSPC, errno.EDQUOT} else ""
     return WorkError(
         f"the artifact store cannot be used: {reason}",

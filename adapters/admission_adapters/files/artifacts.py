@@ -91,7 +91,7 @@ def opened_folder(path: Path) -> Iterator[int]:
         with opened(path) as folder:
             yield folder
     except OSError as error:
-        reason = os.strerror(error.errno).lower() if error.errno else "it failed"
+        reason = (error.strerror or "it failed").lower()
         raise WorkError(
             f"the folder cannot be written: {reason}",
             remedy="free disk space, check its permissions, and make sure that it is not a link",

@@ -12,13 +12,13 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from io import BufferedRandom
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, Self
 
-from admission_adapters.files.new_files import opened
+from admission_adapters.files.new_files import opened, writing
 from admission_adapters.grants import granted
 from engine.errors import GatherError, WorkError
 from engine.model import Limits, Permit, Result
@@ -65,7 +65,7 @@ class ExportFile:
                 fcntl.flock(self._file, fcntl.LOCK_EX)
         except OSError as error:
             raise GatherError(
-                f"the file for the export cannot be written: {_reason(error)}",
+                f"the file for the export cannot be written: {(error.strerror or 'it failed').lower()}",
                 remedy="name a file in a folder that exists and can be written",
             ) from error
         self._writer = make(self._file)
@@ -83,13 +83,13 @@ class ExportFile:
     def add(self, permit: Permit, input_digest: str, lines: Lines) -> Result:
         """Write samples aside. Raises WorkError without a permit for exactly these."""
         ready = lines(granted(permit, "export", input_digest, Limits))
-        with _disk():
+        with writing("the file for the export", "name a new file"):
             self._open().write(ready)
         return Result("written", {"samples": len(ready)})
 
     def finish(self) -> tuple[int, str]:
         """Give the file its name, durably; returns its size and SHA-256 in hex. Raises WorkError."""
-        with _disk():
+        with writing("the file for the export", "name a new file"):
             self._open().close()
             self._writer = None
             if self._file is None:
@@ -162,17 +162,3 @@ def _parquet() -> Callable[[BinaryIO], _Writer]:
             self._writer.close()
 
     return _Parquet
-
-
-@contextmanager
-def _disk() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        there = error.errno == errno.EEXIST
-        remedy = "name a new file" if there else "free disk space, or check the permissions of the folder"
-        raise WorkError(f"the file for the export cannot be written: {_reason(error)}", remedy=remedy) from error
-
-
-def _reason(error: OSError) -> str:
-    return os.strerror(error.errno).lower() if error.errno else "it failed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
@@ -61,6 +62,18 @@ def names_in(folder: int) -> list[str]:
     """The names of everything in a folder."""
     with os.scandir(folder) as entries:
         return [entry.name for entry in entries]
+
+
+@contextmanager
+def writing(what: str, taken: str, where: str = "the folder") -> Iterator[None]:
+    """Turns errors of the system within into WorkErrors; `taken` is the remedy where another program made something."""
+    try:
+        yield
+    except OSError as error:
+        there = error.errno in {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}
+        remedy = taken if there else f"free disk space, or check the permissions of {where}"
+        reason = (error.strerror or "it failed").lower()
+        raise WorkError(f"{what} cannot be written: {reason}", remedy=remedy) from error
 
 
 def _capped(chunks: Iterable[bytes | bytearray], most: int) -> Iterator[bytes | bytearray]:

@@ -5,15 +5,13 @@ Each content is written under the permit of its response, and is measured while 
 
 from __future__ import annotations
 
-import errno
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
 from admission_adapters.files.drafts import Draft, draft_folder
-from admission_adapters.files.new_files import opened
+from admission_adapters.files.new_files import opened, writing
 from admission_adapters.grants import granted
 from engine.errors import GatherError, WorkError
 from engine.model import Permit, Result
@@ -61,7 +59,7 @@ class NewFolder:
     def keep(self, permit: Permit, input_digest: str, data: bytearray, name: str) -> Result:
         """Write one content as `name`. Raises WorkError unless it is exactly that of the permit."""
         grant = granted(permit, "network_response", input_digest, ContentGrant)
-        with _disk():
+        with self._writing():
             written = self._drafted().create(name, (data,), grant.bytes, mode=_MODE, within=self._content)
         if written != (grant.bytes, grant.sha256):
             raise WorkError("this is not the content that was decided on", remedy="fetch it again")
@@ -70,10 +68,15 @@ class NewFolder:
     def finish(self, name: str, text: str) -> None:
         """Add the document `name`, and make the folder appear, durably. Raises WorkError."""
         data = text.encode("utf-8")
-        with _disk():
+        with self._writing():
             draft = self._drafted()
             draft.create(name, (data,), len(data), mode=_MODE)
             draft.appear(self._path.name)
+
+    @staticmethod
+    def _writing() -> AbstractContextManager[None]:
+        taken = "another program made something there meanwhile: name a new folder as `into`"
+        return writing("the folder for what is fetched", taken, "the parent folder")
 
     def _drafted(self) -> Draft:
         if self._draft is None:
@@ -82,16 +85,3 @@ class NewFolder:
             root = self._end.enter_context(opened(parent.resolve()))
             self._draft = self._end.enter_context(draft_folder(root))
         return self._draft
-
-
-@contextmanager
-def _disk() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
-            remedy = "another program made something there meanwhile: name a new folder as `into`"
-        else:
-            remedy = "free disk space, or check the permissions of the parent folder"
-        reason = os.strerror(error.errno).lower() if error.errno else "it failed"
-        raise WorkError(f"the folder for what is fetched cannot be written: {reason}", remedy=remedy) from error

@@ -126,7 +126,7 @@ def _started(stack: ExitStack, recipe: Recipe, setup: Setup) -> Sandbox:
         )
     stack.callback(_wait_until_dead, process)
     try:
-        child, pidfd = _executors(stack, recipe, process, status, ready, without)
+        child, pidfd = _first_process(stack, recipe, process, status, ready, without)
         listener = None if way_in is None else _handed_out(stack, way_in)
     except HandshakeError as error:
         process.kill()
@@ -217,7 +217,7 @@ def _thread(_process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "sandbox-start")
 
 
-def _executors(
+def _first_process(
     stack: ExitStack,
     recipe: Recipe,
     process: subprocess.Popen[bytes],
@@ -225,7 +225,7 @@ def _executors(
     ready: int,
     without: frozenset[str],
 ) -> tuple[int, int]:
-    """The status line, the pidfd, and the launcher's `R`: its number and its pidfd."""
+    """The number and the pidfd of the first process, once it has said who it is and its launcher that it is ready."""
     deadline = time.monotonic() + START_SECONDS
     child, pidfd = recipe.first_process(process, lambda: _line(status, deadline, before=ready), without)
     stack.callback(os.close, pidfd)
