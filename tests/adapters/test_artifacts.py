@@ -128,7 +128,7 @@ def test_the_cap_is_exact_and_nothing_stays_beyond_it(tmp_path: Path) -> None:
 
     def failing() -> Iterable[bytes]:
         yield b"abc"
-        raise OSError(28, "no space")
+        raise OSError(28, os.strerror(28))
 
     with pytest.raises(WorkError, match="no space left on device"):
         artifacts.write("failed", failing(), most=9)

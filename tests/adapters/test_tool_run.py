@@ -462,11 +462,8 @@ def test_the_end_of_the_program_waits_for_no_thread_that_a_tool_left() -> None:
     text = """
 import asyncio, threading, time
 from admission_adapters.tools.effects import Effects
-from admission_adapters.tools.registering import refusal
-from admission_adapters.tools.result import returned
 from admission_adapters.tools.thread import in_thread
-from engine.model import Level, StopSignal
-from engine.model import Outcome as PolicyOutcome
+from engine.model import StopSignal
 
 async def tool():
     await asyncio.gather(*(asyncio.to_thread(time.sleep, 600) for _ in range(40)))

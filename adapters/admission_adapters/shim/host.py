@@ -13,7 +13,7 @@ import copy
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -63,17 +63,9 @@ class AdapterAnswer:
 class AdapterHost:
     """Requests to one adapter under one manifest; threads may share it. Never raises for adapter, policy or engine."""
 
-    def __init__(
-        self,
-        engine: Decides[Answer],
-        adapter: Adapter,
-        manifest: str,
-        context: Any,
-        new_id: Callable[[], str] = lambda: secrets.token_hex(16),
-    ) -> None:
+    def __init__(self, engine: Decides[Answer], adapter: Adapter, manifest: str, context: Any) -> None:
         """`manifest` is the digest of the admitted manifest, `context` the engine's Context of the caller."""
         self._engine, self._adapter, self._manifest, self._context = engine, adapter, manifest, context
-        self._new_id = new_id
         self._lock = threading.Lock()
         self._failures: Counter[str] = Counter()
 
@@ -94,7 +86,7 @@ class AdapterHost:
         return self.answer(
             {
                 "format": 1,
-                "id": self._new_id(),
+                "id": secrets.token_hex(16),
                 "manifest": self._manifest,
                 "operation": operation,
                 "tool": tool,

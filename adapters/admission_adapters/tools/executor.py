@@ -68,7 +68,7 @@ class CallExecutor:
             )
         effects = Effects()
         try:
-            outcome = self._run(call.tool, tool, arguments, grant, effects, job.stop)
+            outcome = self._run(tool, arguments, grant, effects, job.stop)
         except Exception:
             raise  # it was not begun
         except BaseException as stop:  # noqa: BLE001  (of the waiting caller, not of the tool)
@@ -83,19 +83,13 @@ class CallExecutor:
         return Result(_status(outcome), facts)
 
     def _run(
-        self,
-        name: str,
-        tool: Tool,
-        arguments: dict[str, Any],
-        grant: CallGrant,
-        effects: Effects,
-        stop: StopSignal,
+        self, tool: Tool, arguments: dict[str, Any], grant: CallGrant, effects: Effects, stop: StopSignal
     ) -> Outcome:
         places = self.places
-        if name in places.isolated:
+        if grant.tool in places.isolated:
             environment = places.environment
             return in_process(tool, arguments, grant.seconds, grant.result_bytes, effects, environment, stop)
-        loop = places.loop if name in places.on_loop else None
+        loop = places.loop if grant.tool in places.on_loop else None
         return in_thread(tool, arguments, grant.seconds, grant.result_bytes, effects, stop, loop)
 
 

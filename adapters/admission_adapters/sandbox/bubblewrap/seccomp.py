@@ -103,11 +103,9 @@ def has_bit(argument: int, bit: int) -> list[Instruction]:
     return [_load(_ARGUMENT + 8 * argument), (_JSET, 1, 0, bit), give(EPERM), give(ALLOW)]
 
 
-def without_address(argument: int) -> list[Instruction]:
-    """Allowed when the argument is a null pointer."""
-    low = _ARGUMENT + 8 * argument
-    return [_load(low), (_JEQ, 0, 3, 0), _load(low + 4), (_JEQ, 0, 1, 0), give(ALLOW), give(EPERM)]
-
+_ADDRESS = _ARGUMENT + 8 * 4
+WITHOUT_ADDRESS = [_load(_ADDRESS), (_JEQ, 0, 3, 0), _load(_ADDRESS + 4), (_JEQ, 0, 1, 0), give(ALLOW), give(EPERM)]
+"""Sending and receiving through a socket that is connected: the address, the fifth argument, is a null pointer."""
 
 STREAM_PAIR = [
     *(_load(_ARGUMENT), (_JEQ, 0, 4, 1)),  # AF_UNIX
@@ -147,8 +145,8 @@ _GUARDED: Mapping[str, list[Instruction]] = {
     "prctl": one_of(0, PRCTLS),
     "prlimit64": one_of(0, (0,)),  # of the process itself only
     "socketpair": STREAM_PAIR,
-    "sendto": without_address(4),
-    "recvfrom": without_address(4),
+    "sendto": WITHOUT_ADDRESS,
+    "recvfrom": WITHOUT_ADDRESS,
     **{name: [give(ENOTSUP)] for name in ATTRIBUTES},
 }
 """The calls whose answer depends on an argument."""
