@@ -40,10 +40,6 @@ class StagingLimits(Limits):
     records: tuple[Admitted, ...]
 
 
-class OtherLimits(Limits):
-    seconds: int
-
-
 def limits(contents: dict[str, bytes]) -> StagingLimits:
     records = tuple(
         Admitted(id=name, sha256=hashlib.sha256(data).hexdigest(), bytes=len(data)) for name, data in contents.items()
@@ -240,7 +236,7 @@ def test_a_permit_is_demanded_for_this_point_and_input(wrong: str, tmp_path: Pat
 @pytest.mark.parametrize(
     "granted",
     [
-        OtherLimits(seconds=1),
+        Limits(),
         StagingLimits(
             bundle_digest=f"sha256:{FOLDER}", records=(*limits(CONTENTS).records, limits(CONTENTS).records[0])
         ),

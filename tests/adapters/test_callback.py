@@ -28,10 +28,6 @@ class Endpoints(Limits):
     endpoints: tuple[str, ...]
 
 
-class Seconds(Limits):
-    seconds: int
-
-
 def grant(limits: Limits) -> Grant:
     return Grant(sealed(POINT, limits), DIGEST)
 
@@ -76,7 +72,7 @@ def test_an_address_that_the_permit_does_not_have_gets_nothing(address: str, the
 def test_a_permit_with_other_limits_or_for_something_else_posts_nothing(there: LoopbackRunner) -> None:
     own = grant(Endpoints(endpoints=(there.origin,)))
     for run, code in (
-        (grant(Seconds(seconds=1)), "engine.limit_unenforceable"),
+        (grant(Limits()), "engine.limit_unenforceable"),
         (replace(own, input_digest="sha256:" + "1" * 64), "engine.permit_missing"),
         (Grant(sealed("runner_uri", Endpoints(endpoints=(there.origin,))), DIGEST), "engine.permit_missing"),
     ):

@@ -227,12 +227,6 @@ def test_from_an_event_loop(settings: Settings, skill: Path) -> None:
     assert closed.codes == ("engine.internal",)
 
 
-class OtherLimits(Limits):
-    """Of no skill file."""
-
-    seconds: int
-
-
 def test_the_permit_is_demanded_for_this_point_and_input(skill: Path) -> None:
     class Answering:
         """Runs the executor with whatever permit it was given."""
@@ -243,7 +237,7 @@ def test_the_permit_is_demanded_for_this_point_and_input(skill: Path) -> None:
         def decide(self, _point: str, _request: Any, executor: Any) -> Any:
             return executor(self._permit, Job(DIGEST, None))
 
-    own = sealed("skill_file", OtherLimits(seconds=1))
+    own = sealed("skill_file", Limits())
     for wrong in misused(own).values():
         assert read(Answering(wrong), skill).codes == ("engine.permit_missing",)
     assert read(Answering(own), skill).codes == ("engine.limit_unenforceable",)

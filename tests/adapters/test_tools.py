@@ -347,10 +347,6 @@ def test_a_tool_that_is_allowed_and_not_registered_is_refused(engine: Engine) ->
     assert (result.status, result.code) == ("refused", "engine.tool_missing")
 
 
-class Other(Limits):
-    """Limits of another point."""
-
-
 class Wide(Limits):
     """Limits that let READ be called."""
 
@@ -384,7 +380,7 @@ def test_the_hand_calls_nothing_without_the_permit_for_exactly_this_call(what: s
     assert tools.calls == [{"search": "x"}]
 
 
-@pytest.mark.parametrize("limits", [Other(), None])
+@pytest.mark.parametrize("limits", [Limits(), None])
 def test_the_hand_calls_nothing_under_limits_it_does_not_know(limits: Any, tools: Tools) -> None:
     executor = CallExecutor(tools.registry, ToolPlaces(), READ, tools.registry.definition(READ))
     with refused(WorkError, "engine.limit_unenforceable"):

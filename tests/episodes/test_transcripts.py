@@ -30,10 +30,6 @@ class Entries(Limits):
     entries: tuple[Entry, ...]
 
 
-class Seconds(Limits):
-    seconds: int
-
-
 def granted(*texts: str) -> Entries:
     entries = tuple(Entry(digest=f"sha256:{sha256(text.encode()).hexdigest()}") for text in texts)
     return Entries(episode="e-1", entries=entries)
@@ -62,7 +58,7 @@ def test_entries_are_appended_under_their_own_permit_only(wrong: str, tmp_path: 
     with refused(WorkError, "engine.permit_missing"):
         TranscriptFolder(tmp_path).append(misused(own)[wrong], DIGEST, TEXTS)
     with refused(WorkError, "engine.limit_unenforceable"):
-        TranscriptFolder(tmp_path).append(sealed("transcript", Seconds(seconds=1)), DIGEST, TEXTS)
+        TranscriptFolder(tmp_path).append(sealed("transcript", Limits()), DIGEST, TEXTS)
     assert not list(tmp_path.iterdir())
 
 

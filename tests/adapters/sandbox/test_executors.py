@@ -60,10 +60,6 @@ OF_CODE = {
 }
 
 
-class OtherLimits(Limits):
-    seconds: int = 1
-
-
 def to_run_code(**changes: Any) -> Permit:
     return sealed("code_execution", CodeExecutionLimits.model_validate(BOUNDED | OF_CODE | changes))
 
@@ -168,8 +164,8 @@ def test_nothing_runs_without_a_permit_for_exactly_this(run: Executor, own: Perm
 @pytest.mark.parametrize(
     ("run", "wrong", "wanted"),
     [
-        (code, {"permit": sealed("code_execution", OtherLimits())}, "engine.limit_unenforceable"),
-        (command, {"permit": sealed("sandbox", OtherLimits())}, "engine.limit_unenforceable"),
+        (code, {"permit": sealed("code_execution", Limits())}, "engine.limit_unenforceable"),
+        (command, {"permit": sealed("sandbox", Limits())}, "engine.limit_unenforceable"),
         (code, {"given": ("print(2)", "main.py")}, "engine.permit_missing"),
         (code, {"given": (TEXT, "x.py")}, "engine.permit_missing"),
         (code, {"permit": to_run_code(backend="gvisor")}, "engine.permit_missing"),
