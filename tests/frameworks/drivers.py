@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from engine.engine import Engine
@@ -94,25 +95,13 @@ def openai_agents(
 
 
 def langgraph(
-    engine: Engine, tools: Sequence[Tool], calls: Sequence[str], run: str, answers: Sequence[bool] = ()
-) -> Seen:
-    return _langgraph(engine, tools, calls, run, answers, asynchronous=True)
-
-
-def langgraph_blocking(
-    engine: Engine, tools: Sequence[Tool], calls: Sequence[str], run: str, answers: Sequence[bool] = ()
-) -> Seen:
-    return _langgraph(engine, tools, calls, run, answers, asynchronous=False)
-
-
-def _langgraph(
     engine: Engine,
     tools: Sequence[Tool],
     calls: Sequence[str],
     run: str,
-    answers: Sequence[bool],
+    answers: Sequence[bool] = (),
     *,
-    asynchronous: bool,
+    blocking: bool = False,
 ) -> Seen:
     from langchain.agents import create_agent
     from langchain_core.language_models import GenericFakeChatModel
@@ -152,7 +141,7 @@ def _langgraph(
     config: Any = {"configurable": {"thread_id": run}}
 
     def invoke(given: Any) -> Any:
-        return asyncio.run(agent.ainvoke(given, config)) if asynchronous else agent.invoke(given, config)
+        return agent.invoke(given, config) if blocking else asyncio.run(agent.ainvoke(given, config))
 
     result = invoke({"messages": [("user", "go")]})
     for answer in answers:
@@ -367,7 +356,7 @@ DRIVERS: dict[str, tuple[str, Driver]] = {
     "mcp_proxy": ("mcp", mcp_proxy),
     "openai_agents": ("agents", openai_agents),
     "langgraph": ("langchain", langgraph),
-    "langgraph_blocking": ("langchain", langgraph_blocking),
+    "langgraph_blocking": ("langchain", partial(langgraph, blocking=True)),
     "claude_agent": ("claude_agent_sdk", claude_agent),
 }
 """The package that each driver needs, and the driver."""

@@ -18,7 +18,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from admission_adapters.extras import not_installed
-from admission_adapters.frameworks.gate import NOT_APPROVED, AgentGate, Told
+from admission_adapters.frameworks.gate import AgentGate, Told
+from admission_adapters.tools.result import NOT_APPROVED
 
 try:
     from claude_agent_sdk import HookMatcher, PermissionResultAllow, PermissionResultDeny, create_sdk_mcp_server

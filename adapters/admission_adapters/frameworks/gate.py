@@ -33,8 +33,6 @@ from engine.errors import WorkError
 from engine.model import Caller, Outcome, Via
 from engine.steps import own_thread, run
 
-NOT_APPROVED = "this call is refused: the person did not approve it"
-
 _WAITING = 256
 """Calls that wait for a person; the oldest is asked for again."""
 

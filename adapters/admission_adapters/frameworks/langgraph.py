@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from admission_adapters.extras import not_installed
-from admission_adapters.frameworks.gate import NOT_APPROVED, AgentGate, Told
+from admission_adapters.frameworks.gate import AgentGate, Told
 from admission_adapters.tools.outcome import ToolValidationError
+from admission_adapters.tools.result import NOT_APPROVED
 
 try:
     from langchain.agents.middleware import AgentMiddleware

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from admission_adapters.extras import not_installed
 from admission_adapters.shim.server import APPROVAL
-from admission_adapters.tools.result import ToolResult
+from admission_adapters.tools.result import NOT_APPROVED, ToolResult
 from engine.errors import WorkError
 
 try:
@@ -40,7 +40,6 @@ _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _STATE = "admission-engine/approval:"
 """How the state of a request begins by which this proxy asks for an approval."""
 
-_NOT_APPROVED = "this call is refused: the person did not approve it"
 _AT_ONCE = 8
 _PAGES = 100
 _TRIES = 5
@@ -294,7 +293,7 @@ class Pump:
             state, responses = params.pop("requestState"), params.pop("inputResponses", None)
             given = responses.get("approval") if isinstance(responses, dict) else None
             if approval is None or state != _STATE + approval or not await self._granted(given, approval):
-                return _error(_NOT_APPROVED)
+                return _error(NOT_APPROVED)
         params["_meta"] = {one: value for one, value in meta.items() if one != APPROVAL}
         if not params["_meta"]:
             del params["_meta"]
@@ -321,7 +320,7 @@ class Pump:
             return {"resultType": "input_required", "inputRequests": ask, "requestState": _STATE + approval}
         answer = await self._ask(self._to_client, _new_id(), _ELICIT, form)
         if not await self._granted(answer, approval):
-            return _error(_NOT_APPROVED)
+            return _error(NOT_APPROVED)
         return self._shown(await make(approval))
 
     async def _granted(self, answer: Any, approval: str) -> bool:

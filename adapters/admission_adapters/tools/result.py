@@ -15,6 +15,8 @@ from engine.model import Outcome as Decided
 _LINES, _LINE = 5, 500
 """Lines of a refusal, and characters of one: enough to act on, too few to fill a prompt."""
 
+NOT_APPROVED = "this call is refused: the person did not approve it"
+
 Status = Literal["ok", "error", "refused", "awaiting_approval"]
 
 
