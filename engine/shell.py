@@ -151,7 +151,13 @@ def tunnel_server(hosts: Sequence[str], egress: EgressLimits, services: Services
             return refused
         return run(answer(point, request, Mode.ENFORCE, services, replace(own, approval=asked.id), tunnel))
 
-    return TunnelServer(egress, decide)
+    return TunnelServer(
+        decide,
+        at_once=egress.at_once,
+        most=egress.most,
+        sent_bytes=egress.sent_bytes,
+        received_bytes=egress.received_bytes,
+    )
 
 
 def _granted(services: Services, approval: str) -> bool:

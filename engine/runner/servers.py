@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from admission_adapters.runner.mcp_server import McpServerTalk, package_files
@@ -105,7 +106,8 @@ class Servers:
 
     def _begin(self, one: StartedServerLimit, talk: Talk) -> list[Exception]:
         """Start a server in a thread of its own; what ends it is appended to the list."""
-        command = Command(one.command, dialogue=talk, cancel=talk.over, files=package_files(one.package))
+        files = package_files(Path(one.package.folder), one.package.digest)
+        command = Command(one.command, dialogue=talk, cancel=talk.over, files=files)
         wanted = {"profile": self._profile, "command": list(one.command)}
         failed: list[Exception] = []
 

@@ -21,7 +21,6 @@ from admission_adapters.runner.mcp_server import McpServerError, McpServerTalk, 
 from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
 from admission_adapters.sandbox.model import Program, RunResult
 from engine.errors import WorkError
-from engine.points.mcp import Package
 from tests.adapters.sandbox.programs import bounds
 from tests.expect import refused
 from tests.facilities import needs
@@ -109,10 +108,10 @@ def test_only_the_files_of_the_permit_are_used(change: str, tmp_path: Path) -> N
     (folder / "inside" / "more.py").write_bytes(b"2")
     (folder / "inside" / "__pycache__" / "more.pyc").write_bytes(os.urandom(8))
     files = {"server.py": b"1", "inside/more.py": b"2"}
-    package = Package(folder=str(folder), digest=package_digest(files))
+    package = folder, package_digest(files)
     match change:
         case "none":
-            assert package_files(package) == files
+            assert package_files(*package) == files
             return
         case "content":
             (folder / "server.py").write_bytes(b"3")
@@ -121,27 +120,27 @@ def test_only_the_files_of_the_permit_are_used(change: str, tmp_path: Path) -> N
         case "link":
             (folder / "link.py").symlink_to("server.py")
         case "missing":
-            package = Package(folder=str(tmp_path / "other"), digest=package.digest)
+            package = tmp_path / "other", package_digest(files)
     with pytest.raises(WorkError) as caught:
-        package_files(package)
+        package_files(*package)
     if change in {"content", "more"}:  # it says how to get to yes
         found = re.search(r"sha256:[0-9a-f]{64}", caught.value.message)
         assert found is not None
-        package_files(Package(folder=str(folder), digest=found[0]))
+        package_files(folder, found[0])
 
 
 def test_a_package_may_have_exactly_so_many_files_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"a.py": b"12", "b.py": b"3"}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
-    package = Package(folder=str(tmp_path), digest=package_digest(files))
+    package = tmp_path, package_digest(files)
     for name, most in (("_PACKAGE_FILES", 2), ("_PACKAGE_BYTES", 3)):
         with monkeypatch.context() as patched:
             patched.setattr(mcp_server, name, most)
-            assert package_files(package) == files
+            assert package_files(*package) == files
             patched.setattr(mcp_server, name, most - 1)
             with pytest.raises(McpServerError, match="there are more than"):
-                package_files(package)
+                package_files(*package)
 
 
 @pytest.mark.parametrize("kind", ["huge", "pipe"])
@@ -156,7 +155,7 @@ def test_no_more_is_read_of_a_file_than_a_package_may_have(
         os.mkfifo(path)
         monkeypatch.setattr(Path, "is_file", lambda _: True)
     with refused(WorkError, "engine.mcp_server_failed" if kind == "huge" else "engine.mcp_server_changed"):
-        package_files(Package(folder=str(tmp_path), digest="sha256:" + "0" * 64))
+        package_files(tmp_path, "sha256:" + "0" * 64)
 
 
 class Scripted(McpServerTalk):
@@ -239,7 +238,7 @@ runpy.run_module("mcp_server_time", run_name="__main__", alter_sys=True)
 def test_a_real_server_works_and_reaches_no_network_file_or_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = Package(**packed(tmp_path / "package"))
+    package = packed(tmp_path / "package")
     secret = tmp_path / "secret"
     secret.write_text("c4nary", encoding="utf-8")
     secret.chmod(0o644)
@@ -259,7 +258,7 @@ def test_a_real_server_works_and_reaches_no_network_file_or_environment(
         )
         accepting.join()
         assert canaries(alone.stdout) == dict.fromkeys(("network", "file", "environment"), "c4nary")
-        with serving("-c", code, files=package_files(package)) as (talk, _):
+        with serving("-c", code, files=package_files(Path(package["folder"]), package["digest"])) as (talk, _):
             assert [tool["name"] for tool in talk.listing()["tools"]] == ["get_current_time", "convert_time"]
             assert json.loads(talk.call("get_current_time", {"timezone": "Europe/Paris"}))["timezone"] == "Europe/Paris"
             found = canaries(bytes(talk.said))

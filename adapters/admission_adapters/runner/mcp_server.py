@@ -12,7 +12,7 @@ import queue
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from admission_adapters.runner.answer import plain_object
 from engine.errors import WorkError
@@ -27,27 +27,15 @@ _AT_ONCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # whateve
 _MADE_AGAIN = "__pycache__"  # holds times of this machine; an interpreter makes its own
 
 
-class PackageGrant(Protocol):
-    """The files of a server that a permit of point `mcp` names."""
-
-    @property
-    def folder(self) -> str:
-        """Where they are."""
-
-    @property
-    def digest(self) -> str:
-        """`sha256:` and hex over the paths and contents of everything in the folder."""
-
-
 class McpServerError(WorkError):
     """A server that cannot be started, or that failed."""
 
     code = "engine.mcp_server_failed"
 
 
-def package_files(package: PackageGrant) -> dict[str, bytes]:
-    """The files of a server by their paths, read once. Raises WorkError for other files than those of the permit."""
-    root, files, left = Path(package.folder), {}, _PACKAGE_BYTES
+def package_files(root: Path, digest: str) -> dict[str, bytes]:
+    """The files of a server by their paths, read once. Raises WorkError for files with another `package_digest`."""
+    files, left = dict[str, bytes](), _PACKAGE_BYTES
     try:
         for folder, folders, names in os.walk(root, onerror=_raise):
             folders[:] = sorted(name for name in folders if name != _MADE_AGAIN)
@@ -64,7 +52,7 @@ def package_files(package: PackageGrant) -> dict[str, bytes]:
     except OSError as error:
         raise _unusable(f"it cannot be read: {os.strerror(error.errno or 0).lower()}") from error
     found = package_digest(files)
-    if found != package.digest:
+    if found != digest:
         raise WorkError(
             f"the files of the MCP server have the digest {found}, which policy/mcp.yaml does not have",
             remedy="review the files, then write their digest to policy/mcp.yaml",

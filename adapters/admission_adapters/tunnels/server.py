@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from admission_adapters.interfaces import Answer
 from admission_adapters.sandbox.model import LISTENER
@@ -44,26 +44,6 @@ def environment() -> dict[str, str]:
     return dict.fromkeys(proxies, proxy) | dict.fromkeys((*authorities, *nodes), CA_FILE)
 
 
-class TunnelsGrant(Protocol):
-    """What all tunnels of one run may use together."""
-
-    @property
-    def at_once(self) -> int:
-        """Open requests to the proxy."""
-
-    @property
-    def most(self) -> int:
-        """Requests to the proxy."""
-
-    @property
-    def sent_bytes(self) -> int:
-        """Bytes that leave the sandbox."""
-
-    @property
-    def received_bytes(self) -> int:
-        """Bytes that come in."""
-
-
 @dataclass(frozen=True, slots=True)
 class Connection:
     """One request to the proxy: where it led, and the outcome, or the codes of its refusal.
@@ -80,11 +60,22 @@ class Connection:
 class TunnelServer:
     """Serves one listener until the sandbox is dead."""
 
-    def __init__(self, grant: TunnelsGrant, decide: Callable[[str | None, int, Tunnel], Answer]) -> None:
-        """`decide` takes the address, how many requests came before it, and the executor of its tunnel."""
-        self._grant, self._decide = grant, decide
-        self._slots = threading.Semaphore(grant.at_once)
-        self._allowances = Allowance(grant.sent_bytes), Allowance(grant.received_bytes)
+    def __init__(
+        self,
+        decide: Callable[[str | None, int, Tunnel], Answer],
+        *,
+        at_once: int,
+        most: int,
+        sent_bytes: int,
+        received_bytes: int,
+    ) -> None:
+        """`decide` takes the address, how many requests came before it, and the executor of its tunnel.
+
+        All requests may be so many, so many `at_once`, and move so many bytes together.
+        """
+        self._decide, self._most = decide, most
+        self._slots = threading.Semaphore(at_once)
+        self._allowances = Allowance(sent_bytes), Allowance(received_bytes)
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._open: dict[int, Callable[[], None]] = {}
@@ -134,7 +125,7 @@ class TunnelServer:
     def _accept(self, listener: socket.socket) -> None:
         """Take requests; one more than permitted is asked about, so that its refusal is recorded."""
         with listener:
-            for number in range(self._grant.most + 1):
+            for number in range(self._most + 1):
                 self._slots.acquire()
                 try:
                     client, _ = listener.accept()
