@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from admission_adapters.lines import Lines
 from admission_adapters.runner.answer import CREDENTIAL_TOLD, clean, not_an_answer, plain_object
 
 Follow = Callable[[dict[str, Any]], None]
@@ -22,20 +23,19 @@ class EventLines:
     def __init__(self, follow: Follow, secrets: tuple[str, ...], token: str = "") -> None:
         self._follow = follow
         self._secrets, self._token = secrets, token.encode("ascii")
-        self._open = b""
+        self._lines = Lines()
         self._name = ""
         self._data: list[bytes] = []
         self._result: bytes | None = None
 
     def feed(self, chunk: bytes) -> None:
         """The next piece. Raises RunnerError for anything but events of JSON objects and one result at the end."""
-        *lines, self._open = (self._open + chunk).split(b"\n")
-        for line in lines:
+        for line in self._lines.feed(chunk):
             self._line(line.rstrip(b"\r"))
 
     def result(self) -> bytes:
         """The JSON of the result. Raises RunnerError if there is none."""
-        self.feed(b"\n\n" if self._open or self._data else b"")
+        self.feed(b"\n\n" if self._lines.open or self._data else b"")
         if self._result is None:
             raise not_an_answer("it ended without a result")
         return self._result

@@ -20,6 +20,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from admission_adapters.lines import Lines
 from admission_adapters.runner.answer import clean, plain_object
 from engine.errors import WorkError
 
@@ -62,7 +63,7 @@ class Harness:
         """`secrets` are removed from what it reports as an error."""
         self._task, self._listener, self._secrets = task, listener, secrets
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._open = bytearray()
+        self._heard = Lines()
         self.over = threading.Event()
         self.result: dict[str, Any] | None = None
         self.problem: WorkError | None = None
@@ -79,13 +80,11 @@ class Harness:
 
     def hear(self, data: bytes) -> None:
         """The next piece of its output."""
-        *lines, rest = (self._open + data).split(b"\n")
-        for line in lines:
-            self._lines.put(bytes(line))
-        self._open = rest
-        if len(rest) > LINE_BYTES:
-            self._lines.put(bytes(rest))
-            self._open = bytearray()
+        for line in self._heard.feed(data):
+            self._lines.put(line)
+        if len(self._heard.open) > LINE_BYTES:
+            self._lines.put(bytes(self._heard.open))
+            self._heard = Lines()
 
     def end(self) -> None:
         """It is dead. Returns when the last call is recorded."""

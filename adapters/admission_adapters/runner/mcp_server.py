@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from admission_adapters.lines import Lines
 from admission_adapters.runner.answer import plain_object
 from engine.errors import WorkError
 
@@ -83,7 +84,7 @@ class ServerLines:
     def __init__(self, said: Callable[[bytes | None], object]) -> None:
         """`said` receives each line, and None once there are no more."""
         self._said = said
-        self._open = bytearray()
+        self._heard = Lines()
         self._begun = threading.Event()
         self.over = threading.Event()
 
@@ -94,11 +95,9 @@ class ServerLines:
 
     def hear(self, data: bytes) -> None:
         """The next piece of its output."""
-        *lines, rest = (self._open + data).split(b"\n")
-        for line in lines:
-            self._said(bytes(line))
-        self._open = rest
-        if len(rest) > LINE_BYTES:
+        for line in self._heard.feed(data):
+            self._said(line)
+        if len(self._heard.open) > LINE_BYTES:
             self.over.set()
 
     def end(self) -> None:

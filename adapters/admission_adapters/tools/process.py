@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from admission_adapters.lines import Lines
 from admission_adapters.llm_provider import without_variables
 from admission_adapters.tools.effects import Effects, ToolStoppedError, record_reported
 from admission_adapters.tools.outcome import Failure, Outcome
@@ -99,8 +100,7 @@ def _broken(message: str) -> Outcome:
 
 def _messages(channel: socket.socket, deadline: float, most: int) -> Iterator[Any]:
     """The messages of the process, line by line, until it ends. Raises TimeoutError; ValueError past `most` bytes."""
-    waiting = bytearray()
-    read = 0
+    lines, read = Lines(), 0
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
@@ -115,12 +115,8 @@ def _messages(channel: socket.socket, deadline: float, most: int) -> Iterator[An
         read += len(piece)
         if read > most:
             raise ValueError("too much")
-        waiting += piece
-        if b"\n" in piece:
-            *lines, rest = bytes(waiting).split(b"\n")
-            waiting = bytearray(rest)
-            for line in lines:
-                yield json.loads(line)
+        for line in lines.feed(piece):
+            yield json.loads(line)
 
 
 def _named(tool: Callable[..., Any]) -> tuple[str, str]:
