@@ -217,6 +217,7 @@ def _parameters() -> dict[str, Any]:
     ident = {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"}
     key = {"type": "string", "pattern": "^[!-~]{1,255}$"}
     modes = {"enum": ["enforce", "check"], "default": "enforce"}
+    hang_up = "What becomes of the run if the client hangs up"
     approval = "The id of a granted approval for exactly this request"
     same = "A repeated key with the same body returns the first decision"
     check = "`check` is a dry run: recorded, not enforced"
@@ -225,14 +226,9 @@ def _parameters() -> dict[str, Any]:
     before = "`next` of the previous page"
     return {
         **_filters(),
-        "mode": {"name": "mode", "in": "query", "description": check, "schema": modes},
-        "on_disconnect": {
-            "name": "on_disconnect",
-            "in": "query",
-            "description": "What becomes of the run if the client hangs up",
-            "schema": gone,
-        },
-        "before": {"name": "before", "in": "query", "description": before, "schema": number},
+        "mode": _of_query("mode", check, modes),
+        "on_disconnect": _of_query("on_disconnect", hang_up, gone),
+        "before": _of_query("before", before, number),
         "request_id": {"name": "X-Request-ID", "in": "header", "schema": ident},
         "run_id": {"name": "X-Run-ID", "in": "header", "schema": ident},
         "approval": {"name": "X-Approval", "in": "header", "description": approval, "schema": ident},
@@ -252,10 +248,11 @@ def _filters() -> dict[str, Any]:
         "limit": "Maximum number of rows in a page (default: 100; fewer may be permitted)",
         "cursor": "`next` of the previous page",
     }
-    return {
-        name: {"name": name, "in": "query", "description": text, "schema": _stated(fields[name])}
-        for name, text in texts.items()
-    }
+    return {name: _of_query(name, text, _stated(fields[name])) for name, text in texts.items()}
+
+
+def _of_query(name: str, text: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "in": "query", "description": text, "schema": schema}
 
 
 def _stated(schema: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 from engine.documents.strict_json import MAX_SAFE_INTEGER
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 LONGEST_TEXT = 1_024
@@ -47,7 +48,7 @@ def sha256_text(name: str, value: object) -> str:
 
 def encodable(name: str, value: object) -> str:
     """Text of any length that has a UTF-8 form. Raises ValueError."""
-    if type(value) is not str or any("\ud800" <= character <= "\udfff" for character in value):
+    if type(value) is not str or not (value.isascii() or _SURROGATE.search(value) is None):
         raise ValueError(f"{name} is text without half surrogate pairs")
     return value
 
