@@ -55,7 +55,9 @@ async def one(api: App, exchange: Exchange) -> Response:
     if isinstance(found, Response):
         return found
     if not found.entries:
-        return problem(_unknown(found.next), exchange)
+        rest = f"ask again with `cursor={found.next}` to search further" if found.next else "check the id, and `whose`"
+        unknown = EngineError("no decision with this id can be read", remedy=rest, code="engine.decision_unknown")
+        return problem(unknown, exchange)
     return Response.of(_stated(found.entries[0], RecordedDecision))
 
 
@@ -102,11 +104,6 @@ def _moment(text: str | None) -> str | None:
         return None
     seconds, _, fraction = text.removesuffix("Z").partition(".")
     return f"{seconds}.{fraction:0<6}Z"
-
-
-def _unknown(cursor: str | None) -> EngineError:
-    rest = f"ask again with `cursor={cursor}` to search further" if cursor else "check the id, and `whose`"
-    return EngineError("no decision with this id can be read", remedy=rest, code="engine.decision_unknown")
 
 
 def _stated(entry: Entry, model: type[ModelT]) -> ModelT:

@@ -114,9 +114,10 @@ def _operation(path: str, method: str, operation: dict[str, Any], document: dict
     body = ""
     if schema is not None:
         example = json.dumps(example_of(schema, document), indent=2)
+        resolved = json.dumps(_resolved(schema, document), indent=2)
         body = (
             f'<label>Body <textarea spellcheck="false">{escape(example)}</textarea></label>'
-            f"<details><summary>Schema of the body</summary><pre>{_schema_html(schema, document)}</pre></details>"
+            f"<details><summary>Schema of the body</summary><pre>{escape(resolved)}</pre></details>"
         )
     answers = "".join(
         f"<tr><td>{escape(status)}</td><td>{escape(answer['description'])}</td></tr>"
@@ -129,10 +130,6 @@ def _operation(path: str, method: str, operation: dict[str, Any], document: dict
         "<button>Send</button><output></output></form>"
         f"<details><summary>Answers</summary><table>{answers}</table></details></details>"
     )
-
-
-def _schema_html(schema: dict[str, Any], document: dict[str, Any]) -> str:
-    return escape(json.dumps(_resolved(schema, document), indent=2))
 
 
 def _resolved(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:

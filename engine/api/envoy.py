@@ -30,7 +30,12 @@ async def check(api: App, exchange: Exchange) -> Response:
     sent = _sent(exchange.head)
     row = next((row for row in rows_of(api, "envoy") if _covers(row, sent)), None)
     if row is None:
-        return _refused(_unmapped(), exchange)
+        unmapped = EngineError(
+            "the policy has no row for this request",
+            remedy="add a row under `envoy` in policy/operations.yaml",
+            code="engine.request_unmapped",
+        )
+        return _refused(unmapped, exchange)
     if (ambiguous := _ambiguous(row["request"], exchange.head)) is not None:
         return _refused(ambiguous, exchange)
     async with api.load.turn(exchange.account):
@@ -88,12 +93,4 @@ def _ambiguous(template: Mapping[str, Any], head: Head) -> EngineError | None:
         f"the request repeats the header `{twice.removeprefix('$headers.')}`, which decides what it asks",
         remedy="send the header once",
         code="engine.request_ambiguous",
-    )
-
-
-def _unmapped() -> EngineError:
-    return EngineError(
-        "the policy has no row for this request",
-        remedy="add a row under `envoy` in policy/operations.yaml",
-        code="engine.request_unmapped",
     )

@@ -28,7 +28,7 @@ from engine.documents.canonical import canonical, digest
 from engine.drive import BATCH_ITEMS
 from engine.engine import Engine
 from engine.errors import DecideError, EngineError, Exit, RecordError, StateError
-from engine.flow import Answer, Context
+from engine.flow import Context
 from engine.model import Decision, Mode, Outcome
 from engine.opa.server import fresh_folder
 from engine.ray.columns import Columns
@@ -151,7 +151,8 @@ class Worker:
             with self._engine.recording(draft.log):
                 answers = self._engine.decide_many(self.job.point, some.requests[part], contexts[part], Mode.CHECK)
             for one in answers:
-                _demand_decided(one)
+                if one.fault is not None and one.fault.code in _NOT_OF_A_ROW:
+                    raise one.fault
             if any(one.fault is not None and one.fault.code == "policy_unavailable" for one in answers):
                 if not last:
                     raise OpaLostError
@@ -241,12 +242,6 @@ def _drafted_rows(record: RunRecord, name: str) -> Iterator[Path]:
 
 _NOT_OF_A_ROW = frozenset({RecordError.code, StateError.code, "engine.internal", "policy_stale"})
 """Faults that say nothing about a request: its decision would be another one on a worker without them."""
-
-
-def _demand_decided(one: Answer) -> None:
-    """Raise the fault of an answer that has no record, or was not decided for a reason that its row is not."""
-    if one.fault is not None and one.fault.code in _NOT_OF_A_ROW:
-        raise one.fault
 
 
 def _no_state() -> NoReturn:

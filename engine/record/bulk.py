@@ -220,8 +220,9 @@ class RunRecord:
     def join(self, planned: Mapping[str, int], by: Identity, time: str) -> Manifest:
         """Write the manifest of exactly these units, given with the number of their rows. Raises RecordError."""
         segments = [self._demand(unit, count) for unit, count in sorted(planned.items())]
-        for name in self._names() - planned.keys():
-            self.move_aside(name)
+        for name in Storage(self.folder).names(SEGMENTS):
+            if name not in planned and not name.startswith(_DRAFT):
+                self.move_aside(name)
         units = [one.unit for one in segments]
         made = {(one.point, one.policy.rules, one.policy.values) for one in units}
         if len(made) != 1:
@@ -257,10 +258,6 @@ class RunRecord:
             found = f"the unit has {count} rows, and {segment.unit.records} decisions are recorded"
             raise RecordError(found, remedy=again, where=where)
         return segment
-
-    def _names(self) -> set[str]:
-        names = Storage(self.folder).names(SEGMENTS)
-        return {name for name in names if not name.startswith(_DRAFT)}
 
 
 @dataclass(frozen=True, slots=True)

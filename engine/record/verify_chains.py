@@ -33,8 +33,9 @@ def verify_chains(
         for number in range(1, max([last, *known]) + 1)
     }
     for number, chain in found.items():
-        named = tuple(replace(broken, file=_place(number, broken.file)) for broken in chain.breaks)
-        chain.breaks = named or _gone(state, number, last)
+        place = chain_path(number)
+        named = (one if one.file == _COPY else replace(one, file=place + one.file) for one in chain.breaks)
+        chain.breaks = tuple(named) or _gone(state, number, last)
     if against is not None and signer is None:
         expected = "a chain with the key of this checkpoint"
         found[1].breaks += (broken_file(_COPY, BreakKind.ROLLED_BACK, expected, "none").broken,)
@@ -59,7 +60,3 @@ def _gone(state: Path, number: int, last: int) -> tuple[Break, ...]:
     except BrokenError as problem:
         return (problem.broken,)
     return ()
-
-
-def _place(number: int, file: str) -> str:
-    return file if file == _COPY else chain_path(number) + file
