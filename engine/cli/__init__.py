@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import io
-import os
 import signal
 import sys
 import traceback
@@ -17,7 +15,7 @@ from typer.core import TyperCommand
 
 from engine.cli import terminal
 from engine.cli.completion import prepare
-from engine.cli.outputs import drop_standard_output
+from engine.cli.streams import prepare_streams, reader_gone
 from engine.cli.usage import Group, finished, tell
 from engine.errors import EngineError, Exit, PolicyError
 from engine.version import __version__
@@ -126,12 +124,7 @@ def main() -> None:
     """Run the command line; every error ends in its exit code and a text, never in a traceback."""
     gc.set_threshold(200_000, 20, 20)  # documents of many records and no cycles: a fifth of the time of 10,000
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed by the parent process
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  (until the process ends)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a character the terminal lacks stops nothing
+    prepare_streams()
     prepare()
     try:
         sys.exit(finished(typer.main.get_command(app), ())(prog_name="engine", standalone_mode=False))
@@ -139,14 +132,12 @@ def main() -> None:
         tell(error)
         sys.exit(Exit.UNREADABLE)
     except EngineError as error:
-        told = isinstance(error, PolicyError)  # each of its problems has a remedy
-        typer.echo(f"engine: {error}" if told else f"engine: {error}\n  {error.remedy}", err=True)
+        if not reader_gone(error):
+            told = isinstance(error, PolicyError)  # each of its problems has a remedy
+            typer.echo(f"engine: {error}" if told else f"engine: {error}\n  {error.remedy}", err=True)
         sys.exit(error.exit)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        drop_standard_output()
-        sys.exit(Exit.UNREADABLE)
     except Exception as error:  # noqa: BLE001  (users never see a traceback)
         typer.echo(
             f"engine: a fault inside the engine stopped the command; nothing was allowed\n  {_place(error)}", err=True

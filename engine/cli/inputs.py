@@ -12,13 +12,16 @@ from engine.errors import GatherError
 
 def all_bytes(file: Path, limit: int) -> bytes:
     """All bytes, at most `limit`, of a file or of standard input (`-`). Raises GatherError."""
-    from engine.documents.files import read_bytes
+    from engine.documents.files import read_bytes, unreadable
 
     if str(file) != "-":
         return read_bytes(file, limit)
     if sys.stdin.isatty():
         remark("engine: reading standard input; Ctrl-D ends it")
-    found = sys.stdin.buffer.read(limit + 1)
+    try:
+        found = sys.stdin.buffer.read(limit + 1)
+    except OSError as error:
+        raise unreadable("standard input", error) from error
     if len(found) > limit:
         raise GatherError(f"standard input is larger than {limit} bytes", remedy="reduce the input")
     return found

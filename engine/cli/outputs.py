@@ -37,30 +37,11 @@ def write(texts: list[tuple[str, Path | None]]) -> None:
             ready.append((partial, target))
         for text, output in texts:
             if output is None:
-                _tell(text)
+                typer.echo(text, nl=False, color=colored(sys.stdout))
             elif _is_special(output):
                 _write(output, text, output, mode="w")
         for partial, target in ready:
             partial.replace(target)
-
-
-def _tell(text: str) -> None:
-    try:
-        typer.echo(text, nl=False, color=colored(sys.stdout))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        drop_standard_output()
-        raise GatherError(
-            f"cannot write to standard output: {(error.strerror or 'failed').lower()}",
-            remedy="make room, or name a file with `--output`",
-        ) from error
-
-
-def drop_standard_output() -> None:
-    """Let what is left in the buffer go nowhere: the interpreter would fail once more when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _is_special(path: Path) -> bool:

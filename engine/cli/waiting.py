@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Self
 
 from engine.cli.terminal import quiet
@@ -69,6 +69,5 @@ def during(what: str) -> Iterator[None]:
 
 
 def _write(text: str) -> None:
-    with suppress(OSError):  # no reader is no reason to stop
-        sys.stderr.write(text)
-        sys.stderr.flush()
+    sys.stderr.write(text)
+    sys.stderr.flush()

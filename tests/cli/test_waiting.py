@@ -38,13 +38,3 @@ def test_on_a_terminal_it_leaves_no_line_behind(
         clock[0] += 2
         told.tell("5 read")
     assert capsys.readouterr().err == "\r\x1b[K5 read\r\x1b[K"
-
-
-def test_a_closed_standard_error_does_not_stop_the_command(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    def closed(_: str) -> int:
-        raise OSError(5, "closed")
-
-    with Waiting() as told:
-        clock[0] += 2
-        monkeypatch.setattr(sys.stderr, "write", closed)
-        told.tell("5 read")
