@@ -41,7 +41,12 @@ class Location:
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return place if self.field is None else f"{place} ({self.field})"
+        return _visible(place if self.field is None else f"{place} ({self.field})")
+
+
+def _visible(text: str) -> str:
+    """The text on one line, without characters that a terminal would obey."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else "?" for one in text)
 
 
 class EngineError(Exception):
@@ -60,7 +65,7 @@ class EngineError(Exception):
 
     def one_line(self) -> str:
         """Where and what, for a finding or a log line."""
-        return self.message if self.where is None else f"{self.where}: {self.message}"
+        return _visible(self.message if self.where is None else f"{self.where}: {self.message}")
 
     def __str__(self) -> str:
         return self.one_line()

@@ -10,6 +10,7 @@ import typer
 from engine.cli import options
 from engine.cli.outputs import write
 from engine.cli.waiting import Waiting
+from engine.documents.files import printable
 
 
 @options.sourced("state", *options.SERVED)
@@ -58,6 +59,6 @@ def release(
         decided = report(version, answer, engine.policy)
     limits = answer.decision.limits
     allowed = None if limits is None else limits.model_dump(mode="json")
-    lines = [f"{version} may be released"] if allowed else [f"{version} may not be released"]
+    lines = [f"{printable(version)} {'may' if allowed else 'may not'} be released"]
     write([(extended(how, decided, {"release": allowed}, lines), None)])
     raise typer.Exit(answer.exit)

@@ -234,7 +234,7 @@ class Database:
 
     def _connect(self) -> SqliteConnection:
         connection = sqlite3.connect(
-            f"file:{quote(str(self._path.absolute()))}?mode=rw",  # never made anew
+            f"file:{quote(os.fsencode(self._path.absolute()))}?mode=rw",  # never made anew
             uri=True,
             timeout=self._limits.busy_seconds,
             isolation_level=None,  # transactions are begun and ended here

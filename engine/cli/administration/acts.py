@@ -36,6 +36,9 @@ class ActRefusedError(EngineError):
     code = "engine.act_refused"
     exit = Exit.DENY
 
+    def __str__(self) -> str:
+        return self.message  # a line for each finding
+
 
 def act(sources: options.Sources, asked: dict[str, Any]) -> dict[str, Any]:
     """Take an act and return what it made or changed, as JSON. Raises EngineError, also where policy refuses it.

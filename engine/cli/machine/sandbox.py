@@ -161,8 +161,9 @@ def list_packages() -> None:
     """List the package environments of this machine, with the digests that the policy must have."""
     from admission_adapters.sandbox import packages
 
-    for one in packages.found(packages.place(options.Sources().settings().cache)):
-        typer.echo(f"{one.name}  {one.tree}  {', '.join(one.modules)}")
+    found = packages.found(packages.place(options.Sources().settings().cache))
+    lines = [f"{one.name}  {one.tree}  {', '.join(one.modules)}" for one in found]
+    typer.echo("\n".join(lines) or "no package environments")
 
 
 def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any) -> tuple[Answer, RunResult | None]:
