@@ -15,12 +15,14 @@ from typing import Any
 from uuid import uuid4
 
 import psycopg
+import pytest
 
 from engine.state import open_shared
 from engine.state.postgres.connecting import connect
 from engine.state.postgres.schema import RIGHTS, SCHEMA, grant, migrate
 from engine.state.rows import StateLimits
 from engine.state.store import Store
+from tests.facilities import missing
 from tests.processes import alive, stop, until
 from tests.state.samples import PATIENT
 
@@ -181,7 +183,9 @@ def frozen(server: Server) -> Iterator[None]:
 
 @contextmanager
 def running(folder: Path | None = None, settings: Mapping[str, str] = {}) -> Iterator[Server]:
-    """A server of its own for one test, which may harm it."""
+    """A server of its own, which its tests may harm; they are skipped where there is no PostgreSQL."""
+    if (lacking := missing("postgresql")) is not None:
+        pytest.skip(lacking)
     server = Server(folder)
     try:
         server.start(**settings)

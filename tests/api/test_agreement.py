@@ -29,9 +29,9 @@ from engine.state.rows import ActivationRow
 from tests.api.serving import ALLOWED, Serving, refused, serving
 from tests.command import Command, Run, lines
 from tests.conftest import ROOT
-from tests.facilities import missing
+from tests.expect import there
 from tests.policy_bundle.releases import Keys, released
-from tests.postgres import SERVING, Server, running
+from tests.postgres import SERVING, Server
 from tests.processes import stop, until
 
 pytestmark = pytest.mark.own_opa
@@ -45,14 +45,6 @@ VALUES: dict[int, tuple[str, ...]] = {
     3: ("licenses.licenses.ISC.decision=refuse",),
 }
 """The values of each release that are others than ours."""
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Server]:
-    if (lacking := missing("postgresql")) is not None:
-        pytest.skip(lacking)
-    with running() as server:
-        yield server
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,14 +309,12 @@ def test_a_caller_that_is_killed_leaves_all_on_one_release(fleet: Fleet) -> None
         caller.kill()
     os.kill(two.process.pid, signal.SIGCONT)
     with closing(open_shared(fleet.address)) as store:
-        proposed = store.agreement().next
-        assert proposed is not None
+        proposed = there(store.agreement().next)
         until(lambda: all(row.wanted == proposed.id and row.ready for row in store.replicas()))
         assert fleet.outcomes() == ["allow", "allow"]
         assert store.move(proposed, "switching", 0) is not None  # as that caller would have done, and nothing after it
         until(lambda: store.agreement().next is None)
-        active = store.agreement().active
-        assert active is not None
+        active = there(store.agreement().active)
         assert (active.id, fleet.outcomes()) == (proposed.id, ["deny", "deny"])
     assert fleet.activate(3).code == 0
     assert [ready(one), ready(two), *fleet.outcomes()] == [True, True, "allow", "allow"]

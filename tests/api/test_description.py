@@ -23,6 +23,7 @@ from engine.api.routes import routes
 from engine.api.uploads import ARCHIVES
 from engine.points.registry import POINTS
 from tests.api.serving import ALLOWED, LICENSE, Serving
+from tests.expect import there
 from tests.facilities import needs
 from tests.lanes import lane
 
@@ -128,8 +129,7 @@ def ask(
             ],
         )
 
-    found = described.find_operation_by_label(operation)
-    assert found is not None
+    found = there(described.find_operation_by_label(operation))
     how = settings(
         max_examples=count,
         derandomize=True,
@@ -202,8 +202,7 @@ class Browser:
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    assert program is not None
+    program = there(shutil.which("chromium") or shutil.which("google-chrome"))
     read_in, write_in = os.pipe()
     read_out, write_out = os.pipe()
     command = f'exec "$@" 3<&{read_in} 4>&{write_out}'

@@ -16,21 +16,12 @@ import pytest
 from tests.api.serving import ALLOWED, Reply, Serving, serving
 from tests.command import Command, lines
 from tests.conftest import CASES, ROOT
-from tests.facilities import missing
-from tests.postgres import SERVING, Server, frozen, running
+from tests.postgres import SERVING, Server, frozen
 from tests.processes import until
 
 REVIEWED = next(file.case.request for file in CASES if file.path.stem == "review_required")
 BUDGET = 25
 UNAVAILABLE = "engine.state_unavailable"
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Server]:
-    if (lacking := missing("postgresql")) is not None:
-        pytest.skip(lacking)
-    with running() as server:
-        yield server
 
 
 @pytest.fixture

@@ -13,14 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from engine.record.verify_chains import verify_chains
 from engine.state.rows import Counter
 from tests.api.serving import ALLOWED, SECONDS, Serving, serving
 from tests.command import lines
 from tests.conftest import ROOT
-from tests.facilities import missing
 from tests.postgres import SERVING, Server, frozen, running, shared
 from tests.processes import until
 from tests.proxy import Proxy
@@ -131,8 +128,6 @@ class Faults:
 
 
 def test_a_budget_over_three_servers_is_exact_whatever_happens_to_the_database(tmp_path: Path, cache: Path) -> None:
-    if (lacking := missing("postgresql")) is not None:
-        pytest.skip(lacking)
     authority, chosen = Authority(tmp_path), policy(tmp_path)
     with running() as server, ExitStack() as stack:
         settings = server.encrypted(authority.certificate(NAME), ADDRESS)

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from engine.cli.record.commands import verified
-from tests.facilities import missing
 from tests.fleet.checks import decisions, violated
 from tests.fleet.simulation import SERVER, WINDOW, Evidence, Fleet, Plan, simulate
 from tests.postgres import running
@@ -26,8 +25,6 @@ LONG = [
 
 
 def run(plan: Plan, folder: Path, cache: Path) -> Iterator[Fleet]:
-    if (lacking := missing("postgresql")) is not None:
-        pytest.skip(lacking)
     with running(settings=SERVER) as server:
         yield from simulate(plan, folder, cache, server)
 

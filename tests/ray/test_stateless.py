@@ -23,6 +23,7 @@ from engine.ray.worker import Job, WorkerFault, fault_in
 from engine.record.bulk import RunRecord
 from engine.settings import Settings
 from engine.state.rows import AgentRow, StopRow
+from tests.expect import there
 from tests.ray.samples import NOW
 
 VISIBLE = {"policy": "confirm_all", "profile": "coding", "tools": ["files_read", "http_get"]}
@@ -88,8 +89,7 @@ def test_a_decision_that_depends_on_the_state_ends_a_run(ask: Ask, served: Engin
     for point, request in (("tool_visibility", VISIBLE), ("provisioning", {"specification": "{}"})):
         with pytest.raises(WorkerFault, match="workers do not have") as ended:
             ask(point, request, agent)
-        fault = fault_in(str(ended.value))
-        assert fault is not None
+        fault = there(fault_in(str(ended.value)))
         assert fault.code == StateError.code
 
 

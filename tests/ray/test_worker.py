@@ -32,6 +32,7 @@ from engine.ray.worker import CorpusWorker, Job, WorkerFault, fault_in
 from engine.record.bulk import RunRecord
 from engine.settings import Settings
 from engine.state import open_store
+from tests.expect import there
 from tests.policy_bundle.releases import Keys, released
 from tests.ray.samples import COLUMNS, NOW, decisions, request, rows, write_lines, write_parquet
 from tests.state.samples import activate, release
@@ -206,8 +207,7 @@ def test_another_policy_with_a_true_digest_is_refused(job: Job) -> None:
     other = job.policy.revisions.model_copy(update={"values": "sha256:" + "0" * 64})
     with pytest.raises(WorkerFault, match="not the one that was sent") as refused:
         CorpusWorker(replace(job, policy=replace(job.policy, revisions=other)))
-    error = fault_in(f"ray said: {refused.value}\n")
-    assert error is not None
+    error = there(fault_in(f"ray said: {refused.value}\n"))
     assert (error.code, int(error.exit)) == ("policy_stale", 4)
 
 

@@ -34,7 +34,7 @@ from engine.state import open_store
 from tests.api.serving import ALLOWED, serving
 from tests.command import Command, decisions, lines
 from tests.conftest import BUNDLES, CASES
-from tests.expect import codes
+from tests.expect import codes, there
 from tests.path.test_budgets import ceiling
 from tests.processes import limited, python, said, until
 from tests.record.samples import NoState, clock, decision
@@ -274,8 +274,7 @@ def test_a_decision_that_is_not_recorded_takes_nothing_from_budgets(settings: Se
 @pytest.mark.full
 def test_a_decision_that_is_not_recorded_uses_no_approval_and_names_none(settings: Settings) -> None:
     with opened(grown(settings)) as engine, closing(open_store(settings.state)) as store:
-        asked = ask(engine, REVIEWED).decision.approval
-        assert asked is not None
+        asked = there(ask(engine, REVIEWED).decision.approval)
         store.resolve(asked.id, "granted", "user:ana", None, int(MOMENT.timestamp()))
         with full(settings.state):
             refused = ask(engine, REVIEWED, approval=asked.id)
@@ -292,8 +291,7 @@ def test_a_decision_that_is_not_recorded_uses_no_approval_and_names_none(setting
 def test_a_request_for_approval_that_another_decision_has_told_of_stays(settings: Settings) -> None:
     with opened(grown(settings)) as engine, closing(open_store(settings.state)) as store:
         engine._now = lambda: MOMENT
-        asked = ask(engine, REVIEWED).decision.approval
-        assert asked is not None
+        asked = there(ask(engine, REVIEWED).decision.approval)
         engine._now = lambda: MOMENT + timedelta(seconds=1)
         with full(settings.state):
             assert ask(engine, REVIEWED).exit == 4

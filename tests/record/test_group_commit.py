@@ -20,6 +20,7 @@ from engine.record.layout import DECISIONS, EVENTS
 from engine.record.log import RecordLog
 from engine.record.storage import Storage
 from engine.record.verify import verify
+from tests.expect import there
 from tests.processes import until
 from tests.record.samples import decision, event, numbers, open_log
 
@@ -286,8 +287,7 @@ def interrupted_append(log: RecordLog, number: int) -> None:
             interrupted.set()
             raise Interrupted
 
-    main = threading.main_thread().ident
-    assert main is not None
+    main = there(threading.main_thread().ident)
 
     def send() -> None:
         queue_of(log, 1)

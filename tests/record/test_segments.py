@@ -25,7 +25,7 @@ from engine.record.reader import Filter, select
 from engine.record.retention import Retained, _remove, begin, retain
 from engine.record.storage import Storage
 from engine.record.verify import Verification, open_segments, verify, verify_storage
-from tests.expect import refused
+from tests.expect import refused, there
 from tests.record.disk import SimulatedDisk, Tree, content, flipped, tree_of
 from tests.record.samples import clock, decision, event, open_log, order
 
@@ -216,8 +216,7 @@ def test_one_young_line_keeps_its_segment(state: Path) -> None:
         for number in range(201, 230):
             log.append(decision(number))
     young = segments(tree_of(state))
-    told = shortened(state, 200, YEAR_LATER)
-    assert told is not None
+    told = there(shortened(state, 200, YEAR_LATER))
     assert told.last < len(young) - 1
     assert "2027-11-20" in (state / segment_file(told.last + 1)).read_text()
     assert verify(state).ok
@@ -335,8 +334,7 @@ def installation(tree: Tree) -> str:
 
 def test_every_end_that_the_record_ever_had_is_contained_and_no_other(original: Path, removed: Path) -> None:
     whole, shorter = tree_of(original), tree_of(removed)
-    anchor = read_anchor(SimulatedDisk(shorter), None)
-    assert anchor is not None
+    anchor = there(read_anchor(SimulatedDisk(shorter), None))
     before, after = ends_of(whole), ends_of(shorter)
     assert before[-1].seq == anchor.seq  # the last one that was removed
     for tree, ends in ((whole, before), (shorter, [*before, *after])):

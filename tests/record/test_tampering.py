@@ -17,7 +17,7 @@ from engine.record.layout import CHECKPOINT, CUT, DECISIONS, EVENTS, INSTALLATIO
 from engine.record.model import DecisionRecord
 from engine.record.storage import Storage
 from engine.record.verify import Verification, verify, verify_storage
-from tests.expect import refused
+from tests.expect import refused, there
 from tests.record.disk import SimulatedDisk, Tree, content, flipped, tree_of
 from tests.record.samples import TIME, decision, event, open_log, write
 
@@ -201,8 +201,7 @@ def test_a_file_that_does_not_belong_is_found(state: Path, name: str) -> None:
 def test_records_of_two_installations_cannot_be_swapped(state: Path, tmp_path: Path) -> None:
     write(tmp_path / "other", DECISIONS_MADE)
     shutil.copy(tmp_path / "other" / DECISIONS, state / DECISIONS)
-    identity = read_identity(Storage(state))
-    assert identity is not None
+    identity = there(read_identity(Storage(state)))
     found = verify(state)
     assert (found.breaks[0].kind, found.breaks[0].line) == (BreakKind.CHAIN_BREAK, 1)
     assert found.breaks[0].expected == identity.genesis
@@ -211,8 +210,7 @@ def test_records_of_two_installations_cannot_be_swapped(state: Path, tmp_path: P
 def test_another_key_of_ours_does_not_sign(state: Path) -> None:
     storage = Storage(state)
     (state / KEY).write_bytes(b"k" * 32)
-    identity = read_identity(storage)
-    assert identity is not None
+    assert read_identity(storage) is not None
     assert verify(state).breaks[0].kind is BreakKind.BAD_SIGNATURE
 
 

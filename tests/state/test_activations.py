@@ -13,6 +13,7 @@ from engine.errors import StateError
 from engine.state import activations, in_force
 from engine.state.rows import ActivationRow, Agreement, ReplicaRow
 from engine.state.store import Store
+from tests.expect import there
 from tests.state.samples import NOW, activate, opened, release, together
 
 
@@ -34,8 +35,7 @@ def test_each_step_says_which_releases_may_decide(store: Store) -> None:
     assert store.propose(two, seen.append) == Agreement(one, two) == store.agreement()
     assert seen == [one]
     assert store.agreement().served == (one.digest,)
-    switching = store.move(two, "switching", NOW + 3)
-    assert switching is not None
+    switching = there(store.move(two, "switching", NOW + 3))
     assert store.in_force().releases == (one.digest, two.digest)
     assert store.propose(release(3), seen.append) == Agreement(one, switching)  # not before the switch has ended
     active = store.move(switching, "active", NOW + 4)
@@ -74,8 +74,7 @@ def test_what_is_read_of_the_agreement_holds_until_it_is_changed(
             assert store.propose(two, lambda _: None) == Agreement(one, two)
             expected = Agreement(one, two)
         else:
-            left = store.leave(one.id, "user:lee", None, NOW + 5)
-            assert left is not None
+            left = there(store.leave(one.id, "user:lee", None, NOW + 5))
             expected = Agreement(left)
         engine.join()
         assert moved == [None]
@@ -106,8 +105,7 @@ def test_of_many_that_propose_or_end_at_once_one_does(tmp_path: Path) -> None:
         together(8, lambda number: store.propose(rows[number], lambda _: None))
         states = [row.state for row in store.activations(9)]
         assert sorted(states) == ["proposed", *["withdrawn"] * 7]
-        proposed = store.agreement().next
-        assert proposed is not None
+        proposed = there(store.agreement().next)
         moved = together(8, lambda _: store.move(proposed, "switching", NOW))
         assert [row is None for row in moved].count(False) == 1
 

@@ -9,6 +9,7 @@ import pytest
 
 from engine.state import health
 from engine.state.health import HealthCheck
+from tests.expect import there
 from tests.processes import until
 
 NEVER = 3600.0
@@ -92,8 +93,7 @@ def test_no_caller_waits_again_for_a_check_that_timed_out(
     component.gate.clear()
     check = HealthCheck(component.look)
     check.last()
-    running = check._running
-    assert running is not None
+    running = there(check._running)
     check._running = _NeverWaited(), running[1] - 1
     assert not check.last()[0]
 

@@ -9,6 +9,7 @@ import pytest
 
 from engine.state.rows import Counter
 from engine.state.store import Store
+from tests.expect import there
 from tests.facilities import needs
 from tests.processes import injecting, python, rest, said
 from tests.state.samples import NOW, SECONDS, asked, opened
@@ -55,8 +56,7 @@ def hold_what_was_told(store: Store, told: list[str]) -> None:
         if what == "reserved":
             assert store.reserve(name, (EVER,), NOW)[0] < store.used(EVER, NOW)
         elif what in {"granted", "used"}:
-            row = store.approval(name)
-            assert row is not None
+            row = there(store.approval(name))
             assert row.state == "used" or what == "granted"
         elif what in {"begun", "done"}:
             begun = store.begin("scope", name, "body", NOW)

@@ -18,6 +18,7 @@ from engine.state import open_store, schema
 from engine.state.database import Database
 from engine.state.rows import ChildRow, Counter, StateLimits, TokenRow
 from engine.state.store import Store
+from tests.expect import there
 from tests.processes import python, said, tell
 from tests.state.samples import NOW, approved, asked, opened, together
 
@@ -77,8 +78,7 @@ def _hold_what_it_held(store: Store) -> None:
     assert store.used(Counter("n", "k", 60), NOW) == 7
     store.release("open hold")
     assert store.used(Counter("n", "k", 60), NOW) == 3
-    granted = store.approval("1" * 32)
-    assert granted is not None
+    granted = there(store.approval("1" * 32))
     assert (granted.state, granted.reason) == ("granted", "seen the contract")
     assert store.request_approval(asked()) == granted
     assert store.begin("scope", "done", "body", NOW).answer == "answer"

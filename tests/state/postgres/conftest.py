@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from engine.state.store import Store
-from tests.facilities import missing
-from tests.postgres import SERVING, Server, shared
+from tests.postgres import SERVING, Server, running, shared
 from tests.state.samples import address_file
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """A server that no test here harms."""
-    if (lacking := missing("postgresql")) is not None:
-        pytest.skip(lacking)
-    with closing(Server()) as server:
-        server.start()
+    with running() as server:
         yield server
 
 
