@@ -31,7 +31,7 @@ EnableMcpAdapter = Annotated[
 
 
 @app.command("serve")
-@options.sourced("state", *options.SERVED, "values")
+@options.sourced(*options.CALLER, "state", *options.SERVED, "values")
 def serve(
     sources: options.Sources,
     manifest: Annotated[Path, typer.Argument(metavar="MANIFEST", help="Manifest of the adapter, as YAML or JSON.")],
@@ -48,8 +48,6 @@ def serve(
     profile: asked.Profile = None,
     cwd: asked.WorkingFolder = None,
     enable_mcp_adapter: EnableMcpAdapter = False,
-    principal: options.Principal = None,
-    run: options.Run = None,
 ) -> None:
     """Serve curated tools of a Python file to one MCP client on standard input and output.
 
@@ -59,7 +57,7 @@ def serve(
     from admission_adapters.tools.gate import ToolGate
     from admission_adapters.tools.registry import ToolRegistry
 
-    stated, context = content_or_error(manifest), options.context(principal, run)
+    stated, context = content_or_error(manifest), sources.context()
     registry = ToolRegistry()
     with sources.engine(*_POINTS, enable_mcp_adapter=enable_mcp_adapter, remote_model=False) as engine:
         if enable_mcp_adapter:

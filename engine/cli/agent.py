@@ -26,14 +26,11 @@ _BYTES = 1 << 20
 
 
 @app.command("provision")
-@options.sourced("state", *options.SERVED)
+@options.sourced(*options.ASKED, "state", *options.SERVED)
 def provision(
     sources: options.Sources,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="NewAgentProvisioning as JSON; - reads standard input.")],
     how: options.Output = "text",
-    principal: options.Principal = None,
-    run_id: options.Run = None,
-    approval: options.Approval = None,
 ) -> None:
     """Create an agent from a specification, once a person has approved exactly this one.
 
@@ -42,7 +39,7 @@ def provision(
     """
     text = all_bytes(path, _BYTES).decode("utf-8", "replace")
     with sources.engine("provisioning") as engine:
-        got = engine.provision(text, options.context(principal, run_id, approval=approval))
+        got = engine.provision(text, sources.context())
     if got.answer.fault is not None:
         raise got.answer.fault
     decision = got.answer.decision

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.flow import Answer
 
 
-@options.sourced("state", *options.SERVED)
+@options.sourced(*options.ASKED, "state", *options.SERVED)
 def build(
     sources: options.Sources,
     path: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Source bundle: a folder or an archive.")],
@@ -25,9 +25,6 @@ def build(
     digest: Annotated[
         str | None, typer.Option(metavar="SHA256", help="Expected sha256:… digest; any other bundle is refused.")
     ] = None,
-    principal: options.Principal = None,
-    run: options.Run = None,
-    approval: options.Approval = None,
 ) -> None:
     """Build the environment that a source bundle names, as a folder of that name in DIR.
 
@@ -44,7 +41,7 @@ def build(
         Waiting() as progress,
         sources.engine("source", "environment", progress=lambda what, *_: progress.tell(what)) as engine,
     ):
-        answer = engine.build(path, into, digest, options.context(principal, run, approval))
+        answer = engine.build(path, into, digest, sources.context())
         decided = report(str(path), answer, engine.policy)
     if answer.fault is not None and answer.decision.outcome is Outcome.ALLOW:
         raise answer.fault  # the decision says nothing of work that failed

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MOST_FACTS = 60
 
 
-@options.sourced("state", *options.SERVED, "values", "now")
+@options.sourced(*options.ASKED, "state", *options.SERVED, "values", "now")
 def decide(
     point: options.Point,
     sources: options.Sources,
@@ -33,9 +33,6 @@ def decide(
     explain: Annotated[
         bool, typer.Option("--explain", help="With --format text, also print facts, rules, revisions and limits.")
     ] = False,
-    principal: options.Principal = None,
-    run: options.Run = None,
-    approval: options.Approval = None,
 ) -> None:
     """Decide one request and print the decision, as JSON or for people.
 
@@ -53,8 +50,8 @@ def decide(
     stated = request_or_error(point, request)
     with sources.engine(point) as engine:
         options.tell_lowered(engine, point)
-        context = options.context(principal, run, approval)
-        answer = (engine.check if sources.values or sources.now else engine.decide)(point, stated, context=context)
+        ask = engine.check if sources.values or sources.now else engine.decide
+        answer = ask(point, stated, context=sources.context())
         text = _text(engine, answer, str(request or "standard input"), explain=explain) if how == "text" else None
     write([(text or json_text(answer.decision.model_dump(mode="json")) + "\n", None)])
     raise typer.Exit(answer.exit)

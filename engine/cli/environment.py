@@ -20,7 +20,7 @@ from engine.errors import Exit
 if TYPE_CHECKING:
     from admission_adapters.environments.session import EnvironmentSession
     from engine.engine import Engine
-    from engine.flow import Answer, Context
+    from engine.flow import Answer
 
 app = typer.Typer()
 
@@ -78,16 +78,13 @@ def trajectory(folder: Folder, how: options.Output = "text") -> None:
 
 
 @app.command("call")
-@options.sourced("state", *options.SERVED, "values")
+@options.sourced(*options.ASKED, "state", *options.SERVED, "values")
 def call(
     sources: options.Sources,
     folder: Folder,
     given: asked.Input = None,
     tool_policy: asked.ToolPolicy = None,
     profile: asked.Profile = None,
-    principal: options.Principal = None,
-    run: options.Run = None,
-    approval: options.Approval = None,
     how: options.Output = "text",
 ) -> None:
     """Call a tool of an environment, if it is allowed, and print its result alone.
@@ -100,12 +97,12 @@ def call(
     from engine.cli.formats import extended
     from engine.reports.explain import report
 
-    context, wanted = options.context(principal, run), content_or_error(given or Path("-"))
+    wanted = content_or_error(given or Path("-"))
     with sources.engine(*_CALLS) as engine:
-        kept = _Kept(engine)
+        kept, context = _Kept(engine), options.context(sources.principal, sources.run)
         with open_environment(kept, folder, context, tool_policy, profile) as session:
             before = len(session.trajectory)
-            result = session.call(wanted, options.text(approval))
+            result = session.call(wanted, sources.approval)
             undo = _undo(session.trajectory, before)
         answers = [one for one in kept.answers if one.decision.point != "tool_contract"]
         answer = next((one for one in answers if one.exit is not Exit.ALLOW), answers[0])
@@ -127,62 +124,51 @@ def call(
 
 
 @app.command("checkpoint")
-@options.sourced("state", *options.SERVED, "values")
+@options.sourced(*options.ASKED, "state", *options.SERVED, "values")
 def checkpoint(
     sources: options.Sources,
     folder: Folder,
-    principal: options.Principal = None,
-    run: options.Run = None,
-    approval: options.Approval = None,
     how: options.Output = "text",
 ) -> None:
     """Keep the current state of an environment; prints the name of the checkpoint.
 
     Exits with the code of the decision.
     """
-    context = options.context(principal, run)
-    _act(sources, folder, context, how, lambda session: session.checkpoint(options.text(approval)))
+    _act(sources, folder, how, lambda session: session.checkpoint(sources.approval))
 
 
 @app.command("restore")
-@options.sourced("state", *options.SERVED, "values")
+@options.sourced(*options.ASKED, "state", *options.SERVED, "values")
 def restore(
     sources: options.Sources,
     folder: Folder,
     name: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="Checkpoint that `engine environment show` lists.")],
-    principal: options.Principal = None,
-    run: options.Run = None,
-    approval: options.Approval = None,
     how: options.Output = "text",
 ) -> None:
     """Set an environment back to a checkpoint; every change since is undone.
 
     Exits with the code of the decision.
     """
-    context, wanted = options.context(principal, run), options.text(name) or ""
-    _act(sources, folder, context, how, lambda session: session.restore(wanted, options.text(approval)))
+    wanted = options.text(name) or ""
+    _act(sources, folder, how, lambda session: session.restore(wanted, sources.approval))
 
 
 @app.command("reset")
-@options.sourced("state", *options.SERVED, "values")
+@options.sourced(*options.ASKED, "state", *options.SERVED, "values")
 def reset(
     sources: options.Sources,
     folder: Folder,
-    principal: options.Principal = None,
-    run: options.Run = None,
-    approval: options.Approval = None,
     how: options.Output = "text",
 ) -> None:
     """Set an environment back to what was built; every change is undone.
 
     Exits with the code of the decision.
     """
-    context = options.context(principal, run)
-    _act(sources, folder, context, how, lambda session: session.reset(options.text(approval)))
+    _act(sources, folder, how, lambda session: session.reset(sources.approval))
 
 
 @app.command("serve")
-@options.sourced("state", *options.SERVED, "values")
+@options.sourced(*options.CALLER, "state", *options.SERVED, "values")
 def serve(
     sources: options.Sources,
     folder: Folder,
@@ -192,15 +178,13 @@ def serve(
     tool_policy: asked.ToolPolicy = None,
     profile: asked.Profile = None,
     enable_mcp_adapter: EnableMcpAdapter = False,
-    principal: options.Principal = None,
-    run: options.Run = None,
 ) -> None:
     """Serve the tools of an environment to one MCP client on standard input and output.
 
     The manifest is that of the environment. Decides on the source bundle, each tool, the manifest and each call.
     Exits with 0 when the client has closed its side, or with 1 and the findings if something is refused first.
     """
-    context = options.context(principal, run)
+    context = sources.context()
     with (
         sources.engine(*_SERVES, enable_mcp_adapter=enable_mcp_adapter, follow=True, remote_model=False) as engine,
         engine.open_environment(folder, context, policy=tool_policy, profile=profile) as session,
@@ -236,7 +220,6 @@ def _undo(trajectory: list[dict[str, Any]], before: int) -> str | None:
 def _act(
     sources: options.Sources,
     folder: Path,
-    context: Context,
     how: str,
     act: Callable[[EnvironmentSession], Any],
 ) -> None:
@@ -244,6 +227,7 @@ def _act(
     from engine.cli.formats import extended
     from engine.reports.explain import report
 
+    context = options.context(sources.principal, sources.run)  # an approval is one of the act alone
     with sources.engine(*_ACTS) as engine, engine.open_environment(folder, context) as session:
         answer: Answer = act(session)
         decided = report(str(folder), answer, engine.policy)

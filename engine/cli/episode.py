@@ -24,7 +24,7 @@ app = typer.Typer()
 
 
 @app.command("run")
-@options.sourced("state", *options.SERVED)
+@options.sourced(*options.CALLER, "state", *options.SERVED)
 def run(
     sources: options.Sources,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="File of the episode, as in docs/episodes.md.")],
@@ -35,8 +35,6 @@ def run(
     env_file: options.EnvFile = None,
     ca_file: options.CaFile = None,
     how: options.Output = "text",
-    principal: options.Principal = None,
-    run_id: options.Run = None,
 ) -> None:
     """Run an episode with the actors of its file, scripts and models, to its end.
 
@@ -52,7 +50,7 @@ def run(
     progress = waiting.counting("turn", lambda turn, most: f"turn {turn} of at most {most}")
     points = ["episode", "transcript", *(["llm"] if any(one.model for one in definition.actors) else [])]
     with sources.engine(*points, progress=progress, ca_file=ca_file, env_file=env_file) as engine, waiting:
-        done = engine.episode(definition, None, options.text(name), options.context(principal, run_id))
+        done = engine.episode(definition, None, options.text(name), sources.context())
     if done.end is None and done.fault is not None:
         raise done.fault
     write([(json_text(document(done)) + "\n" if how == "json" else _people(done), None)])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.exporting import Exported
 
 
-@options.sourced("state", *options.SERVED)
+@options.sourced(*options.ASKED, "state", *options.SERVED)
 def export(
     sources: options.Sources,
     samples: Annotated[
@@ -28,9 +28,6 @@ def export(
         Path, typer.Option("--into", metavar="FILE", help="New file: JSON lines, or Parquet by the suffix .parquet.")
     ],
     how: options.Output = "text",
-    principal: options.Principal = None,
-    run: options.Run = None,
-    approval: options.Approval = None,
 ) -> None:
     """Export samples with their provenance, if every one of them may leave.
 
@@ -42,7 +39,7 @@ def export(
     with sources.engine("export", progress=progress) as engine:
         options.tell_lowered(engine, "export")
         with waiting:
-            done = engine.export(samples, into, options.context(principal, run, approval))
+            done = engine.export(samples, into, sources.context())
         if done.fault is not None and how == "text":
             raise done.fault
         text = _people(engine, done, samples) if how == "text" else json_text(_document(done)) + "\n"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.fetching import Fetched
 
 
-@options.sourced("state", *options.SERVED)
+@options.sourced(*options.CALLER, "state", *options.SERVED)
 def fetch(
     sources: options.Sources,
     urls: Annotated[list[str], typer.Argument(metavar="URL", help="Addresses; more than one only by policy.")],
@@ -36,8 +36,6 @@ def fetch(
     max_requests: Annotated[int, typer.Option(min=0, metavar="N", help="Requests that the run may make.")] = 1,
     ca_file: options.CaFile = None,
     how: options.Output = "text",
-    principal: options.Principal = None,
-    run: options.Run = None,
 ) -> None:
     """Fetch material over HTTPS into a new source bundle; then run `engine check` on it.
 
@@ -53,7 +51,7 @@ def fetch(
         options.tell_lowered(engine, "network")
         options.tell_lowered(engine, "network_response")
         with waiting:
-            done = engine.fetch(order, options.context(principal, run))
+            done = engine.fetch(order, sources.context())
         if done.fault is not None and how == "text":
             raise done.fault
         text = _people(engine, done, order.urls) if how == "text" else json_text(_document(done)) + "\n"

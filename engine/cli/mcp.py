@@ -24,7 +24,7 @@ _POINTS = ("administration", "mcp", "sandbox", "tool_call", "tool_result", "tool
 
 
 @app.command("proxy")
-@options.sourced("state", *options.SERVED, "values")
+@options.sourced(*options.CALLER, "state", *options.SERVED, "values")
 def proxy(
     sources: options.Sources,
     server: Annotated[str, typer.Argument(metavar="SERVER", help="Id of the server in policy/mcp.yaml.")],
@@ -48,8 +48,6 @@ def proxy(
         str | None,
         options.words(metavar="NAME", help="Person at the client who is asked to approve there (default: none)."),
     ] = None,
-    principal: options.Principal = None,
-    run: options.Run = None,
 ) -> None:
     """Serve one MCP client on standard input and output, in front of one server of policy/mcp.yaml.
 
@@ -60,8 +58,7 @@ def proxy(
     from engine.runner.asking import Decisions
     from engine.runner.proxy import Place, ProxiedServer
 
-    context = options.context(principal, run)
-    context = replace(context, run=context.run or uuid.uuid4().hex)
+    context = replace(sources, run=sources.run or uuid.uuid4().hex).context()
     with sources.engine(*_POINTS, follow=True) as engine:
         place = Place(url=url, secrets=_secrets(secret or [])) if url else Place(sandbox or _first(engine))
         calls = CallContext(tool_policy, profile, cwd)
@@ -69,7 +66,7 @@ def proxy(
         try:
             _serve(engine, ProxiedServer(decisions, server, place, calls, approver), decisions, place)
         finally:
-            if run is None:
+            if sources.run is None:
                 engine.opened.store().end_run(context.run or "")
 
 

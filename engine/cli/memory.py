@@ -18,6 +18,7 @@ from engine.errors import GatherError
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+    from engine.flow import Context
     from engine.memory import Memory
     from engine.state.rows import MemoryRow
 
@@ -33,7 +34,7 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="Id of the entry, as print
 
 
 @app.command("put")
-@options.sourced("state", *options.SERVED)
+@options.sourced(*options.ASKED, "state", *options.SERVED)
 def put(
     sources: options.Sources,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="Entry as text; - reads standard input.")],
@@ -43,9 +44,6 @@ def put(
     ],
     sensitivity: Annotated[str, options.words(metavar="WORD", help="Its sensitivity, a row of policy/memory.yaml.")],
     how: options.Output = "text",
-    principal: options.Principal = None,
-    run_id: options.Run = None,
-    approval: options.Approval = None,
 ) -> None:
     """Write an entry for its owner, the principal, and print its id.
 
@@ -59,47 +57,41 @@ def put(
     except UnicodeDecodeError as error:
         raise GatherError("the entry is not UTF-8 text", remedy="name a text file") from error
     new = NewEntry(text, origin, origin_name, sensitivity)
-    context = options.context(principal, run_id, approval)
-    _perform(sources, how, lambda engine: engine.remember(new, context), lambda row: row.id)
+    _perform(sources, how, lambda engine, context: engine.remember(new, context), lambda row: row.id)
 
 
 @app.command("get")
-@options.sourced("state", *options.SERVED)
-def get(sources: options.Sources, id_: Id, how: options.Output = "text", principal: options.Principal = None) -> None:
+@options.sourced("principal", "state", *options.SERVED)
+def get(sources: options.Sources, id_: Id, how: options.Output = "text") -> None:
     """Print the text of an entry; only its owner reads it."""
-    context = options.context(principal)
-    _perform(sources, how, lambda engine: engine.recall(id_, context), lambda row: row.text.removesuffix("\n"))
+    _perform(sources, how, lambda engine, context: engine.recall(id_, context), lambda row: row.text.removesuffix("\n"))
 
 
 @app.command("list")
-@options.sourced("state", *options.SERVED)
-def list_entries(sources: options.Sources, how: options.Output = "text", principal: options.Principal = None) -> None:
+@options.sourced("principal", "state", *options.SERVED)
+def list_entries(sources: options.Sources, how: options.Output = "text") -> None:
     """List the entries of the principal, newest first, at most 1,000."""
-    context = options.context(principal)
-    _perform(sources, how, lambda engine: engine.recall(None, context), _line, none="no entries")
+    _perform(sources, how, lambda engine, context: engine.recall(None, context), _line, none="no entries")
 
 
 @app.command("forget")
-@options.sourced("state", *options.SERVED)
-def forget(
-    sources: options.Sources, id_: Id, how: options.Output = "text", principal: options.Principal = None
-) -> None:
+@options.sourced("principal", "state", *options.SERVED)
+def forget(sources: options.Sources, id_: Id, how: options.Output = "text") -> None:
     """Remove an entry; only its owner may."""
-    context = options.context(principal)
-    _perform(sources, how, lambda engine: engine.forget(id_, context), lambda row: f"forgotten: {row.id}")
+    _perform(sources, how, lambda engine, context: engine.forget(id_, context), lambda row: f"forgotten: {row.id}")
 
 
 def _perform(
     sources: options.Sources,
     how: str,
-    ask: Callable[[Engine], Memory],
+    ask: Callable[[Engine, Context], Memory],
     shown: Callable[[MemoryRow], str],
     none: str = "",
 ) -> None:
     """Ask, and print the entries, `none` or the findings; the exit code is that of the decision."""
     with sources.engine("memory") as engine:
         options.tell_lowered(engine, "memory")
-        got = ask(engine)
+        got = ask(engine, sources.context())
     if got.answer.fault is not None:
         raise got.answer.fault
     decision = got.answer.decision

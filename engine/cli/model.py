@@ -37,7 +37,7 @@ _FIXES = {
 
 
 @app.command()
-@options.sourced("state", *options.SERVED, "values")
+@options.sourced(*options.CALLER, "state", *options.SERVED, "values")
 def ask(
     sources: options.Sources,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Prompt as text; - reads standard input.")],
@@ -52,8 +52,6 @@ def ask(
     env_file: options.EnvFile = None,
     ca_file: options.CaFile = None,
     how: options.Output = "text",
-    principal: options.Principal = None,
-    run: options.Run = None,
 ) -> None:
     """Ask the remote model and print its answer.
 
@@ -68,7 +66,7 @@ def ask(
     with sources.engine("llm", ca_file=ca_file, env_file=env_file) as engine:
         options.tell_lowered(engine, "llm")
         with during("waiting for the remote model"):
-            done = engine.complete(prompt, options.context(principal, run))
+            done = engine.complete(prompt, sources.context())
         if done.fault is not None and how == "text":
             raise done.fault
         text = _people(engine, done) if how == "text" else json_text(_document(done)) + "\n"

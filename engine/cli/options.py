@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
@@ -91,9 +91,6 @@ CaFile = Annotated[
 EnvFile = Annotated[
     Path | None, file("--env-file", help="Variables of the remote model as lines NAME=value, such as .env.")
 ]
-Principal = Annotated[str | None, words(metavar="NAME", help="Principal to decide for (default: the current user).")]
-Run = Annotated[str | None, words(metavar="ID", help="Id of the pipeline run to record.")]
-Approval = Annotated[str | None, words(metavar="ID", help="Granted approval for this request.")]
 
 
 def known_point(given: Any) -> Any:
@@ -160,60 +157,64 @@ State = Annotated[
         help="State folder, or postgresql://… for a shared state (default: the user's state folder).",
     ),
 ]
-Policy = Annotated[
-    Path | None,
-    folder(envvar="ENGINE_POLICY", help="Your policy folder, or a folder of all values (default: policy/)."),
-]
-Rego = Annotated[Path | None, folder(envvar="ENGINE_REGO", help="Folder of Rego rules (default: rego/).")]
-Recipe = Annotated[
-    Path | None,
-    folder(
-        envvar="ENGINE_RECIPE",
-        help="Folder of a recipe, which selects rules and values (default: bundles/default).",
-    ),
-]
-Values = Annotated[
-    list[str] | None,
-    typer.Option(metavar="KEY=VALUE", help="Override a policy value, such as licenses.licenses.MIT.decision=refuse."),
-]
-Release = Annotated[
-    Path | None,
-    folder(envvar="ENGINE_RELEASE", help="Signed release to use in place of the folders of rules and values."),
-]
-Releases = Annotated[
-    Path | None,
-    folder(
-        envvar="ENGINE_RELEASES",
-        help="Folder of signed releases, of which the one is used that was activated for the engines of the state.",
-    ),
-]
 ReleaseKey = Annotated[
     Path | None,
     file("--release-key", envvar="ENGINE_RELEASE_KEY", help="Public key (PEM) that verifies the release."),
 ]
-Now = Annotated[
-    datetime | None,
-    typer.Option(metavar="TIME", help="Time to decide at (default: now), such as 2026-11-21T00:00:00Z.", parser=moment),
-]
-
-
 Output = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
 """Words for people, or a document for programs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where state, rules and values of a command come from: the options that `sourced` gave it, else the defaults."""
+    """Where state, rules and values of a command come from, and who asks: the options that `sourced` gave it."""
 
+    principal: Annotated[
+        str | None, words(metavar="NAME", help="Principal to decide for (default: the current user).")
+    ] = None
+    run: Annotated[str | None, words(metavar="ID", help="Id of the pipeline run to record.")] = None
+    approval: Annotated[str | None, words(metavar="ID", help="Granted approval for this request.")] = None
     state: State = None
-    policy: Policy = None
-    rego: Rego = None
-    recipe: Recipe = None
-    release: Release = None
-    releases: Releases = None
+    policy: Annotated[
+        Path | None,
+        folder(envvar="ENGINE_POLICY", help="Your policy folder, or a folder of all values (default: policy/)."),
+    ] = None
+    rego: Annotated[Path | None, folder(envvar="ENGINE_REGO", help="Folder of Rego rules (default: rego/).")] = None
+    recipe: Annotated[
+        Path | None,
+        folder(
+            envvar="ENGINE_RECIPE",
+            help="Folder of a recipe, which selects rules and values (default: bundles/default).",
+        ),
+    ] = None
+    release: Annotated[
+        Path | None,
+        folder(envvar="ENGINE_RELEASE", help="Signed release to use in place of the folders of rules and values."),
+    ] = None
+    releases: Annotated[
+        Path | None,
+        folder(
+            envvar="ENGINE_RELEASES",
+            help="Folder of signed releases, of which the one is used that was activated for the engines of the state.",
+        ),
+    ] = None
     release_key: ReleaseKey = None
-    values: Values = None
-    now: Now = None
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE", help="Override a policy value, such as licenses.licenses.MIT.decision=refuse."
+        ),
+    ] = None
+    now: Annotated[
+        datetime | None,
+        typer.Option(
+            metavar="TIME", help="Time to decide at (default: now), such as 2026-11-21T00:00:00Z.", parser=moment
+        ),
+    ] = None
+
+    def context(self) -> Context:
+        """The caller, the run, and the approval of the request."""
+        return context(self.principal, self.run, self.approval)
 
     def settings(self) -> Settings:
         """The settings with these options in the place of the defaults. Raises GatherError."""
@@ -330,7 +331,9 @@ def refuse_values(problems: Sequence[Problem]) -> None:
 
 RULES = ("policy", "rego", "recipe")
 SERVED = (*RULES, "release", "releases", "release_key")
-"""Options of `Sources` for folders of rules and values, and for these or signed releases."""
+CALLER = ("principal", "run")
+ASKED = (*CALLER, "approval")
+"""Options of `Sources` for folders of rules and values, for these or signed releases, and for who asks."""
 
 _POLICIES = {"policy", "rego", "recipe", "values", "release"}
 
@@ -356,12 +359,15 @@ def _of_variable(name: str, value: Any) -> bool:
 Command: TypeAlias = Callable[..., None]
 
 
+@cache
+def _annotations() -> dict[str, Any]:
+    return get_type_hints(Sources, include_extras=True)
+
+
 def sourced(*names: str) -> Callable[[Command], Command]:
     """Give a command these options of `Sources`, after its own, in the place of its parameter `sources`."""
-    hints = get_type_hints(Sources, include_extras=True)
-    extra = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hints[name]) for name in names
-    ]
+    hints, kind = _annotations(), inspect.Parameter.KEYWORD_ONLY
+    extra = [inspect.Parameter(name, kind, default=None, annotation=hints[name]) for name in names]
 
     def decorate(command: Command) -> Command:
         signature = inspect.signature(command, eval_str=True)

@@ -13,7 +13,7 @@ from engine.cli.waiting import Waiting
 from engine.documents.files import printable
 
 
-@options.sourced("state", *options.SERVED)
+@options.sourced(*options.ASKED, "state", *options.SERVED)
 def release(
     sources: options.Sources,
     version: Annotated[str, typer.Argument(metavar="VERSION", help="Version to release, such as 0.2.0.")],
@@ -31,9 +31,6 @@ def release(
         str | None, options.words(metavar="REV", help="Revision of the last release (default: everything is new).")
     ] = None,
     how: options.Output = "text",
-    principal: options.Principal = None,
-    run: options.Run = None,
-    approval: options.Approval = None,
 ) -> None:
     """Decide whether a version may be released: by the reports of its tests and checks, its documentation and code.
 
@@ -55,7 +52,7 @@ def release(
         sources.engine("release", progress=lambda what, *_: progress.tell(what)) as engine,
     ):
         options.tell_lowered(engine, "release")
-        answer = engine.decide("release", request, context=options.context(principal, run, approval))
+        answer = engine.decide("release", request, context=sources.context())
         decided = report(version, answer, engine.policy)
     limits = answer.decision.limits
     allowed = None if limits is None else limits.model_dump(mode="json")

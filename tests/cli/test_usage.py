@@ -82,7 +82,7 @@ def leaves(command: Any) -> Iterator[Any]:
 
 
 def test_an_option_means_the_same_in_every_command() -> None:
-    """One name, one word for its value, one variable; options of other meanings are listed here."""
+    """One name, one word for its value, one variable; and one meaning has one name. Other meanings are listed here."""
     own = {
         "--approval",
         "--audience",
@@ -96,11 +96,14 @@ def test_an_option_means_the_same_in_every_command() -> None:
         "--since",
     }
     found: dict[str, set[tuple[object, object]]] = {}
+    named: dict[str, set[tuple[str, ...]]] = {}
     for leaf in (leaf for name in _COMMANDS for leaf in leaves(loaded(name))):
         for option in (one for one in leaf.params if one.param_type_name == "option"):
+            named.setdefault(option.help, set()).add(tuple(option.opts))
             for spelling in option.opts:
                 found.setdefault(spelling, set()).add((option.metavar, str(option.envvar)))
     assert {name for name, kinds in found.items() if len(kinds) > 1} <= own
+    assert not [names for names in named.values() if len(names) > 1]
 
 
 def test_colors_follow_the_option_and_a_pipe_has_none(command: Command) -> None:

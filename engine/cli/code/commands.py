@@ -49,7 +49,7 @@ _INTERRUPTED = 130
 
 
 @app.command("run")
-@options.sourced("state", *options.SERVED)
+@options.sourced(*options.CALLER, "state", *options.SERVED)
 def run_action(
     sources: options.Sources,
     action: Annotated[
@@ -83,8 +83,6 @@ def run_action(
         ),
     ] = None,
     how: options.Output = "text",
-    principal: options.Principal = None,
-    run: options.Run = None,
     approvals: Annotated[
         list[str] | None,
         typer.Option(
@@ -130,7 +128,7 @@ def run_action(
     document = _document(action, approvals or [], payload, contract)
     if isinstance(document, dict):
         document = document | _stated(packages, profile, files or [], into)
-    context = replace(options.context(principal, run), idempotency_key=key)
+    context = replace(sources.context(), idempotency_key=key)
     cancel = threading.Event()
     with sources.engine(progress=sandbox_tried) as engine, _cancelled_by_interrupt(cancel):
         if contract is None and action.suffix == ".py" and isinstance(document, dict):

@@ -29,7 +29,7 @@ _INPUT_BYTES = 1 << 20
 
 
 @app.command("run")
-@options.sourced("state", *options.SERVED)
+@options.sourced("principal", "approval", "state", *options.SERVED)
 def run(
     sources: options.Sources,
     command: Annotated[
@@ -64,8 +64,6 @@ def run(
         typer.Option(metavar="DIR", help="Folder of a --shell command: copies are in inputs/, artifacts/ comes back."),
     ] = None,
     ca_file: options.CaFile = None,
-    principal: options.Principal = None,
-    approval: options.Approval = None,
 ) -> None:
     """Run a program in a sandbox: no shell, no network, no files of this machine except /usr, and limits.
 
@@ -91,7 +89,7 @@ def run(
                 hosts=tuple(host or ()),
                 folder=folder,
                 profile=profile,
-                context=options.context(principal, approval=approval),
+                context=sources.context(),
             )
         _show(done.answer, done.ended)
         for path, data in done.files.items():
@@ -109,7 +107,7 @@ def run(
         request["tighten"] = dict(map(_amount, tighten))
     given = b"" if stdin is None else all_bytes(stdin, _INPUT_BYTES)
     with sources.engine("sandbox", progress=sandbox_tried) as engine:
-        answer, ended = perform(engine, request, given, options.context(principal, approval=approval))
+        answer, ended = perform(engine, request, given, sources.context())
     _show(answer, ended)
     raise typer.Exit(_exit(answer, ended))
 

@@ -34,14 +34,11 @@ def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="New folder.
     typer.echo(f"next: engine policy test --policy {name}")
 
 
-@options.sourced("state", *options.SERVED, "values", "now")
+@options.sourced(*options.ASKED, "state", *options.SERVED, "values", "now")
 def facts(
     sources: options.Sources,
     point: options.Point,
     request: options.Request = None,
-    principal: options.Principal = None,
-    run: options.Run = None,
-    approval: options.Approval = None,
 ) -> None:
     """Print what rules see of a request: the `input` document, and the values that the rules of the point read.
 
@@ -50,7 +47,7 @@ def facts(
     from engine.policy_bundle.reads import values_read
 
     with sources.engine(point) as engine:
-        answer = engine.check(point, request_or_error(point, request), options.context(principal, run, approval))
+        answer = engine.check(point, request_or_error(point, request), sources.context())
         fault = answer.fault
         if fault is not None and (answer.document is None or engine.policy is None or fault.code == "policy_stale"):
             raise fault

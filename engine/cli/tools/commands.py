@@ -27,12 +27,11 @@ app.add_typer(prefixes.app, name="prefixes", cls=Group)
 
 
 @app.command("list")
-@options.sourced("state", *options.SERVED, "values")
+@options.sourced("principal", "state", *options.SERVED, "values")
 def list_tools(
     sources: options.Sources,
     tool_policy: asked.ToolPolicy = None,
     profile: asked.Profile = None,
-    principal: options.Principal = None,
     how: options.Output = "text",
 ) -> None:
     """List tools: whether an agent sees each, what happens to a call, and which policy value says so.
@@ -45,12 +44,12 @@ def list_tools(
     with sources.engine(*_POINTS) as engine:
         if engine.policy is not None:
             check_names(engine.policy, stated)
-        rows = listing(engine, stated, options.context(principal))
+        rows = listing(engine, stated, sources.context())
     typer.echo(json_text([asdict(row) for row in rows]) if how == "json" else as_text(rows, tool_policy, profile))
 
 
 @app.command("explain")
-@options.sourced("state", *options.SERVED, "values", "now")
+@options.sourced(*options.CALLER, "state", *options.SERVED, "values", "now")
 def explain_tool(
     sources: options.Sources,
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="Tool name, as agents call it.")],
@@ -58,8 +57,6 @@ def explain_tool(
     tool_policy: asked.ToolPolicy = None,
     profile: asked.Profile = None,
     cwd: asked.WorkingFolder = None,
-    principal: options.Principal = None,
-    run: options.Run = None,
     how: options.Output = "text",
 ) -> None:
     """Explain why an agent can or cannot call a tool with these arguments, and what would change that.
@@ -72,7 +69,7 @@ def explain_tool(
     asked.named(given, tool)
     wanted = asked.request(given, tool_policy, profile, cwd)
     with sources.engine(*_POINTS) as engine:
-        context = options.context(principal, run)
+        context = sources.context()
         answer = engine.check("tool_call", wanted, context)
         told = explained(engine, answer, tool, context.caller.principal)
     typer.echo(told.printed(how), nl=False)
@@ -80,16 +77,13 @@ def explain_tool(
 
 
 @app.command("call")
-@options.sourced("state", *options.SERVED)
+@options.sourced(*options.ASKED, "state", *options.SERVED)
 def call_tool(
     sources: options.Sources,
     call: asked.Input = None,
     tool_policy: asked.ToolPolicy = None,
     profile: asked.Profile = None,
     cwd: asked.WorkingFolder = None,
-    principal: options.Principal = None,
-    run: options.Run = None,
-    approval: options.Approval = None,
     how: options.Output = "text",
 ) -> None:
     """Decide a call without running the tool. Recorded as `enforce`; uses up an approval.
@@ -108,7 +102,7 @@ def call_tool(
     except EngineError as error:
         given = error
     with sources.engine(*_POINTS) as engine:
-        context = options.context(principal, run, approval)
+        context = sources.context()
         answer = engine.decide("tool_call", given, context=context)
         told = explained(engine, answer, str(call or "standard input"), context.caller.principal)
     typer.echo(told.printed(how), nl=False)
