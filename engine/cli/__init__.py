@@ -134,12 +134,10 @@ def main() -> None:
     except EngineError as error:
         if not reader_gone(error):
             told = isinstance(error, PolicyError)  # each of its problems has a remedy
-            typer.echo(f"engine: {error}" if told else f"engine: {error}\n  {error.remedy}", err=True)
+            terminal.notice(str(error) if told else f"{error}\n  {error.remedy}")
         sys.exit(error.exit)
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:  # noqa: BLE001  (users never see a traceback)
-        typer.echo(
-            f"engine: a fault inside the engine stopped the command; nothing was allowed\n  {_place(error)}", err=True
-        )
+        terminal.notice(f"a fault inside the engine stopped the command; nothing was allowed\n  {_place(error)}")
         sys.exit(Exit.FAILED_CLOSED)

@@ -46,10 +46,9 @@ def provision(
     if how == "json":
         typer.echo(json_text({"agent": got.agent, "decision": decision.model_dump(mode="json")}))
     else:
-        from engine.cli.formats.show import finding_text
+        from engine.cli.formats.show import tell_findings
 
-        for finding in decision.findings:
-            typer.echo(finding_text(finding, decision.approval), err=True)
+        tell_findings(decision)
         if got.agent is not None:
             typer.echo(f"agent {got.agent} is active")
         elif decision.approval is not None:

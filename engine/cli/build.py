@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,19 +21,15 @@ def build(
     path: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Source bundle: a folder or an archive.")],
     into: Annotated[Path, typer.Option("--into", metavar="DIR", help="Folder in which the environment is created.")],
     how: options.Output = "text",
-    digest: Annotated[
-        str | None, typer.Option(metavar="SHA256", help="Expected sha256:… digest; any other bundle is refused.")
-    ] = None,
+    digest: options.Digest = None,
 ) -> None:
     """Build the environment that a source bundle names, as a folder of that name in DIR.
 
     The source bundle is decided on first, then its material. The folder is there as a whole or not at all; one that
     exists is never changed. Exits with 0 if it was built, else with the code of the decision that stopped it.
     """
-    if digest is not None and not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
-        raise typer.BadParameter("write it as sha256: and 64 hex digits", param_hint="--digest")
     from engine.cli.formats import extended
-    from engine.cli.outputs import write
+    from engine.cli.outputs import print_text
     from engine.reports.explain import report
 
     with (
@@ -47,7 +42,7 @@ def build(
         raise answer.fault  # the decision says nothing of work that failed
     made = _made(answer, into)
     lines = [f"built {made['folder']}: {made['rows']} rows, sha256 {made['sha256']}"] if made else ["nothing was built"]
-    write([(extended(how, decided, {"environment": made}, lines), None)])
+    print_text(extended(how, decided, {"environment": made}, lines))
     raise typer.Exit(answer.exit)
 
 

@@ -11,7 +11,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.formats import ReportFormat
-from engine.cli.outputs import json_text, rows, write
+from engine.cli.outputs import json_text, print_text, rows
 from engine.cli.terminal import quiet
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
@@ -69,7 +69,7 @@ def check_rows(sources: options.Sources, paths: list[str], bulk: Bulk, how: Repo
             progress=not quiet(),
         )
     document = _document(run, into)
-    write([(json_text(document) + "\n" if how is ReportFormat.JSON else _text(document), None)])
+    print_text(json_text(document) if how is ReportFormat.JSON else _text(document))
     raise typer.Exit(_exit(document["outcomes"]))
 
 
@@ -99,12 +99,5 @@ def _text(document: dict[str, Any]) -> str:
     units = f"{document['units']:,}, of which {document['reused']:,} were whole before"
     pairs = {"units": units, "rules": document["policy"]["rules"], "values": document["policy"]["values"]}
     codes = [f"  {count:>11,}  {code}" for code, count in document["codes"].items()]
-    return "\n".join(
-        [
-            f"{document['records']:,} rows: {told}",
-            *codes,
-            *rows(pairs, 11),
-            f"admitted rows and record: {printable(document['run'])}",
-            "",
-        ]
-    )
+    head, place = f"{document['records']:,} rows: {told}", f"admitted rows and record: {printable(document['run'])}"
+    return "\n".join([head, *codes, *rows(pairs, 11), place])

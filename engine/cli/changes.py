@@ -9,9 +9,8 @@ import os
 from functools import partial
 from pathlib import Path
 
-import typer
-
 from engine.cli import options
+from engine.cli.terminal import notice
 from engine.documents.files import printable
 from engine.errors import GatherError
 from engine.facts.release.git import git, known_commit
@@ -33,12 +32,12 @@ def changed_since(revision: str, found: list[Path], paths: list[Path], sources: 
     policy = [path.resolve() for path in (settings.policy, settings.rego, settings.recipe)]
     own = [path for path in policy if path.is_relative_to(top)]
     if own and _differing(top, commit, own):
-        typer.echo(f"engine: the policy changed since {printable(revision)}; all source bundles are checked", err=True)
+        notice(f"the policy changed since {printable(revision)}; all source bundles are checked")
         return found
     touched = _differing(top, commit, places)
     around = {folder for path in touched for folder in path.parents}
     chosen = [path for path in found if _is_touched(path, _inside(path, top), touched, around)]
-    typer.echo(f"engine: {len(chosen)} of {len(found)} source bundles changed since {printable(revision)}", err=True)
+    notice(f"{len(chosen)} of {len(found)} source bundles changed since {printable(revision)}")
     return chosen
 
 

@@ -18,6 +18,7 @@ from engine.cli.bulk import Bulk, check_rows
 from engine.cli.changes import changed_since
 from engine.cli.formats import Context, ReportFormat, render
 from engine.cli.outputs import write
+from engine.cli.terminal import notice
 from engine.cli.usage import not_one_of
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
@@ -52,9 +53,7 @@ def check(
         ),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Also print rules, labels, revisions and limits.")] = False,
-    digest: Annotated[
-        str | None, typer.Option(metavar="SHA256", help="Expected sha256:… digest; any other bundle is refused.")
-    ] = None,
+    digest: options.Digest = None,
     docs: Annotated[
         str | None,
         typer.Option(
@@ -108,8 +107,6 @@ def _check(
     from engine.reports.spool import ReportSpool
 
     files = [_output(one) for one in outputs or ()]
-    if digest is not None and not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
-        raise typer.BadParameter("write it as sha256: and 64 hex digits", param_hint="--digest")
     found = discover(paths)
     if changed is not None:
         found = changed_since(changed, found, paths, sources)
@@ -211,10 +208,7 @@ def _below(folder: Path) -> list[Path]:
     for root, folders, files in os.walk(folder, onerror=closed.append):
         for link in (Path(root) / name for name in folders if (Path(root) / name).is_symlink()):
             if os.path.lexists(link / DOCUMENT):
-                typer.echo(
-                    f"engine: `{printable(str(link))}` is a link and is not followed; name it on the command line",
-                    err=True,
-                )
+                notice(f"`{printable(str(link))}` is a link and is not followed; name it on the command line")
         if DOCUMENT in files or DOCUMENT in folders:
             folders.clear()
             found.append(Path(root))

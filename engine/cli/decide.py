@@ -11,7 +11,7 @@ import typer
 from engine.cli import options
 from engine.cli.formats import told
 from engine.cli.inputs import request_or_error
-from engine.cli.outputs import json_text, write
+from engine.cli.outputs import json_text, print_text
 from engine.documents.files import printable
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def decide(
         ask = engine.check if sources.values or sources.now else engine.decide
         answer = ask(point, stated, context=sources.context())
         text = _text(engine, answer, str(request or "standard input"), explain=explain) if how == "text" else None
-    write([(text or json_text(answer.decision.model_dump(mode="json")) + "\n", None)])
+    print_text(text or json_text(answer.decision.model_dump(mode="json")))
     raise typer.Exit(answer.exit)
 
 
@@ -66,7 +66,7 @@ def _text(engine: Engine, answer: Answer, name: str, *, explain: bool) -> str:
     if approval is not None and approval.state == "requested":
         lines += ["", f"to approve it: engine approvals grant {approval.id}"]
         lines += [f"then repeat it with --approval {approval.id}"]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _facts(document: Any) -> list[str]:

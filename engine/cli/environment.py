@@ -11,7 +11,7 @@ import typer
 from engine.cli import options
 from engine.cli.adapter import EnableMcpAdapter, accepted, serve_adapter
 from engine.cli.inputs import content_or_error
-from engine.cli.outputs import json_text, write
+from engine.cli.outputs import json_text, print_text
 from engine.cli.terminal import remark
 from engine.cli.tools import requests as asked
 from engine.documents.files import printable
@@ -62,7 +62,7 @@ def show(folder: Folder, how: options.Output = "text") -> None:
             ],
             "problems": environment.verify(),
         }
-    write([(json_text(found) + "\n" if how == "json" else _shown(folder, found), None)])
+    print_text(json_text(found) if how == "json" else _shown(folder, found))
     raise typer.Exit(Exit.FAILED_CLOSED if found["problems"] else Exit.ALLOW)
 
 
@@ -74,7 +74,7 @@ def trajectory(folder: Folder, how: options.Output = "text") -> None:
     with OpenEnvironment(folder) as environment:
         lines = environment.trajectory
     text = json_text(lines) if how == "json" else "\n".join(map(_line, lines)) or "unchanged since it was built"
-    write([(f"{text}\n", None)])
+    print_text(text)
 
 
 @app.command("call")
@@ -115,7 +115,7 @@ def call(
     told = {"status": result.status, "content": result.content, "code": result.code, "metadata": dict(result.metadata)}
     more = {"exit": code, "result": told, "undo": undo}
     plain = how == "text" and answer.exit is Exit.ALLOW  # the result alone, for the next command of a pipe
-    write([(f"{lines[0]}\n" if plain else extended(how, decided, more, lines), None)])
+    print_text(f"{lines[0]}\n" if plain else extended(how, decided, more, lines))
     if result.metadata.get("truncated") is True:
         remark(f"engine: the result is cut after {len(result.content.encode())} bytes of {result.metadata['bytes']}")
     if undo is not None:
@@ -237,7 +237,7 @@ def _act(
     lines = ["nothing was changed" if facts is None else _line(facts)]
     if (wanted := answer.decision.approval) is not None and facts is None:
         lines.append(f"to approve it: engine approvals grant {wanted.id}; then repeat it with --approval {wanted.id}")
-    write([(extended(how, decided, {"done": facts}, lines), None)])
+    print_text(extended(how, decided, {"done": facts}, lines))
     raise typer.Exit(answer.exit)
 
 
@@ -257,4 +257,4 @@ def _shown(folder: Path, found: dict[str, Any]) -> str:
         *(f"  {one['event']} {one['name']}: state {one['state']}, {one['rows']} rows" for one in found["checkpoints"]),
         *(f"  problem: {one}" for one in found["problems"]),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)

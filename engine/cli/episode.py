@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
-from engine.cli.outputs import json_text, write
+from engine.cli.outputs import json_text, print_text
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
 from engine.errors import Exit
@@ -53,7 +53,7 @@ def run(
         done = engine.episode(definition, None, options.text(name), sources.context())
     if done.end is None and done.fault is not None:
         raise done.fault
-    write([(json_text(document(done)) + "\n" if how == "json" else _people(done), None)])
+    print_text(json_text(document(done)) if how == "json" else _people(done))
     raise typer.Exit(done.exit)
 
 
@@ -80,7 +80,7 @@ def replay(
     require_intact(folder)
     with opened(policy, sources.settings().opa, frozenset({"episode", "transcript"})) as candidate:
         found = replay_episode(folder, TranscriptFolder(folder / "episodes"), name, candidate)
-    write([(json_text(_replayed(found)) + "\n" if how == "json" else _replayed_text(found), None)])
+    print_text(json_text(_replayed(found)) if how == "json" else _replayed_text(found))
     raise typer.Exit(Exit.ALLOW if found.difference is None else Exit.REPLAY_CHANGED)
 
 
@@ -117,7 +117,7 @@ def _replayed_text(found: ReplayedEpisode) -> str:
     if end is not None:
         lines.append(f"  the same end: {end.reason} after {found.turns} turns, {end.tokens} tokens")
         lines += [*_scores(end), *_state(found.state)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def document(done: Episode) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def _people(done: Episode) -> str:
         *(f"  for review: {one}" for one in review),
         *_state(done.state),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _scores(end: Ended) -> list[str]:

@@ -9,7 +9,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.formats import told
-from engine.cli.outputs import json_text, write
+from engine.cli.outputs import json_text, print_text
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
 
@@ -42,8 +42,8 @@ def export(
             done = engine.export(samples, into, sources.context())
         if done.fault is not None and how == "text":
             raise done.fault
-        text = _people(engine, done, samples) if how == "text" else json_text(_document(done)) + "\n"
-    write([(text, None)])
+        text = _people(engine, done, samples) if how == "text" else json_text(_document(done))
+    print_text(text)
     raise typer.Exit(done.exit)
 
 

@@ -9,7 +9,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.formats import told
-from engine.cli.outputs import json_text, write
+from engine.cli.outputs import json_text, print_text
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
 
@@ -54,8 +54,8 @@ def fetch(
             done = engine.fetch(order, sources.context())
         if done.fault is not None and how == "text":
             raise done.fault
-        text = _people(engine, done, order.urls) if how == "text" else json_text(_document(done)) + "\n"
-    write([(text, None)])
+        text = _people(engine, done, order.urls) if how == "text" else json_text(_document(done))
+    print_text(text)
     raise typer.Exit(done.exit)
 
 

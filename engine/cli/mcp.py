@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import options
+from engine.cli.terminal import notice
 from engine.cli.tools import requests as asked
 from engine.errors import GatherError
 
@@ -86,16 +87,12 @@ def _serve(engine: Engine, gate: ProxiedServer, decisions: Decisions, place: Pla
 
     try:
         if place.url:
-            found = gate.delivered(_log)
-            serve_http(gate, found.url, dict(found.headers), _log)
+            found = gate.delivered(notice)
+            serve_http(gate, found.url, dict(found.headers), notice)
         else:
-            serve_started(gate, start, servers.close, _log)
+            serve_started(gate, start, servers.close, notice)
     except StoppedError as stopped:
         accepted(engine, stopped.answer, "the MCP server")
-
-
-def _log(words: str) -> None:
-    typer.echo(f"engine: {words}", err=True)
 
 
 def _first(engine: Engine) -> str:

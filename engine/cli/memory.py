@@ -12,7 +12,7 @@ import typer
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.inputs import all_bytes
-from engine.cli.outputs import json_text, write
+from engine.cli.outputs import json_text, print_text
 from engine.documents.files import printable
 from engine.errors import GatherError
 
@@ -97,17 +97,17 @@ def _perform(
     decision = got.answer.decision
     if how == "json":
         entries = [asdict(row) for row in got.entries]
-        write([(json_text({"entries": entries, "decision": decision.model_dump(mode="json")}) + "\n", None)])
+        print_text(json_text({"entries": entries, "decision": decision.model_dump(mode="json")}))
         raise typer.Exit(got.exit)
-    from engine.cli.formats.show import finding_text
+    from engine.cli.formats.show import tell_findings
 
-    typer.echo("".join(f"{finding_text(one, decision.approval)}\n" for one in decision.findings), err=True, nl=False)
+    tell_findings(decision)
     lines = [printable(line, _BYTES) for row in got.entries for line in shown(row).split("\n")]
     if decision.approval is not None and decision.approval.state == "requested":
         lines = [f"waiting for approval {decision.approval.id}: nothing is stored before it is granted"]
     if none and not lines and not decision.findings:
         lines = [none]
-    write([("".join(f"{line}\n" for line in lines), None)])
+    print_text("".join(f"{line}\n" for line in lines))
     raise typer.Exit(got.exit)
 
 

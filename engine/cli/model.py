@@ -11,7 +11,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.formats import told
-from engine.cli.outputs import json_text, write
+from engine.cli.outputs import json_text, print_text
 from engine.cli.terminal import remark
 from engine.cli.waiting import during
 from engine.errors import GatherError
@@ -69,8 +69,8 @@ def ask(
             done = engine.complete(prompt, sources.context())
         if done.fault is not None and how == "text":
             raise done.fault
-        text = _people(engine, done) if how == "text" else json_text(_document(done)) + "\n"
-    write([(text, None)])
+        text = _people(engine, done) if how == "text" else json_text(_document(done))
+    print_text(text)
     raise typer.Exit(done.exit)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 
 import typer
 
+from engine.cli.terminal import notice
 from engine.cli.usage import not_one_of
 from engine.cli.waiting import during
 from engine.documents.files import printable
@@ -58,6 +59,12 @@ def audience(given: str | None) -> str | None:
 
     if given is not None and re.fullmatch(AUDIENCE, given) is None:
         raise typer.BadParameter("use 1 to 128 ASCII letters, digits and punctuation, without spaces")
+    return given
+
+
+def _digest(given: str | None) -> str | None:
+    if given is not None and not re.fullmatch(r"sha256:[0-9a-f]{64}", given):
+        raise typer.BadParameter("write it as sha256: and 64 hex digits")
     return given
 
 
@@ -156,6 +163,10 @@ State = Annotated[
         callback=_not_from_variable,
         help="State folder, or postgresql://… for a shared state (default: the user's state folder).",
     ),
+]
+Digest = Annotated[
+    str | None,
+    typer.Option(metavar="SHA256", help="Expected sha256:… digest; any other bundle is refused.", callback=_digest),
 ]
 ReleaseKey = Annotated[
     Path | None,
@@ -296,10 +307,7 @@ class Sources:
             if isinstance(fault := getattr(engine.opa, "fault", None), PolicyError):
                 refuse_values(fault.problems)
             for cut in engine.recovered:
-                typer.echo(
-                    f"engine: {cut.bytes} unfinished bytes were cut from the end of {cut.file} and kept in {cut.kept}",
-                    err=True,
-                )
+                notice(f"{cut.bytes} unfinished bytes were cut from the end of {cut.file} and kept in {cut.kept}")
             self._tell_other_policy(engine)
             yield engine
 
@@ -317,7 +325,7 @@ class Sources:
             agreed = agreement.active or agreement.next
             if agreed is not None and agreement.binding and engine.policy.digest not in agreement.served:
                 name = f"release {agreed.sequence} of `{printable(agreed.name)}`"
-                typer.echo(f"engine: the engines of this state decide under {name}, not under this policy", err=True)
+                notice(f"the engines of this state decide under {name}, not under this policy")
 
 
 def refuse_values(problems: Sequence[Problem]) -> None:
@@ -414,4 +422,4 @@ def tell_lowered(engine: Engine, point: str) -> None:
     told = [one.told(now) for one in policy.lowered if one.point == point]
     told += [one.told(policy.idle(one, now)) for one in policy.waivers if one.point == point]
     for text in told:
-        typer.echo(f"engine: {printable(text, 1_500)}", err=True)
+        notice(printable(text, 1_500))

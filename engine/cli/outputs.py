@@ -37,11 +37,16 @@ def write(texts: list[tuple[str, Path | None]]) -> None:
             ready.append((partial, target))
         for text, output in texts:
             if output is None:
-                typer.echo(text, nl=False, color=colored(sys.stdout))
+                print_text(text)
             elif _is_special(output):
                 _write(output, text, output, mode="w")
         for partial, target in ready:
             partial.replace(target)
+
+
+def print_text(text: str) -> None:
+    """Write to standard output, with colors where it has some; a line feed ends any text."""
+    typer.echo(text, nl=text[-1:] not in {"", "\n"}, color=colored(sys.stdout))
 
 
 def _is_special(path: Path) -> bool:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from engine.cli import options
-from engine.cli.outputs import write
+from engine.cli.outputs import print_text
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
 
@@ -57,5 +57,5 @@ def release(
     limits = answer.decision.limits
     allowed = None if limits is None else limits.model_dump(mode="json")
     lines = [f"{printable(version)} {'may' if allowed else 'may not'} be released"]
-    write([(extended(how, decided, {"release": allowed}, lines), None)])
+    print_text(extended(how, decided, {"release": allowed}, lines))
     raise typer.Exit(answer.exit)

@@ -9,6 +9,7 @@ import typer
 
 from engine.cli import inputs, options, options_file
 from engine.cli.serve import LOOPBACK, Audience, Certificate, ClientAuthority, Host, Key, LogLevel, Names, check_tls
+from engine.cli.terminal import notice
 from engine.errors import GatherError
 
 app = typer.Typer()
@@ -97,13 +98,10 @@ def _started(url: str) -> None:
 
     from engine.api.peers import is_loopback
 
-    typer.echo(f"engine: listening on {url}", err=True)
+    notice(f"listening on {url}")
     if is_loopback(urlsplit(url).hostname or ""):
-        typer.echo(
-            "engine: only this machine can connect; for access from elsewhere set AGENTA_AGENT_RUNNER_HOST and a token",
-            err=True,
-        )
-    typer.echo("engine: support for MCP servers that a command starts was removed; runs with one are refused", err=True)
+        notice("only this machine can connect; for access from elsewhere set AGENTA_AGENT_RUNNER_HOST and a token")
+    notice("support for MCP servers that a command starts was removed; runs with one are refused")
 
 
 @app.command()

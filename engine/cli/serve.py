@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from engine.cli import options, options_file
+from engine.cli.terminal import notice
 
 if TYPE_CHECKING:
     from admission_adapters.runner.access import RunnerAccess
@@ -242,4 +243,4 @@ def serve(
         ca_file=ca_file,
         warm_sandboxes=warm_sandboxes,
     )
-    raise typer.Exit(run(settings, listen, lambda url: typer.echo(f"engine: listening on {url}", err=True)))
+    raise typer.Exit(run(settings, listen, lambda url: notice(f"listening on {url}")))

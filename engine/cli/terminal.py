@@ -62,6 +62,11 @@ def remark(text: str) -> None:
         typer.echo(text, err=True)
 
 
+def notice(text: str) -> None:
+    """Print on standard error what people need to know, also with --quiet."""
+    typer.echo(f"engine: {text}", err=True)
+
+
 def tamed(data: bytes) -> bytes:
     """What a terminal may get: nothing in it that would drive the terminal."""
     text = data.decode("utf-8", "replace")

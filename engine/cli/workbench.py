@@ -12,6 +12,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.administration import acts
+from engine.cli.terminal import notice
 from engine.cli.waiting import during
 from engine.errors import EngineError, Exit
 
@@ -68,7 +69,7 @@ def workbench(
     )
     with during("building the policy"), suppress(EngineError):  # its problems are shown on the pages
         desk.policy()
-    run(desk, port, lambda link: typer.echo(f"engine: open {link}", err=True))
+    run(desk, port, lambda link: notice(f"open {link}"))
 
 
 def _person(settings: Settings) -> str:

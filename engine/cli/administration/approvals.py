@@ -13,6 +13,7 @@ import typer
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.outputs import json_text, rows
+from engine.cli.terminal import notice
 from engine.documents.files import printable
 from engine.errors import GatherError, RecordError
 
@@ -119,7 +120,7 @@ def _asking(folder: Path, row: ApprovalRow) -> list[str]:
     try:
         chosen = select(folder, Filter(point=row.point, outcome="confirm"), _RECORDED)
     except RecordError as error:
-        typer.echo(f"engine: {error}", err=True)
+        notice(str(error))
         return []
     bodies = [entry.body for entry in reversed(chosen.entries) if entry.body.kind == "decision"]
     return [body.decision_id for body in bodies if body.input_digest == row.input_digest]

@@ -8,10 +8,12 @@ from enum import StrEnum
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+import typer
+
 from engine.errors import Exit
 
 if TYPE_CHECKING:
-    from engine.model import Approval, Finding
+    from engine.model import Approval, Decision, Finding
     from engine.reports.explain import Explained, Report
 
 DRY_RUN = "dry run: nothing was enforced"
@@ -79,6 +81,12 @@ def finding_text(finding: Finding, approval: Approval | None = None) -> str:
     used = approval is not None and approval.state == "used" and finding.level is Level.CONFIRM
     end = f"approved ({clean(approval.id)})" if approval is not None and used else clean(finding.remedy)
     return f"{finding.code}{about}: {said(finding.code, finding.requirement)}{waived}\n  {end}"
+
+
+def tell_findings(decision: Decision) -> None:
+    """Print every finding of a decision on standard error."""
+    for finding in decision.findings:
+        typer.echo(finding_text(finding, decision.approval), err=True)
 
 
 def said(code: str, message: str) -> str:

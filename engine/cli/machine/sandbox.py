@@ -187,11 +187,10 @@ def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any)
 
 
 def _show(answer: Answer, ended: RunResult | None) -> None:
-    from engine.cli.formats.show import finding_text
+    from engine.cli.formats.show import tell_findings
 
     if ended is None:
-        for finding in answer.decision.findings:
-            typer.echo(finding_text(finding), err=True)
+        tell_findings(answer.decision)
         typer.echo(f"nothing was run: {answer.decision.outcome}, decision {answer.decision.decision_id}", err=True)
         return
     for data, stream in ((ended.stdout, sys.stdout), (ended.stderr, sys.stderr)):

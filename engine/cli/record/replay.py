@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 
 from engine.cli import options
-from engine.cli.outputs import json_text, write
+from engine.cli.outputs import json_text, print_text
 from engine.cli.policy.commands import built_policy
 from engine.cli.record.commands import Since, existing_folder, require_intact, tell_unreadable
 from engine.cli.record.replayed import replay_text
@@ -80,7 +80,7 @@ def report(found: Replay, document: dict[str, Any], how: Form, title: str | None
         text = page(document, title)
     else:
         text = json_text(document) if how == "json" else replay_text(document)
-    write([(text + "\n", None)])
+    print_text(text)
     raise typer.Exit(Exit.REPLAY_CHANGED if found.changed else Exit.ALLOW if found.compared else Exit.UNREADABLE)
 
 
