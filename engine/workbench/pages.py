@@ -51,9 +51,13 @@ class UnknownError(PageError):
 
 
 def page(template: str, status: int = 200, **values: Any) -> Response:
-    """A page from a template. Every text in it is escaped."""
-    text = _environment().get_template(template).render(values)
-    return Response(status, text.encode("utf-8"), HTML, HEADERS)
+    """A page from a template."""
+    return Response(status, rendered(template, **values).encode("utf-8"), HTML, HEADERS)
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A template with these values. Every text in it is escaped."""
+    return _environment().get_template(template).render(values)
 
 
 def moved(to: str, *headers: tuple[bytes, bytes]) -> Response:

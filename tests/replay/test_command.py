@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.cli.record.replay_page import page
+from engine.cli.record.replayed import replay_page
 from engine.record.layout import DECISIONS
 from tests.command import Command, decisions
 from tests.conftest import ROOT
@@ -110,7 +110,7 @@ def test_every_text_of_the_page_is_escaped() -> None:
         "changes": [group, group | {"change": "other_limits"}],
         "not_decided": [{"point": NASTY, "reason": NASTY, "decisions": 1}],
     }
-    text = page(document)
+    text = replay_page(document)
     text.encode("utf-8")
     shown = "<script>alert(1)</script><img src=http://evil.example/x onerror=alert(1)>\"'&\\x1b[31m\\ud800</style>"
     assert shown in Page(text).texts

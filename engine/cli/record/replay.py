@@ -10,7 +10,7 @@ from engine.cli import options
 from engine.cli.outputs import json_text, print_text
 from engine.cli.policy.commands import built_policy
 from engine.cli.record.commands import Since, existing_folder, require_intact, tell_unreadable
-from engine.cli.record.replayed import replay_text
+from engine.cli.record.replayed import replay_page, replay_text
 from engine.cli.waiting import Waiting
 from engine.errors import Exit, GatherError
 
@@ -75,9 +75,7 @@ def replay_record(
 def report(found: Replay, document: dict[str, Any], how: Form, title: str | None = None) -> NoReturn:
     """Print what a replay found, and end the command with its exit code."""
     if how == "html":
-        from engine.cli.record.replay_page import page
-
-        text = page(document, title)
+        text = replay_page(document, title)
     else:
         text = json_text(document) if how == "json" else replay_text(document)
     print_text(text)

@@ -1,4 +1,4 @@
-"""A replay of the record, for people."""
+"""A replay of the record, for people: as text, or as one HTML page."""
 
 from __future__ import annotations
 
@@ -25,6 +25,14 @@ def what(change: dict[str, Any]) -> str:
     if before is not None and after is not None:
         return f"{change['code']}: {before} before, {after} now"
     return f"{change['code']}: {f'{after} now' if before is None else f'{before} before, not found now'}"
+
+
+def replay_page(document: dict[str, Any], title: str | None = None) -> str:
+    """A replay as a page, of which every text is escaped."""
+    from engine.workbench.pages import rendered
+
+    title = title or f"Replay by policy {document['policy']['name']}"
+    return rendered("replay_page.html", document=document, title=title, words=words, what=what, value_text=value_text)
 
 
 def replay_text(document: dict[str, Any]) -> str:
