@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.agreement.live import LOOK_SECONDS, LiveReplicas
@@ -28,18 +27,16 @@ READY_SECONDS = 120.0
 _STATUS = "see `engine policy status`, and activate it again"
 
 
-@dataclass(frozen=True, slots=True)
-class By:
-    """Who activates a release, and why."""
-
-    actor: str
-    reason: str | None
-
-
 def activate_release(
-    folder: Path, key: Path, binary: Binary, store: Store, by: By, now: Callable[[], int]
+    folder: Path,
+    key: Path,
+    binary: Binary,
+    store: Store,
+    actor: str,
+    reason: str | None,
+    now: Callable[[], int] = lambda: int(time.time()),
 ) -> tuple[ActivationRow, tuple[ReplicaRow, ...]]:
-    """Have all engines of a state serve this release; returns its activation, and the engines that live.
+    """Have all engines of a state serve this release, for `actor`; returns its activation, and the engines that live.
 
     One that does not serve it decides nothing until it does. Raises PolicyError for a release that is not approved and
     signed with `key`, that is older than the active one, or that an engine cannot load: then all go on with the active
@@ -49,7 +46,7 @@ def activate_release(
     statement, approval = contents.statement, contents.approval
     new = ActivationRow(
         *(statement.name, statement.sequence, statement.digest, statement.author),
-        *("" if approval is None else approval.approver, by.actor, by.reason, now()),
+        *("" if approval is None else approval.approver, actor, reason, now()),
     )
     live = LiveReplicas()
     while (agreed := store.propose(new, lambda active: _demand_after(active, new, folder))).next is not None:

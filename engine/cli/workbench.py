@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,9 +14,6 @@ from engine.cli.administration import acts
 from engine.cli.terminal import notice
 from engine.cli.waiting import during
 from engine.errors import EngineError, Exit
-
-if TYPE_CHECKING:
-    from engine.settings import Settings
 
 
 @options.sourced("state", *options.RULES)
@@ -58,7 +54,7 @@ def workbench(
     state = options.StateAt(settings.state, settings.database)
     desk = Desk(
         settings,
-        _person(settings),
+        acts.actor(settings),
         act,
         lambda: [asdict(check) for check in examine(settings)],
         lambda: verification_document(verified(existing_folder(state))),
@@ -70,13 +66,3 @@ def workbench(
     with during("building the policy"), suppress(EngineError):  # its problems are shown on the pages
         desk.policy()
     run(desk, port, lambda link: notice(f"open {link}"))
-
-
-def _person(settings: Settings) -> str:
-    """The principal as which acts are taken. Raises EngineError for a token that names none."""
-    from engine.state import open_state
-
-    if acts.TOKEN not in os.environ:
-        return options.user()
-    with closing(open_state(settings)) as store:
-        return acts.actor(store)

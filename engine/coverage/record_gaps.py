@@ -45,14 +45,20 @@ class Usage:
 def usage(state: Path, wanted: Filter, told: Callable[[int], None]) -> Usage:
     """What the decisions that match `wanted` used; `told` is called with their number. Raises RecordError."""
     found = Usage()
+    for body in decisions(state, wanted, found.unreadable):
+        _count(found, body)
+        told(found.decisions)
+    return found
+
+
+def decisions(state: Path, wanted: Filter, unreadable: list[Location]) -> Iterator[DecisionRecord]:
+    """Every decision that matches; `unreadable` gets the first lines that cannot be read. Raises RecordError."""
     for entry in entries(state, wanted):
         if isinstance(entry, Location):
-            if len(found.unreadable) < _MOST_UNREADABLE:
-                found.unreadable.append(entry)
-        elif entry.body.kind == "decision":
-            _count(found, entry.body)
-            told(found.decisions)
-    return found
+            if len(unreadable) < _MOST_UNREADABLE:
+                unreadable.append(entry)
+        elif isinstance(entry.body, DecisionRecord):
+            yield entry.body
 
 
 def _count(found: Usage, body: DecisionRecord) -> None:

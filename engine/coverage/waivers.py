@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engine.coverage.record_gaps import decisions
 from engine.errors import Location
 from engine.policy_bundle.build import PolicyBundle
 from engine.record.model import DecisionRecord
-from engine.record.reader import Filter, entries
+from engine.record.reader import Filter
 
 _MOST_DECISIONS = 10
-_MOST_UNREADABLE = 100
 
 Key = tuple[str, str, str]
 """Point, code and id of a waiver."""
@@ -41,16 +41,11 @@ class WaiversUsed:
 
 def waivers_used(state: Path, since: str | None, told: Callable[[int], None]) -> WaiversUsed:
     """What recorded decisions say of waivers; `told` is called with the number of those read. Raises RecordError."""
-    found, read = WaiversUsed(), 0
-    for entry in entries(state, Filter(since=since, waived=True)):
-        if isinstance(entry, Location):
-            if len(found.unreadable) < _MOST_UNREADABLE:
-                found.unreadable.append(entry)
-        elif (body := entry.body).kind == "decision":
-            for key in {(body.point, one.code, one.waiver) for one in body.findings if one.waiver is not None}:
-                _count(found.uses.setdefault(key, WaiverUse()), body)
-            read += 1
-            told(read)
+    found = WaiversUsed()
+    for read, body in enumerate(decisions(state, Filter(since=since, waived=True), found.unreadable), start=1):
+        for key in {(body.point, one.code, one.waiver) for one in body.findings if one.waiver is not None}:
+            _count(found.uses.setdefault(key, WaiverUse()), body)
+        told(read)
     return found
 
 

@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 from threading import Lock
-from typing import TYPE_CHECKING
 
+from engine.api.messages import Head
+from engine.workbench.drafts import Draft
 from engine.workbench.pages import PageError
-
-if TYPE_CHECKING:
-    from engine.api.messages import Head
-    from engine.workbench.drafts import Draft
 
 _MOST_SESSIONS, _MOST_DRAFTS = 8, 8
 """Browsers that are logged in, and previews that one of them keeps; the oldest is dropped."""

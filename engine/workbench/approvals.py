@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import time
 from itertools import islice
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from engine.api.messages import Response
 from engine.errors import EngineError
 from engine.record.model import DecisionRecord
 from engine.record.reader import Filter, newest
+from engine.state.rows import ApprovalRow
+from engine.workbench.desk import Desk
 from engine.workbench.pages import UnknownError, moved
-
-if TYPE_CHECKING:
-    from engine.api.messages import Response
-    from engine.state.rows import ApprovalRow
-    from engine.workbench.desk import Desk
-    from engine.workbench.visit import Visit
+from engine.workbench.visit import Visit
 
 _MOST = 200
 _RECORDED = 10_000

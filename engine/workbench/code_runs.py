@@ -10,22 +10,19 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from admission_adapters.files.artifact_store import ArtifactStore
+from engine.api.messages import Response
 from engine.errors import WorkError
 from engine.record.model import Body, DecisionRecord, ResultRecord
 from engine.record.reader import Filter, newest
+from engine.state.rows import CodeRunRow
 from engine.workbench.kept import KeptFile, download, kept_file
 from engine.workbench.pages import UnknownError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from engine.api.messages import Response
-    from engine.state.rows import CodeRunRow
-    from engine.workbench.visit import Visit
+from engine.workbench.visit import Visit
 
 _ENDS = ("run_ok", "run_stopped")
 """The statuses of the line that ends a run."""

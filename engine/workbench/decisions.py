@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
+from engine.api.messages import Response
 from engine.drive import run_all
-from engine.errors import EngineError, GatherError, PolicyError
+from engine.errors import EngineError, GatherError, Location, PolicyError
 from engine.model import Mode, Outcome
 from engine.points.registry import POINTS
+from engine.policy_bundle.build import PolicyBundle
+from engine.policy_bundle.catalogue import PolicyRow, Requirement, Words
 from engine.record.chain import Entry
 from engine.record.model import Body, DecisionRecord, RecordedFinding, timestamp
 from engine.record.pages import read_page
@@ -18,15 +21,9 @@ from engine.record.reader import Filter, newest
 from engine.replay.candidate import opened, undecidable, verdict_steps
 from engine.replay.comparing import compared
 from engine.reports.explain import rows_read
+from engine.workbench.desk import Desk
 from engine.workbench.pages import UnknownError
-
-if TYPE_CHECKING:
-    from engine.api.messages import Response
-    from engine.errors import Location
-    from engine.policy_bundle.build import PolicyBundle
-    from engine.policy_bundle.catalogue import PolicyRow, Requirement, Words
-    from engine.workbench.desk import Desk
-    from engine.workbench.visit import Visit
+from engine.workbench.visit import Visit
 
 _ROWS = 50
 _BYTES = 64 << 20

@@ -7,19 +7,17 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.binaries import find_binary
+from engine.errors import Problem
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.sources import PolicySources
 from engine.settings import Settings
 from engine.state import has_state, open_state
 from engine.state.rows import Agreement
-
-if TYPE_CHECKING:
-    from engine.errors import Problem
-    from engine.state.store import Store
+from engine.state.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from engine.errors import Problem
-    from engine.policy_bundle.difference import PolicyDifference
-    from engine.replay.run import Replay
+from engine.errors import Problem
+from engine.policy_bundle.difference import PolicyDifference
+from engine.replay.run import Replay
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,24 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from admission_adapters.episodes.transcripts import TranscriptFolder
+from engine.api.messages import Response
 from engine.documents.canonical import digest
 from engine.documents.files import read_bytes
 from engine.episodes.recorded import admitted, decisions_on, event_name, event_of, fits, started_with
 from engine.episodes.standing import Standing
 from engine.errors import GatherError
+from engine.record.model import DecisionRecord
 from engine.workbench.kept import KeptFile, download
 from engine.workbench.pages import UnknownError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from engine.api.messages import Response
-    from engine.record.model import DecisionRecord
-    from engine.workbench.visit import Visit
+from engine.workbench.visit import Visit
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _STEPS = 500

@@ -13,7 +13,6 @@ import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from engine.documents.canonical import digest
@@ -21,10 +20,8 @@ from engine.documents.files import opened_folder, printable
 from engine.policy_bundle.sources import VALUES, snapshot
 from engine.settings import Settings
 from engine.values import DOCUMENTS
+from engine.workbench.desk import Desk
 from engine.workbench.pages import PageError
-
-if TYPE_CHECKING:
-    from engine.workbench.desk import Desk
 
 NEW = "none"
 """Stands for the digest of a file that does not exist yet."""

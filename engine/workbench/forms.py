@@ -9,22 +9,20 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from engine.api.messages import Response
 from engine.documents.edits import changed, removed
 from engine.documents.files import load
 from engine.errors import EngineError, GatherError
 from engine.settings import ReadLimits
 from engine.values import DOCUMENTS
 from engine.workbench import preview
+from engine.workbench.desk import Desk
 from engine.workbench.files import NEW, ConflictError, FileError, PolicyFile, form_address, found
 from engine.workbench.pages import UnknownError
 from engine.workbench.schema_forms import UNSET, Below, FormField, Node, field_of, fields, node_of
-
-if TYPE_CHECKING:
-    from engine.api.messages import Response
-    from engine.workbench.desk import Desk
-    from engine.workbench.visit import Visit
+from engine.workbench.visit import Visit
 
 _MOST_FIELDS, _MOST_DEEP = 40, 16
 """Fields of a page, and keys of a path."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from engine.api.messages import Response
-    from engine.workbench.visit import Visit
+from engine.api.messages import Response
+from engine.workbench.visit import Visit
 
 
 def shown(visit: Visit) -> Response:

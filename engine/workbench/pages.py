@@ -7,15 +7,13 @@ import re
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from engine.api.messages import Response
 from engine.errors import EngineError
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 HTML = b"text/html; charset=utf-8"
 ASSETS = {"workbench.css": b"text/css; charset=utf-8", "workbench.js": b"text/javascript; charset=utf-8"}
@@ -77,8 +75,6 @@ def _content(name: str) -> bytes:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     made = Environment(
         loader=PackageLoader("engine.workbench"),
         autoescape=True,

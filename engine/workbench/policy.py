@@ -7,20 +7,17 @@ import tempfile
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from engine.coverage import Kind, ToolValues, record_gaps, usage, value_gaps
+from engine.api.messages import Response
+from engine.coverage import Gap, Kind, ToolValues, record_gaps, usage, value_gaps
 from engine.engine import Engine
 from engine.model import Decision, Mode, Revisions
 from engine.policy_bundle.sources import snapshot
 from engine.record.reader import Filter
 from engine.settings import Settings
 from engine.workbench.pages import UnknownError
-
-if TYPE_CHECKING:
-    from engine.api.messages import Response
-    from engine.coverage import Gap
-    from engine.workbench.visit import Visit
+from engine.workbench.visit import Visit
 
 _TEST = re.compile(rb"^test_[A-Za-z0-9_]+", re.MULTILINE)
 _CONTENT = "0" * 64

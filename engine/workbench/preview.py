@@ -5,26 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import unified_diff
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from engine.api.messages import Response
 from engine.errors import PolicyError, Problem
+from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.difference import PolicyDifference, difference
 from engine.record.model import DecisionRecord
 from engine.record.reader import Filter, newest
 from engine.replay.candidate import opened
 from engine.replay.comparing import Change
 from engine.replay.run import UNCHANGED, UNDECIDED, Replay, replay
+from engine.workbench.desk import Desk
 from engine.workbench.drafts import Draft
-from engine.workbench.files import NEW, FileError, decoded, form_address, found, rules_files, save, values_files
+from engine.workbench.files import (
+    NEW,
+    FileError,
+    PolicyFile,
+    decoded,
+    form_address,
+    found,
+    rules_files,
+    save,
+    values_files,
+)
 from engine.workbench.pages import UnknownError, moved
-
-if TYPE_CHECKING:
-    from engine.policy_bundle.build import PolicyBundle
-    from engine.workbench.desk import Desk
-    from engine.workbench.files import PolicyFile
-    from engine.workbench.visit import Visit
+from engine.workbench.visit import Visit
 
 COUNTS = (100, 1_000, 10_000)
 """Of how many of the last decisions a preview may be; a thousand take seconds."""

@@ -6,18 +6,18 @@ Each step is the one of a command. A form states what its page showed; where tha
 from __future__ import annotations
 
 import shlex
-import time
 from contextlib import closing
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from engine import releasing
-from engine.agreement.activation import By, activate_release
+from engine.agreement.activation import activate_release
+from engine.api.messages import Response
 from engine.binaries import find_binary
 from engine.errors import EngineError, PolicyError, Problem
+from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.release import Authorship
 from engine.policy_bundle.release_folder import CHANGES, STATEMENT
 from engine.record.chain import Entry
@@ -25,15 +25,11 @@ from engine.record.model import PolicyRecord
 from engine.record.reader import Filter, newest
 from engine.state import open_state
 from engine.state.rows import Agreement
+from engine.workbench.desk import Activated, Desk
 from engine.workbench.files import ConflictError
 from engine.workbench.pages import PageError, UnknownError, moved
 from engine.workbench.release_folders import Folder, folder_at, number_at
-
-if TYPE_CHECKING:
-    from engine.api.messages import Response
-    from engine.policy_bundle.build import PolicyBundle
-    from engine.workbench.desk import Activated, Desk
-    from engine.workbench.visit import Visit
+from engine.workbench.visit import Visit
 
 _MOST_CHANGES, _MOST_FOLDERS, _MOST_ROWS = 200, 20, 500
 """Changes of the active policy that are listed; releases, each of which takes a twentieth of a second; rows of a
@@ -297,9 +293,9 @@ def _activated_for_all(visit: Visit, shown: Folder) -> Response:
             "the engines of this state agreed on one release, and the workbench has no key to verify another one",
             remedy=f"start it with --release-key, or activate the release with `{_commands(shown)['activate']}`",
         )
-    by = By(desk.person, _reason(visit))
+    binary, reason = find_binary(), _reason(visit)
     with closing(open_state(desk.settings)) as store:
-        row, live = activate_release(shown.path, desk.release_key, find_binary(), store, by, lambda: int(time.time()))
+        row, live = activate_release(shown.path, desk.release_key, binary, store, desk.person, reason)
     if without := [one.name for one in live if one.serving != row.digest]:
         raise ReleaseError(
             f"the release is active, but the engine {without[0]} does not serve it, and decides nothing",

@@ -9,21 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import urlencode
 
+from engine.api.messages import Response
 from engine.episodes.recorded import event_of
 from engine.errors import GatherError
 from engine.record.model import DecisionRecord
 from engine.record.pages import read_page
 from engine.record.reader import Filter
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from engine.api.messages import Response
-    from engine.state.rows import CodeRunRow
-    from engine.workbench.visit import Visit
+from engine.state.rows import CodeRunRow
+from engine.workbench.visit import Visit
 
 _ROWS = 50
 _CODE_RUNS, _BYTES, _AT_ONCE = 1_000, 64 << 20, 200

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from engine.api.messages import Response
 from engine.errors import PolicyError
 from engine.record.reader import Filter
 from engine.replay.shadowed import shadowed
 from engine.workbench.preview import KINDS
-
-if TYPE_CHECKING:
-    from engine.api.messages import Response
-    from engine.workbench.visit import Visit
+from engine.workbench.visit import Visit
 
 _LINES = 10_000
 """Shadow lines of a page."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from engine.api.messages import Response
 from engine.workbench import pages
-
-if TYPE_CHECKING:
-    from engine.api.messages import Response
-    from engine.workbench.access import Session
-    from engine.workbench.desk import Desk
+from engine.workbench.access import Session
+from engine.workbench.desk import Desk
 
 
 @dataclass(frozen=True, slots=True)

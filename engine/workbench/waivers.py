@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
+from engine.api.messages import Response
 from engine.coverage.waivers import WaiversUsed, waiver_rows, waivers_used
-
-if TYPE_CHECKING:
-    from engine.api.messages import Response
-    from engine.workbench.visit import Visit
+from engine.workbench.visit import Visit
 
 
 def listed(visit: Visit) -> Response:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.agreement import activation, live
-from engine.agreement.activation import By, activate_release
+from engine.agreement.activation import activate_release
 from engine.binaries import find_binary
 from engine.errors import EngineError, PolicyError
 from engine.points.registry import POINTS
@@ -63,7 +63,7 @@ def activating(store: Store, folder: Path, keys: Keys) -> Activate:
             meanwhile(read)
             return NOW
 
-        return activate_release(folder, keys.public, find_binary(), store, By("user:lee", "as decided"), now)
+        return activate_release(folder, keys.public, find_binary(), store, "user:lee", "as decided", now)
 
     return act
 

@@ -20,6 +20,7 @@ from engine.documents.files import printable
 from engine.errors import EngineError, Exit, GatherError
 
 if TYPE_CHECKING:
+    from engine.settings import Settings
     from engine.state.rows import PrefixRow, TokenRow
     from engine.state.store import Store
 
@@ -74,12 +75,16 @@ def _here(sources: options.Sources, asked: dict[str, Any], token: str | None) ->
     return _done(answer.decision.model_dump(mode="json"), administered.done)
 
 
-def actor(store: Store) -> str:
-    """The principal as which acts are taken. Raises EngineError for a token that is not valid."""
-    from engine.administration.users import bearer_of
-
+def actor(settings: Settings) -> str:
+    """The principal as which acts are taken. Raises EngineError for a token that names none."""
     token = os.environ.get(TOKEN)
-    return options.user() if token is None else bearer_of(token, store, int(time.time())).principal or ""
+    if token is None:
+        return options.user()
+    from engine.administration.users import bearer_of
+    from engine.state import open_state
+
+    with closing(open_state(settings)) as store:
+        return bearer_of(token, store, int(time.time())).principal or ""
 
 
 def _done(decision: dict[str, Any], done: dict[str, Any] | None) -> dict[str, Any]:

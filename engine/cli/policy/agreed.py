@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -28,16 +27,16 @@ _HISTORY = 20
 
 def activate_everywhere(folder: Path, key: Path | None, reason: str | None, state: options.StateAt | None) -> None:
     """Have all engines of a state serve this release. PolicyError if they go on with another."""
-    from engine.agreement.activation import By, activate_release
+    from engine.agreement.activation import activate_release
     from engine.binaries import find_binary
     from engine.state import open_state
 
     if key is None:
         raise typer.BadParameter("name the public key that it must be signed with", param_hint="--release-key")
-    with closing(open_state(options.Sources(state=state).settings())) as store:
-        by = By(acts.actor(store), reason)
-        with during("activating the release"):
-            row, live = activate_release(folder, key, find_binary(), store, by, lambda: int(time.time()))
+    settings = options.Sources(state=state).settings()
+    actor = acts.actor(settings)
+    with closing(open_state(settings)) as store, during("activating the release"):
+        row, live = activate_release(folder, key, find_binary(), store, actor, reason)
     without = [one for one in live if one.serving != row.digest]
     typer.echo(f"active   release {row.sequence} of {row.name}\ndigest   {row.digest}")
     typer.echo(f"engines  {len(live) - len(without)} serve it")

@@ -13,13 +13,12 @@ import typer
 from engine.cli import options
 from engine.cli.outputs import json_text
 from engine.cli.policy.commands import built_policy
-from engine.cli.record.commands import Mode, Since, existing_folder, tell_unreadable
+from engine.cli.record.commands import Mode, Since, read_decisions, tell_unreadable
 from engine.documents.files import printable
 
 if TYPE_CHECKING:
     from engine.coverage import Gap, Usage
     from engine.policy_bundle.build import PolicyBundle
-    from engine.record.reader import Filter
 
 
 _BRIEF = {"point_never_asked", "requirement_never_found"}
@@ -47,7 +46,7 @@ def coverage(
     Reads values and record, changes no decision, and exits with 0 whatever it reports.
     """
     from engine.cli.tools.requests import listed_names
-    from engine.coverage import Kind, ToolValues, definition_gaps, record_gaps, value_gaps
+    from engine.coverage import Kind, ToolValues, definition_gaps, record_gaps, usage, value_gaps
     from engine.record.reader import Filter
 
     built = built_policy(sources)
@@ -55,7 +54,8 @@ def coverage(
     gaps = list(value_gaps(read))
     if tools is not None:
         gaps += definition_gaps(read, listed_names(tools, server))
-    used = _usage(sources.state, Filter(since=since, mode=mode))
+    wanted = Filter(since=since, mode=mode)
+    used = read_decisions(sources.state, lambda folder, told: usage(folder, wanted, told))
     if used is not None and used.decisions:
         told = {gap.subject for gap in gaps if gap.kind in _IN_VAIN}
         gaps += (gap for gap in record_gaps(read, used) if gap.kind != "rule_never_used" or gap.subject not in told)
@@ -64,18 +64,6 @@ def coverage(
     typer.echo(_json(built, gaps, used, since) if how == "json" else _text(built, gaps, used, since))
     for place in () if used is None else used.unreadable:
         tell_unreadable(place)
-
-
-def _usage(state: options.StateAt | None, wanted: Filter) -> Usage | None:
-    """What recorded decisions used; None without a record, unless one was named. Raises GatherError, RecordError."""
-    from engine.cli.waiting import Waiting
-    from engine.coverage import usage
-
-    if state is None and not options.state_folder(None).is_dir():
-        return None
-    folder = existing_folder(state)
-    with Waiting() as waiting:
-        return usage(folder, wanted, lambda count: waiting.tell(f"decisions read: {count:,}"))
 
 
 def _text(built: PolicyBundle, gaps: list[Gap], used: Usage | None, since: str | None) -> str:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from engine.cli import options
 from engine.cli.outputs import json_text
 from engine.cli.policy.commands import built_policy
-from engine.cli.record.commands import Since, existing_folder, tell_unreadable
+from engine.cli.record.commands import Since, read_decisions, tell_unreadable
 from engine.documents.files import printable
-
-if TYPE_CHECKING:
-    from engine.coverage.waivers import WaiversUsed
 
 
 @options.sourced("state", *options.RULES, "values", "now")
@@ -23,26 +20,15 @@ def list_waivers(sources: options.Sources, since: Since = None, how: options.Out
 
     Exits with 0 whatever it reports; `engine policy lint` exits with 5 for waivers that do nothing.
     """
-    from engine.coverage.waivers import waiver_rows
+    from engine.coverage.waivers import WaiversUsed, waiver_rows, waivers_used
 
     built = built_policy(sources)
     now = sources.now or datetime.now(UTC)
-    rows = waiver_rows(built, _used(sources.state, since), int(now.timestamp()))
-    typer.echo(json_text({"waivers": rows}) if how == "json" else _text(rows))
-
-
-def _used(state: options.StateAt | None, since: str | None) -> WaiversUsed:
-    """What recorded decisions say of waivers; nothing without a record, unless one was named."""
-    from engine.cli.waiting import Waiting
-    from engine.coverage.waivers import WaiversUsed, waivers_used
-
-    if state is None and not options.state_folder(None).is_dir():
-        return WaiversUsed()
-    with Waiting() as waiting:
-        used = waivers_used(existing_folder(state), since, lambda read: waiting.tell(f"decisions read: {read:,}"))
+    used = read_decisions(sources.state, lambda folder, told: waivers_used(folder, since, told)) or WaiversUsed()
     for place in used.unreadable:
         tell_unreadable(place)
-    return used
+    rows = waiver_rows(built, used, int(now.timestamp()))
+    typer.echo(json_text({"waivers": rows}) if how == "json" else _text(rows))
 
 
 def _text(rows: list[dict[str, Any]]) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
 
 import typer
 
@@ -19,7 +19,7 @@ from engine.cli.record.entries import selection_document, selection_text
 from engine.cli.record.store import shipped_lines, store_document, store_text
 from engine.cli.record.verification import run_document, run_text, verification_document, verification_text
 from engine.cli.terminal import colored
-from engine.cli.waiting import during
+from engine.cli.waiting import Waiting, during
 from engine.documents.files import printable, read_bytes
 from engine.errors import Exit, GatherError, Location
 
@@ -66,6 +66,8 @@ Since = Annotated[
         parser=since_time,
     ),
 ]
+Point = Annotated[str | None, typer.Option(help="Filter by decision point, such as source.", **options.POINT)]
+Principal = Annotated[str | None, typer.Option(metavar="NAME", help="Filter by caller.")]
 Mode = Annotated[Modes | None, typer.Option(help="Filter by mode: dry runs or enforced decisions.")]
 
 
@@ -195,14 +197,12 @@ def show_record(
     decision_id: Annotated[
         str | None, typer.Option(metavar="ID", help="Show one decision in full; a unique prefix of its id is enough.")
     ] = None,
-    point: Annotated[
-        str | None, typer.Option(help="Filter by decision point, such as source.", **options.POINT)
-    ] = None,
+    point: Point = None,
     outcome: Annotated[Outcomes | None, typer.Option(help="Filter by outcome.")] = None,
     mode: Mode = None,
     since: Since = None,
     code: Annotated[str | None, typer.Option(metavar="CODE", help="Filter by the code of a finding.")] = None,
-    principal: Annotated[str | None, typer.Option(metavar="NAME", help="Filter by caller.")] = None,
+    principal: Principal = None,
     trace: Annotated[str | None, typer.Option(metavar="ID", help="Filter by trace id.")] = None,
     request_id: Annotated[str | None, typer.Option(metavar="ID", help="Filter by request id.")] = None,
     limit: Annotated[
@@ -358,6 +358,17 @@ def require_intact(folder: Path, *, broken: bool = False) -> int:
             typer.echo("nothing was replayed; --broken replays the readable lines", err=True)
             raise typer.Exit(Exit.FAILED_CLOSED)
     return sum(chain.removed + chain.records for chain in found.values())
+
+
+T = TypeVar("T")
+
+
+def read_decisions(state: options.StateAt | None, read: Callable[[Path, Callable[[int], None]], T]) -> T | None:
+    """What `read` makes of the record, with progress; None where there is no state folder and none was named."""
+    if state is None and not options.state_folder(None).is_dir():
+        return None
+    with Waiting() as waiting:
+        return read(existing_folder(state), lambda count: waiting.tell(f"decisions read: {count:,}"))
 
 
 def tell_unreadable(place: Location) -> None:

@@ -9,7 +9,7 @@ import typer
 from engine.cli import options
 from engine.cli.outputs import json_text, print_text
 from engine.cli.policy.commands import built_policy
-from engine.cli.record.commands import Since, existing_folder, require_intact, tell_unreadable
+from engine.cli.record.commands import Point, Principal, Since, existing_folder, require_intact, tell_unreadable
 from engine.cli.record.replayed import replay_page, replay_text
 from engine.cli.waiting import Waiting
 from engine.errors import Exit, GatherError
@@ -24,8 +24,6 @@ _BAR = 20
 Form = Annotated[
     Literal["text", "json", "html"], typer.Option("--format", help="Output format; html is one page to send on.")
 ]
-Point = Annotated[str | None, typer.Option(help="Filter by decision point, such as source.", **options.POINT)]
-Principal = Annotated[str | None, typer.Option(metavar="NAME", help="Filter by caller.")]
 
 
 @options.sourced("state", *options.RULES, "values")

@@ -8,8 +8,8 @@ import typer
 
 from engine.cli import options
 from engine.cli.policy.commands import built_policy
-from engine.cli.record.commands import Since, existing_folder, require_intact
-from engine.cli.record.replay import Form, Point, Principal, report
+from engine.cli.record.commands import Point, Principal, Since, existing_folder, require_intact
+from engine.cli.record.replay import Form, report
 from engine.cli.waiting import Waiting
 from engine.errors import GatherError
 
