@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -109,14 +110,14 @@ def _register(engine: Engine, registry: ToolRegistry, manifest: Any, file: Path,
     from engine.points.tool_contract import ToolContractLimits
 
     source = read_bytes(file, _LARGEST)
-    functions = _Functions(file.resolve(), source)
+    function = _functions(file.resolve(), source)
     for name, schema in _tools_of(manifest).items():
         description = schema.get("description") if isinstance(schema, dict) else None
         definition = {"name": name, "description": description or "", "input_schema": schema}
 
         def enter(permit: Permit, job: Job, name: str = name, definition: dict[str, Any] = definition) -> Result:
             permit.demand("tool_contract", job.input_digest, ToolContractLimits)
-            return registry.admit(permit, job.input_digest, functions.get(name), definition)
+            return registry.admit(permit, job.input_digest, function(name), definition)
 
         candidate = {
             "definition": definition,
@@ -137,24 +138,23 @@ def _tools_of(manifest: Any, field: str = "tool_schemas") -> dict[str, Any]:
     return {str(name): value for name, value in found.items()} if isinstance(found, dict) else {}
 
 
-class _Functions:
-    """The functions of a Python file, whose bytes are run once, when the first of them is asked for.
+def _functions(file: Path, source: bytes) -> Callable[[str], Callable[..., Any]]:
+    """The functions of a Python file by name, whose bytes are run once, when the first of them is asked for.
 
-    Exactly these bytes are run: a compiled file beside it, or a change after the decision, is not.
+    Exactly these bytes are run: a compiled file beside it, or a change after the decision, is not. Raises WorkError.
     """
 
-    def __init__(self, file: Path, source: bytes) -> None:
-        self._file, self._source = file, source
-        self._module: ModuleType | None = None
+    @cache
+    def module() -> ModuleType:
+        made = ModuleType("adapter_tools")
+        code = compile(source, str(file), "exec", dont_inherit=True)
+        exec(code, made.__dict__)  # noqa: S102  (under a permit for exactly this file)
+        return made
 
-    def get(self, name: str) -> Callable[..., Any]:
-        """A function by name. Raises WorkError."""
-        if self._module is None:
-            module = ModuleType("adapter_tools")
-            code = compile(self._source, str(self._file), "exec", dont_inherit=True)
-            exec(code, module.__dict__)  # noqa: S102  (under a permit for exactly this file)
-            self._module = module
-        if (found := getattr(self._module, name, None)) is None:
+    def function(name: str) -> Callable[..., Any]:
+        if (found := getattr(module(), name, None)) is None:
             raise WorkError(f"the file of tools has no function `{name}`", remedy="define it there by this name")
-        function: Callable[..., Any] = found
-        return function
+        called: Callable[..., Any] = found
+        return called
+
+    return function

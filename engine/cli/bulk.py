@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -21,48 +20,35 @@ if TYPE_CHECKING:
     from engine.ray.corpus import CorpusRun
 
 
-@dataclass(frozen=True, slots=True)
-class Bulk:
-    """The options of `engine check` for a corpus; `ray` is None for a check of source bundles."""
-
-    ray: str | None
-    columns: Path | None
-    into: Path | None
-    workers: int | None
-
-    def demanded(self) -> tuple[str, Path, Path]:
-        """The address, the file of columns and the folder of the run. Raises a usage error if one is missing."""
-        for value, hint in ((self.columns, "--columns"), (self.into, "--into")):
-            if value is None:
-                raise typer.BadParameter("a corpus needs it: see docs/bulk.md", param_hint=hint)
-        return str(self.ray), Path(str(self.columns)), Path(str(self.into))
-
-    def refuse(self) -> None:
-        """Raise a usage error for an option that only a corpus has."""
-        for value, hint in ((self.columns, "--columns"), (self.into, "--into"), (self.workers, "--workers")):
-            if value is not None:
-                raise typer.BadParameter("it belongs to --ray", param_hint=hint)
-
-
-def check_rows(sources: options.Sources, paths: list[str], bulk: Bulk, how: ReportFormat) -> None:
-    """Decide the rows of these files, print what became of them, and exit with the worst exit code."""
+def check_rows(
+    sources: options.Sources,
+    paths: list[str],
+    how: ReportFormat,
+    address: str,
+    columns: Path | None,
+    into: Path | None,
+    workers: int | None,
+) -> NoReturn:
+    """Decide the rows of these files on a cluster, print what became of them, and exit with the worst exit code."""
     from engine.ray.columns import POINT, read_columns
     from engine.ray.corpus import check_corpus
 
     if how not in {ReportFormat.TEXT, ReportFormat.JSON}:
         raise typer.BadParameter("a corpus is reported as text or json", param_hint="--format")
-    address, file, into = bulk.demanded()
-    columns = read_columns(file)
+    if columns is None or into is None:
+        hint = "--columns" if columns is None else "--into"
+        raise typer.BadParameter("a corpus needs it: see docs/bulk.md", param_hint=hint)
+    known = read_columns(columns)
     now = None if sources.now is None else int(sources.now.timestamp())
     with sources.engine(POINT) as engine, Waiting() as waiting:
         options.tell_lowered(engine, POINT)
         run = check_corpus(
             engine,
             paths,
-            columns,
+            known,
             into,
             address=address,
-            workers=bulk.workers,
+            workers=workers,
             context=options.context(None),
             now=now,
             told=lambda done, of: waiting.tell(f"deciding: {done:,} of {of:,} units"),

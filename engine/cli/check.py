@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
-from engine.cli.bulk import Bulk, check_rows
+from engine.cli.bulk import check_rows
 from engine.cli.changes import changed_since
 from engine.cli.formats import Context, ReportFormat, render
 from engine.cli.outputs import write
@@ -85,31 +85,19 @@ def check(
     ] = None,
 ) -> None:
     """Check source bundles without enforcing anything; exits with the worst exit code of all."""
-    bulk = Bulk(ray, columns, into, workers)
     if ray is not None:
         if digest is not None or changed is not None or outputs:
             raise typer.BadParameter("a corpus has no --digest, --changed or --output", param_hint="--ray")
-        check_rows(sources, paths, bulk, how)
-    bulk.refuse()
-    _check([Path(path) for path in paths], sources, how, outputs, explain, digest, docs, changed)
-
-
-def _check(
-    paths: list[Path],
-    sources: options.Sources,
-    how: ReportFormat,
-    outputs: list[str] | None,
-    explain: bool,
-    digest: str | None,
-    docs: str | None,
-    changed: str | None,
-) -> None:
+        check_rows(sources, paths, how, ray, columns, into, workers)
+    for value, hint in ((columns, "--columns"), (into, "--into"), (workers, "--workers")):
+        if value is not None:
+            raise typer.BadParameter("it belongs to --ray", param_hint=hint)
     from engine.reports.spool import ReportSpool
 
-    files = [_output(one) for one in outputs or ()]
-    found = discover(paths)
+    files, named = [_output(one) for one in outputs or ()], list(map(Path, paths))
+    found = discover(named)
     if changed is not None:
-        found = changed_since(changed, found, paths, sources)
+        found = changed_since(changed, found, named, sources)
     if digest is not None and len(found) > 1:
         raise typer.BadParameter("a digest is of one source bundle, so name only one", param_hint="--digest")
     with closing(ReportSpool()) as reports:
