@@ -116,9 +116,9 @@ class Command:
         """`engine check` at the moment that fits the fixtures."""
         return self("check", *arguments, "--now", NOW, **how)
 
-    def check_into(self, output: int, bundle: str) -> subprocess.CompletedProcess[bytes]:
-        """`engine check` of a source bundle, with its standard output on this descriptor."""
-        argv, environment = self.argv("check", bundle, "--now", NOW), self.environment()
+    def into(self, output: int, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        """Run a command with its standard output on this descriptor."""
+        argv, environment = self.argv(*arguments), self.environment()
         return subprocess.run(
             argv, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.PIPE, check=False, timeout=SECONDS
         )

@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 
 from engine.cli import terminal
 from engine.cli.completion import prepare
+from engine.cli.outputs import print_text
 from engine.cli.streams import prepare_streams, reader_gone
 from engine.cli.usage import Group, finished, tell
 from engine.errors import EngineError, Exit, PolicyError
@@ -105,7 +106,7 @@ app = typer.Typer(
 
 def _tell_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(__version__)
+        print_text(__version__)
         raise typer.Exit
 
 

@@ -13,7 +13,7 @@ import typer
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.inputs import all_bytes
-from engine.cli.outputs import json_text
+from engine.cli.outputs import json_text, print_text
 from engine.documents.files import printable
 
 if TYPE_CHECKING:
@@ -44,17 +44,17 @@ def provision(
         raise got.answer.fault
     decision = got.answer.decision
     if how == "json":
-        typer.echo(json_text({"agent": got.agent, "decision": decision.model_dump(mode="json")}))
+        print_text(json_text({"agent": got.agent, "decision": decision.model_dump(mode="json")}))
     else:
         from engine.cli.formats.show import tell_findings
 
         tell_findings(decision)
         if got.agent is not None:
-            typer.echo(f"agent {got.agent} is active")
+            print_text(f"agent {got.agent} is active")
         elif decision.approval is not None:
-            typer.echo(f"waiting for approval {decision.approval.id}: nothing is created before it is granted")
+            print_text(f"waiting for approval {decision.approval.id}: nothing is created before it is granted")
         else:
-            typer.echo(f"not created, decision {decision.decision_id}")
+            print_text(f"not created, decision {decision.decision_id}")
     raise typer.Exit(got.answer.exit)
 
 
@@ -74,7 +74,7 @@ def end_agent(
 ) -> None:
     """End an agent: it takes no further turn, and another one may be created."""
     row = acts.act(sources, {"act": "end_agent", "id": id_, "reason": reason})
-    typer.echo(f"agent {row['id']} ({printable(row['name'])}) is ended")
+    print_text(f"agent {row['id']} ({printable(row['name'])}) is ended")
 
 
 def _state(row: AgentRow) -> str:

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from engine.cli.outputs import print_text
+
 _VARIABLE = "_ENGINE_COMPLETE"
 """Set by the script of a shell that asks for completions."""
 
@@ -24,7 +26,7 @@ def completion(
     """
     from typer._completion_shared import get_completion_script
 
-    typer.echo(get_completion_script(prog_name="engine", complete_var=_VARIABLE, shell=shell))
+    print_text(get_completion_script(prog_name="engine", complete_var=_VARIABLE, shell=shell))
 
 
 def prepare() -> None:

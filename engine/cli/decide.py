@@ -43,7 +43,7 @@ def decide(
     from engine.points.registry import find
 
     if schema:
-        typer.echo(json_text(find(point).request.model_json_schema()))
+        print_text(json_text(find(point).request.model_json_schema()))
         return
     if explain and how == "json":
         raise typer.BadParameter("it needs --format text", param_hint="--explain")

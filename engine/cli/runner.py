@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from engine.cli import inputs, options, options_file
+from engine.cli.outputs import print_text
 from engine.cli.serve import LOOPBACK, Audience, Certificate, ClientAuthority, Host, Key, LogLevel, Names, check_tls
 from engine.cli.terminal import notice
 from engine.errors import GatherError
@@ -131,4 +132,4 @@ def seal(
         raise GatherError("the secret is not UTF-8 text", remedy="seal its text, such as base64") from error
     if not secret:
         raise GatherError("there is no secret on standard input", remedy="pipe the secret into the command")
-    typer.echo(sealed(secret, place, key))
+    print_text(sealed(secret, place, key))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from engine.cli import options
+from engine.cli.outputs import print_text
 from engine.cli.terminal import remark
 from engine.cli.usage import not_one_of
 from engine.cli.waiting import Waiting
@@ -93,9 +94,9 @@ def init(
         remark(f"engine: {one}")
     source = f" and {described.file}" if described else ""
     records = f"{started.records:,} record{'' if started.records == 1 else 's'}"
-    typer.echo(f"{printable(str(target))}: {records}, from the files{source}")
+    print_text(f"{printable(str(target))}: {records}, from the files{source}")
     check = f"run `engine check {printable(str(folder))}`"
-    typer.echo(f"next: {f'complete the lines that begin with `#`, then {check}' if started.open else check}")
+    print_text(f"next: {f'complete the lines that begin with `#`, then {check}' if started.open else check}")
 
 
 def _values(sources: options.Sources) -> dict[str, Any]:
@@ -141,10 +142,10 @@ def update_hashes(folder: Folder) -> None:
     if found.changed:
         _write(folder / DOCUMENT, found.text, again=True)
     for identity in found.changed:
-        typer.echo(f"{printable(identity)}: new hash")
+        print_text(f"{printable(identity)}: new hash")
     for identity in found.outdated:
-        typer.echo(f"{printable(identity)}: its license decision is for the old content; review it and decide again")
-    typer.echo(f"{len(found.changed)} changed")
+        print_text(f"{printable(identity)}: its license decision is for the old content; review it and decide again")
+    print_text(f"{len(found.changed)} changed")
 
 
 def _write(target: Path, text: str, *, again: bool = False) -> None:

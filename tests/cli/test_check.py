@@ -18,7 +18,7 @@ from syrupy.assertion import SnapshotAssertion
 from engine import __version__
 from engine.cli import check
 from tests.command import Command, Run, codes, decisions, edited, ordinary
-from tests.conftest import BUNDLES, ROOT
+from tests.conftest import BUNDLES, NOW, ROOT
 
 FIXTURES = "fixtures/source_bundles"
 GOOD, DENIED, REVIEW = (
@@ -327,7 +327,7 @@ def test_a_reader_that_goes_away_is_no_fault_and_everything_is_recorded(command:
     """As `engine check … | head -1` does."""
     read, write = os.pipe()
     os.close(read)
-    done = command.check_into(write, GOOD)
+    done = command.into(write, "check", GOOD, "--now", NOW)
     os.close(write)
     assert b"Traceback" not in done.stderr
     assert b"Exception ignored" not in done.stderr

@@ -15,7 +15,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.administration.control import NotServedError, post
-from engine.cli.outputs import json_text, table
+from engine.cli.outputs import json_text, print_text, table
 from engine.documents.files import printable
 from engine.errors import EngineError, Exit, GatherError
 
@@ -148,11 +148,11 @@ def tell(
 ) -> None:
     """Print every row as JSON, as `cells` by their titles on a terminal, else as lines; `none` where there is none."""
     if how == "json":
-        typer.echo(json_text([document(row) for row in rows], sort=True))
+        print_text(json_text([document(row) for row in rows], sort=True))
     elif rows and sys.stdout.isatty():
-        typer.echo(table([*cells], [[cell(row) for cell in cells.values()] for row in rows]), color=True)
+        print_text(table([*cells], [[cell(row) for cell in cells.values()] for row in rows]))
     else:
-        typer.echo("\n".join([line for row in rows for line in lines(row)] or [none]))
+        print_text("\n".join([line for row in rows for line in lines(row)] or [none]))
 
 
 def validity(row: PrefixRow | TokenRow) -> str:

@@ -12,7 +12,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.administration import acts
-from engine.cli.outputs import json_text, rows
+from engine.cli.outputs import json_text, print_text, rows
 from engine.cli.terminal import notice
 from engine.documents.files import printable
 from engine.errors import GatherError, RecordError
@@ -57,9 +57,9 @@ def show_approval(id_: Id, state: options.State = None, how: options.Output = "t
         row = _known(store, id_)
     asking = _asking(options.state_folder(state), row)
     if how == "json":
-        typer.echo(json_text({**_json(row), "requesting_decisions": asking}, sort=True))
+        print_text(json_text({**_json(row), "requesting_decisions": asking}, sort=True))
     else:
-        typer.echo("\n".join(_details(row, asking, state)))
+        print_text("\n".join(_details(row, asking, state)))
 
 
 @app.command("grant")
@@ -93,7 +93,7 @@ def _resolve(id_: str, act: str, reason: str | None, sources: options.Sources) -
         if (now := _resolution(row)) is None:
             raise
         raise acts.ActRefusedError(f"{error.message}\n  found: {now}", remedy=error.remedy, code=error.code) from error
-    typer.echo(f"{done['state']} by {printable(done['approver'], 256)}: {row.id}")
+    print_text(f"{done['state']} by {printable(done['approver'], 256)}: {row.id}")
 
 
 def _resolution(row: ApprovalRow) -> str | None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from engine.cli import options
+from engine.cli.outputs import print_text
 from engine.cli.usage import Group
 from engine.documents.files import printable
 
@@ -19,7 +20,7 @@ def init_state(state: options.State = None) -> None:
     from engine.state import prepare_shared
 
     prepare_shared(_address(state))
-    typer.echo("the tables are ready")
+    print_text("the tables are ready")
 
 
 @app.command("grant")
@@ -31,7 +32,7 @@ def grant_state(
     from engine.state import let_serve
 
     let_serve(_address(state), role)
-    typer.echo(f"{printable(role)} may serve")
+    print_text(f"{printable(role)} may serve")
 
 
 def _address(state: options.StateAt | None) -> str:

@@ -11,6 +11,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.administration import acts
+from engine.cli.outputs import print_text
 from engine.cli.terminal import remark
 from engine.documents.files import printable
 
@@ -46,7 +47,7 @@ def stop_principal(sources: options.Sources, name: Name, reason: acts.Reason = N
 def _stop(scope: str, name: str, reason: str | None, sources: options.Sources) -> None:
     asked = {"act": "stop", "id": uuid.uuid4().hex, "reason": reason, "stop": {"scope": scope, "name": name}}
     done = acts.act(sources, asked)
-    typer.echo(f"stopped: {_what(done['scope'], done['name'])}: {done['id']}")
+    print_text(f"stopped: {_what(done['scope'], done['name'])}: {done['id']}")
     remark(f"to lift the stop: engine stop lift {done['id']} --reason TEXT")
 
 
@@ -66,7 +67,7 @@ def lift_stop(
 ) -> None:
     """Lift a stop. What it ended stays ended."""
     done = acts.act(sources, {"act": "lift_stop", "id": id_, "reason": reason})
-    typer.echo(f"lifted: {_what(done['scope'], done['name'])}: {done['id']}")
+    print_text(f"lifted: {_what(done['scope'], done['name'])}: {done['id']}")
 
 
 def _what(scope: str, name: str) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.administration import acts
+from engine.cli.outputs import print_text
 from engine.cli.terminal import remark
 from engine.documents.files import printable
 from engine.errors import GatherError
@@ -59,7 +60,7 @@ def issue_token(
     scope = {"principal": principal, "points": points, "approves": approves, "seconds": seconds}
     scope |= {"audience": audience, "single_use": single_use}
     issued = acts.act(sources, {"act": "issue_token", "id": new_token_id(), "reason": reason, "scope": scope})
-    typer.echo(issued["text"])
+    print_text(issued["text"])
     told = [", ".join(points), f"approves at {', '.join(approves)}" if approves else ""]
     told += [f"at {audience} only" if audience else "", "for one request" if single_use else ""]
     head = f"token {issued['id']} for {principal}, {', '.join(filter(None, told))}"
@@ -113,7 +114,7 @@ def revoke_token(
     if id_ not in known:
         raise GatherError("there is no token with this id", remedy="see `engine tokens list` for the ids")
     row = acts.act(sources, {"act": "revoke_token", "id": id_, "reason": reason})
-    typer.echo(f"token {row['id']} of {printable(row['principal'], 256)} is revoked")
+    print_text(f"token {row['id']} of {printable(row['principal'], 256)} is revoked")
 
 
 def _points(named: list[str], all_points: bool, approves: bool) -> list[str]:

@@ -25,7 +25,7 @@ import typer
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.inputs import content, content_or_error
-from engine.cli.outputs import json_text
+from engine.cli.outputs import json_text, print_text
 from engine.cli.terminal import remark, tamed
 from engine.cli.waiting import sandbox_tried
 from engine.documents.files import load, printable, read_bytes
@@ -142,7 +142,11 @@ def run_action(
             done = engine.repair_code(document, repairing(repair, repair_seconds, cancel, variables), context, watch)
         shown.close()
         left = [] if into is None else written(done.document, into, engine.executors.machine().store)
-    typer.echo("\n".join([_text(done), *left]) if how == "text" else json_text(done.document), err=shown.any)
+    text = "\n".join([_text(done), *left]) if how == "text" else json_text(done.document)
+    if shown.any:
+        typer.echo(text, err=True)
+    else:
+        print_text(text)
     raise typer.Exit(_INTERRUPTED if done.stop_reason == "cancelled" else done.exit)
 
 
@@ -169,7 +173,7 @@ def list_runs(
                     f"no result of a run `{printable(run_id, 40)}` is kept",
                     remedy="`engine code runs` lists what is known; runs in progress are listed by their server",
                 )
-            typer.echo(json_text(json.loads(row.result)))
+            print_text(json_text(json.loads(row.result)))
             return
         acts.tell(store.code_runs(None, None, now, limit), how, _row, _lines, "no runs", _CELLS)
 

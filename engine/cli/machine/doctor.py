@@ -12,7 +12,6 @@ import os
 import platform
 import shutil
 import socket
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -24,9 +23,8 @@ import typer
 
 from engine.cli import options
 from engine.cli.machine.machine import Check, State, bubblewrap, cgroups, judged, landlock, reason, shown, tried
-from engine.cli.outputs import painted
+from engine.cli.outputs import painted, print_text
 from engine.cli.serve import RunnerCertificate, RunnerKey, RunnerToken, runner_access
-from engine.cli.terminal import colored
 from engine.documents.files import opened_folder
 from engine.errors import EngineError, Exit
 
@@ -285,7 +283,7 @@ def _report(checks: Sequence[Check], format: str, good: str, bad: str) -> Exit: 
     broken = ", ".join(_broken(checks))
     code, end = (Exit.FAILED_CLOSED, f"{bad} until this is fixed: {broken}") if broken else (Exit.ALLOW, good)
     text = _json(checks, code) if format == "json" else _text(checks, code, end)
-    typer.echo(text, color=colored(sys.stdout))
+    print_text(text)
     return code
 
 

@@ -15,13 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import typer
-
 from admission_adapters.sandbox.probe.control import WORDING
 from admission_adapters.sandbox.probe.rows import REQUESTED, Row
 from engine.cli.administration.acts import time_text
 from engine.cli.formats.show import clean
 from engine.cli.machine.machine import cgroups, reason
+from engine.cli.outputs import print_text
 from engine.cli.waiting import during
 from engine.errors import EngineError, Exit
 from engine.sandboxes.registry import Registered, registered
@@ -58,7 +57,7 @@ def run(
         told = [_tried(name, entry, clock) for name, entry in backends().items()]
     code = Exit.ALLOW if told and told[0].holds else Exit.FAILED_CLOSED
     languages = _languages()
-    typer.echo(_json(told, languages, code) if format == "json" else _text(told, languages, code))
+    print_text(_json(told, languages, code) if format == "json" else _text(told, languages, code))
     return code
 
 

@@ -10,6 +10,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.inputs import all_bytes
+from engine.cli.outputs import print_text
 from engine.cli.terminal import tamed
 from engine.cli.waiting import during, sandbox_tried
 from engine.documents.files import printable
@@ -126,7 +127,7 @@ def install(
 
     with during(f"building {name}"):
         done = install_gvisor(options.Sources().settings())
-    typer.echo(f"{name} {done.version} is in {done.path}, sha256 {done.sha256}")
+    print_text(f"{name} {done.version} is in {done.path}, sha256 {done.sha256}")
 
 
 @environments.command("build")
@@ -149,9 +150,9 @@ def build_packages(
     settings = options.Sources().settings()
     with during(f"building the environment {name}"):
         made = packages.build(name, lock, packages.place(settings.cache), wheels)
-    typer.echo(f"{len(made.modules)} modules are in {made.folder}; lock file {made.lock}")
-    typer.echo("add to policy/sandbox.yaml, below `packages`, and name the profile of programs that use it:")
-    typer.echo(f'  {made.name}: {{tree: "{made.tree}", profile: analysis}}')
+    print_text(f"{len(made.modules)} modules are in {made.folder}; lock file {made.lock}")
+    print_text("add to policy/sandbox.yaml, below `packages`, and name the profile of programs that use it:")
+    print_text(f'  {made.name}: {{tree: "{made.tree}", profile: analysis}}')
 
 
 @environments.command("list")
@@ -161,7 +162,7 @@ def list_packages() -> None:
 
     found = packages.found(packages.place(options.Sources().settings().cache))
     lines = [f"{one.name}  {one.tree}  {', '.join(one.modules)}" for one in found]
-    typer.echo("\n".join(lines) or "no package environments")
+    print_text("\n".join(lines) or "no package environments")
 
 
 def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any) -> tuple[Answer, RunResult | None]:

@@ -7,8 +7,7 @@ import re
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from typing import Any
 
-import typer
-
+from engine.cli.outputs import print_text
 from engine.settings import bundled
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -27,7 +26,7 @@ def sbom() -> None:
         "metadata": {"component": this | {"type": "application"}},
         "components": [*packages, *{part["bom-ref"]: part for part in modules}.values()],
     }
-    typer.echo(json.dumps(document, indent=2))
+    print_text(json.dumps(document, indent=2))
 
 
 def _installed() -> list[Distribution]:

@@ -11,7 +11,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.administration import acts
-from engine.cli.outputs import json_text
+from engine.cli.outputs import json_text, print_text
 from engine.cli.waiting import during
 from engine.documents.files import printable
 from engine.errors import Exit, GatherError
@@ -38,8 +38,8 @@ def activate_everywhere(folder: Path, key: Path | None, reason: str | None, stat
     with closing(open_state(settings)) as store, during("activating the release"):
         row, live = activate_release(folder, key, find_binary(), store, actor, reason)
     without = [one for one in live if one.serving != row.digest]
-    typer.echo(f"active   release {row.sequence} of {row.name}\ndigest   {row.digest}")
-    typer.echo(f"engines  {len(live) - len(without)} serve it")
+    print_text(f"active   release {row.sequence} of {row.name}\ndigest   {row.digest}")
+    print_text(f"engines  {len(live) - len(without)} serve it")
     for one in without:
         typer.echo("\n".join(_replica_lines(one, (row,))), err=True)
     if without:
@@ -62,7 +62,7 @@ def leave(sources: options.Sources, reason: acts.Reason = None) -> None:
             remedy="there is nothing to leave; see `engine policy status`",
         )
     done = acts.act(sources, {"act": "leave_agreement", "id": active.id, "reason": reason})
-    typer.echo(f"left     release {done['sequence']} of {printable(done['name'])}\ndigest   {done['digest']}")
+    print_text(f"left     release {done['sequence']} of {printable(done['name'])}\ndigest   {done['digest']}")
 
 
 def status(state: options.State = None, how: options.Output = "text") -> None:
@@ -75,11 +75,11 @@ def status(state: options.State = None, how: options.Output = "text") -> None:
     without = [one for one in replicas if one.serving not in agreement.served]
     if how == "json":
         found = {"activations": [asdict(row) for row in rows], "engines": [asdict(one) for one in replicas]}
-        typer.echo(json_text(found))
+        print_text(json_text(found))
     else:
         lines = [line for row in rows for line in _activation_lines(row)] or ["no release was activated yet"]
         lines += [line for one in replicas for line in _replica_lines(one, rows)]
-        typer.echo("\n".join(lines))
+        print_text("\n".join(lines))
     if without:
         raise typer.Exit(Exit.FAILED_CLOSED)
 

@@ -11,7 +11,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.inputs import request_or_error
-from engine.cli.outputs import json_text
+from engine.cli.outputs import json_text, print_text
 from engine.documents.files import printable
 from engine.errors import GatherError
 
@@ -29,9 +29,9 @@ def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="New folder.
     written = start(folder, _schemas())
     name = printable(str(folder))
     for path in (path for path in written if path.parts[0] != "schemas"):
-        typer.echo(f"  {printable(str(path))}")
-    typer.echo(f"{name}: {len(written)} files written, with the schemas for editors")
-    typer.echo(f"next: engine policy test --policy {name}")
+        print_text(f"  {printable(str(path))}")
+    print_text(f"{name}: {len(written)} files written, with the schemas for editors")
+    print_text(f"next: engine policy test --policy {name}")
 
 
 @options.sourced(*options.ASKED, "state", *options.SERVED, "values", "now")
@@ -52,7 +52,7 @@ def facts(
         if fault is not None and (answer.document is None or engine.policy is None or fault.code == "policy_stale"):
             raise fault
         read = [] if engine.policy is None else values_read(engine.policy, point)
-    typer.echo(json_text({"input": answer.document, "values_read": read}))
+    print_text(json_text({"input": answer.document, "values_read": read}))
 
 
 @options.sourced(*options.RULES, "values")
@@ -70,11 +70,11 @@ def values(
     known = sorted(built.data.keys() - DERIVED.keys())
     if document is None:
         for name in known:
-            typer.echo("\n".join(_document_text(built, name)))
+            print_text("\n".join(_document_text(built, name)))
     elif document not in known:
         raise GatherError(f"there are no values `{printable(document, 40)}`", remedy=f"use one of: {', '.join(known)}")
     else:
-        typer.echo(json_text(built.data[document]))
+        print_text(json_text(built.data[document]))
 
 
 def _document_text(built: PolicyBundle, name: str) -> list[str]:

@@ -14,6 +14,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.formats import ReportFormat
+from engine.cli.outputs import print_text
 from engine.cli.policy.commands import build_from
 from engine.cli.waiting import during
 from engine.errors import EngineError, Exit, GatherError, Location, PolicyError, Problem
@@ -102,7 +103,7 @@ def _edited(policy: PolicyBundle, settings: Settings, scratch: Path) -> Settings
 def _tell(how: ReportFormat, checked: list[Checked]) -> None:
     from engine.cli.formats.problems import render
 
-    typer.echo(render(how, checked), nl=False)
+    print_text(render(how, checked))
     if any(one.problems for one in checked):
         raise typer.Exit(Exit.POLICY_INVALID)
 

@@ -14,7 +14,7 @@ import typer
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.administration.control import ControlReply, post_all
-from engine.cli.outputs import json_text
+from engine.cli.outputs import json_text, print_text
 from engine.cli.waiting import during
 from engine.documents.files import printable
 from engine.errors import EngineError, Exit, PolicyError
@@ -77,7 +77,7 @@ def build_policy(
         raise typer.BadParameter("give one: --sequence 1 for a first release", param_hint="--sequence, --after")
     built = built_policy(sources)
     if output is None:
-        typer.echo(f"policy  {built.name}\nrules   {built.rules.revision}\nvalues  {built.values.revision}")
+        print_text(f"policy  {built.name}\nrules   {built.rules.revision}\nvalues  {built.values.revision}")
         return
     from engine.policy_bundle.release import Authorship
     from engine.releasing import build_release
@@ -134,7 +134,7 @@ def verify_policy(
         before = None if after is None else verify_release(after, key, find_binary())
     tell_release("verified", contents.statement)
     if contents.approval is not None:
-        typer.echo(f"author   {contents.statement.author}\napproved by {contents.approval.approver}")
+        print_text(f"author   {contents.statement.author}\napproved by {contents.approval.approver}")
     _tell_removed(() if before is None else before.catalogue.without(contents.catalogue))
 
 
@@ -169,9 +169,12 @@ def activate_policy(
     codes = []
     for chain, answer in servers.items():
         if len(servers) > 1:
-            typer.echo(f"server on chain {chain}:")
+            print_text(f"server on chain {chain}:")
         code, lines = told_of(answer)
-        typer.echo("\n".join(lines), err=code is not Exit.ALLOW)
+        if code is Exit.ALLOW:
+            print_text("\n".join(lines))
+        else:
+            typer.echo("\n".join(lines), err=True)
         codes.append(code)
     raise typer.Exit(max(codes))
 
@@ -203,11 +206,11 @@ def show_policy(
     built = built_policy(sources)
     chosen = sorted(built.catalogue.points) if point is None else [point]
     if how == "rego":
-        typer.echo("\n".join(built.module(one) for one in chosen), nl=False)
+        print_text("\n".join(built.module(one) for one in chosen))
     elif how == "json":
-        typer.echo(_json(built, chosen))
+        print_text(_json(built, chosen))
     else:
-        typer.echo(_text(built, chosen))
+        print_text(_text(built, chosen))
 
 
 def built_policy(sources: options.Sources) -> PolicyBundle:
@@ -245,13 +248,13 @@ def refusals() -> Iterator[None]:
 
 def tell_release(done: str, statement: Statement) -> None:
     """Print what was done to a release, and its revisions."""
-    typer.echo(f"{done:<8} release {statement.sequence} of {statement.name}, built {statement.created_at}")
-    typer.echo(f"rules    {statement.rules}\nvalues   {statement.values}")
+    print_text(f"{done:<8} release {statement.sequence} of {statement.name}, built {statement.created_at}")
+    print_text(f"rules    {statement.rules}\nvalues   {statement.values}")
 
 
 def _tell_removed(codes: Iterable[str]) -> None:
     for code in codes:
-        typer.echo(f"removed  {_one_line(code)}")
+        print_text(f"removed  {_one_line(code)}")
 
 
 def told_of(answer: ControlReply | EngineError) -> tuple[Exit, list[str]]:

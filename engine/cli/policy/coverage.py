@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
-from engine.cli.outputs import json_text
+from engine.cli.outputs import json_text, print_text
 from engine.cli.policy.commands import built_policy
 from engine.cli.record.commands import Mode, Since, read_decisions, tell_unreadable
 from engine.documents.files import printable
@@ -61,7 +61,7 @@ def coverage(
         gaps += (gap for gap in record_gaps(read, used) if gap.kind != "rule_never_used" or gap.subject not in told)
     order = list(Kind)
     gaps.sort(key=lambda gap: order.index(gap.kind))
-    typer.echo(_json(built, gaps, used, since) if how == "json" else _text(built, gaps, used, since))
+    print_text(_json(built, gaps, used, since) if how == "json" else _text(built, gaps, used, since))
     for place in () if used is None else used.unreadable:
         tell_unreadable(place)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
-from engine.cli.outputs import json_text
+from engine.cli.outputs import json_text, print_text
 from engine.cli.policy.commands import built_policy, refusals
 from engine.documents.files import printable
 
@@ -44,7 +44,7 @@ def diff_policies(
     pair = (None, folder) if other is None else (folder, other)
     old, new = (_policy(sources, one) for one in pair)
     found = difference(old, new)
-    typer.echo(json_text(difference_document(found)) if how == "json" else _text(found))
+    print_text(json_text(difference_document(found)) if how == "json" else _text(found))
 
 
 def _policy(sources: options.Sources, folder: Path | None) -> PolicyBundle:

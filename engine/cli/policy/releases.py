@@ -9,7 +9,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.administration import acts
-from engine.cli.outputs import json_text
+from engine.cli.outputs import json_text, print_text
 from engine.cli.policy.commands import Author, Folder, refusals, tell_release
 from engine.documents.files import printable
 from engine.errors import Location
@@ -30,7 +30,7 @@ def approve_policy(sources: options.Sources, folder: Folder, reason: acts.Reason
     with refusals():
         statement, approval = approve(folder, reason, lambda asked: acts.act(sources, asked))
     tell_release("approved", statement)
-    typer.echo(f"author   {printable(statement.author)}\napproved by {printable(approval.approver)}")
+    print_text(f"author   {printable(statement.author)}\napproved by {printable(approval.approver)}")
 
 
 def roll_back(
@@ -66,9 +66,9 @@ def history(state: options.State = None, how: options.Output = "text") -> None:
         elif entry.body.kind == "policy":
             found.append((entry, entry.body))
     if how == "json":
-        typer.echo(json_text([_document(*one) for one in found]))
+        print_text(json_text([_document(*one) for one in found]))
     else:
-        typer.echo("\n".join(line for one in found for line in _lines(*one)) or "no policy was activated yet")
+        print_text("\n".join(line for one in found for line in _lines(*one)) or "no policy was activated yet")
 
 
 def _document(entry: Entry, body: PolicyRecord) -> dict[str, Any]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import typer
-
 from engine.cli import options
-from engine.cli.outputs import json_text
+from engine.cli.outputs import json_text, print_text
 from engine.cli.policy.commands import built_policy
 from engine.cli.record.commands import Since, read_decisions, tell_unreadable
 from engine.documents.files import printable
@@ -28,7 +26,7 @@ def list_waivers(sources: options.Sources, since: Since = None, how: options.Out
     for place in used.unreadable:
         tell_unreadable(place)
     rows = waiver_rows(built, used, int(now.timestamp()))
-    typer.echo(json_text({"waivers": rows}) if how == "json" else _text(rows))
+    print_text(json_text({"waivers": rows}) if how == "json" else _text(rows))
 
 
 def _text(rows: list[dict[str, Any]]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from datetime import UTC, datetime, timedelta
@@ -14,11 +13,10 @@ import typer
 
 from engine.cli import options
 from engine.cli.administration import acts
-from engine.cli.outputs import json_text
+from engine.cli.outputs import json_text, print_text
 from engine.cli.record.entries import selection_document, selection_text
 from engine.cli.record.store import shipped_lines, store_document, store_text
 from engine.cli.record.verification import run_document, run_text, verification_document, verification_text
-from engine.cli.terminal import colored
 from engine.cli.waiting import Waiting, during
 from engine.documents.files import printable, read_bytes
 from engine.errors import Exit, GatherError, Location
@@ -109,7 +107,7 @@ def verify_record(
             raise typer.BadParameter("a bulk run has a manifest in place of checkpoints", param_hint="--against")
         verify_bulk(bulk, existing_folder(state), how)
     found = verified(existing_folder(state), None if against is None else _copy(against))
-    typer.echo(json_text(verification_document(found), sort=True) if how == "json" else verification_text(found))
+    print_text(json_text(verification_document(found), sort=True) if how == "json" else verification_text(found))
     if all(chain.ok for chain in found.values()):
         raise typer.Exit(Exit.ALLOW)
     repairable = all(chain.ok or chain.repairable for chain in found.values())
@@ -122,7 +120,7 @@ def verify_bulk(run: Path, state: Path, how: str) -> NoReturn:
 
     with during("verifying the run"):
         found = verify_run(run, signer(state))
-    typer.echo(json_text(run_document(found), sort=True) if how == "json" else run_text(found))
+    print_text(json_text(run_document(found), sort=True) if how == "json" else run_text(found))
     raise typer.Exit(Exit.ALLOW if found.ok else Exit.FAILED_CLOSED)
 
 
@@ -165,11 +163,11 @@ def ship_record(
         done, store = ship(folder, url), destination(folder)
     if how == "json":
         chains = [{"chain": chain, **asdict(shipped)} for chain, shipped in done.items()]
-        typer.echo(json_text({"store": store, "chains": chains}, sort=True))
+        print_text(json_text({"store": store, "chains": chains}, sort=True))
     elif store is None:
-        typer.echo("nothing to ship: nothing has been recorded yet")
+        print_text("nothing to ship: nothing has been recorded yet")
     else:
-        typer.echo("\n".join(shipped_lines(store, done)))
+        print_text("\n".join(shipped_lines(store, done)))
 
 
 def verify_shipped(
@@ -185,7 +183,7 @@ def verify_shipped(
     with during("verifying the store"):
         found, strange = verify_store(store, trust(folder, store.url, [read_bytes(key, 64) for key in keys], against))
     there = store.url, found, strange
-    typer.echo(json_text(store_document(*there), sort=True) if how == "json" else store_text(*there))
+    print_text(json_text(store_document(*there), sort=True) if how == "json" else store_text(*there))
     if strange or not all(one.found.ok for one in found):
         raise typer.Exit(Exit.FAILED_CLOSED)
     raise typer.Exit(Exit.ALLOW if all(one.signed for one in found) else Exit.DENY)
@@ -226,9 +224,9 @@ def show_record(
     )
     selection = select(existing_folder(state), wanted, limit)
     if how == "json":
-        typer.echo(json_text(selection_document(selection), sort=True))
+        print_text(json_text(selection_document(selection), sort=True))
     else:
-        typer.echo(selection_text(selection, detailed=decision_id is not None), color=colored(sys.stdout))
+        print_text(selection_text(selection, detailed=decision_id is not None))
     for place in selection.unreadable:
         tell_unreadable(place)
     if decision_id is not None and not selection.entries:
@@ -300,7 +298,7 @@ def retain_record(
     if how == "json":
         decision = answer.decision.model_dump(mode="json")
         told = {"removed": done.get("removed", []), "waiting": done.get("waiting", [])}
-        typer.echo(json_text({"keep_days": keep_days, "decision": decision, **told}, sort=True))
+        print_text(json_text({"keep_days": keep_days, "decision": decision, **told}, sort=True))
     elif answer.decision.findings:
         for finding in answer.decision.findings:
             typer.echo(finding_text(finding), err=True)
@@ -310,7 +308,7 @@ def retain_record(
         raise answer.fault
     else:
         url = destination(existing_folder(sources.state))
-        typer.echo("\n".join(_retained(keep_days, done["removed"], done["waiting"], url)))
+        print_text("\n".join(_retained(keep_days, done["removed"], done["waiting"], url)))
     raise typer.Exit(answer.exit)
 
 

@@ -10,7 +10,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.inputs import content
-from engine.cli.outputs import json_text
+from engine.cli.outputs import json_text, print_text
 from engine.cli.tools import prefixes
 from engine.cli.tools import requests as asked
 from engine.cli.usage import Group
@@ -45,7 +45,7 @@ def list_tools(
         if engine.policy is not None:
             check_names(engine.policy, stated)
         rows = listing(engine, stated, sources.context())
-    typer.echo(json_text([asdict(row) for row in rows]) if how == "json" else as_text(rows, tool_policy, profile))
+    print_text(json_text([asdict(row) for row in rows]) if how == "json" else as_text(rows, tool_policy, profile))
 
 
 @app.command("explain")
@@ -72,7 +72,7 @@ def explain_tool(
         context = sources.context()
         answer = engine.check("tool_call", wanted, context)
         told = explained(engine, answer, tool, context.caller.principal)
-    typer.echo(told.printed(how), nl=False)
+    print_text(told.printed(how))
     raise typer.Exit(answer.exit)
 
 
@@ -105,9 +105,9 @@ def call_tool(
         context = sources.context()
         answer = engine.decide("tool_call", given, context=context)
         told = explained(engine, answer, str(call or "standard input"), context.caller.principal)
-    typer.echo(told.printed(how), nl=False)
+    print_text(told.printed(how))
     if how == "text":
-        typer.echo(_afterwards(answer))
+        print_text(_afterwards(answer))
     raise typer.Exit(answer.exit)
 
 
@@ -133,7 +133,7 @@ def audit_tools(
 
     with sources.engine(*_POINTS) as engine:
         done = audit(engine, file, server, before, options.context(None))
-    typer.echo(done.printed(how), nl=False)
+    print_text(done.printed(how))
     raise typer.Exit(done.report.exit)
 
 
@@ -173,8 +173,8 @@ def init_tools(
     for one in made.left_out:
         remark(f"engine: left out: {one}")
     if into is not None:
-        typer.echo(f"{printable(str(into))}: {len(made.names)} tools")
-        typer.echo("next: complete the lines that have a comment, write a rule, then run `engine policy lint`")
+        print_text(f"{printable(str(into))}: {len(made.names)} tools")
+        print_text("next: complete the lines that have a comment, write a rule, then run `engine policy lint`")
 
 
 def _afterwards(answer: Answer) -> str:

@@ -11,6 +11,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.administration import acts
+from engine.cli.outputs import print_text
 from engine.documents.files import printable
 from engine.errors import GatherError
 
@@ -80,9 +81,9 @@ def approve_prefix(
     wanted = {"principal": principal, "cwd": folder, "tool": tool, "words": list(chosen), "seconds": days * acts.DAY}
     done = acts.act(sources, {"act": "approve_prefix", "id": uuid.uuid4().hex, "reason": reason, "prefix": wanted})
     until = acts.time_text(done["expires_at"])
-    typer.echo(f"approved by {printable(done['approver'], 256)}: {done['id']}")
+    print_text(f"approved by {printable(done['approver'], 256)}: {done['id']}")
     bound = f"by {printable(tool, 128)} in {printable(folder, 1_024)}, until {until}"
-    typer.echo(f"  {_command(done['words'])} …  {bound}")
+    print_text(f"  {_command(done['words'])} …  {bound}")
     typer.echo(f"  to revoke it: engine tools prefixes revoke {done['id']}", err=True)
 
 
@@ -99,7 +100,7 @@ def revoke_prefix(
     if not known:
         raise GatherError("there is no approved command prefix with this id", remedy="see `engine tools prefixes list`")
     row = acts.act(sources, {"act": "revoke_prefix", "id": id_, "reason": reason})
-    typer.echo(f"revoked: {_command(row['words'])} of {printable(row['principal'], 256)}")
+    print_text(f"revoked: {_command(row['words'])} of {printable(row['principal'], 256)}")
 
 
 def _words(words: list[str]) -> tuple[str, ...]:
