@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from admission_adapters.files.artifact_store import ArtifactStore
+from engine.cli.code.commands import written
+from engine.errors import GatherError
 from tests.api.serving import until
 from tests.code.conftest import CODE, golden, printing, probed
 from tests.command import Command, lines
@@ -237,3 +241,21 @@ def test_ctrl_c_kills_the_sandbox_and_the_run_is_recorded_as_cancelled(command: 
 def test_what_is_not_kept_is_told(command: Command) -> None:
     for unknown in ("sha256:" + "0" * 64, "x", "../../etc/passwd"):
         command("code", "show", unknown).refused("nothing is stored under")
+
+
+@pytest.mark.threat("injection")
+@pytest.mark.parametrize("path", [".git/hooks/post-checkout", "linked/new/a.txt", "file/a.txt"])
+def test_files_of_a_program_go_where_no_tool_runs_them_and_behind_no_link(path: str, tmp_path: Path) -> None:
+    into, outside = tmp_path / "into", tmp_path / "outside"
+    into.mkdir()
+    outside.mkdir()
+    (into / "linked").symlink_to(outside)
+    (into / "file").write_text("mine")
+    store = ArtifactStore(tmp_path / "artifacts")
+    artifacts = [{"path": name, "stored": store.put(b"out", 0, 1)} for name in ("plain/a.txt", path)]
+    with pytest.raises(GatherError, match=re.escape(f"`{path}` cannot be written")):
+        written({"artifacts": artifacts}, into, store)
+    assert sorted(one.relative_to(tmp_path).as_posix() for one in outside.rglob("*")) == []
+    assert sorted(one.name for one in into.iterdir()) == ["file", "linked", "plain"]
+    assert written({"artifacts": artifacts[:1]}, tmp_path / "new", store)
+    assert (tmp_path / "new" / "plain" / "a.txt").read_bytes() == b"out"

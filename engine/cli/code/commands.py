@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import secrets
 import shlex
 import signal
 import subprocess
@@ -230,21 +229,20 @@ def _stated(packages: str | None, profile: str | None, files: list[Path], into: 
 
 
 def written(document: dict[str, Any], into: Path, store: ArtifactStore) -> list[str]:
-    """Write the kept files of a run into a folder, each whole or not at all; returns a line about each."""
-    lines = []
-    for one in document.get("artifacts", ()):
-        target, data = into / one["path"], store.get(one["stored"])
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if data is None or not target.parent.resolve().is_relative_to(into.resolve()):
-            raise GatherError(
-                f"`{printable(one['path'])}` cannot be written",
-                remedy="name a folder without links to other folders",
-            )
-        aside = target.with_name(f".{secrets.token_hex(8)}")
-        aside.write_bytes(data)
-        aside.replace(target)
-        lines.append(f"  wrote {target} ({len(data)} bytes)")
-    return lines
+    """Write the kept files of a run into a folder, each whole or not at all; a line about each. Raises GatherError."""
+    from engine.shell_folder import put_back
+
+    found = {str(one["path"]): store.get(one["stored"]) for one in document.get("artifacts", ())}
+    files = {path: data for path, data in found.items() if data is not None}
+    if files:
+        with suppress(OSError):  # then none of them can be written
+            into.mkdir(parents=True, exist_ok=True)
+    if left := sorted({*put_back(into.resolve(), files), *(found.keys() - files.keys())}):
+        raise GatherError(
+            f"{', '.join(f'`{printable(path)}`' for path in left)} cannot be written",
+            remedy="name a folder of your own without links; hidden files, which tools would use, are never written",
+        )
+    return [f"  wrote {into / path} ({len(data)} bytes)" for path, data in files.items()]
 
 
 class Shown:
