@@ -67,6 +67,27 @@ def _write(path: Path, text: str, named: Path, *, mode: str) -> None:
         ) from error
 
 
+def write_file(target: Path, data: bytes, *, again: bool = False) -> None:
+    """Write a new file, or, `again`, the whole of one that exists. Raises GatherError and leaves no part of it."""
+    new = target.with_name(f".{target.name}.{os.urandom(8).hex()}") if again else target
+    try:
+        with new.open("xb") as file:
+            try:
+                file.write(data)
+                file.flush()
+            except OSError:
+                new.unlink()
+                raise
+        if again:
+            new.chmod(target.stat().st_mode & 0o777)
+            new.replace(target)
+    except OSError as error:
+        raise GatherError(
+            f"cannot write `{printable(str(target))}`: {(error.strerror or 'it failed').lower()}",
+            remedy="check the folder and its permissions",
+        ) from error
+
+
 _STYLES = {
     **dict.fromkeys(("yes", "allowed", "valid", "granted", "allow", "ok"), "green"),
     **dict.fromkeys(("denied", "revoked", "expired", "refused", "deny", "failed"), "red"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from engine.cli import options
-from engine.cli.outputs import print_text
+from engine.cli.outputs import print_text, write_file
 from engine.cli.terminal import remark
 from engine.cli.usage import not_one_of
 from engine.cli.waiting import Waiting
@@ -89,7 +88,7 @@ def init(
     _refuse_words(stated, values)
     with Waiting() as waiting:
         started = start(folder, described, stated, tuple(values["extra_files"]), _hashing(waiting))
-    _write(target, started.text)
+    write_file(target, _encoded(started.text))
     for one in started.remarks:
         remark(f"engine: {one}")
     source = f" and {described.file}" if described else ""
@@ -140,7 +139,7 @@ def update_hashes(folder: Folder) -> None:
     with Waiting() as waiting:
         found = updated(folder, ReadLimits(), _hashing(waiting))
     if found.changed:
-        _write(folder / DOCUMENT, found.text, again=True)
+        write_file(folder / DOCUMENT, _encoded(found.text), again=True)
     for identity in found.changed:
         print_text(f"{printable(identity)}: new hash")
     for identity in found.outdated:
@@ -148,28 +147,11 @@ def update_hashes(folder: Folder) -> None:
     print_text(f"{len(found.changed)} changed")
 
 
-def _write(target: Path, text: str, *, again: bool = False) -> None:
-    """Write a new document, or, `again`, the whole of one that exists. Raises GatherError and leaves no part of it."""
-    new = target.with_name(f".{target.name}.{os.urandom(8).hex()}") if again else target
+def _encoded(text: str) -> bytes:
     try:
-        data = text.encode("utf-8")
-        with new.open("xb") as file:
-            try:
-                file.write(data)
-                file.flush()
-            except OSError:
-                new.unlink()
-                raise
-        if again:
-            new.chmod(target.stat().st_mode & 0o777)
-            new.replace(target)
+        return text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise GatherError("a file name or an option is not UTF-8 text", remedy="rename the file") from error
-    except OSError as error:
-        raise GatherError(
-            f"cannot write `{printable(str(target))}`: {(error.strerror or 'it failed').lower()}",
-            remedy="check the folder and its permissions",
-        ) from error
 
 
 def _prompt(question: str) -> str | None:

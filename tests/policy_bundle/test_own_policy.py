@@ -18,7 +18,7 @@ from engine.documents.files import load
 from engine.errors import Exit, GatherError, Location, Problem
 from engine.settings import ReadLimits
 from tests.api.serving import serving
-from tests.command import Command, lines
+from tests.command import Command, lines, ordinary
 from tests.conftest import BUNDLES, ROOT
 from tests.workbench.pages import workbench
 
@@ -161,6 +161,19 @@ def test_lint_formats_rules_when_asked(own: Path) -> None:
     assert (result.exit_code, "engine policy lint --fix" in result.stdout) == (Exit.POLICY_INVALID, True)
     assert run("lint", "--policy", str(own), "--fix").exit_code == 0
     assert rule.read_text(encoding="utf-8") == formatted
+
+
+@pytest.mark.full
+def test_lint_says_which_rules_it_may_not_format(own: Path, command: Command) -> None:
+    rule = own / "rules" / "lib" / "names.rego"
+    unformatted = rule.read_text(encoding="utf-8").replace(" := ", ":=")
+    rule.write_text(unformatted, encoding="utf-8")
+    rule.chmod(0o444)
+    rule.parent.chmod(0o555)
+    done = command("policy", "lint", "--policy", own, "--fix", prefix=ordinary())
+    rule.parent.chmod(0o755)
+    done.refused(f"cannot write `{rule}`: permission denied")
+    assert rule.read_text(encoding="utf-8") == unformatted
 
 
 PROBLEM = Problem(Location(str(ROOT / "my policy" / "x.rego"), 7), "`f[_]` is wrong, {here}", "correct it")

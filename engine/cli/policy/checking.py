@@ -14,7 +14,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.formats import ReportFormat
-from engine.cli.outputs import print_text
+from engine.cli.outputs import print_text, write_file
 from engine.cli.policy.commands import build_from
 from engine.cli.waiting import during
 from engine.errors import EngineError, Exit, GatherError, Location, PolicyError, Problem
@@ -188,4 +188,4 @@ def _format(sources: options.Sources) -> None:
     for path in sorted((sources.settings().recipe / "rules").rglob("*.rego")):
         done = opa.format(path)
         if done.code == 0 and done.stdout != path.read_bytes():
-            path.write_bytes(done.stdout)
+            write_file(path, done.stdout, again=True)
