@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from engine.documents.canonical import RawJson
 from engine.drive import Append, Call, Steps
@@ -19,10 +19,8 @@ from engine.points.administration import AdministrationLimits, AdministrationReq
 from engine.points.registry import find
 from engine.record.model import ResultRecord, timestamp
 from engine.state.rows import PrefixRow, StopRow
+from engine.state.store import Store
 from engine.work import Job
-
-if TYPE_CHECKING:
-    from engine.state.store import Store
 
 POINT = "administration"
 

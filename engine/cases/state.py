@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
@@ -33,9 +33,7 @@ from engine.state.rows import (
     StopRow,
     StopScope,
 )
-
-if TYPE_CHECKING:
-    from engine.state.store import Store
+from engine.state.store import Store
 
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 

@@ -9,7 +9,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.formats import told
-from engine.cli.outputs import json_text, print_text
+from engine.cli.outputs import counted, json_text, print_text
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
 
@@ -60,6 +60,6 @@ def _document(done: Exported) -> dict[str, object]:
 
 def _people(engine: Engine, done: Exported, samples: Path) -> str:
     if done.file is not None:
-        count = f"{done.samples} sample{'' if done.samples == 1 else 's'}"
+        count = counted(done.samples, "sample")
         return f"{printable(str(done.file))}: {count}, {done.bytes} bytes, sha256 {done.sha256}\n"
     return told(engine, str(samples), done.refused, done.exit) + "nothing was written\n"

@@ -9,7 +9,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.formats import told
-from engine.cli.outputs import json_text, print_text
+from engine.cli.outputs import counted, json_text, print_text
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
 
@@ -75,9 +75,8 @@ def _people(engine: Engine, done: Fetched, urls: tuple[str, ...]) -> str:
     """What was fetched and what is next, or what was refused and why."""
     if done.folder is not None:
         path = printable(str(done.folder))
-        count = f"{len(urls)} record{'' if len(urls) == 1 else 's'}"
         return (
-            f"{path}: {count} fetched\n"
+            f"{path}: {counted(len(urls), 'record')} fetched\n"
             f"next: complete the lines of {path}/bundle.yaml that begin with `#`, then run `engine check {path}`\n"
         )
     number = sum(one.decision.point == "network" for one in done.answers)

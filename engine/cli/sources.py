@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from engine.cli import options
-from engine.cli.outputs import print_text, write_file
+from engine.cli.outputs import counted, print_text, write_file
 from engine.cli.terminal import remark
 from engine.cli.usage import not_one_of
 from engine.cli.waiting import Waiting
@@ -92,8 +92,7 @@ def init(
     for one in started.remarks:
         remark(f"engine: {one}")
     source = f" and {described.file}" if described else ""
-    records = f"{started.records:,} record{'' if started.records == 1 else 's'}"
-    print_text(f"{printable(str(target))}: {records}, from the files{source}")
+    print_text(f"{printable(str(target))}: {counted(started.records, 'record')}, from the files{source}")
     check = f"run `engine check {printable(str(folder))}`"
     print_text(f"next: {f'complete the lines that begin with `#`, then {check}' if started.open else check}")
 

@@ -93,6 +93,10 @@ class ApprovalRow(Binding):
     decision_id: str | None = None
     used_at: int | None = None
 
+    def state_at(self, now: float) -> str:
+        """Its state; `expired` for one that was requested or granted, and whose time is over."""
+        return "expired" if self.state in {"requested", "granted"} and now >= self.expires_at else self.state
+
 
 @dataclass(frozen=True, slots=True)
 class Begun:

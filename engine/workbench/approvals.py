@@ -26,19 +26,15 @@ def listed(visit: Visit) -> Response:
     """Approvals that wait, then those that were decided."""
     with visit.desk.store() as store:
         rows = () if store is None else store.approvals(None, _MOST)
-    open_ = [row for row in rows if state_of(row) == "requested"]
+    now = time.time()
+    open_ = [row for row in rows if row.state_at(now) == "requested"]
     return visit.page(
         "approvals.html",
         open=open_,
         closed=[row for row in rows if row not in open_],
-        state_of=state_of,
+        now=now,
         most=_MOST,
     )
-
-
-def state_of(row: ApprovalRow) -> str:
-    """Its state, `expired` for one whose time is over."""
-    return "expired" if row.state in {"requested", "granted"} and time.time() >= row.expires_at else row.state
 
 
 def one(visit: Visit, status: int = 200, fault: EngineError | None = None) -> Response:
@@ -51,7 +47,7 @@ def one(visit: Visit, status: int = 200, fault: EngineError | None = None) -> Re
         "approvals_one.html",
         status,
         row=row,
-        state=state_of(row),
+        state=row.state_at(time.time()),
         asking=_asking(visit.desk, row),
         fault=fault,
         reason=visit.form.get("reason", ""),

@@ -148,8 +148,7 @@ def _details(row: ApprovalRow, asking: list[str], state: options.StateAt | None)
 
 
 def _state(row: ApprovalRow) -> str:
-    over = row.state in {"requested", "granted"} and time.time() >= row.expires_at
-    return "expired" if over else row.state
+    return row.state_at(time.time())
 
 
 _CELLS: dict[str, Callable[[ApprovalRow], str]] = {

@@ -19,15 +19,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from engine.cli.formats import Context
 from engine.cli.formats.show import encodable, modes
-
-if TYPE_CHECKING:
-    from engine.cli.formats import Context
-    from engine.errors import Location
-    from engine.policy_bundle.catalogue import PolicyRow
-    from engine.reports.explain import Explained, Report
+from engine.errors import Location
+from engine.policy_bundle.catalogue import PolicyRow
+from engine.reports.explain import Explained, Report
 
 
 def render(reports: Sequence[Report], context: Context) -> str:

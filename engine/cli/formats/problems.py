@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 
 from engine.cli.formats import ReportFormat, github, junit, sarif
 from engine.cli.formats.show import clean, relative
+from engine.cli.outputs import counted
 from engine.version import __version__
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def _text(checked: Sequence[Checked]) -> str:
     lines = [str(problem) for one in checked for problem in one.problems]
     count = len(lines)
     lines += [one.passed for one in checked if not one.problems]
-    lines += [f"{count} problem{'' if count == 1 else 's'}"] if count else []
+    lines += [counted(count, "problem")] if count else []
     return "".join(f"{line}\n" for line in lines)
 
 

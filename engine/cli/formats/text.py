@@ -11,19 +11,16 @@ import json
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import typer
 
+from engine.cli.formats import Context
 from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, by_subject, claim, clean, kind, modes
-from engine.errors import Exit
+from engine.errors import Exit, Location
 from engine.facts.text.nearest import did_you_mean
-
-if TYPE_CHECKING:
-    from engine.cli.formats import Context
-    from engine.errors import Location
-    from engine.policy_bundle.catalogue import PolicyRow
-    from engine.reports.explain import Explained, Report
+from engine.policy_bundle.catalogue import PolicyRow
+from engine.reports.explain import Explained, Report
 
 _MOST_NAMES = 20  # subjects without findings
 _MOST_SUBJECTS = 10  # subjects, places and policy rows of findings shown together

@@ -14,7 +14,7 @@ import typer
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.administration.control import ControlReply, post_all
-from engine.cli.outputs import json_text, print_text
+from engine.cli.outputs import counted, json_text, print_text
 from engine.cli.waiting import during
 from engine.documents.files import printable
 from engine.errors import EngineError, Exit, PolicyError
@@ -242,7 +242,7 @@ def refusals() -> Iterator[None]:
         options.refuse_values(error.problems)
         for problem in error.problems:
             typer.echo(str(problem), err=True)
-        typer.echo(f"{len(error.problems)} problem{'s' if len(error.problems) > 1 else ''}", err=True)
+        typer.echo(counted(len(error.problems), "problem"), err=True)
         raise typer.Exit(Exit.POLICY_INVALID) from error
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
-from engine.cli.outputs import json_text, print_text
+from engine.cli.outputs import counted, json_text, print_text
 from engine.cli.policy.commands import built_policy
 from engine.cli.record.commands import Mode, Since, read_decisions, tell_unreadable
 from engine.documents.files import printable
@@ -73,7 +73,7 @@ def _text(built: PolicyBundle, gaps: list[Gap], used: Usage | None, since: str |
         found = list(of_kind)
         lines += ["", f"{kind.head}: {len(found)}"]
         lines += _briefly(found) if kind in _BRIEF else _fully(found)
-    told = f"{len(gaps)} gap{'' if len(gaps) == 1 else 's'}" if gaps else "no gap"
+    told = counted(len(gaps), "gap") if gaps else "no gap"
     lines += ["", f"{told}: none of this changes a decision; what no rule permits stays refused"]
     return "\n".join(lines)
 
@@ -84,7 +84,7 @@ def _read(used: Usage | None, since: str | None) -> str:
         return "there is none yet"
     if not used.decisions:
         return f"no decision{after}"
-    return f"{used.decisions:,} decision{'' if used.decisions == 1 else 's'}, {used.first} to {used.last}"
+    return f"{counted(used.decisions, 'decision')}, {used.first} to {used.last}"
 
 
 def _fully(gaps: list[Gap]) -> list[str]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engine.cli import options
-from engine.cli.outputs import json_text, print_text
+from engine.cli.outputs import counted, json_text, print_text
 from engine.cli.policy.commands import built_policy
 from engine.cli.record.commands import Since, read_decisions, tell_unreadable
 from engine.documents.files import printable
@@ -44,10 +44,10 @@ def _waiver(row: dict[str, Any]) -> list[str]:
         lines.append(f"  for: subject {row['subject']}, principal {row['principal']}{facts}")
         lines.append(f"  from {row['starts']} until {row['until']} (UTC): {row['reason']}")
         lines.append(f"  owner {row['owner']}, approved by {row['approver']}")
-    used = f"let through {_counted(row['let_through'], 'decision')}"
+    used = f"let through {counted(row['let_through'], 'decision')}"
     if others := row["denied_otherwise"] + row["confirmed"]:
         used += f"; {others:,} more stopped by other findings"
-    lines.append(f"  {used}; {_counted(row['dry_runs'], 'dry run')}")
+    lines.append(f"  {used}; {counted(row['dry_runs'], 'dry run')}")
     if row["last"] is not None:
         lines.append(f"  first {row['first']}, last {row['last']}")
     if row["last_decisions"]:
@@ -55,7 +55,3 @@ def _waiver(row: dict[str, Any]) -> list[str]:
     if row.get("where") is not None:
         lines.append(f"  written in {row['where']}")
     return [printable(line, 2_000) for line in lines]
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

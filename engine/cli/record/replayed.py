@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from engine.cli.outputs import table
+from engine.cli.outputs import counted, table
 from engine.documents.files import printable
 
 _MOST_SHOWN = 5
@@ -58,14 +58,15 @@ def replay_text(document: dict[str, Any]) -> str:
     if document["not_decided"]:
         lines += ["", "not decided"]
         lines += [
-            f"  {one['point']}: {one['reason']} ({_counted(one['decisions'])})" for one in document["not_decided"]
+            f"  {one['point']}: {one['reason']} ({counted(one['decisions'], 'decision')})"
+            for one in document["not_decided"]
         ]
     return "\n".join(lines)
 
 
 def _change(change: dict[str, Any], *, known: bool) -> list[str]:
     """One change; `known` where the policy of the candidate is at hand."""
-    lines = [f"  {change['point']} {what(change)} ({_counted(change['decisions'])})"]
+    lines = [f"  {change['point']} {what(change)} ({counted(change['decisions'], 'decision')})"]
     if change["required"] is not None:
         lines.append(f"    required: {printable(change['required'], 1_000)}")
     elif known and change["change"] != "other_limits":
@@ -74,7 +75,7 @@ def _change(change: dict[str, Any], *, known: bool) -> list[str]:
         lines.append(f"    rule: {printable(change['rule'])}")
     lines += [f"    value: {value_text(row)}" for row in change["values"][:_MOST_SHOWN]]
     if (left := len(change["values"]) - _MOST_SHOWN) > 0:
-        lines.append(f"    … and {left:,} more value{'' if left == 1 else 's'}")
+        lines.append(f"    … and {counted(left, 'more value')}")
     named = [f"{printable(one['subject'], 500)} ({one['times']:,})" for one in change["subjects"][:_MOST_SHOWN]]
     more = len(change["subjects"]) - len(named) + change["more_subjects"]
     title = "before and now" if change["change"] == "other_limits" else "subjects"
@@ -89,7 +90,3 @@ def value_text(row: dict[str, Any]) -> str:
         return f"{printable(row['path'])} is no row of the policy"
     value = printable(json.dumps(row["value"], ensure_ascii=False), _VALUE)
     return f"{printable(row['path'])} = {value} ({printable(row['where'])})"
-
-
-def _counted(count: int) -> str:
-    return f"{count:,} decision{'' if count == 1 else 's'}"

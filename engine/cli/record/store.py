@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from engine.cli.outputs import counted
 from engine.cli.record.verification import break_text, chain_document, chain_text
 from engine.documents.files import printable
 
@@ -24,7 +25,7 @@ def shipped_lines(url: str, done: Mapping[int, Shipped]) -> Iterator[str]:
     """The store, then one line a chain."""
     yield _store_line(url)
     for number, shipped in done.items():
-        closed = _counted(shipped.segments, "closed segment")
+        closed = counted(shipped.segments, "closed segment")
         sent = f"{shipped.size:,} bytes sent and read back, {closed}" if shipped.size else "nothing new"
         yield f"chain {number}: shipped up to line {shipped.seq:,}; {sent}"
 
@@ -45,7 +46,7 @@ def store_text(url: str, found: Sequence[StoredVerification], strange: Sequence[
     unsigned = sum(bool(one.key) and not one.signed for one in found)
     said += f", signature not checked: {unsigned}" if unsigned else ""
     counts = f"{total['records']:,} records, {total['removed']:,} removed by retention, {total['bytes']:,} bytes"
-    places = f"{_counted(total['engines'], 'engine')}, {_counted(len(found), 'chain')}"
+    places = f"{counted(total['engines'], 'engine')}, {counted(len(found), 'chain')}"
     return "\n".join([*text, f"{places}, {said}: {counts}"])
 
 
@@ -64,10 +65,6 @@ def store_document(url: str, found: Sequence[StoredVerification], strange: Seque
 
 def _store_line(url: str) -> str:
     return f"store: {printable(url)}"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _total(found: Sequence[StoredVerification], strange: Sequence[Break]) -> dict[str, Any]:
