@@ -5,14 +5,13 @@ Such a case gets its own store, so that cases do not affect each other.
 
 from __future__ import annotations
 
-import re
-from datetime import datetime
 from hashlib import sha256
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
 from engine.documents.canonical import canonical
+from engine.facts.archives.source_bundle import seconds
 from engine.facts.text.blocks import blocks_of
 from engine.facts.text.quotes import words_of
 from engine.model import Digest, Model, Sha256
@@ -35,16 +34,7 @@ from engine.state.rows import (
 )
 from engine.state.store import Store
 
-_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
-
-
-def _seconds(text: object) -> int:
-    if not isinstance(text, str) or not _MOMENT.fullmatch(text):
-        raise ValueError("not a time such as 2026-11-21T00:00:00Z")
-    return int(datetime.fromisoformat(text).timestamp())
-
-
-Moment = Annotated[int, BeforeValidator(_seconds, json_schema_input_type=str)]
+Moment = Annotated[int, BeforeValidator(lambda text: seconds(str(text)), json_schema_input_type=str)]
 """Seconds since 1970, written in a case file as a time in UTC such as `2026-11-21T00:00:00Z`."""
 
 

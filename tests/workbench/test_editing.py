@@ -53,11 +53,6 @@ def bench(tmp_path_factory: pytest.TempPathFactory, cache: Path, policy: Path) -
         yield running
 
 
-@pytest.fixture(scope="module")
-def visitor(bench: Workbench) -> Visitor:
-    return bench.visitor()
-
-
 def edited(visitor: Visitor, text: str, before: bytes, **more: str) -> Page:
     """Send a text to be previewed, as a browser does: with two characters for each newline."""
     fields = {"file": FILE, "text": text.replace("\n", "\r\n"), "before": digest(before), "count": "100"}

@@ -45,11 +45,6 @@ def bench(tmp_path_factory: pytest.TempPathFactory, cache: Path, policy: Path) -
         yield running
 
 
-@pytest.fixture(scope="module")
-def visitor(bench: Workbench) -> Visitor:
-    return bench.visitor()
-
-
 def form(visitor: Visitor, file: str, *path: str) -> Page:
     return visitor.get("/form?" + urlencode({"file": file, "path": json.dumps(path)}))
 

@@ -52,11 +52,6 @@ def bench(own: Path, cache: Path) -> Iterator[Workbench]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def visitor(bench: Workbench) -> Visitor:
-    return bench.visitor()
-
-
 def edited(visitor: Visitor, text: str, before: bytes, name: str = FILE) -> Page:
     fields = {"file": name, "text": text.replace("\n", "\r\n"), "before": digest(before), "count": "100"}
     return visitor.post("/edit", fields)
