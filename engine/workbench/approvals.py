@@ -24,8 +24,7 @@ _VERBS = {"grant": "grant_approval", "refuse": "refuse_approval"}
 
 def listed(visit: Visit) -> Response:
     """Approvals that wait, then those that were decided."""
-    with visit.desk.store() as store:
-        rows = () if store is None else store.approvals(None, _MOST)
+    rows = visit.desk.stated(lambda store: store.approvals(None, _MOST)) or ()
     now = time.time()
     open_ = [row for row in rows if row.state_at(now) == "requested"]
     return visit.page(
@@ -39,8 +38,7 @@ def listed(visit: Visit) -> Response:
 
 def one(visit: Visit, status: int = 200, fault: EngineError | None = None) -> Response:
     """One approval with the request that it is about; `fault` is why it could not be resolved."""
-    with visit.desk.store() as store:
-        row = None if store is None else store.approval(visit.name)
+    row = visit.desk.stated(lambda store: store.approval(visit.name))
     if row is None:
         raise UnknownError("there is no such approval", remedy="choose one from the list of approvals")
     return visit.page(

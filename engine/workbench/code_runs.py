@@ -68,8 +68,7 @@ def file(visit: Visit) -> Response:
 
 
 def _row(visit: Visit) -> CodeRunRow:
-    with visit.desk.store() as store:
-        row = None if store is None else store.code_run(visit.name, None, int(time.time()))
+    row = visit.desk.stated(lambda store: store.code_run(visit.name, None, int(time.time())))
     if row is None:
         raise UnknownError(
             "no run of code with this id is kept",

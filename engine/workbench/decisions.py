@@ -113,10 +113,8 @@ def _shown(visit: Visit, found: Recorded, **tried: Any) -> Response:
         policy = visit.desk.policy()
     except EngineError as error:
         refused = error
-    approval = None
-    if body.approval is not None:
-        with visit.desk.store() as store:
-            approval = None if store is None else store.approval(body.approval)
+    wanted = body.approval
+    approval = None if wanted is None else visit.desk.stated(lambda store: store.approval(wanted))
     return visit.page(
         "decisions_one.html",
         entry=found.entry,

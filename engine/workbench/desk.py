@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.binaries import find_binary
 from engine.errors import Problem
@@ -18,6 +18,8 @@ from engine.settings import Settings
 from engine.state import has_state, open_state
 from engine.state.rows import Agreement
 from engine.state.store import Store
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +64,11 @@ class Desk:
 
     def agreement(self) -> Agreement:
         """What the engines of the state have agreed on. Raises StateError."""
-        with self.store() as store:
-            return Agreement() if store is None else store.agreement()
+        return self.stated(Store.agreement) or Agreement()
 
-    @contextmanager
-    def store(self) -> Iterator[Store | None]:
-        """The state; None before there is any. Raises StateError."""
+    def stated(self, read: Callable[[Store], T]) -> T | None:
+        """What is read of the state; None before there is any. Raises StateError."""
         if not has_state(self.settings):
-            yield None
-            return
+            return None
         with closing(open_state(self.settings)) as store:
-            yield store
+            return read(store)

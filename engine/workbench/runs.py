@@ -19,6 +19,7 @@ from engine.record.model import DecisionRecord
 from engine.record.pages import read_page
 from engine.record.reader import Filter
 from engine.state.rows import CodeRunRow
+from engine.state.store import Store
 from engine.workbench.visit import Visit
 
 _ROWS = 50
@@ -84,21 +85,24 @@ def _fits(wanted: Mapping[str, str], run: str, caller: str, ended: str) -> bool:
 
 def _code_runs(visit: Visit, wanted: Mapping[str, str]) -> tuple[list[CodeRunRow], str | None]:
     """The newest runs of code that have ended, without their results, and where the next page goes on."""
-    after, now = visit.query.get("after") if wanted.get("kind") == "code" else None, int(time.time())
+    after = visit.query.get("after") if wanted.get("kind") == "code" else None
     before = None if after is None else _number(after)
+    return visit.desk.stated(lambda store: _fitting(store, before, wanted)) or ([], None)
+
+
+def _fitting(store: Store, before: int | None, wanted: Mapping[str, str]) -> tuple[list[CodeRunRow], str | None]:
     found: list[CodeRunRow] = []
-    with visit.desk.store() as store:
-        for _ in range(0, _CODE_RUNS if store is not None else 0, _ROWS):
-            rows = () if store is None else store.code_runs(None, before, now, _ROWS)
-            for row in rows:
-                before = row.number
-                if _fits(wanted, row.id, row.owner, row.stop_reason):
-                    found.append(replace(row, result=None))
-                if len(found) == _ROWS:
-                    return found, str(before)
-            if len(rows) < _ROWS:
-                return found, None
-    return found, None if before is None else str(before)
+    for _ in range(0, _CODE_RUNS, _ROWS):
+        rows = store.code_runs(None, before, int(time.time()), _ROWS)
+        for row in rows:
+            before = row.number
+            if _fits(wanted, row.id, row.owner, row.stop_reason):
+                found.append(replace(row, result=None))
+            if len(found) == _ROWS:
+                return found, str(before)
+        if len(rows) < _ROWS:
+            return found, None
+    return found, str(before)
 
 
 def _number(text: str) -> int:
