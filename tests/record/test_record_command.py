@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shutil
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any, Self, get_args
@@ -205,6 +206,13 @@ def test_export_gives_csv_that_no_spreadsheet_runs(told_state: Path, tmp_path: P
     assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for row in rows for cell in row.values())
     plain = json.loads((told_state / DECISIONS).read_bytes().splitlines()[2])
     assert plain["principal"] == "=HYPERLINK(1)"  # the control: the record has it as it was
+
+
+def test_an_export_that_ends_midway_leaves_no_file(told_state: Path, tmp_path: Path) -> None:
+    state, output = Path(shutil.copytree(told_state, tmp_path / "state")), tmp_path / "events.jsonl"
+    (state / DECISIONS).with_name("decisions.000002.jsonl").mkdir()
+    assert isinstance(run("export", "--state", state, "--output", output).exception, RecordError)
+    assert not output.exists()
 
 
 def test_export_gives_csv_of_what_was_done_and_why(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TextIO, TypeVar
 
 import typer
 
@@ -254,20 +254,27 @@ def export_record(
 
     make = cloudevents if how == "cloudevents" else csv_rows
     folder, wanted = existing_folder(state), Filter(since=since)
+    with nullcontext() if output is None else _new_file(output) as file:
+        for line in make(folder, wanted):
+            if isinstance(line, Location):
+                tell_unreadable(line)
+            elif file is None:
+                print_text(line)
+            else:
+                file.write(line)
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[TextIO]:
+    """A new file, which stays only if it is whole. Raises GatherError."""
     try:
-        opened = nullcontext() if output is None else output.open("x", encoding="utf-8", newline="")
-        with opened as file:
-            for line in make(folder, wanted):
-                if isinstance(line, Location):
-                    tell_unreadable(line)
-                elif file is None:
-                    typer.echo(line, nl=False)
-                else:
-                    file.write(line)
+        with path.open("x", encoding="utf-8", newline="") as file, ExitStack() as failed:
+            failed.callback(path.unlink)
+            yield file
+            file.flush()
+            failed.pop_all()
     except FileExistsError as error:
-        raise GatherError(f"`{printable(str(output))}` already exists", remedy="name a new file") from error
-    except BrokenPipeError:
-        raise
+        raise GatherError(f"`{printable(str(path))}` already exists", remedy="name a new file") from error
     except OSError as error:
         reason = (error.strerror or "output failed").lower()
         raise GatherError(f"the export cannot be written: {reason}", remedy="name a writable file") from error
