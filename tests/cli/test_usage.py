@@ -42,6 +42,7 @@ WRONG = {
     "no-rules": ("policy lint --rego docs", "`docs` has no admission"),
     "file-for-the-state": ("approvals list --state README.md", "'README.md' is a file"),
     "cases-missing": ("policy test --cases nowhere", "'nowhere' does not exist"),
+    "lock-missing": ("sandbox env build n --lock nowhere", "'nowhere' does not exist"),
     "output": ("check . --output report.json", "write it as FORMAT=FILE"),
     "output-of-no-format": ("check . --output saif=report.json", "did you mean `sarif`"),
     "format": ("check . --format yaml", "sarif"),

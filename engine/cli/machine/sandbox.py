@@ -133,12 +133,8 @@ def install(
 @environments.command("build")
 def build_packages(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the environment.")],
-    lock: Annotated[
-        Path, typer.Option(metavar="FILE", help="Lock file: NAME==VERSION --hash=sha256:… for every package.")
-    ],
-    wheels: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of wheels, in place of pip's index.")
-    ] = None,
+    lock: Annotated[Path, options.file(help="Lock file: NAME==VERSION --hash=sha256:… for every package.")],
+    wheels: Annotated[Path | None, options.folder(help="Folder of wheels, in place of pip's index.")] = None,
 ) -> None:
     """Build a package environment from wheels whose hashes a lock file states, and print its row for the policy.
 
