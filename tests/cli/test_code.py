@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -14,7 +15,8 @@ from typing import Any
 import pytest
 
 from admission_adapters.files.artifact_store import ArtifactStore
-from engine.cli.code.commands import written
+from engine.cli import streams
+from engine.cli.code.commands import Shown, written
 from engine.errors import GatherError
 from tests.api.serving import until
 from tests.code.conftest import CODE, golden, printing, probed
@@ -259,3 +261,13 @@ def test_files_of_a_program_go_where_no_tool_runs_them_and_behind_no_link(path: 
     assert sorted(one.name for one in into.iterdir()) == ["file", "linked", "plain"]
     assert written({"artifacts": artifacts[:1]}, tmp_path / "new", store)
     assert (tmp_path / "new" / "plain" / "a.txt").read_bytes() == b"out"
+
+
+def test_what_a_program_prints_may_have_no_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w", encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdout", streams._text(stream, streams._Results))
+        shown = Shown()
+        shown.take("stdout", b"one\n")
+        shown.close()

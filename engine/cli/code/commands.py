@@ -267,7 +267,7 @@ class Shown:
     def _show(self) -> None:
         while (piece := self._pieces.get()) is not None:
             stream = sys.stdout if piece[0] == "stdout" else sys.stderr
-            with suppress(OSError):  # nobody reads it any more
+            with suppress(OSError, GatherError):  # nobody reads it any more
                 stream.buffer.write(tamed(piece[1]) if stream.isatty() else piece[1])
                 stream.flush()
 
