@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from engine.administration.users import unauthorized
 from engine.api.headers import check_media_type, read_headers, read_query, read_request_id, read_trace
 from engine.api.load import Load, Shares, overloaded
 from engine.api.messages import Access, Body, Exchange, Head, Operation, Peer, Response, Routes, methods_of
@@ -174,9 +175,9 @@ class App:
         operation, refusal = exchange.operation, exchange.refusal
         if refusal is not None and (operation.point is None or not exchange.recorded):
             return problem(refusal, exchange, headers=_allow(operation, self.routes, exchange.head.path))
-        if refusal is not None and operation.point is not None and not exchange.identified and not operation.refuses:
-            return decided(await self.refuse(exchange, operation.point, refusal), exchange)
-        return await operation.handler(self, exchange)
+        if exchange.identified or operation.refuses:
+            return await operation.handler(self, exchange)
+        return decided(await self.refuse(exchange, operation.point or "", refusal or unauthorized()), exchange)
 
     def _operation(self, head: Head) -> tuple[Operation, EngineError | None]:
         methods = methods_of(self.routes, head.path)

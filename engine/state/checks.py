@@ -48,7 +48,7 @@ def sha256_text(name: str, value: object) -> str:
 
 def encodable(name: str, value: object) -> str:
     """Text of any length that has a UTF-8 form. Raises ValueError."""
-    if type(value) is not str or not (value.isascii() or _SURROGATE.search(value) is None):
+    if type(value) is not str or _SURROGATE.search(value):
         raise ValueError(f"{name} is text without half surrogate pairs")
     return value
 

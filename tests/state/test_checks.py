@@ -12,6 +12,7 @@ import pytest
 from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.state import checks
 from engine.state.checks import LONGEST_TEXT
+from engine.state.part import made
 
 UUID = "0190b5d2-7c1e-7d3a-9b6f-2f4c5d6e7f80"
 SHA = "0123456789abcdef" * 4
@@ -53,6 +54,7 @@ class Row:
     numbers: tuple[checks.Whole, ...] = ()
     digest: checks.Sha256 | None = None
     anything: object = None
+    certain: bool = False
 
 
 @pytest.mark.parametrize("changes", [{}, {"numbers": (0, 1)}, {"digest": SHA}, {"anything": b""}])
@@ -64,3 +66,9 @@ def test_a_row_with_fields_of_its_types_is_stored(changes: dict[str, Any]) -> No
 def test_a_row_with_another_field_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"^{next(iter(changes))} is "):
         checks.demand_storable(Row(**{"name": "it", **changes}))
+
+
+def test_a_row_is_read_as_it_was_stored() -> None:
+    row = made(Row, "it", "[]", None, "[]", 1)
+    assert row == Row("it", (), None, "[]", certain=True)
+    assert row.certain is True

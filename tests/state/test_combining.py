@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from engine.errors import StateError
-from engine.state.postgres.combining import Combined
+from engine.state.postgres.combining import Combined, _Job
 from engine.state.postgres.faults import OneFaultError
 from tests.processes import until
 from tests.state.samples import SECONDS, together
@@ -132,3 +132,15 @@ def test_who_is_interrupted_while_waiting_holds_nobody_up() -> None:
         assert (first.result(SECONDS), call(3).result(10)) == (1, 9)
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def test_who_is_interrupted_when_its_turn_to_lead_has_come_hands_it_on() -> None:
+    combined = Combined(Squares(), 5)
+    first, second, third = (_Job(number) for number in (1, 2, 3))
+    combined._leader, combined._waiting = first, [second, third]
+    combined._leave(second)
+    assert (combined._leader, combined._waiting) == (first, [third])
+    combined._leave(second)  # its batch runs
+    assert (combined._leader, combined._waiting) == (first, [third])
+    combined._leave(first)
+    assert (combined._leader, third.turn.locked()) == (third, False)
