@@ -126,11 +126,6 @@ class Worker:
         with suppress(Exception):
             self.close()
 
-    @property
-    def opa_pid(self) -> int | None:
-        """The process id of the OPA of this worker."""
-        return getattr(self._engine.opa, "pid", None)
-
     def attempts(self) -> Iterator[bool]:
         """Whether the answers of an attempt stand even if OPA was lost; waits for OPA before each but the first."""
         for number in range(_ATTEMPTS):

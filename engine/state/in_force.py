@@ -7,7 +7,7 @@ that time, when no process uses an older result.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_args
 
 from engine.errors import StateError
@@ -29,21 +29,17 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """The stops that were not lifted, the oldest first, and the digests of releases that may decide.
-
-    Unless they are `binding`, an engine with a policy of its own decides by that.
-    """
+    """The stops that were not lifted, the oldest first, and what the engines have agreed on."""
 
     stops: tuple[StopRow, ...] = ()
-    releases: tuple[str, ...] = ()
-    binding: bool = False
+    agreed: Agreement = field(default_factory=Agreement)
 
     def may_decide(self, digest: str | None, *, follows: bool) -> bool:
         """Whether an engine may decide under the release with this digest; None: under no release.
 
         One that `follows` agreements has no policy of its own.
         """
-        return digest in self.releases or not (follows or self.binding)
+        return digest in self.agreed.served or not (follows or self.agreed.binding)
 
 
 class Current(Part):
@@ -91,5 +87,4 @@ def activation(*found: Any) -> ActivationRow:
 
 def _read(connection: Connection) -> InForce:
     stops = connection.execute(f"{STOPS} WHERE lifted_at IS NULL ORDER BY number")
-    agreed = agreement(connection)
-    return InForce(tuple(StopRow(*row) for row in stops), agreed.served, agreed.binding)
+    return InForce(tuple(StopRow(*row) for row in stops), agreement(connection))

@@ -148,6 +148,11 @@ def test_a_decision_without_a_record_reaches_nobody(
     assert [*(tmp_path / "run" / "segments").iterdir(), *(tmp_path / "run" / "rows").iterdir()] == []
 
 
+def kill_opa(worker: CorpusWorker) -> None:
+    opa: Any = worker._engine.opa
+    os.kill(opa.pid, signal.SIGKILL)
+
+
 @pytest.mark.own_opa
 def test_an_opa_that_dies_in_a_unit_loses_nothing(
     worker: CorpusWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -159,8 +164,7 @@ def test_an_opa_that_dies_in_a_unit_loses_nothing(
     def dying(*arguments: Any) -> Any:
         asked.append(len(arguments[1]))
         if len(asked) == 2:
-            assert worker.opa_pid
-            os.kill(worker.opa_pid, signal.SIGKILL)
+            kill_opa(worker)
         return ask_many(*arguments)
 
     monkeypatch.setattr(worker._engine, "decide_many", dying)
@@ -182,8 +186,7 @@ def test_an_input_that_ends_opa_is_a_recorded_deny(
 
     def dying(*arguments: Any) -> Any:
         if any(one["sha256"] == some[700]["sha256"] for one in arguments[1]):
-            assert worker.opa_pid
-            os.kill(worker.opa_pid, signal.SIGKILL)
+            kill_opa(worker)
         return ask_many(*arguments)
 
     monkeypatch.setattr(worker._engine, "decide_many", dying)
