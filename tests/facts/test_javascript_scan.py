@@ -212,6 +212,9 @@ BOMBS: dict[str, Callable[[int], str]] = {
     "comments": lambda n: "/*" * (n // 2),
     "slashes": lambda n: "/a" * (n // 2),
     "elements": lambda n: "<a>" * (n // 3),
+    "classes of characters": lambda n: "/[" * (n // 2),
+    "open templates": lambda n: "`if a:\n" * (n // 7),
+    "comments in texts": lambda n: "f(\"{'a':(0 /*" * (n // 14),
     "escapes": lambda n: "'" + "\\u{62}" * (n // 7) + "'",
 }
 
@@ -222,8 +225,22 @@ BOMBS: dict[str, Callable[[int], str]] = {
 def test_bombs_end_within_bounds(bomb: str, size: int) -> None:
     started = time.process_time()
     facts = scan("javascript", BOMBS[bomb](size - 20))
-    assert time.process_time() - started < 10  # about half a second
+    assert time.process_time() - started < 4  # about half a second
     assert facts.parsed or facts.problem in {"syntax", "too_deep", "too_large"}
+
+
+@pytest.mark.parametrize("unit", ["/[", "`if a:\n"])
+def test_code_that_takes_the_parser_many_steps_a_byte_is_not_read_to_its_end(unit: str) -> None:
+    facts = scan("javascript", unit * (60_000 // len(unit)))
+    assert (facts.parsed, facts.complete, facts.problem) == (False, False, "too_large")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a()()()()\n", "(a,b)=>(c);\n", "[a,b]=[b,a];\n", "/a[b]c/.test(x);\n", "`${a}${b}`;\n", "((((a,b))));\n"],
+)
+def test_much_ordinary_code_is_parsed(unit: str) -> None:
+    assert found(unit * (20_000 // len(unit))).complete
 
 
 TOKENS = [

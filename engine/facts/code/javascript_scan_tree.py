@@ -25,6 +25,16 @@ _FILLED = "0"
 """Stands for what a template fills in: no separator and no dot."""
 
 
+_PIECE = 1_024
+"""Bytes that the parser gets at once; it asks for them again when it goes back."""
+
+_READ, _FEW_PIECES = 16, 100
+"""How often the parser may read each byte, and pieces of a short program on top; it reads ordinary code twice."""
+
+_STEPS, _FEW_STEPS = 0.2, 500
+"""Hundreds of the parser's steps for each byte, and of a short program on top; ordinary code needs 0.05 at most."""
+
+
 @dataclass(slots=True)
 class Node:
     """A node that tree-sitter names, what it is for the one above it, and its text where it has nothing below."""
@@ -43,14 +53,15 @@ class Node:
 
 def parse(code: str) -> list[Node]:
     """The nodes of a program, each before those below it. Raises ScanError."""
-    tree = tree_sitter.Parser(_language()).parse(code.encode("utf-8"))
+    source = code.encode("utf-8")
+    tree = _tree(source)
     if tree.root_node.has_error:
         raise ScanError("syntax")
     nodes: list[Node] = []
     cursor = tree.walk()
     above: list[Node] = []
     while True:
-        child = _node(cursor, above)
+        child = _node(cursor, above, source)
         if child is not None:
             nodes.append(child)
         if len(nodes) > NODES:
@@ -66,7 +77,34 @@ def parse(code: str) -> list[Node]:
             above.pop()
 
 
-def _node(cursor: tree_sitter.TreeCursor, above: list[Node]) -> Node | None:
+def _tree(source: bytes) -> tree_sitter.Tree:
+    """The tree of a program. Raises ScanError for one that takes the parser many steps a byte, such as `/[/[/[`."""
+    read = steps = 0
+
+    def piece(at: int, _: object) -> bytes:
+        nonlocal read
+        read += len(source[at : at + _PIECE])
+        return source[at : at + _PIECE] if read <= _most_read(source) else b""
+
+    def is_too_much(_: int, __: bool) -> bool:  # noqa: FBT001  (as the parser calls it)
+        nonlocal steps
+        steps += 1
+        return steps > _FEW_STEPS + _STEPS * len(source) or read > _most_read(source)
+
+    try:
+        tree = tree_sitter.Parser(_language()).parse(piece, progress_callback=is_too_much)
+    except ValueError as error:
+        raise ScanError("too_large") from error
+    if read > _most_read(source):
+        raise ScanError("too_large")
+    return tree
+
+
+def _most_read(source: bytes) -> int:
+    return _FEW_PIECES * _PIECE + _READ * len(source)
+
+
+def _node(cursor: tree_sitter.TreeCursor, above: list[Node], source: bytes) -> Node | None:
     """The node at the cursor, below the last of `above`; None for a mark, which has nothing below it."""
     node = cursor.node
     if node is None:
@@ -79,7 +117,7 @@ def _node(cursor: tree_sitter.TreeCursor, above: list[Node]) -> Node | None:
     if above:
         above[-1].below.append(child)
     if node.child_count == 0:
-        child.text = unescaped((node.text or b"").decode("utf-8"))
+        child.text = unescaped(source[node.start_byte : node.end_byte].decode("utf-8"))
     return child
 
 
