@@ -181,8 +181,7 @@ def answer(
     except BaseException as error:  # noqa: BLE001  (Ctrl-C too: raised again once the request is recorded)
         case.fault, stop = _fault_of(error, case, services), None if isinstance(error, Exception) else error
     yield from _give_back(case)
-    opened = None if case.facts is None else case.facts.gathered.opened
-    with nullcontext() if opened is None else closing(opened):
+    with nullcontext() if case.facts is None else closing(case.facts.gathered):
         answered = yield from _record_and_work(case, services, executor)
     if stop is not None:
         raise stop
@@ -283,8 +282,7 @@ def gather(point: Point, request: Any, services: Services, context: Context, ser
         document.update({name: [] for name in FROM_STATE})
         return Facts(gathered, document, digest(canonical(covered)))
     except BaseException:  # otherwise the receiver of the facts closes what was opened
-        if gathered.opened is not None:
-            gathered.opened.close()
+        gathered.close()
         raise
 
 

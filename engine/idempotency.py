@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -215,8 +215,7 @@ def _again(point: Point, request: Any, taken: Taken, services: Services, context
     first: dict[str, Any] = json.loads(taken.begun.answer or "{}")
     with services.policy() as policy:
         facts = yield from gathering(point, request, services, context, policy)
-        opened = facts.gathered.opened
-        with nullcontext() if opened is None else closing(opened):
+        with closing(facts.gathered):
             known = yield from state_facts(facts.gathered, taken.store, context)
             stops = stop_facts((yield from services.running.stops(policy.digest)), facts.gathered.tool, context)
             document = {**facts.document, **known, **first["known"], "stops": stops}

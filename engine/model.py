@@ -80,6 +80,12 @@ class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
+class Named(Model):
+    """Something of which its id is all that rules see: an item of a list for a requirement of each."""
+
+    id: str
+
+
 class Outcome(StrEnum):
     """What may happen: a deny outranks a confirm, a confirm outranks an allow."""
 

@@ -13,7 +13,7 @@ from engine.episodes.result import EpisodeError, MaxAgentsExceededError
 from engine.errors import EngineError, WorkError
 from engine.flow import Answer, Context, Services
 from engine.model import Outcome, Permit, Result
-from engine.points.provisioning import DecidedSpecification, ProvisioningLimits
+from engine.points.provisioning import NewAgentProvisioning, ProvisioningLimits
 from engine.state.rows import AgentRow
 from engine.work import Executor
 
@@ -60,15 +60,15 @@ def mounting(services: Services, context: Context) -> Executor:
 
     def mount(permit: Permit, job: Job) -> Result:
         limits = permit.demand(POINT, job.input_digest, ProvisioningLimits)
-        decided: DecidedSpecification = job.opened
-        text = canonical(None if decided.specification is None else decided.specification.model_dump(mode="json"))
-        if decided.specification is None or digest(text) != limits.specification:
+        own: NewAgentProvisioning | None = job.opened
+        text = canonical(None if own is None else own.model_dump(mode="json"))
+        if own is None or digest(text) != limits.specification:
             raise WorkError(
                 "the permit is for another specification",
                 remedy="request a decision on exactly this one",
                 code="engine.permit_missing",
             )
-        own, now = decided.specification, services.gather_context.clock()
+        now = services.gather_context.clock()
         row = AgentRow(permit.decision_id, own.name, own.role, text.decode("utf-8"), context.caller.principal, now)
         if not services.store().add_agent(row, limits.max_agents):
             raise MaxAgentsExceededError(

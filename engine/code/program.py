@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from admission_adapters.sandbox.executor import Code, run_code
@@ -19,6 +20,7 @@ from engine.code.asking import Asking
 from engine.code.keeping import Executed, output_request
 from engine.code.result import StoppedError, Story
 from engine.code.running import EitherEvent, Phase
+from engine.documents.strict_json import levels_of
 from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit, WorkError
 from engine.facts.code.answers import ContentLimit, result_of
@@ -293,16 +295,10 @@ def snippet(text: str, code: str, payload: str) -> str:
 def _without_secrets(payload: str, text: str) -> list[str]:
     """The texts of the payload that occur in another text, as they are or as JSON and Python write them; long first."""
     starts = {text[at : at + _WORD] for at in range(len(text))}
-    left: list[Any] = [json.loads(payload or "null")]
-    found = set()
-    while left:
-        item = left.pop()
-        if isinstance(item, dict):
-            left += item.values()
-        elif isinstance(item, list):
-            left += item
-        elif isinstance(item, str) and len(own := item.strip()) >= _WORD:
-            found |= {form for form in _forms(own) if form[:_WORD] in starts and form in text}
+    items = chain.from_iterable(levels_of(json.loads(payload or "null")))
+    texts = {item.strip() for item in items if isinstance(item, str)}
+    forms = (form for own in texts if len(own) >= _WORD for form in _forms(own))
+    found = {form for form in forms if form[:_WORD] in starts and form in text}
     return sorted(found, key=lambda form: (-len(form), form))
 
 

@@ -9,12 +9,13 @@ import json
 import math
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import EncodedBytes, EncoderProtocol, Field
 
 from engine.documents.canonical import RawJson, canonical
+from engine.documents.strict_json import nested_deeper
 from engine.documents.validation import validate
 from engine.errors import EngineError, GatherError
 from engine.facts.code.boundaries import ProfileName, Tighten
@@ -24,7 +25,7 @@ from engine.points.code_execution import FileName, Seed
 from engine.settings import ReadLimits
 
 LEVELS = 64
-"""Objects and lists in each other, beyond which a run is not read; readers of files and bodies stop before."""
+"""Objects and lists in each other that every later encoder can write; readers of files and bodies stop before."""
 
 Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")]
@@ -99,8 +100,7 @@ def read(asked: Any) -> CodeRunRequest:
     if isinstance(asked, EngineError):
         raise asked
     try:
-        value = json.loads(asked.data) if isinstance(asked, RawJson) else _copy(asked)
-        _check_depth(value)
+        value = _plain(asked)
         remedy = "give `action`, `request` and the other fields that the schema of POST /v1/code/run names"
         return validate(CodeRunRequest, canonical(value), "a run of code", remedy, ReadLimits())
     except (ValueError, TypeError, RecursionError) as error:
@@ -111,18 +111,11 @@ def read(asked: Any) -> CodeRunRequest:
         ) from error
 
 
-def _check_depth(value: Any) -> None:
-    """Raise ValueError if objects and lists are nested deeper than every later encoder can write."""
-    level = [value]
-    for _ in range(LEVELS + 1):
-        level = [inner for one in level for inner in _inside(one)]
-        if not level:
-            return
-    raise ValueError("nested too deeply")
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+def _plain(asked: Any) -> Any:
+    value = json.loads(asked.data) if isinstance(asked, RawJson) else _copy(asked)
+    if nested_deeper(value, LEVELS):
+        raise ValueError("nested too deeply")
+    return value
 
 
 def _copy(asked: Any) -> Any:

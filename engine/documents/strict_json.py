@@ -83,6 +83,11 @@ def levels_of(value: Any) -> Iterator[list[Any]]:
         level = [child for children in inner for child in children]
 
 
+def nested_deeper(value: Any, levels: int) -> bool:
+    """Whether objects and lists of a document are in more than so many others; what is in them counts too."""
+    return any(depth > levels for depth, _ in enumerate(levels_of(value)))
+
+
 def has_more_values(text: bytes | bytearray, limit: int) -> bool:
     """Whether JSON text may contain more values than this: each but the outermost follows one of `[`, `{` and `,`."""
     return _separators(text) > limit and _separators(_STRING.sub(b"", text)) > limit

@@ -11,8 +11,9 @@ from pydantic import Field, model_validator
 from engine.documents.canonical import canonical, digest
 from engine.documents.files import load, printable, read_bytes
 from engine.documents.validation import validate
+from engine.facts.proposals import Name, Values
 from engine.model import Model
-from engine.points.episode import AgentId, Ceilings, Name, Positive, Values
+from engine.points.episode import AgentId, Ceilings, Positive
 from engine.settings import ReadLimits
 
 _MOST = 1 << 40

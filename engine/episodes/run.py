@@ -182,7 +182,7 @@ class _Run:
         own = next(one for one in self.standing.definition.actors if one.id == actor)
         said = [(grant.entry, text)]
         if grant.replies == "proposal":
-            proposal = read_proposal(text, self.standing.values)
+            proposal = read_proposal(text)
             said = [(grant.entry, proposal.text("dialogue")), (grant.aside, proposal.text(_PRIVATE))]
         new = [
             {"actor": actor, "kind": kind, "recipient": own.recipient, "claimed_role": None, "text": words}

@@ -13,8 +13,8 @@ from typing import Any
 from engine.decide import Verdict
 from engine.episodes.definition import ActorDefinition, EpisodeDefinition
 from engine.episodes.result import Ended
+from engine.facts.proposals import Scalar
 from engine.model import ENGINE_CODES, RESERVED_CODES, Decision
-from engine.points.episode import Scalar
 
 _ALLOW = "allow"
 _NOT_DECIDED = RESERVED_CODES | {"stopped"}

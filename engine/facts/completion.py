@@ -18,9 +18,6 @@ class Prepared:
     url: str = field(repr=False)
     body: bytes = field(repr=False)
 
-    def close(self) -> None:
-        """Nothing is open."""
-
 
 def prepared(
     base_url: str, model: str, messages: Sequence[Mapping[str, str]], max_output_tokens: int, *, stream: bool

@@ -8,21 +8,24 @@ Only `propose_resolution` is required. The text is read as strict JSON and never
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from engine.documents.files import printable
 from engine.documents.strict_json import MAX_SAFE_INTEGER, AmbiguousJsonError, NotJsonError, read_strict
+from engine.model import Model
 
-Scalar = bool | int | float | str
-State = Mapping[str, Mapping[str, Scalar]]
-"""The parameters of an episode by group."""
-
-PROPOSAL_LEVELS = 4
 TEXT_CHARACTERS = 1_000
 """Maximum length of a text value of a parameter."""
 
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+Scalar = bool | int | Annotated[float, Field(allow_inf_nan=False)] | Annotated[str, Field(max_length=TEXT_CHARACTERS)]
+Values = Annotated[dict[Name, Scalar], Field(max_length=1_000)]
+
+PROPOSAL_LEVELS = 4
 MOST_PROBLEMS = 20
 
 _FIELDS: Mapping[str, type] = {
@@ -35,20 +38,28 @@ _FIELDS: Mapping[str, type] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FieldProblem:
-    """A field of a proposal that does not fit the schema."""
+class StateGroup(Model):
+    """Parameters of the state with their values; only the owner may change them."""
+
+    id: Name
+    owner: Name
+    values: Values
+
+
+class ProblemFacts(Model):
+    """A field that does not fit the schema of an ActionProposal."""
 
     id: str
     problem: Literal["unknown", "type", "missing"]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A declared parameter and its new value, of the same type."""
+class ChangeFacts(Model):
+    """A parameter `group.parameter`, its owner and its new value, of the same type as before."""
 
+    id: str
     group: str
     parameter: str
+    owner: str
     value: Scalar
 
 
@@ -58,8 +69,8 @@ class Proposal:
 
     readable: bool
     fields: Mapping[str, Any] = field(default_factory=dict)
-    changes: tuple[Change, ...] = ()
-    problems: tuple[FieldProblem, ...] = ()
+    changes: tuple[ChangeFacts, ...] = ()
+    problems: tuple[ProblemFacts, ...] = ()
 
     def text(self, name: str) -> str:
         """A text field; empty if it is missing or no text."""
@@ -67,7 +78,7 @@ class Proposal:
         return found if isinstance(found, str) else ""
 
 
-def read_proposal(text: str, state: State) -> Proposal:
+def read_proposal(text: str, state: Iterable[StateGroup] = ()) -> Proposal:
     """Read a reply as an ActionProposal on this state. Never raises."""
     try:
         value = read_strict(text, levels=PROPOSAL_LEVELS, largest=MAX_SAFE_INTEGER)
@@ -75,33 +86,32 @@ def read_proposal(text: str, state: State) -> Proposal:
         return Proposal(readable=False)
     if not isinstance(value, dict):
         return Proposal(readable=False)
-    problems = [FieldProblem(_shown(name), "unknown") for name in value if name not in _FIELDS]
-    problems += [
-        FieldProblem(name, "type") for name, kind in _FIELDS.items() if name in value and type(value[name]) is not kind
-    ]
-    problems += [FieldProblem("propose_resolution", "missing")] if "propose_resolution" not in value else []
-    changes, wrong = _changes(value.get("changes"), state)
+    problems = [_problem(name, "unknown") for name in value if name not in _FIELDS]
+    problems += [_problem(name, "type") for name, kind in _FIELDS.items() if type(value.get(name, kind())) is not kind]
+    problems += [_problem("propose_resolution", "missing")] if "propose_resolution" not in value else []
+    changes, wrong = _changes(value.get("changes"), {group.id: group for group in state})
     return Proposal(
         readable=True, fields=value, changes=tuple(changes), problems=tuple((problems + wrong)[:MOST_PROBLEMS])
     )
 
 
-def _changes(stated: Any, state: State) -> tuple[list[Change], list[FieldProblem]]:
+def _changes(stated: Any, state: Mapping[str, StateGroup]) -> tuple[list[ChangeFacts], list[ProblemFacts]]:
     """The changes of declared parameters, and what else is stated as one."""
-    changes: list[Change] = []
-    problems: list[FieldProblem] = []
+    changes: list[ChangeFacts] = []
+    problems: list[ProblemFacts] = []
     for group, values in stated.items() if isinstance(stated, dict) else ():
         if not isinstance(values, dict):
-            problems.append(FieldProblem(_shown(f"changes.{group}"), "type"))
+            problems.append(_problem(f"changes.{group}", "type"))
             continue
+        known = state.get(group)
         for parameter, value in values.items():
-            declared = state.get(group, {}).get(parameter)
-            if declared is None:
-                problems.append(FieldProblem(_shown(f"changes.{group}.{parameter}"), "unknown"))
-            elif not _fits(declared, value):
-                problems.append(FieldProblem(_shown(f"changes.{group}.{parameter}"), "type"))
+            name = f"{group}.{parameter}"
+            if known is None or parameter not in known.values:
+                problems.append(_problem(f"changes.{name}", "unknown"))
+            elif not _fits(known.values[parameter], value):
+                problems.append(_problem(f"changes.{name}", "type"))
             else:
-                changes.append(Change(group, parameter, value))
+                changes.append(ChangeFacts(id=name, group=group, parameter=parameter, owner=known.owner, value=value))
     return changes, problems
 
 
@@ -113,5 +123,5 @@ def _fits(declared: Scalar, value: Any) -> bool:
     return isinstance(value, int | float)
 
 
-def _shown(name: str) -> str:
-    return printable(name, 100)
+def _problem(name: str, problem: Literal["unknown", "type", "missing"]) -> ProblemFacts:
+    return ProblemFacts(id=printable(name, 100), problem=problem)

@@ -111,6 +111,11 @@ FactsFromState = Mapping[str, list[dict[str, Any]]]
 """Any of `STATE_FACTS`."""
 
 
+def stated_in(request: Model, base: type[Model]) -> dict[str, Any]:
+    """The fields of a request that its input has too, because `base` is the base of both."""
+    return {name: value for name, value in request if name in base.model_fields}
+
+
 @dataclass(frozen=True, slots=True)
 class Gathered:
     """A point's input, and the locations of the subjects of its findings."""
@@ -122,7 +127,9 @@ class Gathered:
     subjects: tuple[str, ...] = ()
     """The things that are decided about one by one, such as every record."""
     opened: Any = None
-    """What work needs again and OPA does not, such as an open source bundle; closed by the flow."""
+    """What work needs again and OPA does not, such as an open source bundle."""
+    close: Callable[[], object] = lambda: None
+    """Lets go of what is open in it; called by the flow."""
     state: Callable[[Store, Caller], FactsFromState] | None = None
     """Reads facts from the engine's own state for the caller."""
     asks_state: Callable[[Caller], bool] = lambda _: True

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from engine.documents.canonical import canonical, digest
@@ -65,16 +64,6 @@ class AdapterEnvelopeLimits(Limits):
     envelope: Digest
 
 
-@dataclass(frozen=True, slots=True)
-class DecidedEnvelope:
-    """The envelope that was decided on."""
-
-    envelope: Any
-
-    def close(self) -> None:
-        """There is nothing to close."""
-
-
 def gather(request: AdapterEnvelopeRequest, context: GatherContext) -> Gathered:
     """Compare the envelope with the contract of its manifest, term by term."""
     known, envelope = context.adapters(), request.envelope
@@ -95,7 +84,7 @@ def gather(request: AdapterEnvelopeRequest, context: GatherContext) -> Gathered:
     return Gathered(
         made,
         f"{request.end} of an adapter",
-        opened=DecidedEnvelope(envelope),
+        opened=envelope,
         tool=tool if isinstance(tool, str) else "",
     )
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 
 from engine.facts.text.hidden import is_blank
-from engine.model import Digest, Limits, Model, Pace
+from engine.model import Digest, Limits, Model, Named, Pace
 from engine.points import GatherContext, Gathered, Point
 from engine.points.registry import POINTS
 from engine.state.rows import AUDIENCE, MOST_WORDS, StopScope
@@ -95,21 +95,18 @@ class Requested(Model):
     requester_via: str | None
 
 
-class UnknownPoint(Model):
-    """A name in the scope of a token that is not a decision point."""
-
-    id: str
-
-
 class AdministrationInput(Model):
-    """What OPA sees. `approval` is absent if the state has none with this id."""
+    """What OPA sees. `approval` is absent if the state has none with this id.
+
+    `unknown_points` are names in the scope of a token that are no decision points.
+    """
 
     act: str
     id: str
     reason: str | None
     approval: Requested | None
     scope: Scope | None
-    unknown_points: tuple[UnknownPoint, ...]
+    unknown_points: tuple[Named, ...]
     prefix: Prefix | None
     stop: Stop | None
     release: PolicyRelease | None
@@ -137,7 +134,7 @@ def gather(request: AdministrationRequest, context: GatherContext) -> Gathered:
             requester_via=row.requester_via,
         )
     named = () if request.scope is None else (*request.scope.points, *request.scope.approves)
-    unknown = tuple(UnknownPoint(id=name) for name in sorted({*named} - POINTS.keys()))
+    unknown = tuple(Named(id=name) for name in sorted({*named} - POINTS.keys()))
     facts = AdministrationInput(**dict(request), approval=approval, unknown_points=unknown)
     return Gathered(facts, f"{request.act} {request.id}")
 

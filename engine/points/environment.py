@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -100,16 +100,12 @@ class OpenedMaterial:
         found = self.material.get(record_id)
         return () if found is None else found.rows
 
-    def close(self) -> None:
-        """Let go of the source bundle."""
-        self.opened.close()
-
 
 def gather(request: EnvironmentRequest, context: GatherContext) -> Gathered:
     """Read the source bundle and its material. Raises GatherError when it cannot be read as one."""
     found = source.gather(SourceRequest(path=request.path, digest=request.digest), context)
     with ExitStack() as stack:
-        stack.callback(found.opened.close)
+        stack.callback(found.close)
         facts = _bundle_of(found)
         records = facts.records or ()
         holds = context.lookups.environments.get(facts.environment or "")
@@ -137,7 +133,7 @@ def gather(request: EnvironmentRequest, context: GatherContext) -> Gathered:
     )
     title = f"environment {facts.environment or 'not stated'} · {found.title}"
     opened = OpenedMaterial(material, found.opened)
-    return Gathered(gathered, title, found.places, subjects, opened, stated=found.stated, notes=notes)
+    return replace(found, input=gathered, title=title, opened=opened, notes=notes)
 
 
 def _bundle_of(found: Gathered) -> source.BundleFacts:

@@ -6,7 +6,6 @@ restored. A request names the environment by the id under which it is held, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from engine.model import HeldEnvironment, Limits, Model, Pace
@@ -39,23 +38,12 @@ class EnvironmentActLimits(Limits):
     act: Act
 
 
-@dataclass(frozen=True, slots=True)
-class DecidedAct:
-    """The act that was decided on, for its executor."""
-
-    act: Act
-    checkpoint: str | None
-
-    def close(self) -> None:
-        """There is nothing to close."""
-
-
 def gather(request: EnvironmentActRequest, context: GatherContext) -> Gathered:
     """Look at the files that would be restored."""
     held = context.held(request.held, request.checkpoint)
     gathered = EnvironmentActInput(act=request.act, checkpoint=request.checkpoint, held=held)
     title = f"{request.act} of {'no open environment' if held is None else held.environment}"
-    return Gathered(gathered, title, opened=DecidedAct(request.act, request.checkpoint))
+    return Gathered(gathered, title, opened=request)
 
 
 POINT = Point(

@@ -17,23 +17,20 @@ from pydantic import Field
 
 from engine.documents.canonical import digest
 from engine.documents.strict_json import MAX_SAFE_INTEGER
-from engine.facts.proposals import Proposal, read_proposal
+from engine.facts.proposals import ChangeFacts, Name, ProblemFacts, Proposal, StateGroup, read_proposal
 from engine.facts.text.hidden import is_blank
 from engine.model import Caller, Digest, Limits, Model
-from engine.points import FactsFromState, GatherContext, Gathered, Point
+from engine.points import FactsFromState, GatherContext, Gathered, Point, stated_in
 
 if TYPE_CHECKING:
     from engine.state.rows import AgentRow
     from engine.state.store import Store
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
 EpisodeId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 AGENT_ID = r"^[0-9a-f]{1,64}$"
 AgentId = Annotated[str, Field(pattern=AGENT_ID)]
 Whole = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
 Positive = Annotated[int, Field(ge=1, le=1 << 40)]
-Scalar = bool | int | Annotated[float, Field(allow_inf_nan=False)] | Annotated[str, Field(max_length=1_000)]
-Values = Annotated[dict[Name, Scalar], Field(max_length=1_000)]
 REPLY_CHARACTERS = (1 << 24) + 1
 """One more than the policy can allow bytes."""
 
@@ -46,14 +43,6 @@ class EpisodeActor(Model):
     id: Name
     role: Name
     agent: AgentId | None = None
-
-
-class StateGroup(Model):
-    """Parameters of the state with their values; only the owner may change them."""
-
-    id: Name
-    owner: Name
-    values: Values
 
 
 class Ceilings(Model):
@@ -138,21 +127,26 @@ class EndEvent(Model):
     review: Annotated[tuple[Whole, ...], Field(strict=False, max_length=10_000)]
 
 
-class EpisodeRequest(Model):
-    """One event of an episode, and everything that happened before. `running`: calls under way.
+class Episode(Model):
+    """An episode as it stands. `running`: calls under way.
 
     `broken`: the record or the transcript lacks something that happened.
     """
 
     episode: EpisodeId
-    event: Annotated[StartEvent | TurnEvent | ReplyEvent | ConcessionEvent | EndEvent, Field(discriminator="kind")]
     actors: Annotated[tuple[EpisodeActor, ...], Field(strict=False, max_length=1_000)]
     state: Annotated[tuple[StateGroup, ...], Field(strict=False, max_length=1_000)]
     ceilings: Ceilings
-    history: Annotated[tuple[Attempt, ...], Field(strict=False, max_length=10_000)]
     running: Annotated[tuple[Call, ...], Field(strict=False, max_length=1_000)]
     ended: bool
     broken: bool
+
+
+class EpisodeRequest(Episode):
+    """One event of an episode, and everything that happened before."""
+
+    event: Annotated[StartEvent | TurnEvent | ReplyEvent | ConcessionEvent | EndEvent, Field(discriminator="kind")]
+    history: Annotated[tuple[Attempt, ...], Field(strict=False, max_length=10_000)]
 
 
 class EventFacts(Model):
@@ -192,23 +186,6 @@ class ProposalFacts(Model):
     justification_bytes: int
 
 
-class ChangeFacts(Model):
-    """A parameter `group.parameter`, its owner and its new value."""
-
-    id: str
-    group: str
-    parameter: str
-    owner: str
-    value: Scalar
-
-
-class ProblemFacts(Model):
-    """A field that does not fit the schema of an ActionProposal."""
-
-    id: str
-    problem: Literal["unknown", "type", "missing"]
-
-
 class CastFacts(Model):
     """An actor that is a provisioned agent; `due`: the event is a call of it."""
 
@@ -218,18 +195,11 @@ class CastFacts(Model):
     due: bool
 
 
-class EpisodeInput(Model):
+class EpisodeInput(Episode):
     """What OPA sees. `state` is there at the start; later values are in `changes`."""
 
-    episode: str
     event: EventFacts
-    actors: tuple[EpisodeActor, ...]
-    state: tuple[StateGroup, ...]
-    ceilings: Ceilings
     history: tuple[PastAttempt, ...]
-    running: tuple[Call, ...]
-    ended: bool
-    broken: bool
     reply: ReplyFacts | None = None
     proposal: ProposalFacts | None = None
     changes: tuple[ChangeFacts, ...] = ()
@@ -275,30 +245,17 @@ def gather(request: EpisodeRequest, _: GatherContext) -> Gathered:
     """Read the reply, if there is one; the rules compute everything else from the history."""
     event = request.event
     starts, reply = event.kind == "start", event.reply if isinstance(event, ReplyEvent) else None
-    proposal = _proposal(request, reply) if event.kind == "proposal" else None
+    proposal = read_proposal(reply.text, request.state) if reply is not None and event.kind == "proposal" else None
     call = event if isinstance(event, Call) else None
+    stated = stated_in(request, Episode) | ({} if starts else {"state": ()})
     facts = EpisodeInput(
-        episode=request.episode,
-        event=EventFacts(
-            kind=event.kind,
-            turn=None if call is None else call.turn,
-            attempt=None if call is None else call.attempt,
-            actor=None if call is None else call.actor,
-            sent_bytes=None if call is None else call.sent_bytes,
-        ),
-        actors=request.actors,
-        state=request.state if starts else (),
-        ceilings=request.ceilings,
+        **stated,
+        event=EventFacts.model_validate(event.model_dump(exclude={"reply", "review"})),
         history=tuple(PastAttempt(id=f"{one.turn}.{one.attempt}", **dict(one)) for one in request.history),
-        running=request.running,
-        ended=request.ended,
-        broken=request.broken,
         reply=None if reply is None else _reply(reply, proposal),
         proposal=None if proposal is None or not proposal.readable else _asked(proposal),
-        changes=_changes(request, proposal),
-        problems=tuple(
-            ProblemFacts(id=one.id, problem=one.problem) for one in (() if proposal is None else proposal.problems)
-        ),
+        changes=() if proposal is None else proposal.changes,
+        problems=() if proposal is None else proposal.problems,
         review=event.review if isinstance(event, EndEvent) else (),
         cast=tuple(
             CastFacts(
@@ -355,11 +312,6 @@ def stated_usage(usage: Any, name: str) -> int | None:
     return found if type(found) is int and 0 <= found <= MAX_SAFE_INTEGER else None
 
 
-def _proposal(request: EpisodeRequest, reply: Reply | None) -> Proposal:
-    state = {group.id: group.values for group in request.state}
-    return Proposal(readable=False) if reply is None else read_proposal(reply.text, state)
-
-
 def _reply(reply: Reply, proposal: Proposal | None) -> ReplyFacts:
     data = reply.text.encode("utf-8")
     tokens, spend = stated_usage(reply.usage, "tokens"), stated_usage(reply.usage, "spend_micros")
@@ -382,20 +334,6 @@ def _asked(proposal: Proposal) -> ProposalFacts:
         propose_resolution=resolution if isinstance(resolution, bool) else None,
         abort_episode=abort if isinstance(abort, bool) else None,
         justification_bytes=0 if is_blank(justification) else len(justification.strip().encode("utf-8")),
-    )
-
-
-def _changes(request: EpisodeRequest, proposal: Proposal | None) -> tuple[ChangeFacts, ...]:
-    owners = {group.id: group.owner for group in request.state}
-    return tuple(
-        ChangeFacts(
-            id=f"{one.group}.{one.parameter}",
-            group=one.group,
-            parameter=one.parameter,
-            owner=owners[one.group],
-            value=one.value,
-        )
-        for one in (() if proposal is None else proposal.changes)
     )
 
 

@@ -14,8 +14,8 @@ from pydantic import Field
 from engine.documents.canonical import digest
 from engine.facts.completion import endpoint_facts, prepared
 from engine.facts.net.addresses import HostAddress, host_addresses
-from engine.model import Digest, Limits, Line, Model, ModelError, Pace, ProviderSettings, Text
-from engine.points import GatherContext, Gathered, Point
+from engine.model import Digest, Limits, Line, Model, ModelError, Named, Pace, ProviderSettings, Text
+from engine.points import GatherContext, Gathered, Point, stated_in
 from engine.points.network import RemoteUrl, remote_url
 from engine.policy_bundle.lookups import Lookups
 
@@ -29,49 +29,45 @@ class ModelMessage(Model):
     content: Text
 
 
-class LlmRequest(Model):
-    """Ask for one attempt. `target` is the host that the caller means: the key goes to no other one.
+class ModelAttempt(Model):
+    """An attempt. `target` is the host that the caller means: the key goes to no other one.
 
-    `model` names another model of the provider than the configured one. `after` is the error of the attempt before,
-    `none` for the first.
+    `after` is the error of the attempt before, `none` for the first.
     """
 
     target: Line
-    model: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,128}$")] | None = None
-    messages: Annotated[list[ModelMessage], Field(max_length=10_000)]
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)]
     stream: bool
     attempt: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)]
     after: Literal["none"] | ModelError
 
 
-class MissingVariable(Model):
-    """A variable of the remote model that is not set, or cannot be used."""
+class LlmRequest(ModelAttempt):
+    """Ask for one attempt. `model` names another model of the provider than the configured one."""
 
-    id: str
+    model: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,128}$")] | None = None
+    messages: Annotated[list[ModelMessage], Field(max_length=10_000)]
 
 
-class LlmFacts(Model):
+class LlmFacts(ModelAttempt):
     """The attempt. `url` is the address below the base URL; `prompt_digest` is of all that is sent."""
 
-    target: str
     url: RemoteUrl | None = None
     model: str | None = None
     messages: int
     prompt_digest: Digest
     prompt_bytes: int
-    max_output_tokens: int
     timeout_seconds: int | None = None
-    stream: bool
-    attempt: int
-    after: str
 
 
 class LlmInput(Model):
-    """What OPA sees. `addresses` are all those of the host; the list is empty if the lookup failed or was not made."""
+    """What OPA sees. `addresses` are all those of the host; the list is empty if the lookup failed or was not made.
+
+    `missing` are the variables of the remote model that are not set, or cannot be used.
+    """
 
     llm: LlmFacts
-    missing: tuple[MissingVariable, ...]
+    missing: tuple[Named, ...]
     addresses: tuple[HostAddress, ...]
 
 
@@ -126,19 +122,15 @@ def gather(request: LlmRequest, context: GatherContext) -> Gathered:
     host = None if url is None or settings.missing or url.host != request.target else url.host
     answers = None if host is None else context.addresses(host)
     facts = LlmFacts(
-        target=request.target,
+        **stated_in(request, ModelAttempt),
         url=url,
         model=model,
         messages=len(messages),
         prompt_digest=digest(ready.body),
         prompt_bytes=len(ready.body),
-        max_output_tokens=request.max_output_tokens,
         timeout_seconds=settings.timeout_seconds,
-        stream=request.stream,
-        attempt=request.attempt,
-        after=request.after,
     )
-    missing = tuple(MissingVariable(id=name) for name in settings.missing)
+    missing = tuple(Named(id=name) for name in settings.missing)
     quotas = {"host": url.host} if url is not None and url.host is not None else {}
     return Gathered(
         LlmInput(llm=facts, missing=missing, addresses=host_addresses(answers or ())),

@@ -12,14 +12,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from engine.documents.canonical import digest
 from engine.facts.media import Content, base64_content, file_content
 from engine.facts.net.addresses import HostAddress, host_addresses
 from engine.facts.net.urls import url_facts
 from engine.model import Digest, Limits, Model, Pace, Text
 from engine.points import GatherContext, Gathered, Point
-
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,31}):")
+from engine.points.network import RemoteUrl, remote_url
 
 _MEDIA_TYPE = re.compile(r"[a-z0-9]+/[a-z0-9][a-z0-9.+-]*")
 """A media type without parameters; any other text is not a media type, and is not shown."""
@@ -57,16 +55,6 @@ class SizeFacts(Model):
     bytes: int | None = None
 
 
-class UrlFacts(Model):
-    """An address; its host and port only when it is canonical. `digest` is of the whole text."""
-
-    canonical: bool
-    digest: Digest
-    scheme: str | None = None
-    host: str | None = None
-    port: int | None = None
-
-
 class MediaFacts(Model):
     """The media. `readable`, `digest` and `types` describe content in the request, `url` a URL.
 
@@ -83,7 +71,7 @@ class MediaFacts(Model):
     types: tuple[str, ...] | None = None
     inside: bool | None = None
     names: int | None = None
-    url: UrlFacts | None = None
+    url: RemoteUrl | None = None
 
 
 class MediaInput(Model):
@@ -116,7 +104,7 @@ def gather(request: MediaRequest, context: GatherContext) -> Gathered:
     addresses: tuple[HostAddress, ...] = ()
     source: dict[str, Any]
     if request.url is not None:
-        url = _url(request.url)
+        url = remote_url(request.url, url_facts(request.url))
         answers = None if url.host is None else context.addresses(url.host)
         addresses = host_addresses(answers or ())
         source, size = {"url": url}, request.bytes
@@ -139,17 +127,6 @@ def _content(request: MediaRequest, context: GatherContext) -> Content:
     if request.path is not None:
         return file_content(request.path, context.root, context.read)
     return base64_content(request.data or "")
-
-
-def _url(text: str) -> UrlFacts:
-    facts, scheme = url_facts(text), _SCHEME.match(text)
-    return UrlFacts(
-        canonical=facts.canonical,
-        digest=digest(text.encode("utf-8", "surrogatepass")),
-        scheme=None if scheme is None else scheme[1],
-        host=facts.host,
-        port=facts.port,
-    )
 
 
 POINT = Point("media", MediaRequest, MediaInput, MediaLimits, gather, pace=Pace.SLOW)

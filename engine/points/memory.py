@@ -13,7 +13,7 @@ from pydantic import Field
 
 from engine.documents.canonical import digest
 from engine.facts.text.content import private_in, secrets_in
-from engine.model import Caller, Digest, Limits, Line, Model, Text, Word
+from engine.model import Caller, Digest, Limits, Line, Model, Named, Text, Word
 from engine.points import GatherContext, Gathered, Point
 
 if TYPE_CHECKING:
@@ -61,18 +61,12 @@ class WrittenFacts(Model):
     private: int
 
 
-class Asked(Model):
-    """An entry that is asked for by its id."""
-
-    id: str
-
-
 class MemoryInput(Model):
     """What OPA sees. The entries that are read or forgotten are in `memories`, which the engine's state fills."""
 
     operation: Operation
     written: tuple[WrittenFacts, ...]
-    asked: tuple[Asked, ...]
+    asked: tuple[Named, ...]
 
 
 class StoredMemory(Model):
@@ -94,7 +88,7 @@ class MemoryLimits(Limits):
 def gather(request: MemoryRequest, context: GatherContext) -> Gathered:
     """Look through the text of a new entry; the entries that are read come from the state."""
     written = () if request.entry is None else (_written(request.entry, context),)
-    asked = () if request.id is None else (Asked(id=request.id),)
+    asked = () if request.id is None else (Named(id=request.id),)
 
     def known(store: Store, caller: Caller) -> Mapping[str, list[dict[str, Any]]]:
         if request.operation == "write":

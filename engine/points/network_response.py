@@ -12,7 +12,7 @@ from pydantic import Field
 
 from engine.facts.archives.source_bundle import Id
 from engine.model import Decision, Limits, Line, Mode, Model, Outcome, Sha256
-from engine.points import GatherContext, Gathered, Point
+from engine.points import GatherContext, Gathered, Point, stated_in
 from engine.points.network import KIND, UNDECIDED
 from engine.record.source_events import EventName, Hashes, SourceEvent
 
@@ -77,33 +77,31 @@ class AskedMedia(Model):
     media_type: str | None = None
 
 
-class NetworkResponseRequest(Model):
-    """Ask whether the answer may be kept; `request` is the id of the decision under which it was fetched.
-
-    `media_type` is the one that point `media` admitted, where that led to the fetch.
-    """
+class Fetched(Model):
+    """What a fetch brought; `request` is the id of the decision under which it was made."""
 
     request: Line
     id: Id
     alias: Id
-    media_type: Label | None = None
     transfer: TransferFacts
     head: HeadFacts | None = None
     body: BodyFacts | None = None
     content: ContentFacts | None = None
 
 
-class NetworkResponseInput(Model):
+class NetworkResponseRequest(Fetched):
+    """Ask whether the answer may be kept.
+
+    `media_type` is the one that point `media` admitted, where that led to the fetch.
+    """
+
+    media_type: Label | None = None
+
+
+class NetworkResponseInput(Fetched):
     """What OPA sees: the request as it is."""
 
-    request: str
-    id: str
-    alias: str
     media: AskedMedia
-    transfer: TransferFacts
-    head: HeadFacts | None = None
-    body: BodyFacts | None = None
-    content: ContentFacts | None = None
 
 
 class NetworkResponseLimits(Limits):
@@ -117,16 +115,8 @@ class NetworkResponseLimits(Limits):
 
 def gather(request: NetworkResponseRequest, _: GatherContext) -> Gathered:
     """The facts of the transfer."""
-    facts = NetworkResponseInput(
-        request=request.request,
-        id=request.id,
-        alias=request.alias,
-        media=AskedMedia(stated=request.media_type is not None, media_type=request.media_type),
-        transfer=request.transfer,
-        head=request.head,
-        body=request.body,
-        content=request.content,
-    )
+    media = AskedMedia(stated=request.media_type is not None, media_type=request.media_type)
+    facts = NetworkResponseInput(**stated_in(request, Fetched), media=media)
     return Gathered(facts, f"response for {request.alias}")
 
 

@@ -9,7 +9,6 @@ refused with a code of its own, so that the attempt is in the record. Rows E07, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
@@ -23,10 +22,11 @@ from engine.documents.strict_json import (
     RepeatedKeyError,
     read_strict,
 )
+from engine.facts.proposals import Name
 from engine.facts.text.hidden import is_blank
-from engine.model import Caller, Digest, Limits, Model
+from engine.model import Caller, Digest, Limits, Model, Named
 from engine.points import FactsFromState, GatherContext, Gathered, Point
-from engine.points.episode import Name, agent_facts
+from engine.points.episode import agent_facts
 
 if TYPE_CHECKING:
     from engine.state.store import Store
@@ -75,12 +75,6 @@ class ProblemFacts(Model):
     problem: Literal["unknown", "repeated", "type", "missing"]
 
 
-class ToolFacts(Model):
-    """A tool that the agent is to have."""
-
-    id: str
-
-
 class SpecificationFacts(Model):
     """A specification that fits the schema."""
 
@@ -98,7 +92,7 @@ class ProvisioningInput(Model):
     readable: bool
     problems: tuple[ProblemFacts, ...]
     specification: SpecificationFacts | None = None
-    tools: tuple[ToolFacts, ...]
+    tools: tuple[Named, ...]
 
 
 class ProvisioningLimits(Limits):
@@ -106,16 +100,6 @@ class ProvisioningLimits(Limits):
 
     specification: Digest
     max_agents: Annotated[int, Field(ge=1)]
-
-
-@dataclass(frozen=True, slots=True)
-class DecidedSpecification:
-    """The specification that was decided on."""
-
-    specification: NewAgentProvisioning | None
-
-    def close(self) -> None:
-        """There is nothing to close."""
 
 
 def gather(request: ProvisioningRequest, _: GatherContext) -> Gathered:
@@ -138,10 +122,10 @@ def gather(request: ProvisioningRequest, _: GatherContext) -> Gathered:
         readable=readable,
         problems=tuple(problems),
         specification=None if found is None else _facts(found),
-        tools=() if found is None else tuple(ToolFacts(id=name) for name in found.tools),
+        tools=() if found is None else tuple(Named(id=name) for name in found.tools),
     )
     name = "an agent" if found is None else f"agent {found.name}"
-    return Gathered(facts, f"provisioning of {name}", opened=DecidedSpecification(found), state=_active)
+    return Gathered(facts, f"provisioning of {name}", opened=found, state=_active)
 
 
 def _problems(error: ValidationError) -> list[ProblemFacts]:

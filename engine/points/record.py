@@ -43,8 +43,7 @@ def gather(request: ObservationRequest, context: GatherContext) -> Gathered:
     """Compare the policy that decides with that of the record, where it is about the record itself."""
     return Gathered(
         ObservationInput(
-            detail=request.detail,
-            retention_days=request.retention_days,
+            **dict(request),
             policy_in_force=context.policy_in_force() if request.detail == "decisions" else None,
         ),
         f"recording of {request.detail} for {request.retention_days} days",

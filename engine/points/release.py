@@ -14,7 +14,7 @@ from pydantic import Field
 from engine.facts.release.docstrings import docstrings_in
 from engine.facts.release.git import Change
 from engine.facts.release.junit import Reports
-from engine.model import Limits, Line, Model, Pace, Word
+from engine.model import Limits, Line, Model, Named, Pace, Word
 from engine.points import GatherContext, Gathered, Point
 from engine.points.source import beneath
 
@@ -22,7 +22,7 @@ Version = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class ReleaseRequest(Model):
-    """A version of the project in the folder `path`.
+    """A version of the project in the folder `path`; `features` are those that it enables.
 
     `reports` are files below it in the JUnit format, `since` the revision that was released before, null for the first
     release.
@@ -34,12 +34,6 @@ class ReleaseRequest(Model):
     path: Line
     since: Line | None
     reports: Annotated[tuple[Line, ...], Field(strict=False, max_length=100)]
-
-
-class Feature(Model):
-    """A feature that the version enables."""
-
-    id: str
 
 
 class SuiteFacts(Model):
@@ -73,7 +67,7 @@ class ReleaseInput(Model):
 
     version: str
     stage: str
-    features: tuple[Feature, ...]
+    features: tuple[Named, ...]
     suites: tuple[SuiteFacts, ...]
     security: tuple[SecurityTest, ...]
     folders: tuple[Folder, ...]
@@ -103,7 +97,7 @@ def gather(request: ReleaseRequest, context: GatherContext) -> Gathered:
         ReleaseInput(
             version=request.version,
             stage=request.stage,
-            features=tuple(Feature(id=name) for name in request.features),
+            features=tuple(Named(id=name) for name in request.features),
             suites=tuple(
                 SuiteFacts(id=name, tests=one.tests, failed=one.failed, skipped=one.skipped, made_at=one.made_at)
                 for name, one in sorted(reports.suites.items())

@@ -16,7 +16,7 @@ from pydantic import model_validator
 
 from engine.facts.net.urls import UrlFacts, origin_facts, url_facts
 from engine.facts.run_request import McpServer, ModelRef, PlacedAgent, WireRunRequest, agent_of, callback_of
-from engine.model import SEALED, Boundary, Digest, Limits, Model
+from engine.model import SEALED, Boundary, Digest, Limits, Model, Named
 from engine.points import GatherContext, Gathered, Point
 
 
@@ -38,12 +38,6 @@ class ModelFacts(Model):
     mode_stated: bool
     mode: str | None = None
     slug_stated: bool
-
-
-class Named(Model):
-    """A name."""
-
-    id: str
 
 
 class AgentFacts(Model):

@@ -96,18 +96,17 @@ class SkillFileLimits(Limits):
 def gather(request: SkillFileRequest, context: GatherContext) -> Gathered:
     """Look for the file and open it. Raises GatherError when the skill's folder cannot be opened."""
     asked = path_facts(request.path)
-    with closing(open_folder(request.skill, context.root)) as folder, ExitStack() as stack:
+    with closing(open_folder(request.skill, context.root)) as folder, ExitStack() as opened:
         found = None if asked.text is None else find(folder, asked.text)
-        if found is not None and found.file is not None:
-            stack.enter_context(found.file)
+        file = None if found is None or found.file is None else opened.enter_context(found.file)
         name = _text(folder.real).rpartition("/")[2]
         gathered = SkillFileInput(
             skill=SkillFacts(name=name, digest=digest(os.fsencode(folder.real))),
             path=asked,
             file=None if found is None else _file(found),
         )
-        stack.pop_all()  # the receiver of the facts closes the file
-    return Gathered(gathered, f"a file of the skill {name}", opened=None if found is None else found.file)
+        close = opened.pop_all().close  # by the receiver of the facts
+    return Gathered(gathered, f"a file of the skill {name}", opened=file, close=close)
 
 
 def path_facts(text: str) -> PathFacts:

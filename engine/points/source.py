@@ -259,7 +259,7 @@ def gather(request: SourceRequest, context: GatherContext) -> Gathered:
     stated = Stating(reading, _subjects(facts), hashes)
     notes = {f"errors/{field}": note for field, note in reading.notes.items()}
     notes |= {f"undeclared/{one.id}": _irregular(one.id) for one in undeclared if not one.regular and one.id != "…"}
-    return Gathered(gathered, title, places, _subjects(facts), opened, stated=stated.field, notes=notes)
+    return Gathered(gathered, title, places, _subjects(facts), opened, tree.close, stated=stated.field, notes=notes)
 
 
 def beneath(path: str, root: Path | None) -> Path:
@@ -290,10 +290,6 @@ class OpenedSource:
     def content(self, record_id: str) -> AbstractContextManager[BinaryIO]:
         """The content of a record as a stream. Raises GatherError if it no longer exists."""
         return self.tree.open(self.paths.get(record_id, ""))
-
-    def close(self) -> None:
-        """Let go of the source bundle."""
-        self.tree.close()
 
 
 def _digest(text: bytes, contents: dict[str, Content | None]) -> str:

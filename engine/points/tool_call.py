@@ -18,13 +18,13 @@ from engine.documents.files import printable
 from engine.facts.paths import Lead, canonical_folder, lead
 from engine.facts.text.content import steering_in
 from engine.facts.text.instructions import Markers
-from engine.facts.tools.argument_facts import Argument, Command, CommandPart, Destination, FoundPath, HiddenPlace
+from engine.facts.tools.argument_facts import Argument, Command, CommandPart, Destination, FoundPath
 from engine.facts.tools.arguments import Walked, walk
 from engine.facts.tools.calls import Call, ToolCall, call_of
 from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
 from engine.facts.tools.schemas import fits, schema_valid
 from engine.facts.tools.values import ArgumentValue, argument_values
-from engine.model import Caller, Digest, HeldEnvironment, Limits, Line, Model, Object, Pace
+from engine.model import Caller, Digest, HeldEnvironment, Limits, Line, Model, Named, Object, Pace
 from engine.points import FactsFromState, GatherContext, Gathered, Point
 from engine.points.episode import calling_agent, may_be_agent
 from engine.points.tool_visibility import Name, ToolScope
@@ -133,7 +133,8 @@ class ToolCallInput(Model):
     """What OPA sees of a call. `environment` is what its caller states, `held` what the engine found out itself.
 
     `values` are those of the arguments that rules of policy/tools.yaml have conditions on, and no others.
-    `adds` is what the run touches by it; `flows`, which the engine's state fills, what it has touched before.
+    `secrets` and `unreadable` are the places of what must not be shown. `adds` is what the run touches by it; `flows`,
+    which the engine's state fills, what it has touched before.
     """
 
     context: CallScope
@@ -146,8 +147,8 @@ class ToolCallInput(Model):
     commands: tuple[Command, ...]
     command_parts: tuple[CommandPart, ...]
     values: tuple[ArgumentValue, ...]
-    secrets: tuple[HiddenPlace, ...]
-    unreadable: tuple[HiddenPlace, ...]
+    secrets: tuple[Named, ...]
+    unreadable: tuple[Named, ...]
     adds: tuple[str, ...]
 
 
@@ -195,7 +196,7 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         values=argument_values(
             call.arguments or {}, context.lookups.ruled_arguments.get(call.tool, {}), context.lookups.forms
         ),
-        secrets=(HiddenPlace(id="arguments"),) if hidden else tuple(walked.secrets),
+        secrets=(Named(id="arguments"),) if hidden else tuple(walked.secrets),
         unreadable=tuple(walked.unreadable),
         adds=touches,
     )

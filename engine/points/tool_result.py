@@ -7,7 +7,7 @@ whether the visible part of an error looks like a secret or a stack trace or nam
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
@@ -20,7 +20,7 @@ from engine.facts.text.links import links_in
 from engine.facts.text.traces import has_trace
 from engine.facts.tools.result_content import ResultContent
 from engine.model import Digest, Limits, Model, Text, Word
-from engine.points import GatherContext, Gathered, Point
+from engine.points import GatherContext, Gathered, Point, stated_in
 from engine.secrets.patterns import find_secrets
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
@@ -75,16 +75,21 @@ class SideEffect(Model):
     target_digest: Digest | None = None
 
 
-class ToolResultRequest(Model):
-    """Ask whether a result may be returned. `decision` is the id of the decision that allowed the call."""
+class Returned(Model):
+    """A result as a whole. `decision` is the id of the decision that allowed the call."""
 
     tool: Name
     decision: DecisionId | None = None
     status: Literal["ok", "error"]
-    result: ResultText | None = None
-    error: ToolError | None = None
     error_mode: Mode = "safe"
     side_effects: Annotated[tuple[SideEffect, ...], Field(max_length=1_000)]
+
+
+class ToolResultRequest(Returned):
+    """Ask whether a result may be returned."""
+
+    result: ResultText | None = None
+    error: ToolError | None = None
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -131,20 +136,15 @@ class ErrorFacts(Model):
     kind: Literal["validation", "other"]
 
 
-class ToolResultInput(Model):
+class ToolResultInput(Returned):
     """What OPA sees. `details` are the class, the code and the details of an error, `messages` its message."""
 
-    tool: str
-    decision: str | None = None
-    status: Literal["ok", "error"]
     result: ResultFacts | None = None
     content: ContentFacts | None = None
     links: tuple[LinkFacts, ...]
     error: ErrorFacts | None = None
-    error_mode: Mode
     messages: tuple[TextFacts, ...]
     details: tuple[TextFacts, ...]
-    side_effects: tuple[SideEffect, ...]
 
 
 class ToolResultLimits(Limits):
@@ -161,20 +161,6 @@ class ToolResultLimits(Limits):
     error_mode: Mode
     show_message: bool
     record_side_effect: Literal[True]
-
-
-class ShownResult:
-    """The result that was looked at, for the executor."""
-
-    def __init__(self, content: ResultContent) -> None:
-        self._content = content
-
-    def shown(self, *, secrets: bool, hidden: bool, links: Sequence[str]) -> tuple[str, dict[str, int]]:
-        """Its text without these, and how many of each were taken out."""
-        return self._content.shown(secrets=secrets, hidden=hidden, links=[int(number) for number in links])
-
-    def close(self) -> None:
-        """Nothing stays open."""
 
 
 _Look = Callable[..., TextFacts]
@@ -196,20 +182,16 @@ def gather(request: ToolResultRequest, context: GatherContext) -> Gathered:
         )
     return Gathered(
         ToolResultInput(
-            tool=request.tool,
-            decision=request.decision,
-            status=request.status,
+            **stated_in(request, Returned),
             result=None if result is None else _measured(result),
             content=found,
             links=() if content is None else tuple(_links(content)),
             error=None if error is None else ErrorFacts(kind=error.kind),
-            error_mode=request.error_mode,
             messages=() if error is None or error.message is None else (look("message", error.message),),
             details=() if error is None else tuple(_details(error, look)),
-            side_effects=request.side_effects,
         ),
         f"result of {request.tool}: {request.status}",
-        opened=None if content is None else ShownResult(content),
+        opened=content,
         tool=request.tool,
     )
 

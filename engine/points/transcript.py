@@ -12,10 +12,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from engine.documents.canonical import digest
+from engine.facts.proposals import Name
 from engine.facts.text.quotes import Runs, words_of
 from engine.model import Digest, Limits, Model, Word
 from engine.points import GatherContext, Gathered, Point
-from engine.points.episode import EpisodeActor, EpisodeId, Name
+from engine.points.episode import EpisodeActor, EpisodeId
 
 EntryText = Annotated[str, Field(max_length=16 << 20)]
 MOST_WORDS = 100_000

@@ -99,7 +99,7 @@ def facts(text: str, forms: SecretForms, markers: Markers) -> str:
     for media in ("text", "json"):
         content = ResultContent(text, media, forms, markers)
         found += [content.secrets, content.hidden, content.instructions, content.complete, content.links]
-        found.append(content.shown(secrets=True, hidden=True, links=range(len(content.links))))
+        found.append(content.shown(secrets=True, hidden=True, links=list(map(str, range(len(content.links))))))
     return sha256(repr(found).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

@@ -167,7 +167,7 @@ def test_an_engine_of_an_event_loop_whose_opening_is_cancelled_leaves_nothing_op
     before = children(os.getpid())
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancelled())
-    assert children(os.getpid()) <= before  # one of a test before may end meanwhile
+    assert children(os.getpid()) <= before
     assert Storage(settings.state).locked(LOCK) is False
 
 

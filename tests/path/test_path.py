@@ -288,7 +288,7 @@ def test_the_digest_covers_the_request_and_the_caller_and_no_clock_or_count(benc
 )
 def test_a_fault_while_deciding_is_a_recorded_deny(raised: Exception, code: str, words: str, bench: Bench) -> None:
     bench.policy.answer, opened = raised, Opened()
-    bench.gathering(lambda found, _: replace(found, opened=opened))
+    bench.gathering(lambda found, _: replace(found, close=opened.close))
     got = bench.ask(executor=lambda *_: pytest.fail("it ran"))
     assert (codes(got), got.exit, opened.closed, bench.policy.released) == ([code], Exit.FAILED_CLOSED, 1, 1)
     assert words in got.decision.findings[0].requirement
@@ -305,7 +305,7 @@ def test_a_fault_while_deciding_is_a_recorded_deny(raised: Exception, code: str,
 
 def test_what_was_opened_is_closed_once(bench: Bench) -> None:
     opened = Opened()
-    bench.gathering(lambda found, _: replace(found, opened=opened))
+    bench.gathering(lambda found, _: replace(found, close=opened.close))
     bench.ask(executor=lambda *_: Result("open" if not opened.closed else "closed", {}))
     assert opened.closed == 1
     assert bench.record.bodies[1].status == "open"
@@ -315,7 +315,7 @@ def test_what_was_opened_is_closed_when_the_facts_cannot_be_written_down(bench: 
     opened = Opened()
 
     def broken(found: Gathered, _: GatherContext) -> Gathered:
-        return replace(found, opened=opened, input=cast("Any", None))
+        return replace(found, close=opened.close, input=cast("Any", None))
 
     bench.gathering(broken)
     assert (codes(bench.ask()), opened.closed) == (["engine.internal"], 1)

@@ -122,9 +122,9 @@ class AdapterHost:
             grant = granted(permit, "adapter_envelope", job.input_digest, EnvelopeGrant)
             if grant.end != request["end"]:
                 raise unenforceable("the permit is for the other end of the adapter")
-            if not isinstance(job.opened.envelope, dict):
+            if not isinstance(job.opened, dict):
                 raise WorkError("this is not an envelope", remedy="send a plain JSON object", code=REJECTED)
-            admitted.append(job.opened.envelope)
+            admitted.append(job.opened)
             return Result("admitted", {"end": grant.end})
 
         try:

@@ -14,6 +14,7 @@ from typing import Any
 
 from engine.documents.canonical import canonical
 from engine.documents.strict_json import MAX_SAFE_INTEGER
+from engine.facts.code.boundaries import Stated
 from engine.facts.code.outputs import DECIMAL
 from engine.facts.text.hidden import is_blank
 from engine.model import Model, Sha256
@@ -76,13 +77,6 @@ class ActionFacts(Model):
     unknown_fields: int
 
 
-class NetworkHint(Model):
-    """The requested network access; `value` is a word in lower case, absent if it was not a word."""
-
-    stated: bool
-    value: str | None = None
-
-
 class LanguagesHint(Model):
     """Languages in lower case, sorted; invalid names are left out."""
 
@@ -105,10 +99,10 @@ class SecondsHint(Model):
 
 
 class HintFacts(Model):
-    """The four known hints; others are ignored."""
+    """The four known hints; others are ignored. Requested network access has a value only if it is a word."""
 
     object: bool
-    network_access: NetworkHint
+    network_access: Stated
     allowed_languages: LanguagesHint
     max_code_chars: WholeHint
     exec_timeout_seconds: SecondsHint
@@ -173,13 +167,13 @@ def _payload(value: Any) -> PayloadFacts:
     return PayloadFacts(object=isinstance(value, dict), bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
 
 
-def _network(hints: dict[str, Any]) -> NetworkHint:
+def _network(hints: dict[str, Any]) -> Stated:
     """Absent is a valid answer; null is not, and is not the word `none` (H19)."""
     if "network_access" not in hints:
-        return NetworkHint(stated=False)
+        return Stated(stated=False)
     value = hints["network_access"]
     word = value.strip().lower() if isinstance(value, str) else ""
-    return NetworkHint(stated=True, value=word if _WORD.fullmatch(word) else None)
+    return Stated(stated=True, value=word if _WORD.fullmatch(word) else None)
 
 
 def _languages(value: Any) -> LanguagesHint:

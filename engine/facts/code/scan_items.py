@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Literal, TypeVar
 
 from engine.facts.text.disguises import names_a_path
-from engine.model import Model
+from engine.model import Model, Named
 
 ModelT = TypeVar("ModelT", bound=Model)
 
@@ -87,17 +87,12 @@ class Name(Model):
     bound: bool
 
 
-class Kind(Model):
-    """A kind of text or construct that occurs; the text itself stays where it is."""
-
-    id: str
-
-
 class ScanFacts(Model):
     """The facts of a scan. `complete` means that all of the code was scanned; otherwise the lists are empty.
 
     `network_literals` counts web addresses in the text, comments included. `input_calls` counts calls that
-    read the input, `input_values` uses of the reader other than a call. `encoding` is what the code declares.
+    read the input, `input_values` uses of the reader other than a call. `literals` and `computed` are kinds of texts
+    and constructs that occur, `encodings` what the code declares.
     """
 
     language: str
@@ -110,9 +105,9 @@ class ScanFacts(Model):
     calls: tuple[Call, ...] = ()
     attributes: tuple[Attribute, ...] = ()
     names: tuple[Name, ...] = ()
-    literals: tuple[Kind, ...] = ()
-    computed: tuple[Kind, ...] = ()
-    encodings: tuple[Kind, ...] = ()
+    literals: tuple[Named, ...] = ()
+    computed: tuple[Named, ...] = ()
+    encodings: tuple[Named, ...] = ()
     network_literals: int = 0
     input_calls: int = 0
     input_values: int = 0
@@ -188,9 +183,9 @@ class Collector:
             calls=_items(Call, seen["calls"]),
             attributes=_items(Attribute, seen["attributes"], dunder=_is_dunder),
             names=_items(Name, seen["names"], dunder=_is_dunder),
-            literals=_items(Kind, seen["literals"]),
-            computed=_items(Kind, seen["computed"]),
-            encodings=_items(Kind, seen["encodings"]),
+            literals=_items(Named, seen["literals"]),
+            computed=_items(Named, seen["computed"]),
+            encodings=_items(Named, seen["encodings"]),
             network_literals=self.network_literals,
             input_calls=self.input_calls,
             input_values=self.input_values,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from engine.facts.text.hidden import hidden_in
@@ -60,16 +60,26 @@ def redacted_content(content: Any) -> Any:
 
     The mark is the same for all: what can be guessed could be recognized by a digest.
     """
+    return rewritten(content, _marked, numbers=True)
+
+
+def rewritten(content: Any, change: Callable[[str], str], *, numbers: bool = False) -> Any:
+    """JSON content with its texts and keys changed, each once and in order, and its numbers as texts where asked.
+
+    Keys that become the same are told apart by `+`.
+    """
     if isinstance(content, dict):
-        names = FreeNames(content)
-        marked = ((key, _marked(key), value) for key, value in content.items())
-        return {key if key == name else names.of(name): redacted_content(value) for key, name, value in marked}
+        names, made = FreeNames(content), {}
+        for key, value in content.items():
+            name = change(key)
+            made[key if key == name else names.of(name)] = rewritten(value, change, numbers=numbers)
+        return made
     if isinstance(content, list):
-        return [redacted_content(value) for value in content]
-    if content is None or isinstance(content, bool):
+        return [rewritten(value, change, numbers=numbers) for value in content]
+    if not isinstance(content, str) and (not numbers or content is None or isinstance(content, bool)):
         return content
-    clean_text = _marked(str(content))
-    return content if clean_text == str(content) else clean_text
+    changed = change(str(content))
+    return content if changed == str(content) else changed
 
 
 def _marked(text: str) -> str:

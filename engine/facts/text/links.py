@@ -23,6 +23,9 @@ MOST = 2_000
 _BACK = 1_000
 """Characters in which the beginning of a link's text is looked for."""
 
+_COVERED = 64
+"""Characters from the start of an address in which no other one begins; behind them, one may be in its query."""
+
 _INLINE = re.compile(r"\]\(\s{0,8}(<[^<>\n]{0,4096}>|[^\s()]{0,4096}(?:\([^\s()]{0,1024}\)[^\s()]{0,4096}){0,4})")
 _REFERENCE = re.compile(r"(?m)^[ >\t]{0,16}\[([^\[\]\n]{1,200})\]:\s{0,8}(<[^<>\n]{0,4096}>|\S{1,4096})")
 _REFERRED = re.compile(r"(?:(\])|!)(?=\[([^\[\]\n]{0,200})\])")
@@ -58,23 +61,14 @@ class Link:
     open: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The address of a link in a text."""
-
-    link: Link
-    start: int
-    end: int
-
-
-def links_in(text: str) -> Iterator[Place]:
-    """Every link with data. The address of one may be part of another's."""
+def links_in(text: str) -> Iterator[tuple[Link, int, int]]:
+    """Every link with data, and where its address starts and ends. The address of one may be part of another's."""
     if ":" not in text and "//" not in text and "\\\\" not in text:
         return
     for kind, start, end in _addresses(text):
         link = _link(kind, text[start:end])
         if link is not None:
-            yield Place(link, start, end)
+            yield link, start, end
 
 
 def _addresses(text: str) -> Iterator[tuple[Kind, int, int]]:
@@ -97,7 +91,7 @@ def _addresses(text: str) -> Iterator[tuple[Kind, int, int]]:
     low = folded(text)
     for match in _STYLE.finditer(text) if "url(" in low or "@import" in low else ():
         yield found("image", *match.span(2))
-    covered = _Covered(within)
+    covered = {at for start, end in within for at in range(start, min(end, start + _COVERED))}
     for match in _plain(text):
         if match.start() not in covered:
             yield "text", *match.span()
@@ -112,16 +106,6 @@ def _plain(text: str) -> Iterator[re.Match[str]]:
             return
         yield match
         end = match.end()
-
-
-class _Covered:
-    """Whether a place is within one of many spans."""
-
-    def __init__(self, spans: list[tuple[int, int]]) -> None:
-        self._places = {at for start, end in spans for at in range(start, min(end, start + 64))}
-
-    def __contains__(self, at: int) -> bool:
-        return at in self._places
 
 
 def _is_image(text: str, closing: int) -> bool:
@@ -177,8 +161,7 @@ def _link(kind: Kind, stated: str) -> Link | None:
     if match is None or not match[3]:
         return None
     host, path, rest = match[3], match[4], match[5]
-    query, _, fragment = rest.partition("#") if kind == "image" else (rest, "", "")
-    del fragment
+    query = rest.partition("#")[0] if kind == "image" else rest  # what loads an image sends no fragment
     data = max(0, len(query) - 1) + _carried(host) + _carried(path)
     if "@" in host:
         data += len(host.rpartition("@")[0])

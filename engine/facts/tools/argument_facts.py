@@ -119,9 +119,3 @@ class CommandPart(Model):
     program: str | None = None
     index: int
     text: str | None = None
-
-
-class HiddenPlace(Model):
-    """The position of something that must not be shown."""
-
-    id: str

@@ -34,7 +34,6 @@ from engine.facts.tools.argument_facts import (
     Destination,
     Form,
     FoundPath,
-    HiddenPlace,
     Links,
 )
 from engine.facts.tools.command_options import Rows
@@ -50,6 +49,7 @@ from engine.facts.tools.commands import (
     pieces,
     url_of,
 )
+from engine.model import Named
 from engine.secrets.forms import SecretForms
 from engine.secrets.patterns import is_secret
 from engine.secrets.redaction import is_secret_name
@@ -120,8 +120,8 @@ class Walked:
     commands: list[Command] = field(default_factory=list)
     command_parts: list[CommandPart] = field(default_factory=list)
     touches: dict[str, None] = field(default_factory=dict)
-    secrets: list[HiddenPlace] = field(default_factory=list)
-    unreadable: list[HiddenPlace] = field(default_factory=list)
+    secrets: list[Named] = field(default_factory=list)
+    unreadable: list[Named] = field(default_factory=list)
     depth: int = 1
     count: int = 0
     complete: bool = True
@@ -263,7 +263,7 @@ class _Walk(Walked):
         elif isinstance(value, int | float) and not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
             self._unreadable(at)
         if isinstance(value, int | float) and not isinstance(value, bool) and is_secret_name(at.name):
-            self.secrets.append(HiddenPlace(id=self._id("secrets", at)))
+            self.secrets.append(Named(id=self._id("secrets", at)))
 
     def _text(self, text: str, kind: ArgumentType, at: _At) -> None:
         self._secret(text, at)
@@ -357,14 +357,14 @@ class _Walk(Walked):
     def _secret(self, text: str, at: _At) -> bool:
         found = bool(text) and (is_secret_name(at.name) or self._holds_secret(text))
         if found:
-            self.secrets.append(HiddenPlace(id=self._id("secrets", at)))
+            self.secrets.append(Named(id=self._id("secrets", at)))
         return found
 
     def _holds_secret(self, text: str) -> bool:
         return is_secret(text, self._forms)
 
     def _unreadable(self, at: _At) -> None:
-        self.unreadable.append(HiddenPlace(id=self._id("unreadable", at)))
+        self.unreadable.append(Named(id=self._id("unreadable", at)))
 
     def _found(self, origins: list[OriginFacts], at: _At, word: CommandWord | None = None) -> None:
         for facts in origins:
@@ -415,7 +415,7 @@ class _Walk(Walked):
             self._hidden_too = _HIDDEN_TOO.search(text) is not None
             if handed:
                 self.handed = True
-                self.secrets.append(HiddenPlace(id=self._id("secrets", at)))
+                self.secrets.append(Named(id=self._id("secrets", at)))
             for facts in found:
                 if not self._room(None, at.level):
                     return

@@ -151,9 +151,6 @@ class Call:
     data: bytes
     added: tuple[str, ...] = ()
 
-    def close(self) -> None:
-        """Nothing stays open: the caller uses exactly this value, which was decided."""
-
 
 def call_of(call: OwnCall | OpenAiCall | ResponsesCall | AnthropicCall | McpCall) -> Call:
     """The one form of a call in any shape. Never raises."""

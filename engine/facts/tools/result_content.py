@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.documents.strict_json import nested_deeper
+from engine.facts.text.content import rewritten
 from engine.facts.text.hidden import hidden_in
 from engine.facts.text.instructions import Markers
 from engine.facts.text.links import MOST, Link, links_in
@@ -58,9 +60,9 @@ class ResultContent:
         self.links: tuple[Link, ...] = tuple(found)[:MOST]
         self.complete = len(found) <= MOST
 
-    def shown(self, *, secrets: bool, hidden: bool, links: Collection[int]) -> tuple[str, dict[str, int]]:
+    def shown(self, *, secrets: bool, hidden: bool, links: Collection[str]) -> tuple[str, dict[str, int]]:
         """The result without these, and how many of each were taken out; `links` by their numbers."""
-        gone = {self.links[number] for number in links}
+        gone = {self.links[int(number)] for number in links}
         counts = {"secrets": 0, "hidden_characters": 0, "links": 0}
         clean: list[str] = []
         for (original, _), piece in zip(self._strings(), self._pieces, strict=True):
@@ -76,10 +78,8 @@ class ResultContent:
         taken = {name: count for name, count in counts.items() if count}
         if self._value is None:
             return clean[0], taken
-        return json.dumps(_rebuilt(self._value, iter(clean)), ensure_ascii=False, allow_nan=False), taken
-
-    def close(self) -> None:
-        """Nothing stays open."""
+        rest = iter(clean)
+        return json.dumps(rewritten(self._value, lambda _: next(rest)), ensure_ascii=False, allow_nan=False), taken
 
     def _strings(self) -> Iterator[tuple[str, str]]:
         """Each string with the key that it is under."""
@@ -105,7 +105,7 @@ class ResultContent:
                 found.secrets = merged(find_credentials(text, self._forms))
             if text and is_secret_name(name):
                 found.secrets = [(0, len(text))]
-        found.links = [(place.link, *seen.span(place.start, place.end)) for place in links_in(seen.text)]
+        found.links = [(link, *seen.span(start, end)) for link, start, end in links_in(seen.text)]
         return found
 
 
@@ -125,15 +125,7 @@ def _parsed(text: str) -> Any:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict | list) and _depth(value, 0) <= DEPTH else None
-
-
-def _depth(value: Any, level: int) -> int:
-    if not isinstance(value, dict | list) or level > DEPTH:
-        return level
-    return max(
-        (_depth(one, level + 1) for one in (value.values() if isinstance(value, dict) else value)), default=level
-    )
+    return value if isinstance(value, dict | list) and not nested_deeper(value, DEPTH) else None
 
 
 def _strings(value: Any, name: str) -> Iterator[tuple[str, str]]:
@@ -147,19 +139,6 @@ def _strings(value: Any, name: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list):
         for one in value:
             yield from _strings(one, name)
-
-
-def _rebuilt(value: Any, clean: Iterator[str]) -> Any:
-    """The value with its strings replaced, in the order of `_strings`."""
-    if isinstance(value, str):
-        return next(clean)
-    if isinstance(value, dict):
-        names, made = FreeNames(value), {}
-        for key, one in value.items():
-            name = next(clean)
-            made[key if key == name else names.of(name)] = _rebuilt(one, clean)
-        return made
-    return [_rebuilt(one, clean) for one in value] if isinstance(value, list) else value
 
 
 def _without(text: str, spans: list[tuple[int, int, str]]) -> str:

@@ -18,6 +18,7 @@ from pydantic import PydanticSchemaGenerationError, StringConstraints, TypeAdapt
 from pydantic_core import SchemaError
 
 from engine.documents.canonical import canonical, parse
+from engine.documents.strict_json import levels_of
 
 LONGEST = 128 << 10
 """Bytes of a schema as canonical JSON; the longest in public use have about 60 KiB."""
@@ -111,27 +112,19 @@ def _checked(text: bytes) -> Any:
 
 def _admissible(schema: Mapping[str, Any]) -> bool:
     """Whether a schema is small, refers to itself only, and has patterns that can be matched."""
-    level: list[Any] = [schema]
     nodes, names, patterns = 0, set[str](), set[str]()
-    for _ in range(DEEPEST):
-        below: list[Any] = []
+    for depth, level in enumerate(levels_of(schema)):
+        nodes += len(level)
+        if nodes > LARGEST or depth == DEEPEST:
+            return False
         for item in level:
-            nodes += 1
-            if isinstance(item, Mapping):
+            if isinstance(item, dict):
                 names |= item.keys()
                 patterns |= _patterns(item)
                 if not str(item.get("$ref", "#")).startswith("#") or (item is not schema and "$schema" in item):
                     return False
-                below += item.values()
-            elif isinstance(item, list):
-                below += item
-        if nodes > LARGEST:
-            return False
-        if not below:
-            both = {"patternProperties", "unevaluatedProperties"}  # jsonschema matches these by Python's engine
-            return not (names.intersection(_ELSEWHERE) or both <= names) and all(map(_pattern, patterns))
-        level = below
-    return False
+    both = {"patternProperties", "unevaluatedProperties"}  # jsonschema matches these by Python's engine
+    return not (names.intersection(_ELSEWHERE) or both <= names) and all(map(_pattern, patterns))
 
 
 def _patterns(item: Mapping[str, Any]) -> set[str]:
