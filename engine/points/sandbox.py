@@ -23,7 +23,7 @@ from engine.facts.code.boundaries import (
     amounts,
     stated,
 )
-from engine.model import Boundary, Digest, Model, Named, Pace, Probe, Sha256
+from engine.model import Boundary, Digest, Model, Pace, Probe, Sha256
 from engine.points import GatherContext, Gathered, Point
 from engine.points.code_execution import FileFacts
 
@@ -82,6 +82,12 @@ class SandboxRequest(Model):
         return self.command if self.shell is None else shell_words(self.shell)
 
 
+class DeclaredBoundary(Model):
+    """A boundary that the caller expects to be enforced."""
+
+    id: Declared
+
+
 class CommandFacts(Model):
     """The command: its first word, its number of words, its digest. `text`: it is one for a shell."""
 
@@ -93,14 +99,11 @@ class CommandFacts(Model):
 
 
 class SandboxInput(Model):
-    """What OPA sees. `boundaries` and `probes` are what the engine itself found on this machine.
-
-    `declared` are the boundaries that the caller expects to be enforced.
-    """
+    """What OPA sees. `boundaries` and `probes` are what the engine itself found on this machine."""
 
     profile: str
     backend: Stated
-    declared: tuple[Named, ...]
+    declared: tuple[DeclaredBoundary, ...]
     command: CommandFacts
     egress: bool
     files: tuple[FileFacts, ...]
@@ -169,7 +172,7 @@ def gather(request: SandboxRequest, context: GatherContext) -> Gathered:
         SandboxInput(
             profile=request.profile,
             backend=stated(request.backend),
-            declared=tuple(Named(id=name) for name in dict.fromkeys(request.declared)),
+            declared=tuple(DeclaredBoundary(id=name) for name in dict.fromkeys(request.declared)),
             command=facts,
             egress=request.egress,
             files=tuple(FileFacts(id=one.path, bytes=one.bytes, sha256=one.sha256) for one in request.files),

@@ -81,7 +81,7 @@ class Returned(Model):
     tool: Name
     decision: DecisionId | None = None
     status: Literal["ok", "error"]
-    error_mode: Mode = "safe"
+    error_mode: Mode
     side_effects: Annotated[tuple[SideEffect, ...], Field(max_length=1_000)]
 
 
@@ -90,6 +90,7 @@ class ToolResultRequest(Returned):
 
     result: ResultText | None = None
     error: ToolError | None = None
+    error_mode: Mode = "safe"
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
