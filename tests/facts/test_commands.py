@@ -243,6 +243,12 @@ def test_every_command_of_a_text_may_run_in_each_of_its_folders() -> None:
     assert {one.refused for one in many} == {"folders"}
 
 
+def test_folders_are_not_combined_beyond_their_limit() -> None:
+    """Each of many folders below each earlier one would be more than memory can hold."""
+    many = facts("; ".join(f"cd {number}" for number in range(MOST_COMMANDS)))
+    assert [one.refused for one in many] == ["folders"] * MOST_COMMANDS
+
+
 def test_first_words_that_rules_and_approvals_may_name() -> None:
     assert all(map(is_prefix, [["git", "status"], ["./run"], ["["], [":"], ["/bin/ls"], [".", "a"]]))
     odd: list[list[str]] = [[], [""], ["git", ""], ["git", "a;b"], ["$x"], ["-x"], ["../x"], ["a"] * (MOST_WORDS + 1)]

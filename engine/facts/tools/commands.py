@@ -125,8 +125,8 @@ def _in_folders(found: list[CommandFacts]) -> list[CommandFacts]:
         for folder in facts.folders:
             below = () if folder.startswith("/") else (f"{one}/{folder}" for one in folders)
             folders = tuple(dict.fromkeys((*folders, *below, folder)))
-    if len(folders) > MOST_FOLDERS:
-        return [CommandFacts(rest=facts.rest, refused="folders") for facts in found]
+            if len(folders) > MOST_FOLDERS:  # with each further one, they may be twice as many
+                return [CommandFacts(rest=each.rest, refused="folders") for each in found]
     return [replace(facts, folders=folders) for facts in found]
 
 
