@@ -8,6 +8,7 @@ Longer than other files because it is the whole of one point: request, input, li
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
@@ -317,20 +318,25 @@ def _paths(reading: Reading) -> Iterator[str]:
 
 def _undeclared(members: Mapping[str, bool], declared: Collection[str]) -> tuple[Undeclared, ...]:
     """What no record names, a whole folder as one; beyond `_MOST_UNDECLARED` the rest is one more."""
-    named = {"/".join(parts[:end]) for path in declared for parts in [path.split("/")] for end in range(len(parts))}
-    found: dict[str, bool] = {}
+    paths, found = sorted(declared), dict[str, bool]()
     for path, regular in members.items():
         if path == DOCUMENT or path in declared:
             continue
         parts = path.removeprefix("../").split("/")
         outside = path.startswith("../")
         folders = ("/".join(parts[:end]) for end in range(1, len(parts)))
-        top = next((f"{folder}/" for folder in folders if outside or folder not in named), "/".join(parts))
+        top = next((f"{folder}/" for folder in folders if outside or not _begins(paths, f"{folder}/")), "/".join(parts))
         if top not in found and len(found) == _MOST_UNDECLARED:
             found["…"] = False
             break
         found[top] = found.get(top, True) and regular
     return tuple(Undeclared(id=printable(path), regular=regular) for path, regular in found.items())
+
+
+def _begins(paths: list[str], folder: str) -> bool:
+    """Whether one of these sorted paths is in a folder. All their folders may be more than memory can hold."""
+    at = bisect_left(paths, folder)
+    return at < len(paths) and paths[at].startswith(folder)
 
 
 def _irregular(name: str) -> str:
