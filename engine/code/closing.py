@@ -1,4 +1,7 @@
-"""The end of a run: stored artifacts, state, and the record line that links its decisions."""
+"""The end of a run: stored artifacts, state, and the record line that links its decisions.
+
+Every function raises EngineError if it fails.
+"""
 
 from __future__ import annotations
 
@@ -35,92 +38,92 @@ _CAUSES = {
 """Root cause by the first word of a stop reason, unless the status of a program is more exact (A88)."""
 
 
-class Closing:
-    """Stores and records the end of one run. Every method raises EngineError if it fails."""
+def keep_success(asking: Asking, programs: list[Program]) -> Steps[dict[str, Any]]:
+    """Store the code, result and artifacts of a successful run."""
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking = asking
-
-    def keep_success(self, programs: list[Program]) -> Steps[dict[str, Any]]:
-        """Store the code, result and artifacts of a successful run."""
-
-        def keep() -> dict[str, Any]:
-            keeper = self._keeper()
-            return _merged(
-                [keeper.success(p.executed, p.result or p.printed, p.admitted) if p.executed else {} for p in programs]
-            )
-
-        found: dict[str, Any] = yield Call(keep, Pace.SLOW)
-        return found
-
-    def trust(self, programs: list[Program]) -> Steps[None]:
-        """Remember that both checks have passed; only for a run that is fully recorded."""
-
-        def remember() -> None:
-            for program in programs:
-                self._remember(program, valid=True)
-
-        yield Call(remember)
-
-    def keep_failure(self, reason: str, programs: list[Program]) -> Steps[dict[str, Any]]:
-        """Store the code and a log of the failed program; for a solution refused by its verifier also the result."""
-        if not any(program.executed is not None for program in programs):
-            return {}
-
-        def keep() -> dict[str, Any]:
-            keeper, stored = self._keeper(), []
-            for program in programs:
-                if program.executed is not None:
-                    stored.append(keeper.failure(program.executed, reason, root_cause(reason, program)))
-                    self._remember(program, valid=False)
-            return _merged(stored)
-
-        found: dict[str, Any] = yield Call(keep, Pace.SLOW)
-        return found
-
-    def record(self, document: Mapping[str, Any], programs: list[Program], stored: Mapping[str, Any]) -> Steps[None]:
-        """Record one line for the whole run, under the last of its decisions: action, artifacts, validation."""
-        asking = self._asking
-        if asking.last is None:
-            return
-        facts = {
-            "run_id": asking.ticket.run_id,
-            "stop_reason": document["stop_reason"],
-            **({"phase": document["phase"]} if "phase" in document else {}),
-            "root_cause": root_cause(document["stop_reason"], programs[-1] if programs else None),
-            "decisions": dict(asking.decided),
-            "programs": {program.role: _facts(program) for program in programs},
-            "stored": stored.get("stored", {}),
-            "artifacts": [{name: one[name] for name in _RECORDED} for one in stored.get("artifacts", ())],
-            "artifacts_not_kept": len(document.get("artifacts_not_kept", ())),
-        }
-        body = ResultRecord(
-            time=timestamp(asking.services.clock()),
-            decision_id=asking.last.decision.decision_id,
-            request_id=asking.context.request_id,
-            trace=asking.context.trace,
-            status=f"run_{document['status']}",
-            facts=facts,
-            duration=asking.elapsed_ms * 1_000,
+    def keep() -> dict[str, Any]:
+        keeper = _keeper(asking)
+        return _merged(
+            [keeper.success(p.executed, p.result or p.printed, p.admitted) if p.executed else {} for p in programs]
         )
-        yield Append(asking.services.log, body)
 
-    def _keeper(self) -> Keeper:
-        return Keeper(self._asking.machine.store, int(self._asking.services.clock().timestamp()))
+    found: dict[str, Any] = yield Call(keep, Pace.SLOW)
+    return found
 
-    def _remember(self, program: Program, *, valid: bool) -> None:
-        """Remember whether the code succeeded in its sandbox, and whether its output was admitted."""
-        run, now = program.executed, self._asking.services.gather_context.clock()
-        if run is None or run.run_result.status not in _VERDICTS:
-            return
-        checks: list[tuple[CheckName, bool, str | None]] = [
-            ("sandbox", run.run_result.status is Status.OK, run.decision_id),
-            ("validation", valid, program.output_decision),
-        ]
-        for name, passed, decision in checks:
-            if decision is not None:
-                new = ArtifactCheckRow(run.grant.code_sha256, name, passed, run.grant.isolation, decision, now)
-                self._asking.services.store().add_artifact_check(new)
+
+def trust(asking: Asking, programs: list[Program]) -> Steps[None]:
+    """Remember that both checks have passed; only for a run that is fully recorded."""
+
+    def remember() -> None:
+        for program in programs:
+            _remember(asking, program, valid=True)
+
+    yield Call(remember)
+
+
+def keep_failure(asking: Asking, reason: str, programs: list[Program]) -> Steps[dict[str, Any]]:
+    """Store the code and a log of the failed program; for a solution refused by its verifier also the result."""
+    if not any(program.executed is not None for program in programs):
+        return {}
+
+    def keep() -> dict[str, Any]:
+        keeper, stored = _keeper(asking), []
+        for program in programs:
+            if program.executed is not None:
+                stored.append(keeper.failure(program.executed, reason, root_cause(reason, program)))
+                _remember(asking, program, valid=False)
+        return _merged(stored)
+
+    found: dict[str, Any] = yield Call(keep, Pace.SLOW)
+    return found
+
+
+def record(
+    asking: Asking, document: Mapping[str, Any], programs: list[Program], stored: Mapping[str, Any]
+) -> Steps[None]:
+    """Record one line for the whole run, under the last of its decisions: action, artifacts, validation."""
+    if asking.last is None:
+        return
+    facts = {
+        "run_id": asking.ticket.run_id,
+        "stop_reason": document["stop_reason"],
+        **({"phase": document["phase"]} if "phase" in document else {}),
+        "root_cause": root_cause(document["stop_reason"], programs[-1] if programs else None),
+        "decisions": dict(asking.decided),
+        "programs": {program.role: _facts(program) for program in programs},
+        "stored": stored.get("stored", {}),
+        "artifacts": [{name: one[name] for name in _RECORDED} for one in stored.get("artifacts", ())],
+        "artifacts_not_kept": len(document.get("artifacts_not_kept", ())),
+    }
+    body = ResultRecord(
+        time=timestamp(asking.services.clock()),
+        decision_id=asking.last.decision.decision_id,
+        request_id=asking.context.request_id,
+        trace=asking.context.trace,
+        status=f"run_{document['status']}",
+        facts=facts,
+        duration=asking.elapsed_ms * 1_000,
+    )
+    yield Append(asking.services.log, body)
+
+
+def _keeper(asking: Asking) -> Keeper:
+    return Keeper(asking.machine.store, int(asking.services.clock().timestamp()))
+
+
+def _remember(asking: Asking, program: Program, *, valid: bool) -> None:
+    """Remember whether the code succeeded in its sandbox, and whether its output was admitted."""
+    run, now = program.executed, asking.services.gather_context.clock()
+    if run is None or run.run_result.status not in _VERDICTS:
+        return
+    checks: list[tuple[CheckName, bool, str | None]] = [
+        ("sandbox", run.run_result.status is Status.OK, run.decision_id),
+        ("validation", valid, program.output_decision),
+    ]
+    for name, passed, decision in checks:
+        if decision is not None:
+            new = ArtifactCheckRow(run.grant.code_sha256, name, passed, run.grant.isolation, decision, now)
+            asking.services.store().add_artifact_check(new)
 
 
 def root_cause(reason: str, program: Program | None) -> str:

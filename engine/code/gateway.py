@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from admission_adapters.sandbox.executor import enforced
+from engine.code import closing
 from engine.code import stop_reasons as why
 from engine.code.asking import Asking, Machine
-from engine.code.closing import Closing
 from engine.code.keeping import not_kept
 from engine.code.program import Program, perform
 from engine.code.request import CodeRunRequest
@@ -72,7 +72,6 @@ class Run:
         self._attempt: str | None = None
         self._programs: list[Program] = []
         """The solution, then its verifier, each from when it is begun."""
-        self._closing = Closing(self._asking)
 
     def steps(self) -> Steps[CodeRun]:
         """The whole path; always returns a document."""
@@ -126,7 +125,7 @@ class Run:
     def _finish(self, solution: Program) -> Steps[CodeRun]:
         """Store the artifacts, record the end, and only then return the document."""
         outcome = self._answer(solution)
-        stored = yield from self._closing.keep_success(self._programs)
+        stored = yield from closing.keep_success(self._asking, self._programs)
         if self._attempt is not None:
             yield from end_attempt(self._asking.services, self._attempt, ok=True)
             self._attempt = None
@@ -134,8 +133,8 @@ class Run:
         more = {"decisions": self._asking.decided, "stored": stored["stored"], "artifacts": self._kept(stored)}
         more |= self._not_kept(_SECRET) | self._public_parts()
         document = succeeded(self._ticket.run_id, outcome, self._story, more)
-        yield from self._closing.record(document, self._programs, stored)
-        yield from self._closing.trust(self._programs)
+        yield from closing.record(self._asking, document, self._programs, stored)
+        yield from closing.trust(self._asking, self._programs)
         return CodeRun(document, Exit.ALLOW, None, self._asking.last, ran=True, keep_days=self._keep_days)
 
     def _kept(self, stored: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -179,10 +178,10 @@ class Run:
     def _stop(self, stop: StoppedError) -> Steps[CodeRun]:
         """Store the log of the failure, store the result of the attempt, record the end."""
         try:
-            stored = yield from self._closing.keep_failure(stop.reason, self._programs)
+            stored = yield from closing.keep_failure(self._asking, stop.reason, self._programs)
             yield from self._end_attempt(stop)
             document = self._document(stop, stored)
-            yield from self._closing.record(document, self._programs, stored)
+            yield from closing.record(self._asking, document, self._programs, stored)
         except Exception as error:  # noqa: BLE001  (a failure to store or record is a fault in any case)
             stop = self._of(error)
             document = self._document(stop, {})

@@ -125,7 +125,7 @@ def opened_folder(folder: Path, *, alone: bool = False) -> Iterator[int]:
         os.close(descriptor)
 
 
-def open_beneath(root: int, relative: str) -> BinaryIO:
+def open_beneath(root: int, relative: str) -> io.BufferedReader:
     """Open a regular file below the folder descriptor `root`, following no link anywhere.
 
     Raises FileNotFoundError if it does not exist, and GatherError if the path leaves the folder,

@@ -170,13 +170,13 @@ def _listed(server: ListedServer) -> tuple[Literal["none", "whole", "part", "unr
     if server.definitions is None:
         return "none", ()
     try:
-        found = listing_of(server.definitions)
-        for one in found.definitions[:MOST_DEFINITIONS]:
+        found, more = listing_of(server.definitions)
+        for one in found[:MOST_DEFINITIONS]:
             one.digest()
     except UnreadableDefinitionError:
         return "unreadable", ()
-    whole = not found.more and len(found.definitions) <= MOST_DEFINITIONS
-    return "whole" if whole else "part", found.definitions[:MOST_DEFINITIONS]
+    whole = not more and len(found) <= MOST_DEFINITIONS
+    return "whole" if whole else "part", found[:MOST_DEFINITIONS]
 
 
 def _server(server: ListedServer, listing: Literal["none", "whole", "part", "unreadable"], twin: bool) -> ServerFacts:  # noqa: FBT001

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from engine.documents.files import open_beneath, printable, unreadable
+from engine.documents.files import open_beneath, opened_folder, printable, unreadable
 from engine.errors import GatherError
 from engine.facts.archives.source_bundle import DOCUMENT, MOST_RECORDS
 from engine.facts.net.urls import url_facts
@@ -132,17 +132,11 @@ def _absent(paths: list[str], described: Metadata | None) -> Iterator[str]:
 
 def file_hash(folder: Path, path: str) -> str:
     """The SHA-256 of a regular file below a folder, in hexadecimal; no link is followed. Raises GatherError."""
-    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with open_beneath(root, path) as file:
-            found = hashlib.sha256()
-            while chunk := file.read(1 << 20):
-                found.update(chunk)
-            return found.hexdigest()
+        with opened_folder(folder) as root, open_beneath(root, path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise unreadable(path, error) from error
-    finally:
-        os.close(root)
 
 
 def _media_type(path: str) -> str:

@@ -111,9 +111,9 @@ def test_a_hint_that_is_missing_is_the_worst_case(annotations: dict[str, Any], h
     ],
 )
 def test_lists_come_in_every_shape(value: Any, more: bool) -> None:  # noqa: FBT001 (a table)
-    listing = listing_of(value)
-    assert (len(listing.definitions), listing.more) == (len(SHAPES), more)
-    assert {found.digest() for found in listing.definitions} == {definition_of(SHAPES["own"]).digest()}
+    definitions, further = listing_of(value)
+    assert (len(definitions), further) == (len(SHAPES), more)
+    assert {found.digest() for found in definitions} == {definition_of(SHAPES["own"]).digest()}
 
 
 @pytest.mark.parametrize("value", [None, "x", {}, {"tools": {}}, {"result": []}, {"result": {}}, ["files_read"], [{}]])

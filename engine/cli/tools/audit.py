@@ -90,7 +90,7 @@ def _pins(policy: PolicyBundle, server: str) -> dict[str, str]:
 
 def _definitions(listed: Any) -> Sequence[Definition]:
     try:
-        return listing_of(listed).definitions
+        return listing_of(listed)[0]
     except UnreadableDefinitionError:
         return ()  # the policy has refused it
 

@@ -60,7 +60,7 @@ def definitions_in(file: Path) -> tuple[Definition, ...]:
     from engine.facts.tools.definitions import UnreadableDefinitionError, listing_of
 
     try:
-        return listing_of(content(file)).definitions
+        return listing_of(content(file))[0]
     except UnreadableDefinitionError as error:
         raise GatherError(
             f"this is not a list of tools: {error}",

@@ -84,14 +84,6 @@ class Definition:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A list of definitions; `more`: the server has further pages that are not here."""
-
-    definitions: tuple[Definition, ...]
-    more: bool = False
-
-
 def definition_of(value: Any) -> Definition:
     """The one form of a definition in any shape. Raises UnreadableDefinitionError."""
     if not isinstance(value, Mapping):
@@ -119,15 +111,16 @@ def definition_of(value: Any) -> Definition:
     )
 
 
-def listing_of(value: Any) -> Listing:
+def listing_of(value: Any) -> tuple[tuple[Definition, ...], bool]:
     """A list of definitions: a plain list, as for providers, or MCP's `tools/list` result, also inside JSON-RPC.
 
+    With it, whether the server has further pages that are not here.
     Raises UnreadableDefinitionError, also when only one of the definitions cannot be read.
     """
     result = value.get("result", value) if isinstance(value, Mapping) else {"tools": value}
     if not isinstance(result, Mapping) or not isinstance(tools := result.get("tools"), list | tuple):
         raise UnreadableDefinitionError("not a list of tools")
-    return Listing(tuple(definition_of(tool) for tool in tools), more=result.get("nextCursor") is not None)
+    return tuple(definition_of(tool) for tool in tools), result.get("nextCursor") is not None
 
 
 def _object(fields: dict[str, Any], spellings: tuple[str, ...]) -> Mapping[str, Any] | None:
