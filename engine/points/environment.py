@@ -16,10 +16,10 @@ from pydantic import Field
 
 from engine.errors import GatherError
 from engine.facts.material import HOLDS, Material, Reader, Row
-from engine.model import AdmittedSource, Decision, Digest, Limits, Line, Mode, Model, Outcome, Pace, Sha256
+from engine.model import AdmittedSource, Decision, Digest, Limits, Line, Model, Pace, Sha256
 from engine.points import GatherContext, Gathered, Point, source
 from engine.points.source import OpenedSource, SourceInput, SourceRecord, SourceRequest
-from engine.record.source_events import EventName, Hashes, SourceEvent
+from engine.record.source_events import Hashes, SourceEvent
 
 if TYPE_CHECKING:
     from engine.policy_bundle.catalogue import Catalogue
@@ -192,12 +192,11 @@ def events(gathered: Gathered, decision: Decision, _: Catalogue) -> tuple[Source
     """One event a record: whether its material entered an environment (A41)."""
     if not isinstance(gathered.input, EnvironmentInput):
         return ()
-    admitted, allowed = gathered.input.admitted, decision.outcome is Outcome.ALLOW
+    admitted = gathered.input.admitted
     shared = {one.code for one in decision.findings if not (one.subject or "").startswith("records/")}
-    name = EventName.ADMITTED if allowed else EventName.REJECTED
     return tuple(
         SourceEvent(
-            event=EventName.SOURCE_CHECKED if decision.mode is Mode.CHECK else name,
+            event=source.event_of(decision),
             source_id=subject.removeprefix("records/"),
             source_kind=record.kind,
             policy_outcome=decision.outcome,

@@ -189,25 +189,34 @@ def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tupl
     facts = gathered.input.network
     if facts.purpose == "tunnel":
         return ()
-    causes = {finding.code for finding in decision.findings}
-    unlicensed = sorted(causes & catalogue.codes("network", "license"))
-
-    def one(event: EventName, codes: set[str]) -> SourceEvent:
-        return SourceEvent(
-            event=event,
-            source_id=None,
-            source_kind=KIND,
-            policy_outcome=decision.outcome,
-            origin_alias=facts.alias,
-            hashes=Hashes(declared=None, computed=None),
-            license_outcome=unlicensed[0] if unlicensed else UNDECIDED,
-            rejection_causes=tuple(codes),
-        )
-
-    attempt = one(EventName.FETCH_ATTEMPT, set())
+    causes = tuple(finding.code for finding in decision.findings)
+    unlicensed = min(catalogue.codes("network", "license").intersection(causes), default=UNDECIDED)
+    attempt = fetch_event(EventName.FETCH_ATTEMPT, decision, facts.alias, (), license_outcome=unlicensed)
     if decision.outcome is Outcome.ALLOW:
         return (attempt,)
-    return (attempt, one(EventName.FETCH_REJECTED, causes))
+    return attempt, fetch_event(EventName.FETCH_REJECTED, decision, facts.alias, causes, license_outcome=unlicensed)
+
+
+def fetch_event(
+    event: EventName,
+    decision: Decision,
+    alias: str,
+    causes: tuple[str, ...],
+    *,
+    computed: str | None = None,
+    license_outcome: str = UNDECIDED,
+) -> SourceEvent:
+    """An event of a fetch, which has no source yet; `computed` is the SHA-256 of what came."""
+    return SourceEvent(
+        event=event,
+        source_id=None,
+        source_kind=KIND,
+        policy_outcome=decision.outcome,
+        origin_alias=alias,
+        hashes=Hashes(declared=None, computed=computed),
+        license_outcome=license_outcome,
+        rejection_causes=causes,
+    )
 
 
 POINT = Point("network", NetworkRequest, NetworkInput, NetworkLimits, gather, pace=Pace.SLOW, act=True, events=events)

@@ -13,8 +13,8 @@ from pydantic import Field
 from engine.facts.archives.source_bundle import Id
 from engine.model import Decision, Limits, Line, Mode, Model, Outcome, Sha256
 from engine.points import GatherContext, Gathered, Point, stated_in
-from engine.points.network import KIND, UNDECIDED
-from engine.record.source_events import EventName, Hashes, SourceEvent
+from engine.points.network import fetch_event
+from engine.record.source_events import EventName, SourceEvent
 
 if TYPE_CHECKING:
     from engine.policy_bundle.catalogue import Catalogue
@@ -125,19 +125,11 @@ def events(gathered: Gathered, decision: Decision, _: Catalogue) -> tuple[Source
     facts = gathered.input
     if decision.mode is Mode.CHECK or not isinstance(facts, NetworkResponseInput):
         return ()
-    accepted = decision.outcome is Outcome.ALLOW
-    return (
-        SourceEvent(
-            event=EventName.FETCH_ACCEPTED if accepted else EventName.FETCH_REJECTED,
-            source_id=None,
-            source_kind=KIND,
-            policy_outcome=decision.outcome,
-            origin_alias=facts.alias,
-            hashes=Hashes(declared=None, computed=None if facts.body is None else facts.body.sha256),
-            license_outcome=UNDECIDED,
-            rejection_causes=tuple(finding.code for finding in decision.findings if not accepted),
-        ),
-    )
+    computed = None if facts.body is None else facts.body.sha256
+    if decision.outcome is Outcome.ALLOW:
+        return (fetch_event(EventName.FETCH_ACCEPTED, decision, facts.alias, (), computed=computed),)
+    causes = tuple(finding.code for finding in decision.findings)
+    return (fetch_event(EventName.FETCH_REJECTED, decision, facts.alias, causes, computed=computed),)
 
 
 POINT = Point(

@@ -481,7 +481,7 @@ def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tupl
         refused = sorted(own & licensing)
         open_still = undecided or bool((own | causes[None]) & hiding)  # a finding may follow from another one
         return SourceEvent(
-            event=_event(decision),
+            event=event_of(decision),
             source_id=subject.removeprefix("records/"),
             source_kind=record.kind,
             policy_outcome=decision.outcome,
@@ -496,7 +496,8 @@ def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tupl
     return tuple(map(one, _subjects(facts), facts.records))
 
 
-def _event(decision: Decision) -> EventName:
+def event_of(decision: Decision) -> EventName:
+    """What a decision on a source bundle is for data governance: a look at it, or its admission or rejection."""
     if decision.mode is Mode.CHECK:
         return EventName.SOURCE_CHECKED
     return EventName.ADMITTED if decision.outcome is Outcome.ALLOW else EventName.REJECTED
