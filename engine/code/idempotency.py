@@ -1,7 +1,8 @@
 """One run with its slot and its idempotency key: runs once; a repetition returns the first result (C69).
 
 A replay returns the whole first result and runs nothing. If it is unknown whether the first request ran,
-the answer is a fault, never a second run.
+the answer is a fault, never a second run. The end of each run is kept for its caller, with or without a key, with the
+result for as long as its permit says.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any
 
 from engine.code.asking import Machine
 from engine.code.gateway import Run, crashed, refused
-from engine.code.kept import keep
 from engine.code.request import CodeRunRequest, read
 from engine.code.result import CodeRun
 from engine.code.running import RunWatcher, Ticket
@@ -23,7 +23,13 @@ from engine.errors import EngineError, Exit
 from engine.flow import HEAVY_BYTES, Context, Services
 from engine.idempotency import NEW_KEY, Taken, asked_again, replayed, still_allowed, take
 from engine.model import Pace, Revisions
-from engine.state.rows import Begun
+from engine.secrets.redaction import redact
+from engine.state.rows import Begun, CodeRunRow, StateLimits
+
+_RESULT_BYTES = 1 << 20
+"""The largest result that is kept; a permit lets a program print less."""
+
+_DAY = 86_400
 
 
 def run_code(
@@ -50,7 +56,7 @@ def run_code(
             else:
                 done = yield from _once(context.idempotency_key, request, ticket, services, machine, context)
             if not done.replayed:
-                yield from keep(done, ticket, services)
+                yield from _keep_for_caller(done, ticket, services)
             return done
     except EngineError as error:
         fault = error
@@ -101,3 +107,36 @@ def _replay(known: Begun, services: Services, context: Context) -> Steps[CodeRun
             code=first_answer["document"]["stop_reason"].removeprefix("engine_fault:"),
         )
     return CodeRun(first_answer["document"], exit_, fault, replayed=True)
+
+
+def _keep_for_caller(done: CodeRun, ticket: Ticket, services: Services) -> Steps[None]:
+    """Keep the end of a run. If that fails, it is logged: the run itself is in the record."""
+
+    def store() -> None:
+        now = services.gather_context.clock()
+        result = _result(done.document) if done.keep_days else None
+        services.store().add_code_run(
+            CodeRunRow(
+                id=ticket.run_id,
+                owner=ticket.owner,
+                status=done.document["status"],
+                stop_reason=done.stop_reason,
+                decision_id=None if done.answer is None else done.answer.decision.decision_id,
+                result=result,
+                started_at=ticket.started_at,
+                ended_at=now,
+                expires_at=now + (done.keep_days * _DAY or StateLimits().run_seconds),
+            )
+        )
+
+    try:
+        yield Call(store, Pace.SLOW)
+    except Exception as error:  # noqa: BLE001  (the run has ended, and is recorded)
+        crashed(error, services)
+
+
+def _result(document: dict[str, Any]) -> str | None:
+    """The result without secrets and without the content of files, as JSON; None if it is too large."""
+    files = [{name: value for name, value in one.items() if name != "content"} for one in document.get("artifacts", ())]
+    text = canonical(redact({**document, **({"artifacts": files} if files else {})})[0])
+    return text.decode("utf-8") if len(text) <= _RESULT_BYTES else None
