@@ -16,7 +16,6 @@ from engine.facts.text.hidden import hidden_in
 from engine.facts.text.instructions import Markers
 from engine.facts.text.links import MOST, Link, links_in
 from engine.secrets.forms import SecretForms
-from engine.secrets.names import FreeNames
 from engine.secrets.patterns import find_credentials, is_secret
 from engine.secrets.redaction import is_secret_name, merged
 from engine.secrets.seen import Seen
