@@ -50,10 +50,7 @@ _COMMANDS = {
     "source": ("sources", "Start a source bundle from files and their metadata; update its hashes."),
     "tokens": ("administration.tokens", "Issue, list and revoke bearer tokens."),
     "workbench": ("workbench", "Show record, policy, previews and approvals in a browser on this machine."),
-    "tools": (
-        "tools.commands",
-        "List tools, explain and decide calls, audit an MCP server's tools, approve commands.",
-    ),
+    "tools": ("tools.commands", "List tools, explain and decide calls, audit an MCP server's tools, approve commands."),
 }
 """Each command: its module below engine/cli, with the function of this name or a group `app`, and its help."""
 

@@ -64,14 +64,7 @@ def serve(
         if enable_mcp_adapter:
             accepted(engine, engine.admit_environment(source, context), str(source))
             _register(engine, registry, stated, tools, context)
-        gate = ToolGate(
-            engine,
-            registry,
-            context,
-            policy=tool_policy,
-            profile=profile,
-            cwd=cwd,
-        )
+        gate = ToolGate(engine, registry, context, policy=tool_policy, profile=profile, cwd=cwd)
         serve_adapter(engine, gate, stated, registry, str(manifest), context)
 
 

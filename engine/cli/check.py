@@ -64,8 +64,7 @@ def check(
         ),
     ] = None,
     changed: Annotated[
-        str | None,
-        typer.Option(metavar="REVISION", help="Check only what changed since this git revision."),
+        str | None, typer.Option(metavar="REVISION", help="Check only what changed since this git revision.")
     ] = None,
     ray: Annotated[
         str | None,
@@ -77,8 +76,7 @@ def check(
         Path | None, options.file("--columns", help="Columns of the rows, as in docs/bulk.md; with --ray.")
     ] = None,
     into: Annotated[
-        Path | None,
-        options.folder(exists=False, help="Folder for the record and the admitted rows; with --ray."),
+        Path | None, options.folder(exists=False, help="Folder for the record and the admitted rows; with --ray.")
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Workers, each with an OPA (default: all processors but one); with --ray.")

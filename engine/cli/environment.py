@@ -31,8 +31,7 @@ _LONGEST = 1 << 20
 """Characters of a result that are printed for people."""
 
 Folder = Annotated[
-    Path,
-    typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Folder that `engine build` made."),
+    Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Folder that `engine build` made.")
 ]
 
 
@@ -125,11 +124,7 @@ def call(
 
 @app.command("checkpoint")
 @options.sourced(*options.ASKED, "state", *options.SERVED, "values")
-def checkpoint(
-    sources: options.Sources,
-    folder: Folder,
-    how: options.Output = "text",
-) -> None:
+def checkpoint(sources: options.Sources, folder: Folder, how: options.Output = "text") -> None:
     """Keep the current state of an environment; prints the name of the checkpoint.
 
     Exits with the code of the decision.
@@ -155,11 +150,7 @@ def restore(
 
 @app.command("reset")
 @options.sourced(*options.ASKED, "state", *options.SERVED, "values")
-def reset(
-    sources: options.Sources,
-    folder: Folder,
-    how: options.Output = "text",
-) -> None:
+def reset(sources: options.Sources, folder: Folder, how: options.Output = "text") -> None:
     """Set an environment back to what was built; every change is undone.
 
     Exits with the code of the decision.
@@ -217,12 +208,7 @@ def _undo(trajectory: list[dict[str, Any]], before: int) -> str | None:
     return next((line["name"] for line in reversed(trajectory) if "name" in line and line["state"] == state), None)
 
 
-def _act(
-    sources: options.Sources,
-    folder: Path,
-    how: str,
-    act: Callable[[EnvironmentSession], Any],
-) -> None:
+def _act(sources: options.Sources, folder: Path, how: str, act: Callable[[EnvironmentSession], Any]) -> None:
     """Act on the state of an environment, and print what came of it."""
     from engine.cli.formats import extended
     from engine.reports.explain import report

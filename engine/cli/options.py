@@ -82,8 +82,7 @@ file = partial(typer.Option, metavar="FILE", exists=True, dir_okay=False)
 read = partial(typer.Option, "-i", "--input", metavar="FILE")
 """An option for the file that a command reads in place of standard input."""
 Request = Annotated[
-    Path | None,
-    read(help="Request as JSON or YAML (default: standard input); at point source also the folder itself."),
+    Path | None, read(help="Request as JSON or YAML (default: standard input); at point source also the folder itself.")
 ]
 
 CaFile = Annotated[
@@ -169,8 +168,7 @@ Digest = Annotated[
     typer.Option(metavar="SHA256", help="Expected sha256:… digest; any other bundle is refused.", callback=_digest),
 ]
 ReleaseKey = Annotated[
-    Path | None,
-    file("--release-key", envvar="ENGINE_RELEASE_KEY", help="Public key (PEM) that verifies the release."),
+    Path | None, file("--release-key", envvar="ENGINE_RELEASE_KEY", help="Public key (PEM) that verifies the release.")
 ]
 Output = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
 """Words for people, or a document for programs."""

@@ -47,10 +47,7 @@ def release(
         "since": since,
         "reports": [str(one.absolute()) for one in reports or ()],
     }
-    with (
-        Waiting() as progress,
-        sources.engine("release", progress=lambda what, *_: progress.tell(what)) as engine,
-    ):
+    with Waiting() as progress, sources.engine("release", progress=lambda what, *_: progress.tell(what)) as engine:
         options.tell_lowered(engine, "release")
         answer = engine.decide("release", request, context=sources.context())
         decided = report(version, answer, engine.policy)

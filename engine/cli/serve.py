@@ -64,9 +64,7 @@ RunnerToken = Annotated[
 RunnerCertificate = Annotated[
     Path | None,
     options.file(
-        "--runner-cert",
-        envvar="ENGINE_RUNNER_CERT",
-        help="Client certificate chain that the runner is shown (PEM).",
+        "--runner-cert", envvar="ENGINE_RUNNER_CERT", help="Client certificate chain that the runner is shown (PEM)."
     ),
 ]
 RunnerKey = Annotated[
@@ -116,8 +114,7 @@ def serve(
     server_name: Names = None,
     audience: Audience = None,
     root: Annotated[
-        Path | None,
-        options.folder(envvar="ENGINE_ROOT", help="Folder in which requests may name source bundles."),
+        Path | None, options.folder(envvar="ENGINE_ROOT", help="Folder in which requests may name source bundles.")
     ] = None,
     fetch_root: Annotated[
         Path | None,

@@ -55,8 +55,7 @@ def init(
     retention_basis: Annotated[str | None, typer.Option(metavar="WORD", help="Legal basis for keeping it.")] = None,
     retrieved_at: Annotated[str | None, typer.Option(metavar="TIME", help="When it was downloaded (UTC).")] = None,
     decided_by: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Person who accepts the licenses of exactly this content."),
+        str | None, typer.Option(metavar="NAME", help="Person who accepts the licenses of exactly this content.")
     ] = None,
 ) -> None:
     """Write bundle.yaml for the files of a folder; asks on a terminal for what only a person can state."""

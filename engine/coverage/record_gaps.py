@@ -133,13 +133,7 @@ def _names(entry: str, origin: str) -> bool:
 
 def _unstated(values: ToolValues, used: Usage) -> Iterator[Gap]:
     for kind, section, asked, with_name, effect in (
-        (
-            Kind.POLICY_NEVER_ASKED,
-            "policies",
-            used.policies,
-            "the policy",
-            "its base and rulesets apply to no call",
-        ),
+        (Kind.POLICY_NEVER_ASKED, "policies", used.policies, "the policy", "its base and rulesets apply to no call"),
         (Kind.PROFILE_NEVER_ASKED, "profiles", used.profiles, "the profile", "it narrows nothing"),
     ):
         for name in values.values.get(section, {}):

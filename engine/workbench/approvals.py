@@ -28,11 +28,7 @@ def listed(visit: Visit) -> Response:
     now = time.time()
     open_ = [row for row in rows if row.state_at(now) == "requested"]
     return visit.page(
-        "approvals.html",
-        open=open_,
-        closed=[row for row in rows if row not in open_],
-        now=now,
-        most=_MOST,
+        "approvals.html", open=open_, closed=[row for row in rows if row not in open_], now=now, most=_MOST
     )
 
 

@@ -64,22 +64,14 @@ def show_approval(id_: Id, state: options.State = None, how: options.Output = "t
 
 @app.command("grant")
 @options.sourced("state", *options.SERVED)
-def grant_approval(
-    sources: options.Sources,
-    id_: Id,
-    reason: acts.Reason = None,
-) -> None:
+def grant_approval(sources: options.Sources, id_: Id, reason: acts.Reason = None) -> None:
     """Grant an approval request. It can be used once, for this request under this policy, until it expires."""
     _resolve(id_, "grant_approval", reason, sources)
 
 
 @app.command("refuse")
 @options.sourced("state", *options.SERVED)
-def refuse_approval(
-    sources: options.Sources,
-    id_: Id,
-    reason: acts.Reason = None,
-) -> None:
+def refuse_approval(sources: options.Sources, id_: Id, reason: acts.Reason = None) -> None:
     """Refuse an approval request."""
     _resolve(id_, "refuse_approval", reason, sources)
 

@@ -69,10 +69,7 @@ def issue_token(
 
 
 @app.command("list")
-def list_tokens(
-    state: options.State = None,
-    how: options.Output = "text",
-) -> None:
+def list_tokens(state: options.State = None, how: options.Output = "text") -> None:
     """List all tokens issued here, newest first, without their secrets."""
     with acts.found(state) as store:
         acts.tell(store.tokens(), how, acts.with_validity, _lines, "no tokens", _CELLS)

@@ -46,14 +46,12 @@ def run(
         typer.Option(metavar="LIMIT=NUMBER", help="Lower a limit, such as wall_seconds=2; repeatable."),
     ] = None,
     stdin: Annotated[
-        Path | None,
-        options.read(help="File that the program reads as standard input; - passes on standard input."),
+        Path | None, options.read(help="File that the program reads as standard input; - passes on standard input.")
     ] = None,
     shell: Annotated[
         str | None,
         typer.Option(
-            metavar="TEXT",
-            help="Command for the shell of the profile, in place of PROGRAM; no rules on tools apply.",
+            metavar="TEXT", help="Command for the shell of the profile, in place of PROGRAM; no rules on tools apply."
         ),
     ] = None,
     host: Annotated[
@@ -86,11 +84,7 @@ def run(
     if shell is not None:
         with sources.engine("sandbox", "network", "code_output", progress=sandbox_tried, ca_file=ca_file) as engine:
             done = engine.run_shell(
-                shell,
-                hosts=tuple(host or ()),
-                folder=folder,
-                profile=profile,
-                context=sources.context(),
+                shell, hosts=tuple(host or ()), folder=folder, profile=profile, context=sources.context()
             )
         _show(done.answer, done.ended)
         for path, data in done.files.items():

@@ -35,11 +35,7 @@ def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="New folder.
 
 
 @options.sourced(*options.ASKED, "state", *options.SERVED, "values", "now")
-def facts(
-    sources: options.Sources,
-    point: options.Point,
-    request: options.Request = None,
-) -> None:
+def facts(sources: options.Sources, point: options.Point, request: options.Request = None) -> None:
     """Print what rules see of a request: the `input` document, and the values that the rules of the point read.
 
     A dry run: the request is decided and recorded with mode `check`, nothing is enforced.

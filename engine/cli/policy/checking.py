@@ -52,10 +52,7 @@ def lint_policy(
 @options.sourced(*options.RULES, "values")
 def run_policy_tests(
     sources: options.Sources,
-    cases: Annotated[
-        Path | None,
-        options.folder(help="Also run the case files in this folder."),
-    ] = None,
+    cases: Annotated[Path | None, options.folder(help="Also run the case files in this folder.")] = None,
     how: Format = ReportFormat.TEXT,
 ) -> None:
     """Run the Rego tests and the cases of the policy. Exits with 5 if one fails or a line is not covered.

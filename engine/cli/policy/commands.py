@@ -31,8 +31,7 @@ app = typer.Typer()
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Release folder.")]
 Author = Annotated[
-    str | None,
-    options.words("--author", metavar="NAME", help="Author of the release (default: the current user)."),
+    str | None, options.words("--author", metavar="NAME", help="Author of the release (default: the current user).")
 ]
 Previous = Annotated[
     Path | None, options.folder("--after", help="Previous release; lists the codes that this one no longer has.")
@@ -50,8 +49,7 @@ def build_policy(
         int | None, typer.Option(min=1, help="Release number; must increase with each release.")
     ] = None,
     after: Annotated[
-        Path | None,
-        options.folder(help="Previous release; sets the number to the next one and lists removed codes."),
+        Path | None, options.folder(help="Previous release; sets the number to the next one and lists removed codes.")
     ] = None,
     now: Annotated[
         datetime | None,
@@ -105,8 +103,7 @@ def _replayed(state: Path, policy: PolicyBundle, sources: options.Sources) -> di
 
 @app.command("sign")
 def sign_policy(
-    folder: Folder,
-    key: Annotated[Path, options.file(help="Private key: EC P-256, unencrypted PEM.")],
+    folder: Folder, key: Annotated[Path, options.file(help="Private key: EC P-256, unencrypted PEM.")]
 ) -> None:
     """Sign a release, replacing its signature. Exits with 5 if the folder is not a release."""
     from engine.binaries import find_binary
@@ -118,11 +115,7 @@ def sign_policy(
 
 
 @app.command("verify")
-def verify_policy(
-    folder: Folder,
-    key: options.ReleaseKey = None,
-    after: Previous = None,
-) -> None:
+def verify_policy(folder: Folder, key: options.ReleaseKey = None, after: Previous = None) -> None:
     """Verify that a release is complete and signed with a key. Exits with 5 otherwise, naming the reason."""
     from engine.binaries import find_binary
     from engine.policy_bundle.release import verify_release

@@ -72,8 +72,7 @@ Mode = Annotated[Modes | None, typer.Option(help="Filter by mode: dry runs or en
 @app.command("verify")
 def verify_record(
     url: Annotated[
-        str | None,
-        typer.Argument(metavar="URL", help="Store with shipped records, to verify in place of the state."),
+        str | None, typer.Argument(metavar="URL", help="Store with shipped records, to verify in place of the state.")
     ] = None,
     state: options.State = None,
     against: Annotated[
@@ -81,12 +80,10 @@ def verify_record(
         typer.Option(metavar="CHECKPOINT", help="Copy of checkpoints/decisions.json that was kept elsewhere."),
     ] = None,
     bulk: Annotated[
-        Path | None,
-        options.folder(help="Verify a bulk run in place of the state: its manifest, segments and rows."),
+        Path | None, options.folder(help="Verify a bulk run in place of the state: its manifest, segments and rows.")
     ] = None,
     key: Annotated[
-        list[Path] | None,
-        options.file(help="Copy of keys/record.key of an engine that ships to the URL; repeatable."),
+        list[Path] | None, options.file(help="Copy of keys/record.key of an engine that ships to the URL; repeatable.")
     ] = None,
     how: options.Output = "text",
 ) -> None:
