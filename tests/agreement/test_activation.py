@@ -155,7 +155,7 @@ def test_a_live_engine_that_does_not_switch_is_not_waited_for_without_end(
     monkeypatch.setattr(live.LiveReplicas, "look", lambda _, store: ready(store))
     row, engines = activating()
     assert (row.state, [one.serving for one in engines]) == ("active", [None])
-    assert store.in_force().releases == (row.digest,)
+    assert store.in_force().agreed.served == (row.digest,)
 
 
 def test_after_the_agreement_was_left_an_older_release_is_refused_and_the_same_one_binds_again(

@@ -22,7 +22,7 @@ class RefusedByTestError(Exception):
 
 
 def test_each_step_says_which_releases_may_decide(store: Store) -> None:
-    assert (store.agreement(), store.in_force().releases) == (Agreement(), ())
+    assert (store.agreement(), store.in_force().agreed.served) == (Agreement(), ())
     asked: list[ActivationRow] = []
     first = release(9)
     assert store.propose(first, asked.append) == Agreement(None, first)
@@ -36,10 +36,10 @@ def test_each_step_says_which_releases_may_decide(store: Store) -> None:
     assert seen == [one]
     assert store.agreement().served == (one.digest,)
     switching = there(store.move(two, "switching", NOW + 3))
-    assert store.in_force().releases == (one.digest, two.digest)
+    assert store.in_force().agreed.served == (one.digest, two.digest)
     assert store.propose(release(3), seen.append) == Agreement(one, switching)  # not before the switch has ended
     active = store.move(switching, "active", NOW + 4)
-    assert (store.agreement(), store.in_force().releases) == (Agreement(active), (two.digest,))
+    assert (store.agreement(), store.in_force().agreed.served) == (Agreement(active), (two.digest,))
     assert store.move(two, "withdrawn", NOW) is None  # it is no longer what that row says
     assert store.activations(2) == (active, one)
 
@@ -114,9 +114,9 @@ def test_no_process_decides_under_an_earlier_release_once_another_is_active(tmp_
     with opened(tmp_path) as deciding, opened(tmp_path) as activating:
         before: tuple[str, ...] = ()
         for number in range(1, 4):
-            assert deciding.in_force().releases == before
+            assert deciding.in_force().agreed.served == before
             before = (activate(activating, release(number)).digest,)
-            assert deciding.in_force().releases == before
+            assert deciding.in_force().agreed.served == before
 
 
 def test_engines_beat_and_are_removed_unless_they_beat_again(store: Store) -> None:
