@@ -93,9 +93,12 @@ class Serving:
             connection.close()
 
     def decide(self, point: str, body: Any, query: str = "", **headers: str) -> Reply:
-        """POST to a decision point; `X_Run_ID="…"` is a header."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.ask("POST", f"/v1/decide/{point}{query}", body, named)
+        """`post` to a decision point."""
+        return self.post(f"/v1/decide/{point}{query}", body, **headers)
+
+    def post(self, path: str, body: Any, **headers: str) -> Reply:
+        """POST to a path; `X_Run_ID="…"` is a header."""
+        return self.ask("POST", path, body, {name.replace("_", "-"): value for name, value in headers.items()})
 
     def raw(self, data: bytes, seconds: float = 15.0) -> bytes:
         """Send bytes as they are and give everything that comes until the other end closes."""

@@ -44,7 +44,7 @@ def api(tmp_path_factory: pytest.TempPathFactory, cache: Path, probed: Path) -> 
 
 
 def run(api: Serving, body: Any, **headers: str) -> Reply:
-    return api.ask("POST", "/v1/code/run", body, {name.replace("_", "-"): value for name, value in headers.items()})
+    return api.post("/v1/code/run", body, **headers)
 
 
 # covers: C45 C46 C52

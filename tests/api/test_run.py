@@ -69,8 +69,7 @@ class Gate:
     other: LoopbackRunner
 
     def run(self, body: Any = RUN, **headers: str) -> Reply:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.engine.ask("POST", "/run", body, named)
+        return self.engine.post("/run", body, **headers)
 
     def forget(self) -> None:
         for one in (self.runner, self.other):

@@ -43,10 +43,7 @@ class Agents:
     platform: LoopbackPlatform
 
     def run(self, body: Any = None, **headers: str) -> Reply:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.engine.ask(
-            "POST", "/run", {"messages": HELLO, "harness": "pi_core"} if body is None else body, named
-        )
+        return self.engine.post("/run", {"messages": HELLO, "harness": "pi_core"} if body is None else body, **headers)
 
     def with_tools(self, text: str, *tools: dict[str, Any], harness: str = "pi_core", **more: Any) -> dict[str, Any]:
         agent = {"harness": harness, "permission_policy": "ask", **more.pop("agent", {})}
