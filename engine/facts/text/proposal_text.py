@@ -51,10 +51,14 @@ _LANGUAGES: dict[str, What] = {
 """Languages of fenced blocks that are made to be run."""
 
 
+class NestedError(Exception):
+    """A text opens blocks within blocks so often that reading each of them would take long."""
+
+
 def occurrences(text: str) -> Iterator[tuple[What, Form, int]]:
     """Everything that a text delivers or mentions, in which form, and on which line, counted from 1.
 
-    The same thing may be seen more than once.
+    The same thing may be seen more than once. Raises NestedError.
     """
     text = plain(text)
     lines = text.split("\n")
@@ -64,7 +68,11 @@ def occurrences(text: str) -> Iterator[tuple[What, Form, int]]:
         yield "migration", "fenced" if fenced[index][0] else form, index + 1
     if is_python(text):
         yield "python_code", "line", 1
+    left = FEW + NESTED * len(text)
     for index, block in blocks(bare):
+        left -= len(block)
+        if left < 0:
+            raise NestedError
         inside, language = fenced[index]
         if language is not None and lines[index].strip():
             yield language, "fenced", index + 1
@@ -137,6 +145,9 @@ def _migrations(text: str) -> Iterator[tuple[int, Form]]:
 
 LONGEST = 8_000
 """Maximum number of characters parsed at once; the parser is linear, but its input is bounded."""
+
+NESTED, FEW = 8, 20_000
+"""Blocks that each character of a text may be in, on average, and characters of them that any text may have."""
 
 BLOCK = 50
 """Maximum number of lines of a block; the start of a longer block is enough."""

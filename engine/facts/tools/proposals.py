@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from engine.facts.text.proposal_text import Form, What, is_statement, occurrences, plain
+from engine.facts.text.proposal_text import Form, NestedError, What, is_statement, occurrences, plain
 from engine.facts.tools.command_text import NAMED, REFERENCE
 from engine.model import Model
 
@@ -164,5 +164,8 @@ def _text(facts: ProposalFacts, text: str, at: str, depth: int) -> None:
             inner = None
         if isinstance(inner, (dict, list)):
             _walk(facts, inner, at, depth + 1, names=False)
-    for what, form, line in occurrences(text):
-        facts.add(what, Hit(id=f"{at}:{line}", form=form))
+    try:
+        for what, form, line in occurrences(text):
+            facts.add(what, Hit(id=f"{at}:{line}", form=form))
+    except NestedError:
+        facts.complete = False
