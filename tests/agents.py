@@ -9,6 +9,7 @@ from typing import Any
 from engine.documents.files import load
 from engine.settings import ReadLimits
 from tests.conftest import ROOT
+from tests.tool_rows import reading
 
 _VALUES = load((ROOT / "docs/examples/runner/values/runners.yaml").read_bytes(), "runners.yaml", ReadLimits()).value
 EXAMPLE: str = _VALUES["harnesses"]["pi_core"]["command"][2]
@@ -94,17 +95,7 @@ def policy_with(folder: Path, callback: str, port: int = 0, **values: Any) -> Pa
         }
         for name, code in HARNESSES.items()
     }
-    tool = {
-        "title": "A tool of the callback",
-        "side_effects": ["read"],
-        "reversal": [],
-        "arguments": {"text": "text"},
-        "secrets": False,
-        "paths_on": "elsewhere",
-        "environments": [],
-        "curated": [],
-        "definition": "any",
-    }
+    tool = reading(text="text")
     documents = {
         "runners": {
             "harnesses": rows,

@@ -37,6 +37,7 @@ from tests.conftest import lowered
 from tests.facilities import needs
 from tests.mcp_servers import PYTHON, SERVER, definitions, packed
 from tests.runners import Behavior, Handler, answering, raw, running
+from tests.tool_rows import reading
 
 ERAS = ("legacy", "2026-07-28")
 POINTS = frozenset({"administration", "mcp", "tool_call", "tool_result", "tool_visibility"})
@@ -64,17 +65,7 @@ UNKNOWN = defined("unknown", annotations=HINTS)
 
 def values() -> tuple[str, ...]:
     """A policy that has reviewed all of these, the poisoned ones too."""
-    row = {
-        "title": "A tool of a test",
-        "side_effects": ["read"],
-        "reversal": [],
-        "arguments": {"city": "text"},
-        "secrets": False,
-        "paths_on": "elsewhere",
-        "environments": [],
-        "curated": [],
-        "definition": "any",
-    }
+    row = reading(city="text")
     touch = {"news": {"reads": ["untrusted"]}, "orders": {"reads": ["private"]}, "weather": {"sends": ["outward"]}}
     pinned = {name: {"definition": definition_of(one).digest()} for name, one in TOOLS.items()}
     server = {"transport": "http", "origin": "https://mcp.example.com", "secrets": [], "tools": pinned}
@@ -312,18 +303,7 @@ def test_what_the_policy_does_not_list_does_not_pass(engine: Engine) -> None:
 
 def started_values(folder: Path) -> list[str]:
     """A policy that starts a real server, and lets an assistant call one of its two tools."""
-    zones = {"timezone": "text", "source_timezone": "text", "time": "text", "target_timezone": "text"}
-    row = {
-        "title": "Tell the time",
-        "side_effects": ["read"],
-        "reversal": [],
-        "arguments": zones,
-        "secrets": False,
-        "paths_on": "elsewhere",
-        "environments": [],
-        "curated": [],
-        "definition": "any",
-    }
+    row = reading(timezone="text", source_timezone="text", time="text", target_timezone="text")
     tools = {name: {"definition": digest} for name, digest in definitions().items()}
     server = {"command": ["python3", *SERVER], "package": packed(folder), "tools": tools}
     allow = [{"id": "time", "tools": ["mcp_time__get_current_time"]}]

@@ -12,17 +12,12 @@ from admission_adapters.tools.registry import UncuratedToolRegistry
 from engine.cases.run import Runner
 from engine.facts.tools.mcp_names import local_name
 from tests.adapters.gates import AGENT, raising, shapes
+from tests.tool_rows import reading
 
 SEARCH = local_name("docs", "search")
-ENTRY: dict[str, Any] = {
-    "title": "Search the documentation",
+ENTRY = reading(query="text") | {
     "side_effects": ["read", "network"],
-    "reversal": [],
-    "arguments": {"query": "text"},
-    "secrets": False,
-    "paths_on": "elsewhere",
     "environments": ["workspace"],
-    "curated": [],
     "definition": "none",
 }
 VALUES: dict[str, Any] = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from engine.facts.tools.definitions import definition_of
+from tests.tool_rows import reading
 
 SCHEMA = {
     "type": "object",
@@ -60,17 +61,7 @@ def office() -> dict[str, Tool]:
 
 def values() -> tuple[str, ...]:
     """A policy that has reviewed all of these, under each of their names."""
-    row = {
-        "title": "A tool of a test",
-        "side_effects": ["read"],
-        "reversal": [],
-        "arguments": {"text": "text"},
-        "secrets": False,
-        "paths_on": "elsewhere",
-        "environments": [],
-        "curated": [],
-        "definition": "any",
-    }
+    row = reading(text="text")
     touches = {"news": {"reads": ["untrusted"]}, "orders": {"reads": ["private"]}, "post": {"sends": ["outward"]}}
     tools = office()
     pinned = {"clock": tools["clock"]}
