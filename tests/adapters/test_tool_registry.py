@@ -10,16 +10,23 @@ from typing import Any
 import pytest
 
 from admission_adapters.digests import json_digest
+from admission_adapters.environments import contacts, documents
 from admission_adapters.tools import implementations
+from admission_adapters.tools.http_get import HttpGet
 from admission_adapters.tools.implementations import implementation_digest
+from admission_adapters.tools.project_shell import ProjectShell
 from admission_adapters.tools.registry import ToolRegistry, UncuratedToolRegistry
+from admission_adapters.tools.sandbox_shell import SandboxShell
 from engine.cases.run import Runner
+from engine.documents.files import load
 from engine.errors import WorkError
 from engine.model import Outcome, Permit
 from engine.points.tool_contract import ToolContractLimits
+from engine.settings import ReadLimits
 from engine.work import Executor
 from tests.adapters.implementations import Contacts, contacts_list
 from tests.adapters.permits import DIGEST, misused, sealed
+from tests.conftest import ROOT
 from tests.expect import refused, there
 
 
@@ -34,6 +41,24 @@ def definition() -> dict[str, Any]:
 @functools.wraps(contacts_list)
 def wrapped(search: str) -> list[str]:
     return [search]
+
+
+def test_the_shipped_policy_admits_exactly_the_files_that_are_here() -> None:
+    """After a reviewed change of one of them: write the new digest into policy/tools.yaml."""
+    tools = load((ROOT / "policy/tools.yaml").read_bytes(), "tools.yaml", ReadLimits()).value["tools"]
+    functions: dict[str, Any] = {
+        "http_get": HttpGet.http_get,
+        "project_shell": ProjectShell.project_shell,
+        "sandbox_shell": SandboxShell.sandbox_shell,
+        "contacts_sqlite": contacts.Contacts.get,
+        "documents_fts": documents.Documents.get,
+    }
+    assert {name: row["curated"] for name, row in tools.items() if row["curated"]} == {
+        name: [implementation_digest(function)]
+        for name in tools
+        for start, function in functions.items()
+        if name.startswith(start)
+    }
 
 
 # covers: D49.1

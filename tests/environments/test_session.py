@@ -22,13 +22,11 @@ from admission_adapters.environments.contacts import Contacts
 from admission_adapters.environments.held import OpenEnvironment
 from admission_adapters.environments.session import EnvironmentSession
 from admission_adapters.tools.gate import ToolGate
-from admission_adapters.tools.implementations import implementation_digest
 from admission_adapters.tools.result import ToolResult
-from engine.documents.files import load
 from engine.engine import AsyncEngine, Engine
 from engine.errors import WorkError
 from engine.model import Outcome
-from engine.settings import ReadLimits, Settings
+from engine.settings import Settings
 from tests.command import lines, measured
 from tests.conftest import ROOT
 from tests.environments.bundles import AGENT, CONTACTS, DOCUMENTS, MOMENT, OPTIONS
@@ -322,16 +320,6 @@ def test_an_implementation_that_was_not_reviewed_is_refused(settings: Settings, 
         with refused(WorkError, "engine.tool_not_registered"), engine.open_environment(folder, AGENT, **OPTIONS):
             pass
         OpenEnvironment(folder).__exit__()  # it is not in use any more
-
-
-def test_the_policy_names_the_implementations_that_are_here() -> None:
-    """After a reviewed change of contacts.py or documents.py: write the new digest into policy/tools.yaml."""
-    from admission_adapters.environments.documents import Documents
-
-    tools = load((ROOT / "policy/tools.yaml").read_bytes(), "tools.yaml", ReadLimits()).value["tools"]
-    for environment, function in ((CONTACTS, Contacts.get), (DOCUMENTS, Documents.get)):
-        rows = {name: row for name, row in tools.items() if row["environments"] == [environment]}
-        assert {digest for row in rows.values() for digest in row["curated"]} == {implementation_digest(function)}
 
 
 def _rewritten(name: str, change: Callable[[Any], Any]) -> Callable[[Path], None]:

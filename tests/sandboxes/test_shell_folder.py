@@ -11,18 +11,15 @@ from pathlib import Path
 import pytest
 
 from admission_adapters.tools.gate import ToolGate
-from admission_adapters.tools.implementations import implementation_digest
 from admission_adapters.tools.project_shell import ProjectShell
 from admission_adapters.tools.registry import ToolRegistry
-from engine.documents.files import load
 from engine.engine import Engine
 from engine.errors import GatherError
-from engine.settings import ReadLimits, Settings
+from engine.settings import Settings
 from engine.shell import ShellRun
 from engine.shell_folder import MOST_FILES, files_in, put_back
 from tests.adapters.gates import AGENT, OPTIONS
 from tests.command import Command, decisions
-from tests.conftest import ROOT
 from tests.expect import refused
 from tests.facilities import needs
 
@@ -134,12 +131,6 @@ def test_an_agent_works_on_its_project(module_settings: Settings, folder: Path) 
         assert points == ["tool_call", "sandbox", "code_output", "tool_result"]
         other = gate.call({"name": "project_shell", "arguments": {"command": "rm -r inputs"}})
         assert other.status == "awaiting_approval"
-
-
-def test_the_shipped_policy_admits_exactly_the_file_of_the_tool() -> None:
-    """After a reviewed change of project_shell.py: write the new digest into policy/tools.yaml."""
-    tools = load((ROOT / "policy/tools.yaml").read_bytes(), "tools.yaml", ReadLimits()).value["tools"]
-    assert tools["project_shell"]["curated"] == [implementation_digest(ProjectShell.project_shell)]
 
 
 @pytest.mark.full

