@@ -67,6 +67,20 @@ def opened(world: World, place: tuple[str, int]) -> socket.socket:
     return client
 
 
+def outcomes(server: TunnelServer, connections: int = 1) -> list[str]:
+    """How the connections ended, as soon as there are so many."""
+    until(lambda: len(server.connections) == connections)
+    return [one.outcome for one in server.connections]
+
+
+def got(world: World, client: socket.socket, more: bytes = b"") -> None:
+    """Fetch the file of the server through this tunnel."""
+    context = ssl.create_default_context(cafile=str(world.authority.path))
+    with context.wrap_socket(client, server_hostname=HOST) as secured:
+        secured.sendall(b"GET / HTTP/1.1\r\n\r\n" + more)
+        assert secured.recv(65_536).endswith(BODY) or rest(secured).endswith(BODY)
+
+
 @pytest.mark.parametrize(
     ("data", "outcome"),
     [
@@ -82,20 +96,15 @@ def test_nothing_reaches_the_host_before_a_hello_that_names_it(data: bytes, outc
     with proxied(world) as (server, place), opened(world, place) as client:
         client.sendall(data)
         assert rest(client) == b"\x15\x03\x01\x00\x02\x02\x70"
-        until(lambda: server.connections)
-        assert [one.outcome for one in server.connections] == [outcome]
+        assert outcomes(server) == [outcome]
     assert world.server.requests == []
 
 
 def test_a_hello_in_small_pieces_opens_a_tunnel_and_a_second_request_stays_in_it(world: World) -> None:
-    context = ssl.create_default_context(cafile=str(world.authority.path))
     with proxied(world) as (server, place), opened(world, place) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with context.wrap_socket(client, server_hostname=HOST) as secured:
-            secured.sendall(b"GET / HTTP/1.1\r\n\r\nCONNECT other.example.org:443 HTTP/1.1\r\n\r\n")
-            assert secured.recv(65_536).endswith(BODY) or rest(secured).endswith(BODY)
-        until(lambda: server.connections)
-    assert [one.outcome for one in server.connections] == ["closed"]
+        got(world, client, b"CONNECT other.example.org:443 HTTP/1.1\r\n\r\n")
+        assert outcomes(server) == ["closed"]
 
 
 EVIL = "evil.example.org"
@@ -131,13 +140,9 @@ def hellos(context: ssl.SSLContext) -> tuple[bytes, bytes]:
 
 
 def test_a_second_hello_that_the_server_asks_for_opens_a_tunnel(world: World) -> None:
-    context = ssl.create_default_context(cafile=str(world.authority.path))
     with retrying(world) as seen, proxied(world) as (server, place), opened(world, place) as client:
-        with context.wrap_socket(client, server_hostname=HOST) as secured:
-            secured.sendall(b"GET / HTTP/1.1\r\n\r\n")
-            assert secured.recv(65_536).endswith(BODY) or rest(secured).endswith(BODY)
-        until(lambda: server.connections)
-    assert ([one.outcome for one in server.connections], seen) == (["closed"], [HOST, HOST])
+        got(world, client)
+        assert (outcomes(server), seen) == (["closed"], [HOST, HOST])
 
 
 @pytest.mark.parametrize("early", [False, True])
@@ -161,8 +166,7 @@ def test_a_second_hello_for_another_name_does_not_reach_the_server(early: bool, 
         with proxied(world) as (server, place), opened(world, place) as client:
             send(client)
             assert rest(client).endswith(b"\x15\x03\x01\x00\x02\x02\x70")
-            until(lambda: server.connections)
-        assert ([one.outcome for one in server.connections], seen) == (["other_name"], [HOST])
+            assert (outcomes(server), seen) == (["other_name"], [HOST])
 
 
 @pytest.mark.parametrize("head", [b"\x05\x01\x00", b"\x16\x03\x01\x00\x02\x01\x00", b"GET / HTTP/1.1\r\n\r\n", b""])
@@ -177,8 +181,7 @@ def test_what_asks_for_no_tunnel_is_refused_with_a_recorded_reason(head: bytes, 
 def test_a_client_that_says_nothing_is_ended_at_the_deadline(world: World) -> None:
     with proxied(world) as (server, place), opened(world, place) as client:
         rest(client)
-        until(lambda: server.connections)
-    assert [one.outcome for one in server.connections] == ["deadline"]
+        assert outcomes(server) == ["deadline"]
 
 
 def test_no_more_are_open_at_a_time_than_permitted_and_the_next_waits(world: World) -> None:
@@ -201,14 +204,14 @@ def test_a_tunnel_that_the_program_has_closed_is_not_cut(world: World) -> None:
             secured.sendall(b"GET / HTTP/1.1\r\n\r\n")
             assert secured.recv(1)
         server.end(cancelled=False)
-        assert [one.outcome for one in server.connections] == ["closed"]
+        assert outcomes(server) == ["closed"]
 
 
 def test_the_end_of_the_run_closes_what_is_open(world: World) -> None:
     with proxied(world) as (server, place), opened(world, place) as client:
         server.end(cancelled=False)
         assert rest(client) == b""
-        assert [one.outcome for one in server.connections] == ["cut"]
+        assert outcomes(server) == ["cut"]
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(place, timeout=20)
 
@@ -224,6 +227,5 @@ def test_what_is_sent_is_limited_for_all_connections_together(world: World) -> N
             ):
                 secured.sendall(b"x" * 2_000)
                 rest(secured)
-        until(lambda: len(server.connections) == 2)
-    assert [one.outcome for one in server.connections] == ["sent_limit", "sent_limit"]
+        assert outcomes(server, 2) == ["sent_limit", "sent_limit"]
     assert world.server.requests == []
