@@ -18,6 +18,7 @@ from engine.cli.completion import prepare
 from engine.cli.outputs import print_text
 from engine.cli.streams import prepare_streams, reader_gone
 from engine.cli.usage import Group, finished, tell
+from engine.documents.files import printable
 from engine.errors import EngineError, Exit, PolicyError
 from engine.version import __version__
 
@@ -69,9 +70,9 @@ class _Commands(Group):
 
 
 def _place(error: Exception) -> str:
-    """What to report about an exception that nothing expects: where it arose, never what it holds."""
+    """Where an exception that nothing expects arose, never what it holds."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"report the command, `engine --version` and this place: {Path(frame.filename).name}:{frame.lineno}"
+    return f"{Path(frame.filename).name}:{frame.lineno}"
 
 
 def loaded(name: str) -> Any:
@@ -136,6 +137,21 @@ def main() -> None:
         sys.exit(error.exit)
     except KeyboardInterrupt:
         sys.exit(130)
-    except Exception as error:  # noqa: BLE001  (users never see a traceback)
-        terminal.notice(f"a fault inside the engine stopped the command; nothing was allowed\n  {_place(error)}")
+    except OSError as error:
+        what = "an operation" if error.filename is None else f"`{printable(str(error.filename), 1_000)}`"
+        reason = (error.strerror or "failed").lower() if _has_folder() else "the folder of this command was removed"
+        remedy = f"make it possible, and run the command again; it stopped at {_place(error)}"
+        terminal.notice(f"the system refused {what}: {reason}; nothing was allowed\n  {remedy}")
         sys.exit(Exit.FAILED_CLOSED)
+    except Exception as error:  # noqa: BLE001  (users never see a traceback)
+        remedy = f"report the command, `engine --version` and this place: {_place(error)}"
+        terminal.notice(f"a fault inside the engine stopped the command; nothing was allowed\n  {remedy}")
+        sys.exit(Exit.FAILED_CLOSED)
+
+
+def _has_folder() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_streams import ended
-from tests.command import Command, lines
+from tests.command import SECONDS, Command, lines
 
 STEERS = "a\x1b]0;b\x07\n::error::c"
-CONTROL = re.compile(r"[^\n -~]|^::", re.MULTILINE)
+CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]|^\s*::", re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,8 @@ CONTROL = re.compile(r"[^\n -~]|^::", re.MULTILINE)
         ("runner", "seal", "trace", "--public-key", STEERS),
         ("policy", "coverage", "--tools", STEERS),
         ("policy", "approve", "empty"),
+        ("sandbox", "run", "--profile", "restricted_process", "--tighten", STEERS, "--", "true"),
+        ("tools", "explain", STEERS),
         ("export", STEERS, "--into", "out.jsonl"),
         ("tools", "audit", STEERS, "--server", "time"),
         ("record", "export", "--output", STEERS + "/out"),
@@ -50,6 +53,33 @@ def test_a_state_folder_may_have_any_name(command: Command, tmp_path: Path) -> N
 def test_a_standard_input_that_cannot_be_read_is_a_deny(command: Command) -> None:
     done = ended(command, "<&1 1>/dev/null", "runner", "seal", "place", "--public-key", "README.md")
     assert (done.returncode, done.stderr.startswith("engine: cannot read `standard input`: ")) == (2, True), done.stderr
+
+
+def test_a_working_folder_that_was_removed_is_told(command: Command) -> None:
+    line = (
+        "bash",
+        "-c",
+        'mkdir gone; cd gone; rmdir ../gone; exec "$@"',
+        "bash",
+        *command.argv("release", "1", "--stage", "x"),
+    )
+    done = subprocess.run(
+        line, cwd=command.home, env=command.environment(), capture_output=True, text=True, check=False, timeout=SECONDS
+    )
+    assert done.returncode == 4
+    assert "the folder of this command was removed; nothing was allowed\n" in done.stderr
+
+
+def test_what_the_system_refuses_is_told_and_is_no_fault_of_the_engine(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    run = command("policy", "init", tmp_path / "file" / "new")
+    assert run.code in {2, 4}
+    assert "not a directory" in run.stderr
+    assert "fault inside" not in run.stderr
+
+
+def test_a_store_that_is_not_utf_8_is_an_error_of_usage(command: Command) -> None:
+    command("record", "ship", os.fsdecode(b"file:///caf\xe9")).refused("it is not UTF-8 text")
 
 
 def test_no_package_environment_is_told(command: Command) -> None:

@@ -209,5 +209,5 @@ def _amount(text: str) -> tuple[str, Any]:
         return name, int(number) if number.isdigit() else float(number)
     except ValueError as error:
         if equals:
-            raise typer.BadParameter(f"`{text}` has no number", param_hint="--tighten") from error
-        raise typer.BadParameter(f"`{text}` is not LIMIT=NUMBER", param_hint="--tighten") from error
+            raise typer.BadParameter(f"`{printable(text)}` has no number", param_hint="--tighten") from error
+        raise typer.BadParameter(f"`{printable(text)}` is not LIMIT=NUMBER", param_hint="--tighten") from error

@@ -143,7 +143,12 @@ def _copy(path: Path) -> bytes:
 
 @app.command("ship")
 def ship_record(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Store, such as s3://bucket/records or file:///folder.")],
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL", callback=options.text, help="Store, such as s3://bucket/records or file:///folder."
+        ),
+    ],
     state: options.State = None,
     how: options.Output = "text",
 ) -> None:

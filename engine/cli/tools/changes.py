@@ -285,7 +285,7 @@ def pasted(
     review = "" if curated is None else f"  # after a review of its file: [{json.dumps(curated)}]"
     return "\n".join(
         (
-            f"{tool}:",
+            f"{scalar(tool)}:",
             f"  title: {'State what it does' if title is None else json.dumps(title, ensure_ascii=False)}",
             "  side_effects: [network, destructive]  # state what it really does: none, read, write, network, execute",
             "  reversal: []",

@@ -120,7 +120,7 @@ def _word(case: Case, one: Mapping[str, Any]) -> str | None:
 
 
 def _row(name: str, text: str, where: Location | None) -> str:
-    return f"  {name:<10} {text}{place(where)}"
+    return f"  {name:<10} {printable(text, 2_000)}{place(where)}"
 
 
 def place(where: Location | None) -> str:
