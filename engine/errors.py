@@ -49,6 +49,11 @@ def _visible(text: str) -> str:
     return text if text.isprintable() else "".join(one if one.isprintable() else "?" for one in text)
 
 
+def reason_of(error: OSError) -> str:
+    """What the system says of an error, in lower case."""
+    return (error.strerror or "it failed").lower()
+
+
 class EngineError(Exception):
     """Base of all errors a caller may see; `code` is stable, `remedy` is the instruction to fix it."""
 

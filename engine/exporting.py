@@ -19,7 +19,7 @@ from engine.documents.canonical import RawJson, canonical, digest
 from engine.documents.files import printable
 from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, read_strict
 from engine.drive import Call, Steps
-from engine.errors import EngineError, Exit, GatherError, Location, WorkError
+from engine.errors import EngineError, Exit, GatherError, Location, WorkError, reason_of
 from engine.facts.text.content import redacted_content
 from engine.flow import Answer, Context, Services, answer
 from engine.model import Job, Mode, Outcome, Pace, Permit, Result
@@ -104,7 +104,7 @@ def _opened(path: Path) -> BinaryIO:
         return path.open("rb")
     except OSError as error:
         raise GatherError(
-            f"`{printable(str(path))}` cannot be read: {(error.strerror or 'it failed').lower()}",
+            f"`{printable(str(path))}` cannot be read: {reason_of(error)}",
             remedy="name a file of samples, one JSON object a line",
         ) from error
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from engine.errors import GatherError, Location
+from engine.errors import GatherError, Location, reason_of
 
 
 def bind_unix(path: Path) -> socket.socket:
@@ -29,7 +29,7 @@ def bind_unix(path: Path) -> socket.socket:
             bound.close()
             raise
     except OSError as error:
-        raise _no_control(path, (error.strerror or "failed").lower()) from error
+        raise _no_control(path, reason_of(error)) from error
     return bound
 
 

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.errors import GatherError
+from engine.errors import GatherError, reason_of
 
 _BACKLOG = 1024
 
@@ -28,7 +28,7 @@ def bind(host: str, port: int) -> socket.socket:
         bound.setblocking(False)  # noqa: FBT003  (its signature)
     except OSError as error:
         bound.close()
-        raise _unbound(host, port, (error.strerror or "failed").lower()) from error
+        raise _unbound(host, port, reason_of(error)) from error
     return bound
 
 
@@ -43,9 +43,9 @@ def tls(certificate: Path, key: Path, client_authority: Path | None) -> ssl.SSLC
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(client_authority)
     except (OSError, ssl.SSLError) as error:
-        reason = (getattr(error, "reason", None) or error.strerror or "cannot be used").replace("_", " ").lower()
+        said = error.reason or "a file has no such content" if isinstance(error, ssl.SSLError) else reason_of(error)
         raise GatherError(
-            f"TLS cannot be set up: {reason}",
+            f"TLS cannot be set up: {said.replace('_', ' ').lower()}",
             remedy="use PEM files for the certificate, its key and the certificate authority",
         ) from error
     return context

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from engine.api.load import Shares
-from engine.errors import EngineError
+from engine.errors import EngineError, reason_of
 
 _SUFFIXES = {
     b"application/gzip": ".tar.gz",
@@ -98,7 +98,7 @@ def write_all(descriptor: int, chunks: Iterable[bytes]) -> None:
 
 def _unavailable(error: OSError) -> EngineError:
     return EngineError(
-        f"an uploaded archive cannot be stored: {(error.strerror or 'failed').lower()}",
+        f"an uploaded archive cannot be stored: {reason_of(error)}",
         remedy="free disk space in the state folder, or name a bundle below the root folder",
         code="engine.upload_unavailable",
     )

@@ -14,7 +14,7 @@ import typer
 
 from engine.cli.terminal import colored
 from engine.documents.files import printable
-from engine.errors import GatherError
+from engine.errors import GatherError, reason_of
 
 _LONG = 4_000  # characters of one row; limits of a large source bundle are cut, --format json has them whole
 
@@ -62,7 +62,7 @@ def _write(path: Path, text: str, named: Path, *, mode: str) -> None:
             file.write(text)
     except OSError as error:
         raise GatherError(
-            f"cannot write `{printable(str(named))}`: {(error.strerror or 'failed').lower()}",
+            f"cannot write `{printable(str(named))}`: {reason_of(error)}",
             remedy="name a file in a folder that can be written",
         ) from error
 
@@ -83,7 +83,7 @@ def write_file(target: Path, data: bytes, *, again: bool = False) -> None:
             new.replace(target)
     except OSError as error:
         raise GatherError(
-            f"cannot write `{printable(str(target))}`: {(error.strerror or 'it failed').lower()}",
+            f"cannot write `{printable(str(target))}`: {reason_of(error)}",
             remedy="check the folder and its permissions",
         ) from error
 

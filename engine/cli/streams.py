@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine.errors import GatherError
+from engine.errors import GatherError, reason_of
 
 
 class _Results(io.FileIO):
@@ -20,7 +20,7 @@ class _Results(io.FileIO):
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())  # the rest would fail when the interpreter ends
             raise GatherError(
-                f"cannot write to standard output: {(error.strerror or 'failed').lower()}",
+                f"cannot write to standard output: {reason_of(error)}",
                 remedy="make room, or send it elsewhere",
             ) from error
 

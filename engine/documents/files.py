@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from engine.documents.strict_json import MAX_SAFE_INTEGER, AmbiguousJsonError, NotJsonError, levels_of, read_strict
-from engine.errors import GatherError, Location
+from engine.errors import GatherError, Location, reason_of
 from engine.settings import ReadLimits
 
 Path_ = tuple[str | int, ...]
@@ -109,7 +109,7 @@ def _read_all(file: BinaryIO, limit: int, name: str) -> bytes:
 
 def unreadable(name: str, error: OSError) -> GatherError:
     """The error for a path that the system does not read, with the system's reason."""
-    reason = (error.strerror or "it failed").lower()
+    reason = reason_of(error)
     return GatherError(f"cannot read `{printable(name)}`: {reason}", remedy="check the path and its permissions")
 
 

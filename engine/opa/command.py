@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.errors import DecideError
+from engine.errors import DecideError, reason_of
 from engine.opa.reply import DOCTOR
 
 _ENVIRONMENT = {"GOGC": "400"}
@@ -64,7 +64,7 @@ class OpaCommand:
                 stderr=subprocess.PIPE,
             )
         except OSError as error:
-            reason = (error.strerror or "failed").lower()
+            reason = reason_of(error)
             raise DecideError(f"cannot run OPA: {reason}", remedy=DOCTOR, code="engine.opa_binary") from error
         with process:
             try:

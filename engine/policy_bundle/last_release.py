@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from engine.documents.canonical import canonical
 from engine.documents.files import opened_folder, read_bytes
-from engine.errors import GatherError, Location, PolicyError, Problem, StateError
+from engine.errors import GatherError, Location, PolicyError, Problem, StateError, reason_of
 from engine.model import Digest, Model
 
 _FILE = "last_release.json"
@@ -79,7 +79,7 @@ def write_last(state: Path, new: LastRelease) -> None:
         with opened_folder(state) as handle:
             os.fsync(handle)
     except OSError as error:
-        reason = (error.strerror or "failed").lower()
+        reason = reason_of(error)
         raise StateError(
             f"cannot write `{folder / _FILE}`: {reason}",
             remedy="free disk space, and check the permissions of the state folder",

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from engine.binaries import Binary
 from engine.documents.canonical import canonical, digest
 from engine.documents.files import printable
-from engine.errors import GatherError, Location, PolicyError, Problem
+from engine.errors import GatherError, Location, PolicyError, Problem, reason_of
 from engine.opa.command import OpaCommand
 from engine.opa.packed import MANIFEST, SIGNATURES, VALUES_DATA, pack, unpacked
 from engine.opa.reply import RULES, VALUES
@@ -260,5 +260,5 @@ def _replace(folder: Path, name: str, data: bytes) -> None:
 
 
 def _unwritable(folder: Path, error: OSError, remedy: str) -> GatherError:
-    reason = (error.strerror or "failed").lower()
+    reason = reason_of(error)
     return GatherError(f"cannot write the release `{printable(str(folder))}`: {reason}", remedy=remedy)

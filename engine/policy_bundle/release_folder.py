@@ -23,7 +23,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from engine.documents.canonical import canonical, digest
 from engine.documents.files import printable, read_bytes
 from engine.documents.strict_json import MAX_SAFE_INTEGER
-from engine.errors import GatherError, Location, PolicyError, Problem
+from engine.errors import GatherError, Location, PolicyError, Problem, reason_of
 from engine.model import Digest, Model
 from engine.opa.packed import MANIFEST, PACKED_BYTES, SIGNATURES, UNPACKED_BYTES, VALUES_DATA, unpacked
 from engine.opa.reply import RULES, VALUES
@@ -163,7 +163,7 @@ def _names(folder: Path) -> list[str]:
     try:
         names = sorted(path.name for path in folder.iterdir())
     except OSError as error:
-        reason = (error.strerror or "cannot be read").lower()
+        reason = reason_of(error)
         raise PolicyError((Problem(Location(str(folder)), f"not a release: {reason}", _NO_RELEASE),)) from error
     strange = [name for name in names if name not in _BYTES]
     if strange:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from engine.documents.canonical import canonical, digest
 from engine.documents.files import printable, read_bytes
-from engine.errors import GatherError, Location, PolicyError, Problem
+from engine.errors import GatherError, Location, PolicyError, Problem, reason_of
 from engine.model import Model
 from engine.policy_bundle import explain
 from engine.settings import ReadLimits, bundled
@@ -167,7 +167,7 @@ def snapshot(sources: PolicySources) -> Snapshot:
         if VALUES in folders:
             values |= _values(sources.recipe / VALUES, f"bundles/{name}/{VALUES}", found)
     except OSError as error:
-        reason = (error.strerror or "it failed").lower()
+        reason = reason_of(error)
         where = Location(printable(str(error.filename)))
         raise PolicyError(
             (Problem(where, f"cannot be read: {reason}", "check the path and its permissions"),)
@@ -266,7 +266,7 @@ def _not_read(name: str, remedy: str) -> Problem:
 
 
 def _unlisted(name: str, error: OSError) -> Problem:
-    reason = (error.strerror or "cannot be read").lower()
+    reason = reason_of(error)
     return Problem(Location(name), f"the folder cannot be listed: {reason}", "check the path and its permissions")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.documents.files import printable
-from engine.errors import GatherError
+from engine.errors import GatherError, reason_of
 from engine.policy_bundle.sources import NAME, RECIPE, SCHEMAS
 
 _STARTER = Path(__file__).parent / "starter"
@@ -40,7 +40,7 @@ def start(folder: Path, schemas: Mapping[str, Any]) -> tuple[Path, ...]:
         return tuple(sorted(path.relative_to(folder) for path in written if path.is_file()))
     except OSError as error:
         raise GatherError(
-            f"cannot write `{printable(str(error.filename or folder))}`: {(error.strerror or 'it failed').lower()}",
+            f"cannot write `{printable(str(error.filename or folder))}`: {reason_of(error)}",
             remedy="check the folder and its permissions",
         ) from error
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from engine.documents.canonical import digest
-from engine.errors import DecideError
+from engine.errors import DecideError, reason_of
 
 _NOTE = "note.json"
 _UNUSED_SECONDS = 30 * 24 * 3600
@@ -43,7 +43,7 @@ def keep(folder: Path, key: str, files: Mapping[str, bytes]) -> Path:
         _publish(folder, chosen, files)
         _sweep(folder)
     except OSError as error:
-        raise _unusable(folder, (error.strerror or "failed").lower()) from error
+        raise _unusable(folder, reason_of(error)) from error
     if _whole(chosen) != files:
         raise _unusable(folder, "it does not keep what is written")
     return chosen

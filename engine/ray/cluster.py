@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.documents.files import printable
-from engine.errors import EngineError, GatherError
+from engine.errors import EngineError, GatherError, reason_of
 from engine.ray.packages import package
 from engine.ray.worker import fault_in
 
@@ -60,7 +60,7 @@ def _demand_listener(address: str) -> None:
         try:
             socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
         except OSError as error:
-            raise _unreachable(address, (error.strerror or str(error)).lower()) from error
+            raise _unreachable(address, reason_of(error)) from error
 
 
 def _unreachable(address: str, reason: str) -> GatherError:

@@ -15,7 +15,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self
 
-from engine.errors import Location, RecordError
+from engine.errors import Location, RecordError, reason_of
 from engine.record.chain import Position
 from engine.record.checkpoint import read_anchor
 from engine.record.commit import GroupCommit
@@ -228,7 +228,7 @@ class RecordLog:
 
 def unavailable(error: OSError, place: str) -> RecordError:
     """The error for a record below `place` whose disk failed."""
-    reason = (error.strerror or "input or output failed").lower()
+    reason = reason_of(error)
     remedy = "free disk space, repair the disk or the permissions of the state folder, or use another folder"
     if isinstance(error, ChangedError):
         remedy = "restore the file, and stop whatever changes files of the state folder"

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from engine.errors import Location, RecordError
+from engine.errors import Location, RecordError, reason_of
 
 SMALL_BYTES = 1 << 16
 """The most that is read of a small file; those of the record have a few hundred bytes."""
@@ -243,7 +243,7 @@ def readable(state: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = (error.strerror or "it cannot be read").lower()
+        reason = reason_of(error)
         raise RecordError(
             f"the record cannot be read: {reason}",
             remedy="check the state folder and its permissions",

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from engine.errors import EngineError
+from engine.errors import EngineError, reason_of
 from engine.reports.explain import Report
 
 _MEMORY_BYTES = 4 << 20
@@ -34,7 +34,7 @@ class ReportSpool(Sequence[Report]):
             self._file.flush()
         except OSError as error:
             raise EngineError(
-                f"the reports cannot be written to a temporary file: {(error.strerror or 'failed').lower()}",
+                f"the reports cannot be written to a temporary file: {reason_of(error)}",
                 remedy="free disk space in the folder for temporary files, or name another one in TMPDIR",
             ) from error
         self._ends.append(self._ends[-1] + len(packed))

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from engine.documents.files import open_beneath, opened_folder, printable, unreadable
-from engine.errors import GatherError
+from engine.errors import GatherError, reason_of
 from engine.facts.archives.source_bundle import DOCUMENT, MOST_RECORDS
 from engine.facts.net.urls import url_facts
 from engine.sources import metadata
@@ -66,7 +66,7 @@ def start(
         paths = sorted(_content(folder, "", beside, remarks))
     except OSError as error:
         raise GatherError(
-            f"`{printable(str(error.filename))}` cannot be listed: {(error.strerror or 'it failed').lower()}",
+            f"`{printable(str(error.filename))}` cannot be listed: {reason_of(error)}",
             remedy="check its permissions",
         ) from error
     if not paths:

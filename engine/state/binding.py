@@ -9,7 +9,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from engine.errors import Location, StateError
+from engine.errors import Location, StateError, reason_of
 from engine.record.storage import make_folder, sync_folder
 
 NAME = "shared-state"
@@ -39,9 +39,7 @@ def bind(folder: Path, identity: str) -> None:
             sync_folder(folder)
         known = (folder / NAME).read_text(encoding="ascii", errors="replace").strip()
     except OSError as error:
-        raise _refused(
-            folder, f"it cannot be read: {(error.strerror or 'input or output failed').lower()}", "repair it"
-        ) from error
+        raise _refused(folder, f"it cannot be read: {reason_of(error)}", "repair it") from error
     if known != identity:
         raise _refused(
             folder,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from engine.errors import Location, StateError
+from engine.errors import Location, StateError, reason_of
 from engine.record.storage import make_folder, sync_folder
 
 NAME = "state.sqlite3"
@@ -39,7 +39,7 @@ def locate(folder: Path, create: Callable[[Path], None]) -> Path:
         _check_files(folder)
     except OSError as error:
         raise StateError(
-            f"the state cannot be opened: {(error.strerror or 'input or output failed').lower()}",
+            f"the state cannot be opened: {reason_of(error)}",
             remedy="free disk space, repair the disk or the permissions of the state folder, or use another folder",
             where=Location(str(path)),
         ) from error

@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from engine.documents.canonical import digest
 from engine.documents.files import opened_folder, printable
+from engine.errors import reason_of
 from engine.policy_bundle.sources import VALUES, snapshot
 from engine.settings import Settings
 from engine.values import DOCUMENTS
@@ -152,7 +153,7 @@ def save(desk: Desk, name: str, before: str, data: bytes) -> None:
             with opened_folder(folder, alone=True):  # between two workbenches, one saves at a time
                 _replace(file, before, data)
         except OSError as error:
-            reason = (error.strerror or "it failed").lower()
+            reason = reason_of(error)
             raise FileError(
                 f"`{printable(str(file.path))}` was not saved: {reason}",
                 remedy="the file is as it was; make room, or let this user write to the folder, and save again",

@@ -16,7 +16,7 @@ from engine import releasing
 from engine.agreement.activation import activate_release
 from engine.api.messages import Response
 from engine.binaries import find_binary
-from engine.errors import EngineError, PolicyError, Problem
+from engine.errors import EngineError, PolicyError, Problem, reason_of
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.release import Authorship
 from engine.policy_bundle.release_folder import CHANGES, STATEMENT
@@ -50,7 +50,7 @@ def _paths(desk: Desk) -> list[Path]:
     try:
         found = [one for one in desk.releases.iterdir() if one.name.isprintable() and _holds_release(one)]
     except OSError as error:
-        reason = (error.strerror or "it failed").lower()
+        reason = reason_of(error)
         remedy = "let this user read the folder of --releases"
         raise ReleaseError(f"the releases cannot be read: {reason}", remedy=remedy) from error
     return sorted(found, key=lambda path: (-number_at(path), path.name))

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from admission_adapters.files.new_files import create, existing, names_in, opened
-from engine.errors import WorkError
+from engine.errors import WorkError, reason_of
 
 OBJECT_BYTES = 64 << 20
 """The largest object; the permit of a program sets a much lower limit."""
@@ -163,7 +163,7 @@ def _changed() -> WorkError:
 
 
 def _broken(error: OSError) -> WorkError:
-    reason = (error.strerror or "it failed").lower()
+    reason = reason_of(error)
     full = " and make room" if error.errno in {errno.ENOSPC, errno.EDQUOT} else ""
     return WorkError(
         f"the artifact store cannot be used: {reason}",

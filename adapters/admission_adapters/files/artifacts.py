@@ -18,7 +18,7 @@ from admission_adapters.files.drafts import DRAFT
 from admission_adapters.files.new_files import FOLDER, create, opened
 from admission_adapters.files.staging import Contents, SourceGrant, stage
 from admission_adapters.grants import granted
-from engine.errors import WorkError
+from engine.errors import WorkError, reason_of
 from engine.model import Boundary, Permit, Result
 
 
@@ -91,7 +91,7 @@ def opened_folder(path: Path) -> Iterator[int]:
         with opened(path) as folder:
             yield folder
     except OSError as error:
-        reason = (error.strerror or "it failed").lower()
+        reason = reason_of(error)
         raise WorkError(
             f"the folder cannot be written: {reason}",
             remedy="free disk space, check its permissions, and make sure that it is not a link",

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Protocol, Self
 
 from admission_adapters.files.new_files import opened, writing
 from admission_adapters.grants import granted
-from engine.errors import GatherError, WorkError
+from engine.errors import GatherError, WorkError, reason_of
 from engine.model import Limits, Permit, Result
 
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -65,7 +65,7 @@ class ExportFile:
                 fcntl.flock(self._file, fcntl.LOCK_EX)
         except OSError as error:
             raise GatherError(
-                f"the file for the export cannot be written: {(error.strerror or 'it failed').lower()}",
+                f"the file for the export cannot be written: {reason_of(error)}",
                 remedy="name a file in a folder that exists and can be written",
             ) from error
         self._writer = make(self._file)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
-from engine.errors import WorkError
+from engine.errors import WorkError, reason_of
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """How a folder is opened."""
@@ -72,7 +72,7 @@ def writing(what: str, taken: str, where: str = "the folder") -> Iterator[None]:
     except OSError as error:
         there = error.errno in {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}
         remedy = taken if there else f"free disk space, or check the permissions of {where}"
-        reason = (error.strerror or "it failed").lower()
+        reason = reason_of(error)
         raise WorkError(f"{what} cannot be written: {reason}", remedy=remedy) from error
 
 

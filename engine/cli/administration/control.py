@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.administration.unix_socket import short_path
 from engine.documents.files import printable
-from engine.errors import EngineError
+from engine.errors import EngineError, reason_of
 from engine.settings import CONTROL
 
 _SECONDS = 300.0
@@ -84,7 +84,7 @@ def _post(where: Path, path: str, body: dict[str, Any] | None, token: str | None
                 raise http.client.IncompleteRead(b"", answer.length)
         document = json.loads(got)
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
-        raise _silent(where, (error.strerror or "nothing listens").lower(), NotServedError) from error
+        raise _silent(where, reason_of(error), NotServedError) from error
     except (OSError, http.client.HTTPException) as error:
         reason = (getattr(error, "strerror", None) or "it sent an incomplete answer").lower()
         raise _silent(where, reason) from error

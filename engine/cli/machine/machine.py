@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from engine.errors import reason_of
+
 _PROBE_SECONDS = 5.0  # a probe of the sandbox needs some hundredths
 _OUTPUT_BYTES = 4096  # read from the output of a probe
 _NOBODY = 65534
@@ -163,4 +165,4 @@ def shown(path: Path) -> str:
 
 def reason(error: Exception) -> str:
     """Why something failed in a few words, without content."""
-    return (error.strerror or "failed").lower() if isinstance(error, OSError) else type(error).__name__
+    return reason_of(error) if isinstance(error, OSError) else type(error).__name__

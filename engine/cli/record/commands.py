@@ -19,7 +19,7 @@ from engine.cli.record.store import shipped_lines, store_document, store_text
 from engine.cli.record.verification import run_document, run_text, verification_document, verification_text
 from engine.cli.waiting import Waiting, during
 from engine.documents.files import printable, read_bytes
-from engine.errors import Exit, GatherError, Location
+from engine.errors import Exit, GatherError, Location, reason_of
 
 if TYPE_CHECKING:
     from engine.policy_bundle.build import PolicyBundle
@@ -278,7 +278,7 @@ def _new_file(path: Path) -> Iterator[TextIO]:
     except FileExistsError as error:
         raise GatherError(f"`{printable(str(path))}` already exists", remedy="name a new file") from error
     except OSError as error:
-        reason = (error.strerror or "output failed").lower()
+        reason = reason_of(error)
         raise GatherError(f"the export cannot be written: {reason}", remedy="name a writable file") from error
 
 
