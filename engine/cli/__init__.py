@@ -19,7 +19,7 @@ from engine.cli.outputs import print_text
 from engine.cli.streams import prepare_streams, reader_gone
 from engine.cli.usage import Group, finished, tell
 from engine.documents.files import printable
-from engine.errors import EngineError, Exit, PolicyError
+from engine.errors import EngineError, Exit, PolicyError, reason_of
 from engine.version import __version__
 
 _COMMANDS = {
@@ -139,7 +139,7 @@ def main() -> None:
         sys.exit(130)
     except OSError as error:
         what = "an operation" if error.filename is None else f"`{printable(str(error.filename), 1_000)}`"
-        reason = (error.strerror or "failed").lower() if _has_folder() else "the folder of this command was removed"
+        reason = reason_of(error) if _has_folder() else "the folder of this command was removed"
         remedy = f"make it possible, and run the command again; it stopped at {_place(error)}"
         terminal.notice(f"the system refused {what}: {reason}; nothing was allowed\n  {remedy}")
         sys.exit(Exit.FAILED_CLOSED)
