@@ -46,7 +46,9 @@ class Location:
 
 def _visible(text: str) -> str:
     """The text on one line, without characters that a terminal would obey."""
-    return text if text.isprintable() else "".join(one if one.isprintable() else "?" for one in text)
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else " " if one == "\n" else "?" for one in text)
 
 
 def reason_of(error: OSError) -> str:

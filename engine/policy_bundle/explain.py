@@ -88,8 +88,9 @@ def _problems(
         for found in _best_forms(error.errors(include_url=False), document.value)
     ]
     meant = _meant(model, document.value, [path for found, path in placed if found["type"] == "extra_forbidden"])
+    misspelled = {*meant.values()}
     for found, path in placed:
-        if found["type"] == "missing" and path in meant.values():
+        if found["type"] == "missing" and path in misspelled:
             continue
         field = printable(".".join(map(str, path)))
         where = document.where(path)
