@@ -71,16 +71,14 @@ def write_file(target: Path, data: bytes, *, again: bool = False) -> None:
     """Write a new file, or, `again`, the whole of one that exists. Raises GatherError and leaves no part of it."""
     new = target.with_name(f".{target.name}.{os.urandom(8).hex()}") if again else target
     try:
-        with new.open("xb") as file:
-            try:
-                file.write(data)
-                file.flush()
-            except OSError:
-                new.unlink()
-                raise
-        if again:
-            new.chmod(target.stat().st_mode & 0o777)
-            new.replace(target)
+        with new.open("xb") as file, ExitStack() as failed:
+            failed.callback(new.unlink)
+            file.write(data)
+            file.flush()
+            if again:
+                new.chmod(target.stat().st_mode & 0o777)
+                new.replace(target)
+            failed.pop_all()
     except OSError as error:
         raise GatherError(
             f"cannot write `{printable(str(target))}`: {reason_of(error)}",

@@ -133,8 +133,8 @@ class ToolCallInput(Model):
     """What OPA sees of a call. `environment` is what its caller states, `held` what the engine found out itself.
 
     `values` are those of the arguments that rules of policy/tools.yaml have conditions on, and no others.
-    `secrets` and `unreadable` are the places of what must not be shown. `adds` is what the run touches by it; `flows`,
-    which the engine's state fills, what it has touched before.
+    `secrets` and `unreadable` say where such values are, never what they are. `adds` lists what the run touches with
+    this call. `flows` lists what it touched before, and is filled from the engine's state.
     """
 
     context: CallScope

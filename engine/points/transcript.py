@@ -69,7 +69,7 @@ class Quote(Model):
 class EntryFacts(Model):
     """An entry without its text. `author` and `role` are absent for an actor that the episode does not have.
 
-    `quotes` is absent where there is more text than is compared.
+    `quotes` is absent if there is too much text to compare.
     """
 
     id: str
@@ -122,7 +122,7 @@ def gather(request: TranscriptRequest, _: GatherContext) -> Gathered:
 
 
 def quotes_of(request: TranscriptRequest) -> list[tuple[Quote, ...] | None]:
-    """Of each entry, the longest quote of each other actor; None where there is more text than is compared."""
+    """For each entry, the longest quote of each other actor. None if there is too much text to compare."""
     sources = [(one.actor, words_of(one.text)) for one in request.monologues]
     if len(request.entries) * sum(len(words) for _, words in sources) > MOST_COMPARED:
         return [None] * len(request.entries)

@@ -371,7 +371,7 @@ T = TypeVar("T")
 
 
 def read_decisions(state: options.StateAt | None, read: Callable[[Path, Callable[[int], None]], T]) -> T | None:
-    """What `read` makes of the record, with progress; None where there is no state folder and none was named."""
+    """Read the record and show progress. None if no state folder was named and the default one is missing."""
     if state is None and not options.state_folder(None).is_dir():
         return None
     with Waiting() as waiting:

@@ -66,7 +66,7 @@ def redacted_content(content: Any) -> Any:
 def rewritten(content: Any, change: Callable[[str], str], *, numbers: bool = False) -> Any:
     """JSON content with its texts and keys changed, each once and in order, and its numbers as texts where asked.
 
-    Keys that become the same are told apart by `+`.
+    A changed key that equals another key gets `+` at its end.
     """
     if isinstance(content, dict):
         names, made = FreeNames(content), {}
