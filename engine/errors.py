@@ -56,6 +56,11 @@ def reason_of(error: OSError) -> str:
     return (error.strerror or "it failed").lower()
 
 
+def install_extra(name: str) -> str:
+    """The remedy for packages that only an extra of the engine brings."""
+    return f"install the extra: `pip install 'admission-engine[{name}]'`; in a checkout, run `scripts/setup dev`"
+
+
 class EngineError(Exception):
     """Base of all errors a caller may see; `code` is stable, `remedy` is the instruction to fix it."""
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from engine.errors import WorkError
+from engine.errors import WorkError, install_extra
 
 
 def not_installed(what: str, extra: str, code: str) -> WorkError:
     """The error for packages that are missing; `what` is a subject with its verb."""
-    return WorkError(
-        f"{what} not installed",
-        remedy=f"install the extra with: pip install 'admission-engine[{extra}]'",
-        code=code,
-    )
+    return WorkError(f"{what} not installed", remedy=install_extra(extra), code=code)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from engine.api.messages import outline
 from engine.api.oplog import Level
-from engine.errors import GatherError
+from engine.errors import GatherError, install_extra
 from engine.version import __version__
 
 try:
@@ -31,7 +31,7 @@ try:
 except ImportError as missing:
     raise GatherError(
         "`--otlp` needs packages that are not installed",
-        remedy="install the extra with: pip install 'admission-engine[otel]'",
+        remedy=install_extra("otel"),
         code="engine.otlp_unavailable",
     ) from missing
 

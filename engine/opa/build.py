@@ -43,9 +43,10 @@ FLAGS = ("-trimpath", "-buildvcs=false", "-ldflags=-s -w")
 
 _LINKED = (
     "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{else}}"
-    '{{if eq .ImportPath "runtime"}}std\t\t{{.Root}}{{end}}{{end}}'
+    '{{if eq .ImportPath "runtime"}}std\t\t{{.Root}}{{else}}-{{end}}{{end}}'
 )
-"""What `go list` prints for each package: its module, version and folder; once Go itself for the standard library."""
+"""What `go list` prints for each package: its module, version and folder. Of the standard library, one package stands
+for all; the others are dashes."""
 
 _LEGAL = re.compile(r"(licen[cs]e|copying|copyright|notice|patents)\b", re.IGNORECASE)
 """Names of files that a module's license asks to pass on, such as `LICENSE-APACHE-2.0.txt`."""
@@ -432,7 +433,7 @@ def _compile(go: Go, pin: Pin, binary: Path, env: Mapping[str, str]) -> list[Lin
         progress.show(f"fetching its modules, {fetched}")
 
     listed = _follow([go.path, "list", "-deps", "-f", _LINKED, pin.package], pin, env, downloading).splitlines()
-    linked = {Linked(*line.split("\t")) for line in listed if line}
+    linked = {Linked(*line.split("\t")) for line in listed if "\t" in line}
     total, compiled = len(listed), 0
 
     def compiling(line: str) -> None:

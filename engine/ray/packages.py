@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from engine.errors import GatherError
+from engine.errors import GatherError, install_extra
 
 
 def package(name: str) -> Any:
@@ -14,6 +14,5 @@ def package(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise GatherError(
-            f"the package `{name.partition('.')[0]}` is not installed",
-            remedy="install the extra: pip install 'admission-engine[ray]'",
+            f"the package `{name.partition('.')[0]}` is not installed", remedy=install_extra("ray")
         ) from error

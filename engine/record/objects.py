@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from engine.documents.files import printable
-from engine.errors import EngineError, GatherError, RecordError
+from engine.errors import EngineError, GatherError, RecordError, install_extra
 from engine.record.bulk import durable
 from engine.record.lines import measured
 from engine.record.storage import make_folder, sync_folder
@@ -234,5 +234,4 @@ def _package() -> Any:
     try:
         return import_module("fsspec.core")
     except ImportError as error:
-        remedy = "install the extra: pip install 'admission-engine[ship]'"
-        raise GatherError("the package `fsspec` is not installed", remedy=remedy) from error
+        raise GatherError("the package `fsspec` is not installed", remedy=install_extra("ship")) from error

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.errors import StateError
+from engine.errors import StateError, install_extra
 from engine.state.binding import bind, demand_unbound
 from engine.state.location import NAME
 from engine.state.rows import StateLimits
@@ -88,10 +88,8 @@ def _extra() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise StateError(
-            "a state in PostgreSQL needs the extra `postgres`",
-            remedy="install it with `pip install 'admission-engine[postgres]'`",
-        ) from error
+        remedy = install_extra("postgres")
+        raise StateError("a state in PostgreSQL needs packages that are not installed", remedy=remedy) from error
 
 
 def has_state(settings: Settings) -> bool:

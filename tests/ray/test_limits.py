@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from engine.engine import Engine
-from engine.errors import EngineError
+from engine.errors import EngineError, install_extra
 from engine.flow import Context
 from engine.model import Caller, Via
 from engine.ray.columns import POINT
@@ -73,7 +73,7 @@ def test_a_package_that_is_missing_says_what_to_install() -> None:
     with pytest.raises(EngineError) as refused:
         package("ray_that_nobody_installed.data")
     assert str(refused.value) == "the package `ray_that_nobody_installed` is not installed"
-    assert refused.value.remedy == "install the extra: pip install 'admission-engine[ray]'"
+    assert refused.value.remedy == install_extra("ray")
 
 
 def test_importing_the_engine_for_ray_imports_no_ray(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from engine.cli.record.commands import app
 from engine.documents.canonical import canonical
-from engine.errors import EngineError, GatherError, RecordError
+from engine.errors import EngineError, GatherError, RecordError, install_extra
 from engine.record import shipping
 from engine.record.chains import chain_folder
 from engine.record.checkpoint import read_identity, signed_statement
@@ -1027,7 +1027,7 @@ def test_a_missing_fsspec_names_the_extra(state: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(__import__("sys").modules, "fsspec.core", None)
     with pytest.raises(GatherError) as caught:
         ship(state, "file:///folder")
-    assert caught.value.remedy == "install the extra: pip install 'admission-engine[ship]'"
+    assert caught.value.remedy == install_extra("ship")
 
 
 def test_a_store_that_cannot_be_reached_changes_nothing_and_tells_no_secret(state: Path) -> None:

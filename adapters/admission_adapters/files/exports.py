@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Protocol, Self
 
 from admission_adapters.files.new_files import opened, writing
 from admission_adapters.grants import granted
-from engine.errors import GatherError, WorkError, reason_of
+from engine.errors import GatherError, WorkError, install_extra, reason_of
 from engine.model import Limits, Permit, Result
 
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -141,7 +141,7 @@ def _parquet() -> Callable[[BinaryIO], _Writer]:
     except ImportError as error:
         raise GatherError(
             "the package for Parquet is not installed",
-            remedy="install the extra: pip install 'admission-engine[parquet]', or name a `.jsonl` file",
+            remedy=f"name a `.jsonl` file, or {install_extra('parquet')}",
         ) from error
     text = pa.string()
     origin = pa.struct([(name, text) for name in ("source", "record", "kind", "sha256")])

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any, Protocol
 
-from engine.errors import GatherError, WorkError
+from engine.errors import GatherError, WorkError, install_extra
 from engine.model import SEALED
 
 _MARK = "sealed:1:"
@@ -63,7 +63,7 @@ def _key(path: Path, *, private: bool) -> Any:
         from cryptography.hazmat.primitives.asymmetric import x25519
     except ImportError as error:
         raise GatherError(
-            "sealed secrets need the package cryptography", remedy="pip install 'admission-engine[sealed]'"
+            "sealed secrets need the package `cryptography`, which is not installed", remedy=install_extra("sealed")
         ) from error
     try:
         data = path.read_bytes()
