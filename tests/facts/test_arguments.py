@@ -543,3 +543,14 @@ def test_parts_of_a_command_with_a_secret_are_not_shown() -> None:
         ("script", None, None),
     ]
     assert TOKEN not in "".join(part.model_dump_json() for part in found.command_parts)
+
+
+def test_a_command_is_searched_for_secrets_once_however_many_commands_are_in_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searched = []
+    is_secret = walking.is_secret
+    monkeypatch.setattr(walking, "is_secret", lambda text, forms: searched.append(len(text)) or is_secret(text, forms))
+    found = walked({"command": (text := "a;" * 200 + " a " + "x" * 10_000)})
+    assert len(found.commands) == 201
+    assert sum(searched) < 4 * len(text)

@@ -35,6 +35,26 @@ def test_what_is_within_the_bounds_ends_in_time(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "{ " + "a;" * 100 + "} <<E\n" + "x" * 60_000 + "\nE\n",
+        "{ " + "a;" * 100 + "} >" + "x" * 60_000,
+        "for " + "x" * 60_000 + " in a; do " + "a;" * 100 + "done",
+        "echo {" + "a," * 1_000 + "b}" + "x" * 60_000,
+        "echo " + "{a,b}" * 1_900,
+    ],
+)
+def test_what_braces_and_groups_repeat_is_bounded_in_bytes(text: str) -> None:
+    """Otherwise 64 KiB of text become hundreds of MiB."""
+    assert parse([text, "ls"])[0] == Parsed(refused="size")
+
+
+def test_a_document_for_a_group_is_read() -> None:
+    (found,) = parse(["{ cat; sort; } <<E\n" + "x" * 60_000 + "\nE\ntouch {a,b}/{c,d}-" + "x" * 200])
+    assert [len(one.words) for one in found.commands] == [1, 1, 5]
+
+
+@pytest.mark.parametrize(
     ("text", "programs"),
     [
         ("echo {1..5}", ["echo"]),

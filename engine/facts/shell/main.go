@@ -20,12 +20,13 @@ import (
 )
 
 const (
-	mostInput    = 4 << 20  // bytes of all texts
-	mostBytes    = 64 << 10 // bytes of one text
-	mostMarks    = 2_000    // operators and brackets of one text
-	mostCommands = 256      // simple commands of one text
-	mostDepth    = 64       // nested substitutions, groups and loops
-	mostWords    = 4_096    // words of all commands of one text, after braces are expanded
+	mostInput    = 4 << 20   // bytes of all texts
+	mostBytes    = 64 << 10  // bytes of one text
+	mostMarks    = 2_000     // operators and brackets of one text
+	mostCommands = 256       // simple commands of one text
+	mostDepth    = 64        // nested substitutions, groups and loops
+	mostWords    = 4_096     // words of all commands of one text, after braces are expanded
+	mostText     = 256 << 10 // bytes of those words, as often as braces and groups repeat them
 	cpuSeconds   = 2
 	wallSeconds  = 4
 )
@@ -72,6 +73,7 @@ type lister struct {
 	assigns   []Assign   // of the loops around it
 	marks     []string   // of words whose command is not listed yet
 	words     int
+	text      int // bytes of words
 }
 
 func main() {
@@ -234,7 +236,20 @@ func (l *lister) stmt(stmt *syntax.Stmt) {
 
 func (l *lister) add(words []Word, assigns []Assign, redirects []Redirect) {
 	l.words += len(words) + len(assigns) + len(redirects) + len(l.redirects) + len(l.assigns) + len(l.marks)
-	if len(l.commands) >= mostCommands || l.words > mostWords {
+	for _, word := range words {
+		l.text += word.size()
+	}
+	for _, some := range [][]Assign{assigns, l.assigns} {
+		for _, one := range some {
+			l.text += len(one.Name) + one.size()
+		}
+	}
+	for _, some := range [][]Redirect{redirects, l.redirects} {
+		for _, one := range some {
+			l.text += one.size()
+		}
+	}
+	if len(l.commands) >= mostCommands || l.words > mostWords || l.text > mostText {
 		refuse("size")
 	}
 	l.commands = append(l.commands, Command{
@@ -409,20 +424,31 @@ func (l *lister) document(redir *syntax.Redirect) string {
 
 func plain(value string) Word { return Word{Value: &value} }
 
+func (w Word) size() int {
+	switch {
+	case w.Value != nil:
+		return len(*w.Value)
+	case w.Pattern != nil:
+		return len(*w.Pattern)
+	}
+	return 0
+}
+
 // expanded is the words that one word becomes when its braces are expanded.
 func (l *lister) expanded(word *syntax.Word) []Word {
 	if !syntax.SplitBraces(word) {
 		return []Word{l.word(word)}
 	}
 	found := []Word{}
-	for _, one := range l.spread(word) {
+	for _, one := range l.spread(word, int(word.End().Offset()-word.Pos().Offset())) {
 		found = append(found, l.word(one))
 	}
 	return found
 }
 
-// spread is every word that the braces of a word make; sequences such as {1..9} are not written out.
-func (l *lister) spread(word *syntax.Word) []*syntax.Word {
+// spread is every word that the braces of a word make, each at most as long as the written one, of `size` bytes;
+// sequences such as {1..9} are not written out.
+func (l *lister) spread(word *syntax.Word, size int) []*syntax.Word {
 	for place, part := range word.Parts {
 		braces, ok := part.(*syntax.BraceExp)
 		if !ok {
@@ -435,8 +461,8 @@ func (l *lister) spread(word *syntax.Word) []*syntax.Word {
 		for _, element := range braces.Elems {
 			parts := append([]syntax.WordPart{}, word.Parts[:place]...)
 			parts = append(append(parts, element.Parts...), word.Parts[place+1:]...)
-			found = append(found, l.spread(&syntax.Word{Parts: parts})...)
-			if l.words+len(found) > mostWords {
+			found = append(found, l.spread(&syntax.Word{Parts: parts}, size)...)
+			if l.words+len(found) > mostWords || len(found)*size > 4*mostText {
 				refuse("size")
 			}
 		}

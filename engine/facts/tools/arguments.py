@@ -416,12 +416,13 @@ class _Walk(Walked):
             if handed:
                 self.handed = True
                 self.secrets.append(Named(id=self._id("secrets", at)))
+            hidden = handed or self._holds_secret(text)
             for facts in found:
                 if not self._room(None, at.level):
                     return
                 shown = replace(facts, words=None, refused="secret") if handed else facts
                 form: Form = "text" if isinstance(value, str) else "argv"
-                self._command(shown, form, at, hidden=handed or self._holds_secret(text))
+                self._command(shown, form, at, hidden=hidden)
 
     def _command(self, facts: CommandFacts, form: Form, at: _At, *, hidden: bool) -> None:
         touches: dict[str, None] = {}
