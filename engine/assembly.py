@@ -9,7 +9,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -492,23 +492,26 @@ class Assembly:
 
     def _episode_steps(
         self,
-        definition: EpisodeDefinition,
-        episode: str | None,
+        asked: Sequence[tuple[str | None, EpisodeDefinition]],
         actors: Mapping[str, Actor],
         context: Context,
         claims: ExitStack,
-    ) -> Steps[Episode]:
-        """The path of an episode, which is claimed until `claims` is closed. Raises GatherError or WorkError."""
+    ) -> list[Steps[Episode]]:
+        """The paths of episodes, which are claimed until `claims` is closed. Raises GatherError or WorkError."""
         from engine.episodes.recorded import recorded
         from engine.episodes.run import cast, episode_steps
 
         parts, folder = self.opened, self.executors.transcripts
         own = replace(context, idempotency_key=None, approval=None)
-        everyone = cast(definition, actors, lambda prompt: run(self._complete_steps(prompt, own)))
-        name = episode or parts.new_id()
-        claims.enter_context(folder.claimed(name))
-        known = recorded(self.settings.state, folder, name, definition) if episode else None
-        return episode_steps(parts, context, folder, name, definition, everyone, known)
+        casts = [cast(one, actors, lambda prompt: run(self._complete_steps(prompt, own))) for _, one in asked]
+        names = [name or parts.new_id() for name, _ in asked]
+        for name in names:
+            claims.enter_context(folder.claimed(name))
+        known = recorded(self.settings.state, folder, {name: one for name, one in asked if name})
+        return [
+            episode_steps(parts, context, folder, name, one, everyone, known.get(name))
+            for name, (_, one), everyone in zip(names, asked, casts, strict=True)
+        ]
 
     def _serving(self) -> Served | Unavailable:
         if isinstance(self._supervisor, Unavailable):

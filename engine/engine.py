@@ -222,8 +222,8 @@ class Engine(Assembly):
         `actors` by id replace scripts. `episode` is its id; a recorded one resumes where it stopped, or
         returns its recorded end. Raises GatherError, or WorkError if it is already running.
         """
-        with ExitStack() as claims:
-            return run(self._episode_steps(definition, episode, actors or {}, context, claims))
+        (ended,) = self.episodes([(episode, definition)], actors, context)
+        return ended
 
     def episodes(
         self,
@@ -233,7 +233,7 @@ class Engine(Assembly):
     ) -> list[Episode]:
         """`episode` for many side by side: their questions go to OPA together."""
         with ExitStack() as claims:
-            return run_all([self._episode_steps(one, name, actors or {}, context, claims) for name, one in asked])
+            return run_all(self._episode_steps(asked, actors or {}, context, claims))
 
     def provision(self, specification: str, context: Context = _ANYBODY) -> Provisioned:
         """Create an agent from the JSON text of a NewAgentProvisioning, once a person has approved exactly this one.
@@ -453,9 +453,9 @@ class AsyncEngine(Assembly):
 
         async def whole() -> Episode:
             with ExitStack() as claims:
-                return await run_async(
-                    await asyncio.to_thread(self._episode_steps, definition, episode, actors or {}, context, claims)
-                )
+                asked = [(episode, definition)]
+                (steps,) = await asyncio.to_thread(self._episode_steps, asked, actors or {}, context, claims)
+                return await run_async(steps)
 
         return await self._walk(whole())
 

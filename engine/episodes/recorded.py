@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import merge
 from pathlib import Path
 from typing import Any
 
@@ -27,30 +26,51 @@ class Recorded:
     started_by: str
 
 
-def recorded(state: Path, folder: TranscriptFolder, episode: str, definition: EpisodeDefinition) -> Recorded | None:
-    """The episode so far; None if it never started. Its transcript is complete, or it is broken.
+def recorded(state: Path, folder: TranscriptFolder, asked: Mapping[str, EpisodeDefinition]) -> dict[str, Recorded]:
+    """The episodes of these ids so far, without those that never started: one pass over the record for all.
 
-    Raises GatherError if the record has another episode under this id, RecordError if it cannot be read.
+    The transcript of each is complete, or it is broken. Raises GatherError if the record has another episode under an
+    id, RecordError if it cannot be read.
     """
-    standing = Standing(episode, definition)
-    started_by = ""
-    for body in decisions_of(state, "episode", episode):
-        document: dict[str, Any] = body.input or {}
+    read = {episode: _Reading(episode, definition) for episode, definition in asked.items()}
+    for body in decisions_on(state, *asked):
+        read[(body.input or {})["episode"]].take(body)
+    found = {episode: one.result(folder) for episode, one in read.items()}
+    return {episode: one for episode, one in found.items() if one is not None}
+
+
+class _Reading:
+    """One episode while its decisions are read."""
+
+    def __init__(self, episode: str, definition: EpisodeDefinition) -> None:
+        self._standing = Standing(episode, definition)
+        self._started_by = ""
+        self._appended: list[DecisionRecord] = []
+
+    def take(self, body: DecisionRecord) -> None:
+        """The next decision on it. Raises GatherError if it started with another definition."""
+        if body.point == "transcript":
+            self._appended.append(body)
+            return
+        standing, document = self._standing, body.input or {}
         if any(path.startswith(("input.", "limits.")) for path in body.redactions):
             standing.broken = True
         if document["event"]["kind"] == "start" and body.outcome.value == "allow":
             _same(standing, document)
-            started_by = body.decision_id
+            self._started_by = body.decision_id
         standing.apply(document, body.outcome.value, body.limits, [finding.code for finding in body.findings])
-    if not standing.started:
-        return None
-    appended = list(decisions_of(state, "transcript", episode))
-    transcript = folder.read(episode)
-    whole = fits(transcript, admitted(appended)) and len(appended) == standing.accepted()
-    standing.broken = standing.broken or not whole
-    if standing.end is None:
-        standing.interrupt()
-    return Recorded(standing, transcript, started_by)
+
+    def result(self, folder: TranscriptFolder) -> Recorded | None:
+        """What was read; None if it never started."""
+        standing = self._standing
+        if not standing.started:
+            return None
+        transcript = folder.read(standing.episode)
+        whole = fits(transcript, admitted(self._appended)) and len(self._appended) == standing.accepted()
+        standing.broken = standing.broken or not whole
+        if standing.end is None:
+            standing.interrupt()
+        return Recorded(standing, transcript, self._started_by)
 
 
 def fits(transcript: Sequence[Any], admitted: Sequence[Mapping[str, Any]]) -> bool:
@@ -65,18 +85,14 @@ def _same_entry(entry: Any, admitted: Mapping[str, Any]) -> bool:
     return digest(text.encode("utf-8", "replace")) == str(admitted["digest"])
 
 
-def decisions_of(state: Path, point: str, episode: str) -> Iterator[DecisionRecord]:
-    """The enforced decisions on an episode at a point, oldest first. Raises RecordError."""
-    for found in entries(state, Filter(point=point, mode=Mode.ENFORCE.value)):
+def decisions_on(state: Path, *episodes: str) -> Iterator[DecisionRecord]:
+    """The enforced decisions on episodes and on their transcripts, oldest first. Raises RecordError."""
+    if not episodes:
+        return
+    for found in entries(state, Filter(mode=Mode.ENFORCE.value, episodes=episodes)):
         body = getattr(found, "body", None)
-        if isinstance(body, DecisionRecord) and (body.input or {}).get("episode") == episode:
+        if isinstance(body, DecisionRecord) and body.point in {"episode", "transcript"}:
             yield body
-
-
-def decisions_on(state: Path, episode: str) -> list[DecisionRecord]:
-    """The enforced decisions on an episode and on its transcript, oldest first. Raises RecordError."""
-    points = (decisions_of(state, point, episode) for point in ("episode", "transcript"))
-    return list(merge(*points, key=lambda body: body.time))
 
 
 def admitted(bodies: Sequence[DecisionRecord]) -> list[Mapping[str, Any]]:

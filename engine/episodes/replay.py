@@ -63,7 +63,7 @@ def replay_episode(state: Path, folder: TranscriptFolder, episode: str, candidat
 
 def _in_order(state: Path, folder: TranscriptFolder, episode: str) -> list[DecisionRecord]:
     """The decisions of an ended episode. Its transcript has to be whole, unless it ended because it was not."""
-    bodies = decisions_on(state, episode)
+    bodies = [*decisions_on(state, episode)]
     if not any(body.point == "episode" and event_of(body)["kind"] == "end" and body.limits for body in bodies):
         raise GatherError(
             f"the record has no ended episode `{printable(episode, 64)}`",

@@ -36,7 +36,7 @@ class Filter:
 
     A line without such a field does not match. `since` and `until` are times as in the record: the first that
     matches, and the first after it that does not; `code` is the code of any finding. `waived` selects decisions with
-    a finding that a waiver covered.
+    a finding that a waiver covered, `episodes` those whose input names one of these.
     """
 
     decision_id: str | None = None
@@ -51,19 +51,20 @@ class Filter:
     request_id: str | None = None
     waived: bool = False
     kind: str | None = None
+    episodes: tuple[str, ...] = ()
 
     def admits(self, entry: Entry) -> bool:
         """Whether the entry matches."""
         body = entry.body
-        if self.since is not None and body.time < self.since:
-            return False
-        if self.until is not None and body.time >= self.until:
+        if not (self.since or "") <= body.time < (self.until or "~"):
             return False
         if self.decision_id is not None and not getattr(body, "decision_id", "").startswith(self.decision_id):
             return False
         if self.code is not None and self.code not in {finding.code for finding in getattr(body, "findings", ())}:
             return False
         if self.waived and all(finding.waiver is None for finding in getattr(body, "findings", ())):
+            return False
+        if self.episodes and (getattr(body, "input", None) or {}).get("episode") not in self.episodes:
             return False
         return all(getattr(self, name) in (None, getattr(body, name, None)) for name in _EQUAL)
 
@@ -77,6 +78,8 @@ class Filter:
             hints.append(b'"code":' + _json(self.code))
         if self.waived:
             hints.append(b'"waiver":"')
+        if self.episodes:
+            hints.append(b'"episode":' + (_json(self.episodes[0]) if len(self.episodes) == 1 else b'"'))
         return tuple(hints)
 
     def may_fit(self, line: bytes, hints: tuple[bytes, ...]) -> bool:

@@ -15,6 +15,10 @@ T = TypeVar("T")
 class Result(Protocol):
     """The rows of a statement."""
 
+    @property
+    def rowcount(self) -> int:
+        """How many rows the statement has written, or all runs of it together."""
+
     def fetchone(self) -> Any:
         """The next row, None after the last one."""
 
@@ -30,7 +34,7 @@ class Connection(Protocol):
     def execute(self, statement: str, values: Sequence[Any] = ..., /) -> Result:
         """Run one statement."""
 
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> object:
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Result:
         """Run one statement for each row of values."""
 
     def lock(self, *names: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.state.backend import Connection
 from engine.state.checks import demand_storable, whole
 from engine.state.part import Part, columns, insert, storable
@@ -25,15 +26,11 @@ class CodeRuns(Part):
 
     def code_runs(self, owner: str | None, before: int | None, now: int, limit: int) -> tuple[CodeRunRow, ...]:
         """The newest runs of an owner, or of all, that have not expired; with `before`, those with a lower number."""
-        return self._rows(
-            CodeRunRow,
-            f"{_SOME} WHERE owner = coalesce(?, owner) AND number < coalesce(?, number + 1) AND expires_at > ?"
-            " ORDER BY number DESC LIMIT ?",
-            owner,
-            before,
-            whole("now", now),
-            whole("limit", limit),
-        )
+        query = " number < coalesce(?, ?) AND expires_at > ? ORDER BY number DESC LIMIT ?"
+        values = (before, MAX_SAFE_INTEGER, whole("now", now), whole("limit", limit))
+        if owner is None:
+            return self._rows(CodeRunRow, f"{_SOME} WHERE{query}", *values)
+        return self._rows(CodeRunRow, f"{_SOME} WHERE owner = ? AND{query}", owner, *values)
 
     def code_run(self, id: str, owner: str | None, now: int) -> CodeRunRow | None:
         """The newest run with this id, of one owner or of any; None if it is unknown or has expired."""

@@ -39,8 +39,7 @@ class SourceRecords(Part):
         number = self._database.write(begin)
         for some in _batches(blocks, _BATCH):
             self._database.write(partial(_add, number, some))
-        count = "SELECT count(*) FROM source_blocks WHERE record = source_records.number"
-        self._change(f"UPDATE source_records SET complete = 1, blocks = ({count}) WHERE number = ?", number)  # noqa: S608
+        self._change("UPDATE source_records SET complete = 1 WHERE number = ?", number)
         return self.source_record(new.source, new.record) or new
 
     def source_record(self, source: str, record: str) -> SourceRecordRow | None:
@@ -74,4 +73,6 @@ def _batches(blocks: Iterable[int], size: int) -> Iterator[tuple[int, ...]]:
 
 def _add(number: int, blocks: Iterable[int], connection: Connection) -> None:
     rows = [(block, number) for block in blocks]
-    connection.executemany("INSERT INTO source_blocks (digest, record) VALUES (?, ?) ON CONFLICT DO NOTHING", rows)
+    insert = "INSERT INTO source_blocks (digest, record) VALUES (?, ?) ON CONFLICT DO NOTHING"
+    new = connection.executemany(insert, rows).rowcount  # the blocks of a record cannot be counted by an index
+    connection.execute("UPDATE source_records SET blocks = blocks + ? WHERE number = ?", (new, number))

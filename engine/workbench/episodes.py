@@ -76,7 +76,7 @@ def transcript(visit: Visit) -> Response:
 def _bodies(visit: Visit) -> list[DecisionRecord]:
     """The decisions on the episode that a path names. Raises UnknownError."""
     named = _ID.fullmatch(visit.name) is not None and visit.desk.settings.state.is_dir()
-    bodies = decisions_on(visit.desk.settings.state, visit.name) if named else []
+    bodies = [*decisions_on(visit.desk.settings.state, visit.name)] if named else []
     if not bodies:
         raise UnknownError("the record has no such episode", remedy="choose one from the list of runs")
     return bodies

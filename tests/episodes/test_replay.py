@@ -11,7 +11,7 @@ import pytest
 from admission_adapters.episodes.transcripts import TranscriptFolder
 from engine.engine import Engine
 from engine.episodes.definition import definition_of, read_definition
-from engine.episodes.recorded import decisions_of
+from engine.episodes.recorded import decisions_on
 from engine.episodes.replay import ReplayedEpisode, replay_episode
 from engine.episodes.result import Episode
 from engine.errors import GatherError, RecordError
@@ -83,7 +83,7 @@ def test_an_episode_that_lost_an_entry_replays_to_its_corrupted_end(engine: Engi
 
     def lost(after: int) -> bool:
         stopped(engine, f"lost-{after}", after)
-        admitted = [*decisions_of(state, "transcript", f"lost-{after}")]
+        admitted = [one for one in decisions_on(state, f"lost-{after}") if one.point == "transcript"]
         return bool(admitted) and not TranscriptFolder(state / "episodes").read(f"lost-{after}")
 
     name = f"lost-{next(filter(lost, range(1, 100)))}"

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine import drive
 from engine.engine import Engine
+from engine.episodes import recorded
 from engine.episodes.definition import EpisodeDefinition
 from engine.episodes.result import Episode
 from engine.errors import GatherError
 from engine.flow import Context
+from engine.record import chain as chain_lines
+from engine.record import reader
 from engine.settings import Settings
 from tests.episodes.scripts import episode, proposal, text
 
@@ -27,7 +31,7 @@ DEFINED = episode(
 def stopped(engine: Engine, name: str, after: int, definition: EpisodeDefinition = DEFINED) -> int:
     """Take an episode this many steps far and abandon it, as a kill would; returns how many steps were taken."""
     with ExitStack() as claims:
-        path = engine._episode_steps(definition, name, {}, Context(), claims)
+        (path,) = engine._episode_steps([(name, definition)], {}, Context(), claims)
         taken, outcome = 0, None
         try:
             while taken < after:
@@ -72,6 +76,36 @@ def test_stopped_anywhere_it_goes_on_or_ends_as_corrupted(engine: Engine, whole:
 def test_an_ended_episode_returns_its_recorded_end(engine: Engine, whole: Episode) -> None:
     again = engine.episode(DEFINED, {"agent_a": lambda _: pytest.fail("was called again")}, "whole")
     assert (again.end, again.state, again.transcript) == (whole.end, whole.state, whole.transcript)
+
+
+def test_many_episodes_are_read_back_in_one_pass_over_the_record(
+    engine: Engine, whole: Episode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = engine.episode(DEFINED, episode="other")
+    read, entries = [], reader.entries
+
+    def counting(*asked: Any) -> Iterator[Any]:
+        read.append(asked)
+        return entries(*asked)
+
+    monkeypatch.setattr(recorded, "entries", counting)
+    ends = [ended(done) for done in engine.episodes([("whole", DEFINED), ("other", DEFINED), (None, DEFINED)])]
+    assert ends == [ended(whole), ended(other), ended(whole)]
+    assert len(read) == 1
+
+
+def test_no_other_episode_is_parsed(engine: Engine, whole: Episode, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine.episode(DEFINED, episode="other-one")
+    parsed: list[bytes] = []
+
+    def counting(line: bytes, chain: int) -> chain_lines.Entry:
+        parsed.append(line)
+        return chain_lines.parse(line, chain)
+
+    monkeypatch.setattr(reader, "parse", counting)
+    assert ended(engine.episode(DEFINED, episode="whole")) == ended(whole)
+    assert parsed
+    assert all(b'"episode":"whole"' in line for line in parsed)
 
 
 # covers: E10.2

@@ -41,11 +41,11 @@ def state(tmp_path: Path) -> Path:
     first = taken(1, outcome=Outcome.DENY, mode=Mode.ENFORCE)
     second = taken(2**120, outcome=Outcome.ALLOW, mode=Mode.CHECK).model_copy(update={"point": "license"})
     with open_log(tmp_path / "state") as log:
-        for made, time, more in (
-            (first, OF_FIRST["since"], {"principal": "user:ana", "trace": "1" * 32, "request_id": "r-1"}),
-            (second, TIME, {"principal": "user:lee", "trace": "2" * 32, "request_id": "r-2"}),
+        for made, episode, time, more in (
+            (first, "e-1", OF_FIRST["since"], {"principal": "user:ana", "trace": "1" * 32, "request_id": "r-1"}),
+            (second, "e-2", TIME, {"principal": "user:lee", "trace": "2" * 32, "request_id": "r-2"}),
         ):
-            document: dict[str, Any] = {"point": made.point}
+            document: dict[str, Any] = {"point": made.point, "episode": episode}
             log.append(DecisionRecord.of(made, time=time, document=document, versions=VERSIONS, durations={}, **more))
         log.append(ResultRecord(time=TIME, decision_id=f"{2**120:032x}", status="done", facts={}, duration=1))
     return tmp_path / "state"
@@ -57,7 +57,7 @@ def shown(found: Selection) -> list[int]:
 
 
 def test_each_field_shows_what_has_its_value(state: Path) -> None:
-    assert {*OF_FIRST, "until", "kind", "waived"} == {field.name for field in fields(Filter)}
+    assert {*OF_FIRST, "until", "kind", "waived", "episodes"} == {field.name for field in fields(Filter)}
     assert shown(select(state, Filter(until=OF_FIRST["since"]), 10)) == [2, 3]
     assert shown(select(state, Filter(), 10)) == [1, 2, 3]
     for name, value in OF_FIRST.items():
@@ -81,6 +81,12 @@ def test_lines_of_one_kind_and_decisions_with_a_waiver(state: Path) -> None:
     assert isinstance(found.body, DecisionRecord)
     assert {one.waiver for one in found.body.findings} == {"terms"}
     assert b'"waiver":null' not in (state / DECISIONS).read_bytes()
+
+
+def test_decisions_on_episodes(state: Path) -> None:
+    assert shown(select(state, Filter(episodes=("e-1",)), 10)) == [1]
+    assert shown(select(state, Filter(episodes=("e-2", "e-1")), 10)) == [1, 2]
+    assert shown(select(state, Filter(episodes=("e-",)), 10)) == []
 
 
 def test_a_value_in_another_place_does_not_fit(state: Path) -> None:

@@ -67,8 +67,10 @@ class _Statements:
     def execute(self, statement: str, values: Sequence[Any] = ()) -> psycopg.Cursor:
         return self._connection.execute(_translated(statement), values)
 
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        self._connection.cursor().executemany(_translated(statement), rows)
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> psycopg.Cursor:
+        cursor = self._connection.cursor()
+        cursor.executemany(_translated(statement), rows)
+        return cursor
 
     def lock(self, *names: str) -> None:
         self.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", ("\x1f".join(names),))
