@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.facts.tools import schemas
 from engine.facts.tools.schemas import DEEPEST, LARGEST, LONGEST, fits, schema_valid
 from tests.lanes import examples
 
@@ -137,7 +138,7 @@ def test_a_pattern_that_hangs_python_is_only_a_pattern() -> None:
         ({"$ref": "#"}, {}),
         (doubling(40, "allOf"), {}),
         (doubling(40, "anyOf") | {"unevaluatedProperties": False}, {"a": 1}),
-        ({"properties": {"a": {"uniqueItems": True}}}, {"a": [{"x": number} for number in range(10_000)]}),
+        ({"properties": {"a": {"allOf": [{"uniqueItems": True}] * 99}}}, {"a": [{"x": one} for one in range(10_000)]}),
         ({"properties": {"a": {"pattern": "(?:.{0,200}){0,50}x"}}}, {"a": "y" * 100_000}),
         ({"properties": {"a": {"pattern": ".{0,200}{0,50}x"}}}, {"a": "y" * 100_000}),
         ({"properties": {"a": {"items": {"type": "string", "minLength": 1}}}}, {"a": ["x"] * 100_000}),
@@ -147,6 +148,31 @@ def test_a_pattern_that_hangs_python_is_only_a_pattern() -> None:
 def test_what_takes_too_many_steps_does_not_fit(schema: Any, arguments: Any) -> None:
     assert schema_valid(schema)
     assert not fits(schema, arguments)
+
+
+def test_items_are_unique_as_json_schema_has_it() -> None:
+    schema = {"properties": {"a": {"uniqueItems": True}}}
+    for unique in ([1, True, [1], [True], {}, [], False, 0, "1", None], [{"a": 1}, {"a": True}], [[{"a": []}], [{}]]):
+        assert fits(schema, {"a": unique})
+    repeated: list[list[Any]] = [[1, 1.0], [{"a": 1, "b": [2]}, {"b": [2.0], "a": 1}], [True, True], [[], []]]
+    for twice in repeated:
+        assert not fits(schema, {"a": twice})
+    assert fits({"properties": {"a": {"uniqueItems": False}}}, {"a": [1, 1]})
+
+
+def test_no_two_items_of_a_list_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is brought once into a form that has a hash."""
+    compared = []
+    comparable = schemas._comparable
+
+    def counting(value: Any) -> Any:
+        compared.append(value)
+        return comparable(value)
+
+    monkeypatch.setattr(schemas, "_comparable", counting)
+    items = [{"a": [0] * 20 + [number]} for number in range(1_500)]
+    assert fits({"properties": {"a": {"uniqueItems": True}}}, {"a": items})
+    assert len(compared) == len(items) * 23
 
 
 def test_a_few_doublings_are_followed() -> None:
