@@ -13,6 +13,8 @@ from engine.facts.paths import Lead
 from engine.facts.text.disguises import undisguised
 from engine.facts.tools import arguments as walking
 from engine.facts.tools.arguments import Walked, walk
+from engine.secrets.forms import SecretForms
+from engine.secrets.patterns import is_secret
 from tests.conftest import FORMS, ROWS
 from tests.expect import there
 from tests.lanes import examples
@@ -549,8 +551,12 @@ def test_a_command_is_searched_for_secrets_once_however_many_commands_are_in_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     searched = []
-    is_secret = walking.is_secret
-    monkeypatch.setattr(walking, "is_secret", lambda text, forms: searched.append(len(text)) or is_secret(text, forms))
+
+    def counting(text: str, forms: SecretForms) -> bool:
+        searched.append(len(text))
+        return is_secret(text, forms)
+
+    monkeypatch.setattr(walking, "is_secret", counting)
     found = walked({"command": (text := "a;" * 200 + " a " + "x" * 10_000)})
     assert len(found.commands) == 201
     assert sum(searched) < 4 * len(text)
