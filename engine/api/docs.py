@@ -45,7 +45,11 @@ class Description:
 
     async def openapi(self, _api: App, _exchange: Exchange) -> Response:
         """OpenAPI 3.1 of everything that is served."""
-        return Response(200, json.dumps(self._document, ensure_ascii=False).encode("utf-8"))
+        return Response(200, self._text)
+
+    @cached_property
+    def _text(self) -> bytes:
+        return json.dumps(self._document, ensure_ascii=False).encode("utf-8")
 
     @cached_property
     def _document(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 import requests
 from hypothesis import HealthCheck, Phase, settings
 
+from engine.api import docs
 from engine.api.docs import ASSETS
 from engine.api.openapi import document
 from engine.api.routes import routes
@@ -52,6 +54,23 @@ def test_the_document_is_served_and_names_the_ways_to_say_who_asks(api: Serving)
     assert found == DOCUMENT
     assert found["openapi"] == "3.1.0"
     assert set(found["components"]["securitySchemes"]) == {"bearer", "runnerToken", "mutualTls"}
+
+
+def test_the_document_is_written_once_however_often_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is open to everybody, and writing it takes longer than most decisions."""
+    written = []
+    dumps = json.dumps
+
+    def counting(*values: Any, **how: Any) -> str:
+        written.append(values)
+        return dumps(*values, **how)
+
+    monkeypatch.setattr("engine.api.docs.json.dumps", counting)
+    description = docs.Description(routes())
+    exchange: Any = None
+    bodies = [asyncio.run(description.openapi(exchange, exchange)).body for _ in range(3)]
+    assert bodies == [dumps(DOCUMENT, ensure_ascii=False).encode("utf-8")] * 3
+    assert len(written) == 1
 
 
 @pytest.mark.parametrize("point", POINTS)
