@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.documents.files import printable
+from engine.documents.strict_json import deeper_than
 from engine.errors import Location, Problem
 from engine.opa.command import Finished, OpaCommand
 from engine.policy_bundle import schemas
@@ -21,6 +22,9 @@ _AT_A_TIME = 4
 _PARSE_ALL = "json.marshal({name: tree | some name, text in input; tree := rego.parse_module(name, text)})"
 _TREE_SIZE = 40
 """A syntax tree as JSON is at most so many times as large as its text."""
+
+_LEVELS = 20
+"""Brackets in each other; rules of ours have 9. OPA takes twice as long for each further comprehension in others."""
 
 _REMEDIES = {
     "rego_parse_error": "correct the syntax",
@@ -112,6 +116,11 @@ def _texts(files: Mapping[str, bytes], found: list[Problem]) -> dict[str, str]:
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
             found.append(Problem(Location(name, line), "the file is not UTF-8 text", "save it as UTF-8"))
+            continue
+        if deeper_than(data, _LEVELS):
+            problem = f"brackets are nested deeper than {_LEVELS}"
+            found.append(Problem(Location(name), problem, "give inner parts names of their own"))
+            del texts[name]
     return texts
 
 

@@ -203,6 +203,9 @@ REFUSED = {
         FILE, f"package admission.requirements.source.license\n\n{GOOD}\n", 1, "is missing", "add `import"
     ),
     "other_dialect": one(FILE, topic(GOOD, imports="import rego.v1\n"), 3, "changes the Rego dialect", "only"),
+    "nested": one(
+        FILE, f"{HEAD}ok if count({'[1 | ' * 200}true{']' * 200}) > 0\n", None, "deeper than 20", "inner parts"
+    ),
     "syntax_error": rule("ok if {\n\tinput.x ==\n}\n", 7, "unexpected", "correct the syntax"),
     "not_utf8": one(FILE, HEAD.encode() + b"\xff", 5, "not UTF-8", "save it"),
     "unformatted": rule(GOOD.replace("\trecord", "  record") + "\n", 13, "not formatted", "opa fmt --write"),
