@@ -71,11 +71,29 @@ def named(text: Any) -> set[tuple[str, str]]:
         "npx rm a", "npx -y -p x rm a", "npx -c 'rm a'", "npm exec -- rm a", "pnpm exec rm a", "sudo -i rm a",
         "sudo -iu x rm a",
         "env -S 'rm a'", "env - rm a", "zsh -c 'rm a'", "sshpass -p x ssh host rm a",
+        "sudo -Zu x rm a", "sudo --new x rm a", "sudo --new x --newer y rm a", "strace -Zfo x rm a", "bash -ic 'rm a'",
+        "bash -Zc 'rm a'", "bash --new x -c 'rm a'", "su -Pc 'rm a' x", "ssh -Zp 22 host rm a", "ssh --new x host rm a",
+        "docker exec --new x c rm a", "docker --new x exec c rm a", "pnpm --filter x exec rm a", "poetry -C x run rm a",
+        "xargs --new x rm", "rbash -c 'rm a'", "linux64 rm a",
         "/usr/bin/sudo rm a", "/bin/bash -c 'rm a'", "/usr/bin/docker exec c rm a", "/usr/bin/find . -exec rm {} +",
     ],
 )  # fmt: skip
 def test_commands_behind_other_programs_are_found(text: str) -> None:
     assert "rm" in {one[0] for one in words(text) if one}
+
+
+@pytest.mark.parametrize(
+    "text", ["git --namespace x push", "git --new x push -f", "git --new x --newer y -q push", "git -Zc x push"]
+)
+def test_an_option_that_no_row_lists_hides_no_subcommand(text: str) -> None:
+    named = {one.words[:2] for one in facts(text) if one.words} | {one.short[:2] for one in facts(text)}
+    assert ("git", "push") in named
+
+
+def test_a_command_with_many_options_that_no_row_lists_is_refused() -> None:
+    assert len(facts(f"git -{'Z' * 2_000}c x {'a ' * 2_000}")) == 2
+    assert facts(f"docker exec {'--new x ' * 500} c rm a")[-1].refused == "size"
+    assert facts(f"bash {'-Zc x ' * 1_000}")[-1].refused == "size"
 
 
 @pytest.mark.parametrize(

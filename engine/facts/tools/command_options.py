@@ -41,6 +41,9 @@ _UNKNOWN = '"$_"'
 _SHELLS = frozenset({"shell", "text"})
 """Programs that give the commands in their words to a shell; without any, that reads its input."""
 
+_STARTS = frozenset({*_SHELLS, "command", "input_command", "input_text", "subcommand"})
+"""Programs whose words are another command."""
+
 _NUMBER = re.compile(r"-[0-9]+")
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=.*", re.DOTALL)
 _BELOW = re.compile(r"(?!-)(?:\./)*[\w.@+-]+(?:/[\w.@+-]+)*/?")
@@ -92,6 +95,8 @@ class _Reader:
         self._operands = 0
         self._plain = False  # after `--`
         self._shell = False  # the first operand is a text for a shell
+        self._unlisted: int | None = None  # the place of an option whose value may be the next word
+        self._again = False  # it is read once more
         self._scripted = False
         program = words[0].value or "" if words else ""
         self._path = program.startswith("/")
@@ -155,12 +160,17 @@ class _Reader:
         if text.startswith("--") or self._row.get("single") or self._listed(text):
             name, equals, value = text.partition("=")
             self._part("option", name, index)
+            if not equals and not self._listed(name):
+                self._unlisted = index
             return self._valued(name, index, value if equals else None)
         for place in range(1, len(text)):
             name = f"-{text[place]}"
             self._part("option", name, index)
-            if not self._listed(name):
-                break  # what follows may be its value
+            if not self._listed(name):  # what follows may be its value
+                self._unlisted = index
+                if place + 1 == len(text) or not self._starts():
+                    break
+                self._without(index, index + 1)
             if name in self._row.get("glued", ()):
                 break
             if self._in(name, _VALUED):
@@ -227,6 +237,7 @@ class _Reader:
         self._operands += 1
         self._first = self._first or index
         operands = self._row.get("operands")
+        self._without_unlisted(index)
         if self.reading.program == "cd":
             self._folder(value, index)
         elif operands == "subcommand" and self._operands == 1:
@@ -240,6 +251,23 @@ class _Reader:
         elif operands is None and self.reading.program is not None:
             self._part("word", "operand", index)
         return index + 1
+
+    def _starts(self) -> bool:
+        return self._row.get("operands") in _STARTS or bool(self._row.get("shell"))
+
+    def _without_unlisted(self, index: int) -> None:
+        """Read the command also as if this word were the value of the option before it."""
+        if self._unlisted == index - 1 and self._row.get("operands") in _STARTS:
+            self._without(index - 1, index + 1)
+
+    def _without(self, start: int, end: int) -> None:
+        """Read the command once more without these words: an option that no list has, and perhaps its value.
+
+        Only the first of them; the next one is for that reading.
+        """
+        if end < len(self._words) and not self._again:
+            self._again = True
+            self.reading.inner.append((*self._words[:start], *self._words[end:]))
 
     def _folder(self, value: str | None, index: int) -> None:
         known = value is not None and self._operands == 1 and (value.startswith("/") or _BELOW.fullmatch(value))
