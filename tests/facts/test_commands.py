@@ -93,7 +93,7 @@ def test_an_option_that_no_row_lists_hides_no_subcommand(text: str) -> None:
 def test_a_command_with_many_options_that_no_row_lists_is_refused() -> None:
     assert len(facts(f"git -{'Z' * 2_000}c x {'a ' * 2_000}")) == 2
     assert facts(f"docker exec {'--new x ' * 500} c rm a")[-1].refused == "size"
-    assert facts(f"bash {'-Zc x ' * 1_000}")[-1].refused == "size"
+    assert "size" in {one.refused for one in facts(f"bash {'-Zc x ' * 1_900}")}
 
 
 @pytest.mark.parametrize(

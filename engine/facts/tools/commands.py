@@ -25,6 +25,9 @@ MOST_WORDS = 16
 MOST_COMMANDS = 256
 """Simple commands of one command."""
 
+MOST_READ = 64 << 10
+"""Words of one command, those of commands inside of others once more."""
+
 MOST_FOLDERS = 16
 """Folders that the commands of one text may change to."""
 
@@ -147,10 +150,12 @@ def _listed(
 ) -> list[tuple[int, str]]:
     """Add the facts of commands, and of those that they start; the texts that they hand to a shell are returned."""
     texts: list[tuple[int, str]] = []
+    size = 0
     waiting = [(command, _documents(command)) for command in listed]
     while waiting:
         command, documents = waiting.pop(0)
-        if len(facts) == MOST_COMMANDS:
+        size += len(command.words)
+        if len(facts) == MOST_COMMANDS or (facts and size > MOST_READ):
             facts[-1] = CommandFacts(refused="size")
             break
         reading = read(command.words, rows)
