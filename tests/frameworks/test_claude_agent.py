@@ -24,12 +24,13 @@ _WITHHELD = "the result is withheld: there is no decision on this call"
 class Session:
     """What the command line asks of the hooks in one session."""
 
-    def __init__(self, engine: Engine, approver: str | None, words: Sequence[bool]) -> None:
+    def __init__(self, engine: Engine, approver: str | None, words: Sequence[bool], *, listens: bool = True) -> None:
         from admission_adapters.frameworks.claude_agent import ClaudeGate
 
         self.claude = ClaudeGate(gate_of(engine, approver))
         self.id, self._words = uuid4().hex, [*words]
-        self._may = self.claude.can_use_tool(self._person)
+        if listens:
+            self._may = self.claude.can_use_tool(self._person)
 
     async def _person(self, *_: Any) -> bool:
         return self._words.pop(0)
@@ -147,6 +148,15 @@ def test_a_person_who_may_not_approve_lets_nothing_through(engine: Engine) -> No
         assert await session.after("ask", "1", text("secret")) == text(_WITHHELD)
 
     held(engine, do, approver="agent", words=[True])
+
+
+def test_a_call_that_waits_is_denied_where_nobody_would_tell_us_who_approved_it(engine: Engine) -> None:
+    async def ask() -> None:
+        session = Session(engine, PERSON, [], listens=False)
+        await session.serve(office()["ask"])
+        assert await session.before("ask", "1") == "deny"
+
+    asyncio.run(ask())
 
 
 def test_without_a_person_a_call_that_waits_is_denied(engine: Engine) -> None:

@@ -6,9 +6,9 @@
     )
 
 A call is decided on before the command line makes it, and its result before the model gets it. With an `approver` at
-the gate, a call that waits for a person is asked about by the command line, or by a function, with
-`can_use_tool=claude.can_use_tool(person)`. The conversation is the session. The text of a tool's error is shown as it
-is: the SDK lets nobody change it.
+the gate and `can_use_tool=claude.can_use_tool(person)`, a call that waits for a person is asked about by that function;
+without it, such a call is denied, because the command line would make it on anyone's word. The conversation is the
+session. The text of a tool's error is shown as it is: the SDK lets nobody change it.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class ClaudeGate:
         self._definitions: dict[str, dict[str, Any]] = {}
         self._running: dict[str, tuple[asyncio.Task[Told], asyncio.Future[Any]]] = {}
         self._asked: dict[str, str | None] = {}
+        self._listens = False
 
     @property
     def hooks(self) -> dict[Any, list[HookMatcher]]:
@@ -88,6 +89,7 @@ class ClaudeGate:
                 return PermissionResultDeny(message=_NO_DECISION)
             return PermissionResultAllow()
 
+        self._listens = True
         return asked
 
     async def _begun(
@@ -120,9 +122,10 @@ class ClaudeGate:
             return _decided("deny", "this call is refused: engine.internal")
         if told is None:
             return _decided("allow", "allowed by the tool policy")
-        if told.waits:
+        asks = told.waits and self._listens
+        if asks:
             self._asked[use] = session
-        return _decided("ask" if told.waits else "deny", told.result.told)
+        return _decided("ask" if asks else "deny", told.result.told)
 
     async def _after(self, given: Any, _: str | None, __: Any) -> dict[str, Any]:
         shown = given.get("tool_response")
