@@ -3,7 +3,7 @@
     agent = Agent(name="assistant", tools=gated(gate, [search, send]))
 
 With an `approver` at the gate, a call that waits for a person is an interruption of the run; `state.approve(…)` is that
-person's word. The conversation is the `group_id` of the RunConfig, if it has one. Servers of MCP go behind
+person's word, for this call: with `always_approve` it approves none, because nobody saw the others. The conversation is the `group_id` of the RunConfig, if it has one. Servers of MCP go behind
 `engine mcp proxy`; hosted tools run elsewhere, where no gate is.
 """
 
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from inspect import isawaitable
 from typing import Any
+from uuid import uuid4
 
 from admission_adapters.extras import not_installed
 from admission_adapters.frameworks.gate import AgentGate
@@ -48,7 +49,7 @@ def _gated(gate: AgentGate, tool: Tool) -> Tool:
             lambda decided: tool.on_invoke_tool(context, json.dumps(decided)),
             definition=definition,
             run=_conversation(context),
-            approved=context.is_tool_approved(tool.name, context.tool_call_id) is True,
+            approved=_approved(context, tool.name),
         )
         return told.value
 
@@ -69,6 +70,12 @@ async def _holds(stated: Any, *arguments: Any) -> bool:
     """A condition of the SDK: a truth value, or a function that may be async."""
     value = stated(*arguments) if callable(stated) else stated
     return bool(await value if isawaitable(value) else value)
+
+
+def _approved(context: Any, name: str) -> bool:
+    """Whether a person said yes to exactly this call, and not to any that the tool may ever get."""
+    approved, any_call = (context.is_tool_approved(name, one) is True for one in (context.tool_call_id, uuid4().hex))
+    return approved and not any_call
 
 
 def _conversation(context: Any) -> str | None:

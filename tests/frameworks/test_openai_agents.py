@@ -1,0 +1,46 @@
+"""The gate in the OpenAI Agents SDK: a person's word is for one call."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from engine.engine import Engine
+from tests.frameworks.office import SCHEMA, office
+from tests.frameworks.test_gate import PERSON, engine, gate_of
+
+pytest.importorskip("agents", reason="NOT TRIED, the package is not installed: install the extra")
+
+__all__ = ["engine"]
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_an_approval_of_all_calls_of_a_tool_is_none(engine: Engine, always: bool) -> None:  # noqa: FBT001
+    from agents import Agent, FunctionTool, RunContextWrapper
+    from agents.items import ToolApprovalItem
+    from agents.tool_context import ToolContext
+    from openai.types.responses import ResponseFunctionToolCall
+
+    from admission_adapters.frameworks.openai_agents import gated
+
+    ask, run = office()["ask"], RunContextWrapper[Any](None)
+
+    async def invoke(_: Any, text: str) -> str:
+        return ask.run(**json.loads(text))
+
+    (tool,) = gated(gate_of(engine, PERSON), [FunctionTool(ask.name, ask.description, SCHEMA, invoke)])
+    assert isinstance(tool, FunctionTool)
+
+    def call(text: str) -> ResponseFunctionToolCall:
+        return ResponseFunctionToolCall(
+            type="function_call", call_id=text, name=ask.name, arguments=json.dumps({"text": text})
+        )
+
+    run.approve_tool(ToolApprovalItem(Agent(name="agent"), call("seen")), always_approve=always)
+    for text in ("seen", "unseen"):
+        context = ToolContext.from_agent_context(run, text, call(text))
+        asyncio.run(tool.on_invoke_tool(context, call(text).arguments))  # type: ignore[arg-type]
+    assert ask.ran == ([] if always else ["seen"])
