@@ -62,7 +62,8 @@ def office() -> dict[str, Tool]:
 def values() -> tuple[str, ...]:
     """A policy that has reviewed all of these, under each of their names."""
     row = reading(text="text")
-    touches = {"news": {"reads": ["untrusted"]}, "orders": {"reads": ["private"]}, "post": {"sends": ["outward"]}}
+    outward = {"sends": ["outward"]}
+    touches = {"news": {"reads": ["untrusted"]}, "orders": {"reads": ["private"]}, "post": outward, "ask": outward}
     tools = office()
     pinned = {"clock": tools["clock"]}
     rows = {

@@ -119,6 +119,16 @@ def test_an_approval_is_for_one_call_of_one_conversation(engine: Engine) -> None
     assert tool.ran == ["one"]
 
 
+def test_a_word_of_approval_counts_only_for_what_the_person_was_told(engine: Engine) -> None:
+    gate, tools = gate_of(engine, PERSON), office()
+    assert called(gate, tools["ask"], "told").waits
+    for name in ("news", "orders"):
+        assert called(gate, tools[name]).ok
+    again = called(gate, tools["ask"], "told", approved=True)
+    assert (again.waits, "flow_not_admitted" in again.result.metadata["codes"]) == (True, True)
+    assert called(gate, tools["ask"], "told", approved=True).value == "ask: told"
+
+
 def test_a_call_may_be_approved_before_it_is_made(engine: Engine) -> None:
     gate, tool = gate_of(engine, PERSON), office()["ask"]
     assert called(gate, tool, approved=True).value == "ask: x"

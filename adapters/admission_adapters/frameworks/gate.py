@@ -204,7 +204,8 @@ class AgentGate:
             result = waiting
         elif waiting is not None and result.status == "refused":  # it was not granted in time
             result = run(path.call(call, None), self._decide)
-        if approved and result.approval is not None and self._grant(path, result):
+        told = waiting is None or _codes(result) <= _codes(waiting)  # the person knew what has to be approved
+        if approved and told and result.approval is not None and self._grant(path, result):
             result = run(path.call(call, result.approval), self._decide)
         if result.approval is not None:
             with self._lock:
@@ -226,6 +227,10 @@ class AgentGate:
 
     def _decide(self, question: Question) -> Answer:
         return question.put(self._engine)
+
+
+def _codes(result: ToolResult) -> set[str]:
+    return set(result.metadata.get("codes", ()))
 
 
 def _changed(result: ToolResult) -> bool:
