@@ -206,3 +206,13 @@ def test_no_program_runs_that_a_repository_names(key: str, *, inside: bool, proj
     (named / "greeter/more.py").write_text("changed", encoding="utf-8")
     assert not change_of(project, None).clean
     assert not ran.exists()
+
+
+@pytest.mark.parametrize("mark", ["--assume-unchanged", "--skip-worktree"])
+def test_a_file_that_git_was_told_to_overlook_is_not_clean(mark: str, project: Path) -> None:
+    git(project, "update-index", mark, "greeter/more.py")
+    (project / "greeter/more.py").write_text("changed", encoding="utf-8")
+    assert not change_of(project, None).clean
+    git(project, "update-index", mark.replace("--", "--no-"), "greeter/more.py")
+    (project / "greeter/more.py").write_text('"""More greetings."""\n', encoding="utf-8")
+    assert change_of(project, None).clean

@@ -29,8 +29,9 @@ _KEPT = ("PATH", "HOME", "XDG_CONFIG_HOME")
 """What git needs of the environment; a GIT_DIR of a hook would name another repository."""
 _SET = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "true"}
 _CONFIG = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = {}\n"
-_REPOSITORY = "160000 "
-"""The mode of a repository inside of another one."""
+_LOOKED_AT = "H "
+_REPOSITORY = f"{_LOOKED_AT}160000 "
+"""How git lists a file that it compares, and a repository inside of another one."""
 _MOST_PATHS = 50_000
 _SHA1_DIGITS = 40
 
@@ -67,11 +68,17 @@ def change_of(project: Path, since: str | None) -> Change:
 
 
 def _is_clean(project: Path, ask: Callable[..., str]) -> bool:
-    """Whether nothing differs from the newest commit, in the repositories inside of it too."""
+    """Whether nothing differs from the newest commit, in the repositories inside of it too.
+
+    A file that git was told to overlook (`assume-unchanged`, `skip-worktree`) may differ.
+    """
     if ask("status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty", "--", "."):
         return False
-    staged = (line.partition("\t") for line in ask("ls-files", "--stage", "-z", "--", ".").split("\0"))
-    for inner in (project / path for about, _, path in staged if about.startswith(_REPOSITORY)):
+    listed = ask("ls-files", "--stage", "-v", "-z", "--", ".").split("\0")
+    staged = [(about, path) for about, _, path in (line.partition("\t") for line in listed if line)]
+    if not all(about.startswith(_LOOKED_AT) for about, _ in staged):
+        return False
+    for inner in (project / path for about, path in staged if about.startswith(_REPOSITORY)):
         if (inner / ".git").exists():
             with _unconfigured(inner) as inside:
                 if not _is_clean(inner, inside):
