@@ -107,6 +107,16 @@ def test_what_was_reviewed_is_listed_and_called(era: str, engine: Engine) -> Non
     assert "the tool `smuggling` is left out: definition_steers" in logged
 
 
+@pytest.mark.parametrize("era", ["legacy", "auto"])  # which begin a session in both ways
+def test_instructions_of_a_server_that_nobody_reviewed_are_left_out(era: str, engine: Engine) -> None:
+    async def do(client: Client) -> Any:
+        return client.instructions, client.server_capabilities.tools is not None
+
+    told, logged = proxied(gate_of(engine), Scripted([]), do, era)
+    assert told == (None, True)
+    assert "the instructions of the MCP server are left out" in logged
+
+
 @pytest.mark.parametrize("era", ERAS)
 def test_a_definition_that_changes_after_its_review_is_refused(era: str, engine: Engine) -> None:
     server = Scripted([*TOOLS.values()])

@@ -3,7 +3,8 @@
     client ──> methods of the policy, `tools/call` through the gate ──> server
            <── methods of the policy, `tools/list` as it was audited  <──
 
-What a message has besides the fields that are read here stays in it. A request that the policy does not name is
+What a message has besides the fields that are read here stays in it, but for a server's instructions to the model,
+which nobody has reviewed. A request that the policy does not name is
 answered with an error, a notification is dropped.
 """
 
@@ -35,6 +36,9 @@ _CHANGED, _CANCELLED, _ELICIT = (
     "notifications/cancelled",
     "elicitation/create",
 )
+_INSTRUCTIONS = "instructions"
+"""What a server writes into the prompt of a model when a session begins; nothing pins it."""
+
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _STATE = "admission-engine/approval:"
@@ -178,6 +182,8 @@ class Pump:
         elif message.id in passed:
             passed.discard(message.id)
             self._open.discard(message.id)
+            if isinstance(message, types.JSONRPCResponse) and message.result.pop(_INSTRUCTIONS, None) is not None:
+                self._log("the instructions of the MCP server are left out")
             await to.send(SessionMessage(message))
 
     async def _asked_by_client(self, request: types.JSONRPCRequest, tasks: Any) -> None:
