@@ -9,7 +9,7 @@ from hashlib import sha256
 import pytest
 
 from engine.documents.files import load
-from engine.facts.text.hidden import is_blank
+from engine.facts.text.hidden import hidden_in, is_blank
 from engine.facts.text.instructions import Markers
 from engine.facts.tools.result_content import ResultContent
 from engine.secrets.forms import SecretForms
@@ -130,3 +130,10 @@ def test_the_facts_of_many_short_texts_stay_as_they_are(forms: SecretForms, mark
 def test_what_nobody_sees_is_blank(text: str) -> None:
     assert is_blank(text)
     assert not is_blank(f"{text}a{text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"), [("to\u034fken", 1), ("a\u0301\u034f\u0323", 0), ("\u05d1\u034f\u05d2", 0), ("a\ufff3b", 1)]
+)
+def test_a_joiner_of_accents_is_hidden_only_between_plain_letters(text: str, hidden: int) -> None:
+    assert len([*hidden_in(text)]) == hidden

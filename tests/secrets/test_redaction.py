@@ -254,7 +254,7 @@ def test_what_looks_like_a_key_or_phrase_counts_from_its_bounds_on(value: str, *
 def test_a_character_that_nobody_sees_hides_no_secret(name: str) -> None:
     secret = SECRETS[name]
     wide = "".join(chr(0xFEE0 + ord(one)) if one.isalnum() else one for one in secret)
-    for hidden in ("\u200b", "\xad", "\u2060"):
+    for hidden in ("\u200b", "\xad", "\u2060", "\u034f", "\ufff3", "\U0001bca0"):
         divided = f"{secret[:2]}{hidden}{secret[2:]}"
         for written in (f"word{hidden}{secret}", f"{secret}{hidden}", divided, wide, f"\uff21{secret}"):
             assert secret[-6:] not in redact_text(f"see {written}"), written

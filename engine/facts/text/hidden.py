@@ -1,7 +1,8 @@
 """Characters that nobody sees: which ones a text has without needing them.
 
 Scripts and emoji need some of them: joiners in Persian and between emoji, marks of direction beside Arabic or Hebrew
-letters, selectors behind a symbol, the tags of a flag, soft hyphens between letters, a byte order mark at the start.
+letters, selectors behind a symbol, the tags of a flag, soft hyphens between letters, joiners of accents, a byte order
+mark at the start.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 
 from engine.secrets.seen import INVISIBLE
 
-_UNSEEN = re.compile(rf"(?:{INVISIBLE.pattern}|[\s\x00-\x1f\x7f-\x9f\u034f\u2800\u2065\ufff0-\ufff8])*")
+_UNSEEN = re.compile(rf"(?:{INVISIBLE.pattern}|[\s\x00-\x1f\x7f-\x9f\u2800])*")
 """What nobody sees, blanks and control characters among it, and the empty pattern of Braille."""
 
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
@@ -51,6 +52,8 @@ def _needed(letter: str, text: str, at: int, *, directed: bool) -> bool:
         needed = directed
     elif letter == "\ufeff":
         needed = at == 0
+    elif letter == "\u034f":
+        needed = not (before.isascii() and after.isascii())
     elif letter == "\xad":
         needed = before.isalpha() and after.isalpha()
     elif letter in _JOINERS:
