@@ -3,9 +3,8 @@
     client ──> methods of the policy, `tools/call` through the gate ──> server
            <── methods of the policy, `tools/list` as it was audited  <──
 
-What a message has besides the fields that are read here stays in it, but for a server's instructions to the model,
-which nobody has reviewed. A request that the policy does not name is
-answered with an error, a notification is dropped.
+What a message has besides the fields that are read here stays in it, except a server's instructions to the model, which
+nobody has reviewed. A request that the policy does not name is answered with an error, a notification is dropped.
 """
 
 from __future__ import annotations
