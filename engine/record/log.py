@@ -156,7 +156,8 @@ class RecordLog:
     def close(self) -> None:
         """Write a last checkpoint and release the lock; no effect in a forked process.
 
-        Raises RecordError; every line is durable even then.
+        Every line is durable without it: a disk without room for it takes no answer back. Raises RecordError if
+        another program has changed a file.
         """
         if os.getpid() != self._owner:
             return
@@ -165,8 +166,10 @@ class RecordLog:
             try:
                 if not self._commits.failed and not self._closed:
                     self._writer.checkpoint()
-            except OSError as error:
+            except ChangedError as error:
                 raise unavailable(error, self.storage.place) from error
+            except OSError:
+                pass
             finally:
                 self._closed = True
                 self.storage.close()

@@ -115,7 +115,7 @@ class StandingLog:
     def close(self) -> None:
         """Write a last checkpoint, store it in the state, release the lock; no effect in a forked process.
 
-        Raises RecordError; every line is durable even then.
+        Raises RecordError, as `RecordLog.close`.
         """
         if os.getpid() != self._owner:
             return

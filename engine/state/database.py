@@ -100,6 +100,7 @@ class Database:
         try:
             self._path = locate(folder, _create)
             found = identity(self._path)
+            self._mode, self._journal = _opening(self._path)
             self._writer = self._connect()
             self._reader = self._connect()
             self._prepare()
@@ -234,7 +235,7 @@ class Database:
 
     def _connect(self) -> SqliteConnection:
         connection = sqlite3.connect(
-            f"file:{quote(os.fsencode(self._path.absolute()))}?mode=rw",  # never made anew
+            f"file:{quote(os.fsencode(self._path.absolute()))}?{self._mode}",
             uri=True,
             timeout=self._limits.busy_seconds,
             isolation_level=None,  # transactions are begun and ended here
@@ -291,7 +292,7 @@ class Database:
     def _demand_whole(self, connection: sqlite3.Connection, version: int) -> None:
         with sqlite3.connect(":memory:") as reference:
             reference.executescript(";".join(statements(0, version)))
-            intact = _schema(reference) == _schema(connection) and _pragma(connection, "journal_mode") == "wal"
+            intact = _schema(reference) == _schema(connection) and _pragma(connection, "journal_mode") == self._journal
         reference.close()
         size = _pragma(connection, "page_count") * _pragma(connection, "page_size")
         if intact and size <= self._limits.checked_bytes:
@@ -347,6 +348,17 @@ def _create(path: Path) -> None:
         )
     finally:
         connection.close()
+
+
+def _opening(path: Path) -> tuple[str, str]:
+    """How SQLite opens the file, never making it anew, and the journal that it then tells of.
+
+    In a folder that cannot be written it is only read; where no write-ahead log is beside it, nobody has it open and
+    it does not change, which SQLite has to be told.
+    """
+    if os.access(path.parent, os.W_OK):
+        return "mode=rw", "wal"
+    return ("mode=ro", "wal") if Path(f"{path}-wal").exists() else ("immutable=1", "delete")
 
 
 def _code(error: sqlite3.Error) -> int:

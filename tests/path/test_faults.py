@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -35,6 +35,7 @@ from engine.record.reader import Filter, select
 from engine.record.storage import Storage
 from engine.record.verify import verify
 from engine.settings import OpaLimits, Settings, bundled
+from engine.state import open_store
 from tests.command import Command, codes, decisions, events, measured
 from tests.conftest import BUNDLES, NOW, ROOT
 from tests.expect import there
@@ -374,12 +375,16 @@ def test_a_full_disk_denies_from_the_first_decision_that_does_not_fit(
     assert len(events(command.state)) == fitting + 1
 
 
-def mounted(script: str, command: Command) -> subprocess.CompletedProcess[bytes]:
-    """Run `engine check` in a mount namespace after a script that mounts something at `$STATE`."""
+CHECK = ("check", GOOD, GOOD, "--now", NOW, "--format", "json")
+READ_ONLY = "mount --bind $STATE $STATE && mount -o remount,ro,bind $STATE"
+
+
+def mounted(script: str, command: Command, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
+    """Run `engine check`, or another command, in a mount namespace after a script that mounts something at `$STATE`."""
     rights = ["-m"] if os.geteuid() == 0 else ["-rm"]
     env = command.environment({"STATE": str(command.state)})
     command.state.mkdir(parents=True, exist_ok=True)
-    engine = command.argv("check", GOOD, GOOD, "--now", NOW, "--format", "json")
+    engine = command.argv(*(words or CHECK))
     return subprocess.run(
         ["unshare", *rights, "sh", "-c", f'{script} && exec "$@"', "sh", *engine],  # noqa: S607
         cwd=ROOT,
@@ -405,13 +410,29 @@ def test_a_file_system_without_room_denies(command: Command) -> None:
 def test_a_read_only_file_system_denies_and_the_record_stays_as_it_was(command: Command) -> None:
     assert command.check(GOOD).code == 0
     before = (command.state / DECISIONS).read_bytes()
-    done = mounted("mount --bind $STATE $STATE && mount -o remount,ro,bind $STATE", command)
+    done = mounted(READ_ONLY, command)
     assert (done.returncode, b"Traceback" in done.stderr) == (4, False)
     for report in json.loads(done.stdout)["reports"]:
         assert codes(report) == ["engine.record_unavailable"]
         assert "read-only" in report["findings"][0]["requirement"]
     assert (command.state / DECISIONS).read_bytes() == before
     assert len(decisions(command.state)) == 1
+
+
+@needs("mounts")
+@pytest.mark.parametrize("words", [("record", "verify"), ("approvals", "list")])
+def test_what_only_reads_works_on_a_read_only_file_system(words: tuple[str, ...], command: Command) -> None:
+    assert command.check(GOOD).code == 0
+    done = mounted(READ_ONLY, command, *words)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@needs("mounts")
+def test_a_state_that_an_engine_has_open_is_read_through_a_read_only_mount(command: Command) -> None:
+    with closing(open_store(command.state)) as store:
+        assert store.writable()
+        done = mounted(READ_ONLY, command, "approvals", "list")
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 # the policy cache and the private folder
