@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,11 @@ def start(folder: Path, schemas: Mapping[str, Any]) -> tuple[Path, ...]:
             if folder.exists() and any(not one.name.startswith(".") for one in folder.iterdir()):
                 message = f"`{printable(str(folder))}` is neither empty nor a policy folder"
                 raise GatherError(message, remedy="name a new folder")
-            shutil.copytree(_STARTER, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+            files = (one for one in _STARTER.rglob("*") if one.is_file() and one.suffix != ".pyc")
+            for source in sorted(files, key=lambda one: one.name == RECIPE):  # last: without it the folder is none yet
+                copy = folder / source.relative_to(_STARTER)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(source.read_bytes())
         for path, schema in schemas.items():
             file = folder / SCHEMAS / f"{path}.schema.json"
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -72,6 +72,13 @@ def test_init_writes_only_schemas_into_a_policy_folder_and_nothing_into_any_othe
     assert not (tmp_path / "My Policy").exists()
 
 
+def test_init_on_a_full_disk_says_so_and_leaves_no_recipe(command: Command, tmp_path: Path) -> None:
+    limited = ("env", "-u", "COVERAGE_PROCESS_CONFIG", "PYTHONDONTWRITEBYTECODE=1", "prlimit", "--fsize=100")
+    done = command("policy", "init", tmp_path / "mine", prefix=limited)
+    assert (done.code, "mine`: file too large" in done.stderr) == (2, True)
+    assert not (tmp_path / "mine" / "recipe.yaml").exists()
+
+
 @pytest.mark.full
 def test_failed_tests_and_cases_are_told_together(own: Path) -> None:
     (own / "values" / "parameters.yaml").write_text("teams: [research]\n", encoding="utf-8")
