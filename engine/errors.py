@@ -61,6 +61,17 @@ def install_extra(name: str) -> str:
     return f"install the extra: `pip install 'admission-engine[{name}]'`; in a checkout, run `scripts/setup dev`"
 
 
+def lack_of(error: BaseException) -> str | None:
+    """What the machine has no more of, where Python says that by an exception which is no OSError."""
+    if isinstance(error, MemoryError):
+        return "no memory is left"
+    no_thread = isinstance(error, RuntimeError) and str(error) == "can't start new thread"
+    return "no thread can be started" if no_thread else None
+
+
+RAISE_LIMIT = "raise the limit of this user or service (`ulimit -a` shows it), or end other processes"
+
+
 class EngineError(Exception):
     """Base of all errors a caller may see; `code` is stable, `remedy` is the instruction to fix it."""
 

@@ -23,7 +23,18 @@ from engine.documents.canonical import RawJson, canonical, digest
 from engine.documents.validation import validate
 from engine.drive import Append, Ask, Call, Steps, Work
 from engine.enforce import enforceable, permit
-from engine.errors import DecideError, EnforceError, EngineError, Exit, GatherError, StateError, fault_inside, stack_of
+from engine.errors import (
+    RAISE_LIMIT,
+    DecideError,
+    EnforceError,
+    EngineError,
+    Exit,
+    GatherError,
+    StateError,
+    fault_inside,
+    lack_of,
+    stack_of,
+)
 from engine.model import (
     Approval,
     Boundary,
@@ -581,7 +592,8 @@ def _fault_of(error: BaseException, case: _Case, services: Services) -> EngineEr
     if not isinstance(error, Exception):
         return EngineError("the request was interrupted", remedy="send it again")
     services.on_event("crash", {"decision_id": case.decision_id, "stack": stack_of(error)})
-    return fault_inside("request", _REPORT)
+    lack = lack_of(error)
+    return fault_inside("request", _REPORT) if lack is None else EngineError(lack, remedy=RAISE_LIMIT)
 
 
 def _without_verdict() -> EngineError:

@@ -19,7 +19,7 @@ from engine.cli.outputs import print_text
 from engine.cli.streams import prepare_streams, reader_gone
 from engine.cli.usage import Group, finished, tell
 from engine.documents.files import printable
-from engine.errors import EngineError, Exit, PolicyError, reason_of
+from engine.errors import RAISE_LIMIT, EngineError, Exit, PolicyError, lack_of, reason_of
 from engine.version import __version__
 
 _COMMANDS = {
@@ -144,8 +144,10 @@ def main() -> None:
         terminal.notice(f"the system refused {what}: {reason}; nothing was allowed\n  {remedy}")
         sys.exit(Exit.FAILED_CLOSED)
     except Exception as error:  # noqa: BLE001  (users never see a traceback)
-        remedy = f"report the command, `engine --version` and this place: {_place(error)}"
-        terminal.notice(f"a fault inside the engine stopped the command; nothing was allowed\n  {remedy}")
+        lack, remedy = lack_of(error), RAISE_LIMIT
+        if lack is None:
+            remedy = f"report the command, `engine --version` and this place: {_place(error)}"
+        terminal.notice(f"{lack or 'a fault inside the engine stopped the command'}; nothing was allowed\n  {remedy}")
         sys.exit(Exit.FAILED_CLOSED)
 
 

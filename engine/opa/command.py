@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
 import subprocess
 import time
@@ -15,11 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.errors import DecideError, reason_of
-from engine.opa.reply import DOCTOR
+from engine.errors import RAISE_LIMIT, DecideError, reason_of
+from engine.opa.reply import DOCTOR, complaint
 
 _ENVIRONMENT = {"GOGC": "400"}
 """Short runs: a third less CPU for some memory. Nothing is taken from our own environment."""
+
+_LACKS = re.compile(rb"runtime: (out of memory|failed to create new OS thread)|fatal error: ")
+"""How the output of a program of Go begins that the system gives no memory or thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,8 @@ class OpaCommand:
         with process:
             try:
                 stdout, stderr = self._read(process)
+                if _LACKS.match(stderr):  # no refusal of what it was given
+                    raise DecideError(f"OPA ended: {complaint(stderr)}", remedy=RAISE_LIMIT, code="engine.opa_binary")
                 return Finished(process.wait(), stdout, stderr)
             finally:
                 if process.poll() is None:

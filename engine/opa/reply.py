@@ -19,6 +19,11 @@ _RETRY = "retry; if the error persists, run `engine doctor`"
 DOCTOR = "run `engine doctor` to see what this machine lacks"
 
 
+def complaint(output: bytes) -> str:
+    """Why OPA ended: the start of its output, since a crash of Go begins with its reason."""
+    return " ".join(output[:400].decode("utf-8", "replace").split())
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """OPA's answer: the value of the rule, absent if undefined, and the revisions that it serves.

@@ -29,7 +29,7 @@ from engine.binaries import Binary
 from engine.errors import DecideError, GatherError
 from engine.model import Revisions
 from engine.opa.packed import pack, revision, unpacked
-from engine.opa.reply import DOCTOR, RULES, VALUES, Reply, bundles, down, unavailable
+from engine.opa.reply import DOCTOR, RULES, VALUES, Reply, bundles, complaint, down, unavailable
 from engine.settings import OpaLimits
 
 if TYPE_CHECKING:
@@ -299,10 +299,10 @@ class Server:
             return True
 
     def _complaint(self) -> str:
-        """Why OPA ended, from its last output."""
+        """Why OPA ended."""
         text = ""
         with suppress(OSError):
-            text = " ".join((self.folder / _LOG).read_bytes()[-400:].decode("utf-8", "replace").split())
+            text = complaint((self.folder / _LOG).read_bytes())
         if self.served.verification_key is not None and any(word in text for word in _SIGNATURE):
             return f"the signature of the policy is not valid: {text}"
         return f"OPA did not start: {text or 'it ended without output'}"

@@ -141,9 +141,10 @@ def test_the_script_of_a_shell_is_printed(command: Command) -> None:
     assert os.linesep in run.stdout
 
 
-def test_a_fault_of_ours_is_told_with_its_place_and_without_its_type(command: Command) -> None:
-    program = "from engine import cli; cli.loaded = {}.__getitem__; cli.main()"
-    run = subprocess.run(
+def faulty(command: Command, loaded: str) -> subprocess.CompletedProcess[str]:
+    """A command in whose code something of Python's fails."""
+    program = f"import threading; from engine import cli; cli.loaded = {loaded}; cli.main()"
+    return subprocess.run(
         [sys.executable, "-c", program, "doctor"],
         env=command.environment(),
         capture_output=True,
@@ -151,7 +152,24 @@ def test_a_fault_of_ours_is_told_with_its_place_and_without_its_type(command: Co
         check=False,
         cwd=ROOT,
     )
+
+
+def test_a_fault_of_ours_is_told_with_its_place_and_without_its_type(command: Command) -> None:
+    run = faulty(command, "{}.__getitem__")
     assert (run.returncode, run.stdout) == (4, "")
     place = r"report the command, `engine --version` and this place: [a-z_]+\.py:[0-9]+"
     said = "engine: a fault inside the engine stopped the command; nothing was allowed"
     assert re.fullmatch(f"{re.escape(said)}\n  {place}\n", run.stderr), run.stderr
+
+
+@pytest.mark.parametrize(
+    ("loaded", "said"),
+    [
+        ("lambda _: bytes(1 << 62)", "no memory is left"),
+        ("lambda _: threading.stack_size(1 << 46) or threading.Thread().start()", "no thread can be started"),
+    ],
+)
+def test_what_the_machine_lacks_is_no_fault_of_ours(loaded: str, said: str, command: Command) -> None:
+    run = faulty(command, loaded)
+    assert run.returncode == 4
+    assert run.stderr.startswith(f"engine: {said}; nothing was allowed\n  raise the limit")

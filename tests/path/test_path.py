@@ -303,6 +303,17 @@ def test_a_fault_while_deciding_is_a_recorded_deny(raised: Exception, code: str,
         assert ("test_path.py" in stack, "canary" in stack.replace('ZeroDivisionError("canary")', "")) == (True, False)
 
 
+@pytest.mark.parametrize(
+    ("raised", "words"),
+    [(RuntimeError("can't start new thread"), "no thread can be started"), (MemoryError(), "no memory is left")],
+)
+def test_what_the_machine_lacks_is_told_by_the_deny(raised: Exception, words: str, bench: Bench) -> None:
+    bench.policy.answer = raised
+    got = bench.ask()
+    assert (codes(got), got.exit) == (["engine.internal"], Exit.FAILED_CLOSED)
+    assert words in got.decision.findings[0].requirement
+
+
 def test_what_was_opened_is_closed_once(bench: Bench) -> None:
     opened = Opened()
     bench.gathering(lambda found, _: replace(found, close=opened.close))

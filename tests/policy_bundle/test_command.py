@@ -53,6 +53,13 @@ def test_no_such_binary(tmp_path: Path) -> None:
     assert caught.value.code == "engine.opa_binary"
 
 
+@pytest.mark.parametrize("reason", ["runtime: out of memory: cannot allocate", "fatal error: failed to reserve"])
+def test_a_lack_of_the_machine_is_no_refusal_of_what_it_was_given(reason: str, tmp_path: Path) -> None:
+    with pytest.raises(DecideError, match=reason) as caught:
+        OpaCommand(tool(tmp_path, f'echo "{reason}" >&2; yes pc=0x1 | head -c 9999 >&2; exit 2')).run("check")
+    assert caught.value.code == "engine.opa_binary"
+
+
 def test_a_tool_that_is_not_opa(tmp_path: Path) -> None:
     with pytest.raises(DecideError, match="built-in functions"):
         OpaCommand(tool(tmp_path, "echo hello")).capabilities()
