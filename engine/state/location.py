@@ -63,7 +63,10 @@ def require_private(folder: Path) -> None:
 
 def _check_folder(folder: Path) -> None:
     found = folder.stat()
-    if found.st_uid not in {os.geteuid(), 0} or found.st_mode & _WRITE_OF_OTHERS:
+    if found.st_uid not in {os.geteuid(), 0}:
+        remedy = f"run the command as user {found.st_uid}, for example by `sudo -u`, or name another folder"
+        raise _refused(folder, "the state folder belongs to another user", remedy)
+    if found.st_mode & _WRITE_OF_OTHERS:
         raise _refused(
             folder, "other users can change the state folder", "restrict it to this user with `chmod 700` or `chown`"
         )

@@ -257,10 +257,11 @@ def test_a_file_that_is_not_ours_alone_is_refused(state: Path, spoil: Callable[[
 
 
 @needs("root")
-@pytest.mark.parametrize(("name", "message"), [(NAME, "another user"), ("", "users can change")])
+@pytest.mark.parametrize(("name", "message"), [(NAME, "the state belongs"), ("", "the state folder belongs")])
 def test_a_file_of_somebody_else_is_refused(state: Path, name: str, message: str) -> None:
     os.chown(state / name, 12345, -1)
-    assert message in refusal(state).message
+    assert refusal(state).message == f"{message} to another user"
+    assert "as" in refusal(state).remedy.split()
 
 
 KNOWN = f"this engine knows version {VERSION}"
