@@ -51,6 +51,12 @@ def test_the_action_lets_pass_what_is_allowed(tmp_path: Path, cache: Path) -> No
     assert done.returncode == 0, done
 
 
+def test_the_action_checks_the_paths_of_every_line(tmp_path: Path, cache: Path) -> None:
+    paths = f"{BUNDLES / 'offline_fixture'}\n{BUNDLES / 'hash_mismatch'}\n"
+    done = Reader(tmp_path, cache, tmp_path).run(f"ENGINE_PATHS='{paths}' {ROOT}/scripts/check-in-ci")
+    assert (done.returncode, "hash_mismatch" in done.stdout) == (1, True), done
+
+
 @pytest.mark.full
 def test_the_action_checks_what_changed(repository: Path, tmp_path: Path, cache: Path) -> None:
     reader = Reader(tmp_path, cache, repository)
