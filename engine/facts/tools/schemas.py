@@ -100,7 +100,10 @@ def _checked(text: bytes) -> Any:
     from jsonschema import FormatChecker
     from referencing import Registry
 
-    schema = parse(text)
+    try:
+        schema = parse(text)
+    except ValueError:  # nested more deeply than is read; newer Pythons write it all the same
+        return None
     if not isinstance(schema, Mapping) or not _admissible(schema):
         return None
     draft = str(schema.get("$schema", _DEFAULT)).removesuffix("#")
