@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -86,7 +88,7 @@ def init(
     )
     _refuse_words(stated, values)
     with Waiting() as waiting:
-        started = start(folder, described, stated, tuple(values["extra_files"]), _hashing(waiting))
+        started = start(folder, described, stated, partial(_beside, values), _hashing(waiting))
     write_file(target, _encoded(started.text))
     for one in started.remarks:
         remark(f"engine: {one}")
@@ -102,6 +104,12 @@ def _values(sources: options.Sources) -> dict[str, Any]:
 
     values: dict[str, Any] = built_policy(sources).data["sources"]
     return values
+
+
+def _beside(values: dict[str, Any], path: str) -> bool:
+    """Whether the policy admits this file or folder beside the content."""
+    name = path.rpartition("/")[2]
+    return path in values["extra_files"] or any(fnmatchcase(name, pattern) for pattern in values["system_files"])
 
 
 def _refuse_words(stated: Statements, values: dict[str, Any]) -> None:

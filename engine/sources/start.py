@@ -6,7 +6,7 @@ import hashlib
 import mimetypes
 import os
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -53,10 +53,10 @@ def start(
     folder: Path,
     described: Metadata | None,
     stated: Statements,
-    beside: Container[str],
+    beside: Callable[[str], bool],
     progress: Callable[[int, int], None],
 ) -> Started:
-    """Describe the files below a folder as a source bundle, except those allowed `beside` its content.
+    """Describe the files below a folder as a source bundle, except the paths allowed `beside` its content.
 
     `progress` is called with the number of hashed files and of all. Raises GatherError if the folder has
     nothing to describe, more files than a source bundle may have, or a file that cannot be read.
@@ -86,11 +86,11 @@ def start(
     return Started(written(name, name, records, stated), len(records), tuple(remarks))
 
 
-def _content(folder: Path, below: str, beside: Container[str], remarks: list[str]) -> Iterator[str]:
+def _content(folder: Path, below: str, beside: Callable[[str], bool], remarks: list[str]) -> Iterator[str]:
     with os.scandir(folder / below) as entries:
         for entry in sorted(entries, key=lambda one: one.name):
             path = f"{below}{entry.name}"
-            if path in beside or path == DOCUMENT:
+            if path == DOCUMENT or beside(f"{path}/" if entry.is_dir(follow_symlinks=False) else path):
                 continue
             if entry.name.startswith("."):
                 remarks.append(f"{printable(path)}: hidden, so left out; move it out of the folder")

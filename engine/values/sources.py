@@ -15,6 +15,9 @@ from engine.values.hosts import HostOrDomain
 Member = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*/?$", max_length=200)]
 """A path below the folder of `bundle.yaml`."""
 
+NamePattern = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+\*?$", max_length=80)]
+"""The name of a file in any folder, or how it begins before a `*`."""
+
 Charset = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9-]+$", max_length=40)]
 """The name of a character encoding in capital letters."""
 
@@ -28,6 +31,9 @@ class Sources(Model):
     retention_bases: Items[Word] = Field(description="Legal bases on which a record may be kept.")
     extra_files: Items[Member] = Field(
         description="Files, and folders with a trailing `/`, that a source bundle may contain without a record."
+    )
+    system_files: Items[NamePattern] = Field(
+        description="Names of files that a source bundle may contain without a record in any folder."
     )
 
 

@@ -286,6 +286,14 @@ def test_the_digest_covers_every_member_also_what_no_record_names(command: Comma
     assert (report["exit"], codes(report)) == (1, ["bundle_changed"])
 
 
+def test_what_systems_leave_in_folders_needs_no_record(command: Command, tmp_path: Path) -> None:
+    bundle = edited("offline_fixture", tmp_path / "bundle")
+    for name in (".DS_Store", "content/.DS_Store", "content/._contacts.json", "content/Thumbs.db", "desktop.ini"):
+        (bundle / name).write_bytes(b"\0")
+    packed = shutil.make_archive(str(tmp_path / "packed"), "zip", bundle)
+    assert [command.check(path).code for path in (bundle, Path(packed))] == [0, 0]
+
+
 @pytest.mark.full
 def test_what_no_record_names_is_told_by_its_path(command: Command, tmp_path: Path) -> None:
     """Whole folders once, links and what stands beside the folder in an archive too; nothing of it is read out."""

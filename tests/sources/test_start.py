@@ -74,6 +74,16 @@ def test_what_metadata_and_files_disagree_about_is_told(command: Command, tmp_pa
     assert command("source", "init", folder, *ACCEPTED, "--quiet").stderr == ""
 
 
+def test_what_systems_leave_in_folders_is_no_record(command: Command, tmp_path: Path) -> None:
+    left = {"a/.DS_Store": b"1", "a/._b.csv": b"1", "Thumbs.db": b"1", "__MACOSX/._b.csv": b"1"}
+    folder = files(tmp_path / "c", {"a/b.csv": b"1", **left})
+    told = command("source", "init", folder, *ACCEPTED)
+    assert "bundle.yaml: 1 record, from the files" in told.stdout
+    assert "left out" not in told.stderr
+    (checked,) = command("check", folder, "--format", "json").json["reports"]
+    assert "content_not_declared" not in {finding["code"] for finding in checked["decision"]["findings"]}
+
+
 @pytest.mark.parametrize(
     ("content", "options", "said"),
     [

@@ -59,10 +59,17 @@ hash_matches(record) if {
 #   empty: allowed
 #   after: [bundle_missing]
 #   remedy: Remove the file or folder, or describe it in a record; policy/sources.yaml lists permitted extra files
-#   reads: [sources.extra_files]
+#   reads: [sources.extra_files, sources.system_files]
 # labels:
 #   row: A100
 declared(member) if {
 	member.regular == true
 	member.id in data.policy.sources.extra_files
+}
+
+declared(member) if {
+	member.regular == true
+	parts := split(member.id, "/")
+	some pattern in data.policy.sources.system_files
+	glob.match(pattern, ["/"], parts[count(parts) - 1])
 }

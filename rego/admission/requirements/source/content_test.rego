@@ -62,3 +62,23 @@ test_declared if {
 		not content.declared(members.file) with data.policy as json.remove(policy, [gone])
 	}
 }
+
+test_declared_by_name if {
+	policy := {"sources": {"system_files": [".DS_Store", "._*"]}}
+	members := {
+		"file": {"id": ".DS_Store", "regular": true},
+		"below": {"id": "content/a/.DS_Store", "regular": true},
+		"pattern": {"id": "content/._a.json", "regular": true},
+		"other name": {"id": "content/a.DS_Store", "regular": true},
+		"folder": {"id": ".DS_Store/", "regular": true},
+		"in a folder": {"id": "._a/b", "regular": true},
+		"link": {"id": ".DS_Store", "regular": false},
+		"kind missing": {"id": ".DS_Store"},
+		"path missing": {"regular": true},
+	}
+	declared := {name | some name, member in members; content.declared(member) with data.policy as policy}
+	declared == {"file", "below", "pattern"}
+	every gone in ["sources", "sources/system_files", "sources/system_files/0"] {
+		not content.declared(members.file) with data.policy as json.remove(policy, [gone])
+	}
+}
