@@ -20,11 +20,12 @@ import uvloop
 
 from engine.documents.canonical import canonical, digest
 from engine.opa.async_client import AsyncClient
-from engine.record.model import timestamp, utc_now
+from engine.record.model import utc_now
 from engine.secrets.forms import SecretForms
 from engine.secrets.patterns import know
 from engine.secrets.prefilter import clean
 from engine.settings import OpaLimits
+from engine.times import timestamp
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
 

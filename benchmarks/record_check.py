@@ -13,8 +13,9 @@ from benchmarks.unsynced import UnsyncedStorage
 from benchmarks.workload import POINT, engine, request
 from engine import __version__
 from engine.record.log import RecordLog
-from engine.record.model import DecisionRecord, timestamp, utc_now
+from engine.record.model import DecisionRecord, utc_now
 from engine.record.verify import verify
+from engine.times import timestamp
 
 _GOAL = 4.0
 _BYTES = 100_000_000

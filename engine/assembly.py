@@ -39,7 +39,7 @@ from engine.policy_bundle.serving import Served, Unavailable
 from engine.policy_bundle.sources import PolicySources
 from engine.record.chains import chain_folder
 from engine.record.log import RecordLog
-from engine.record.model import DecisionRecord, PolicyRecord, RecordedRelease, RecoveryRecord, timestamp
+from engine.record.model import DecisionRecord, PolicyRecord, RecordedRelease, RecoveryRecord
 from engine.record.standing import StandingLog
 from engine.running import Running, Stops
 from engine.secrets.patterns import know
@@ -47,6 +47,7 @@ from engine.settings import CONTROL, Settings
 from engine.state import open_state, open_store
 from engine.state.health import HealthCheck
 from engine.state.opening import Opener
+from engine.times import timestamp
 from engine.version import __version__
 from engine.work import Executor
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import mimetypes
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,8 @@ from engine.points.media import MediaLimits
 from engine.points.network_response import NetworkResponseLimits
 from engine.points.registry import find
 from engine.sources.document import NewRecord, Statements, written
-from engine.sources.start import as_id, utc
+from engine.sources.start import as_id
+from engine.times import time_text
 
 _CONTENT = "content"
 """The folder of a source bundle for what was fetched."""
@@ -237,7 +237,7 @@ class _Run:
 
     def document(self) -> str:
         """`bundle.yaml`; what only a person can state is left open."""
-        now = utc(datetime.fromtimestamp(self._services.gather_context.clock(), UTC))
+        now = time_text(self._services.gather_context.clock())
         return written(self._alias, self._alias, self._records, Statements(now=now, retrieved_at=now))
 
     def _ask(self, point: str, request: dict[str, Any], executor: Any) -> Steps[Answer]:

@@ -52,9 +52,10 @@ from engine.opa.reply import Reply
 from engine.points import STATE_FACTS, GatherContext, Gathered, Point
 from engine.policy_bundle.catalogue import Catalogue
 from engine.policy_bundle.lookups import Lookups
-from engine.record.model import DecisionRecord, ResultRecord, timestamp
+from engine.record.model import DecisionRecord, ResultRecord
 from engine.running import Running
 from engine.state.rows import ApprovalRow, Binding, Counter, StopRow
+from engine.times import time_text, timestamp
 from engine.work import Executor, Job, work
 
 if TYPE_CHECKING:
@@ -427,7 +428,7 @@ def _approve(case: _Case, facts: Facts, verdict: Verdict, services: Services) ->
         if not case.claimed:
             raise _without_verdict()
         given = document["approvals"][0]
-        case.approval = Approval(id=given["id"], state="used", expires_at=given["expires_at"])
+        case.approval = Approval(id=given["id"], state="used", expires_at=time_text(given["expires_at"]))
     if verdict.outcome is Outcome.CONFIRM:
         if verdict.approval_seconds is None:
             raise EnforceError(
@@ -443,7 +444,7 @@ def _approve(case: _Case, facts: Facts, verdict: Verdict, services: Services) ->
         )
         store: Store = yield Call(services.store)
         row = yield Call(lambda: store.request_approval(new))
-        case.approval = Approval(id=row.id, state="requested", expires_at=row.expires_at)
+        case.approval = Approval(id=row.id, state="requested", expires_at=time_text(row.expires_at))
 
 
 def _give_back(case: _Case) -> Steps[None]:

@@ -31,8 +31,9 @@ from engine.flow import (
 from engine.model import Mode, Outcome, Pace, Revisions
 from engine.points import Point
 from engine.points.registry import find
-from engine.record.model import ReplayRecord, timestamp
+from engine.record.model import ReplayRecord
 from engine.state.rows import Begun
+from engine.times import timestamp
 from engine.work import Executor
 
 if TYPE_CHECKING:

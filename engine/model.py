@@ -165,14 +165,11 @@ class Gate(Model):
 
 
 class Approval(Model):
-    """The approval that a confirm requests (`requested`) or that an allow used up (`used`).
-
-    `expires_at` is in seconds since 1970 UTC.
-    """
+    """The approval that a confirm requests (`requested`) or that an allow used up (`used`)."""
 
     id: str
     state: Literal["requested", "used"]
-    expires_at: int
+    expires_at: str
 
 
 class Limits(Model):

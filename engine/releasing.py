@@ -23,6 +23,7 @@ from engine.replay.document import replay_document
 from engine.replay.run import Told, replay
 from engine.secrets.patterns import know
 from engine.settings import OpaLimits
+from engine.times import moment
 
 Act = Callable[[dict[str, Any]], dict[str, Any]]
 """Takes an administrative act, and returns what it made as JSON. Raises EngineError, also where policy refuses it."""
@@ -94,7 +95,7 @@ def approve(folder: Path, reason: str | None, act: Act) -> tuple[Statement, Rele
         release = {"digest": statement.digest, **statement.model_dump(include={"name", "sequence", "author"})}
         id_ = statement.digest.removeprefix("sha256:")[:_ID]
         done = act({"act": "approve_release", "id": id_, "reason": reason, "release": release})
-        at = datetime.fromtimestamp(done["approved_at"], UTC)
+        at = moment(done["approved_at"])
         return statement, approve_release(folder, done["release"], done["approver"], reason, at)
 
 

@@ -7,7 +7,7 @@ result line records that it took effect.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from engine.documents.canonical import RawJson
@@ -17,9 +17,10 @@ from engine.flow import Answer, Context, Services, answer, as_json
 from engine.model import Mode, Permit, Result, Via
 from engine.points.administration import AdministrationLimits, AdministrationRequest
 from engine.points.registry import find
-from engine.record.model import ResultRecord, timestamp
+from engine.record.model import ResultRecord
 from engine.state.rows import PrefixRow, StopRow
 from engine.state.store import Store
+from engine.times import row_document, time_text, timestamp
 from engine.work import Job
 
 POINT = "administration"
@@ -100,21 +101,21 @@ def _act(
     act, id_ = limits.act, limits.id
     if act in {"grant_approval", "refuse_approval"}:
         resolved: Literal["granted", "refused"] = "granted" if act == "grant_approval" else "refused"
-        return asdict(store.resolve(id_, resolved, actor, request.reason, now))
+        return row_document(store.resolve(id_, resolved, actor, request.reason, now))
     if act == "issue_token" and (scope := request.scope) is not None:
         issued = store.issue(
             *(scope.principal, scope.points, now + limits.seconds, now, scope.approves, id_, scope.audience),
             single_use=scope.single_use,
         )
-        return {"id": issued.id, "text": issued.text, "expires_at": now + limits.seconds}
+        return {"id": issued.id, "text": issued.text, "expires_at": time_text(now + limits.seconds)}
     if act == "approve_prefix" and (wanted := request.prefix) is not None:
         expires = now + limits.seconds
         new = PrefixRow(wanted.principal, wanted.cwd, wanted.tool, wanted.words, actor, now, expires, id_)
-        return asdict(store.approve_prefix(new))
+        return row_document(store.approve_prefix(new))
     if act == "stop" and (stop := request.stop) is not None:
-        return asdict(store.add_stop(StopRow(stop.scope, stop.name, actor, now, id_, request.reason)))
+        return row_document(store.add_stop(StopRow(stop.scope, stop.name, actor, now, id_, request.reason)))
     if act == "approve_release" and (release := request.release) is not None:
-        return {"release": release.digest, "approver": actor, "approved_at": now}
+        return {"release": release.digest, "approver": actor, "approved_at": time_text(now)}
     if act == "leave_agreement":
         command, row = "policy status", store.leave(id_, actor, request.reason, now)
     else:
@@ -124,7 +125,7 @@ def _act(
         raise GatherError(
             "nothing with this id can be revoked, lifted, ended or left", remedy=f"list the ids with `engine {command}`"
         )
-    return asdict(row)
+    return row_document(row)
 
 
 _TAKING_AWAY: Mapping[str, tuple[str, Callable[[Store, str, int], Any]]] = {

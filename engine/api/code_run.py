@@ -11,7 +11,6 @@ import asyncio
 import json
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from engine.api.answers import CodePhase, CodeRunEnd, CodeRunPage, KeptCodeRun
@@ -25,7 +24,7 @@ from engine.code.running import RunWatcher, owner_of
 from engine.documents.files import printable
 from engine.errors import Exit, GatherError
 from engine.model import Outcome
-from engine.record.model import timestamp
+from engine.times import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,7 +130,7 @@ def _phase(ticket: Ticket) -> CodePhase:
         status="waiting" if ticket.place else "running",
         phase=ticket.phase,
         place=ticket.place or None,
-        started_at=_time(ticket.started_at),
+        started_at=time_text(ticket.started_at),
     )
 
 
@@ -142,14 +141,10 @@ def _end(row: CodeRunRow) -> dict[str, Any]:
         "status": row.status,
         "stop_reason": row.stop_reason,
         "decision_id": row.decision_id,
-        "started_at": _time(row.started_at),
-        "ended_at": _time(row.ended_at),
-        "kept_until": _time(row.expires_at),
+        "started_at": time_text(row.started_at),
+        "ended_at": time_text(row.ended_at),
+        "kept_until": time_text(row.expires_at),
     }
-
-
-def _time(seconds: int) -> str:
-    return timestamp(datetime.fromtimestamp(seconds, UTC))
 
 
 def _number(query: Mapping[str, str], name: str) -> int | None:

@@ -91,19 +91,11 @@ def _page(api: App, request: RecordReadRequest, limits: RecordReadLimits) -> Pag
         decision_id=request.id,
         point=request.point,
         outcome=request.outcome,
-        since=_moment(request.since),
-        until=_moment(request.until),
+        since=request.since,
+        until=request.until,
         principal=limits.principal if limits.whose == "own" else None,
     )
     return read_page(api.engine.settings.state, selected, limits.decisions, limits.bytes, request.cursor)
-
-
-def _moment(text: str | None) -> str | None:
-    """A time as the record writes it."""
-    if text is None:
-        return None
-    seconds, _, fraction = text.removesuffix("Z").partition(".")
-    return f"{seconds}.{fraction:0<6}Z"
 
 
 def _stated(entry: Entry, model: type[ModelT]) -> ModelT:

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from engine.api.messages import outline
 from engine.api.uploads import write_all
-from engine.record.model import timestamp, utc_now
+from engine.record.model import utc_now
 from engine.secrets.redaction import redact, redact_text
+from engine.times import timestamp
 
 if TYPE_CHECKING:
     from engine.api.messages import Exchange, Response

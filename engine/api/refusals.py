@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from engine.record.model import ReplayRecord, timestamp
+from engine.record.model import ReplayRecord
+from engine.times import timestamp
 
 if TYPE_CHECKING:
     from engine.engine import AsyncEngine

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from engine.documents.canonical import canonical
-from engine.facts.archives.source_bundle import seconds
 from engine.facts.text.blocks import blocks_of
 from engine.facts.text.quotes import words_of
 from engine.model import Digest, Model, Sha256
@@ -33,6 +32,7 @@ from engine.state.rows import (
     StopScope,
 )
 from engine.state.store import Store
+from engine.times import seconds
 
 Moment = Annotated[int, BeforeValidator(lambda text: seconds(str(text)), json_schema_input_type=str)]
 """Seconds since 1970, written in a case file as a time in UTC such as `2026-11-21T00:00:00Z`."""

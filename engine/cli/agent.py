@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +14,7 @@ from engine.cli.administration import acts
 from engine.cli.inputs import all_bytes
 from engine.cli.outputs import json_text, print_text
 from engine.documents.files import printable
+from engine.times import row_document, time_text
 
 if TYPE_CHECKING:
     from engine.state.rows import AgentRow
@@ -82,7 +82,7 @@ def _state(row: AgentRow) -> str:
 
 
 def _json(row: AgentRow) -> dict[str, Any]:
-    return {**asdict(row), "specification": json.loads(row.specification), "state": _state(row)}
+    return {**row_document(row), "specification": json.loads(row.specification), "state": _state(row)}
 
 
 _CELLS: dict[str, Callable[[AgentRow], str]] = {
@@ -90,7 +90,7 @@ _CELLS: dict[str, Callable[[AgentRow], str]] = {
     "state": _state,
     "name": lambda row: printable(row.name),
     "role": lambda row: printable(row.role),
-    "since": lambda row: acts.time_text(row.created_at),
+    "since": lambda row: time_text(row.created_at),
     "requester": lambda row: printable(row.requester or "(unnamed)", 256),
 }
 

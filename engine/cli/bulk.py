@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -69,7 +68,7 @@ def _document(run: CorpusRun, into: Path) -> dict[str, Any]:
     manifest = run.manifest
     return {
         "run": str(into),
-        "time": datetime.fromisoformat(manifest.time).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "time": manifest.time,
         "point": manifest.point,
         "policy": manifest.policy.model_dump(mode="json"),
         "records": manifest.outcomes.total(),

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli import options
-from engine.cli.administration import acts
 from engine.cli.inputs import all_bytes
 from engine.cli.outputs import json_text, print_text
 from engine.documents.files import printable
 from engine.errors import GatherError
+from engine.times import row_document, time_text
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -96,7 +95,7 @@ def _perform(
         raise got.answer.fault
     decision = got.answer.decision
     if how == "json":
-        entries = [asdict(row) for row in got.entries]
+        entries = [row_document(row) for row in got.entries]
         print_text(json_text({"entries": entries, "decision": decision.model_dump(mode="json")}))
         raise typer.Exit(got.exit)
     from engine.cli.formats.show import tell_findings
@@ -113,4 +112,4 @@ def _perform(
 
 def _line(row: MemoryRow) -> str:
     text = printable(" ".join(row.text.split()), _SHOWN)
-    return f"{row.id}  {acts.time_text(row.created_at)}  {row.sensitivity}  {row.origin}  {text}"
+    return f"{row.id}  {time_text(row.created_at)}  {row.sensitivity}  {row.origin}  {text}"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 
 import typer
 
+from engine import times
 from engine.cli.terminal import notice
 from engine.cli.usage import not_one_of
 from engine.cli.waiting import during
@@ -38,9 +39,9 @@ def text(given: str | None) -> str | None:
 
 
 def moment(given: str) -> datetime:
-    """A time in UTC, to the second."""
+    """A time of RFC 3339."""
     try:
-        return datetime.strptime(given, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        return times.moment(given)
     except ValueError as error:
         raise typer.BadParameter("write the time as 2026-11-21T00:00:00Z") from error
 

@@ -20,6 +20,7 @@ from engine.cli.waiting import Waiting
 from engine.documents.files import printable
 from engine.errors import GatherError
 from engine.settings import ReadLimits
+from engine.times import time_text
 
 if TYPE_CHECKING:
     from engine.sources.document import Statements
@@ -64,7 +65,7 @@ def init(
     from engine.facts.archives.source_bundle import DOCUMENT
     from engine.sources import metadata
     from engine.sources.document import Statements
-    from engine.sources.start import start, utc
+    from engine.sources.start import start
 
     target = folder / DOCUMENT
     if target.exists():
@@ -76,7 +77,7 @@ def init(
         described = metadata.read(folder / files[origin], limits)
     remote = described is not None and any(one.url for one in described.resources.values())
     stated = Statements(
-        now=utc(datetime.now(UTC)),
+        now=time_text(datetime.now(UTC)),
         license=license_ or (None if described and described.license else _prompt("License of the content (SPDX)")),
         purpose=purpose or _prompt("Purpose (train, eval, tool, environment)"),
         environment=environment,
@@ -114,7 +115,8 @@ def _beside(values: dict[str, Any], path: str) -> bool:
 
 def _refuse_words(stated: Statements, values: dict[str, Any]) -> None:
     """Refuse what a check of the new source bundle would deny for its form alone. Raises BadParameter."""
-    from engine.facts.archives.source_bundle import last_second, seconds
+    from engine.facts.archives.source_bundle import last_second
+    from engine.times import seconds
 
     words = {
         "--purpose": (stated.purpose, "purposes"),

@@ -15,8 +15,9 @@ from engine.code.keeping import Keeper
 from engine.code.program import Program
 from engine.drive import Append, Call, Steps
 from engine.model import Pace
-from engine.record.model import ResultRecord, timestamp
+from engine.record.model import ResultRecord
 from engine.state.rows import ArtifactCheckRow, CheckName
+from engine.times import timestamp
 
 _VERDICTS = frozenset(Status) - {Status.CANCELLED, Status.SANDBOX_ERROR}
 """The statuses that are a verdict on the program."""

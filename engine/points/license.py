@@ -10,10 +10,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from engine.facts.archives.source_bundle import Timestamp, seconds
+from engine.facts.archives.source_bundle import Timestamp
 from engine.model import Limits, Line, Model, Sha256
 from engine.points import GatherContext, Gathered, Point
 from engine.points.source import AdmittedExport, ExportLicense, License, LicenseDecision, export_of, license_of
+from engine.times import seconds
 
 Label = Annotated[str, Field(max_length=65_536)]
 """A license as declared: an SPDX expression, which may list every license of a distribution."""

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from engine.model import Limits, Line, Model
+from engine.model import Limits, Line, Model, passing
 from engine.points import GatherContext, Gathered, Point, stated_in
+from engine.times import RFC3339, moment, timestamp
 
-Time = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$")]
-"""A moment in UTC, such as `2026-11-21T09:30:00Z`."""
+Time = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": f"^{RFC3339}$"}),
+    passing(moment, "be a UTC time such as 2026-11-21T09:30:00Z"),
+    AfterValidator(lambda text: timestamp(moment(text))),
+]
+"""A time as a caller writes it, kept as the record writes it."""
 
 Whose = Literal["own", "all"]
 """Whose decisions: those on the caller's own requests, or everyone's."""

@@ -20,7 +20,7 @@ from engine.documents.canonical import canonical, digest
 from engine.documents.files import load, printable
 from engine.errors import GatherError, Location
 from engine.facts.archives.archive import Tree, open_bundle
-from engine.facts.archives.source_bundle import DOCUMENT, Reading, SchemaError, last_second, read, seconds
+from engine.facts.archives.source_bundle import DOCUMENT, Reading, SchemaError, last_second, read
 from engine.facts.archives.stating import Stating
 from engine.facts.licenses import Aliases, license_alternatives
 from engine.facts.net.urls import UrlFacts, url_facts
@@ -29,6 +29,7 @@ from engine.model import Boundary, Decision, Digest, Limits, Line, Mode, Model, 
 from engine.points import GatherContext, Gathered, Point
 from engine.policy_bundle.lookups import Lookups
 from engine.record.source_events import EventName, Hashes, SourceEvent
+from engine.times import seconds
 
 if TYPE_CHECKING:
     from engine.policy_bundle.catalogue import Catalogue

@@ -10,7 +10,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from engine.policy_bundle.release_folder import (
 from engine.policy_bundle.signing import complaint, public_key, sign
 from engine.policy_bundle.sources import PolicySources
 from engine.policy_bundle.store import keep, kept
+from engine.times import time_text
 from engine.version import __version__
 
 _ALL = {MANIFEST: canonical({"roots": ["release"]})}
@@ -87,7 +88,7 @@ def write_release(built: PolicyBundle, folder: Path, sequence: int, by: Authorsh
         statement = Statement(
             name=built.name,
             sequence=sequence,
-            created_at=_time(by.at),
+            created_at=time_text(by.at),
             engine=__version__,
             author=by.author,
             notes=by.notes,
@@ -125,7 +126,7 @@ def approve_release(folder: Path, release: str, approver: str, reason: str | Non
     written.
     """
     contents = read(folder)
-    approval = ReleaseApproval(release=release, approver=approver, reason=reason, approved_at=_time(at))
+    approval = ReleaseApproval(release=release, approver=approver, reason=reason, approved_at=time_text(at))
     check({**contents.files, APPROVAL: approval.written}, folder)
     try:
         _replace(folder, APPROVAL, approval.written)
@@ -208,10 +209,6 @@ def _parts(folder: Path, contents: Contents) -> dict[str, Any]:
         "written_places": contents.files[PLACES],
         "sources": PolicySources(Path("rego"), Path("policy"), Path("bundles") / statement.name),
     }
-
-
-def _time(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _unsigned(archive: Path) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from engine.documents.files import load, printable, read_bytes
 from engine.errors import GatherError, Location
 from engine.model import Model
 from engine.settings import ReadLimits
+from engine.times import time_text
 
 POINT = "license"
 ADDED = ("outcome", "codes", "decision_id", "segment")
@@ -96,10 +97,7 @@ class Columns(Model):
             return []
         at = row[decided.decided_at]
         if isinstance(at, datetime):
-            try:
-                at = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            except OverflowError:  # on the last day that there is
-                at = at.isoformat()
+            at = time_text(at)
         return [{"sha256": row[decided.sha256], "decision": row[decided.decision], "decided_at": at}]
 
 

@@ -25,7 +25,8 @@ from engine.ray.policy import SentPolicy
 from engine.ray.units import Unit, plan
 from engine.ray.worker import CorpusWorker, Job
 from engine.record.bulk import Manifest, RunRecord, signer
-from engine.record.model import timestamp, utc_now
+from engine.record.model import utc_now
+from engine.times import timestamp
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ from engine.ray.policy import SentPolicy
 from engine.ray.rows import BATCH, Batch, object_in, of_table, read_rows
 from engine.ray.worker import Job, OpaLostError, Worker, count, worker_faults
 from engine.record.bulk import Manifest, RunRecord, name_of, signer
-from engine.record.model import DecisionRecord, timestamp, utc_now
+from engine.record.model import DecisionRecord, utc_now
 from engine.settings import Settings
+from engine.times import timestamp
 
 REQUEST = "request"
 """The column with the request of a row as JSON text, where no columns are named."""

@@ -20,12 +20,13 @@ from engine.record.chain import Position
 from engine.record.checkpoint import read_anchor
 from engine.record.commit import GroupCommit
 from engine.record.layout import LINE_BYTES, LOCK, RECORDS, SEGMENT_BYTES, BreakKind, BrokenError
-from engine.record.model import Body, DecisionRecord, encode_body, timestamp, utc_now
+from engine.record.model import Body, DecisionRecord, encode_body, utc_now
 from engine.record.recovery import Answered, recover
 from engine.record.source_events import SourceEvent, block
 from engine.record.storage import ChangedError, LockHeldError, Storage
 from engine.record.verify import Heads, require_contained
 from engine.record.writer import Writer
+from engine.times import timestamp
 
 _HEAD_BYTES = 128
 """Upper bound for the number and digest before a body."""

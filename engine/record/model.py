@@ -33,11 +33,6 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def timestamp(moment: datetime) -> str:
-    """The only format of times in the record. `moment` must be aware of its time zone."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
-
-
 class RecordedFinding(Model):
     """A finding without its texts; `waiver` is the id of the waiver that covered it, absent without one."""
 

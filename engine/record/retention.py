@@ -19,7 +19,7 @@ from engine.record.checkpoint import write_anchor
 from engine.record.layout import EVENTS, segment_file
 from engine.record.lines import Lines, measured
 from engine.record.log import RecordLog
-from engine.record.model import DecisionRecord, RetentionRecord, timestamp
+from engine.record.model import DecisionRecord, RetentionRecord
 from engine.record.reader import Filter, line_time, newest
 from engine.record.recovery import remove_segments
 from engine.record.shipping import first_unshipped
@@ -27,6 +27,7 @@ from engine.record.storage import Storage
 from engine.record.verify import verify_storage
 from engine.record.walk import SegmentEnd
 from engine.record.writer import Writer
+from engine.times import timestamp
 
 RETENTION_POINT = "record"
 """The decision point that decides how long a record is kept."""

@@ -40,7 +40,7 @@ from engine.record.checkpoint import (
 from engine.record.layout import CHECKPOINTS, EVENTS, RECORDS, Break, BreakKind, BrokenError, broken_file, segment_file
 from engine.record.lines import measured
 from engine.record.log import broken_error, unavailable
-from engine.record.model import timestamp, utc_now
+from engine.record.model import utc_now
 from engine.record.objects import ObjectStore, Part
 from engine.record.storage import LockHeldError, Storage, read_file, readable, write_file
 from engine.record.stored import (
@@ -57,6 +57,7 @@ from engine.record.stored import (
 )
 from engine.record.verify import open_segments, require_checkpoint, require_contained
 from engine.record.walk import EventsWalk, SegmentEnd, walk
+from engine.times import timestamp
 
 SHIPPING = "shipping.json"
 RECEIPT = f"{CHECKPOINTS}/shipped.json"

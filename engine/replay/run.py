@@ -22,11 +22,12 @@ from engine.model import Level, Outcome
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.catalogue import PolicyRow, Words
 from engine.record.chain import Entry
-from engine.record.model import DecisionRecord, timestamp, utc_now
+from engine.record.model import DecisionRecord, utc_now
 from engine.record.reader import Filter, entries
 from engine.replay.candidate import Candidate, undecidable, verdict_steps
 from engine.replay.comparing import Cause, Change, compared
 from engine.reports.explain import rows_read
+from engine.times import timestamp
 
 _WAVE_ITEMS = BATCH_ITEMS * SIDE_BY_SIDE
 _WAVE_BYTES = 8 << 20

@@ -20,12 +20,13 @@ from engine.model import is_reserved
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import build
 from engine.policy_bundle.sources import PolicySources
-from engine.record.model import CandidateVerdict, DecisionRecord, RecordedFinding, ShadowRecord, timestamp, utc_now
+from engine.record.model import CandidateVerdict, DecisionRecord, RecordedFinding, ShadowRecord, utc_now
 from engine.record.standing import Log
 from engine.replay.candidate import Candidate, opened, verdict_steps
 from engine.replay.comparing import Cause, Change, compared
 from engine.replay.run import UNCHANGED
 from engine.settings import Settings
+from engine.times import timestamp
 
 _Offered = tuple[DecisionRecord, dict[str, Any]]
 

@@ -16,8 +16,7 @@ class Statements:
     """What only a person can state; None is left open.
 
     `license` is that of files whose metadata names none. `decided_by` accepts the licenses of exactly
-    these contents, at `now`; both times are UTC, as
-    `YYYY-MM-DDTHH:MM:SSZ`, `retention_until` is a day.
+    these contents, at `now`; both times are of RFC 3339, `retention_until` is a day.
     """
 
     now: str

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from engine.documents.files import open_beneath, opened_folder, printable, unreadable
@@ -156,8 +155,3 @@ def _unique(name: str, ids: set[str]) -> str:
         found = f"{name}-{number}"
     ids.add(found)
     return found
-
-
-def utc(moment: datetime) -> str:
-    """A time as format 1 writes it."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -15,12 +15,13 @@ from engine.points.registry import POINTS
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.catalogue import PolicyRow, Requirement, Words
 from engine.record.chain import Entry
-from engine.record.model import Body, DecisionRecord, RecordedFinding, timestamp
+from engine.record.model import Body, DecisionRecord, RecordedFinding
 from engine.record.pages import read_page
 from engine.record.reader import Filter, newest
 from engine.replay.candidate import opened, undecidable, verdict_steps
 from engine.replay.comparing import compared
 from engine.reports.explain import rows_read
+from engine.times import timestamp
 from engine.workbench.desk import Desk
 from engine.workbench.pages import UnknownError
 from engine.workbench.visit import Visit

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -14,6 +13,7 @@ from markupsafe import Markup, escape
 
 from engine.api.messages import Response
 from engine.errors import EngineError
+from engine.times import time_text
 
 HTML = b"text/html; charset=utf-8"
 ASSETS = {"workbench.css": b"text/css; charset=utf-8", "workbench.js": b"text/javascript; charset=utf-8"}
@@ -83,7 +83,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(pretty=_pretty, verbatim=_verbatim, moment=_moment, prose=_prose)
+    made.filters.update(pretty=_pretty, verbatim=_verbatim, moment=time_text, prose=_prose)
     return made
 
 
@@ -100,13 +100,6 @@ def _visible(value: Any) -> Any:
 
 def _pretty(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True)
-
-
-def _moment(seconds: int) -> str:
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):
-        return "after the year 9999"
 
 
 def _prose(text: str) -> Markup:

@@ -448,7 +448,7 @@ def test_a_call_that_did_not_run_says_what_stood_in_its_way(
         limits=None,
         policy=None,
         input_digest=None,
-        approval=None if approval is None else Approval(id=approval, state="requested", expires_at=1),
+        approval=Approval(id=approval, state="requested", expires_at="1970-01-01T00:00:01Z") if approval else None,
     )
     result = not_run(decision)
     assert (result.status, result.code, result.approval) == wanted[:3]

@@ -85,7 +85,7 @@ def response(body: Any, status: str = "200 OK") -> bytes:
 
 DENYING = {"code": "x", "level": "deny", "requirement": "", "subject": None, "remedy": ""}
 
-USED = {"id": "another", "state": "used", "expires_at": 1}
+USED = {"id": "another", "state": "used", "expires_at": "1970-01-01T00:00:01Z"}
 
 LIES: dict[str, bytes] = {
     "nothing": b"",

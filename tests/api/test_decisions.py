@@ -70,6 +70,8 @@ def test_filters_and_pages(api: Serving) -> None:
     assert (len(times), times) == (3, sorted(times, reverse=True))
     assert second["next"] is None
     assert licenses(read(api, "lee", f"?point=license&since={times[1]}&until={times[0]}")) == [("lee", "deny")]
+    since, until = times[1].replace("Z", "%2B00:00"), times[0].replace("Z", "%2B00:00")
+    assert licenses(read(api, "lee", f"?point=license&since={since}&until={until}")) == [("lee", "deny")]
     assert licenses(read(api, "lee", "?until=2026-01-01T00:00:00Z")) == []
 
 

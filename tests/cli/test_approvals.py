@@ -22,6 +22,7 @@ from engine.settings import CONTROL, Settings
 from engine.state import open_store
 from engine.state.rows import ApprovalRow
 from engine.state.store import Store
+from engine.times import time_text
 from tests.command import Command, decisions, lines
 from tests.conftest import case
 from tests.expect import there
@@ -64,6 +65,7 @@ def test_what_waits_is_listed_newest_first(command: Command, store: Store) -> No
     every = command("approvals", "list", "--format", "json").json
     assert [row["id"] for row in every] == [late.id, rows[2].id, rows[1].id, rows[0].id]
     assert [row["expired"] for row in every] == [True, False, False, False]
+    assert [row["expires_at"] for row in every] == [time_text(row.expires_at) for row in (late, *reversed(rows))]
     waiting = command("approvals", "list", "--only", "requested", "--limit", "2", "--format", "json").json
     assert [row["id"] for row in waiting] == [late.id, rows[2].id]
     text = command("approvals", "list")

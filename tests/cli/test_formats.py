@@ -165,7 +165,7 @@ def test_explain_tells_each_subject_with_rule_labels_revisions_and_limits(snapsh
 
 def test_an_approved_finding_tells_its_approval_in_place_of_what_to_do() -> None:
     report = confirmed()
-    used = Approval(id="a1", state="used", expires_at=0)
+    used = Approval(id="a1", state="used", expires_at="1970-01-01T00:00:00Z")
     decision = report.decision.model_copy(update={"outcome": Outcome.ALLOW, "approval": used})
     text = told("text", [replace(report, decision=decision, exit=Exit.ALLOW)])
     assert "      approved (a1)\n" in text

@@ -28,6 +28,7 @@ from engine.settings import ReadLimits
 from engine.state import open_store
 from engine.state.rows import ApprovalRow, Counter
 from engine.state.store import Store
+from engine.times import time_text
 from engine.work import Job
 from tests.conftest import case
 from tests.expect import codes, there
@@ -648,7 +649,7 @@ def test_a_granted_approval_is_used_by_the_allow_that_needed_it(bench: Bench) ->
     got = bench.ask(context=replace(WHO, approval=row.id))
     assert got.decision.approval is not None
     assert (got.decision.outcome, got.decision.approval.state, state(bench, row)) == ("allow", "used", "used")
-    assert got.decision.approval.expires_at == row.expires_at
+    assert got.decision.approval.expires_at == time_text(row.expires_at)
     (given,) = bench.policy.asked[-1]["approvals"]
     asked = {"input_digest": got.decision.input_digest, **REVISIONS.model_dump()}
     assert (given["state"], given["approver"], given["expected"]) == ("granted", "user:ana", asked)

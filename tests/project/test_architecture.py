@@ -37,7 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine.sources", "engine.state", "engine.values"),
     ("admission_adapters", "engine.enforce", "engine.facts", "engine.opa", "engine.record", "engine.work"),
     ("engine.binaries", "engine.documents", "engine.model"),
-    ("engine.errors", "engine.secrets", "engine.settings", "engine.steps", "engine.version"),
+    ("engine.errors", "engine.secrets", "engine.settings", "engine.steps", "engine.times", "engine.version"),
 )
 """From the top down: a package imports only from lower layers, never from its own or a higher one."""
 

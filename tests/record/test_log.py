@@ -17,9 +17,10 @@ from engine.model import Mode, Outcome
 from engine.record import log as log_module
 from engine.record import writer as writer_module
 from engine.record.layout import CHECKPOINT, DECISIONS, EVENTS, KEY
-from engine.record.model import DecisionRecord, RecordedFinding, ResultRecord, encode_body, timestamp
+from engine.record.model import DecisionRecord, RecordedFinding, ResultRecord, encode_body
 from engine.record.storage import Storage
 from engine.record.verify import verify
+from engine.times import timestamp
 from tests.expect import there
 from tests.record.samples import TIME, clock, decision, event, open_log, result, taken, write
 from tests.threads import at_once

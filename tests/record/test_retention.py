@@ -13,10 +13,11 @@ import pytest
 from engine.errors import RecordError
 from engine.record.layout import segment_file
 from engine.record.log import RecordLog
-from engine.record.model import RetentionRecord, timestamp
+from engine.record.model import RetentionRecord
 from engine.record.retention import retain
 from engine.record.storage import Storage
 from engine.record.verify import verify
+from engine.times import timestamp
 from tests.record.samples import decision, order
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)

@@ -20,11 +20,12 @@ from engine.record.chain import Position, encode, head, parse
 from engine.record.checkpoint import read_anchor, read_identity, write_checkpoint
 from engine.record.layout import ANCHOR, CHECKPOINT, DECISIONS, EVENTS, INSTALLATION, BreakKind, segment_file
 from engine.record.log import RecordLog
-from engine.record.model import RetentionRecord, timestamp
+from engine.record.model import RetentionRecord
 from engine.record.reader import Filter, select
 from engine.record.retention import Retained, _remove, begin, retain
 from engine.record.storage import Storage
 from engine.record.verify import Verification, open_segments, verify, verify_storage
+from engine.times import timestamp
 from tests.expect import refused, there
 from tests.record.disk import SimulatedDisk, Tree, content, flipped, tree_of
 from tests.record.samples import clock, decision, event, open_log, order

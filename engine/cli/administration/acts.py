@@ -7,8 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -18,6 +17,7 @@ from engine.cli.administration.control import NotServedError, post
 from engine.cli.outputs import json_text, print_text, table
 from engine.documents.files import printable
 from engine.errors import EngineError, Exit, GatherError
+from engine.times import row_document
 
 if TYPE_CHECKING:
     from engine.settings import Settings
@@ -166,12 +166,4 @@ def validity(row: PrefixRow | TokenRow) -> str:
 
 def with_validity(row: PrefixRow | TokenRow) -> dict[str, Any]:
     """A row as JSON, with whether it counts now as its `state`."""
-    return {**asdict(row), "state": validity(row)}
-
-
-def time_text(seconds: int) -> str:
-    """A time as people and records write it."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
-        return "after the year 9999"
+    return {**row_document(row), "state": validity(row)}

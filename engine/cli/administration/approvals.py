@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,6 +15,7 @@ from engine.cli.outputs import json_text, print_text, rows
 from engine.cli.terminal import notice
 from engine.documents.files import printable
 from engine.errors import GatherError, RecordError
+from engine.times import row_document, time_text
 
 if TYPE_CHECKING:
     from engine.state.rows import ApprovalRow
@@ -46,7 +46,7 @@ def list_approvals(
 
 
 def _lines(row: ApprovalRow) -> list[str]:
-    head = f"{row.id}  {_state(row):<9} {printable(row.point):<14} until {acts.time_text(row.expires_at)}"
+    head = f"{row.id}  {_state(row):<9} {printable(row.point):<14} until {time_text(row.expires_at)}"
     return [f"{head}  {printable(row.requester or '(unnamed)', 256)}", f"      {', '.join(map(printable, row.codes))}"]
 
 
@@ -93,7 +93,7 @@ def _resolution(row: ApprovalRow) -> str | None:
     if _state(row) == "requested":
         return None
     by = f" by {printable(row.approver, 256)}" if row.approver else ""
-    return f"its state is {_state(row)}{by}; it expires at {acts.time_text(row.expires_at)}"
+    return f"its state is {_state(row)}{by}; it expires at {time_text(row.expires_at)}"
 
 
 def _known(store: Store, id_: str) -> ApprovalRow:
@@ -124,16 +124,16 @@ def _details(row: ApprovalRow, asking: list[str], state: options.StateAt | None)
     pairs = {
         "to approve": ", ".join(row.codes),
         "asked by": row.requester or "(unnamed)",
-        "asked at": acts.time_text(row.created_at),
-        "expires at": acts.time_text(row.expires_at),
+        "asked at": time_text(row.created_at),
+        "expires at": time_text(row.expires_at),
         "input": row.input_digest,
         "rules": row.rules,
         "values": row.values,
         "decided by": row.approver,
-        "decided at": None if row.resolved_at is None else acts.time_text(row.resolved_at),
+        "decided at": None if row.resolved_at is None else time_text(row.resolved_at),
         "reason": row.reason,
         "used by": None if row.decision_id is None else f"decision {row.decision_id}",
-        "used at": None if row.used_at is None else acts.time_text(row.used_at),
+        "used at": None if row.used_at is None else time_text(row.used_at),
         "to see it": f"engine record show --decision-id {asking[0]}{where}" if asking else search,
     }
     return [f"{_state(row).upper()}  {printable(row.point)}  {row.id}", *rows(pairs, 11)]
@@ -147,11 +147,11 @@ _CELLS: dict[str, Callable[[ApprovalRow], str]] = {
     "id": lambda row: row.id,
     "state": _state,
     "point": lambda row: printable(row.point),
-    "until": lambda row: acts.time_text(row.expires_at),
+    "until": lambda row: time_text(row.expires_at),
     "requester": lambda row: printable(row.requester or "(unnamed)", 256),
     "codes": lambda row: ", ".join(map(printable, row.codes)),
 }
 
 
 def _json(row: ApprovalRow) -> dict[str, Any]:
-    return {**asdict(row), "expired": _state(row) == "expired"}
+    return {**row_document(row), "expired": _state(row) == "expired"}

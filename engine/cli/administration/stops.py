@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +13,7 @@ from engine.cli.administration import acts
 from engine.cli.outputs import print_text
 from engine.cli.terminal import remark
 from engine.documents.files import printable
+from engine.times import row_document, time_text
 
 if TYPE_CHECKING:
     from engine.state.rows import StopRow
@@ -55,7 +55,7 @@ def _stop(scope: str, name: str, reason: str | None, sources: options.Sources) -
 def list_stops(limit: acts.Limit = 50, state: options.State = None, how: options.Output = "text") -> None:
     """List stops, newest first, including those that were lifted."""
     with acts.found(state) as store:
-        acts.tell(store.stops(limit), how, asdict, _lines, "no stops", _CELLS)
+        acts.tell(store.stops(limit), how, row_document, _lines, "no stops", _CELLS)
 
 
 @app.command("lift")
@@ -82,7 +82,7 @@ _CELLS: dict[str, Callable[[StopRow], str]] = {
     "id": lambda row: row.id,
     "state": _state,
     "stopped": lambda row: _what(row.scope, row.name),
-    "since": lambda row: acts.time_text(row.created_at),
+    "since": lambda row: time_text(row.created_at),
     "by": lambda row: printable(row.actor, 256),
     "reason": lambda row: printable(row.reason or ""),
 }
@@ -90,5 +90,5 @@ _CELLS: dict[str, Callable[[StopRow], str]] = {
 
 def _lines(row: StopRow) -> list[str]:
     head = f"{row.id}  {_state(row):<8} {_what(row.scope, row.name)}"
-    by = f"      since {acts.time_text(row.created_at)} by {printable(row.actor, 256)}"
+    by = f"      since {time_text(row.created_at)} by {printable(row.actor, 256)}"
     return [head, by + (f": {printable(row.reason)}" if row.reason else "")]

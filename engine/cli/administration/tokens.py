@@ -13,6 +13,7 @@ from engine.cli.outputs import print_text
 from engine.cli.terminal import remark
 from engine.documents.files import printable
 from engine.errors import GatherError
+from engine.times import time_text
 
 if TYPE_CHECKING:
     from engine.state.rows import TokenRow
@@ -64,7 +65,7 @@ def issue_token(
     told = [", ".join(points), f"approves at {', '.join(approves)}" if approves else ""]
     told += [f"at {audience} only" if audience else "", "for one request" if single_use else ""]
     head = f"token {issued['id']} for {principal}, {', '.join(filter(None, told))}"
-    typer.echo(f"{head}, until {acts.time_text(issued['expires_at'])}", err=True)
+    typer.echo(f"{head}, until {issued['expires_at']}", err=True)
     remark(f"it is not shown again; to revoke it: engine tokens revoke {issued['id']}")
 
 
@@ -78,7 +79,7 @@ def list_tokens(state: options.State = None, how: options.Output = "text") -> No
 _CELLS: dict[str, Callable[[TokenRow], str]] = {
     "id": lambda row: row.id,
     "state": acts.validity,
-    "until": lambda row: acts.time_text(row.expires_at),
+    "until": lambda row: time_text(row.expires_at),
     "principal": lambda row: printable(row.principal, 256),
     "may ask at": lambda row: ", ".join(map(printable, row.points)),
     "approves at": lambda row: ", ".join(map(printable, row.approves)),
@@ -88,7 +89,7 @@ _CELLS: dict[str, Callable[[TokenRow], str]] = {
 
 
 def _lines(row: TokenRow) -> list[str]:
-    until = acts.time_text(row.expires_at)
+    until = time_text(row.expires_at)
     return [
         f"{row.id}  {acts.validity(row):<8} until {until}  {printable(row.principal, 256)}",
         f"      {', '.join(map(printable, row.points)) or 'may ask at no point'}",

@@ -30,6 +30,7 @@ from engine.cli.waiting import sandbox_tried
 from engine.documents.files import load, printable, read_bytes
 from engine.errors import EngineError, GatherError
 from engine.settings import ReadLimits
+from engine.times import row_document, time_text
 
 if TYPE_CHECKING:
     from admission_adapters.files.artifact_store import ArtifactStore
@@ -178,21 +179,19 @@ def list_runs(
 
 
 def _row(row: CodeRunRow) -> dict[str, Any]:
-    found = asdict(row)
-    times = {name: acts.time_text(found[name]) for name in ("started_at", "ended_at", "expires_at")}
-    return {**found, **times, "result": row.result is not None}
+    return {**row_document(row), "result": row.result is not None}
 
 
 def _lines(row: CodeRunRow) -> list[str]:
-    return [f"{row.id}  {acts.time_text(row.ended_at)}  {row.stop_reason}  {printable(row.owner, 256)}"]
+    return [f"{row.id}  {time_text(row.ended_at)}  {row.stop_reason}  {printable(row.owner, 256)}"]
 
 
 _CELLS: dict[str, Callable[[CodeRunRow], str]] = {
     "run": lambda row: row.id,
-    "ended": lambda row: acts.time_text(row.ended_at),
+    "ended": lambda row: time_text(row.ended_at),
     "stop reason": lambda row: row.stop_reason,
     "caller": lambda row: printable(row.owner, 256),
-    "kept until": lambda row: acts.time_text(row.expires_at),
+    "kept until": lambda row: time_text(row.expires_at),
 }
 
 

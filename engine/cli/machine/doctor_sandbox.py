@@ -17,13 +17,13 @@ from pathlib import Path
 
 from admission_adapters.sandbox.probe.control import WORDING
 from admission_adapters.sandbox.probe.rows import REQUESTED, Row
-from engine.cli.administration.acts import time_text
 from engine.cli.formats.show import clean
 from engine.cli.machine.machine import cgroups, reason
 from engine.cli.outputs import print_text
 from engine.cli.waiting import during
 from engine.errors import EngineError, Exit
 from engine.sandboxes.registry import Registered, registered
+from engine.times import time_text
 
 _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 _NODE = "/usr/bin/node"

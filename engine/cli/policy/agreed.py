@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from engine.cli.outputs import json_text, print_text
 from engine.cli.waiting import during
 from engine.documents.files import printable
 from engine.errors import Exit, GatherError
+from engine.times import row_document, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ def status(state: options.State = None, how: options.Output = "text") -> None:
         agreement, rows, replicas = store.agreement(), store.activations(_HISTORY), store.replicas()
     without = [one for one in replicas if one.serving not in agreement.served]
     if how == "json":
-        found = {"activations": [asdict(row) for row in rows], "engines": [asdict(one) for one in replicas]}
+        found = {"activations": [row_document(row) for row in rows], "engines": [row_document(one) for one in replicas]}
         print_text(json_text(found))
     else:
         lines = [line for row in rows for line in _activation_lines(row)] or ["no release was activated yet"]
@@ -86,7 +86,7 @@ def status(state: options.State = None, how: options.Output = "text") -> None:
 
 def _activation_lines(row: ActivationRow) -> list[str]:
     why = f": {row.reason}" if row.reason else ""
-    at = acts.time_text(row.ended_at or row.switched_at or row.proposed_at)
+    at = time_text(row.ended_at or row.switched_at or row.proposed_at)
     lines = [
         f"{at}  {row.state}  release {row.sequence} of {row.name}, activated by {row.actor}{why}",
         f"  built by {row.author}, approved by {row.approver}",
@@ -94,14 +94,14 @@ def _activation_lines(row: ActivationRow) -> list[str]:
     ]
     if row.left_at is not None:
         why = f": {row.left_reason}" if row.left_reason else ""
-        lines.append(f"  left at {acts.time_text(row.left_at)} by {row.left_by}{why}")
+        lines.append(f"  left at {time_text(row.left_at)} by {row.left_by}{why}")
     return [printable(line, 2_000) for line in lines]
 
 
 def _replica_lines(one: ReplicaRow, rows: Sequence[ActivationRow]) -> list[str]:
     serves = next((f"release {row.sequence}" for row in rows if row.digest == one.serving), "another release")
     wanted = next((row for row in rows if row.id == one.wanted and row.digest != one.serving), None)
-    lines = [f"engine {one.name} serves {serves}, last seen {acts.time_text(one.seen_at)}"]
+    lines = [f"engine {one.name} serves {serves}, last seen {time_text(one.seen_at)}"]
     if one.fault is not None:
         lines += [f"  {part}" for part in one.fault.splitlines()]
     elif wanted is not None:

@@ -36,24 +36,16 @@ _MOST_DAYS = 36_500  # a hundred years
 
 def since_time(text: str) -> str:
     """The time of `--since` as the record writes it."""
-    from engine.record.model import timestamp
+    from engine.times import moment, timestamp
 
+    names = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
     try:
-        moment = _moment(text)
-    except (ValueError, OverflowError):
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise typer.BadParameter("write 2026-11-21T09:30:00Z, 2026-11-21 for 00:00 UTC, or an age such as 2h or 7d")
-    return timestamp(moment)
-
-
-def _moment(text: str) -> datetime | None:
-    if span := re.fullmatch(r"([0-9]{1,6})([smhdw])", text):
-        names = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-        return datetime.now(UTC) - timedelta(**{names[span[2]]: int(span[1])})
-    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        return datetime.fromisoformat(text).replace(tzinfo=UTC)
-    return datetime.fromisoformat(text.upper()) if re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", text) else None
+        if span := re.fullmatch(r"([0-9]{1,6})([smhdw])", text):
+            return timestamp(datetime.now(UTC) - timedelta(**{names[span[2]]: int(span[1])}))
+        return timestamp(moment(f"{text}T00:00:00Z" if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else text))
+    except (ValueError, OverflowError) as error:
+        message = "write 2026-11-21T09:30:00Z, 2026-11-21 for 00:00 UTC, or an age such as 2h or 7d"
+        raise typer.BadParameter(message) from error
 
 
 Since = Annotated[

@@ -14,6 +14,7 @@ from engine.cli.administration import acts
 from engine.cli.outputs import print_text
 from engine.documents.files import printable
 from engine.errors import GatherError
+from engine.times import time_text
 
 if TYPE_CHECKING:
     from engine.state.rows import PrefixRow
@@ -40,7 +41,7 @@ def list_prefixes(
 _CELLS: dict[str, Callable[[PrefixRow], str]] = {
     "id": lambda row: row.id,
     "state": acts.validity,
-    "until": lambda row: acts.time_text(row.expires_at),
+    "until": lambda row: time_text(row.expires_at),
     "command": lambda row: _command(row.words),
     "principal": lambda row: printable(row.principal, 256),
     "tool": lambda row: printable(row.tool, 128),
@@ -50,7 +51,7 @@ _CELLS: dict[str, Callable[[PrefixRow], str]] = {
 
 
 def _lines(row: PrefixRow) -> list[str]:
-    head = f"{row.id}  {acts.validity(row):<7} until {acts.time_text(row.expires_at)}  {_command(row.words)}"
+    head = f"{row.id}  {acts.validity(row):<7} until {time_text(row.expires_at)}  {_command(row.words)}"
     bound = f"{printable(row.principal, 256)} with {printable(row.tool, 128)} in {printable(row.cwd, 1_024)}"
     return [head, f"      {bound}, approved by {printable(row.approver, 256)}"]
 
@@ -80,7 +81,7 @@ def approve_prefix(
     _tool(tool)
     wanted = {"principal": principal, "cwd": folder, "tool": tool, "words": list(chosen), "seconds": days * acts.DAY}
     done = acts.act(sources, {"act": "approve_prefix", "id": uuid.uuid4().hex, "reason": reason, "prefix": wanted})
-    until = acts.time_text(done["expires_at"])
+    until = done["expires_at"]
     print_text(f"approved by {printable(done['approver'], 256)}: {done['id']}")
     bound = f"by {printable(tool, 128)} in {printable(folder, 1_024)}, until {until}"
     print_text(f"  {_command(done['words'])} …  {bound}")

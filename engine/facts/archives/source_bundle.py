@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import lru_cache
 from itertools import takewhile
 from typing import Annotated, Any, Literal
 
@@ -22,6 +20,7 @@ from engine.facts.archives.field_notes import note
 from engine.facts.net.urls import LONGEST, canonical_host
 from engine.facts.text.hidden import is_blank
 from engine.model import Model, Sha256, Word, passing
+from engine.times import RFC3339, seconds
 
 DOCUMENT = "bundle.yaml"
 """The file of a source bundle that describes its content."""
@@ -38,33 +37,16 @@ MOST_ERRORS = 50_000
 _LONGEST_PART = 255
 """Bytes of one part of a path (NAME_MAX of Linux)."""
 
-_TIMESTAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})Z")
-_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _MEDIA_NAME = r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}"
 
 
-@lru_cache(maxsize=4096)
-def seconds(timestamp: str) -> int:
-    """Seconds since 1970 UTC of `YYYY-MM-DDTHH:MM:SSZ`. Raises ValueError on any other spelling."""
-    if (match := _TIMESTAMP.fullmatch(timestamp)) is None:
-        raise ValueError("not a timestamp")
-    year, month, day, hour, minute, second = map(int, match.groups())
-    return _epoch(datetime(year, month, day, hour, minute, second, tzinfo=UTC))
-
-
 def last_second(day: str) -> int:
     """Seconds since 1970 UTC of the last second of the day `YYYY-MM-DD`. Raises ValueError."""
-    if (match := _DATE.fullmatch(day)) is None:
+    if _DATE.fullmatch(day) is None:
         raise ValueError("not a date")
-    year, month, number = map(int, match.groups())
-    return _epoch(datetime(year, month, number, 23, 59, 59, tzinfo=UTC))
-
-
-def _epoch(moment: datetime) -> int:
-    if (count := int(moment.timestamp())) < 0:
-        raise ValueError("before 1970")
-    return count
+    return seconds(f"{day}T23:59:59Z")
 
 
 def _host(text: str) -> str:
@@ -98,7 +80,7 @@ Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,127}$")]
 
 Timestamp = Annotated[
     str,
-    Field(json_schema_extra={"pattern": f"^{_TIMESTAMP.pattern}$"}),
+    Field(json_schema_extra={"pattern": f"^{RFC3339}$"}),
     passing(seconds, "be a UTC time such as 2026-11-03T10:00:00Z"),
 ]
 Date = Annotated[

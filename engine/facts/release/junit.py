@@ -7,12 +7,12 @@ declaration, which could define entities, are refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from xml.parsers import expat
 
 from engine.documents.files import printable, read_bytes
 from engine.errors import GatherError, Location
+from engine.times import seconds
 
 _SUITE, _CASE, _PROPERTY = "testsuite", "testcase", "property"
 _FAILED = frozenset({"failure", "error"})
@@ -105,10 +105,9 @@ class _Reader:
 
 def _seconds(stated: str | None) -> int | None:
     try:
-        found = datetime.fromisoformat(stated or "")
+        return seconds(stated or "")
     except ValueError:
         return None
-    return None if found.tzinfo is None else int(found.astimezone(UTC).timestamp())
 
 
 def _unreadable(path: Path, problem: str, line: int | None = None) -> GatherError:
