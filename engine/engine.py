@@ -146,7 +146,8 @@ class Engine(Assembly):
     ) -> AbstractContextManager[EnvironmentSession]:
         """A built environment and its tools behind a gate, open within the block.
 
-        `policy` and `profile` are names from policy/tools.yaml; without them nothing may be called. Raises WorkError.
+        `policy` and `profile` are names from policy/tools.yaml; without them nothing may be called. Raises WorkError,
+        GatherError.
         """
         from admission_adapters.environments.session import open_environment
 

@@ -45,6 +45,12 @@ def test_a_delete_is_undone_by_the_command_that_it_prints(command: Command, fold
     assert [(one["event"], one["rows"]) for one in trajectory] == [("undo_point", 5), ("changed", 4), ("restored", 5)]
 
 
+def test_a_folder_without_an_environment_is_unreadable_input(command: Command, tmp_path: Path) -> None:
+    run = command("environment", "show", tmp_path)
+    assert (run.code, run.stdout) == (2, "")
+    assert "no environment at this path" in run.stderr
+
+
 # covers: B28.2
 def test_a_result_that_is_cut_says_so_beside_it(command: Command, folder: Path, policy: Path) -> None:
     tools = policy / "tools.yaml"

@@ -24,7 +24,7 @@ from admission_adapters.environments.session import EnvironmentSession
 from admission_adapters.tools.gate import ToolGate
 from admission_adapters.tools.result import ToolResult
 from engine.engine import AsyncEngine, Engine
-from engine.errors import WorkError
+from engine.errors import GatherError, WorkError
 from engine.model import Outcome
 from engine.settings import Settings
 from tests.command import lines, measured
@@ -241,7 +241,7 @@ def test_a_folder_that_is_no_environment_is_told_as_such(what: str, tmp_path: Pa
     folder = tmp_path / "folder"
     if what == "empty":
         folder.mkdir()
-    with pytest.raises(WorkError, match="no environment at this path") as caught:
+    with pytest.raises(GatherError, match="no environment at this path") as caught:
         OpenEnvironment(folder)
     assert "engine build" in caught.value.remedy
 

@@ -24,7 +24,7 @@ from admission_adapters.environments.trajectory import Trajectory, changed
 from admission_adapters.files.artifacts import opened_folder
 from admission_adapters.files.new_files import create, existing, names_in
 from admission_adapters.tools.effects import record_side_effect, within_call
-from engine.errors import WorkError
+from engine.errors import GatherError, WorkError
 from engine.model import HeldEnvironment
 
 _DRAFT = ".draft.sqlite"
@@ -44,7 +44,7 @@ class OpenEnvironment:
     """A built environment, held by this process alone. A context manager; threads may share it.
 
     Raises WorkError: `engine.environment_in_use`, `engine.environment_changed`, `engine.checkpoint_missing`;
-    `engine.work_failed` for a folder that cannot be read or written.
+    `engine.work_failed` for a folder that cannot be read or written. Raises GatherError for any other folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -312,8 +312,8 @@ class OpenEnvironment:
         return self._known[name][1]
 
 
-def _no_environment() -> WorkError:
-    return WorkError(
+def _no_environment() -> GatherError:
+    return GatherError(
         "there is no environment at this path",
         remedy="name the folder that `engine build` made, such as DIR/contacts_sqlite",
     )

@@ -34,6 +34,8 @@ limits := object.union(_nothing, {
 	"abort": input.proposal.abort_episode,
 }) if {
 	input.event.kind == "proposal"
+	is_boolean(input.proposal.propose_resolution)
+	is_boolean(input.proposal.abort_episode)
 	is_array(input.changes)
 	changes := [change.id | some change in input.changes; is_string(change.id)]
 	count(changes) == count(input.changes)

@@ -79,24 +79,18 @@ readable if {
 # METADATA
 # title: The proposal fits the schema of an ActionProposal
 # description: Unknown keys are forbidden. `propose_resolution` and `abort_episode` are booleans; a parameter is
-#   declared in the state, and its new value has the same type.
+#   declared in the state, and its new value has the same type. The list contains the fields that do not fit.
 # custom:
 #   code: proposal_schema_invalid
 #   after: [proposal_not_json]
+#   each: problems
+#   empty: required
 #   proof: the list contains only problems, so an empty list means that there are none
-#   facts: {problems: problems}
-#   remedy: Reply with the fields of an ActionProposal only, each of its type
+#   facts: {problem: problem}
+#   remedy: Correct the field; the subject names its path
 # labels:
 #   row: E02, E03, E04, E31
-fits if episode.besides({"proposal"})
-
-fits if {
-	input.event.kind == "proposal"
-	input.problems == []
-	is_boolean(input.proposal.propose_resolution)
-	is_boolean(input.proposal.abort_episode)
-	is_array(input.changes)
-}
+fits if input.problems == []
 
 # METADATA
 # title: An actor changes only its own parameters
@@ -120,11 +114,17 @@ owned(change) if {
 # description: Text in the transcript may ask an actor to abort; an actor that follows it has no reason of its own.
 # custom:
 #   code: abort_unjustified
-#   after: [proposal_schema_invalid]
+#   after: [proposal_not_json]
+#   proof: a proposal with a problem is denied for it
 #   remedy: State a justification, or do not abort
 # labels:
 #   row: E24
 abort_justified if episode.besides({"proposal"})
+
+abort_justified if {
+	input.event.kind == "proposal"
+	input.problems != []
+}
 
 abort_justified if {
 	input.event.kind == "proposal"
