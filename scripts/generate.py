@@ -181,7 +181,7 @@ def commands() -> str:
         name = names.pop(0)
         shown = _help(name)
         text += f"\n## `{' '.join(['engine', *name])}`\n\n```text\n{shown}\n```\n"
-        listed = shown.partition("\nCommands:\n")[2]
+        listed = shown.partition("\nCommands:\n")[2].partition("\n\n")[0]
         names += [[*name, line.split()[0]] for line in listed.splitlines() if re.match(r"^  \S", line)]
     return text
 
