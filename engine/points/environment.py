@@ -46,13 +46,17 @@ class MaterialFacts(Model):
 
 
 class MaterialRecord(Model):
-    """One record; `sha256` is of the bytes that were read as its material, which is parsed only if it was admitted."""
+    """One record; `sha256` is of the bytes that were read as its material, which is parsed only if it was admitted.
+
+    `kept_until` is the last second for which it may be kept, since 1970 UTC.
+    """
 
     id: str | None = None
     kind: str | None = None
     origin_alias: str | None = None
     media_type: str | None = None
     sha256: Sha256 | None = None
+    kept_until: int | None = None
     material: MaterialFacts | None = None
 
 
@@ -75,13 +79,17 @@ class BuiltRecord(Model):
 
 
 class EnvironmentLimits(Limits):
-    """The environment to be built: exactly these rows, with these tools. Sizes are in bytes."""
+    """The environment to be built: exactly these rows, with these tools. Sizes are in bytes.
+
+    `kept_until` is the last second for which it may be used, since 1970 UTC: one of its records may be kept no longer.
+    """
 
     environment: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     holds: Literal["contacts", "documents"]
     bundle_digest: Digest
     records: tuple[BuiltRecord, ...]
     rows: int
+    kept_until: int
     tools: dict[str, str]
     text_bytes: Annotated[int, Field(ge=1)]
     database_bytes: Annotated[int, Field(ge=1)]
@@ -125,6 +133,7 @@ def gather(request: EnvironmentRequest, context: GatherContext) -> Gathered:
                 origin_alias=record.origin_alias,
                 media_type=record.media_type,
                 sha256=hashed,
+                kept_until=None if record.retention is None else record.retention.until,
                 material=None if one is None else _facts(one),
             )
             for record, (hashed, one) in zip(records, read, strict=True)

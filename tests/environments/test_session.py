@@ -10,9 +10,11 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,22 @@ def test_the_curated_tools_are_shown_and_answer(session: EnvironmentSession) -> 
     assert found(call(session, "search", search="", limit=1))["contacts"][0]["name"] == "Ada Example"
     assert found(call(session, "get", id="c-5"))["phone"] == "+34 600 000 000"
     assert session.trajectory == []  # reading changes nothing
+
+
+def test_no_environment_is_used_after_the_day_until_which_its_records_may_be_kept(
+    engine: Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = datetime(2035, 11, 2, 23, 59, 59, tzinfo=UTC).timestamp()
+    with engine.open_environment(folder, AGENT, **OPTIONS) as session:
+        monkeypatch.setattr(time, "time", lambda: last)
+        assert found(call(session, "get", id="c-5"))["id"] == "c-5"
+        monkeypatch.setattr(time, "time", lambda: last + 1)
+        for operation, arguments in (("search", {"search": ""}), ("get", {"id": "c-5"}), ("delete", {"id": "c-5"})):
+            assert call(session, operation, **arguments).status != "ok"
+        assert getattr(session.checkpoint().fault, "code", None) == "engine.environment_expired"
+        assert session.trajectory == []
+    with refused(WorkError, "engine.environment_expired"):
+        OpenEnvironment(folder)
 
 
 @pytest.mark.parametrize("query", ["' OR 1=1 --", "%", "_", "x'); DROP TABLE contacts; --", '"', "\\"])

@@ -60,6 +60,7 @@ class About(Model):
     bundle_digest: str
     records: tuple[AboutRecord, ...]
     rows: int
+    kept_until: int
     base_sha256: str
     tools: dict[str, str]
     database_bytes: int
@@ -75,6 +76,7 @@ class EnvironmentGrant(Protocol):
     bundle_digest: str
     records: Sequence[BuiltRecord]  # exactly what it is built from
     rows: int
+    kept_until: int  # seconds since 1970 UTC; it is not used afterwards
     tools: Mapping[str, str]  # its tools, each with its operation
     database_bytes: int  # the largest database
     checkpoints: int  # how many are held
@@ -105,6 +107,7 @@ def build_environment(into: Path, permit: Permit, input_digest: str, rows: Rows,
             bundle_digest=grant.bundle_digest,
             records=tuple(AboutRecord(id=one.id, sha256=one.sha256, rows=one.rows) for one in grant.records),
             rows=grant.rows,
+            kept_until=grant.kept_until,
             base_sha256=hashlib.sha256(database).hexdigest(),
             tools=dict(grant.tools),
             database_bytes=grant.database_bytes,

@@ -11,6 +11,7 @@ import os
 import sqlite3
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -43,7 +44,8 @@ Change = Callable[[sqlite3.Connection], object]
 class OpenEnvironment:
     """A built environment, held by this process alone. A context manager; threads may share it.
 
-    Raises WorkError: `engine.environment_in_use`, `engine.environment_changed`, `engine.checkpoint_missing`;
+    Raises WorkError: `engine.environment_in_use`, `engine.environment_changed`, `engine.checkpoint_missing`,
+    `engine.environment_expired` after the time for which one of its records may be kept, also while it is open;
     `engine.work_failed` for a folder that cannot be read or written. Raises GatherError for any other folder.
     """
 
@@ -58,6 +60,7 @@ class OpenEnvironment:
             _alone(self._folder)
             self.about = _description(self._folder)
             self.name, self.holds = self.about.environment, self.about.holds
+            self._demand_kept()
             if self._sha256(BASE) != self.about.base_sha256:
                 raise changed("its database as built")
             with suppress(FileNotFoundError):  # a process was killed while it restored
@@ -84,6 +87,7 @@ class OpenEnvironment:
     def read(self, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query, which is a constant of a reviewed tool."""
         with self._lock:
+            self._demand_kept()
             return self._database.execute(query, tuple(values)).fetchall()
 
     def change(self, operation: str, effect: str, target: str, apply: Change, *, undoable: bool = False) -> None:
@@ -94,6 +98,7 @@ class OpenEnvironment:
         Raises ToolStoppedError for a call that is over, or WorkError outside of a permitted call; nothing is changed.
         """
         with self._lock, ExitStack() as stack:
+            self._demand_kept()
             if undoable and within_call():
                 self.undo_point()
             stack.enter_context(self._transaction())
@@ -114,6 +119,7 @@ class OpenEnvironment:
 
     def _kept(self, event: str) -> dict[str, Any]:
         with self._lock, opened_folder(self._path):
+            self._demand_kept()
             name = f"checkpoint-{self._trajectory.next}.sqlite"
             with suppress(FileNotFoundError):  # a process was killed before it logged this one
                 os.unlink(name, dir_fd=self._folder)
@@ -190,6 +196,14 @@ class OpenEnvironment:
         if (self._state(), count(self._database, self.holds)) != self._logged():
             return ["the rows are not those that the trajectory leads to"]
         return []
+
+    def _demand_kept(self) -> None:
+        if time.time() > self.about.kept_until:
+            raise WorkError(
+                "a record of the environment may not be kept any longer",
+                remedy="remove the folder; agree on a later day with the owner of the source, and build it again",
+                code="engine.environment_expired",
+            )
 
     def _current_checkpoint(self) -> str | None:
         state = self._state()

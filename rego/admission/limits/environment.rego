@@ -13,6 +13,7 @@ limits := {
 	"bundle_digest": input.digest,
 	"records": records,
 	"rows": input.rows,
+	"kept_until": min(kept),
 	"tools": environment.row.tools,
 	"text_bytes": environment.row.limits.text_bytes,
 	"database_bytes": environment.row.limits.database_bytes,
@@ -30,4 +31,6 @@ limits := {
 	]
 	count(records) > 0
 	count(records) == count(input.records)
+	kept := [record.kept_until | some record in input.records; is_number(record.kept_until)]
+	count(kept) == count(input.records)
 }
