@@ -1,6 +1,7 @@
 """A folder that commands in the sandbox work on: its files go in as copies, and what may be kept comes back.
 
-Nothing hidden goes in, and no link is followed: neither into the sandbox nor on the way back.
+Nothing hidden goes in, and no link is followed: neither into the sandbox nor on the way back. What could not go in does
+not come back.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from engine.documents.files import printable, unreadable
 from engine.errors import GatherError
+from engine.points.sandbox import FilePath
 
 MOST_FILES, MOST_BYTES = 1_000, 64 << 20
 """Of a folder: what a request can name, and what is read into memory. What a command gets is a value of the policy."""
 
+_PATH: TypeAdapter[str] = TypeAdapter(FilePath)
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -31,6 +36,11 @@ def files_in(folder: Path) -> dict[str, bytes]:
         if len(found) == MOST_FILES:
             raise _too_much(folder)
         name = path.relative_to(folder).as_posix()
+        if not _fits(name):
+            raise GatherError(
+                f"the path `{printable(name, 1_100)}` cannot be given to a command",
+                remedy="use at most 32 names and 1,000 characters, none of them a backslash or a control character",
+            )
         try:
             with os.fdopen(os.open(path, _READ), "rb") as file:
                 found[name] = file.read(left + 1)
@@ -40,6 +50,14 @@ def files_in(folder: Path) -> dict[str, bytes]:
         if left < 0:
             raise _too_much(folder)
     return found
+
+
+def _fits(path: str) -> bool:
+    try:
+        _PATH.validate_python(path)
+    except ValidationError:
+        return False
+    return True
 
 
 def _paths(folder: Path) -> Iterator[Path]:
@@ -65,14 +83,14 @@ def _too_much(folder: Path) -> GatherError:
 def put_back(folder: Path, files: Mapping[str, bytes]) -> tuple[str, ...]:
     """Write files below a folder, each whole or not at all, in place of those of the same path and with their mode.
 
-    Returns the paths that were not written: hidden ones, because tools run what is in them, those behind a link, and
-    those that the system refuses.
+    Returns the paths that were not written: hidden ones, because tools run what is in them, those behind a link, those
+    that could not go in again, and those that the system refuses.
     """
     refused = []
     for path, data in files.items():
         *above, name = path.split("/")
         try:
-            if any(part.startswith(".") or not part for part in (*above, name)):
+            if not _fits(path):
                 raise PermissionError
             _write(folder, above, name, data)
         except OSError:

@@ -29,14 +29,9 @@ from engine.points.code_execution import FileFacts
 
 Declared = Literal["network", "filesystem", "cpu", "memory", "processes"]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./+-]{1,128}$")]
-FilePath = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^[^/\\.\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*(/[^/\\.\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*){0,7}$",
-        max_length=200,
-    ),
-]
-"""The path of a file in `inputs/`: of at most eight names, none of them hidden."""
+_FILE_NAME = r"[^/\\.\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]{0,254}"
+FilePath = Annotated[str, StringConstraints(pattern=f"^{_FILE_NAME}(/{_FILE_NAME}){{0,31}}$", max_length=1_000)]
+"""The path of a file in `inputs/`: of at most 32 names, none of them hidden."""
 
 Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=1 << 16)]
 

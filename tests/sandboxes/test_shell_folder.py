@@ -145,6 +145,26 @@ def test_the_command_line_works_on_a_folder(command: Command, folder: Path) -> N
     assert command("sandbox", "run", "--profile", "standard", "--folder", folder, "--", "cat").code == 2
 
 
+@needs("bubblewrap")
+def test_files_deep_in_a_project_go_in_and_come_back(engine: Engine, folder: Path) -> None:
+    path = f"src/main/java/com/acme/app/service/impl/internal/deeper/{'Long' * 50}.java"
+    (folder / path).parent.mkdir(parents=True)
+    (folder / path).write_text("class A", encoding="utf-8")
+    text = f"mkdir -p artifacts/{Path(path).parent}; tr A B < inputs/{path} > artifacts/{path}"
+    assert list(ran(engine, text, folder).files) == [path]
+    assert (folder / path).read_text(encoding="utf-8") == "class B"
+
+
+@pytest.mark.parametrize("path", ["/".join("a" * 33), "a\\b", "a\nb", "/".join(["a" * 250] * 5)])
+def test_a_path_that_no_command_can_get_is_named_and_does_not_come_back(path: str, tmp_path: Path) -> None:
+    assert put_back(tmp_path, {path: b"x"}) == (path,)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).touch()
+    with pytest.raises(GatherError, match="the path `a"):
+        files_in(tmp_path)
+
+
 def test_a_folder_that_is_too_large_or_missing_is_not_read(tmp_path: Path) -> None:
     with refused(GatherError, "engine.input_unreadable"):
         files_in(tmp_path / "none")

@@ -12,8 +12,8 @@ MYPY = False
 if MYPY:
     from collections.abc import Callable, Iterator
 
-_DEPTH = 8
-_PATH_BYTES = 255
+_DEPTH = 31
+_PATH_BYTES = 1_000
 _ENTRIES = 4096
 _REFUSED = 100
 _PIECE = 1 << 16

@@ -15,7 +15,7 @@ _MORE = re.compile(rb"M ([0-9]{1,6})")
 _REQUEST = re.compile(rb"R ([0-9A-Za-z]{1,32}) ([0-9]{1,6})")
 _REQUEST_BYTES = 1 << 18
 _LINE_BYTES = 64
-_PATH_BYTES = 255
+_PATH_BYTES = 1_000
 _MOST_REFUSED = 100
 
 _REASONS = {
