@@ -158,11 +158,11 @@ def test_it_explains_to_people_what_it_decided_and_on_which_facts(command: Comma
 @pytest.mark.parametrize(
     ("point", "name", "found"),
     [
-        ("episode", "invented_key", "problems admin unknown"),
-        ("episode", "resolution_missing", "problems propose_resolution missing"),
-        ("provisioning", "turns_as_text", "problems constraints.max_turns type"),
+        ("episode", "invented_key", "problems/admin\n"),
+        ("episode", "resolution_missing", "problems/propose_resolution\n"),
+        ("provisioning", "turns_as_text", "found: problems constraints.max_turns type\n"),
     ],
 )
 def test_it_names_each_field_that_does_not_fit_a_schema(command: Command, point: str, name: str, found: str) -> None:
     request = case(point, name).case.request
-    assert f"found: {found}" in decide(command, point, request, "--format", "text").stdout
+    assert found in decide(command, point, request, "--format", "text").stdout
