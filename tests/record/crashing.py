@@ -16,13 +16,18 @@ from tests.record.samples import open_log
 
 @dataclass
 class Session:
-    """Decisions made on one disk, what callers were told, and whether retention may have begun."""
+    """Decisions made on one disk, what callers were told, and whether retention may have begun.
+
+    `before_close` is the number of operations before the log was closed: of the checkpoint that follows, no failure is
+    told, because every line is durable without it.
+    """
 
     disk: SimulatedDisk = field(default_factory=SimulatedDisk)
     acknowledged: list[str] = field(default_factory=list)
     made: int = 0
     errors: list[RecordError] = field(default_factory=list)
     removing: bool = False
+    before_close: int = 0
 
     def crash(self) -> Crash:
         """The disk as programs see it now."""
