@@ -204,6 +204,21 @@ def test_cancelling_asks_with_a_line_and_a_signal(home: Home, how: str, left: li
     assert told in ([], left)  # the signal may have been first
 
 
+# covers: B25.2
+def test_a_subagent_that_ends_at_the_line_of_a_cancel_is_cancelled(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    send = SubagentProcess.send
+
+    def send_and_wait(process: SubagentProcess, line: bytes) -> None:
+        send(process, line)
+        if b"cancel" in line:
+            assert process.over.wait(SOON)
+
+    monkeypatch.setattr(SubagentProcess, "send", send_and_wait)
+    child = child_of(home.own.spawn(ASK, "polite"))
+    assert came_to(home.own.cancel(ASK, child)) == ("done", "cancelled")
+    assert home.row(child) == ("chat-7", "cancelled")
+
+
 # covers: B25.2-3
 @pytest.mark.full
 def test_cancelling_says_when_it_had_no_effect_and_killing_always_has_one(home: Home) -> None:

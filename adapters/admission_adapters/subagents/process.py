@@ -164,10 +164,12 @@ class SubagentProcess:
 
     def cancel(self, line: bytes) -> None:
         """Request it to stop: with a line, and with SIGTERM to the process itself."""
+        with self._lock:
+            if self._process.returncode is None:
+                self._end = "cancelled"  # before the line, which may end it at once
         self.send(line)
         with self._lock:
             if self._process.returncode is None:
-                self._end = "cancelled"
                 with suppress(ProcessLookupError):
                     os.kill(self._process.pid, signal.SIGTERM)
 
