@@ -271,3 +271,6 @@ def test_what_a_program_prints_may_have_no_reader(monkeypatch: pytest.MonkeyPatc
         shown = Shown()
         shown.take("stdout", b"one\n")
         shown.close()
+        with Path(os.devnull).open("wb") as nowhere:  # where the line goes at last
+            os.dup2(nowhere.fileno(), write)
+        sys.stdout.close()
