@@ -13,7 +13,7 @@ import pytest
 
 from engine import Engine, Settings, assembly
 from engine.engine import AsyncEngine
-from engine.errors import StateError, WorkError
+from engine.errors import EngineError, StateError, WorkError
 from engine.model import Outcome, Permit, Result, is_reserved
 from engine.points.registry import POINTS
 from engine.points.source import SourceLimits
@@ -235,6 +235,19 @@ def test_an_engine_that_cannot_be_opened_leaves_no_opa(settings: Settings, monke
     with pytest.raises(KeyboardInterrupt):
         engine.__enter__()
     assert gone(pids[0])
+
+
+def test_an_engine_opens_once_and_closes_as_often_as_one_likes(settings: Settings) -> None:
+    with Engine(settings, points=frozenset({"license"})) as engine:
+        with pytest.raises(EngineError, match="opens once"):
+            engine.__enter__()
+        before = engine.check("license", {})
+    engine.__exit__()
+    with pytest.raises(EngineError, match="opens once"):
+        engine.__enter__()
+    assert [one.code for one in before.decision.findings] != ["engine.record_unavailable"]
+    closed = engine.check("license", {})
+    assert [one.code for one in closed.decision.findings] == ["engine.record_unavailable"]
 
 
 def test_an_engine_for_some_points_denies_at_all_others(settings: Settings) -> None:
