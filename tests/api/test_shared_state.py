@@ -44,14 +44,23 @@ def policy(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def engines(tmp_path: Path, cache: Path, policy: Path, address: str) -> Iterator[tuple[Serving, Serving]]:
+def patient() -> bool:
+    """Whether engines wait for the state as long as it takes, also on a busy machine."""
+    return True
+
+
+@pytest.fixture
+def engines(
+    tmp_path: Path, cache: Path, policy: Path, address: str, *, patient: bool
+) -> Iterator[tuple[Serving, Serving]]:
     """Two servers as on two machines: each with a state folder of its own."""
     with ExitStack() as stack:
         found = []
         for name in ("one", "two"):
             (tmp_path / name).mkdir()
             env = {"ENGINE_STATE_DATABASE": address}
-            found.append(stack.enter_context(serving(tmp_path / name, cache, "--policy", policy, env=env)))
+            started = serving(tmp_path / name, cache, "--policy", policy, env=env, patient=patient)
+            found.append(stack.enter_context(started))
         yield found[0], found[1]
 
 
@@ -114,6 +123,7 @@ def test_a_key_a_token_and_a_stop_of_one_count_at_the_other(
     assert [engine.ask("POST", "/v1/decide/license", ALLOWED, bearer).status for engine in engines] == [401, 401]
 
 
+@pytest.mark.parametrize("patient", [False])
 def test_a_server_that_is_killed_and_started_again_costs_denies_and_no_budget(
     engines: tuple[Serving, Serving], postgres: Server, command: Command
 ) -> None:
@@ -178,6 +188,7 @@ def test_health_is_answered_though_the_state_is_not(engines: tuple[Serving, Serv
         assert not has_answer(asking)  # which waits until the state counts as failed
 
 
+@pytest.mark.parametrize("patient", [False])
 def test_a_token_is_looked_up_while_others_are_answered(
     engines: tuple[Serving, Serving], postgres: Server, address: str, command: Command
 ) -> None:
