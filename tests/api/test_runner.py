@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.agents import policy_with
-from tests.api.serving import Reply, Serving, followed, serving
+from tests.api.serving import Reply, Serving, followed, serving, until
 from tests.command import Command, lines
 from tests.facilities import needs
 from tests.platforms import LoopbackPlatform, platform
@@ -77,6 +77,7 @@ def agents(folder: Path, cache: Path, **documents: Any) -> Iterator[Agents]:
 @pytest.fixture(scope="module")
 def serving_runner(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Agents]:
     with agents(tmp_path_factory.mktemp("agents"), cache) as found:
+        until(lambda: found.run(found.with_tools("hello", tool())).json["ok"])  # a busy machine may probe a second time
         yield found
 
 
