@@ -6,6 +6,7 @@ import gc
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -74,6 +75,16 @@ def _serves(pid: int) -> bool:
         return b"\0run\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
+
+
+@contextmanager
+def own_port() -> Iterator[int]:
+    """A port of this machine that nobody else is given meanwhile. Nothing listens there; a server of the test may."""
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        port: int = held.getsockname()[1]
+        yield port
 
 
 def in_child(run: Callable[[], bool]) -> bool:

@@ -264,9 +264,9 @@ class Server:
     async def _end(self, servers: list[asyncio.Server]) -> Exit:
         self._api.stopping = True
         self._api.engine.executors.stop_waiting()
-        self._api.log.event("stopping", connections=len(self._connections))
         for server in servers:
             server.close()
+        self._api.log.event("stopping", connections=len(self._connections))
         for connection in tuple(self._connections):
             connection.stop()
         loop = asyncio.get_running_loop()

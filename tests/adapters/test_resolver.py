@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ from admission_adapters.runner.resolver import LookupLimits, Resolver
 from engine.engine import Engine
 from engine.settings import Settings
 from tests.expect import there
+from tests.processes import until
 from tests.threads import at_once
 
 V4, V6 = socket.AF_INET, socket.AF_INET6
@@ -88,9 +88,7 @@ def test_a_lookup_that_fails_is_none(error: Exception) -> None:
 
 def test_a_late_answer_is_none(waiting: Waiting) -> None:
     resolver = Resolver(LookupLimits(seconds=0.05), waiting)
-    started = time.monotonic()
     assert resolver.addresses("a.example.org") is None
-    assert time.monotonic() - started < 5
     waiting.go.set()  # the control: the same resolver answers when it is not late
     assert Resolver(LookupLimits(seconds=20), waiting).addresses("a.example.org") == ("8.8.8.8",)
 
@@ -101,10 +99,7 @@ def test_lookups_that_nobody_waits_for_keep_their_places_until_they_end(waiting:
     assert [resolver.addresses("a.example.org") for _ in range(4)] == [None] * 4
     assert [thread.name for thread in set(threading.enumerate()) - before].count("lookup") == 2
     waiting.go.set()
-    for _ in range(100):  # a place is free as soon as one of them has ended
-        if (found := resolver.addresses("a.example.org")) is not None:
-            break
-    assert found == ("8.8.8.8",)
+    until(lambda: resolver.addresses("a.example.org") == ("8.8.8.8",))  # a place is free once one of them has ended
 
 
 def test_many_at_once_wait_for_a_place() -> None:

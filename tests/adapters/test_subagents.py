@@ -33,7 +33,7 @@ from engine.subagents import subagents
 from tests.adapters.permits import MISUSED, misused
 from tests.command import lines
 from tests.expect import there
-from tests.processes import alive, gone, leaks
+from tests.processes import alive, gone, leaks, opened_by, until
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 ASK = Requester("chat-7", "lee", "acme", policy="orchestrator", profile="coding")
@@ -573,16 +573,20 @@ def test_a_process_that_reuses_the_pid_of_an_ended_one_is_left_alone() -> None:
 
 
 def test_nothing_is_left_of_many_that_start_and_end_at_once(home: Home) -> None:
-    def many(round_: int) -> int:
+    def pipes() -> int:
+        return sum(str(path).startswith("pipe:") for path in opened_by(os.getpid()))
+
+    def many(round_: int) -> None:
         with ThreadPoolExecutor(8) as pool:
             asks = [replace(ASK, conversation=f"chat-{round_}-{number}", user=f"u-{number}") for number in range(12)]
             children = list(pool.map(lambda ask: (ask, child_of(home.own.spawn(ask, "wait"))), asks))
             list(pool.map(lambda pair: home.own.kill(*pair), children))
         assert {home.row(child)[1] for _, child in children} == {"killed"}
-        return len(list(Path("/proc/self/fd").iterdir()))
 
-    many(0)  # connections to OPA are opened by then
-    assert many(1) >= many(2) - 1
+    many(0)
+    before = pipes()
+    many(1)
+    until(lambda: pipes() <= before)
     assert home.own._running == {}
     for thread in threading.enumerate():
         if thread.name == "engine-subagent":

@@ -197,7 +197,8 @@ def test_a_repeated_key_does_not_keep_an_allow_alive(engine: Engine) -> None:
 def test_a_stop_kills_subagents(engine: Engine) -> None:
     with subagents(engine, program(), OTHER) as own:
         child = child_of(own.spawn(ASK, "wait"))
-        pid = next(json.loads(line)["pid"] for line in own.poll(ASK, child).turns)
+        until(lambda: own.poll(ASK, child).turns)
+        pid = json.loads(own.poll(ASK, child).turns[0])["pid"]
         with stopped(engine):
             until(lambda: not alive(pid))
             assert own.poll(ASK, child).decision.outcome == "deny"

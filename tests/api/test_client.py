@@ -17,7 +17,7 @@ import pytest
 from engine.api.client import AsyncClient, Client
 from engine.model import Decision, Outcome
 from tests.api.serving import ALLOWED, LICENSE, SECONDS, Serving, read_all
-from tests.processes import in_child
+from tests.processes import in_child, own_port
 
 
 def codes(decision: Decision) -> list[str]:
@@ -55,10 +55,8 @@ def test_what_the_server_refuses_is_its_deny(api: Serving) -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_no_server(tmp_path: Path) -> None:
     """The HTTP client leaves a unix socket that could not connect to the garbage collector, which warns."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        with Client(f"http://127.0.0.1:{free.getsockname()[1]}") as client:
-            assert codes(client.decide("license", ALLOWED)) == ["engine.unreachable"]
+    with own_port() as port, Client(f"http://127.0.0.1:{port}") as client:
+        assert codes(client.decide("license", ALLOWED)) == ["engine.unreachable"]
     with Client(f"unix:{tmp_path}/nothing.sock") as client:
         assert codes(client.decide("license", ALLOWED)) == ["engine.unreachable"]
 

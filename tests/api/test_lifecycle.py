@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.serving import ALLOWED, Serving, refused, serving, until
+from tests.api.serving import ALLOWED, SECONDS, Serving, refused, serving, until
 from tests.api.test_connection import HEAD, WHOLE, status
 from tests.command import lines
 from tests.conftest import ROOT
@@ -96,7 +96,7 @@ def test_a_request_begun_before_the_signal_is_answered_and_the_next_is_not(own: 
             answer += part
     assert answer.count(b'"outcome":"allow"') >= 1
     assert b"connection: close" in answer
-    assert own.process.wait(30) == 0
+    assert own.process.wait(SECONDS) == 0
 
 
 def test_a_second_signal_does_not_wait(own: Serving) -> None:
@@ -106,7 +106,7 @@ def test_a_second_signal_does_not_wait(own: Serving) -> None:
         own.process.send_signal(signal.SIGTERM)
         until(lambda: any(line["event"] == "stopping" for line in own.log_lines()))
         own.process.send_signal(signal.SIGTERM)
-        assert own.process.wait(10) == 4
+        assert own.process.wait(SECONDS) == 4
 
 
 @pytest.mark.full

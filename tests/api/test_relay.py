@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.agents import RELAYED, policy_with
-from tests.api.serving import Reply, Serving, serving
+from tests.api.serving import Reply, Serving, serving, until
 from tests.api.test_runner import SCHEMA
 from tests.command import lines
 from tests.facilities import needs
@@ -75,8 +75,9 @@ def front(
     changed = {**package, "package": {**package["package"], "digest": "sha256:" + "0" * 64}}
     unlisted = {**package, "tools": {}}
     started = {"time": package, "changed": changed, "unlisted": unlisted}
-    with agents(tmp_path_factory.mktemp("relay"), cache, started=started) as found:
-        yield found
+    with agents(tmp_path_factory.mktemp("relay"), cache, started=started) as (engine, callback):
+        until(lambda: run(engine, "", **with_lookup(callback)).json["ok"])  # a busy machine may probe a second time
+        yield engine, callback
 
 
 def run(engine: Serving, text: str, *servers: str, harness: str = "relayed", run: str = "", **more: Any) -> Reply:

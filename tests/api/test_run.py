@@ -36,9 +36,10 @@ from engine.model import Decision
 from engine.model import Gate as ListenerGate
 from engine.settings import Settings
 from engine.state import open_store
-from tests.api.serving import Reply, Serving, followed, issue, serving, until
+from tests.api.serving import SECONDS, Reply, Serving, followed, issue, serving, until
 from tests.command import lines
 from tests.conftest import ROOT, lowered
+from tests.processes import own_port
 from tests.runners import (
     OUTPUT,
     Behavior,
@@ -142,7 +143,7 @@ def test_a_stop_hangs_up_on_the_runner(front: Gate) -> None:
         until(lambda: front.runner.received)
         stopped = front.engine.ask("POST", "/v1/administration", act, control=True)
         assert stopped.json["done"]["id"] == act["id"]
-        reply = running.result(30)
+        reply = running.result(SECONDS)
         front.runner.released.set()
     assert (reply.json["ok"], reply.json["error"]) == (False, "the run was stopped")
     assert front.run().json["ok"] is False
@@ -454,11 +455,9 @@ def test_a_runner_that_fails_is_an_error_without_details(name: str, request: pyt
 def test_a_runner_that_is_not_there_is_an_error_and_only_standard_error_has_the_stack(
     tmp_path: Path, cache: Path
 ) -> None:
-    with running() as gone:
-        pass
-    with gate(tmp_path, cache) as found:
+    with own_port() as port, gate(tmp_path, cache) as found:
         policy = tmp_path / "policy" / "runners.yaml"
-        policy.write_text(policy.read_text().replace(found.runner.address, gone.address))
+        policy.write_text(policy.read_text().replace(found.runner.address, f"http://127.0.0.1:{port}/"))
         assert found.engine.ask("POST", "/v1/policy/activate", control=True).status == 200
         reply = found.run()
         assert (reply.status, list(reply.json)) == (502, ["ok", "error"])

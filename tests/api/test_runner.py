@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from tests.agents import policy_with
-from tests.api.serving import Reply, Serving, followed, serving
+from tests.api.serving import Reply, Serving, followed, serving, until
 from tests.command import Command, lines
 from tests.facilities import needs
 from tests.platforms import LoopbackPlatform, platform
-from tests.processes import opened_by
+from tests.processes import children, opened_by
 from tests.runners import LoopbackRunner, answering, running
 
 pytestmark = needs("bubblewrap")
@@ -77,6 +77,7 @@ def agents(folder: Path, cache: Path, **documents: Any) -> Iterator[Agents]:
 @pytest.fixture(scope="module")
 def serving_runner(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Agents]:
     with agents(tmp_path_factory.mktemp("agents"), cache) as found:
+        until(lambda: found.run(found.with_tools("hello", tool())).json["ok"])  # a busy machine may probe a second time
         yield found
 
 
@@ -90,10 +91,11 @@ def front(serving_runner: Agents) -> Agents:
 
 def listening(pid: int) -> set[tuple[str, int]]:
     """Address and port of every listening TCP socket of a process and its children."""
-    pids, found = [pid], set()
+    pids, inodes, found = [pid], set[str](), set()
     for one in pids:
-        pids += [int(child) for child in Path(f"/proc/{one}/task/{one}/children").read_text().split()]
-    inodes = {path.name for one in pids for path in opened_by(one)}
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            inodes |= {path.name for path in opened_by(one)}
+            pids += children(one)
     for family, table in ((socket.AF_INET, "tcp"), (socket.AF_INET6, "tcp6")):
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
             _, local, _, state, *_, inode = line.split()[:10]

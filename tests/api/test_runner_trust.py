@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import ssl
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from tests.api.test_runner import HELLO, Agents, agents, listening, tool
 from tests.conftest import ROOT
 from tests.facilities import needs
 from tests.platforms import platform
+from tests.processes import own_port
 from tests.runners import answering, running
 
 CANARY = "c4nary-callback"
@@ -176,12 +176,11 @@ def test_both_sides_publish_the_stored_schemas_and_keep_to_them(sealing: tuple[A
 
 # covers: D47.1 D54.1
 def test_port_is_read_and_operators_are_told_what_is_lost(tmp_path: Path, cache: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
     log = tmp_path / "log"
     command = [sys.executable, "-m", "engine", "runner", "serve", "--state", str(tmp_path / "state")]
-    env = environment(cache, {"PORT": str(port)})
-    with log.open("wb") as file, subprocess.Popen(command, stderr=file, env=env) as process:
+    with own_port() as port, log.open("wb") as file, ExitStack() as stack:
+        env = environment(cache, {"PORT": str(port)})
+        process = stack.enter_context(subprocess.Popen(command, stderr=file, env=env))
         try:
             until(lambda: '"event": "listening"' in log.read_text() or process.poll() is not None, SECONDS)
             until(lambda: "no longer" in log.read_text() or "was removed" in log.read_text())

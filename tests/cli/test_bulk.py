@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
 
 from tests.command import Command
+from tests.processes import own_port
 from tests.ray.samples import COLUMNS_YAML, rows, write_parquet
 
 
@@ -55,7 +55,6 @@ def test_a_run_of_another_state_does_not_verify(command: Command, corpus: Path) 
 
 
 def test_an_address_where_nothing_listens_is_refused_at_once(command: Command, corpus: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-    done = command.check("a.parquet", "--ray", address, *OPTIONS[2:], cwd=corpus)
+    with own_port() as port:
+        done = command.check("a.parquet", "--ray", address := f"127.0.0.1:{port}", *OPTIONS[2:], cwd=corpus)
     done.refused(f"cannot connect to Ray at `{address}`: connection refused", "RAY_AUTH_MODE")

@@ -196,7 +196,7 @@ def test_an_output_that_is_no_regular_file_is_written_to_and_not_replaced(comman
     run = command.check(GOOD, "--output", f"json={pipe}")
     assert pipe.is_fifo(), "the pipe was replaced by a file"
     assert run.code == 0
-    reader.join(10)
+    reader.join(60)
     assert json.loads(heard[0])["exit"] == 0
 
 

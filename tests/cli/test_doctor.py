@@ -108,7 +108,7 @@ def test_text_of_a_machine_without_anything(
     [
         ("exit 1", "ends with 1"),
         ("echo Version: 1.22.20", "does not report version 1.22.2"),
-        ("sleep 60 & sleep 60", "gives no answer within 0.3 seconds"),
+        ("sleep 600 & sleep 600", "gives no answer within 0.3 seconds"),
         ("head -c 9000000 /dev/zero", "does not report"),
         ("kill -9 $$", "ends with -9"),
     ],
@@ -122,7 +122,7 @@ def test_opa_that_does_not_answer_is_fatal(settings: Settings, tmp_path: Path, t
     found = by_name(examine(limits, lambda: opa))
     assert found["opa answers"].state is State.FAILED
     assert detail in found["opa answers"].detail
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 300  # it waits for no `sleep`
     assert run(limits, find_opa=lambda: opa) is Exit.FAILED_CLOSED
 
 
@@ -317,8 +317,12 @@ def test_home_folder_is_shown_as_a_tilde(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_probe_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    assert tried(["/bin/sh", "-c", f"sleep 60 & echo $! > {pid}; wait"], 0.5)[0] is None
-    assert gone(int(pid.read_text(encoding="ascii")))
+    pid.touch()
+    for seconds in (0.5, 5.0, 50.0):
+        assert tried(["/bin/sh", "-c", f"sleep 600 & echo $! > {pid}; wait"], seconds)[0] is None
+        if started := pid.read_text(encoding="ascii"):
+            break
+    assert gone(int(started))
 
 
 def test_module_is_light() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from tests.api.test_access import Authority
 from tests.command import Command
 from tests.conftest import ROOT
 from tests.facilities import needs
+from tests.processes import own_port
 from tests.project.test_deploy import IMAGE, read, resolved
 from tests.runners import answering, running
 
@@ -38,9 +38,8 @@ def test_a_runner_that_answers_can_be_used(command: Command) -> None:
 
 
 def test_a_port_where_nothing_listens_is_reported_with_what_to_set(command: Command) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    found = command("doctor", "--runner", f"http://127.0.0.1:{port}")
+    with own_port() as port:
+        found = command("doctor", "--runner", f"http://127.0.0.1:{port}")
     assert found.code == 4
     assert f"127.0.0.1 port {port}: connection refused" in found.stdout
     assert "set AGENTA_AGENT_RUNNER_HOST" in found.stdout

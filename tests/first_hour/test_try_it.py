@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import socket
 import sys
 from pathlib import Path
 
@@ -12,17 +11,10 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.first_hour.pages import Reader, Step, blocks, steps_in
+from tests.processes import own_port
 
 MARK = "@@ end of step"
 _SECTION = re.compile(r"^## Try it\n(.*?)^## ", re.MULTILINE | re.DOTALL)
-
-
-def free_port() -> int:
-    """A port of this machine that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def script(found: list[Step]) -> str:
@@ -48,11 +40,12 @@ def script(found: list[Step]) -> str:
 def test_the_section_does_what_it_shows(page: str, tmp_path: Path, cache: Path) -> None:
     section = _SECTION.search((ROOT / page).read_text(encoding="utf-8"))
     assert section is not None
-    text = section[1].replace("8642", str(free_port())).replace("docs/", f"{ROOT}/docs/")
-    text = text.replace("grant ID --", 'grant "$ID" --').replace("--approval ID", '--approval "$ID"')
-    found = steps_in(text)
-    port = re.search(r"127\.0\.0\.1:(\d+)", text)
-    done = Reader(tmp_path, cache, tmp_path).run((f"export ENGINE_PORT={port[1]}\n" if port else "") + script(found))
+    with own_port() as port:
+        text = section[1].replace("8642", str(port)).replace("docs/", f"{ROOT}/docs/")
+        text = text.replace("grant ID --", 'grant "$ID" --').replace("--approval ID", '--approval "$ID"')
+        found = steps_in(text)
+        export = f"export ENGINE_PORT={port}\n" if f"127.0.0.1:{port}" in text else ""
+        done = Reader(tmp_path, cache, tmp_path).run(export + script(found))
     printed = done.stdout.split(f"{MARK}\n")
     for step, output in zip(found, printed, strict=False):
         shown = re.sub("^ID", "…", step.output or "") or None

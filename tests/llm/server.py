@@ -123,7 +123,7 @@ def values(port: int, **more: str) -> tuple[str, ...]:
     row = f"{{host: {HOST}, port: {port}, models: [{MODEL}]}}"
     own = {
         "llm.providers.local": row,
-        "llm.request.seconds": "3",
+        "llm.request.seconds": "30",
         "addresses.refused": '[{cidr: 10.0.0.0/8, reason: a test, source: a test, date: "2026-01-01"}]',
     }
     return tuple(f"{name}={value}" for name, value in (own | more).items())

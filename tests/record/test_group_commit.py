@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -157,15 +157,21 @@ def test_threads_and_tasks_share_one_queue_and_the_loop_goes_on(tmp_path: Path) 
     assert verify(tmp_path / "state").ok
 
 
+def workers() -> Callable[[], int]:
+    """Counts the threads of records that were started since then and go on."""
+    others = set(threading.enumerate())
+    return lambda: sum(one.name == "record" for one in set(threading.enumerate()) - others)
+
+
 def test_a_single_thread_needs_no_other(tmp_path: Path) -> None:
+    started = workers()
     with open_log(tmp_path / "state") as log:
-        before = threading.active_count()
         for number in range(1, 20):
             log.append(decision(number))
-        assert threading.active_count() == before
+        assert started() == 0
         asyncio.run(log.append_async(decision(20)))
-        assert threading.active_count() == before + 1  # the one worker, from the first event loop on
-    assert threading.active_count() == before
+        assert started() == 1  # from the first event loop on
+    assert started() == 0
 
 
 def test_a_batch_has_an_upper_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,12 +452,12 @@ def test_all_who_close_at_once_wait_for_what_is_on_its_way(tmp_path: Path) -> No
 
 
 def test_loops_one_after_the_other_share_one_worker(tmp_path: Path) -> None:
-    before = threading.active_count()
+    started = workers()
     with open_log(tmp_path / "state") as log:
         for number in (1, 2, 3):
             assert asyncio.run(log.append_async(decision(number))) == number
-        assert threading.active_count() == before + 1
-    assert threading.active_count() == before
+        assert started() == 1
+    assert started() == 0
 
 
 def test_a_batch_takes_exactly_its_bytes_and_a_longer_line_alone(

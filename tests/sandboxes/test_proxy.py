@@ -26,8 +26,7 @@ LIMITS = EgressLimits(at_once=2, most=20, sent_bytes=10_000, received_bytes=100_
 
 @pytest.fixture(scope="module")
 def world(module_settings: Settings, authority: Authority) -> Iterator[World]:
-    values = (f"networks.tunnels.hosts=[{HOST}]", "networks.tunnels.seconds=3")
-    with at_world(module_settings, authority, *values) as found:
+    with at_world(module_settings, authority, f"networks.tunnels.hosts=[{HOST}]") as found:
         yield found
 
 
@@ -178,9 +177,11 @@ def test_what_asks_for_no_tunnel_is_refused_with_a_recorded_reason(head: bytes, 
         assert [(one.url, one.outcome) for one in server.connections] == [(None, "refused")]
 
 
-def test_a_client_that_says_nothing_is_ended_at_the_deadline(world: World) -> None:
-    with proxied(world) as (server, place), opened(world, place) as client:
-        rest(client)
+def test_a_client_that_says_nothing_is_ended_at_the_deadline(settings: Settings, authority: Authority) -> None:
+    values = (f"networks.tunnels.hosts=[{HOST}]", "networks.tunnels.seconds=3")
+    with at_world(settings, authority, *values) as world, proxied(world) as (server, place):
+        with opened(world, place) as client:
+            rest(client)
         assert outcomes(server) == ["deadline"]
 
 

@@ -129,7 +129,7 @@ def test_who_is_interrupted_while_waiting_holds_nobody_up() -> None:
         with pytest.raises(InterruptedCallError):
             combined(2)
         squares.go_on.set()
-        assert (first.result(SECONDS), call(3).result(10)) == (1, 9)
+        assert (first.result(SECONDS), call(3).result(SECONDS)) == (1, 9)
     finally:
         signal.signal(signal.SIGUSR1, before)
 

@@ -58,6 +58,6 @@ def namespace_of(process: int) -> str:
     return str(Path(f"/proc/{process}/ns/pid_for_children").readlink())
 
 
-def emptied(namespace: str, seconds: float) -> bool:
+def emptied(namespace: str) -> bool:
     """Whether nothing lives there any more, now or soon."""
-    return soon(lambda: not inhabitants(namespace), seconds)
+    return soon(lambda: not inhabitants(namespace))

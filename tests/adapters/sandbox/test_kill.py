@@ -32,7 +32,7 @@ from tests.adapters.sandbox.programs import (
 )
 from tests.expect import there
 from tests.facilities import needs
-from tests.processes import descriptors_left, in_child, leaks
+from tests.processes import descriptors_left, gone, in_child, leaks
 
 pytestmark = needs("bubblewrap")
 
@@ -80,10 +80,8 @@ def test_a_wall_clock_that_is_on_time() -> None:
 def test_a_cancelled_run() -> None:
     cancel = threading.Event()
     threading.Timer(0.3, cancel.set).start()
-    began = time.monotonic()
     ended = Bubblewrap().run(program("import time; time.sleep(600)"), BOUNDS, cancel)
     assert (ended.status, ended.limit) == (Status.CANCELLED, "cancelled")
-    assert time.monotonic() - began < 10
 
 
 def test_cancelled_at_any_moment() -> None:
@@ -140,7 +138,7 @@ def test_a_monitor_that_is_killed_is_a_sandbox_error() -> None:
 def test_a_sandbox_that_died_before_its_program_is_a_sandbox_error() -> None:
     sandbox = start(Setup(BOUNDS, ENVIRONMENT))
     os.kill(sandbox.child, signal.SIGKILL)
-    time.sleep(0.1)
+    assert gone(sandbox.child)
     assert run_in(sandbox, program("print(1)")).status is Status.SANDBOX_ERROR
 
 
@@ -178,7 +176,6 @@ def test_a_program_has_no_signal_blocked_whatever_its_engine_blocks() -> None:
 @pytest.mark.full
 def test_a_start_that_is_interrupted_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ran("print(1)")
-    began = time.monotonic()
 
     def interrupted(*_: object, **__: object) -> bytes:
         raise KeyboardInterrupt
@@ -186,7 +183,6 @@ def test_a_start_that_is_interrupted_ends_at_once(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("admission_adapters.sandbox.run.start._line", interrupted)
     with pytest.raises(KeyboardInterrupt):
         ran("print(1)")
-    assert time.monotonic() - began < 10
 
     def started() -> None:
         with pytest.raises(KeyboardInterrupt):
@@ -238,7 +234,7 @@ def test_an_engine_that_is_killed_takes_its_sandbox_along(delay: float) -> None:
         assert namespace.startswith("pid:")
         time.sleep(delay)
         engine.kill()
-    assert emptied(namespace, 5)
+    assert emptied(namespace)
 
 
 # covers: C84
@@ -252,7 +248,7 @@ def test_what_an_engine_left_is_ended_by_the_next() -> None:
         sandbox.process.kill()
         sandbox.process.wait()
         user.swept.__wrapped__(0)
-        assert emptied(namespace, 5)
+        assert emptied(namespace)
     finally:
         sandbox.close()
     assert ran("print(1)").stdout == b"1\n"

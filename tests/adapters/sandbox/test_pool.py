@@ -305,7 +305,7 @@ def test_the_death_of_the_engine_ends_all_that_waits(token: str) -> None:
     engine.kill()
     engine.wait()
     assert len(waiting) == 4
-    assert all(gone(pid, 5) for pid in waiting)
+    assert all(map(gone, waiting))
     assert not any(alive(pid) for pid in _firsts(token))
 
 

@@ -159,4 +159,4 @@ def test_without_the_kill_of_the_tree_what_was_started_lives_on() -> None:
         for process in inhabitants(namespace):
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-    assert emptied(namespace, 20.0)
+    assert emptied(namespace)

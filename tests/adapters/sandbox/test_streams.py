@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import time
 
 import pytest
 
@@ -52,11 +51,9 @@ def test_the_stream_that_is_over_its_limit_first_is_named(code: str) -> None:
 @pytest.mark.parametrize("piece", ["b'x' * (1 << 20)", "b'x\\n'"])
 def test_endless_output_is_ended_at_once_in_little_memory(stream: int, piece: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began = time.monotonic()
     ended = ran(f"import os\npiece = {piece}\nfor _ in range(1 << 30): os.write({stream}, piece)")
     assert ended.status is Status.OUTPUT_LIMIT
     assert ended.limit == ("stdout", "stderr")[stream - 1]
-    assert time.monotonic() - began < 10
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 << 10  # KiB
 
 

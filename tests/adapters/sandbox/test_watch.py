@@ -275,7 +275,7 @@ def test_a_piece_of_an_answer_is_no_end(run: Run) -> None:
 @pytest.mark.parametrize(("without", "killed"), [((), "cpu"), (("rlimit_cpu",), "wall")])
 def test_the_processor_time_of_the_tree_is_looked_at(run: Run, without: tuple[str, ...], killed: str) -> None:
     run.first = _BUSY
-    seen = run.seen(*without, wall_seconds=2.0 if without else 20.0, cpu_seconds=0)
+    seen = run.seen(*without, wall_seconds=2.0 if without else SECONDS, cpu_seconds=0)
     assert seen.killed == killed
     assert without or there(seen.cpu_seconds) > 0.5
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 import pytest
 
 from engine.errors import StateError
-from engine.state.rows import Counter, StateLimits
+from engine.state.rows import Counter
 from engine.state.store import Store
 from tests.postgres import SERVING, Server, shared
 from tests.processes import in_child
-from tests.state.samples import NOW, together
+from tests.state.samples import NOW, PATIENT, together
 
 ONE = Counter("n", "k", 0)
 
@@ -67,13 +68,13 @@ def told_under_load(store: Store) -> set[str]:
 
 
 def test_what_waits_too_long_for_others_is_refused_and_the_next_ones_are_not(address: str) -> None:
-    with shared(address, StateLimits(connections=1, wait_seconds=3.0)) as store:
+    with shared(address, replace(PATIENT, connections=1, wait_seconds=3.0)) as store:
         assert told_under_load(store) == {"", "the state cannot be used: too many operations wait for PostgreSQL"}
         assert store.used(ONE, NOW) == 0
 
 
 def test_a_connection_that_promises_less_is_the_reason_although_older_ones_answer(server: Server, address: str) -> None:
-    with shared(address, StateLimits(connections=2, wait_seconds=3.0)) as store:
+    with shared(address, replace(PATIENT, connections=2)) as store:
         process(store)
         server.administer(f"ALTER ROLE {SERVING} SET synchronous_commit = off")
         try:

@@ -16,7 +16,7 @@ from engine.errors import StateError
 from engine.state import open_shared, prepare_shared
 from tests.facilities import needs
 from tests.postgres import OWNER, SERVING, Server, account
-from tests.processes import until
+from tests.processes import own_port, until
 
 pytestmark = needs("pgbouncer")
 
@@ -30,19 +30,14 @@ ROLE = (
 Pooled = Callable[..., str]
 
 
-def free_port() -> int:
-    with closing(socket.socket()) as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 @pytest.fixture
 def pooled(server: Server, database: str) -> Iterator[Pooled]:
     """Starts PgBouncer with these settings before the server; gives the address of the database through it."""
     with ExitStack() as stack:
 
         def start(role: str, **settings: str) -> str:
-            folder, port = server.folder / f"pooler-{free_port()}", free_port()
+            port = stack.enter_context(own_port())
+            folder = server.folder / f"pooler-{port}"
             folder.mkdir()
             (folder / "users").write_text(f'"{OWNER}" ""\n"{SERVING}" ""\n')
             own = {"listen_addr": "127.0.0.1", "listen_port": port, "unix_socket_dir": "", "auth_type": "trust"}
