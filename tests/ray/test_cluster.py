@@ -32,7 +32,7 @@ from tests.ray.samples import COLUMNS, COLUMNS_YAML, NOW, decisions, request, ro
 pytestmark = pytest.mark.filterwarnings("ignore:::ray", "ignore::ResourceWarning", "ignore::FutureWarning")
 _MARK = "ENGINE_TEST_CLUSTER"
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
-SECONDS = 240.0
+SECONDS = 900.0
 
 
 @pytest.fixture(scope="module")
