@@ -30,7 +30,7 @@ _ODD_NUMBER = re.compile(
     r"^[-+]?(\.inf|\.nan|[0-9][0-9_]*|0b[01_]+|0o[0-7_]+|0x[0-9a-f_]+|[0-9_]*\.[0-9_]*(e[-+]?[0-9]+)?)$", re.IGNORECASE
 )
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
-_SYNTAX = "correct the syntax; text with `:`, `#` or brackets needs quotes"
+_SYNTAX = "correct the syntax: indent with spaces, and quote text that has `:`, `#`, `*` or brackets"
 _LONGEST_NAME = 4_096
 """Characters of a path in a message: the longest path of Linux."""
 

@@ -22,6 +22,8 @@ from engine.opa.reply import DOCTOR, complaint
 _ENVIRONMENT = {"GOGC": "400"}
 """Short runs: a third less CPU for some memory. Nothing is taken from our own environment."""
 
+_NOT_PATTERNS = "[one | some one in input; not regex.is_valid(one)]"
+
 _LACKS = re.compile(rb"runtime: (out of memory|failed to create new OS thread)|fatal error: ")
 """How the output of a program of Go begins that the system gives no memory or thread."""
 
@@ -107,6 +109,13 @@ class OpaCommand:
         found = self.run("capabilities", "--current").json()
         if not isinstance(found, dict) or not isinstance(found.get("builtins"), list):
             raise DecideError("OPA did not list its built-in functions", remedy=DOCTOR, code="engine.opa_binary")
+        return found
+
+    def not_patterns(self, texts: Path) -> list[str]:
+        """Those texts of a JSON list that OPA cannot use as regular expressions."""
+        found = self.run("eval", "--format=raw", "--input", str(texts), _NOT_PATTERNS).json()
+        if not isinstance(found, list):
+            raise DecideError("OPA did not check the regular expressions", remedy=DOCTOR, code="engine.opa_binary")
         return found
 
     def test(self, folder: Path, capabilities: Path, *, coverage: bool = False) -> Finished:

@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.errors import Location, Problem
 from engine.policy_bundle.catalogue import no_point, quoted
-from engine.policy_bundle.syntax import Module, Node, call, line_of, package_of, reference
+from engine.policy_bundle.syntax import Module, Node, call, constant, line_of, package_of, reference
 
 FORBIDDEN = frozenset(
     {
@@ -77,6 +77,14 @@ PARAMETERS_FILE = "values/parameters.yaml"
 GENERATED_RULE = "_findings"
 """The rule that the build adds to each file of requirements; authors may not use its name."""
 _IMPORT = ("future", "keywords", "not")
+_PATTERNS = {
+    "regex.find_all_string_submatch_n": 0,
+    "regex.find_n": 0,
+    "regex.match": 0,
+    "regex.replace": 1,
+    "regex.split": 0,
+}
+"""Which operand is the regular expression."""
 _READABLE = {"lib", "limits", "requirements"}
 _WORD = re.compile(r"^[a-z][a-z0-9_]*$")
 
@@ -208,6 +216,16 @@ def _node_problem(module: Module, node: Node) -> tuple[str, str] | None:
         message = f"`{name}` may not be called: a decision follows from the input and the values alone"
         return message, "let the engine compute the fact and read it from `input`; words belong into METADATA"
     return None
+
+
+def patterns(module: Module) -> Iterator[tuple[int, str]]:
+    """Every regular expression that the file calls with as a constant, with its line."""
+    for rule in module.rules:
+        for node in rule.nodes():
+            name, operands = call(node) or ("", [])
+            for operand in operands[_PATTERNS[name] :][:1] if name in _PATTERNS else ():
+                if isinstance(text := constant(operand), str):
+                    yield line_of(node, rule.line), text
 
 
 def _paths(module: Module) -> Iterator[tuple[int, tuple[object, ...]]]:

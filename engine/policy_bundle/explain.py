@@ -47,6 +47,7 @@ _REMEDIES = {
     "extra_forbidden": "correct the spelling or remove it",
     "missing": "write it",
 }
+_NO_FIELDS = "write `name: value`, with a space after the colon"
 
 
 def read(data: bytes, name: str, found: list[Problem]) -> Document | None:
@@ -87,7 +88,7 @@ def _problems(
         (found, place_of(found["loc"], document.value, missing=found["type"] in {"missing", "extra_forbidden"}))
         for found in _best_forms(error.errors(include_url=False), document.value)
     ]
-    meant = _meant(model, document.value, [path for found, path in placed if found["type"] == "extra_forbidden"])
+    meant = _meant(model, document, [path for found, path in placed if found["type"] == "extra_forbidden"])
     misspelled = {*meant.values()}
     for found, path in placed:
         if found["type"] == "missing" and path in misspelled:
@@ -95,23 +96,24 @@ def _problems(
         field = printable(".".join(map(str, path)))
         where = document.where(path)
         line = None if where.line is None else where.line + first_line - 1
-        message = _message(found, field or "document")
+        message = _message(found, f"`{field}`" if field else "the document")
         named = ".".join(part for part in path if isinstance(part, str))
-        remedy = remedies.get(named) or _REMEDIES.get(found["type"], "correct the value")
+        remedy = remedies.get(named) or (_REMEDIES.get(found["type"], "correct the value") if field else _NO_FIELDS)
         if path in meant:
             remedy = f"{did_you_mean((str(meant[path][-1]),))} {remedy}"
         yield Problem(Location(where.file, line, field or None), message, remedy)
 
 
-def _meant(model: type[BaseModel], value: Any, unknown: Sequence[_Path]) -> dict[_Path, _Path]:
-    """For each of these fields that a model does not know, the one beside it that it lacks and is spelled alike."""
+def _meant(model: type[BaseModel], document: Document, unknown: Sequence[_Path]) -> dict[_Path, _Path]:
+    """For each field that a model does not know, the one beside it that its file lacks and is spelled alike."""
     schema = model.model_json_schema() if unknown else {}
     found: dict[_Path, _Path] = {}
     for path in unknown:
         around = path[:-1]
-        there = reduce(lambda inner, part: inner[part], around, value)
+        there = reduce(lambda inner, part: inner[part], around, document.value)
         known = schemas.names_at(schema, (part if isinstance(part, str) else None for part in around))
-        missing = [name for name in known if name not in there]
+        file = document.where(path).file
+        missing = [one for one in known if one not in there or document.where((*around, one)).file != file]
         if (close := schemas.closest(str(path[-1]), missing)) is not None:
             found[path] = (*around, close)
     return found
@@ -123,12 +125,12 @@ def _message(found: Mapping[str, Any], field: str) -> str:
         value = found["input"]
         such = f", such as [{printable(value)}]" if found["type"] == "tuple_type" and isinstance(value, str) else ""
         should = context["expected"] if found["type"] == _NO_FORM else f"{_SHOULD[found['type']]}{such}"
-        return f"`{field}` is {TYPES.get(type(value), 'empty')}; it should be {should}"
+        return f"{field} is {TYPES.get(type(value), 'empty')}; it should be {should}"
     said = found["msg"].removeprefix("Value error, ")
     form = PATTERNS.get(context.get("pattern"), f"of the form `{context.get('pattern')}`")
     if found["type"] not in _MESSAGES:
-        return f"`{field}`: {said[:1].lower()}{said[1:]}"
-    return f"`{field}` {_MESSAGES[found['type']].format(**{**context, 'form': form})}"
+        return f"{field}: {said[:1].lower()}{said[1:]}"
+    return f"{field} {_MESSAGES[found['type']].format(**{**context, 'form': form})}"
 
 
 _NO_FORM = "no_form"

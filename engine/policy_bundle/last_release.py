@@ -40,7 +40,10 @@ class LastRelease(Model):
             )
         if new.sequence < self.sequence:
             message = f"this is a rollback: release {new.sequence} is older than {self.sequence}, which was served last"
-            return message, f"release the content you want with a sequence above {self.sequence}"
+            return (
+                message,
+                f"to go back, release its content again, after release {self.sequence}: `engine policy rollback`",
+            )
         if new.sequence == self.sequence and new.digest != self.digest:
             message = f"another release with the sequence {new.sequence} was served last"
             return message, f"give the new release a sequence above {self.sequence}"

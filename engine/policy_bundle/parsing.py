@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -117,7 +118,11 @@ def _texts(files: Mapping[str, bytes], found: list[Problem]) -> dict[str, str]:
             line = data[: error.start].count(b"\n") + 1
             found.append(Problem(Location(name, line), "the file is not UTF-8 text", "save it as UTF-8"))
             continue
-        if deeper_than(data, _LEVELS):
+        if data.startswith(BOM_UTF8):
+            message = "the file begins with a byte order mark"
+            found.append(Problem(Location(name, 1), message, "save it as UTF-8 without one"))
+            del texts[name]
+        elif deeper_than(data, _LEVELS):
             problem = f"brackets are nested deeper than {_LEVELS}"
             found.append(Problem(Location(name), problem, "give inner parts names of their own"))
             del texts[name]

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ConfigDict, RootModel
 
 from engine.documents.canonical import digest
-from engine.documents.files import Document
+from engine.documents.files import Document, printable
 from engine.errors import Location, Problem
 from engine.opa.command import OpaCommand
 from engine.policy_bundle import added, archives, explain, generate, points, requirements, unreachable
@@ -24,6 +24,7 @@ from engine.policy_bundle.checks import (
     RuleFile,
     allowed,
     module_problems,
+    patterns,
     place,
     signatures,
     test_place,
@@ -109,6 +110,7 @@ class _Build:
         self._write("capabilities.json", json.dumps(allowed(capabilities)))
         for module in self._modules.values():
             self._module(module, lint)
+        self._patterns()
         own = [one for one in self._modules.values() if one.name not in self._foreign]
         self._found.extend(self._parser.unformatted(own))
         added_files = [one for one in self._modules.values() if self._places[one.name].added]
@@ -284,6 +286,16 @@ class _Build:
             point.held += held
             if where.kind is Kind.LIMITS:
                 point.limits = module.name
+
+    def _patterns(self) -> None:
+        """Refuse a regular expression that OPA cannot use: a call with it is undefined, and its rule never applies."""
+        written = [(module, *one) for module in self._modules.values() for one in patterns(module)]
+        self._write("patterns.json", json.dumps([text for _, _, text in written]))
+        refused = {*self._opa.not_patterns(self._scratch / "patterns.json")} if written else set()
+        remedy = "correct the pattern; RE2, which OPA uses, has no look-arounds and references"
+        for module, line, text in written:
+            if text in refused:
+                self._found.append(module.problem(line, f"`{printable(text)}` is not a regular expression", remedy))
 
     def _reached(self, module: Module, held: list[requirements.Held]) -> None:
         """Refuse what could never apply in an added file; unreadable files were reported before."""

@@ -1,7 +1,8 @@
 """`policy/*.yaml` to checked values: what a recipe lays over them, overrides, closed models, the place of every row.
 
 A recipe's `values/<name>.yaml` is a JSON Merge Patch (RFC 7396) of `policy/<name>.yaml`: mappings are merged, any
-other value replaces what was there, and null removes it; a file of nothing but comments changes nothing. Its
+other value replaces what was there, and null removes it; a file of nothing but comments changes nothing. An empty
+file is refused: a full disk or a killed editor leaves one, and without what it said more might be admitted. Its
 `values/parameters.yaml` is a document of its own.
 """
 
@@ -96,8 +97,10 @@ def _documents(
 
 
 def _is_blank(name: str, data: bytes) -> bool:
-    """Whether a file of the recipe has nothing but comments; one of policy/ must have a document."""
-    return not name.startswith("policy/") and not re.sub(rb"(?m)^[ \t\r]*(#.*|---)?$", b"", data).strip()
+    """Whether a file of the recipe has nothing but comments, and at least one; one of policy/ must have a document."""
+    if name.startswith("policy/") or not data.strip():
+        return False
+    return not re.sub(rb"(?m)^[ \t\r]*(#.*|---)?$", b"", data).strip()
 
 
 def _overlaid(below: Document, over: Document) -> Document:

@@ -40,10 +40,33 @@ def test_values_are_laid_over_those_of_policy(tmp_path: Path) -> None:
     assert (where["ISC"], where["MIT"], where["most"]) == ("values", "policy", "policy")
 
 
-@pytest.mark.parametrize("text", ["# licenses: {}\n\n  # most: 1\n", "", "---\n# most: 1\n"])
+@pytest.mark.parametrize("text", ["# licenses: {}\n\n  # most: 1\n", "---\n# most: 1\n"])
 def test_values_of_nothing_but_comments_change_nothing(text: str, tmp_path: Path) -> None:
     laid = {f"{HOUSE}/values/{name}.yaml": text for name in ("licenses", "parameters")}
     assert policy(tmp_path / "laid", laid).revisions.values == policy(tmp_path / "plain").revisions.values
+
+
+@pytest.mark.parametrize("text", ["", " \n\n"])
+def test_a_file_that_was_emptied_is_refused(text: str, tmp_path: Path) -> None:
+    """A full disk or a killed editor leaves one, and without what it said more might be admitted."""
+    told = problems(tmp_path, {f"{HOUSE}/values/{name}.yaml": text for name in ("licenses", "parameters")})
+    assert [(Path(one.where.file).name, one.message) for one in told] == [
+        ("licenses.yaml", "the document is empty"),
+        ("parameters.yaml", "the document is empty"),
+    ]
+
+
+def test_a_misspelled_field_is_recognized_also_where_the_shipped_file_has_it(tmp_path: Path) -> None:
+    told = problems(tmp_path, {f"{HOUSE}/values/licenses.yaml": "mots: 3\n"})
+    assert [one.remedy for one in told] == ["did you mean `most`? correct the spelling or remove it"]
+    told = problems(tmp_path, {f"{HOUSE}/values/licenses.yaml": "most: 3\nmots: 3\n"})
+    assert [one.remedy for one in told] == ["correct the spelling or remove it"]
+
+
+def test_a_file_without_fields_is_told_how_they_are_written(tmp_path: Path) -> None:
+    (told,) = problems(tmp_path, {f"{HOUSE}/values/licenses.yaml": "most:3\n"})
+    assert told.message == "the document is text; it should be a mapping"
+    assert told.remedy == "write `name: value`, with a space after the colon"
 
 
 def test_a_wrong_value_is_told_where_it_was_laid(tmp_path: Path) -> None:

@@ -375,6 +375,21 @@ REFUSED = {
         HOUSE, 'package main\n\ndeny contains "x" if http.send({}).x == 1\n', 3, "`http.send`", "the engine compute"
     ),
     "conftest_syntax": one(HOUSE, "package main\n\ndeny contains if {\n", 3, "", "correct the syntax"),
+    "conftest_pattern": one(
+        HOUSE,
+        'package main\n\ndeny contains "x" if regex.match(`^([a$`, input.x)\n',
+        3,
+        "`^([a$` is not a regular expression",
+        "correct the pattern",
+    ),
+    "helper_pattern": one(
+        LIB,
+        'package admission.lib.words\n\nimport future.keywords.not\n\nodd(x) if regex.split("(?=a)", x) == ["a"]\n',
+        5,
+        "`(?=a)` is not a regular expression",
+        "look-arounds",
+    ),
+    "byte_order_mark": one(FILE, b"\xef\xbb\xbf" + HEAD.encode(), 1, "begins with a byte order mark", "without"),
     "conftest_two_codes": one(
         HOUSE,
         "package main\n\n# METADATA\n# title: A\ndeny contains 1 if input.x == 1\n\n"

@@ -55,6 +55,7 @@ def test_a_release_is_activated_and_rolled_back_and_history_tells(tmp_path: Path
         old, outcome = activate(one, "the old folder")
         assert (old.code, outcome) == (Exit.POLICY_INVALID, "deny")
         assert "this is a rollback: release 1 is older than 2" in old.stderr
+        assert "`engine policy rollback`" in old.stderr
         assert activate(ready(command, three, keys), "back to one")[1] == "allow"
         assert running.stop() == 0
     told = command("policy", "history", "--state", running.state, "--format", "json").json
