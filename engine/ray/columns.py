@@ -114,6 +114,8 @@ def demand_columns(
             remedy=f"name the columns of {of}",
             where=where,
         )
+    if double := [name for name in needed if names.count(name) > 1]:
+        raise GatherError(f"the column `{printable(double[0])}` is there twice", remedy="rename one", where=where)
     if taken := [name for name in added if name in names]:
         raise GatherError(
             f"the column `{taken[0]}` exists, and one of this name is added", remedy="rename the column", where=where

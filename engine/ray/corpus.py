@@ -61,7 +61,7 @@ def check_corpus(  # noqa: PLR0913  (each is named)
     record.prepare()
     policy = SentPolicy.of(engine)
     job = Job(str(record.folder), POINT, columns, policy, context, now)
-    units = {unit.name(policy.revisions, job.asked): unit for unit in plan(paths, columns)}
+    units = {unit.name(policy.revisions, job.asked): unit for unit in plan(paths, columns, record.folder)}
     if not units:
         raise GatherError("the corpus has no rows", remedy="name files with rows")
     with record.alone():

@@ -15,8 +15,8 @@ from engine.ray.columns import ADDED, POINT, Columns, demand_columns
 from engine.ray.corpus import demand_stateless
 from engine.ray.packages import package
 from engine.ray.policy import SentPolicy
-from engine.ray.rows import BATCH, Batch, object_in, of_table, read_rows
-from engine.ray.worker import Job, OpaLostError, Worker, count, worker_faults
+from engine.ray.rows import Batch, object_in, of_table, read_rows
+from engine.ray.worker import Counts, Job, OpaLostError, Worker, worker_faults
 from engine.record.bulk import Manifest, RunRecord, name_of, signer
 from engine.record.model import DecisionRecord, utc_now
 from engine.settings import Settings
@@ -36,7 +36,7 @@ def admit(  # noqa: PLR0913  (each is named)
     columns: Columns | None = None,
     settings: Settings | None = None,
     workers: int = 1,
-    batch_size: int = BATCH,
+    batch_size: int = 1_024,
     context: Context = Context(),  # noqa: B008  (frozen)
     now: int | None = None,
 ) -> Any:
@@ -104,10 +104,10 @@ class DatasetWorker(Worker):
 
     def _decide(self, name: str, some: Batch) -> None:
         for last in self.attempts():
-            outcomes, codes = Counter[str](), Counter[str]()
+            counts = Counts()
             with suppress(OpaLostError), self.record.draft(name) as draft:
-                count(self.decided(draft, some, last=last), outcomes, codes)
-                draft.publish(self.unit(name, "a batch of a dataset", outcomes, codes))
+                counts.add(some.places, self.decided(draft, some, last=last))
+                draft.publish(self.unit(name, "a batch of a dataset", counts))
                 return
 
     def _rows(self, name: str) -> list[DecisionRecord]:

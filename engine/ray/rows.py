@@ -15,8 +15,11 @@ from engine.ray.columns import PROVENANCE, Columns
 from engine.ray.packages import package
 from engine.ray.units import Unit, opened, whole_lines
 
-BATCH = 1_024
-"""Rows that are decided together and recorded with one write."""
+BATCH, BATCH_BYTES = 256, 64 << 20
+"""Rows that are decided together and recorded with one write, and about how long those of a Parquet file may be."""
+
+_GROUP_BYTES = 64 << 20
+"""Admitted rows that make a row group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,9 @@ def provenance(decision: Decision, segment: str) -> dict[str, str | None]:
 def _table(file: BinaryIO, unit: Unit, columns: Columns) -> Iterator[Batch]:
     first, place = unit.first, unit.place
     parquet = package("pyarrow.parquet").ParquetFile(file)
-    for rows in parquet.iter_batches(batch_size=BATCH, row_groups=[unit.part]):
+    group = parquet.metadata.row_group(unit.part)
+    size = min(BATCH, max(group.num_rows * BATCH_BYTES // max(group.total_byte_size, 1), 1))
+    for rows in parquet.iter_batches(batch_size=size, row_groups=[unit.part]):
         yield of_table(rows, columns, place, first)
         first += rows.num_rows
 
@@ -136,16 +141,25 @@ class _Parquet:
         for name in PROVENANCE:
             schema = schema.append(pa.field(name, pa.string()))
         self._schema, self._segment = schema, segment
+        self._group: list[Any] = []
         self._writer = package("pyarrow.parquet").ParquetWriter(file, schema)
 
     def add(self, batch: Batch, admitted: Sequence[tuple[int, Decision]]) -> None:
         if not admitted:
             return
         pa = self._pa
-        kept = batch.rows.take(pa.array([index for index, _ in admitted], pa.int64()))
+        kept = pa.concat_batches([batch.rows.slice(index, 1) for index, _ in admitted])  # `take` knows fewer types
         stated = [provenance(decision, self._segment) for _, decision in admitted]
         added = [pa.array([one[name] for one in stated], pa.string()) for name in PROVENANCE]
-        self._writer.write_batch(pa.record_batch([*kept.columns, *added], schema=self._schema))
+        self._group.append(pa.record_batch([*kept.columns, *added], schema=self._schema))
+        if sum(rows.nbytes for rows in self._group) >= _GROUP_BYTES:
+            self._write()
 
     def close(self) -> None:
+        self._write()
         self._writer.close()
+
+    def _write(self) -> None:
+        if self._group:
+            self._writer.write_table(self._pa.Table.from_batches(self._group))
+            self._group.clear()

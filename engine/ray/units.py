@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from engine.documents.files import printable
@@ -87,9 +88,13 @@ def shown(text: str) -> str:
     return _QUERY.sub(r"\1", _CREDENTIALS.sub("", text))
 
 
-def plan(paths: Sequence[str], columns: Columns) -> list[Unit]:
-    """The units of these files and folders. Raises GatherError for what cannot be read, or lacks a column."""
-    files = dict.fromkeys(file for path in paths for file in _files(path))
+def plan(paths: Sequence[str], columns: Columns, into: Path | None = None) -> list[Unit]:
+    """The units of these files and folders, but of none below `into`, the folder of the run.
+
+    Raises GatherError for what cannot be read, or lacks a column.
+    """
+    own = f"file://{into}/"
+    files = dict.fromkeys(file for path in paths for file in _files(path) if not file.startswith(own))
     units: list[Unit] = []
     for file in files:
         units += _row_groups(file, columns) if shown(file).endswith(PARQUET) else _lines(file, columns)
@@ -102,6 +107,8 @@ def opened(path: str, version: str | None = None) -> Iterator[tuple[BinaryIO, st
     with _readable(path):
         fs, inside = package("fsspec.core").url_to_fs(path)
         info = fs.info(inside)
+        if info["type"] != "file":  # to open a pipe would wait for a writer
+            raise OSError("it is no file")
         found = f"{info.get('size')}/{next((info[name] for name in _VERSIONS if info.get(name)), '')}"
         if version is not None and found != version:
             raise GatherError(
@@ -135,7 +142,8 @@ def _files(path: str) -> list[str]:
         raise GatherError("the path of a corpus is empty", remedy=f"name files that end in {', '.join(suffixes)}")
     with _readable(path):
         fs, inside = package("fsspec.core").url_to_fs(path)
-        if shown(inside).endswith(suffixes) and "*" not in shown(inside):
+        named = shown(inside).endswith(suffixes) and "*" not in shown(inside)
+        if named and fs.info(inside)["type"] != "directory":
             return [fs.unstrip_protocol(inside)]
         found = fs.glob(inside) if "*" in inside else fs.find(inside)
         files = sorted(fs.unstrip_protocol(one) for one in found if one.endswith(suffixes))

@@ -25,11 +25,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from engine.documents.canonical import canonical, digest
+from engine.documents.files import printable
 from engine.drive import BATCH_ITEMS
 from engine.engine import Engine
 from engine.errors import DecideError, EngineError, Exit, RecordError, StateError
 from engine.flow import Context
-from engine.model import Decision, Mode, Outcome
+from engine.model import Decision, Mode, Outcome, is_reserved
 from engine.opa.server import fresh_folder
 from engine.ray.columns import Columns
 from engine.ray.policy import SentPolicy
@@ -37,11 +38,13 @@ from engine.ray.rows import Batch, batches, writer
 from engine.ray.units import PARQUET, Unit
 from engine.record.bulk import ROWS, AdmittedRows, Draft, RunRecord, durable
 from engine.record.bulk import Unit as RecordedUnit
+from engine.secrets.redaction import redact
 
 _ATTEMPTS = 3
 """How often a unit is decided while OPA dies under it; the answers of the last one stand."""
 
 _POLL_SECONDS = 0.05
+_FAULT_LENGTH = 300
 _FAULT = re.compile(r"\[fault ([A-Za-z0-9_=-]+)\]")
 
 
@@ -155,16 +158,17 @@ class Worker:
             decisions += [one.decision for one in answers]
         return decisions
 
-    def unit(self, name: str, source: str, outcomes: Counter[str], codes: Counter[str]) -> RecordedUnit:
+    def unit(self, name: str, source: str, counts: Counts) -> RecordedUnit:
         """What is stated of a unit that was decided."""
         return RecordedUnit(
             unit=name,
             source=source,
             point=self.job.point,
             policy=self.job.policy.revisions,
-            records=outcomes.total(),
-            outcomes=dict(outcomes),
-            codes=dict(codes),
+            records=counts.outcomes.total(),
+            outcomes=dict(counts.outcomes),
+            codes=dict(counts.codes),
+            faults=counts.faults,
         )
 
     def _await_opa(self) -> None:
@@ -209,21 +213,33 @@ class CorpusWorker(Worker):
     def _recorded(self, draft: Draft, name: str, unit: Unit, file: Any, *, last: bool) -> RecordedUnit:
         if self.job.columns is None:
             raise EngineError("a corpus is read by columns", remedy="name them")
-        outcomes, codes = Counter[str](), Counter[str]()
+        counts = Counts()
         with closing(writer(unit, file, name)) as out:
             for some in batches(unit, self.job.columns):
                 decisions = self.decided(draft, some, last=last)
                 admitted = [(index, one) for index, one in enumerate(decisions) if one.outcome is Outcome.ALLOW]
                 out.add(some, admitted)
-                count(decisions, outcomes, codes)
-        return self.unit(name, unit.source, outcomes, codes)
+                counts.add(some.places, decisions)
+        return self.unit(name, unit.source, counts)
 
 
-def count(decisions: Iterable[Decision], outcomes: Counter[str], codes: Counter[str]) -> None:
-    """Add decisions to the counts by outcome and by code; a code counts once a decision."""
-    for one in decisions:
-        outcomes[one.outcome.value] += 1
-        codes.update({finding.code for finding in one.findings})
+@dataclass(slots=True)
+class Counts:
+    """Decisions by outcome and by code, which counts once a decision; the first fault of the engine of each code."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    codes: Counter[str] = field(default_factory=Counter)
+    faults: dict[str, str] = field(default_factory=dict)
+
+    def add(self, places: Iterable[str], decisions: Iterable[Decision]) -> None:
+        """Count the decisions on the rows at these places."""
+        for place, one in zip(places, decisions, strict=True):
+            self.outcomes[one.outcome.value] += 1
+            self.codes.update({finding.code for finding in one.findings})
+            for finding in one.findings:
+                if is_reserved(finding.code) and finding.code not in self.faults:
+                    why = finding.requirement.removeprefix(f"{place}: ")
+                    self.faults[finding.code] = redact(printable(f"{place}: {why}; {finding.remedy}", _FAULT_LENGTH))[0]
 
 
 @contextmanager

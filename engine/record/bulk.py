@@ -64,7 +64,10 @@ class AdmittedRows(Model):
 
 
 class Unit(Model):
-    """One unit of work: where it is from, by what it was decided, its decisions by outcome and code, its rows."""
+    """One unit of work: where it is from, by what it was decided, its decisions by outcome and code, its rows.
+
+    `faults` has, for each code of the engine itself, where it occurred first, why, and what to do.
+    """
 
     unit: Sha256
     source: str
@@ -73,6 +76,7 @@ class Unit(Model):
     records: Count
     outcomes: dict[str, Count]
     codes: dict[str, Count]
+    faults: dict[str, str]
     admitted: AdmittedRows | None = None
 
 
@@ -109,6 +113,11 @@ class Manifest(Signed):
     def codes(self) -> Counter[str]:
         """Decisions with a finding of each code."""
         return sum((Counter(one.unit.codes) for one in self.segments), Counter())
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """The fault of one unit for each code."""
+        return {code: fault for one in reversed(self.segments) for code, fault in one.unit.faults.items()}
 
 
 class Draft:

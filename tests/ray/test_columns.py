@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import pytest
 from pyarrow import parquet
 
 from engine.errors import GatherError
+from engine.ray import rows as rows_module
 from engine.ray import units
 from engine.ray.columns import read_columns
 from engine.ray.packages import package
@@ -111,6 +113,15 @@ def test_a_time_on_the_last_day_is_for_the_policy_to_refuse() -> None:
     assert asked["decisions"][0]["decided_at"] == "after the year 9999"
 
 
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    table = pa.Table.from_pylist(rows(1))
+    parquet.write_table(
+        pa.table([*table.columns, table["license"]], [*table.column_names, "license"]), tmp_path / "a.parquet"
+    )
+    with pytest.raises(GatherError, match=r"a\.parquet: the column `license` is there twice"):
+        plan([str(tmp_path / "a.parquet")], COLUMNS)
+
+
 def test_an_unknown_time_zone_is_refused(tmp_path: Path) -> None:
     table = pa.Table.from_pylist(rows(1, first=1))
     column = pa.array([0], pa.timestamp("s", "Nowhere/Town"))
@@ -167,6 +178,26 @@ def test_what_is_no_corpus_is_refused(tmp_path: Path, name: str, said: str) -> N
         plan([str(tmp_path / name) if name else name], COLUMNS)
 
 
+def test_a_pipe_in_a_folder_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.jsonl")
+    with pytest.raises(GatherError, match=r"a\.jsonl`: it is no file"):
+        plan([str(tmp_path)], COLUMNS)
+
+
+def test_a_folder_may_have_the_name_of_a_file(tmp_path: Path) -> None:
+    folder = tmp_path / "a.parquet"
+    folder.mkdir()
+    part = write_parquet(folder / "part-0.parquet", rows(3), 3)
+    assert [unit.path for unit in plan([str(folder)], COLUMNS)] == [part.as_uri()]
+
+
+def test_the_folder_of_the_run_is_no_part_of_the_corpus(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", rows(3))
+    (tmp_path / "run" / "rows").mkdir(parents=True)
+    write_lines(tmp_path / "run" / "rows" / "b.jsonl", [{"decision_id": "1"}])
+    assert [unit.path for unit in plan([str(tmp_path)], COLUMNS, tmp_path / "run")] == [path.as_uri()]
+
+
 def test_lines_are_planned_in_ranges_that_cover_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units, "UNIT_ROWS", 4)
     path = write_lines(tmp_path / "a.jsonl", rows(10))
@@ -177,6 +208,15 @@ def test_lines_are_planned_in_ranges_that_cover_every_row(tmp_path: Path, monkey
     assert [one for batch in read for one in batch.requests] == [request(one) for one in rows(10)]
     numbers = [int(place.rpartition(":")[2]) for batch in read for place in batch.places]
     assert numbers == [1, 3, 5, 7, 8, 9, 10, 11, 12, 13]
+
+
+def test_long_rows_are_read_some_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_parquet(tmp_path / "a.parquet", [{**one, "image": f"{one['id']:010000}"} for one in rows(100)], 100)
+    monkeypatch.setattr(rows_module, "BATCH_BYTES", 250_000)
+    (unit,) = plan([str(path)], COLUMNS)
+    read = [len(batch.requests) for batch in batches(unit, COLUMNS)]
+    assert sum(read) == 100
+    assert max(read) < 30
 
 
 def test_a_local_name_may_have_a_question_mark(tmp_path: Path) -> None:
