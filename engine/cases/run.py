@@ -17,13 +17,13 @@ from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from engine.cases.state import CaseApproval, CaseState, Moment
 from engine.documents.files import load, read_bytes
 from engine.drive import run
 from engine.engine import Engine
-from engine.errors import GatherError, Location
+from engine.errors import GatherError, Location, Problem
 from engine.facts.archives.source_bundle import DOCUMENT
 from engine.facts.release.git import Change
 from engine.flow import Answer, Context, Services, answer
@@ -46,6 +46,7 @@ from engine.model import (
 )
 from engine.points import GatherContext, Probed
 from engine.points.registry import find
+from engine.policy_bundle import explain
 from engine.running import Running
 from engine.settings import ReadLimits, Settings
 from engine.state import open_store
@@ -169,16 +170,12 @@ def read_case(path: Path) -> CaseFile:
     """Read one case. Raises GatherError with file:line."""
     limits = ReadLimits()
     document = load(read_bytes(path, limits.document_bytes), str(path), limits)
-    try:
-        return CaseFile(path, Case.model_validate_json(json.dumps(document.value), context={"folder": path.parent}))
-    except ValidationError as error:
-        problem = error.errors()[0]
-        where = document.where(tuple(problem["loc"]))
-        raise GatherError(
-            f"the case does not fit its format: {problem['type'].replace('_', ' ')}",
-            remedy="see `Cases` in docs/rules.md and CONTRIBUTING.md",
-            where=where,
-        ) from error
+    found: list[Problem] = []
+    case = explain.validated(Case, document, found, context={"folder": path.parent})
+    if case is None:
+        remedy = f"{found[0].remedy}; see `Cases` in docs/rules.md and CONTRIBUTING.md"
+        raise GatherError(found[0].message, remedy=remedy, where=found[0].where)
+    return CaseFile(path, case)
 
 
 def read_cases(folder: Path) -> list[CaseFile]:

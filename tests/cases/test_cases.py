@@ -122,3 +122,28 @@ def test_a_case_leaves_nothing_behind_in_the_engine_of_its_values(runner: Runner
     assert runner.engine({}) is engine
     assert engine.services.gather_context.boundaries() != ()
     assert engine.services.gather_context.clock() != moment
+
+
+@pytest.mark.parametrize(
+    ("line", "place", "message", "remedy"),
+    [
+        ("wnat: {outcome: deny}", (4, "wnat"), "`wnat` is not a known field", "did you mean `want`?"),
+        (
+            "want: {outcome: denied}",
+            (4, "want.outcome"),
+            "`want.outcome` must be 'allow', 'confirm' or 'deny'",
+            "correct",
+        ),
+    ],
+)
+def test_a_mistake_in_a_case_is_told_like_one_in_a_value(
+    line: str, place: tuple[int, str], message: str, remedy: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "case.yaml"
+    path.write_text(f'description: a case\npoint: license\nnow: "2026-11-21T00:00:00Z"\n{line}\n', encoding="utf-8")
+    with pytest.raises(GatherError) as caught:
+        read_case(path)
+    told = caught.value
+    assert told.where is not None
+    assert ((told.where.line, told.where.field), told.message) == (place, message)
+    assert remedy in told.remedy
