@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from engine.cases.state import CaseApproval, CaseState, Moment
-from engine.documents.files import load, read_bytes
+from engine.documents.files import load, printable, read_bytes, unreadable
 from engine.drive import run
 from engine.engine import Engine
 from engine.errors import GatherError, Location, Problem
@@ -348,17 +348,25 @@ class Runner(ExitStack):
 
 
 def changed(bundle: Path, copy: Path, drop: tuple[str, ...], set_: dict[str, Any]) -> Path:
-    """A copy of a source bundle with fields of its document dropped or set; returns the copy."""
+    """A copy of a source bundle with fields of its document dropped or set; returns the copy. Raises GatherError."""
     shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(bundle, copy)
+    try:
+        shutil.copytree(bundle, copy)
+    except OSError as error:
+        raise unreadable(str(bundle), error) from error
     limits = ReadLimits()
     document = load((copy / DOCUMENT).read_bytes(), DOCUMENT, limits).value
-    for path in drop:
-        parent, key = _parent(document, path)
-        del parent[key]
-    for path, value in set_.items():
-        parent, key = _parent(document, path)
-        parent[key] = value
+    path = ""
+    try:
+        for path in drop:
+            parent, key = _parent(document, path)
+            del parent[key]
+        for path, value in set_.items():
+            parent, key = _parent(document, path)
+            parent[key] = value
+    except (LookupError, TypeError, ValueError) as error:
+        message = f"{DOCUMENT} has no field `{printable(path)}`"
+        raise GatherError(message, remedy="name one that `drop` or `set` can change, such as records.0.url") from error
     (copy / DOCUMENT).write_text(json.dumps(document, indent=1), encoding="utf-8")
     return copy
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from engine.cases.run import CaseFile, Runner, read_case
+from engine.cases.run import CaseFile, Runner, changed, read_case
 from engine.documents.canonical import canonical
 from engine.errors import GatherError
 from engine.model import Outcome, is_reserved
@@ -147,3 +147,22 @@ def test_a_mistake_in_a_case_is_told_like_one_in_a_value(
     assert told.where is not None
     assert ((told.where.line, told.where.field), told.message) == (place, message)
     assert remedy in told.remedy
+
+
+@pytest.mark.parametrize(
+    ("folder", "drop", "set_", "message"),
+    [
+        ("offline_fixture", (), {"records.9.license": "MIT"}, "bundle.yaml has no field `records.9.license`"),
+        ("offline_fixture", (), {"purpose.x.y": 1}, "bundle.yaml has no field `purpose.x.y`"),
+        ("offline_fixture", ("records.first",), {}, "bundle.yaml has no field `records.first`"),
+        ("offline_fixture", ("prupose",), {}, "bundle.yaml has no field `prupose`"),
+        ("nothing_here", ("purpose",), {}, "cannot read "),
+    ],
+)
+def test_a_change_of_what_is_not_there_is_told(
+    folder: str, drop: tuple[str, ...], set_: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(GatherError) as caught:
+        changed(ROOT / "fixtures" / "source_bundles" / folder, tmp_path / "copy", drop, set_)
+    assert caught.value.message.startswith(message)
+    assert caught.value.remedy
