@@ -43,6 +43,7 @@ from engine.model import (
     Revisions,
     SandboxFacts,
     Via,
+    is_reserved,
 )
 from engine.points import GatherContext, Probed
 from engine.points.registry import find
@@ -328,7 +329,8 @@ class Runner(ExitStack):
             else tuple(sorted({finding.subject for finding in decision.findings if finding.subject})),
             waivers=tuple(sorted({finding.waiver for finding in decision.findings if finding.waiver})),
         )
-        differences = [] if got == want else [f"expected {want}; got {got}"]
+        reasons = "".join(f": {finding.requirement}" for finding in decision.findings if is_reserved(finding.code))
+        differences = [] if got == want else [f"expected {want}; got {got}{reasons}"]
         record = self._record(file, decision.decision_id) if file.case.want_record else {}
         for key, value in (file.case.want_record or {}).items():
             if record.get(key) != value:

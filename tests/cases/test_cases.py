@@ -166,3 +166,13 @@ def test_a_change_of_what_is_not_there_is_told(
         changed(ROOT / "fixtures" / "source_bundles" / folder, tmp_path / "copy", drop, set_)
     assert caught.value.message.startswith(message)
     assert caught.value.remedy
+
+
+def test_a_case_that_the_engine_refused_is_told_with_the_reason(runner: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "misspelled_value.yaml"
+    request = f"{{purpose: train, export_license: null, license: MIT, sha256: '{'0' * 64}', decisions: []}}"
+    case = f'description: a case\npoint: license\nrequest: {request}\nnow: "2026-11-21T00:00:00Z"\n'
+    path.write_text(f"{case}values: {{networks: {{host: []}}}}\nwant: {{outcome: allow}}\n", encoding="utf-8")
+    (told,) = runner.differences(read_case(path), runner.answer(read_case(path)))
+    assert told.startswith("expected allow []; got deny [engine.policy_invalid]: ")
+    assert "`host` is not a known field" in told
