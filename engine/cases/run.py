@@ -17,13 +17,13 @@ from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from engine.cases.state import CaseApproval, CaseState, Moment
-from engine.documents.files import load, read_bytes
+from engine.documents.files import load, printable, read_bytes, unreadable
 from engine.drive import run
 from engine.engine import Engine
-from engine.errors import GatherError, Location
+from engine.errors import GatherError, Location, Problem
 from engine.facts.archives.source_bundle import DOCUMENT
 from engine.facts.release.git import Change
 from engine.flow import Answer, Context, Services, answer
@@ -43,9 +43,11 @@ from engine.model import (
     Revisions,
     SandboxFacts,
     Via,
+    is_reserved,
 )
 from engine.points import GatherContext, Probed
 from engine.points.registry import find
+from engine.policy_bundle import explain
 from engine.running import Running
 from engine.settings import ReadLimits, Settings
 from engine.state import open_store
@@ -169,16 +171,12 @@ def read_case(path: Path) -> CaseFile:
     """Read one case. Raises GatherError with file:line."""
     limits = ReadLimits()
     document = load(read_bytes(path, limits.document_bytes), str(path), limits)
-    try:
-        return CaseFile(path, Case.model_validate_json(json.dumps(document.value), context={"folder": path.parent}))
-    except ValidationError as error:
-        problem = error.errors()[0]
-        where = document.where(tuple(problem["loc"]))
-        raise GatherError(
-            f"the case does not fit its format: {problem['type'].replace('_', ' ')}",
-            remedy="see `Cases` in docs/rules.md and CONTRIBUTING.md",
-            where=where,
-        ) from error
+    found: list[Problem] = []
+    case = explain.validated(Case, document, found, context={"folder": path.parent})
+    if case is None:
+        remedy = f"{found[0].remedy}; see `Cases` in docs/rules.md and CONTRIBUTING.md"
+        raise GatherError(found[0].message, remedy=remedy, where=found[0].where)
+    return CaseFile(path, case)
 
 
 def read_cases(folder: Path) -> list[CaseFile]:
@@ -331,7 +329,8 @@ class Runner(ExitStack):
             else tuple(sorted({finding.subject for finding in decision.findings if finding.subject})),
             waivers=tuple(sorted({finding.waiver for finding in decision.findings if finding.waiver})),
         )
-        differences = [] if got == want else [f"expected {want}; got {got}"]
+        reasons = "".join(f": {finding.requirement}" for finding in decision.findings if is_reserved(finding.code))
+        differences = [] if got == want else [f"expected {want}; got {got}{reasons}"]
         record = self._record(file, decision.decision_id) if file.case.want_record else {}
         for key, value in (file.case.want_record or {}).items():
             if record.get(key) != value:
@@ -351,17 +350,25 @@ class Runner(ExitStack):
 
 
 def changed(bundle: Path, copy: Path, drop: tuple[str, ...], set_: dict[str, Any]) -> Path:
-    """A copy of a source bundle with fields of its document dropped or set; returns the copy."""
+    """A copy of a source bundle with fields of its document dropped or set; returns the copy. Raises GatherError."""
     shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(bundle, copy)
+    try:
+        shutil.copytree(bundle, copy)
+    except OSError as error:
+        raise unreadable(str(bundle), error) from error
     limits = ReadLimits()
     document = load((copy / DOCUMENT).read_bytes(), DOCUMENT, limits).value
-    for path in drop:
-        parent, key = _parent(document, path)
-        del parent[key]
-    for path, value in set_.items():
-        parent, key = _parent(document, path)
-        parent[key] = value
+    path = ""
+    try:
+        for path in drop:
+            parent, key = _parent(document, path)
+            del parent[key]
+        for path, value in set_.items():
+            parent, key = _parent(document, path)
+            parent[key] = value
+    except (LookupError, TypeError, ValueError) as error:
+        message = f"{DOCUMENT} has no field `{printable(path)}`"
+        raise GatherError(message, remedy="name one that `drop` or `set` can change, such as records.0.url") from error
     (copy / DOCUMENT).write_text(json.dumps(document, indent=1), encoding="utf-8")
     return copy
 

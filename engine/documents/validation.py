@@ -42,6 +42,7 @@ PROBLEMS = {
     "missing": "is missing",
     "extra_forbidden": "is not a known field",
     "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
     "string_too_long": "must have at most {max_length} characters",
     "string_too_short": "must have at least {min_length} characters",
     "too_long": "must have at most {max_length} entries",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.errors import Location, Problem
-from engine.policy_bundle.checks import Signature
+from engine.policy_bundle.checks import PARAMETERS, Signature
 from engine.policy_bundle.syntax import (
     EQUAL,
     MEMBER,
@@ -318,7 +318,7 @@ class _Definition:
         if name_parts is None:
             return node.get("type") == "boolean"
         full = self._resolve(name_parts)
-        if full[:2] == ("data", "policy"):
+        if _modelled(full):
             return True
         return ("checked", key_of(node)) in known.certain or self._lint.boolean.get(".".join(map(str, full)), False)
 
@@ -335,8 +335,8 @@ class _Definition:
             return True
         term = known.behind(term)
         name, called = reference(term), call(term)
-        if name is not None and self._resolve(name)[:2] == ("data", "policy"):
-            return True  # the models of policy/ checked it
+        if name is not None and _modelled(self._resolve(name)):
+            return True
         signature = self._lint.signatures.get(self._builtin(called[0]) or "") if called else None
         return term.get("type") in types or (signature is not None and signature.result in types)
 
@@ -391,6 +391,11 @@ class _Definition:
             f"in `{self._rule.name}`: {message}",
             f"{fix}; or write in `custom.proof` of its METADATA why no missing fact can make it hold",
         )
+
+
+def _modelled(name: tuple[Any, ...]) -> bool:
+    """Whether a model of policy/ has checked the type of the value with this name; parameters have no model."""
+    return name[:2] == ("data", "policy") and name[2:3] != (PARAMETERS,)
 
 
 def _iterated(rule: Rule) -> set[str]:

@@ -66,16 +66,17 @@ def validated(
     *,
     first_line: int = 1,
     remedies: Mapping[str, str] | None = None,
+    context: Mapping[str, Any] | None = None,
 ) -> ModelT | None:
     """The document as its model, or None with the reasons added to `found`.
 
     `remedies` by dotted field come before the usual ones; `first_line` is the line of the file at which the
-    document begins. No document, which is a problem already, is no model.
+    document begins; `context` is what the model's validators get. No document, which is a problem already, is no model.
     """
     if document is None:
         return None
     try:
-        return model.model_validate_json(canonical(document.value))
+        return model.model_validate_json(canonical(document.value), context=context)
     except ValidationError as error:
         found.extend(_problems(error, model, document, first_line, remedies or {}))
         return None

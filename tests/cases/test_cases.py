@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from engine.cases.run import CaseFile, Runner, read_case
+from engine.cases.run import CaseFile, Runner, changed, read_case
 from engine.documents.canonical import canonical
 from engine.errors import GatherError
 from engine.model import Outcome, is_reserved
@@ -122,3 +122,57 @@ def test_a_case_leaves_nothing_behind_in_the_engine_of_its_values(runner: Runner
     assert runner.engine({}) is engine
     assert engine.services.gather_context.boundaries() != ()
     assert engine.services.gather_context.clock() != moment
+
+
+@pytest.mark.parametrize(
+    ("line", "place", "message", "remedy"),
+    [
+        ("wnat: {outcome: deny}", (4, "wnat"), "`wnat` is not a known field", "did you mean `want`?"),
+        (
+            "want: {outcome: denied}",
+            (4, "want.outcome"),
+            "`want.outcome` must be 'allow', 'confirm' or 'deny'",
+            "correct",
+        ),
+    ],
+)
+def test_a_mistake_in_a_case_is_told_like_one_in_a_value(
+    line: str, place: tuple[int, str], message: str, remedy: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "case.yaml"
+    path.write_text(f'description: a case\npoint: license\nnow: "2026-11-21T00:00:00Z"\n{line}\n', encoding="utf-8")
+    with pytest.raises(GatherError) as caught:
+        read_case(path)
+    told = caught.value
+    assert told.where is not None
+    assert ((told.where.line, told.where.field), told.message) == (place, message)
+    assert remedy in told.remedy
+
+
+@pytest.mark.parametrize(
+    ("folder", "drop", "set_", "message"),
+    [
+        ("offline_fixture", (), {"records.9.license": "MIT"}, "bundle.yaml has no field `records.9.license`"),
+        ("offline_fixture", (), {"purpose.x.y": 1}, "bundle.yaml has no field `purpose.x.y`"),
+        ("offline_fixture", ("records.first",), {}, "bundle.yaml has no field `records.first`"),
+        ("offline_fixture", ("prupose",), {}, "bundle.yaml has no field `prupose`"),
+        ("nothing_here", ("purpose",), {}, "cannot read "),
+    ],
+)
+def test_a_change_of_what_is_not_there_is_told(
+    folder: str, drop: tuple[str, ...], set_: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(GatherError) as caught:
+        changed(ROOT / "fixtures" / "source_bundles" / folder, tmp_path / "copy", drop, set_)
+    assert caught.value.message.startswith(message)
+    assert caught.value.remedy
+
+
+def test_a_case_that_the_engine_refused_is_told_with_the_reason(runner: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "misspelled_value.yaml"
+    request = f"{{purpose: train, export_license: null, license: MIT, sha256: '{'0' * 64}', decisions: []}}"
+    case = f'description: a case\npoint: license\nrequest: {request}\nnow: "2026-11-21T00:00:00Z"\n'
+    path.write_text(f"{case}values: {{networks: {{host: []}}}}\nwant: {{outcome: allow}}\n", encoding="utf-8")
+    (told,) = runner.differences(read_case(path), runner.answer(read_case(path)))
+    assert told.startswith("expected allow []; got deny [engine.policy_invalid]: ")
+    assert "`host` is not a known field" in told

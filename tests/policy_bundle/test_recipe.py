@@ -142,3 +142,22 @@ def test_what_could_never_apply_is_refused(
 ) -> None:
     found = {(one.where.file, one.where.line): one.message for one in problems(tmp_path, files)}
     assert message in found[str(tmp_path / place[0]), place[1]]
+
+
+@pytest.mark.parametrize(
+    ("instead", "message"),
+    [
+        ("", "compares `data.policy.parameters.longest`, whose type is not checked"),
+        ("\tdata.policy.parameters.longest\n", "`data.policy.parameters.longest` holds for null, 0 and text too"),
+    ],
+)
+def test_a_rule_checks_the_type_of_a_parameter(instead: str, message: str, tmp_path: Path) -> None:
+    """No model does: a limit of `5 MB` is text, above every number, and `no` is text, which holds."""
+    helper = OWN[HELPER].replace("\tis_number(data.policy.parameters.longest)\n", instead)
+    found = {one.where.line: one.message for one in problems(tmp_path, {**OWN, HELPER: helper})}
+    assert message in found[7]
+
+
+def test_a_parameter_of_another_type_refuses(tmp_path: Path) -> None:
+    policy = served(tmp_path, {**OWN, f"{HOUSE}/values/parameters.yaml": "longest: 5 MB\n"})
+    assert codes(policy.ask(source())) == [("named", "records/one"), ("stated", None)]
