@@ -231,6 +231,13 @@ def test_long_rows_are_read_some_at_a_time(tmp_path: Path, monkeypatch: pytest.M
     assert max(read) < 30
 
 
+def test_a_line_that_is_too_long_is_named(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", rows(3))
+    path.write_bytes(path.read_bytes() + b"a" * 42_000_000)
+    with pytest.raises(GatherError, match=r"a\.jsonl:4: a line is longer than 33554432 bytes"):
+        plan([str(path)], COLUMNS)
+
+
 def test_a_local_name_may_have_a_question_mark(tmp_path: Path) -> None:
     (unit,) = plan([str(write_parquet(tmp_path / "a?b.parquet", rows(2), 2))], COLUMNS)
     assert unit.file.endswith("/a?b.parquet")
