@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -109,7 +110,12 @@ def object_in(text: str | bytes, what: str, remedy: str, where: Location | None 
     """The one JSON object in a text, or the error, which is recorded as a deny."""
     try:
         found = read_strict(text if isinstance(text, str) else text.decode("utf-8"))
-    except (UnicodeDecodeError, NotJsonError):
+    except UnicodeDecodeError:
+        return GatherError(f"the {what} is not UTF-8", remedy="write text in UTF-8", where=where)
+    except NotJsonError:
+        if text[:3] == codecs.BOM_UTF8:
+            marked = f"the {what} begins with a byte order mark"
+            return GatherError(marked, remedy="write UTF-8 without one", where=where)
         return GatherError(f"the {what} is not JSON", remedy=remedy, where=where)
     except AmbiguousJsonError as error:
         return GatherError(f"the {what} {error.problem}", remedy=error.remedy, where=where)

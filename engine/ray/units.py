@@ -227,15 +227,15 @@ def _demand_fields(line: bytes, columns: Columns, where: Location) -> None:
 
 def whole_lines(file: BinaryIO, path: str, size: int = sys.maxsize) -> Iterator[bytes]:
     """The lines of the next `size` bytes of a file, each with its newline. Raises GatherError for one too long."""
-    rest, most = b"", ReadLimits().document_bytes
+    rest, most, number = b"", ReadLimits().document_bytes, 1
     while block := file.read(min(_BLOCK, size)):
         size -= len(block)
         lines = (rest + block).split(b"\n")
         rest = lines.pop()
+        number += len(lines)
         if len(rest) > most:
-            raise GatherError(
-                f"a line is longer than {most} bytes", remedy="split the row", where=Location(shown(path))
-            )
+            where = Location(shown(path), number)
+            raise GatherError(f"a line is longer than {most} bytes", remedy="split the row", where=where)
         for line in lines:
             yield line + b"\n"
     if rest:

@@ -3,8 +3,8 @@
 An export is a copy for reading; the record itself is what `engine record verify` checks. Each chain is a
 separate source.
 
-CSV has one row per decision. A cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return gets an
-apostrophe in front, because spreadsheets would run it as a formula.
+CSV has one row per decision. A cell that begins with `=`, `+`, `-` or `@`, also in full width, gets an apostrophe in
+front, because spreadsheets would run it as a formula; control characters become `?`, since terminals would run them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.documents.canonical import canonical
+from engine.documents.files import printable
 from engine.errors import Location
 from engine.record.chain import Entry, plain_json
 from engine.record.chains import chain_folder
@@ -35,7 +36,7 @@ COLUMNS = (
 The last three are those of decisions at point `administration`.
 """
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def cloudevents(state: Path, filter_: Filter) -> Iterator[str | Location]:
@@ -106,4 +107,7 @@ def _row(cells: Iterable[Any]) -> str:
 
 
 def _harmless(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+    if not isinstance(cell, str):
+        return cell
+    shown = printable(cell, len(cell))
+    return f"'{shown}" if shown.startswith(_FORMULA) else shown

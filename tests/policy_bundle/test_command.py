@@ -35,6 +35,7 @@ def test_arguments_stay_apart_and_the_environment_is_ours(tmp_path: Path, monkey
     assert finished.stdout.startswith(b"a b|$HOME|")
     assert b"PROXY" not in finished.stdout
     assert b"GOGC=400" in finished.stdout
+    assert b"GOMEMLIMIT=1GiB" in finished.stdout
 
 
 def test_too_slow(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from engine.ray import rows as rows_module
 from engine.ray import units
 from engine.ray.columns import read_columns
 from engine.ray.packages import package
-from engine.ray.rows import batches
+from engine.ray.rows import batches, object_in
 from engine.ray.units import plan
 from tests.ray.samples import COLUMNS, COLUMNS_YAML, request, row, rows, write_lines, write_parquet
 
@@ -69,6 +69,18 @@ def test_a_row_that_states_no_request_is_an_error_with_its_place(change: dict[st
     error = columns.request({**row(1), **change}, "a.parquet:7")
     assert isinstance(error, GatherError)
     assert str(error) == f"a.parquet:7: {said}"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"\xef\xbb\xbf{}", "the line begins with a byte order mark"),
+        ("{}".encode("utf-16"), "the line is not UTF-8"),
+        (b"{", "the line is not JSON"),
+    ],
+)
+def test_a_line_that_is_no_object_says_what_it_is(line: bytes, said: str) -> None:
+    assert str(object_in(line, "line", "write one JSON object a line")) == said
 
 
 def test_a_missing_label_is_for_the_policy_to_refuse() -> None:
@@ -217,6 +229,13 @@ def test_long_rows_are_read_some_at_a_time(tmp_path: Path, monkeypatch: pytest.M
     read = [len(batch.requests) for batch in batches(unit, COLUMNS)]
     assert sum(read) == 100
     assert max(read) < 30
+
+
+def test_a_line_that_is_too_long_is_named(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", rows(3))
+    path.write_bytes(path.read_bytes() + b"a" * 42_000_000)
+    with pytest.raises(GatherError, match=r"a\.jsonl:4: a line is longer than 33554432 bytes"):
+        plan([str(path)], COLUMNS)
 
 
 def test_a_local_name_may_have_a_question_mark(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from engine.points.registry import POINTS
 from engine.policy_bundle.build import build
 from engine.policy_bundle.release_folder import STATEMENT, Statement
 from engine.policy_bundle.sources import PolicySources
+from engine.ray import rows as rows_module
 from engine.ray.columns import POINT
 from engine.ray.corpus import demand_stateless
 from engine.ray.policy import SentPolicy
@@ -105,8 +106,9 @@ def test_admitted_rows_name_their_decision(worker: CorpusWorker, tmp_path: Path)
     assert [one["text"] for one in written] == [f"row {one['id']}" for one in written]
 
 
-def test_admitted_rows_are_one_row_group(worker: CorpusWorker, tmp_path: Path) -> None:
-    units = planned(worker, write_parquet(tmp_path / "a.parquet", rows(600), 600))
+def test_admitted_rows_are_one_row_group(worker: CorpusWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows_module, "BATCH", 20)
+    units = planned(worker, write_parquet(tmp_path / "a.parquet", rows(60), 60))
     ask(worker, units)
     written = parquet.ParquetFile(tmp_path / "run" / "rows" / f"{next(iter(units))}.parquet")
     assert (written.num_row_groups, written.metadata.num_rows) == (1, sum(1 for _ in _allowed(tmp_path / "run")))

@@ -202,10 +202,21 @@ def test_export_gives_csv_that_no_spreadsheet_runs(told_state: Path, tmp_path: P
     assert [row["seq"] for row in rows] == ["1", "2", "3"]
     assert [row["codes"] for row in rows] == ["", "license_unknown", "license_unknown"]
     assert (rows[2]["principal"], rows[2]["run"], rows[2]["request_id"]) == ("'=HYPERLINK(1)", "'@SUM(A1)", "'-2+3")
-    assert rows[2]["approval"] == "'\t=1"
-    assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for row in rows for cell in row.values())
+    assert rows[2]["approval"] == "?=1"  # was a tab
+    assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) for row in rows for cell in row.values())
     plain = json.loads((told_state / DECISIONS).read_bytes().splitlines()[2])
     assert plain["principal"] == "=HYPERLINK(1)"  # the control: the record has it as it was
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [("\x1b]0;title\x07", "?]0;title?"), ("\n=1+1", "?=1+1"), ("a\r\nb", "a??b"), ("\uff1d1", "'\uff1d1")],
+)
+def test_no_cell_of_csv_is_run_by_a_spreadsheet_or_a_terminal(tmp_path: Path, cell: str, shown: str) -> None:
+    with open_log(tmp_path) as log:
+        log.append(decision(1).model_copy(update={"run": cell}))
+    (row,) = csv.DictReader(run("export", "--state", tmp_path, "--format", "csv").stdout.splitlines())
+    assert row["run"] == shown
 
 
 def test_an_export_that_ends_midway_leaves_no_file(told_state: Path, tmp_path: Path) -> None:

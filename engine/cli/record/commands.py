@@ -241,7 +241,8 @@ def export_record(
 ) -> None:
     """Export the record for other tools: one CloudEvent per line, or one CSV row per decision.
 
-    Does not verify the chain. CSV cells that a spreadsheet would run start with an apostrophe.
+    Does not verify the chain. CSV cells that a spreadsheet would run start with an apostrophe, and
+    control characters in them become `?`.
     """
     from engine.record.export import cloudevents, csv_rows
     from engine.record.reader import Filter
