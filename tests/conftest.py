@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import json
 import re
@@ -19,11 +20,13 @@ from hypothesis import settings as hypothesis_settings
 
 from engine.cases.run import CaseFile, Runner
 from engine.documents.files import load
+from engine.engine import Engine
 from engine.secrets.forms import SecretForms
 from engine.secrets.patterns import know
 from engine.settings import ReadLimits, Settings
 from engine.values.commands import Commands, program_rows
 from tests.covers import CASE_TEST, Place, cases, expand, places
+from tests.expect import there
 from tests.facilities import missing
 from tests.lanes import FAST, FULL, split
 from tests.shared_opa import POOL, lend
@@ -73,6 +76,9 @@ _COSTS = {
     "environments": 14,
 }
 """Hundredths of a second of CPU that a test takes in a file or folder; 5 in the others."""
+
+KNOWN = ("sandbox/bubblewrap.json", "keys/sandbox.key")
+"""Where a state folder has what is known of the sandbox."""
 
 RUNNERS: list[Runner] = []
 """The runner of cases of this process, once a test has asked for it."""
@@ -128,6 +134,29 @@ def runner(shared_settings: Settings, tmp_path_factory: pytest.TempPathFactory) 
     with Runner(shared_settings, tmp_path_factory.mktemp("cases")) as running:
         RUNNERS.append(running)
         yield running
+
+
+@pytest.fixture(scope="session")
+def probed(tmp_path_factory: pytest.TempPathFactory, cache: Path, worker_id: str) -> Path:
+    """A state folder in which the sandbox has been tried, by one worker for all."""
+    if (lack := missing("bubblewrap")) is not None:
+        pytest.skip(f"NOT TRIED, this machine has no bubblewrap: {lack}")
+    base = tmp_path_factory.getbasetemp()
+    state = (base if worker_id == "master" else base.parent) / "probed"
+    state.mkdir(mode=0o700, exist_ok=True)
+    with state.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (state / KNOWN[0]).exists():
+            with Engine(Settings(state=state, cache=cache)) as engine:
+                there(engine.services).gather_context.sandbox_facts("bubblewrap", None)
+    return state
+
+
+def take_over(probed: Path, state: Path) -> None:
+    """Let the engines of a state folder know what the sandbox holds."""
+    for name in KNOWN:
+        (state / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.copy2(probed / name, state / name)
 
 
 @pytest.fixture

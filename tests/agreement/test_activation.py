@@ -13,34 +13,19 @@ from engine.agreement import activation, live
 from engine.agreement.activation import activate_release
 from engine.binaries import find_binary
 from engine.errors import EngineError, PolicyError
-from engine.points.registry import POINTS
-from engine.policy_bundle.build import build
 from engine.policy_bundle.release_folder import Statement
-from engine.policy_bundle.sources import PolicySources
 from engine.state import open_store
 from engine.state.rows import ActivationRow, ReplicaRow
 from engine.state.store import Store
-from tests.conftest import ROOT
-from tests.policy_bundle.releases import Keys, released
+from tests.policy_bundle.releases import Keys
 from tests.state.samples import NOW, activate, release
 
 Activate = Callable[..., tuple[ActivationRow, tuple[ReplicaRow, ...]]]
 
 
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
-    return Keys.make(tmp_path_factory.mktemp("made") / "keys")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, cache: Path, keys: Keys) -> Path:
-    sources = PolicySources(ROOT / "rego", ROOT / "policy", ROOT / "bundles" / "default")
-    return released(build(sources, POINTS, find_binary(), cache), tmp_path_factory.mktemp("made") / "r2", keys, 2)
-
-
 @pytest.fixture
-def digest(folder: Path) -> str:
-    return Statement.model_validate_json((folder / "release.json").read_bytes()).digest
+def digest(made: Path) -> str:
+    return Statement.model_validate_json((made / "release.json").read_bytes()).digest
 
 
 @pytest.fixture
@@ -51,7 +36,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def activating(store: Store, folder: Path, keys: Keys) -> Activate:
+def activating(store: Store, made: Path, keys: Keys) -> Activate:
     """Activates the release; `meanwhile` is called each time that the clock is read, with how often it was."""
 
     def act(meanwhile: Callable[[int], None] = lambda _: None) -> tuple[ActivationRow, tuple[ReplicaRow, ...]]:
@@ -63,7 +48,7 @@ def activating(store: Store, folder: Path, keys: Keys) -> Activate:
             meanwhile(read)
             return NOW
 
-        return activate_release(folder, keys.public, find_binary(), store, "user:lee", "as decided", now)
+        return activate_release(made, keys.public, find_binary(), store, "user:lee", "as decided", now)
 
     return act
 

@@ -14,28 +14,13 @@ from engine.binaries import find_binary
 from engine.errors import DecideError, EngineError, GatherError, PolicyError
 from engine.opa.packed import SIGNATURES
 from engine.opa.reply import VALUES
-from engine.points.registry import POINTS
-from engine.policy_bundle.build import build
 from engine.policy_bundle.last_release import LastRelease, write_last
 from engine.policy_bundle.release import Release
 from engine.policy_bundle.release_folder import APPROVAL, STATEMENT, Statement
-from engine.policy_bundle.sources import PolicySources
 from engine.settings import Settings
 from engine.state.rows import ActivationRow, Agreement
-from tests.conftest import ROOT
-from tests.policy_bundle.releases import Keys, released
+from tests.policy_bundle.releases import Keys
 from tests.state.samples import release
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
-    return Keys.make(tmp_path_factory.mktemp("made") / "keys")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, cache: Path, keys: Keys) -> Path:
-    sources = PolicySources(ROOT / "rego", ROOT / "policy", ROOT / "bundles" / "default")
-    return released(build(sources, POINTS, find_binary(), cache), tmp_path_factory.mktemp("made") / "r2", keys, 2)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import threading
 import time
@@ -16,29 +15,20 @@ import pytest
 
 from engine.state import open_store
 from tests.api.serving import SECONDS, Reply, Serving, serving, until
-from tests.code.conftest import CODE, golden, printing, probed
+from tests.code.conftest import CODE, golden, printing
 from tests.command import lines
+from tests.conftest import take_over
 from tests.facilities import needs
 
 pytestmark = needs("bubblewrap")
 
-__all__ = ["probed"]
-
 SLOW = golden("while True: pass", policy_hints={"exec_timeout_seconds": 20})
-
-
-def known(probed: Path, folder: Path) -> None:
-    """Let the engine of a folder know what the sandbox holds."""
-    for name in ("sandbox", "keys"):
-        (folder / "state" / name).mkdir(mode=0o700, parents=True)
-    for name in ("sandbox/bubblewrap.json", "keys/sandbox.key"):
-        shutil.copy2(probed / name, folder / "state" / name)
 
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory, cache: Path, probed: Path) -> Iterator[Serving]:
     folder = tmp_path_factory.mktemp("code")
-    known(probed, folder)
+    take_over(probed, folder / "state")
     with serving(folder, cache) as engine:
         yield engine
 
@@ -220,7 +210,7 @@ def test_a_client_that_hangs_up_ends_its_run_if_it_said_so(api: Serving, accept:
 
 
 def test_a_waiting_run_shows_its_place(tmp_path: Path, cache: Path, probed: Path) -> None:
-    known(probed, tmp_path)
+    take_over(probed, tmp_path / "state")
     ids = [str(uuid.uuid4()) for _ in range(6)]
     with serving(tmp_path, cache) as engine:
         threads = [threading.Thread(target=run, args=(engine, {**SLOW, "run_id": own})) for own in ids]
@@ -276,7 +266,7 @@ def test_runs_of_other_callers_cannot_be_seen_or_ended(
     cache: Path,
     probed: Path,
 ) -> None:
-    known(probed, tmp_path)
+    take_over(probed, tmp_path / "state")
     store = open_store(tmp_path / "state")
     points = ["code_action", "code_scan", "code_execution", "code_output"]
     now = int(time.time())

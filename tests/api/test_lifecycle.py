@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -11,9 +12,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
+from engine.api.server import Listen, Server
+from engine.errors import Exit
+from engine.settings import Settings
 from tests.api.serving import ALLOWED, SECONDS, Serving, refused, serving, until
 from tests.api.test_connection import HEAD, WHOLE, status
 from tests.command import lines
@@ -97,6 +102,15 @@ def test_a_request_begun_before_the_signal_is_answered_and_the_next_is_not(own: 
     assert answer.count(b'"outcome":"allow"') >= 1
     assert b"connection: close" in answer
     assert own.process.wait(SECONDS) == 0
+
+
+def test_it_tells_that_it_stops_once_nobody_can_connect_any_more(settings: Settings) -> None:
+    told: list[str] = []
+    log = Mock(event=lambda name, **_: told.append(name))
+    api = Mock(log=log, active=0, refusals=Mock(sweep=AsyncMock()))
+    listener = Mock(close=lambda: told.append("closed"))
+    assert asyncio.run(Server(api, Listen(), None, settings, print)._end([listener])) is Exit.ALLOW
+    assert told == ["closed", "stopping", "stopped"]
 
 
 def test_a_second_signal_does_not_wait(own: Serving) -> None:

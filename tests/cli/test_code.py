@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,11 +18,9 @@ from engine.cli import streams
 from engine.cli.code.commands import Shown, written
 from engine.errors import GatherError
 from tests.api.serving import until
-from tests.code.conftest import CODE, golden, printing, probed
+from tests.code.conftest import CODE, golden, printing
 from tests.command import Command, lines
-from tests.conftest import ROOT, lowered
-
-__all__ = ["probed"]
+from tests.conftest import ROOT, lowered, take_over
 
 GOLDEN = ROOT / "fixtures/code/incident_metrics.json"
 
@@ -32,10 +29,7 @@ GOLDEN = ROOT / "fixtures/code/incident_metrics.json"
 def command(tmp_path: Path, cache: Path, probed: Path) -> Command:
     """Somebody whose state knows what the sandbox holds."""
     made = Command.of(tmp_path, cache)
-    for name in ("sandbox", "keys"):
-        (made.state / name).mkdir(mode=0o700, parents=True)
-    for name in ("sandbox/bubblewrap.json", "keys/sandbox.key"):
-        shutil.copy2(probed / name, made.state / name)
+    take_over(probed, made.state)
     return made
 
 

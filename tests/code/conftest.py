@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,9 +15,8 @@ import pytest
 from engine import CodeRun, Context, Engine, Settings
 from engine.model import Caller, Via
 from tests.command import lines
-from tests.conftest import ROOT
+from tests.conftest import ROOT, take_over
 from tests.expect import there
-from tests.facilities import missing
 
 GOLDEN: dict[str, Any] = json.loads((ROOT / "fixtures/code/incident_metrics.json").read_text(encoding="utf-8"))
 LONGEST = {"exec_timeout_seconds": 20.0}
@@ -70,26 +68,10 @@ class Bench:
         return there(self.engine.executors.machine().store.get(digest))
 
 
-@pytest.fixture(scope="session")
-def probed(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
-    """A state folder in which the sandbox has been tried; others are copies of what it knows."""
-    if (lack := missing("bubblewrap")) is not None:
-        pytest.skip(f"NOT TRIED, this machine has no bubblewrap: {lack}")
-    state = tmp_path_factory.mktemp("probed")
-    with Engine(Settings(state=state, cache=cache)) as engine:
-        done = engine.run_code(golden())
-        assert done.ok, json.dumps(done.document, indent=1)
-    return state
-
-
 @contextmanager
 def opened(probed: Path, state: Path, cache: Path, **how: Any) -> Iterator[Bench]:
     """An engine with a state of its own, which knows already what the sandbox holds."""
-    state.mkdir(parents=True, exist_ok=True)
-    for name in ("sandbox", "keys"):
-        (state / name).mkdir(mode=0o700, exist_ok=True)
-    for name in ("sandbox/bubblewrap.json", "keys/sandbox.key"):
-        shutil.copy2(probed / name, state / name)
+    take_over(probed, state)
     limits = {name: how.pop(name) for name in ("code_runs", "code_waiting") if name in how}
     with Engine(Settings(state=state, cache=cache, **limits), **how) as engine:
         yield Bench(engine, state)

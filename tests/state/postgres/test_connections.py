@@ -74,7 +74,7 @@ def test_what_waits_too_long_for_others_is_refused_and_the_next_ones_are_not(add
 
 
 def test_a_connection_that_promises_less_is_the_reason_although_older_ones_answer(server: Server, address: str) -> None:
-    with shared(address, replace(PATIENT, connections=2)) as store:
+    with shared(address, replace(PATIENT, connections=2, wait_seconds=3.0)) as store:
         process(store)
         server.administer(f"ALTER ROLE {SERVING} SET synchronous_commit = off")
         try:
