@@ -198,6 +198,8 @@ class Assembly:
         return chain_folder(self.settings.state, self._log.chain) / CONTROL
 
     def _open(self) -> None:
+        if self.services is not None:
+            raise EngineError("the engine was opened before", remedy="open a new engine")
         self._supervisor, version = self._start_opa()
         try:
             self._log = StandingLog(

@@ -165,7 +165,6 @@ def test_under_another_policy_it_does_not_count(engine: Engine, store: Store, cl
     with Engine(settings, values=("approvals.valid_seconds=3600",), now=clock, points=LOADED) as other:
         got = ask(other, row.id)
     assert (got.decision.outcome, codes(got)) == ("deny", ["approval_policy_changed", "license_review_required"])
-    engine.__enter__()
 
 
 # covers: H09.5

@@ -13,7 +13,7 @@ import pytest
 
 from engine import Engine, Settings, assembly
 from engine.engine import AsyncEngine
-from engine.errors import StateError, WorkError
+from engine.errors import EngineError, StateError, WorkError
 from engine.model import Outcome, Permit, Result, is_reserved
 from engine.points.registry import POINTS
 from engine.points.source import SourceLimits
@@ -235,6 +235,17 @@ def test_an_engine_that_cannot_be_opened_leaves_no_opa(settings: Settings, monke
     with pytest.raises(KeyboardInterrupt):
         engine.__enter__()
     assert gone(pids[0])
+
+
+def test_an_engine_is_opened_once(settings: Settings) -> None:
+    with Engine(settings) as engine, pytest.raises(EngineError, match="was opened before"):
+        engine.__enter__()
+    with pytest.raises(EngineError, match="was opened before"):
+        engine.__enter__()
+
+
+def test_settings_show_no_password() -> None:
+    assert "secret" not in repr(Settings(database="postgresql://engine:secret@localhost/engine"))
 
 
 def test_an_engine_for_some_points_denies_at_all_others(settings: Settings) -> None:

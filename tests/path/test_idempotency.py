@@ -131,7 +131,6 @@ def test_no_earlier_allow_is_given_again_when_the_policy_changed_or_is_down(engi
     with Engine(settings, values=("approvals.valid_seconds=nonsense",), points=LOADED) as broken:
         got = broken.decide("license", ACCEPTED, context=KEY)
         assert (got.decision.outcome, codes(got)) == ("deny", ["engine.policy_invalid"])
-    engine.__enter__()
 
 
 @pytest.mark.full
@@ -141,7 +140,6 @@ def test_a_fault_takes_no_key(engine: Engine, settings: Settings) -> None:
         assert broken.decide("license", ACCEPTED, context=KEY).decision.outcome == "deny"
     with Engine(settings, points=LOADED) as mended:
         assert mended.decide("license", ACCEPTED, context=KEY).decision.outcome == "allow"
-    engine.__enter__()
 
 
 # covers: H13
