@@ -60,8 +60,11 @@ class Settings:
     """One engine's folders and limits. Only the variables of the remote model are read from the environment later."""
 
     state: Path = field(default_factory=_state_folder)
-    database: str | None = field(default_factory=lambda: os.environ.get("ENGINE_STATE_DATABASE") or None)
-    """Address of a PostgreSQL database with the state of several engines, in place of the file in the folder."""
+    database: str | None = field(default_factory=lambda: os.environ.get("ENGINE_STATE_DATABASE") or None, repr=False)
+    """Address of a PostgreSQL database with the state of several engines, in place of the file in the folder.
+
+    It may have a password, and is not in the `repr`.
+    """
     cache: Path = field(default_factory=lambda: _own_folder("XDG_CACHE_HOME", ".cache"))
     rego: Path = field(default_factory=lambda: bundled("rego"))
     policy: Path = field(default_factory=lambda: bundled("policy"))

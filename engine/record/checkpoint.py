@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -95,7 +95,7 @@ class Identity:
     """
 
     installation: str
-    key: bytes
+    key: bytes = field(repr=False)
 
     @property
     def genesis(self) -> str:

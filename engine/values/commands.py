@@ -45,10 +45,11 @@ class Program(Model):
     """One program, or a subcommand of one such as `git log`. What is not listed is `unknown`."""
 
     operands: (
-        Literal["any", "subcommand", "command", "input_command", "script", "shell", "text", "input_text"] | None
+        Literal["any", "one", "subcommand", "command", "input_command", "script", "shell", "text", "input_text"] | None
     ) = Field(
         default=None,
-        description="What the words are that are no options. `any`: names of files and the like. `subcommand`: the "
+        description="What the words are that are no options. `any`: names of files and the like. "
+        "`one`: the same, but only one; more words are unknown. `subcommand`: the "
         "first one names a row such as `git log`. `command`: another command, which is judged too. `input_command`: "
         "the same, with more words from the input. `script`: the first one is a script, which one of `scripts` "
         "must match. `shell`: behind an option of `shell`, a text for a shell. `text`: all of them make one text for a "
@@ -96,6 +97,9 @@ class Program(Model):
     )
     rows_by: Items[Option] = Field(
         default=(), description="Options whose value names a row, such as `python -m pytest`."
+    )
+    program: Items[Option] = Field(
+        default=(), description="Options of `valued` whose value is the program of the other command: `--entrypoint`."
     )
     runs_until: Items[Option] = Field(
         default=(), description="Options that another command follows, up to `;` or `+`: `-exec`. It is judged too."

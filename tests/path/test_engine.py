@@ -250,6 +250,10 @@ def test_an_engine_opens_once_and_closes_as_often_as_one_likes(settings: Setting
     assert [one.code for one in closed.decision.findings] == ["engine.record_unavailable"]
 
 
+def test_settings_show_no_password() -> None:
+    assert "secret" not in repr(Settings(database="postgresql://engine:secret@localhost/engine"))
+
+
 def test_an_engine_for_some_points_denies_at_all_others(settings: Settings) -> None:
     elsewhere = {"host": "127.0.0.1", "port": 1, "published": False}
     with Engine(settings, points=frozenset({"source"})) as engine:

@@ -10,7 +10,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.inputs import all_bytes
-from engine.cli.outputs import print_text
+from engine.cli.outputs import json_text, print_text
 from engine.cli.terminal import tamed
 from engine.cli.waiting import during, sandbox_tried
 from engine.documents.files import printable
@@ -146,11 +146,15 @@ def build_packages(
 
 
 @environments.command("list")
-def list_packages() -> None:
+def list_packages(how: options.Output = "text") -> None:
     """List the package environments of this machine, with the digests that the policy must have."""
     from admission_adapters.sandbox import packages
 
     found = packages.found(packages.place(options.Sources().settings().cache))
+    if how == "json":
+        rows = [{"name": one.name, "tree": one.tree, "lock": one.lock, "modules": one.modules} for one in found]
+        print_text(json_text(rows))
+        return
     lines = [f"{one.name}  {one.tree}  {', '.join(one.modules)}" for one in found]
     print_text("\n".join(lines) or "no package environments")
 

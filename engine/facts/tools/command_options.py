@@ -38,10 +38,10 @@ _VALUED = ("valued", *_READ_ON)
 _UNKNOWN = '"$_"'
 """A word that is not known, in a text for a shell."""
 
-_SHELLS = frozenset({"shell", "text"})
-"""Programs that give the commands in their words to a shell; without any, that reads its input."""
+_SHELLS = frozenset({"shell", "text", "command"})
+"""Programs that run the commands in their words; without any, a shell that reads its input."""
 
-_STARTS = frozenset({*_SHELLS, "command", "input_command", "input_text", "subcommand"})
+_STARTS = frozenset({*_SHELLS, "input_command", "input_text", "subcommand"})
 """Programs whose words are another command."""
 
 _NUMBER = re.compile(r"-[0-9]+")
@@ -98,6 +98,7 @@ class _Reader:
         self._unlisted: int | None = None  # the place of an option whose value may be the next word
         self._again = False  # it is read once more
         self._scripted = False
+        self._given: list[ShellWord] = []  # the program of the other command
         program = words[0].value or "" if words else ""
         self._path = program.startswith("/")
         self._enter(program.rpartition("/")[2] if self._path else program)
@@ -106,6 +107,8 @@ class _Reader:
         index = 1
         while 0 < index < len(words):
             index = self._word(index)
+        if self._given:
+            self.reading.inner.append(tuple(self._given))
         if self.reading.program == "cd" and self.reading.folder is None:
             self._part("word", "folder", 0)  # home, or where a variable leads
         if self._row.get("operands") in _SHELLS:
@@ -135,6 +138,8 @@ class _Reader:
     def _word(self, index: int) -> int:
         """Read the word at a place; returns the place of the next one, 0 at the end."""
         word = self._words[index]
+        if self._given and self._operands == self._row.get("before", 0):
+            return self._operand(word, index)
         if word.value is None or word.pattern:
             self._unknown(word, index)
             return self._operand(word, index)
@@ -202,14 +207,21 @@ class _Reader:
             follows += 1
         if name in self._row.get("plain", ()):
             self.reading.plain += (follows - 1,)
-        if name in self._row.get("shell", ()) and value is not None:
-            self.reading.texts.append(value)
+        if value is not None:
+            self._handed(name, value)
         if name in self._row.get("script_options", ()):
             self._scripted = True
             self._part("script", "script", follows - 1, value)
         if name in self._row.get("rows_by", ()):
             self._enter(f"{self._name} {name} {value}")
         return follows
+
+    def _handed(self, name: str, value: str) -> None:
+        """The value of an option: a text for a shell, or the program of the other command."""
+        if name in self._row.get("shell", ()):
+            self.reading.texts.append(value)
+        if name in self._row.get("program", ()) and value:
+            self._given = [ShellWord(value)]
 
     def _until(self, start: int) -> int:
         """The words of a command up to `;` or `+`, as `find -exec` has them, and its texts for a shell with `{}`."""
@@ -248,16 +260,16 @@ class _Reader:
             self._part("script", "script", index, value)
         elif operands in {"command", "input_command", "text", "input_text"}:
             return self._command(index, operands)
-        elif operands is None and self.reading.program is not None:
+        elif (operands is None and self.reading.program is not None) or (operands == "one" and self._operands > 1):
             self._part("word", "operand", index)
         return index + 1
 
     def _starts(self) -> bool:
-        return self._row.get("operands") in _STARTS or bool(self._row.get("shell"))
+        return self._row.get("operands") in _STARTS
 
     def _without_unlisted(self, index: int) -> None:
         """Read the command also as if this word were the value of the option before it."""
-        if self._unlisted == index - 1 and self._row.get("operands") in _STARTS:
+        if self._unlisted == index - 1 and self._starts():
             self._without(index - 1, index + 1)
 
     def _without(self, start: int, end: int) -> None:
@@ -303,5 +315,6 @@ class _Reader:
         if operands in {"text", "input_text"}:
             return self._joined(index, f" {_UNKNOWN}" if operands == "input_text" else "")
         more = (ShellWord(None, unknown="input"),) if operands == "input_command" else ()
-        self.reading.inner.append((*self._words[index:], *more))
+        self.reading.inner.append((*self._given, *self._words[index:], *more))
+        self._given = []
         return 0

@@ -34,6 +34,9 @@ MOST_FOLDERS = 16
 ROUNDS = 4
 """Commands inside of commands: `bash -c 'timeout 5 bash -c …'`; what is deeper is refused."""
 
+Text = tuple[int, str, Sequence[str]]
+"""A text for a shell: the number of the one it stands in, itself, and the documents that its commands read as input."""
+
 _SPECIAL = re.compile(r"[;&|<>$`\n*?\[{]")
 """What makes more of a list of words than these words, once it is a text for a shell."""
 
@@ -101,10 +104,10 @@ def commands(texts: Sequence[str | Sequence[Any]], rows: Rows, *, joined: Sequen
     `rows` say what the options of programs mean. `joined`: whether a list may become a text for a shell.
     """
     found: list[list[CommandFacts]] = [[] for _ in texts]
-    waiting: list[tuple[int, str]] = []
+    waiting: list[Text] = []
     for number, (text, may_join) in enumerate(zip(texts, joined, strict=True)):
         if isinstance(text, str):
-            waiting.append((number, text))
+            waiting.append((number, text, ()))
             continue
         words = [word for word in text if isinstance(word, str)]
         line = " ".join(words)
@@ -113,10 +116,10 @@ def commands(texts: Sequence[str | Sequence[Any]], rows: Rows, *, joined: Sequen
             continue
         waiting += _listed(found[number], number, [ShellCommand(tuple(map(ShellWord, words)))], rows)
         if may_join and _SPECIAL.search(line):
-            waiting.append((number, line))
+            waiting.append((number, line, ()))
     for _ in range(ROUNDS):
         waiting = list(_round(found, waiting, rows))
-    for number, text in waiting:
+    for number, text, _ in waiting:
         found[number].append(CommandFacts(rest=_pieces(text), refused="nesting"))
     return [_in_folders(one) for one in found]
 
@@ -133,25 +136,32 @@ def _in_folders(found: list[CommandFacts]) -> list[CommandFacts]:
     return [replace(facts, folders=folders) for facts in found]
 
 
-def _round(found: list[list[CommandFacts]], waiting: list[tuple[int, str]], rows: Rows) -> Iterator[tuple[int, str]]:
+def _round(found: list[list[CommandFacts]], waiting: list[Text], rows: Rows) -> Iterator[Text]:
     """List what is in these texts; what they hand to other shells is for the next round."""
-    readable = [text for _, text in waiting if _readable(text)]
+    readable = [text for _, text, _ in waiting if _readable(text)]
     answers = iter(parse(readable))
-    for number, text in waiting:
+    for number, text, documents in waiting:
         parsed = next(answers) if _readable(text) else Parsed(refused="control")
         if parsed.refused is not None or not parsed.commands:
             found[number].append(CommandFacts(rest=_pieces(text), refused=parsed.refused or "empty"))
         else:
-            yield from _listed(found[number], number, parsed.commands, rows)
+            yield from _listed(found[number], number, parsed.commands, rows, documents)
 
 
 def _listed(
-    facts: list[CommandFacts], number: int, listed: Sequence[ShellCommand], rows: Rows
-) -> list[tuple[int, str]]:
-    """Add the facts of commands, and of those that they start; the texts that they hand to a shell are returned."""
-    texts: list[tuple[int, str]] = []
+    facts: list[CommandFacts],
+    number: int,
+    listed: Sequence[ShellCommand],
+    rows: Rows,
+    outer: Sequence[str] = (),
+) -> list[Text]:
+    """Add the facts of commands, and of those that they start; the texts that they hand to a shell are returned.
+
+    `outer` is the input of the command around them, which they read unless they have one of their own.
+    """
+    texts: list[Text] = []
     size = 0
-    waiting = [(command, _documents(command)) for command in listed]
+    waiting = [(command, _documents(command) or outer) for command in listed]
     while waiting:
         command, documents = waiting.pop(0)
         size += len(command.words)
@@ -161,7 +171,8 @@ def _listed(
         reading = read(command.words, rows)
         facts.append(_facts(command, reading))
         waiting[:0] = [(ShellCommand(words), documents) for words in reading.inner]
-        texts += [(number, text) for text in (*reading.texts, *(documents if reading.from_input else ()))]
+        texts += [(number, text, documents) for text in reading.texts]
+        texts += [(number, text, ()) for text in documents if reading.from_input]
     return texts
 
 
