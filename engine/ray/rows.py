@@ -16,7 +16,7 @@ from engine.ray.columns import PROVENANCE, Columns
 from engine.ray.packages import package
 from engine.ray.units import Unit, opened, whole_lines
 
-BATCH, BATCH_BYTES = 256, 64 << 20
+BATCH, BATCH_BYTES = 1_024, 64 << 20
 """Rows that are decided together and recorded with one write, and about how long those of a Parquet file may be."""
 
 _GROUP_BYTES = 64 << 20

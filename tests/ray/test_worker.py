@@ -197,11 +197,11 @@ def test_an_opa_that_dies_in_a_unit_loses_nothing(
         return ask_many(*arguments)
 
     monkeypatch.setattr(worker._engine, "decide_many", dying)
-    units = planned(worker, write_parquet(tmp_path / "a.parquet", rows(600), 600))
+    units = planned(worker, write_parquet(tmp_path / "a.parquet", rows(2_500), 2_500))
     ask(worker, units)
-    assert asked == [256, 256, 256, 256, 88]  # two of the lost attempt, three of the one that counts
+    assert asked == [1_024, 1_024, 1_024, 1_024, 452]  # two of the lost attempt, three of the one that counts
     found = [*decisions(tmp_path / "run")]
-    assert len(found) == len({one["request_id"] for one in found}) == 600
+    assert len(found) == len({one["request_id"] for one in found}) == 2_500
     assert not {finding["code"] for one in found for finding in one["findings"] if "unavailable" in finding["code"]}
 
 
