@@ -98,6 +98,31 @@ class InterruptedCallError(BaseException):
     """As Ctrl-C, which nobody may swallow."""
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_those_whose_leader_is_interrupted_get_an_error_and_no_result(apart: bool) -> None:  # noqa: FBT001
+    leading, go_on = threading.Event(), threading.Event()
+
+    def run(items: Sequence[int]) -> list[int]:
+        if items == [1]:
+            leading.set()
+            assert go_on.wait(SECONDS)
+            return [1]
+        if apart and len(items) > 1:
+            raise OneFaultError("broken", remedy="none")
+        raise InterruptedCallError
+
+    combined = Combined(run, 5)
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(combined, 1)
+        assert leading.wait(SECONDS)
+        others = [pool.submit(combined, number) for number in (2, 3, 4)]
+        until(lambda: len(combined._waiting) == len(others))
+        go_on.set()
+        assert first.result(SECONDS) == 1
+        faults = [one.exception(SECONDS) for one in others]
+    assert sorted(type(one).__name__ for one in faults) == ["InterruptedCallError", "StateError", "StateError"]
+
+
 def test_who_is_interrupted_while_waiting_holds_nobody_up() -> None:
     squares = Squares()
     combined = Combined(squares, 5)

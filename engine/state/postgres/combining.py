@@ -6,10 +6,14 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from engine.errors import StateError
 from engine.state.postgres.faults import OneFaultError
 
 Item = TypeVar("Item")
 ResultT = TypeVar("ResultT")
+
+_UNKNOWN = object()
+"""The result of an item until there is one: a leader may be interrupted, as by Ctrl-C."""
 
 
 class _Job:
@@ -19,7 +23,7 @@ class _Job:
 
     def __init__(self, item: Any) -> None:
         self.item = item
-        self.result: Any = None
+        self.result: Any = _UNKNOWN
         self.error: Exception | None = None
         self.done = False
         self.turn = threading.Lock()
@@ -54,6 +58,8 @@ class Combined(Generic[Item, ResultT]):
             self._lead()
         if job.error is not None:
             raise job.error
+        if job.result is _UNKNOWN:
+            raise StateError("a write to the state was interrupted", remedy="repeat the request")
         result: ResultT = job.result
         return result
 
