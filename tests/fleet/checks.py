@@ -86,9 +86,14 @@ def mixed(evidence: Evidence) -> list[str]:
 
 
 def twice(evidence: Evidence) -> list[str]:
-    """Approvals that were used twice, ungranted or too late, and keys with two answers within their time."""
-    broken, uses = [], Counter[str]()
+    """Approvals that were used twice, ungranted or too late, and keys with two answers within their time.
+
+    That begins with the decision; who was told first may have got it again, after a crash of who decided.
+    """
+    broken, uses, decided = [], Counter[str](), dict[str, int]()
     for _, line in decisions(evidence):
+        if line["outcome"] == "allow":
+            decided[line["decision_id"]] = line["input"]["now"]
         if line["outcome"] != "allow" or not line["input"]["approvals"]:
             continue
         (given,) = line["input"]["approvals"]
@@ -100,7 +105,7 @@ def twice(evidence: Evidence) -> list[str]:
     taken: dict[str, dict[str, int]] = {}
     for told in evidence.told:
         if told.key is not None and told.answer["outcome"] == "allow":
-            taken.setdefault(told.key, {}).setdefault(told.answer["id"], told.now)
+            taken.setdefault(told.key, {})[told.answer["id"]] = decided.get(told.answer["id"], told.now)
     for key, answers in taken.items():
         times = sorted(answers.values())
         if any(later - earlier < KEY_SECONDS - 2 * SKEW for earlier, later in pairwise(times)):
