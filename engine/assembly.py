@@ -199,7 +199,7 @@ class Assembly:
 
     def _open(self) -> None:
         if self.services is not None:
-            raise EngineError("an engine opens once", remedy="make another: `with Engine(settings) as engine:`")
+            raise EngineError("this engine was opened before", remedy="make a new engine for each `with`")
         self._supervisor, version = self._start_opa()
         try:
             self._log = StandingLog(

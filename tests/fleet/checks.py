@@ -88,7 +88,8 @@ def mixed(evidence: Evidence) -> list[str]:
 def twice(evidence: Evidence) -> list[str]:
     """Approvals that were used twice, ungranted or too late, and keys with two answers within their time.
 
-    That begins with the decision; who was told first may have got it again, after a crash of who decided.
+    The time of a key begins with its decision. The first caller that was told may have got a replay of it, because the
+    replica that decided had crashed.
     """
     broken, uses, decided = [], Counter[str](), dict[str, int]()
     for _, line in decisions(evidence):
