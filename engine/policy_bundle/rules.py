@@ -22,6 +22,7 @@ from engine.policy_bundle.checks import (
     PARAMETERS,
     Kind,
     RuleFile,
+    Signature,
     allowed,
     module_problems,
     patterns,
@@ -97,6 +98,7 @@ class _Build:
         self._places: dict[str, RuleFile] = {}
         self._modules: dict[str, Module] = {}
         self._foreign: set[str] = set()
+        self._signatures: Mapping[str, Signature] = {}
         self._readable = False
 
     def read(self) -> bool:
@@ -106,7 +108,8 @@ class _Build:
         self._parse()
         whole = len(self._found) == before
         capabilities = self._opa.capabilities()
-        lint = Lint(signatures(capabilities), self._modules.values())
+        self._signatures = signatures(capabilities)
+        lint = Lint(self._signatures, self._modules.values())
         self._write("capabilities.json", json.dumps(allowed(capabilities)))
         for module in self._modules.values():
             self._module(module, lint)
@@ -303,7 +306,8 @@ class _Build:
         if held:
             names = [one.requirement.rule for one in held]
             facts = self._inputs.get(where.point, {})
-            self._found.extend(unreachable.rule_problems(module, where, names, facts, self._names))
+            found = unreachable.rule_problems(module, where, names, facts, self._policy, self._signatures, self._names)
+            self._found.extend(found)
 
     def _write(self, name: str, text: str) -> None:
         path = self._scratch / name

@@ -82,6 +82,13 @@ def values_at(schema: Schema, path: Iterable[str | None]) -> list[str]:
     return [value for one in forms for value in one.get("enum", [one.get("const")]) if isinstance(value, str)]
 
 
+def types_at(schema: Schema, path: Iterable[str | None]) -> set[str]:
+    """The types that are valid at a path, as Rego names them; empty if any is."""
+    found = at(schema, path)
+    types = {"number" if type_ == "integer" else type_ for one in _forms(found or {}, schema) for type_ in _types(one)}
+    return set() if "any" in types else types
+
+
 def is_list(schema: Schema, root: Schema) -> bool:
     """Whether what a schema describes may be a list."""
     return not schema or any(not one or one.get("type") == "array" for one in _forms(schema, root))
@@ -162,6 +169,11 @@ def _forms(schema: Schema, root: Schema) -> list[Schema]:
     if "anyOf" in schema:
         return [form for one in schema["anyOf"] for form in _forms(one, root)]
     return [schema]
+
+
+def _types(form: Schema) -> list[str]:
+    types = form.get("type", "any")
+    return types if isinstance(types, list) else [types]
 
 
 def _below(schema: Schema, part: str | None, root: Schema) -> Iterable[Schema]:

@@ -136,6 +136,80 @@ def test_what_no_schema_knows_is_refused(name: str, tmp_path: Path) -> None:
     assert any(message in one.message and remedy in one.remedy for one in found), caught.value.problems
 
 
+NEVER = {
+    "parameter": ("record.size > data.policy.parameters.most", "compares a number with text"),
+    "in_front": ("data.policy.parameters.most < record.size", "compares text with a number"),
+    "imported": ("record.size > parameters.most", "compares a number with text"),
+    "counted": ("count(record.id) > data.policy.parameters.most", "compares a number with text"),
+    "variable": ("size := count(record.id); size >= data.policy.parameters.most", "compares a number with text"),
+    "variable_of_a_value": ("most := parameters.most; record.size > most", "compares a number with text"),
+    "sum": ("record.size + 1 > data.policy.parameters.most", "compares a number with text"),
+    "negated": ("not record.size <= data.policy.parameters.most", "compares a number with text"),
+    "collected": ('count(["x" | record.size > parameters.most]) > 0', "compares a number with text"),
+    "literal": ('record.size > "1"', "compares a number with text"),
+    "model": ("data.policy.licenses.most > record.id", "compares a number with text"),
+    "equal": ('count(record.id) == "5"', "compares a number with text"),
+    "list": ("record.id == [1]", "compares text with a list"),
+    "null": ("record.id == null", "compares text with null"),
+    "false": ("false", "`false` never holds"),
+    "false_beside": ('record.id == "a"; false', "`false` never holds"),
+}
+
+
+def limited(*conditions: str) -> dict[str, str]:
+    """Sets about each record, whose first condition stands on line 9."""
+    head = "package main\n\nimport future.keywords.not\n\nimport data.policy.parameters\n\n"
+    body = "deny contains {name} if {{\n\tsome record in input.bundle.records\n\t{condition}\n}}\n"
+    every = (*conditions, "parameters[record.id]")  # so that every parameter is read
+    return {HOUSE: head + "\n".join(body.format(name=name, condition=one) for name, one in enumerate(every))}
+
+
+@pytest.mark.parametrize(("condition", "message"), NEVER.values(), ids=NEVER)
+def test_a_set_that_compares_values_of_two_types_is_refused(condition: str, message: str, tmp_path: Path) -> None:
+    """Text is above every number: no number passes a limit of `5 MB`."""
+    sources = write(tmp_path, {**limited(condition), "bundles/house/values/parameters.yaml": "most: 5 MB\n"})
+    with pytest.raises(PolicyError) as caught:
+        build(sources, CLOSED, opa(), tmp_path / "cache", DOCUMENTS)
+    assert [one.where.line for one in caught.value.problems] == [9]
+    assert message in caught.value.problems[0].message
+
+
+ORDINARY = (
+    "record.size > data.policy.parameters.most",
+    "record.size > data.policy.parameters.by_kind[record.kind]",
+    "count(input.bundle.records) > data.policy.parameters.most",
+    "sum([one.size | some one in input.bundle.records]) > parameters.most",
+    "not record.id in data.policy.parameters.names",
+    'record.license < "m"',
+    "record.id > data.policy.parameters.until",
+    "input.now * 1000000000 > time.parse_rfc3339_ns(data.policy.parameters.until)",
+    "record.size != null",
+    "not startswith(record.id, data.policy.parameters.prefix)",
+    "_large(record)",
+    "every name in data.policy.parameters.names { name != record.id }",
+    "input.bundle.free.kind == 5",
+    'object.get(record, "kind", false) == false',
+    "input.bundle.purpose == parameters.names[_]",
+    'parameters.mixed[_] == "a"',
+    "{one.id | some one in input.bundle.records} == {record.id}",
+    "data.policy.parameters.strict == false",
+    "lower(record.id) == record.license",
+    "size := record.size; not size < 0.5",
+    'count([x | some one in input.bundle.records; x := one.size; x > 1]) > count([x | some x in ["a"]; x > "a"])',
+    '{"a", "b"} - {record.id} == set()',
+)
+VALUES = (
+    'most: 5\nby_kind: {external: 5}\nnames: [one]\nuntil: "2026-11-21T00:00:00Z"\nprefix: one\n'
+    "strict: false\nmixed: [1, a]\n"
+)
+
+
+def test_ordinary_sets_are_not_refused(tmp_path: Path) -> None:
+    rules = limited(*ORDINARY)[HOUSE] + "\n_large(record) if record.size > data.policy.parameters.most\n"
+    sources = write(tmp_path, {HOUSE: rules, "bundles/house/values/parameters.yaml": VALUES})
+    build(sources, CLOSED, opa(), tmp_path / "cache", DOCUMENTS)
+
+
 def test_an_inventory_that_lacks_a_code_hides_no_misspelt_fact(tmp_path: Path) -> None:
     files, file, *_ = UNKNOWN["item_of_a_requirement"]
     sources = write(tmp_path, {**files, "rego/inventory.yaml": "source:\n  - stated\n"})
