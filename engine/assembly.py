@@ -26,7 +26,7 @@ from engine.documents.canonical import RawJson
 from engine.drive import Steps, run
 from engine.errors import DecideError, EngineError, Exit, GatherError, Location, RecordError
 from engine.executors import Executors
-from engine.flow import Answer, Context, Services
+from engine.flow import Answer, Context, Services, mistyped
 from engine.idempotency import answer_once
 from engine.model import Caller, Decision, Gate, HeldEnvironment, Mode, Revisions, Via
 from engine.opa.generation import Generation
@@ -399,6 +399,8 @@ class Assembly:
         self, point: str, request: Any, mode: Mode, context: Context, executor: Executor | None
     ) -> Steps[Answer]:
         asked = find(point)
+        if not isinstance(context, Context):
+            raise mistyped("`context`", context, 'pass a `Context`, such as `Context(run="run-1")`')
         if asked.act and mode is Mode.ENFORCE and not isinstance(request, EngineError):
             request = GatherError(  # an act is recorded only when it is taken
                 f"a decision at point `{point}` is enforced only together with what it permits",

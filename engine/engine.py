@@ -494,10 +494,9 @@ class AsyncEngine(Assembly):
         return await own_thread(self._status)  # threads of a pool may all wait for the state
 
 
-def _with_contexts(requests: Iterable[Any], context: Context | Iterable[Context]) -> Iterator[tuple[Any, Context]]:
-    if isinstance(context, Context):
-        return zip(requests, repeat(context), strict=False)
-    return zip(requests, context, strict=True)
+def _with_contexts(requests: Iterable[Any], context: Any) -> Iterator[tuple[Any, Context]]:
+    for_all = isinstance(context, Context | Mapping | str) or not isinstance(context, Iterable)
+    return zip(requests, repeat(context), strict=False) if for_all else zip(requests, context, strict=True)
 
 
 def _digest_of(path: Path) -> str:

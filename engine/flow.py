@@ -90,6 +90,19 @@ class Context:
     request_id: str | None = None
     trace: str | None = None
 
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if not isinstance(value, Caller if name == "caller" else str | None):
+                what = "a `Caller`" if name == "caller" else "text or None"
+                raise mistyped(f"`{name}` of a context", value, f"pass {what}")
+
+
+def mistyped(what: str, value: object, remedy: str) -> GatherError:
+    """The error for an argument of another type."""
+    message = f"{what} is of type `{type(value).__name__}`"
+    return GatherError(message, remedy=remedy, code="engine.request_invalid")
+
 
 @dataclass(frozen=True, slots=True)
 class Services:

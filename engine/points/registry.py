@@ -74,6 +74,6 @@ def find(name: str) -> Point:
     """The decision point of this name. Raises GatherError."""
     if name not in _NAMES:
         raise GatherError(
-            f"there is no decision point `{printable(name, 40)}`", remedy=f"use one of: {', '.join(POINTS)}"
+            f"there is no decision point `{printable(str(name), 40)}`", remedy=f"use one of: {', '.join(POINTS)}"
         )
     return POINTS[name]

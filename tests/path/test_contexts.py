@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from engine.engine import AsyncEngine, Engine
+from engine.errors import GatherError
 from engine.flow import Answer, Context
 from engine.settings import Settings
 from tests.command import decisions
@@ -32,3 +33,32 @@ def test_the_same_on_an_event_loop(settings: Settings) -> None:
 
     asyncio.run(ask())
     assert sorted(one["request_id"] for one in decisions(settings.state)) == ["a.jsonl:1", "a.jsonl:2", "a.jsonl:3"]
+
+
+WRONG: dict[str, tuple[Any, ...]] = {
+    "a number as the point": (5, {}),
+    "a list as the point": (["license"], {}),
+    "a mapping as the context": ("license", {}),
+    "None as the context": ("license", None),
+    "text as the context": ("license", "me"),
+}
+
+
+@pytest.mark.parametrize(("point", "context"), WRONG.values(), ids=WRONG)
+def test_arguments_of_another_type_are_told_with_a_remedy(settings: Settings, point: Any, context: Any) -> None:
+    with Engine(settings) as engine:
+        for ask in (engine.check, engine.decide):
+            with pytest.raises(GatherError) as caught:
+                ask(point, ACCEPTED, context=context)
+            assert caught.value.remedy
+        for ask_many in (engine.decide_many, engine.decide_each):
+            with pytest.raises(GatherError):
+                [*ask_many(point, [ACCEPTED], context)]
+
+
+@pytest.mark.parametrize("fields", [{"caller": "me"}, {"run": 5}, {"approval": ["a"]}, {"idempotency_key": b"key"}])
+def test_a_context_has_fields_of_its_types(fields: dict[str, Any]) -> None:
+    (name,) = fields
+    with pytest.raises(GatherError, match=f"`{name}` of a context is of type") as caught:
+        Context(**fields)
+    assert caught.value.remedy
