@@ -62,7 +62,7 @@ def provision(
 def list_agents(limit: acts.Limit = 50, state: options.State = None, how: options.Output = "text") -> None:
     """List agents, newest first, including those that were ended."""
     with acts.found(state) as store:
-        acts.tell(store.agents(limit), how, _json, _lines, "no agents", _CELLS)
+        acts.tell("agents", store.agents(limit), how, _json, _lines, _CELLS)
 
 
 @app.command("end")

@@ -72,8 +72,8 @@ def trajectory(folder: Folder, how: options.Output = "text") -> None:
 
     with OpenEnvironment(folder) as environment:
         lines = environment.trajectory
-    text = json_text(lines) if how == "json" else "\n".join(map(_line, lines)) or "unchanged since it was built"
-    print_text(text)
+    text = "\n".join(map(_line, lines)) or "unchanged since it was built"
+    print_text(json_text({"changes": lines}) if how == "json" else text)
 
 
 @app.command("call")

@@ -276,7 +276,7 @@ def test_a_stop_ends_a_run_and_lets_none_begin(front: Agents, command: Command) 
             assert stopped.code == 0, stopped.stderr
     assert (seen[-1]["ok"], seen[-1]["error"], front.said()) == (False, "the run was stopped", [])
     assert front.run().json["decision"]["findings"][0]["code"] == "stopped"
-    stop = command("stop", "list", "--format", "json", "--state", front.engine.state).json[0]["id"]
+    stop = command("stop", "list", "--format", "json", "--state", front.engine.state).json["stops"][0]["id"]
     lifted = command("stop", "lift", stop, "--reason", "over", "--state", front.engine.state)
     assert lifted.code == 0, lifted.stderr
     assert front.run().json["ok"] is True

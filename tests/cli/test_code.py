@@ -48,7 +48,7 @@ def test_the_golden_action_gives_its_answer(command: Command) -> None:
     assert "running in the sandbox" in done.stderr
     (digest,) = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("  code: ")]
     assert command("code", "show", digest).stdout == CODE
-    (listed,) = command("code", "runs", "--format", "json").json
+    (listed,) = command("code", "runs", "--format", "json").json["runs"]
     assert (listed["stop_reason"], listed["result"]) == ("success", True)
     assert command("code", "runs", listed["id"]).json["answer"] == done.stdout.splitlines()[0]
     assert command("code", "runs").stdout.startswith(listed["id"])

@@ -86,4 +86,4 @@ def test_no_package_environment_is_told(command: Command) -> None:
     run = command("sandbox", "env", "list", env={"XDG_CACHE_HOME": str(command.home)})
     assert (run.code, run.stdout) == (0, "no package environments\n")
     listed = command("sandbox", "env", "list", "--format", "json", env={"XDG_CACHE_HOME": str(command.home)})
-    assert (listed.code, listed.json) == (0, [])
+    assert (listed.code, listed.json) == (0, {"environments": []})

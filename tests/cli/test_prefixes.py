@@ -45,7 +45,8 @@ def test_a_prefix_is_approved_listed_and_revoked(command: Command) -> None:
     assert (revoked.code, revoked.stdout) == (0, "revoked: git status --short of agent-7\n")
     (row,) = kept(command)
     assert row.revoked_at is not None
-    assert [one["state"] for one in command("tools", "prefixes", "list", "--format", "json").json] == ["revoked"]
+    (listed,) = command("tools", "prefixes", "list", "--format", "json").json["prefixes"]
+    assert listed["state"] == "revoked"
 
 
 def test_the_three_states_and_whose_they_are(command: Command) -> None:
@@ -57,14 +58,14 @@ def test_the_three_states_and_whose_they_are(command: Command) -> None:
         store.revoke_prefix(gone.id, now)
 
     def states(*options: str) -> list[tuple[str, str]]:
-        rows = command("tools", "prefixes", "list", "--format", "json", *options).json
+        rows = command("tools", "prefixes", "list", "--format", "json", *options).json["prefixes"]
         return [(row["principal"], row["state"]) for row in rows]
 
     assert states() == [("early", "revoked"), ("early", "valid"), ("late", "expired")]
     assert states("--principal", "late") == [("late", "expired")]
     assert states("--cwd", "/srv") == [("early", "revoked")]
     assert states("--limit", "1") == [("early", "revoked")]
-    assert "no approved command prefixes" in command("tools", "prefixes", "list", "--cwd", "/other").stdout
+    assert "no prefixes" in command("tools", "prefixes", "list", "--cwd", "/other").stdout
 
 
 # covers: B10

@@ -15,7 +15,7 @@ def test_everything_is_stopped_until_the_stop_is_lifted(command: Command) -> Non
     assert command("decide", "license", "-i", LICENSE).code == 0
     stopped = command("stop", "all", "--reason", "a leak")
     assert (stopped.code, stopped.stdout.partition(": ")[0]) == (0, "stopped")
-    (row,) = json.loads(command("stop", "list", "--format", "json").stdout)
+    (row,) = command("stop", "list", "--format", "json").json["stops"]
     assert (row["scope"], row["name"], row["reason"], row["lifted_at"]) == ("all", "", "a leak", None)
     refused = command("decide", "license", "-i", LICENSE)
     assert (refused.code, [one["code"] for one in json.loads(refused.stdout)["findings"]]) == (1, ["stopped"])
@@ -38,14 +38,14 @@ def test_an_agent_waits_for_a_person_and_is_ended(command: Command) -> None:
     file = str(ROOT / "fixtures/agents/buyer.json")
     waiting = command("agent", "provision", file, "--principal", "provisioner")
     assert (waiting.code, waiting.stdout.partition(" ")[0]) == (3, "waiting")
-    (approval,) = json.loads(command("approvals", "list", "--format", "json").stdout)
+    (approval,) = command("approvals", "list", "--format", "json").json["approvals"]
     assert command("approvals", "grant", approval["id"]).code == 0
     brought = ("agent", "provision", file, "--principal", "provisioner", "--approval", approval["id"])
     made = command(*brought, "--format", "json")
     agent = json.loads(made.stdout)["agent"]
     assert (made.code, agent) == (0, json.loads(made.stdout)["decision"]["decision_id"])
     assert command(*brought).code == 1  # one yes is for one agent
-    (row,) = json.loads(command("agent", "list", "--format", "json").stdout)
+    (row,) = command("agent", "list", "--format", "json").json["agents"]
     assert (row["id"], row["state"], row["specification"]["tools"]) == (agent, "active", [])
     assert command("agent", "end", agent).stdout == f"agent {agent} (agent_b) is ended\n"
     assert command("agent", "list").stdout.split()[1] == "ended"

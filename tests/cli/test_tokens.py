@@ -44,7 +44,7 @@ def test_a_token_is_issued_listed_and_revoked(command: Command) -> None:
         assert (revoked.code, revoked.stdout) == (0, f"token {id_} of pipeline-7 is revoked\n")
         assert store.token(text, now) is None  # at once, in the process that has it open
     rows = command("tokens", "list", "--format", "json")
-    assert [(row["id"], row["state"]) for row in rows.json] == [(id_, "revoked")]
+    assert [(row["id"], row["state"]) for row in rows.json["tokens"]] == [(id_, "revoked")]
     for run in (listed, revoked, rows):
         assert secret not in run.stdout + run.stderr
     assert not any(secret.encode() in path.read_bytes() for path in command.state.rglob("*") if path.is_file())
@@ -61,14 +61,14 @@ def test_a_token_may_be_short_for_one_server_and_one_request(command: Command) -
         assert store.token(text, now) is None
         row = there(store.token(text, now, "runner-1"))
         assert now + 290 < row.expires_at <= now + 300
-    (listed,) = command("tokens", "list", "--format", "json").json
+    (listed,) = command("tokens", "list", "--format", "json").json["tokens"]
     assert (listed["state"], listed["audience"], listed["single_use"]) == ("used", "runner-1", True)
 
 
 @pytest.mark.full
 def test_all_points_are_those_of_today(command: Command) -> None:
     assert issue(command, "--all-points").code == 0
-    assert command("tokens", "list", "--format", "json").json[0]["points"] == sorted(POINTS)
+    assert command("tokens", "list", "--format", "json").json["tokens"][0]["points"] == sorted(POINTS)
 
 
 @pytest.mark.full(after=1)
@@ -154,12 +154,12 @@ def test_an_unknown_token_cannot_be_revoked(command: Command) -> None:
     issue(command, "--point", "source")
     for id_ in ("00000000", "\udcff", "' OR 1=1 --"):
         command("tokens", "revoke", id_).refused("there is no token with this id")
-    assert [row["state"] for row in command("tokens", "list", "--format", "json").json] == ["valid"]
+    assert [row["state"] for row in command("tokens", "list", "--format", "json").json["tokens"]] == ["valid"]
 
 
 def test_another_state_folder_can_be_named(command: Command, tmp_path: Path) -> None:
     assert issue(command, "--point", "source", "--state", str(tmp_path / "other")).code == 0
-    assert len(command("tokens", "list", "--state", tmp_path / "other", "--format", "json").json) == 1
+    assert len(command("tokens", "list", "--state", tmp_path / "other", "--format", "json").json["tokens"]) == 1
     assert not command.state.exists()
 
 

@@ -41,7 +41,7 @@ def test_a_delete_is_undone_by_the_command_that_it_prints(command: Command, fold
     gone = called(command, folder, "delete", id="1")
     assert (gone.code, gone.json) == (0, {"deleted": "1"})  # the result alone, for a pipe
     assert command(*gone.stderr.partition("undo it: engine ")[2].split()).code == 0
-    trajectory = command("environment", "trajectory", folder, "--format", "json").json
+    trajectory = command("environment", "trajectory", folder, "--format", "json").json["changes"]
     assert [(one["event"], one["rows"]) for one in trajectory] == [("undo_point", 5), ("changed", 4), ("restored", 5)]
 
 
@@ -77,7 +77,7 @@ def test_acts_are_recorded_with_what_they_did(command: Command, tmp_path: Path) 
     assert [one["name"] for one in shown["checkpoints"]] == [undo.split()[-1], kept]
     assert (shown["rows"], shown["state"], shown["problems"]) == (5, 0, [])
     assert f"{CONTACTS}_delete (write, destructive)" in command("environment", "show", folder).stdout
-    trajectory = command("environment", "trajectory", folder, "--format", "json").json
+    trajectory = command("environment", "trajectory", folder, "--format", "json").json["changes"]
     events = ["undo_point", "changed", "restored", "checkpoint", "reset"]
     assert [one["event"] for one in trajectory] == events
     assert command("environment", "trajectory", folder).stdout.count("\n") == 5

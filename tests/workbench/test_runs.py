@@ -132,7 +132,7 @@ def test_runs_are_listed_the_newest_first_and_found_by_filters(office: Office) -
 
 def test_a_refused_run_of_code_is_shown_as_it_was_recorded(office: Office, command: Command) -> None:
     page = office.visitor.get(f"/runs/{office.refused}")
-    listed = command("code", "runs", "--state", office.state, "--format", "json").json
+    listed = command("code", "runs", "--state", office.state, "--format", "json").json["runs"]
     (told,) = [one for one in listed if one["id"] == office.refused]
     assert told["stop_reason"] in page.html.text
     recorded = [line for line in lines(office.state) if line.get("request_id") == office.refused]

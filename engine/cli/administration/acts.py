@@ -139,20 +139,20 @@ def found(state: options.StateAt | None) -> Iterator[Store]:
 
 
 def tell(
+    what: str,
     rows: Sequence[Row],
     how: options.Output,
     document: Callable[[Row], dict[str, Any]],
     lines: Callable[[Row], list[str]],
-    none: str,
     cells: dict[str, Callable[[Row], str]],
 ) -> None:
-    """Print every row as JSON, as `cells` by their titles on a terminal, else as lines; `none` where there is none."""
+    """Print every row as JSON, as `cells` by their titles on a terminal, else as lines; `what` they are, in plural."""
     if how == "json":
-        print_text(json_text([document(row) for row in rows], sort=True))
+        print_text(json_text({what: [document(row) for row in rows]}, sort=True))
     elif rows and sys.stdout.isatty():
         print_text(table([*cells], [[cell(row) for cell in cells.values()] for row in rows]))
     else:
-        print_text("\n".join([line for row in rows for line in lines(row)] or [none]))
+        print_text("\n".join([line for row in rows for line in lines(row)] or [f"no {what}"]))
 
 
 def validity(row: PrefixRow | TokenRow) -> str:

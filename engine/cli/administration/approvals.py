@@ -40,9 +40,7 @@ def list_approvals(
 ) -> None:
     """List approval requests, newest first."""
     with acts.found(state) as store:
-        known = store.approvals(only, limit)
-    none = "no approvals" if only == "requested" else "no approvals in this state"
-    acts.tell(known, how, _json, _lines, none, _CELLS)
+        acts.tell("approvals", store.approvals(only, limit), how, _json, _lines, _CELLS)
 
 
 def _lines(row: ApprovalRow) -> list[str]:

@@ -55,7 +55,7 @@ def _stop(scope: str, name: str, reason: str | None, sources: options.Sources) -
 def list_stops(limit: acts.Limit = 50, state: options.State = None, how: options.Output = "text") -> None:
     """List stops, newest first, including those that were lifted."""
     with acts.found(state) as store:
-        acts.tell(store.stops(limit), how, row_document, _lines, "no stops", _CELLS)
+        acts.tell("stops", store.stops(limit), how, row_document, _lines, _CELLS)
 
 
 @app.command("lift")

@@ -175,7 +175,7 @@ def list_runs(
                 )
             print_text(json_text(json.loads(row.result)))
             return
-        acts.tell(store.code_runs(None, None, now, limit), how, _row, _lines, "no runs", _CELLS)
+        acts.tell("runs", store.code_runs(None, None, now, limit), how, _row, _lines, _CELLS)
 
 
 def _row(row: CodeRunRow) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def list_packages(how: options.Output = "text") -> None:
     found = packages.found(packages.place(options.Sources().settings().cache))
     if how == "json":
         rows = [{"name": one.name, "tree": one.tree, "lock": one.lock, "modules": one.modules} for one in found]
-        print_text(json_text(rows))
+        print_text(json_text({"environments": rows}))
         return
     lines = [f"{one.name}  {one.tree}  {', '.join(one.modules)}" for one in found]
     print_text("\n".join(lines) or "no package environments")

@@ -66,7 +66,7 @@ def history(state: options.State = None, how: options.Output = "text") -> None:
         elif entry.body.kind == "policy":
             found.append((entry, entry.body))
     if how == "json":
-        print_text(json_text([_document(*one) for one in found]))
+        print_text(json_text({"activations": [_document(*one) for one in found]}))
     else:
         print_text("\n".join(line for one in found for line in _lines(*one)) or "no policy was activated yet")
 

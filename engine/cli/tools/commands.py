@@ -45,7 +45,8 @@ def list_tools(
         if engine.policy is not None:
             check_names(engine.policy, stated)
         rows = listing(engine, stated, sources.context())
-    print_text(json_text([asdict(row) for row in rows]) if how == "json" else as_text(rows, tool_policy, profile))
+    document = {"tools": [asdict(row) for row in rows]}
+    print_text(json_text(document) if how == "json" else as_text(rows, tool_policy, profile))
 
 
 @app.command("explain")

@@ -208,7 +208,7 @@ def test_the_command_builds_and_lists(command: Command, shop: Shop, tmp_path: Pa
     listed = command("sandbox", "env", "list", env=environment).stdout
     assert "made  sha256:" in listed
     assert "tinycalc, tinydata" in listed
-    rows = command("sandbox", "env", "list", "--format", "json", env=environment).json
+    rows = command("sandbox", "env", "list", "--format", "json", env=environment).json["environments"]
     assert {row["name"]: row["modules"] for row in rows}["made"] == ["tinycalc", "tinydata"]
     refused = command("sandbox", "env", "build", "Made", "--lock", tmp_path / "lock.txt", env=environment)
     assert refused.code != 0
