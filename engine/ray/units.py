@@ -6,6 +6,7 @@ records that each unit must have is known before any worker begins.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -94,11 +95,20 @@ def plan(paths: Sequence[str], columns: Columns, into: Path | None = None) -> li
     Raises GatherError for what cannot be read, or lacks a column.
     """
     own = f"file://{into}/"
-    files = dict.fromkeys(file for path in paths for file in _files(path) if not file.startswith(own))
+    files: dict[str, str] = {}  # each under its first path
+    for path in paths:
+        for file in _files(path):
+            local = file.removeprefix("file://")
+            files.setdefault(file if local == file else os.path.realpath(local), file)
     units: list[Unit] = []
-    for file in files:
-        units += _row_groups(file, columns) if shown(file).endswith(PARQUET) else _lines(file, columns)
+    for file in files.values():
+        if not file.startswith(own):
+            units += _row_groups(file, columns) if _ends(shown(file), PARQUET) else _lines(file, columns)
     return units
+
+
+def _ends(path: str, suffixes: str | tuple[str, ...]) -> bool:
+    return path.lower().endswith(suffixes)
 
 
 @contextmanager
@@ -142,11 +152,11 @@ def _files(path: str) -> list[str]:
         raise GatherError("the path of a corpus is empty", remedy=f"name files that end in {', '.join(suffixes)}")
     with _readable(path):
         fs, inside = package("fsspec.core").url_to_fs(path)
-        named = shown(inside).endswith(suffixes) and "*" not in shown(inside)
+        named = _ends(shown(inside), suffixes) and "*" not in shown(inside)
         if named and fs.info(inside)["type"] != "directory":
             return [fs.unstrip_protocol(inside)]
         found = fs.glob(inside) if "*" in inside else fs.find(inside)
-        files = sorted(fs.unstrip_protocol(one) for one in found if one.endswith(suffixes))
+        files = sorted(fs.unstrip_protocol(one) for one in found if _ends(one, suffixes))
     if not files:
         message = f"there is no corpus in `{printable(shown(path))}`"
         raise GatherError(message, remedy=f"name files that end in {', '.join(suffixes)}")

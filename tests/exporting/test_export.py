@@ -207,9 +207,9 @@ def test_a_line_that_is_no_sample_is_named_and_nothing_is_written(
 def test_parquet_has_the_same_rows(world: World, tmp_path: Path) -> None:
     from pyarrow import parquet
 
-    done = world.export(tmp_path / "out.parquet", world.sample({"a": 1}), world.sample({"b": ["c"]}))
+    done = world.export(tmp_path / "out.Parquet", world.sample({"a": 1}), world.sample({"b": ["c"]}))
     assert done.exit == 0
-    rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    rows = parquet.read_table(tmp_path / "out.Parquet").to_pylist()
     assert [(row["kind"], json.loads(row["content"])) for row in rows] == [
         ("synthetic", {"a": 1}),
         ("synthetic", {"b": ["c"]}),

@@ -210,6 +210,23 @@ def test_the_folder_of_the_run_is_no_part_of_the_corpus(tmp_path: Path) -> None:
     assert [unit.path for unit in plan([str(tmp_path)], COLUMNS, tmp_path / "run")] == [path.as_uri()]
 
 
+def test_suffixes_may_be_in_capitals(tmp_path: Path) -> None:
+    table, text = write_parquet(tmp_path / "a.Parquet", rows(3), 3), write_lines(tmp_path / "b.JSONL", rows(1))
+    assert [(unit.path, unit.part) for unit in plan([str(tmp_path)], COLUMNS)] == [
+        (table.as_uri(), 0),
+        (text.as_uri(), None),
+    ]
+    assert [unit.path for unit in plan([str(text)], COLUMNS)] == [text.as_uri()]
+
+
+def test_a_file_under_several_paths_is_one(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", rows(1))
+    (tmp_path / "b.jsonl").symlink_to(path)
+    (tmp_path / "c").symlink_to(tmp_path)
+    listed = [str(path), path.as_uri(), str(tmp_path / "b.jsonl"), str(tmp_path / "c" / "a.jsonl"), str(tmp_path)]
+    assert [unit.path for unit in plan(listed, COLUMNS)] == [path.as_uri()]
+
+
 def test_lines_are_planned_in_ranges_that_cover_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units, "UNIT_ROWS", 4)
     path = write_lines(tmp_path / "a.jsonl", rows(10))

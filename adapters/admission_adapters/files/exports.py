@@ -56,7 +56,7 @@ class ExportFile:
         """
         if os.path.lexists(self._path):
             raise GatherError("the file for the export exists", remedy="name a new file, or remove this one")
-        make = _parquet() if self._path.suffix == PARQUET else _JsonLines
+        make = _parquet() if self._path.suffix.lower() == PARQUET else _JsonLines
         try:
             with opened(self._path.parent.resolve()) as folder:
                 fcntl.flock(folder, fcntl.LOCK_EX)  # no draft is swept before it is locked
