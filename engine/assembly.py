@@ -342,8 +342,9 @@ class Assembly:
             await_switch()
             if not generation.alive:
                 raise DecideError("OPA ended before its policy was switched to", remedy="activate the policy again")
-            self._log.append(_policy_record("activated", by, reason, before, fresh, None))
-            self._accept(generation)
+            self._accept(
+                generation, lambda: self._log.append(_policy_record("activated", by, reason, before, fresh, None))
+            )
 
         supervisor.activate(fresh, check)
         return Activated(fresh.revisions, before.revisions, before.catalogue.without(fresh.catalogue))
@@ -569,8 +570,8 @@ class Assembly:
             return Unavailable(error, revisions), version
         return supervisor, version
 
-    def _accept(self, generation: Generation[PolicyBundle]) -> None:
-        """Check a new OPA before it is used, and remember the release that it serves. Raises EngineError."""
+    def _accept(self, generation: Generation[PolicyBundle], record: Callable[[], object] = lambda: None) -> None:
+        """Check a new OPA before it is used, record it, and remember the release that it serves. Raises EngineError."""
         policy = generation.policy
         know(policy.lookups.forms)
         missing = POINTS.keys() - policy.catalogue.points.keys()
@@ -585,7 +586,9 @@ class Assembly:
             from engine.policy_bundle.release import Release
 
             if isinstance(policy, Release):
-                write_last(self.settings.state, policy.statement.last)
+                write_last(self.settings.state, policy.statement.last, record)
+                return
+        record()
 
     def _open_store(self) -> Store:
         return self._store.get()

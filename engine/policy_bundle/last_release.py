@@ -7,6 +7,7 @@ exists. Anyone who can write to the state folder could also remove it.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -63,8 +64,8 @@ def read_last(state: Path) -> LastRelease | None:
         raise PolicyError((Problem(Location(str(path)), message, _REMEDY),)) from error
 
 
-def write_last(state: Path, new: LastRelease) -> None:
-    """Remember a release for good before this returns.
+def write_last(state: Path, new: LastRelease, record: Callable[[], object] = lambda: None) -> None:
+    """Remember a release for good before this returns. `record` is called when all that may fail was tried.
 
     Raises PolicyError when one is remembered that `new` must not follow, StateError when it cannot be written.
     """
@@ -74,10 +75,13 @@ def write_last(state: Path, new: LastRelease) -> None:
         with opened_folder(folder, alone=True) as handle:  # two engines never write a lower sequence over a higher one
             last = read_last(state)
             if last == new:
+                record()
                 return
             if last is not None and (problem := last.refuses(new)) is not None:
                 raise PolicyError((Problem(Location(str(folder / _FILE)), *problem),))
-            _write(folder, canonical(new.model_dump(mode="json")))
+            partial = _write(folder, canonical(new.model_dump(mode="json")))
+            record()
+            partial.replace(folder / _FILE)
             os.fsync(handle)
         with opened_folder(state) as handle:
             os.fsync(handle)
@@ -89,11 +93,11 @@ def write_last(state: Path, new: LastRelease) -> None:
         ) from error
 
 
-def _write(folder: Path, data: bytes) -> None:
+def _write(folder: Path, data: bytes) -> Path:
     partial = folder / f".{_FILE}.partial"
     handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    partial.replace(folder / _FILE)
+    return partial

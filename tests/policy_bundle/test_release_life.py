@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from engine.errors import Exit
+from engine.engine import Engine
+from engine.errors import Exit, StateError
+from engine.policy_bundle.build import PolicyBundle
+from engine.settings import Settings
 from tests.api.serving import ALLOWED, serving
-from tests.command import Command, Run
-from tests.policy_bundle.releases import Keys
+from tests.command import Command, Run, lines
+from tests.policy_bundle.releases import Keys, released
 
 AUTHOR = ("--author", "user:author")
 
@@ -58,7 +62,7 @@ def test_a_release_is_activated_and_rolled_back_and_history_tells(tmp_path: Path
         assert "`engine policy rollback`" in old.stderr
         assert activate(ready(command, three, keys), "back to one")[1] == "allow"
         assert running.stop() == 0
-    told = command("policy", "history", "--state", running.state, "--format", "json").json
+    told = command("policy", "history", "--state", running.state, "--format", "json").json["activations"]
     assert [(one["outcome"], (one["release"] or {}).get("sequence"), one["reason"]) for one in told] == [
         ("started", 1, None),
         ("activated", 2, "as decided"),
@@ -77,3 +81,22 @@ def test_a_release_is_activated_and_rolled_back_and_history_tells(tmp_path: Path
     changes = (two / "changes.json").read_text(encoding="utf-8")
     assert '"path":"licenses.licenses.MIT.decision"' in changes
     assert '"newly_denied":1' in changes
+
+
+def test_an_activation_that_fails_is_recorded_only_as_refused(settings: Settings, tmp_path: Path) -> None:
+    keys, live = Keys.make(tmp_path / "keys"), tmp_path / "live"
+    with Engine(settings) as engine:
+        assert isinstance(engine.policy, PolicyBundle)
+        bundle = engine.policy
+    released(bundle, live, keys)
+    own = replace(settings, release=live, release_key=keys.public)
+    with Engine(own) as engine:
+        shutil.rmtree(live)
+        released(bundle, live, keys, 2)
+        in_the_way = own.state / "policy" / ".last_release.json.partial"
+        in_the_way.mkdir()
+        with pytest.raises(StateError, match="cannot write"):
+            engine.activate()
+        in_the_way.rmdir()
+        engine.activate()
+    assert [one["outcome"] for one in lines(own.state) if one["kind"] == "policy"] == ["refused", "activated"]
