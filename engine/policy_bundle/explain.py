@@ -47,13 +47,15 @@ _REMEDIES = {
     "extra_forbidden": "correct the spelling or remove it",
     "missing": "write it",
 }
+_EMPTY = "restore it, from version control or a backup"
+_SHIPPED = "; without the file, shipped values are in force"
 _NO_FIELDS = "write `name: value`, with a space after the colon"
 
 
 def read(data: bytes, name: str, found: list[Problem]) -> Document | None:
     """The document in these bytes, or None with the reason added to `found`."""
     try:
-        return load(data, name, ReadLimits())
+        return load(data, name, ReadLimits(), f"{_EMPTY}{_SHIPPED if '/values/' in name else ''}")
     except GatherError as error:
         found.append(Problem(error.where or Location(name), error.message, error.remedy))
         return None

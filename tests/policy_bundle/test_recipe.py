@@ -50,9 +50,10 @@ def test_values_of_nothing_but_comments_change_nothing(text: str, tmp_path: Path
 def test_a_file_that_was_emptied_is_refused(text: str, tmp_path: Path) -> None:
     """A full disk or a killed editor leaves one, and without what it said more might be admitted."""
     told = problems(tmp_path, {f"{HOUSE}/values/{name}.yaml": text for name in ("licenses", "parameters")})
-    assert [(Path(one.where.file).name, one.message) for one in told] == [
-        ("licenses.yaml", "the document is empty"),
-        ("parameters.yaml", "the document is empty"),
+    remedy = "restore it, from version control or a backup; without the file, shipped values are in force"
+    assert [(Path(one.where.file).name, one.message, one.remedy) for one in told] == [
+        ("licenses.yaml", "the document is empty", remedy),
+        ("parameters.yaml", "the document is empty", remedy),
     ]
 
 

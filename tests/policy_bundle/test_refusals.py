@@ -281,7 +281,7 @@ REFUSED = {
     "value_odd_number": one(LICENSES, "most: 017\nlicenses: {}\n", 1, "interpret differently", "quote it"),
     "value_not_finite": one(LICENSES, "most: .inf\nlicenses: {}\n", 1, "interpret differently", "finite decimal"),
     "values_not_yaml": one(LICENSES, "a: [\n", 2, "not YAML", "syntax"),
-    "values_empty": one(LICENSES, "# nothing\n", None, "is empty", "write its fields"),
+    "values_empty": one(LICENSES, "# nothing\n", None, "is empty", "restore it, from version control or a backup"),
     "level_unknown_code": one(LEVELS, "levels:\n  source:\n    admited: warn\n", 3, "`admited`", "correct"),
     "level_unknown_point": one(LEVELS, "levels:\n  sauce: {}\n", 2, "`sauce`", "`source`"),
     "level_of_a_list": one(LEVELS, "levels:\n  source:\n    records_missing: warn\n", 3, "always denies", "remove"),
