@@ -30,7 +30,7 @@ from engine.runner.servers import relay_of, relayed
 from engine.work import Executor
 
 RETRY_SECONDS = 60.0
-"""After a probe that failed; a machine under load is tried again, but not at each run."""
+"""After a probe that failed; one that was late is made again at the next run."""
 
 KEPT_SECONDS = 86_400.0
 
@@ -107,13 +107,16 @@ class Harnesses:
         profile = next((one["profile"] for one in lookups.backends.values() if one.get("profile")), None)
         if row is None:
             return None
+        asked = time.monotonic()
         with self._lock:  # one at a time: each takes a sandbox
             known = self._known.get(name)
             subject = (row["command"], row["custom_tools"], profile)
-            if known is None or known[0] != subject or known[1] < time.monotonic():
+            if known is None or known[0] != subject or known[1] < asked:
+                began = time.monotonic()
                 found = self._try(row, profile, decisions) if row["command"] and profile else None
-                kept = RETRY_SECONDS if found is None else KEPT_SECONDS
-                known = self._known[name] = subject, time.monotonic() + kept, found
+                ended = time.monotonic()
+                failed = RETRY_SECONDS if ended < began + PROBE_SECONDS else 0  # for those that wait already
+                known = self._known[name] = subject, ended + (failed if found is None else KEPT_SECONDS), found
         probed = known[2]
         if probed is None and row["assumed"]:
             probed = Probed(dict(row["assumed"]), "static")
