@@ -576,3 +576,11 @@ def test_a_command_is_searched_for_secrets_once_however_many_commands_are_in_it(
     found = walked({"command": (text := "a;" * 200 + " a " + "x" * 10_000)})
     assert len(found.commands) == 201
     assert sum(searched) < 4 * len(text)
+
+
+def test_a_long_text_is_searched_for_secrets_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+    monkeypatch.setattr(walking, "is_secret", lambda text, _: bool(searched.append(text)))
+    text = "a long text " * 1_000
+    walk({"text": text}, {}, "/work", FORMS, lambda _: Lead("none"), ROWS)
+    assert searched.count(text) == 1

@@ -175,6 +175,7 @@ class _Walk(Walked):
         self._place: int | None = None
         self._ids: dict[str, int] = {}
         self._in_secret = False
+        self._searched = "", False  # the last text, and whether it has a secret
         self._characters = 0
         self._leads: dict[str, Lead] = {}
 
@@ -361,7 +362,9 @@ class _Walk(Walked):
         return found
 
     def _holds_secret(self, text: str) -> bool:
-        return is_secret(text, self._forms)
+        if text is not self._searched[0]:
+            self._searched = text, is_secret(text, self._forms)
+        return self._searched[1]
 
     def _unreadable(self, at: _At) -> None:
         self.unreadable.append(Named(id=self._id("unreadable", at)))
