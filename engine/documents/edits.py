@@ -18,7 +18,7 @@ from engine.settings import ReadLimits
 
 Keys = tuple[str, ...]
 
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./+@-]*(?: [A-Za-z0-9_./+@-]+)*", re.ASCII)
+_PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./+@-]*(?: [A-Za-z0-9_./+@-]+)*", re.ASCII)
 _WORDS = {"y", "yes", "n", "no", "on", "off", "true", "false", "null"}
 _COMMENT = re.compile(r"(?:^|\s)#", re.MULTILINE)
 
@@ -141,7 +141,7 @@ def _added(text: str, key: Any, node: Any, rest: Keys, value: Any) -> str:
         raise _refused("something else is in its place")
     entries = _entries(node)
     if node.flow_style or not entries:
-        entry = f"{_scalar(rest[0])}: {_flow(_nested(rest[1:], value))}"
+        entry = f"{scalar(rest[0])}: {_flow(_nested(rest[1:], value))}"
         at = int(entries[-1][1].end_mark.index if entries else node.start_mark.index + 1)
         return text[:at] + (", " if entries else "") + entry + text[at:]
     at = _after_line(text, _end(text, entries[-1][1]))
@@ -238,20 +238,20 @@ def _nested(rest: Keys, value: Any) -> Any:
 def _lines(rest: Keys, value: Any, column: int) -> str:
     """A new entry of a block on one line; a new section of the file has a line for its first row."""
     if column == 0 and len(rest) > 1:
-        return f"{_scalar(rest[0])}:\n{_lines(rest[1:], value, 2)}"
-    return f"{' ' * column}{_scalar(rest[0])}: {_flow(_nested(rest[1:], value))}\n"
+        return f"{scalar(rest[0])}:\n{_lines(rest[1:], value, 2)}"
+    return f"{' ' * column}{scalar(rest[0])}: {_flow(_nested(rest[1:], value))}\n"
 
 
 def _flow(value: Any) -> str:
     """A value on one line."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_scalar(key)}: {_flow(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{scalar(key)}: {_flow(one)}" for key, one in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_flow, value)) + "]"
-    return _scalar(value) if isinstance(value, str) else json.dumps(value)
+    return scalar(value) if isinstance(value, str) else json.dumps(value)
 
 
-def _scalar(text: str) -> str:
+def scalar(text: str) -> str:
     """A text as YAML reads it back: plain where every reader agrees on it, else quoted as in JSON."""
     plain = _PLAIN.fullmatch(text) is not None and text.lower() not in _WORDS
     return text if plain else json.dumps(text, ensure_ascii=False)

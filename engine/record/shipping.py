@@ -11,10 +11,9 @@ A receipt is `checkpoints/shipped.json`; `shipping.json` in the state folder nam
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -146,7 +145,7 @@ def trust(state: Path, url: str, keys: Sequence[bytes], against: bytes | None) -
     return Trust({owner.key_id: owner.key for owner in owners}, known, against)
 
 
-def ship(state: Path, url: str, clock: Callable[[], datetime] = utc_now) -> dict[int, Shipped]:
+def ship(state: Path, url: str) -> dict[int, Shipped]:
     """Ship every chain below a state folder; returns what was sent of each, empty if nothing was ever recorded.
 
     Raises EngineError for the first chain that failed, after every other one was tried.
@@ -168,7 +167,7 @@ def ship(state: Path, url: str, clock: Callable[[], datetime] = utc_now) -> dict
                     continue
                 storage.lock(_LOCK, 0.0)
                 engine = engine or identity.installation
-                done[number] = _Shipment(storage, identity, store, engine, number, clock).run(state)
+                done[number] = _Shipment(storage, identity, store, engine, number).run(state)
         except EngineError as error:
             failed.append(error)
         except LockHeldError:
@@ -220,10 +219,9 @@ class _Shipment:
         store: ObjectStore,
         engine: str,
         number: int,
-        clock: Callable[[], datetime],
     ) -> None:
         self._storage, self._identity, self._store = storage, identity, store
-        self._engine, self._number, self._clock = engine, number, clock
+        self._engine, self._number = engine, number
         self._place = chain_place(engine, number)
         self._there: dict[str, int] = {}
         self._sizes: dict[int, int] = {}
@@ -420,7 +418,7 @@ class _Shipment:
             events = end.events(file, self._identity.genesis)
         fields = {"url": self._store.url, "segment": after.segment, "seq": after.seq, "hash": after.hash}
         fields["source_events"] = events.model_dump(mode="json")
-        write_file(storage, RECEIPT, signed_statement(fields, self._identity, timestamp(self._clock())))
+        write_file(storage, RECEIPT, signed_statement(fields, self._identity, timestamp(utc_now())))
 
     def _state(self, before: Statement | None, checkpoint: Checkpoint, anchor: Anchor | None) -> None:
         """Replace the statement, then remove what only the one before needed."""
@@ -430,7 +428,7 @@ class _Shipment:
             fields["checkpoint"] = checkpoint.model_dump(mode="json")
             fields["segments"] = [self._sizes.get(number, 0) for number in range(1, checkpoint.segment)]
             fields["anchor"] = None if anchor is None else anchor.model_dump(mode="json")
-            written = signed_statement(fields, self._identity, timestamp(self._clock()))
+            written = signed_statement(fields, self._identity, timestamp(utc_now()))
             self._store.replace(self._place + STATEMENT, written)
             read_statement(self._store, self._place, self._identity)
         for name in self._there:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*")
-_WORDS = frozenset({"null", "true", "false"})
+from engine.documents.edits import scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +51,16 @@ def written(name: str, origin: str, records: list[NewRecord], stated: Statements
 def _head(name: str, records: list[NewRecord], stated: Statements) -> Iterator[str]:
     yield "# Source bundle, format 1: see docs/source-bundles.md. Run `engine check` on this folder."
     yield "format: 1"
-    yield f"id: {_scalar(name)}"
+    yield f"id: {scalar(name)}"
     yield _stated("purpose", stated.purpose, "train, eval, tool or environment")
-    yield f"environment: {_scalar(stated.environment or name)}"
-    export = _scalar(stated.export_license) if stated.export_license else "null # the result is not given to others"
+    yield f"environment: {scalar(stated.environment or name)}"
+    export = scalar(stated.export_license) if stated.export_license else "null # the result is not given to others"
     yield f"export_license: {export}"
     hosts = sorted({record.host for record in records if record.host})
     remote = sum(record.url is not None for record in records)
     yield "network:"
     yield f"  enabled: {'true' if remote else 'false'}"
-    yield f"  allowed_hosts: [{', '.join(map(_scalar, hosts))}]"
+    yield f"  allowed_hosts: [{', '.join(map(scalar, hosts))}]"
     yield f"  budget: {{max_requests: {remote}}}"
     yield "  audit_required: true"
     yield "sandbox: {generated_code: disabled, filesystem: artifact_subdir, redaction: true, network: none}"
@@ -71,19 +69,19 @@ def _head(name: str, records: list[NewRecord], stated: Statements) -> Iterator[s
 def _records(origin: str, records: list[NewRecord], stated: Statements) -> Iterator[str]:
     yield "records:" if records else "records: []"
     for record in records:
-        yield f"  - id: {_scalar(record.id)}"
-        yield f"    path: {_scalar(record.path)}"
+        yield f"  - id: {scalar(record.id)}"
+        yield f"    path: {scalar(record.path)}"
         if record.url is not None:
             yield "    kind: external"
-        yield f"    url: {'null' if record.url is None else _scalar(record.url)}"
-        yield f"    origin_alias: {_scalar(origin)}"
+        yield f"    url: {'null' if record.url is None else scalar(record.url)}"
+        yield f"    origin_alias: {scalar(origin)}"
         yield f"    sha256: {record.sha256}"
-        yield f"    media_type: {_scalar(record.media_type)}"
+        yield f"    media_type: {scalar(record.media_type)}"
         yield _stated("license", record.license, "an SPDX expression, such as CC-BY-4.0", 4)
         if record.url is not None:
             yield _stated("retrieved_at", stated.retrieved_at, "when it was downloaded, as 2026-11-02T09:30:00Z", 4)
         if stated.retention_until and stated.retention_basis:
-            until, basis = json.dumps(stated.retention_until), _scalar(stated.retention_basis)
+            until, basis = json.dumps(stated.retention_until), scalar(stated.retention_basis)
             yield f"    retention: {{until: {until}, basis: {basis}}}"
         else:
             yield '    # retention: {until: "2030-12-31", basis: license} # state the last day and the legal basis'
@@ -99,17 +97,13 @@ def _decisions(records: list[NewRecord], stated: Statements) -> Iterator[str]:
         return
     yield "license_decisions:"
     for record in licensed:
-        yield f"  - record: {_scalar(record.id)}"
+        yield f"  - record: {scalar(record.id)}"
         yield f"    sha256: {record.sha256}"
         yield "    decision: accepted"
-        yield f"    decided_by: {_scalar(stated.decided_by)}"
+        yield f"    decided_by: {scalar(stated.decided_by)}"
         yield f"    decided_at: {json.dumps(stated.now)}"
 
 
 def _stated(name: str, value: str | None, choice: str, indent: int = 0) -> str:
-    line = f"# {name}: # state {choice}" if value is None else f"{name}: {_scalar(value)}"
+    line = f"# {name}: # state {choice}" if value is None else f"{name}: {scalar(value)}"
     return " " * indent + line
-
-
-def _scalar(text: str) -> str:
-    return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text, ensure_ascii=False)

@@ -12,9 +12,10 @@ from typing import Any
 
 from engine.cli.formats import extended
 from engine.cli.inputs import content
-from engine.cli.tools.changes import pasted, scalar
+from engine.cli.tools.changes import pasted
 from engine.cli.tools.definition_texts import Shown, compared
 from engine.cli.tools.requests import definitions_in
+from engine.documents.edits import scalar
 from engine.documents.files import printable
 from engine.engine import Engine
 from engine.errors import Location

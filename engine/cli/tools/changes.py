@@ -7,7 +7,6 @@ here; after an edit, the call is decided again.
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,15 +14,13 @@ from typing import Any
 
 from engine.coverage import ToolValues
 from engine.coverage.tool_values import ANY, CommandsWith, CoveredRule
+from engine.documents.edits import scalar
 from engine.documents.files import printable
 from engine.errors import Location
 from engine.model import Finding
 
 _MOST_RULES = 4
 _CWD = "{cwd}/"
-_PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
-_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
-"""Words that some YAML readers do not read as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,11 +330,6 @@ def _stated(condition: Any) -> str:
     if isinstance(condition, Mapping):
         return f"{{{', '.join(f'{name}: {_stated(one)}' for name, one in condition.items())}}}"
     return _entry_text(condition)
-
-
-def scalar(text: str) -> str:
-    """A text as one YAML scalar, quoted where another reading is thinkable."""
-    return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text, ensure_ascii=False)
 
 
 _NEEDS: Mapping[str, Callable[[Case], Iterator[Change]]] = {

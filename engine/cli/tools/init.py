@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.cli.tools.audit import argument_types
-from engine.cli.tools.changes import pasted, scalar
+from engine.cli.tools.changes import pasted
 from engine.cli.tools.requests import definitions_in
 from engine.documents.canonical import digest
+from engine.documents.edits import scalar
 from engine.documents.files import printable, read_bytes
 from engine.errors import GatherError, Location
 from engine.facts.text.content import steering_in

@@ -45,7 +45,6 @@ class Report:
         self._files_left = bounds.artifact_files
         self._bytes_left = bounds.artifact_bytes
         self._waiting = bytearray()
-        self._last = b""
         self.wait_status: int | None = None
         self.cpu_seconds: float | None = None
         self.broken = False
