@@ -32,6 +32,7 @@ from engine.policy_bundle.syntax import (
 
 Path = tuple[Any, ...]
 
+_NUMBER: Node = {"type": "number", "value": 0}
 _ORDER = {"lt", "lte", "gt", "gte"}
 _WORDS = {
     "number": "a number",
@@ -66,10 +67,11 @@ def rule_problems(
             )
         for node in rule.nodes():
             called = call(node)
-            if called is None or called[0] not in EQUAL | _ORDER:
+            if called is None or called[0] not in {*EQUAL, *_ORDER, "is_number"}:
                 continue
-            problem = terms.unlike(node, called[1])
-            for fact, value in (called[1], reversed(called[1])) if called[0] in EQUAL else ():
+            operands = [*called[1], _NUMBER][:2]
+            problem = terms.unlike(node, operands)
+            for fact, value in (operands, reversed(operands)) if called[0] in EQUAL else ():
                 problem = problem or _never(terms.path(fact), constant(value), facts, allowed)
             if problem is not None:
                 yield module.problem(line_of(node, rule.line), *problem)
