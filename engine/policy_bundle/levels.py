@@ -15,43 +15,45 @@ _FILE = Location("policy/levels.yaml")
 Rows = Mapping[str, Mapping[str, Any]]
 """By decision point and code."""
 
-Places = Mapping[tuple[str | int, ...], Location]
+Places = Callable[[tuple[str | int, ...]], Location | None]
+"""The location of a value, by its path below `policy/`."""
+
 _STRICTNESS = ("warn", "confirm", "deny")
 
 
-def level_problems(levels: Rows, catalogue: Catalogue, places: Places) -> Iterator[Problem]:
+def level_problems(levels: Rows, catalogue: Catalogue, place: Places) -> Iterator[Problem]:
     """Problems of the rows of policy/levels.yaml."""
-    return row_problems(("levels", "levels"), levels, catalogue, places, _level_problems)
+    return row_problems(("levels", "levels"), levels, catalogue, place, _level_problems)
 
 
 def row_problems(
     table: tuple[str, str],
     rows: Rows,
     catalogue: Catalogue,
-    places: Places,
+    place: Places,
     judge: Callable[[str, Requirement, Any], Iterable[tuple[str, str]]],
 ) -> Iterator[Problem]:
     """Rows by point and code that name what is not there, or that `judge` refuses with messages and remedies.
 
-    `table` is the document and the name of its table, `places` has the location of each value.
+    `table` is the document and the name of its table, `place` has the location of each value.
     """
     file = Location(f"policy/{table[0]}.yaml")
     for point, codes in rows.items():
         if point not in catalogue.points:
-            yield Problem(places.get((*table, point), file), *no_point(point, catalogue.points))
+            yield Problem(place((*table, point)) or file, *no_point(point, catalogue.points))
             continue
         requirements = catalogue.points[point].requirements
         for code, row in codes.items():
             refused = catalogue.refused(point, code)
             found = judge(point, requirements[code], row) if refused is None else [refused]
-            yield from (Problem(places.get((*table, point, code), file), *one) for one in found)
+            yield from (Problem(place((*table, point, code)) or file, *one) for one in found)
 
 
-def name_problems(data: Mapping[str, Any], catalogue: Catalogue, places: Places) -> Iterator[Problem]:
+def name_problems(data: Mapping[str, Any], catalogue: Catalogue, place: Places) -> Iterator[Problem]:
     """Decision points and quotas that other values name and that are not there: such a row would do nothing."""
     for path, point in _named(data):
         if point not in catalogue.points:
-            where = places.get(path, Location(f"policy/{path[0]}.yaml"))
+            where = place(path) or Location(f"policy/{path[0]}.yaml")
             yield Problem(where, *no_point(point, catalogue.points))
     for point, quotas in data.get("budgets", {}).get("quotas", {}).items():
         if point not in catalogue.points:
@@ -62,7 +64,7 @@ def name_problems(data: Mapping[str, Any], catalogue: Catalogue, places: Places)
         for name in quotas:
             if name not in known:
                 path = ("budgets", "quotas", point, name)
-                where = places.get(path, Location("policy/budgets.yaml"))
+                where = place(path) or Location("policy/budgets.yaml")
                 remedy = schemas.meant(name, known, "quotas of this point")
                 yield Problem(where, f"no requirement of `{point}` reads the quota `{name}`", remedy)
 

@@ -72,14 +72,14 @@ def idle(waiver: Waiver, document: Mapping[str, Any], catalogue: Catalogue, now:
     return next(_reasons(waiver, document, catalogue, now), None)
 
 
-def empty_rows(document: Mapping[str, Any], catalogue: Catalogue, places: Places) -> Iterator[Problem]:
+def empty_rows(document: Mapping[str, Any], catalogue: Catalogue, place: Places) -> Iterator[Problem]:
     """Rows without any waiver below a point or code that does not exist; a waiver there is reported by `idle`."""
     for point, codes in document.get("waivers", {}).items():
         if not codes and point not in catalogue.points:
-            yield Problem(places.get(("waivers", "waivers", point), _FILE), *no_point(point, catalogue.points))
+            yield Problem(place(("waivers", "waivers", point)) or _FILE, *no_point(point, catalogue.points))
         for code in (code for code, rows in codes.items() if not rows):
             if (problem := catalogue.refused(point, code)) is not None:
-                yield Problem(places.get(("waivers", "waivers", point, code), _FILE), *problem)
+                yield Problem(place(("waivers", "waivers", point, code)) or _FILE, *problem)
 
 
 def _reasons(waiver: Waiver, document: Mapping[str, Any], catalogue: Catalogue, now: int) -> Iterator[Idle]:
@@ -117,7 +117,7 @@ def _too_wide(waiver: Waiver, scope: Mapping[str, Any]) -> Iterator[Idle]:
 def waivable_problems(
     document: Mapping[str, Any],
     catalogue: Catalogue,
-    places: Places,
+    place: Places,
     schema_of: Callable[[str], Mapping[str, Any]] | None,
 ) -> Iterator[Problem]:
     """Rows below `waivable` whose point or code is unknown, whose code cannot be waived, or whose facts do not exist.
@@ -132,7 +132,7 @@ def waivable_problems(
         elif schema_of is not None:
             yield from _unknown_facts(point, row["facts"], schema_of(point))
 
-    return row_problems(("waivers", "waivable"), document.get("waivable", {}), catalogue, places, judge)
+    return row_problems(("waivers", "waivable"), document.get("waivable", {}), catalogue, place, judge)
 
 
 def _unknown_facts(point: str, paths: list[str], facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

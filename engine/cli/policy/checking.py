@@ -129,7 +129,7 @@ def _waivers_without_effect(policy: PolicyBundle) -> list[Problem]:
     """Waivers that do nothing now and are not to start later, and rows for them below what does not exist."""
     from engine.policy_bundle.waivers import empty_rows
 
-    found = list(empty_rows(policy.data.get("waivers", {}), policy.catalogue, policy.places))
+    found = list(empty_rows(policy.data.get("waivers", {}), policy.catalogue, policy.places.get))
     for waiver in policy.waivers:
         idle = policy.idle(waiver, int(time.time()))
         if idle is not None and idle.remedy is not None:
