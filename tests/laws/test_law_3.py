@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 from pydantic import ValidationError
 
-from engine.cases.run import Runner
+from engine.cases.run import CaseFile, Runner
 from engine.engine import Engine
 from engine.points.registry import POINTS
 from engine.values import DERIVED, DOCUMENTS, derived
@@ -17,6 +18,7 @@ from tests.lanes import covering, first_of
 from tests.laws.asking import DECIDED, NARROWED, RANK, codes, evaluated, read_by, read_for, served_values, taken
 from tests.laws.mutations import DROPPED, Path_, paths, with_value
 
+NAMES = sorted({*DOCUMENTS, *DERIVED})
 _COARSE = 4
 """Parts of a path into derived values, which nobody edits: a lookup, a policy, a section of it."""
 
@@ -34,24 +36,41 @@ class Group(NamedTuple):
     cases: list[Taken]
 
 
-@pytest.mark.parametrize("name", sorted({*DOCUMENTS, *DERIVED}))
+@pytest.mark.parametrize("name", NAMES)
 def test_3_no_value_removed_widens(name: str, runner: Runner, *, full: bool) -> None:
     """The fast lane removes each kind of value once, and so do cases with values of their own in either lane."""
+    asked = [file for file in _about(name, runner, full=full) if not file.case.values]
+    groups = _removed_one_by_one(name, [taken(runner, file) for file in asked], thinned=not full)
+    assert groups
+    _none_widens(groups, runner)
+
+
+@pytest.mark.parametrize("point", sorted({file.case.point for file in NARROWED if file.case.values}))
+def test_3_no_value_of_a_case_removed_widens(point: str, runner: Runner, *, full: bool) -> None:
+    """With the other tests of the point, for which the engines of these values run already."""
+    groups = []
+    for name in NAMES:
+        served: dict[int, list[Taken]] = {}
+        for file in _about(name, runner, full=full):
+            if file.case.values and file.case.point == point:
+                case = taken(runner, file)
+                served.setdefault(id(case[0]), []).append(case)
+        groups += [group for cases in served.values() for group in _removed_one_by_one(name, cases, thinned=True)]
+    _none_widens(groups, runner)
+
+
+@cache
+def _about(name: str, runner: Runner, *, full: bool) -> list[CaseFile]:
+    """The cases that are decided without values of this document."""
     changed_too = {name, *(made for made, of in DERIVED.items() if of == name)}
     read = [file for file in NARROWED if changed_too & read_for(file, runner).values]
     asked = [file for file in read if name in file.case.values or not file.case.values] or read
     if name in DOCUMENTS and not full:
         asked = covering(asked, lambda file: [(code, bool(file.case.values)) for code in codes(file)])
-    served: dict[int, list[Taken]] = {}
-    for file in asked:
-        case = taken(runner, file)
-        served.setdefault(id(case[0]), []).append(case)
-    groups = [
-        group
-        for cases in served.values()
-        for group in _removed_one_by_one(name, cases, thinned=not (full and cases[0][0] is runner.engine({})))
-    ]
-    assert groups
+    return asked
+
+
+def _none_widens(groups: list[Group], runner: Runner) -> None:
     for group, found in zip(groups, _evaluate(runner.engine({}), groups), strict=True):
         for path, decisions in zip(group.removed, found, strict=True):
             for (_, _, outcome), got in zip(group.cases, decisions, strict=True):
