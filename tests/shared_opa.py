@@ -34,6 +34,13 @@ class Lease(Server):
         super().__init__(folder, -1, served, limits)
         self._ended, self.alive = ended, True
 
+    def probe(self, seconds: float) -> None:
+        """Once, when the lease begins: up to 32 engines of a worker would ask every second whether OPA answers."""
+        if self._started.is_set():
+            return
+        super().probe(seconds)
+        self._started.set()
+
     def close(self) -> None:
         if self._closed or os.getpid() != self._owner:
             return
