@@ -24,7 +24,8 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*\+?")
 _LICENSE_REF = re.compile(r"(DocumentRef-[A-Za-z0-9.-]+:)?LicenseRef-[A-Za-z0-9.-]+")
 _ADDITION_REF = re.compile(r"(DocumentRef-[A-Za-z0-9.-]+:)?AdditionRef-[A-Za-z0-9.-]+")
 _WORDS = re.compile(r"[^\s()]+")
-_ADDRESS = re.compile(r"^https?://(www\.)?")
+_BEFORE = re.compile(r"^(https?://(www\.)?|(license :: )(osi approved :: )?)")
+"""What addresses and classifiers of PyPI have before a license."""
 _TEXT_OF = re.compile(r"/(deed|legalcode)(\.[a-z_-]+)?$")
 """Ends of addresses that Creative Commons has for a license: its summary and its text, in a language."""
 _SPDX_PAGE = re.compile(r"https?://(www\.)?spdx\.org/licenses/([A-Za-z0-9.+-]+?)(\.html|\.json)?/?")
@@ -68,9 +69,9 @@ def license_alternatives(label: str, aliases: Aliases = MappingProxyType({})) ->
 def alias_key(text: str) -> str:
     """A label in the form that aliases have: lower case, single spaces, addresses without scheme and last slash.
 
-    Addresses of Creative Commons lose what names the summary or text of a license.
+    Classifiers of PyPI lose what is before the license, addresses of Creative Commons what names its summary or text.
     """
-    return _TEXT_OF.sub("", _ADDRESS.sub("", " ".join(text.lower().split())).rstrip("/"))
+    return _TEXT_OF.sub("", _BEFORE.sub("", " ".join(text.lower().split())).rstrip("/"))
 
 
 def canonical_key(text: str) -> str | None:

@@ -325,6 +325,14 @@ def test_an_alias_counts_as_its_id(label: str, alternatives: object) -> None:
             "The Unlicense",
         ),
         *("GNU General Public License v3.0", "Mozilla Public License 2.0", "ISC License", "GPL v3", "ODC-By v1.0"),
+        # PyPI, GitHub, Maven, Kaggle, data portals
+        *("License :: OSI Approved :: MIT License", "License :: CC0 1.0 Universal (CC0 1.0) Public Domain Dedication"),
+        *("The Apache License, Version 2.0", 'BSD 3-Clause "New" or "Revised" License', "3-Clause BSD License"),
+        *("GNU Lesser General Public License v2 (LGPLv2)", "Mozilla Public License 2.0 (MPL 2.0)", "MIT Licence"),
+        *("CC0: Public Domain", "Attribution 4.0 International (CC BY 4.0)", "ODC Attribution License (ODC-By)"),
+        *("Creative Commons Attribution Share Alike 4.0 International", "U.S. Government Works", "lov2"),
+        *("https://www.usa.gov/government-works", "https://cdla.dev/permissive-2-0/", "llama4"),
+        *("AFL-2.1", "GPL-1.0-or-later", "OFL-1.1-no-RFN", "CC-BY-3.0-US", "W3C-20150513", "Unicode-DFS-2016"),
     ],
 )
 def test_labels_of_data_sets_have_a_row(label: str) -> None:
@@ -332,3 +340,16 @@ def test_labels_of_data_sets_have_a_row(label: str) -> None:
     found = license_alternatives(label, values["aliases"])
     assert found is not None
     assert found[0][0] in values["licenses"]
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("BSD License", "License :: OSI Approved :: BSD License", "Apache Software License", "GPL", "cc-by", "other"),
+        *("Creative Commons Attribution", "Database: Open Database, Contents: © Original Authors", "PSF License"),
+    ],
+)
+def test_labels_that_leave_the_license_or_its_version_open_have_no_row(label: str) -> None:
+    values = SHIPPED["licenses"]
+    found = license_alternatives(label, values["aliases"])
+    assert found is None or found[0][0] not in values["licenses"]
