@@ -249,16 +249,26 @@ def test_a_call_without_a_folder_is_told_to_name_one(engine: Engine) -> None:
     assert "narrow the deny rule" in told_of(engine, own("files_read", path="/work/keys/a"), AGENT).changes[0].text
 
 
-@pytest.mark.full
-def test_what_it_says_helps(tools: Tools, policy: Path) -> None:
+@pytest.mark.full(after=1)
+@pytest.mark.parametrize(
+    ("text", "less"),
+    [
+        ("git status", ("status", "log")),
+        ("wc -l $FILE", (", can: [unknown]", "")),
+        ("wc -l notes.txt > count.txt", ("redirect", "read")),
+        ("find . -name '*.py' | xargs grep -l foo", ("unknown", "execute")),
+        ("FOO=1 make test &", ("unknown", "execute")),
+    ],
+)
+def test_what_it_says_helps(tools: Tools, policy: Path, text: str, less: tuple[str, str]) -> None:
     """The rule that is told to be written, written where it is told, allows the call; a smaller one does not."""
-    call = own("shell", command=["git", "status"])
+    call = own("shell", command=text)
     told = tools("explain", "shell", *AGENT, "--format", "json", call=call).json["changes"]
     (change,) = [one for one in told if one["text"].startswith("write a rule under `allow`")]
     rule = change["text"].split("\n")[1]
     file = policy / "tools.yaml"
     lines = file.read_text(encoding="utf-8").splitlines()
-    for written, code in ((rule.replace("status", "log"), 3), (rule, 0)):
+    for written, code in ((rule.replace(*less), 3), (rule, 0)):
         changed = [*lines[: change["where"]["line"] - 1], f"      {written}", *lines[change["where"]["line"] - 1 :]]
         file.write_text("\n".join(changed), encoding="utf-8")
         assert tools("explain", "shell", *AGENT, call=call).code == code

@@ -67,10 +67,15 @@ class Case:
         """What an allow rule has to cover, as its conditions are written; words of a command are named with it."""
         paths = [one for one in self.document["paths"] if "path" in one]
         below = [f"{_CWD}{one['below_cwd']}" if "below_cwd" in one else one["path"] for one in paths]
+        beyond = self.explanation.get("beyond", {})
         return {
             "hosts": [one["origin"] for one in self.document["destinations"] if "origin" in one and "word" not in one],
             "paths": list(dict.fromkeys(below)),
-            "commands": [list(one["words"]) for one in self.document["commands"] if "words" in one],
+            "commands": [
+                CommandsWith(tuple(one["words"]), tuple(beyond.get(one["id"], ())))
+                for one in self.document["commands"]
+                if "words" in one
+            ],
         }
 
     @property
@@ -200,8 +205,9 @@ def _condition(fact: Mapping[str, Any]) -> str:
 
 
 def _named(entry: Any, stated: tuple[Any, ...], cwd: str) -> bool:
-    if isinstance(entry, list):
-        return any(entry[: len(words)] == list(words) for words in map(_first_words, stated))
+    if isinstance(entry, CommandsWith):
+        rules = map(_with, stated)
+        return any(entry.words[: len(one.words)] == one.words and {*entry.can} <= {*one.can} for one in rules)
     absolute = entry.replace(_CWD, cwd, 1)
     return any(
         absolute == (whole := one.replace(_CWD, cwd, 1)) or (whole.endswith("/") and absolute.startswith(whole))
@@ -209,9 +215,8 @@ def _named(entry: Any, stated: tuple[Any, ...], cwd: str) -> bool:
     )
 
 
-def _first_words(entry: Any) -> tuple[str, ...]:
-    words: tuple[str, ...] = entry.words if isinstance(entry, CommandsWith) else entry
-    return words
+def _with(entry: Any) -> CommandsWith:
+    return entry if isinstance(entry, CommandsWith) else CommandsWith(entry)
 
 
 def _new_rule(case: Case, policy: str) -> Change:
@@ -317,11 +322,13 @@ def _flow(entries: Sequence[Any]) -> str:
 
 
 def _entry_text(entry: Any) -> str:
-    if isinstance(entry, CommandsWith):
+    if isinstance(entry, CommandsWith) and (entry.can or entry.options):
         stated = ("words", entry.words), ("can", entry.can), ("options", entry.options)
         return f"{{{', '.join(f'{name}: [{_flow(listed)}]' for name, listed in stated if listed)}}}"
     if isinstance(entry, str):
         return scalar(entry)
+    if isinstance(entry, CommandsWith):
+        return f"[{_flow(entry.words)}]"
     return f"[{_flow(entry)}]" if isinstance(entry, list | tuple) else json.dumps(entry)
 
 

@@ -3,6 +3,7 @@ package admission.lib.tool_explanation
 
 import data.admission.lib.tool_aspects as aspects
 import data.admission.lib.tool_call
+import data.admission.lib.tool_commands as commands
 import data.admission.lib.tool_rules as rules
 import data.admission.lib.tool_values
 import data.admission.lib.tool_words as words
@@ -28,6 +29,10 @@ explanation := {
 			some name, _ in data.policy.tool_lookup.tools[input.call.tool].values
 			not _can_cover(tool_values.aspects(name))
 		],
+	},
+	"beyond": {command.id: sort(able) |
+		some command in input.commands
+		able := commands.beyond(command, count(command.words))
 	},
 	"needs": [need | some need in _needs; not need in met],
 } if {

@@ -53,6 +53,7 @@ _allowed := {
 	"rule": "s/web",
 	"basis": "rule",
 	"uncovered": _nothing,
+	"beyond": {},
 	"needs": [],
 }
 
@@ -87,7 +88,7 @@ _differences := {
 	"allowed": [{}, {}],
 	"allowed by a prefix": [
 		{"destinations": [], "commands": [_command(["ls", "-l"])], "prefixes": [_prefix]},
-		{"rule": "prefix:p1", "basis": "argument_text_prefix", "uncovered": {"commands": ["c"]}},
+		{"rule": "prefix:p1", "basis": "argument_text_prefix", "uncovered": {"commands": ["c"]}, "beyond": {"c": []}},
 	],
 	"refused by a rule": [{"destinations": [_host("a"), _host("x")]}, {
 		"section": "deny",
@@ -101,8 +102,20 @@ _differences := {
 		"rule": "s/ask",
 		"basis": null,
 		"uncovered": {"commands": ["c"]},
+		"beyond": {"c": []},
 		"needs": ["allow_rule", "no_confirm_rule"],
 	}],
+	"with a word that is not known": [
+		{
+			"commands": [object.union(_command(["ls"]), {"parts": 1})],
+			"command_parts": [{"id": "w", "command": "c", "kind": "word", "index": 1}],
+		},
+		object.union(_undecided, {
+			"uncovered": {"commands": ["c"]},
+			"beyond": {"c": ["unknown"]},
+			"needs": ["allow_rule"],
+		}),
+	],
 	"covered by nothing": [
 		{"destinations": [_host("b")], "paths": [{"id": "p", "canonical": true, "path": "/work/a"}]},
 		object.union(_undecided, {"uncovered": {"destinations": ["b"], "paths": ["p"]}, "needs": ["allow_rule"]}),
@@ -153,6 +166,7 @@ test_without_facts if {
 		"rule": null,
 		"basis": null,
 		"uncovered": _nothing,
+		"beyond": {},
 		"needs": [
 			"allow_rule",
 			"no_confirm_rule",
