@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import typer
@@ -35,7 +36,16 @@ def finished(command: Any, common: Sequence[Any]) -> Any:
             parameter.metavar = _kind(parameter)
         if parameter.param_type_name == "argument":
             parameter.display_type_rich = _no_type
+        if parameter.type_descriptor.is_path or (parameter.metavar or "").startswith(("DIR", "FILE", "PATH")):
+            parameter.process_value = partial(_named, parameter, parameter.process_value)
     return command
+
+
+def _named(parameter: Any, process: Any, ctx: Any, value: Any) -> Any:
+    """The value of a path. An empty one, as of a variable that is not set, would be the working folder."""
+    if value == "" or (isinstance(value, list | tuple) and "" in value):
+        raise typer.BadParameter("the name is empty; write . for the working folder", ctx=ctx, param=parameter)
+    return process(ctx, value)
 
 
 def _no_type(ctx: Any) -> None:
