@@ -40,7 +40,7 @@ class WaiversUsed:
 
 
 def waivers_used(state: Path, since: str | None, told: Callable[[int], None]) -> WaiversUsed:
-    """What recorded decisions say of waivers; `told` is called with the number of those read. Raises RecordError."""
+    """What recorded decisions say of waivers; `told` gets the number of those read. Raises RecordError."""
     found = WaiversUsed()
     for read, body in enumerate(decisions(state, Filter(since=since, waived=True), found.unreadable), start=1):
         for key in {(body.point, one.code, one.waiver) for one in body.findings if one.waiver is not None}:

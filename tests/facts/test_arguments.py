@@ -580,7 +580,12 @@ def test_a_command_is_searched_for_secrets_once_however_many_commands_are_in_it(
 
 def test_a_long_text_is_searched_for_secrets_once(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[str] = []
-    monkeypatch.setattr(walking, "is_secret", lambda text, _: bool(searched.append(text)))
+
+    def search(text: str, _: object) -> bool:
+        searched.append(text)
+        return False
+
+    monkeypatch.setattr(walking, "is_secret", search)
     text = "a long text " * 1_000
     walk({"text": text}, {}, "/work", FORMS, lambda _: Lead("none"), ROWS)
     assert searched.count(text) == 1
