@@ -19,7 +19,7 @@ stated if input.license.stated == true
 # custom:
 #   code: license_unknown
 #   after: [license_decision_missing]
-#   remedy: Write an SPDX expression (several licenses with AND or OR), or have the license or its spelling added to policy/licenses.yaml
+#   remedy: Write an SPDX expression (with AND or OR), or have the license or spelling added to policy/licenses.yaml
 #   reads: ["licenses.licenses.{license.alternatives}"]
 # labels:
 #   row: A15

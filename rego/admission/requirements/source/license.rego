@@ -23,7 +23,7 @@ stated(record) if record.license.stated == true
 #   each: bundle.records
 #   after: [license_decision_missing]
 #   field: license
-#   remedy: Write an SPDX expression (several licenses with AND or OR), or have the license or its spelling added to policy/licenses.yaml
+#   remedy: Write an SPDX expression (with AND or OR), or have the license or spelling added to policy/licenses.yaml
 #   reads: ["licenses.licenses.{license.alternatives}"]
 # labels:
 #   row: A15
