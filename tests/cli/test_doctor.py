@@ -8,12 +8,13 @@ import json
 import os
 import resource
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -191,7 +192,21 @@ def _readable_by_others(state: Path) -> str:
     return "other users can read the state"
 
 
-@pytest.mark.parametrize("change", [_shortened, _without_key, _open_to_others, _readable_by_others])
+def _of_a_later_version(state: Path) -> str:
+    with closing(sqlite3.connect(state / "state.sqlite3")) as later:
+        later.execute("PRAGMA user_version = 1000")
+    return "it has version 1000"
+
+
+def _damaged(state: Path) -> str:
+    (state / "state.sqlite3").write_bytes(b"no database" * 1_000)
+    return "it is not a state file"
+
+
+CHANGES = [_shortened, _without_key, _open_to_others, _readable_by_others, _of_a_later_version, _damaged]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_state_or_record_that_no_engine_uses_is_fatal(settings: Settings, change: Callable[[Path], str]) -> None:
     with Engine(settings) as used:
         used.decide("license", json.loads((ROOT / "docs/examples/license.json").read_text(encoding="utf-8")))

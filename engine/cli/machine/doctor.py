@@ -89,7 +89,7 @@ def examine(
     makers: dict[str, tuple[bool, Callable[[], Iterator[Check]]]] = {
         "python": (False, _python),
         "opa": (True, lambda: _opa(find_opa or _bundled_opa, settings.opa.start_seconds)),
-        "state": (True, lambda: _state(settings.state)),
+        "state": (True, lambda: _state(settings)),
         "shared state": (True, lambda: _shared(settings.database)),
         "disk": (False, lambda: _disk(settings.state)),
         "record lock": (True, lambda: _lock(settings)),
@@ -145,9 +145,10 @@ def _problem_of_opa(binary: Binary, seconds: float) -> str:
     return ""
 
 
-def _state(folder: Path) -> Iterator[Check]:
+def _state(settings: Settings) -> Iterator[Check]:
     from engine.state.location import require_private
 
+    folder = settings.state
     if folder.is_dir():
         try:
             require_private(folder)
@@ -155,10 +156,25 @@ def _state(folder: Path) -> Iterator[Check]:
             yield Check("state", State.FAILED, f"{error.where}: {error.message}", error.remedy)
             return
     yield _folder("state", folder, "name another folder with --state or ENGINE_STATE_DIR")
+    yield from _state_file(settings)
     records = folder / "records"
     if records.is_dir():
         yield _folder("records", records, "let this user write to it; records are never moved or removed")
         yield _record(folder)
+
+
+def _state_file(settings: Settings) -> Iterator[Check]:
+    """What is in the folder beside the record, opened as engines open it."""
+    from engine.state import has_state, open_state
+
+    if settings.database is not None or not has_state(settings):
+        return
+    try:
+        open_state(settings).close()
+    except EngineError as error:
+        yield Check("state file", State.FAILED, error.message, error.remedy)
+        return
+    yield Check("state file", State.OK, "intact, and of this version")
 
 
 def _record(folder: Path) -> Check:
