@@ -37,8 +37,8 @@ _MEANINGS = {
 _UNFINISHED = "nothing: no answer depended on it; the next start moves it to records/cut and records that"
 _LEFT = "nothing: the next start removes it"
 _TAMPERED = (
-    "copy the state folder unchanged, compare it with a backup, find out who could write to it; "
-    "nothing is decided until it is restored or moved aside"
+    "copy the state folder unchanged, compare it with a backup, find out who could write to it, then restore it or "
+    "move it aside; engines read only the end of the record, and go on deciding if that is intact"
 )
 
 
