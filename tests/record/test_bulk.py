@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from engine.cli.record.verification import run_text
 from engine.documents.canonical import canonical
 from engine.errors import RecordError
 from engine.model import Revisions
@@ -213,6 +214,13 @@ def test_every_change_is_found_in_its_place(run: RunRecord, tmp_path: Path, name
     edit(run.folder)
     found = verify_run(run.folder, signer(tmp_path / "state"))
     assert (found.breaks[0].file, found.breaks[0].kind.value) == (file, kind), found.breaks
+
+
+def test_a_run_that_was_interrupted_is_run_again(run: RunRecord, tmp_path: Path) -> None:
+    _no_manifest(run.folder)
+    text = run_text(verify_run(run.folder, signer(tmp_path / "state")))
+    assert "run the same command again" in text
+    assert "state folder" not in text
 
 
 def test_another_state_has_not_signed_it(run: RunRecord, tmp_path: Path) -> None:
