@@ -24,7 +24,6 @@ from engine.model import Mode, Outcome, Revisions, is_reserved
 from engine.points.registry import POINTS
 from engine.points.source import SourceRequest
 from engine.policy_bundle.serving import Unavailable
-from engine.secrets.forms import SecretForms
 from engine.settings import ReadLimits
 from engine.work import Executor
 from tests.conftest import CASES, ROOT
@@ -279,15 +278,13 @@ class Faulty:
     """An OPA that fails in one way, behind the interface of what is served."""
 
     shared = None
+    digest = None
 
     def __init__(self, engine: Engine, code: str | None = None, change: Any = None) -> None:
         self._real, self._code, self._change = engine.opa, code, change
         assert engine.policy is not None
         self.catalogue = engine.policy.catalogue
-        held = engine.policy.lookups
-        self.lookups = replace(
-            held, budgets={}, quotas={}, probe_seconds=60, kind_without_origin="fixture", forms=SecretForms()
-        )
+        self.lookups = engine.policy.lookups
         self.revisions: Revisions | None = engine.policy.revisions
 
     @property

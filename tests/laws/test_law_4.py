@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from engine.cases.run import CaseFile, Runner
 from engine.drive import run
+from engine.engine import Engine
 from engine.flow import Answer, Services, answer
 from engine.model import Mode, Outcome, is_reserved
 from engine.opa.generation import Generation
@@ -59,13 +61,24 @@ EACH_GARBAGE = [
 # covers: H13.3 H23
 @pytest.mark.parametrize(("file", "name"), EACH_GARBAGE, ids=lambda one: one if isinstance(one, str) else case_id(one))
 def test_4_a_malformed_answer_is_a_deny_with_a_reserved_code(file: CaseFile, name: str, runner: Runner) -> None:
-    engine, _, _ = taken(runner, file)
-    broken = replace(parts(engine), serving=lambda: cast("Any", Faulty(engine, change=GARBAGE[name])))
-    got = run(answer(POINTS[file.case.point], runner.request(file), Mode.ENFORCE, broken, context(file)))
+    engine, got = _changed(file, runner, GARBAGE[name])
     assert got.decision.outcome is Outcome.DENY
     assert is_reserved(got.decision.findings[0].code)
     assert got.exit == 4
     assert recorded(engine, got.decision.decision_id)["outcome"] == "deny"
+
+
+def test_4_the_same_answer_as_it_was_is_an_allow(runner: Runner) -> None:
+    """Positive control: nothing but the change to an answer makes it a deny."""
+    for file in ONE_EACH:
+        _, got = _changed(file, runner, lambda body: body)
+        assert got.decision.outcome is Outcome.ALLOW, file.path
+
+
+def _changed(file: CaseFile, runner: Runner, change: Callable[[Any], Any]) -> tuple[Engine, Answer]:
+    engine, _, _ = taken(runner, file)
+    broken = replace(parts(engine), serving=lambda: cast("Any", Faulty(engine, change=change)))
+    return engine, run(answer(POINTS[file.case.point], runner.request(file), Mode.ENFORCE, broken, context(file)))
 
 
 # covers: H13.1
