@@ -74,9 +74,9 @@ def each_kind(document: Any, about: Collection[str]) -> Iterator[tuple[Path_, An
 
 
 def _ids(document: Any, path: Path_) -> set[str]:
-    """The ids and names of the list items that a path leads through."""
+    """The texts of the list items that a path leads through: ids, names, what an item is about."""
     items = [get(document, path[: at + 1]) for at, part in enumerate(path) if isinstance(part, int)]
-    return {str(item[key]) for item in items if isinstance(item, dict) for key in ("id", "name") if key in item}
+    return {text for item in items if isinstance(item, dict) for text in item.values() if isinstance(text, str)}
 
 
 def unknown(document: Any) -> Iterator[tuple[Path_, Any]]:
