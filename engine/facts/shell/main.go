@@ -73,7 +73,8 @@ type lister struct {
 	assigns   []Assign   // of the loops around it
 	marks     []string   // of words whose command is not listed yet
 	words     int
-	text      int // bytes of words
+	text      int  // bytes of words
+	redefines bool // whether `cat` may be another program
 }
 
 func main() {
@@ -128,7 +129,7 @@ func list(text string) (answer Answer) {
 			answer = Answer{Refused: known.reason, Commands: []Command{}}
 		}
 	}()
-	l := &lister{commands: []Command{}}
+	l := &lister{commands: []Command{}, redefines: redefines(file)}
 	l.stmts(file.Stmts)
 	if len(l.marks) > 0 {
 		return Answer{Refused: "syntax", Commands: []Command{}}
@@ -538,12 +539,65 @@ func (l *lister) quoted(part *syntax.DblQuoted) (string, bool, string) {
 			text.WriteString(unquoted(lit.Value))
 			continue
 		}
+		if document, ok := l.catted(inner); ok {
+			text.WriteString(document)
+			continue
+		}
 		_, _, why := l.part(inner)
 		if unknown == "" {
 			unknown = why
 		}
 	}
 	return text.String(), false, unknown
+}
+
+// catted is the text of `$(cat <<'EOF' … )`, which shells write for a text of several lines. What the text may have
+// made of `cat` counts.
+func (l *lister) catted(part syntax.WordPart) (string, bool) {
+	substitution, ok := part.(*syntax.CmdSubst)
+	if !ok || l.redefines || substitution.TempFile || substitution.ReplyVar || len(substitution.Stmts) != 1 {
+		return "", false
+	}
+	stmt := substitution.Stmts[0]
+	called, ok := stmt.Cmd.(*syntax.CallExpr)
+	if !ok || stmt.Negated || stmt.Background || stmt.Coprocess || len(stmt.Redirs) != 1 ||
+		len(called.Assigns) != 0 || len(called.Args) != 1 || called.Args[0].Lit() != "cat" {
+		return "", false
+	}
+	redirect := stmt.Redirs[0]
+	if redirect.Op != syntax.Hdoc || redirect.N != nil || redirect.Hdoc == nil || len(redirect.Word.Parts) != 1 ||
+		len(redirect.Hdoc.Parts) != 1 {
+		return "", false
+	}
+	quotes, quoted := redirect.Word.Parts[0].(*syntax.SglQuoted)
+	text, plain := redirect.Hdoc.Parts[0].(*syntax.Lit)
+	if !quoted || quotes.Dollar || !plain {
+		return "", false
+	}
+	return strings.TrimRight(text.Value, "\n"), true
+}
+
+// redefining are commands after which a name may be another program; the empty one is a word that is not plain.
+var redefining = map[string]bool{
+	"": true, ".": true, "alias": true, "builtin": true, "command": true, "enable": true, "eval": true, "hash": true,
+	"shopt": true, "source": true, "trap": true,
+}
+
+// redefines tells whether a text may make another program of a name: by a function, an alias, its path.
+func redefines(file *syntax.File) bool {
+	found := false
+	syntax.Walk(file, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.FuncDecl:
+			found = true
+		case *syntax.Assign:
+			found = found || node.Name != nil && node.Name.Value == "PATH"
+		case *syntax.CallExpr:
+			found = found || len(node.Args) > 0 && redefining[node.Args[0].Lit()]
+		}
+		return !found
+	})
+	return found
 }
 
 // unescaped removes the backslashes of text outside of quotes; a character of a pattern counts where it has none.
