@@ -150,6 +150,7 @@ def read_by(point: str, files: tuple[str, ...] | None = None) -> Reads:
         text = file.read_text(encoding="utf-8")
         values |= set(re.findall(r"\bdata\.policy\.([a-z_]+)", text))
         facts |= set(re.findall(r"\binput\.([a-z_]+)", text))
+        facts |= set(re.findall(r"^#   each: ([a-z_]+)", text, re.MULTILINE))
         waiting += [rules / "lib" / f"{name}.rego" for name in re.findall(r"\bdata\.admission\.lib\.([a-z_]+)", text)]
         assert not re.search(r"\bdata\.admission\.(requirements|limits)\b", text.partition("\n")[2]), file
     return Reads(frozenset(values), frozenset(facts))
