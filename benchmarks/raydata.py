@@ -135,7 +135,7 @@ def _by_ray(own: Engine, address: str, corpus: str, into: Path, workers: int) ->
         into,
         address=address,
         workers=workers,
-        told=lambda units, _: seen.append((time.perf_counter(), units)),
+        on_progress=lambda units, _: seen.append((time.perf_counter(), units)),
     )
     if done.manifest.outcomes.total() != _ROWS or seen[0] is seen[-1]:
         raise NotMeasuredError(f"{done.manifest.outcomes.total()} of {_ROWS} rows were decided")
@@ -169,7 +169,7 @@ def trial() -> None:
     corpus = str(written(options.into / "corpus.parquet", options.rows, options.unit))
     began = time.perf_counter()
 
-    def told(done: int, of: int) -> None:
+    def on_progress(done: int, of: int) -> None:
         if done % 10 in {0, 1} or done == of:
             seconds = time.perf_counter() - began
             largest = max(_resident(), default=0) >> 20
@@ -180,7 +180,9 @@ def trial() -> None:
 
     with nodes() as address, Engine(Settings(state=options.into / "state")) as own:
         run = options.into / "run"
-        done = check_corpus(own, [corpus], COLUMNS, run, address=address, workers=options.workers, told=told)
+        done = check_corpus(
+            own, [corpus], COLUMNS, run, address=address, workers=options.workers, on_progress=on_progress
+        )
     seconds = time.perf_counter() - began
     print(f"{options.rows:,} rows in {seconds:.0f} s: {options.rows / seconds:,.0f} a second; {done.manifest.outcomes}")
     began = time.perf_counter()

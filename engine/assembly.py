@@ -298,7 +298,7 @@ class Assembly:
         self._held[name] = held
         return name
 
-    def let_go(self, name: str) -> None:
+    def forget_environment(self, name: str) -> None:
         """Forget an open environment."""
         self._held.pop(name, None)
 
@@ -399,10 +399,10 @@ class Assembly:
     def _steps(
         self, point: str, request: Any, mode: Mode, context: Context, executor: Executor | None
     ) -> Steps[Answer]:
-        asked = find(point)
+        found = find(point)
         if not isinstance(context, Context):
             raise mistyped("`context`", context, 'pass a `Context`, such as `Context(run="run-1")`')
-        if asked.act and mode is Mode.ENFORCE and not isinstance(request, EngineError):
+        if found.act and mode is Mode.ENFORCE and not isinstance(request, EngineError):
             request = GatherError(  # an act is recorded only when it is taken
                 f"a decision at point `{point}` is enforced only together with what it permits",
                 remedy="use `fetch` or `complete`, or for administrative acts `administer` or POST"
@@ -413,18 +413,18 @@ class Assembly:
             from engine.provisioning import mounting
 
             executor = mounting(self.opened, context)
-        return answer_once(asked, request, mode, self.opened, context, executor)
+        return answer_once(found, request, mode, self.opened, context, executor)
 
-    def _administer_steps(self, asked: Any, by: Context) -> Steps[Administered]:
+    def _administer_steps(self, request: Any, by: Context) -> Steps[Administered]:
         from engine.administration.act import administer
 
-        return administer(asked, self.opened, by)
+        return administer(request, self.opened, by)
 
-    def _code_steps(self, asked: Any, context: Context, watch: RunWatcher | None) -> Steps[CodeRun]:
+    def _code_steps(self, request: Any, context: Context, watch: RunWatcher | None) -> Steps[CodeRun]:
         from engine.code.idempotency import run_code
         from engine.code.running import RunWatcher
 
-        return run_code(asked, self.opened, self.executors.machine(), context, watch or RunWatcher())
+        return run_code(request, self.opened, self.executors.machine(), context, watch or RunWatcher())
 
     def _fetch_steps(self, order: FetchOrder, context: Context) -> Steps[Fetched]:
         from engine.fetching import fetch_once
@@ -498,7 +498,7 @@ class Assembly:
 
     def _episode_steps(
         self,
-        asked: Sequence[tuple[str | None, EpisodeDefinition]],
+        requests: Sequence[tuple[str | None, EpisodeDefinition]],
         actors: Mapping[str, Actor],
         context: Context,
         claims: ExitStack,
@@ -509,14 +509,14 @@ class Assembly:
 
         parts, folder = self.opened, self.executors.transcripts
         own = replace(context, idempotency_key=None, approval=None)
-        casts = [cast(one, actors, lambda prompt: run(self._complete_steps(prompt, own))) for _, one in asked]
-        names = [name or parts.new_id() for name, _ in asked]
+        casts = [cast(one, actors, lambda prompt: run(self._complete_steps(prompt, own))) for _, one in requests]
+        names = [name or parts.new_id() for name, _ in requests]
         for name in names:
             claims.enter_context(folder.claimed(name))
-        known = recorded(self.settings.state, folder, {name: one for name, one in asked if name})
+        known = recorded(self.settings.state, folder, {name: one for name, one in requests if name})
         return [
             episode_steps(parts, context, folder, name, one, everyone, known.get(name))
-            for name, (_, one), everyone in zip(names, asked, casts, strict=True)
+            for name, (_, one), everyone in zip(names, requests, casts, strict=True)
         ]
 
     def _serving(self) -> Served | Unavailable:
@@ -609,9 +609,9 @@ class Assembly:
                         self._control = Control(self.control_path, self._act)
         return store
 
-    def _act(self, asked: bytes | EngineError, user: Caller, token: str | None) -> tuple[int, dict[str, Any]]:
+    def _act(self, request: bytes | EngineError, user: Caller, token: str | None) -> tuple[int, dict[str, Any]]:
         """One act from the control socket, as this user or as the principal of the token."""
-        stated = asked if isinstance(asked, EngineError) else RawJson(asked)
+        stated = request if isinstance(request, EngineError) else RawJson(request)
         try:
             if token is not None:
                 user = bearer_of(token, self._open_store(), self.now())

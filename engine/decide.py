@@ -46,7 +46,7 @@ _checked_before: dict[tuple[str, bytes], tuple[Catalogue, Verdict, dict[str, Any
 """By point and answer: the catalogue with the words, the verdict without its limits, and these as OPA stated them."""
 
 
-class _Found(Model):
+class _AnswerFinding(Model):
     code: str
     level: Annotated[Level, Field(strict=False)]
     subject: str | None
@@ -56,7 +56,7 @@ class _Found(Model):
 
 class _Answer(Model):
     outcome: Annotated[Outcome, Field(strict=False)]
-    findings: list[_Found]
+    findings: list[_AnswerFinding]
     limits: dict[str, Any] | None = None
     approved: Literal[True] | None = None
     approval_seconds: Annotated[int, Field(ge=1)] | None = None
@@ -129,7 +129,7 @@ def parsed(point: Point, fields: dict[str, Any]) -> Decision:
     return decision.model_copy(update={"limits": limits})
 
 
-def _fold(findings: list[_Found]) -> Outcome | None:
+def _fold(findings: list[_AnswerFinding]) -> Outcome | None:
     """What these findings can only mean. The policy folds; this notices when it did not."""
     levels = {found.level for found in findings}
     if Level.DENY in levels:
@@ -137,7 +137,7 @@ def _fold(findings: list[_Found]) -> Outcome | None:
     return Outcome.CONFIRM if Level.CONFIRM in levels else Outcome.ALLOW
 
 
-def _finding(point: Point, found: _Found, catalogue: Catalogue) -> Finding:
+def _finding(point: Point, found: _AnswerFinding, catalogue: Catalogue) -> Finding:
     words = catalogue.words(point.name, found.code)
     if words is None:
         raise _malformed("has a code that is not in its catalogue")

@@ -82,7 +82,7 @@ class Work:
 Step = Ask | Append | Call | Work
 Steps = Generator[Step, Any, T]
 _Batch = Sequence[tuple[int, Ask]]
-_Asked = tuple["Opa", _Batch]
+_Question = tuple["Opa", _Batch]
 
 
 def run(path: Steps[T]) -> T:
@@ -98,15 +98,15 @@ async def run_async(path: Steps[T]) -> T:
 def run_all(paths: Sequence[Steps[T]]) -> list[T]:
     """Run many paths concurrently, blocking; their queries go to OPA in batches, each while other paths go on."""
     walk = _Walk(paths)
-    asked: list[tuple[_Batch, Future[list[Answered]]]] = []
+    pending: list[tuple[_Batch, Future[list[Answered]]]] = []
     with ThreadPoolExecutor(1, thread_name_prefix="engine-opa") as beside:
-        while walk.begin(WAVE) or asked or walk.waits:
-            answered = [(batch, replies.result()) for batch, replies in asked]  # the next questions share them
+        while walk.begin(WAVE) or pending or walk.waits:
+            answered = [(batch, replies.result()) for batch, replies in pending]  # the next questions share them
             questions, others = _sorted(walk.take(), len(paths))
             if walk.left or answered or others:
-                asked = [(batch, beside.submit(_replies, opa, batch, _PIECE)) for opa, batch in questions]
+                pending = [(batch, beside.submit(_replies, opa, batch, _PIECE)) for opa, batch in questions]
             else:  # nothing else goes on
-                asked, answered = [], [(batch, _replies(opa, batch, BATCH_ITEMS)) for opa, batch in questions]
+                pending, answered = [], [(batch, _replies(opa, batch, BATCH_ITEMS)) for opa, batch in questions]
             for batch, replies in answered:
                 walk.advance(batch, replies)
             _perform_all(walk, others)
@@ -120,10 +120,10 @@ async def run_all_async(paths: Sequence[Steps[T]]) -> list[T]:
         walk.resume(index, None)
         await asyncio.sleep(0)
     while waiting := walk.take():
-        asked, others = _sorted(waiting, BATCH_ITEMS)
-        replies = await asyncio.gather(*(_ask_async(opa, batch, many) for opa, batch in asked))
+        questions, others = _sorted(waiting, BATCH_ITEMS)
+        replies = await asyncio.gather(*(_ask_async(opa, batch, many) for opa, batch in questions))
         done: list[Any] = await asyncio.gather(*(_perform_async(step) for _, step in others), return_exceptions=True)
-        waited: list[Sequence[tuple[int, Step]]] = [*(batch for _, batch in asked), others]
+        waited: list[Sequence[tuple[int, Step]]] = [*(batch for _, batch in questions), others]
         outcomes_of: list[list[Any]] = [*replies, done]
         for batch, outcomes in zip(waited, outcomes_of, strict=True):
             for (index, _), outcome in zip(batch, outcomes, strict=True):
@@ -290,16 +290,16 @@ class _Walk:
             self.waits.append((index, step))
 
 
-def _sorted(waiting: list[tuple[int, Step]], most: int) -> tuple[list[_Asked], list[tuple[int, Step]]]:
+def _sorted(waiting: list[tuple[int, Step]], most: int) -> tuple[list[_Question], list[tuple[int, Step]]]:
     """What is asked by the OPA that it is asked of, in pieces of at most this size; and everything else."""
-    asked: dict[int, tuple[Opa, list[tuple[int, Ask]]]] = {}
+    questions: dict[int, tuple[Opa, list[tuple[int, Ask]]]] = {}
     others: list[tuple[int, Step]] = []
     for index, step in waiting:
         if isinstance(step, Ask):
-            asked.setdefault(id(step.opa), (step.opa, []))[1].append((index, step))
+            questions.setdefault(id(step.opa), (step.opa, []))[1].append((index, step))
         else:
             others.append((index, step))
-    pieces: list[_Asked] = [
-        (opa, batch[start : start + most]) for opa, batch in asked.values() for start in range(0, len(batch), most)
+    pieces: list[_Question] = [
+        (opa, batch[start : start + most]) for opa, batch in questions.values() for start in range(0, len(batch), most)
     ]
     return pieces, others

@@ -195,21 +195,21 @@ class Engine(Assembly):
                 begin(log.usable_log(), keep_days, now)
         return self.decide(RETENTION_POINT, {"detail": "decisions", "retention_days": keep_days}, shorten, context)
 
-    def run_code(self, asked: Any, context: Context = _ANYBODY, watch: RunWatcher | None = None) -> CodeRun:
-        """Run generated code: decide, run in a sandbox, validate, record. `asked` is a CodeRunRequest as JSON.
+    def run_code(self, request: Any, context: Context = _ANYBODY, watch: RunWatcher | None = None) -> CodeRun:
+        """Run generated code: decide, run in a sandbox, validate, record. `request` is a CodeRunRequest as JSON.
 
         Always returns a result with the reason why it stopped. `watch` cancels the run and is notified of its phases.
         """
-        return run(self._code_steps(asked, context, watch))
+        return run(self._code_steps(request, context, watch))
 
     def repair_code(
-        self, asked: Any, repair: Repair, context: Context = _ANYBODY, watch: RunWatcher | None = None
+        self, request: Any, repair: Repair, context: Context = _ANYBODY, watch: RunWatcher | None = None
     ) -> CodeRun:
         """`run_code`, repeated with each action that `repair` returns for rejected code, as often as policy allows."""
         from engine.code.repair import repaired
 
         own = replace(context, idempotency_key=None)  # a key is for one run
-        return repaired(lambda document: self.run_code(document, own, watch), asked, repair)
+        return repaired(lambda document: self.run_code(document, own, watch), request, repair)
 
     def episode(
         self,
@@ -228,13 +228,13 @@ class Engine(Assembly):
 
     def episodes(
         self,
-        asked: Sequence[tuple[str | None, EpisodeDefinition]],
+        requests: Sequence[tuple[str | None, EpisodeDefinition]],
         actors: Mapping[str, Actor] | None = None,
         context: Context = _ANYBODY,
     ) -> list[Episode]:
         """`episode` for many side by side: their questions go to OPA together."""
         with ExitStack() as claims:
-            return run_all(self._episode_steps(asked, actors or {}, context, claims))
+            return run_all(self._episode_steps(requests, actors or {}, context, claims))
 
     def provision(self, specification: str, context: Context = _ANYBODY) -> Provisioned:
         """Create an agent from the JSON text of a NewAgentProvisioning, once a person has approved exactly this one.
@@ -290,9 +290,9 @@ class Engine(Assembly):
         """Budgets, approvals, tokens. Raises StateError."""
         return self._open_store()
 
-    def administer(self, asked: Any, by: Context) -> Administered:
-        """Perform an administrative act: decide, record, act. `asked` is an AdministrationRequest as JSON."""
-        return run(self._administer_steps(asked, by))
+    def administer(self, request: Any, by: Context) -> Administered:
+        """Perform an administrative act: decide, record, act. `request` is an AdministrationRequest as JSON."""
+        return run(self._administer_steps(request, by))
 
     def status(self) -> Status:
         """Whether each part can do its work now."""
@@ -430,18 +430,18 @@ class AsyncEngine(Assembly):
         note = partial(self._adapters.admit_manifest, manifest=manifest)
         return await self.decide("adapter", adapter_request(manifest, registry), note, context)
 
-    async def run_code(self, asked: Any, context: Context = _ANYBODY, watch: RunWatcher | None = None) -> CodeRun:
+    async def run_code(self, request: Any, context: Context = _ANYBODY, watch: RunWatcher | None = None) -> CodeRun:
         """`Engine.run_code`; programs run in threads of their own."""
-        return await self._walk(run_async(self._code_steps(asked, context, watch)))
+        return await self._walk(run_async(self._code_steps(request, context, watch)))
 
     async def repair_code(
-        self, asked: Any, repair: RepairAsync, context: Context = _ANYBODY, watch: RunWatcher | None = None
+        self, request: Any, repair: RepairAsync, context: Context = _ANYBODY, watch: RunWatcher | None = None
     ) -> CodeRun:
         """`Engine.repair_code`."""
         from engine.code.repair import repaired_async
 
         own = replace(context, idempotency_key=None)
-        return await repaired_async(lambda document: self.run_code(document, own, watch), asked, repair)
+        return await repaired_async(lambda document: self.run_code(document, own, watch), request, repair)
 
     async def episode(
         self,
@@ -454,8 +454,8 @@ class AsyncEngine(Assembly):
 
         async def whole() -> Episode:
             with ExitStack() as claims:
-                asked = [(episode, definition)]
-                (steps,) = await asyncio.to_thread(self._episode_steps, asked, actors or {}, context, claims)
+                requests = [(episode, definition)]
+                (steps,) = await asyncio.to_thread(self._episode_steps, requests, actors or {}, context, claims)
                 return await run_async(steps)
 
         return await self._walk(whole())
@@ -481,9 +481,9 @@ class AsyncEngine(Assembly):
         """`Engine.activate`; requests go on meanwhile."""
         return await asyncio.to_thread(self._activate, by, reason)
 
-    async def administer(self, asked: Any, by: Context) -> Administered:
+    async def administer(self, request: Any, by: Context) -> Administered:
         """`Engine.administer`."""
-        return await self._walk(run_async(self._administer_steps(asked, by)))
+        return await self._walk(run_async(self._administer_steps(request, by)))
 
     def store(self) -> Store:
         """Budgets, approvals, tokens. Never waits; raises StateError while the state is not open."""

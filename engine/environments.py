@@ -78,14 +78,14 @@ def build_steps(services: Services, path: Path, into: Path, digest: str | None, 
 
     point = replace(source.POINT, events=_refused)
     own = replace(context, idempotency_key=None)
-    asked = {"path": str(path), "digest": digest}
-    first: Answer = yield from answer(point, asked, Mode.ENFORCE, services, own, admit)
+    request = {"path": str(path), "digest": digest}
+    first: Answer = yield from answer(point, request, Mode.ENFORCE, services, own, admit)
     if not admitted or first.fault is not None:
         return first
     holding = replace(services, gather_context=replace(services.gather_context, admitted=admitted[0]))
-    asked = {"path": str(path), "digest": admitted[0].digest}
+    request = {"path": str(path), "digest": admitted[0].digest}
     again = replace(own, approval=None)
-    return (yield from answer(environment.POINT, asked, Mode.ENFORCE, holding, again, build))
+    return (yield from answer(environment.POINT, request, Mode.ENFORCE, holding, again, build))
 
 
 def _refused(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tuple[SourceEvent, ...]:

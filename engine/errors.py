@@ -108,8 +108,8 @@ def stack_of(error: BaseException) -> str:
     at: BaseException | None = error
     while at is not None and id(at) not in seen:
         seen.add(id(at))
-        said = f" {at.code}: {at.message}" if isinstance(at, EngineError) else ""
-        parts.append(f"{type(at).__name__}{said}\n{''.join(traceback.format_tb(at.__traceback__))}".rstrip())
+        summary = f" {at.code}: {at.message}" if isinstance(at, EngineError) else ""
+        parts.append(f"{type(at).__name__}{summary}\n{''.join(traceback.format_tb(at.__traceback__))}".rstrip())
         at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
     return "\ncaused by ".join(parts)
 

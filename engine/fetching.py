@@ -162,16 +162,16 @@ def get_media(
         return Result("to_be_fetched", {})
 
     request = {**media, "source_type": "url"}
-    asked = yield from answer(find("media"), request, Mode.ENFORCE, services, context, note)
-    if not granted or asked.fault is not None:
-        return Fetched((asked,), None)
+    answered = yield from answer(find("media"), request, Mode.ENFORCE, services, context, note)
+    if not granted or answered.fault is not None:
+        return Fetched((answered,), None)
     (where,) = granted[0].destinations
     order = FetchOrder((media["url"],), Path(alias), licensed, (where.host,), alias)
     known = replace(services.gather_context, addresses={where.host: where.addresses}.get)
     got = yield from get(
         order, replace(services, gather_context=known), fetcher, replace(context, approval=None), granted[0]
     )
-    return replace(got, answers=(asked, *got.answers))
+    return replace(got, answers=(answered, *got.answers))
 
 
 Keep = Callable[[Permit, str, bytearray, str], Result]
@@ -208,13 +208,13 @@ class _Run:
             moved.append(found)
             return result
 
-        asked = yield from self._ask("network", request, transfer)
-        if asked.decision.outcome is not Outcome.ALLOW:
+        answered = yield from self._ask("network", request, transfer)
+        if answered.decision.outcome is not Outcome.ALLOW:
             return False
         found = moved[0] if moved else Transfer()
         facts: dict[str, Any] = yield Call(lambda: self._facts(found), Pace.HEAVY)
         typed = {} if self.media is None else {"media_type": self.media.media_type}
-        response = {**named, "request": asked.decision.decision_id, **typed, **facts}
+        response = {**named, "request": answered.decision.decision_id, **typed, **facts}
 
         def keep(permit: Permit, job: Job) -> Result:
             limits = permit.demand("network_response", job.input_digest, NetworkResponseLimits)

@@ -226,8 +226,8 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
         while True:
             facts.document["stops"] = stop_facts(stops, facts.gathered.tool, case.context)
             verdict = read(case.point, (yield from _ask(case, facts, serving)), serving.catalogue)
-            asked, stops = stops, (yield from services.running.stops(serving.digest, case.mode))
-            if stops == asked:  # those in force now, after OPA's answer
+            judged, stops = stops, (yield from services.running.stops(serving.digest, case.mode))
+            if stops == judged:  # those in force now, after OPA's answer
                 break
         if verdict.limits is not None and verdict.limits.boundaries():
             proven = _boundaries(_with_policy(services, serving, case.point.name), verdict.limits.on_backend())
@@ -349,13 +349,13 @@ def _boundaries(context: GatherContext, backend: str | None) -> tuple[Boundary, 
 
 def _reserve(case: _Case, facts: Facts, serving: Serving, services: Services) -> Steps[None]:
     """Take one from each budget and quota, what the run touches, and the approval that was brought; a dry run looks."""
-    budgets, wanted = serving.lookups.budgets.get(case.point.name, {}), case.context.approval
+    budgets, approval_id = serving.lookups.budgets.get(case.point.name, {}), case.context.approval
     gathered, document = facts.gathered, facts.document
     windows = serving.lookups.quotas.get(case.point.name, {})
     quotas = {name: key for name, key in gathered.quotas.items() if name in windows}
     touches = gathered.touches if case.context.run else ()
     asks_state = gathered.state is not None and gathered.asks_state(case.context.caller)
-    if not (budgets or quotas or wanted or touches or asks_state):
+    if not (budgets or quotas or approval_id or touches or asks_state):
         return
     store: Store = yield Call(services.store)
     enforced, now, own = case.mode is Mode.ENFORCE, document["now"], case.decision_id
@@ -379,15 +379,15 @@ def _reserve(case: _Case, facts: Facts, serving: Serving, services: Services) ->
             for name, counter, count in zip([*budgets, *quotas], counters, used, strict=True)
         ]
         document["budgets"], document["quotas"] = counted[: len(budgets)], counted[len(budgets) :]
-    if wanted:
+    if approval_id:
         binding = _binding(case, facts)
         if enforced and binding is not None:
-            row, case.claimed = yield from taking(lambda: store.claim(wanted, own, binding, now))
+            row, case.claimed = yield from taking(lambda: store.claim(approval_id, own, binding, now))
         else:
-            row = yield Call(lambda: store.approval(wanted))
+            row = yield Call(lambda: store.approval(approval_id))
         revisions = {} if case.revisions is None else case.revisions.model_dump(mode="json")
         expected = {"input_digest": facts.input_digest, **revisions}
-        document["approvals"] = [{"id": wanted, "expected": expected, **_approval_facts(row)}]
+        document["approvals"] = [{"id": approval_id, "expected": expected, **_approval_facts(row)}]
 
 
 def _looking(look: Callable[[], Any]) -> Steps[Any]:
@@ -440,8 +440,8 @@ def _approve(case: _Case, facts: Facts, verdict: Verdict, services: Services) ->
     if verdict.outcome is Outcome.ALLOW:
         if not case.claimed:
             raise _without_verdict()
-        given = document["approvals"][0]
-        case.approval = Approval(id=given["id"], state="used", expires_at=time_text(given["expires_at"]))
+        claimed = document["approvals"][0]
+        case.approval = Approval(id=claimed["id"], state="used", expires_at=time_text(claimed["expires_at"]))
     if verdict.outcome is Outcome.CONFIRM:
         if verdict.approval_seconds is None:
             raise EnforceError(
@@ -466,15 +466,15 @@ def _give_back(case: _Case) -> Steps[None]:
     What cannot be released stays reserved. A request for approval stays too: others with the same binding may have
     been given its id, and this one gets it when it is sent again.
     """
-    store, own, wanted = case.taken, case.decision_id, case.context.approval
+    store, own, approval_id = case.taken, case.decision_id, case.context.approval
     if store is None:
         return
     allowed = case.fault is None and case.verdict is not None and case.verdict.outcome is Outcome.ALLOW
     returned = [] if allowed else [lambda: store.release(own)]
     if case.facts is not None and case.facts.gathered.touches:
         returned.append(lambda: store.keep_touches(own) if allowed else store.give_back_touches(own))
-    if wanted and not (allowed and case.approval is not None):
-        returned.append(lambda: store.unclaim(wanted, own))
+    if approval_id and not (allowed and case.approval is not None):
+        returned.append(lambda: store.unclaim(approval_id, own))
     for one in returned:
         with suppress(Exception):
             yield Call(one)

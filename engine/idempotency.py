@@ -67,15 +67,15 @@ def answer_once(
         if body is None:
             request = as_json(request)  # the key applies to this text, even if `request` changes later
             heavy = len(request.data) > HEAVY_BYTES
-            said = (yield Call(lambda: _body_digest(request), Pace.HEAVY)) if heavy else _body_digest(request)
+            body_digest = (yield Call(lambda: _body_digest(request), Pace.HEAVY)) if heavy else _body_digest(request)
         else:
-            said = yield Call(body, Pace.BUNDLE)
+            body_digest = yield Call(body, Pace.BUNDLE)
     except (GatherError, ValueError, TypeError, RecursionError):
         return (
             yield from answer(point, request, mode, services, context, executor)
         )  # not JSON: the decision reports it
     caller = context.caller.model_dump(mode="json")
-    same = digest(canonical([said, caller, context.run, context.approval]))
+    same = digest(canonical([body_digest, caller, context.run, context.approval]))
     try:
         taken = yield from take(point.name, key, same, services, context)
         if taken.begun.kind == "done":
@@ -95,7 +95,7 @@ def _body_digest(request: RawJson) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ClaimedKey:
     """An idempotency key that this request has begun, or whose first answer is known."""
 
     begun: Begun
@@ -111,7 +111,7 @@ class Taken:
             self.store.finish(self.scope, self.key, answer, revisions.rules, revisions.values)
 
 
-def take(name: str, key: str, same: str, services: Services, context: Context) -> Steps[Taken]:
+def take(name: str, key: str, same: str, services: Services, context: Context) -> Steps[ClaimedKey]:
     """Reserve a key of this caller at a point; `same` is the digest of everything that must be equal in a repetition.
 
     Raises StateError, or GatherError for a key that cannot be stored, or that is reserved without an answer.
@@ -128,7 +128,7 @@ def take(name: str, key: str, same: str, services: Services, context: Context) -
         ) from error
     if begun.kind not in {"new", "done"}:
         raise _refusal(begun)
-    return Taken(begun, store, scope, key)
+    return ClaimedKey(begun, store, scope, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,33 +177,33 @@ def whole_once(whole: Whole[T], services: Services, context: Context) -> Steps[T
     return first
 
 
-def _finish(taken: Taken, kept: tuple[Answer, Any] | None) -> None:
+def _finish(taken: ClaimedKey, kept: tuple[Answer, Any] | None) -> None:
     if kept is None:
         taken.keep(None, None)
     else:
-        text = canonical({"result": kept[1], "asked": asked_again(kept[0])}).decode("utf-8")
+        text = canonical({"result": kept[1], "asked": facts_to_ask(kept[0])}).decode("utf-8")
         taken.keep(text, kept[0].decision.policy)
 
 
-def asked_again(last: Answer | None) -> dict[str, Any] | None:
+def facts_to_ask(last: Answer | None) -> dict[str, Any] | None:
     """What a repetition of a whole run is asked again: the facts of its last answer; None unless that is an allow."""
     return None if last is None or last.decision.outcome is not Outcome.ALLOW else last.document
 
 
-def still_allowed(begun: Begun, asked: dict[str, Any] | None, services: Services, context: Context) -> Steps[None]:
+def still_allowed(begun: Begun, facts: dict[str, Any] | None, services: Services, context: Context) -> Steps[None]:
     """Raise DecideError if the policy has changed, or a stop applies to what was allowed on these facts."""
     with services.policy() as policy:
         same_policy(begun, policy.revisions)
-        if asked is None:
+        if facts is None:
             return
-        point = find(asked["point"])
+        point = find(facts["point"])
         stops = stop_facts((yield from services.running.stops(policy.digest)), "", context)
-        verdict = read(point, (yield Ask(policy.opa, {**asked, "stops": stops})), policy.catalogue)
+        verdict = read(point, (yield Ask(policy.opa, {**facts, "stops": stops})), policy.catalogue)
     if verdict.outcome is not Outcome.ALLOW:
         raise _stale("what was allowed has been stopped")
 
 
-def _keep(taken: Taken, first: Answer) -> None:
+def _keep(taken: ClaimedKey, first: Answer) -> None:
     decision, document, text = first.decision, first.document, None
     if (first.fault is None or first.result is not None) and document is not None:
         known = {name: document[name] for name in TAKEN}
@@ -211,7 +211,7 @@ def _keep(taken: Taken, first: Answer) -> None:
     taken.keep(text, decision.policy)
 
 
-def _again(point: Point, request: Any, taken: Taken, services: Services, context: Context) -> Steps[Answer]:
+def _again(point: Point, request: Any, taken: ClaimedKey, services: Services, context: Context) -> Steps[Answer]:
     """The first decision again, if it would be taken again."""
     first: dict[str, Any] = json.loads(taken.begun.answer or "{}")
     with services.policy() as policy:

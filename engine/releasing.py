@@ -20,7 +20,7 @@ from engine.policy_bundle.release_folder import APPROVAL, Contents, ReleaseAppro
 from engine.record.reader import Filter
 from engine.replay.candidate import opened
 from engine.replay.document import replay_document
-from engine.replay.run import Told, replay
+from engine.replay.run import Progress, replay
 from engine.secrets.patterns import know
 from engine.settings import OpaLimits
 from engine.times import moment
@@ -63,14 +63,14 @@ def _write_after(
     return write_release(policy, output, statement.sequence + 1, by, changes)
 
 
-def replay_summary(state: Path, policy: PolicyBundle, opa: OpaLimits, told: Told) -> dict[str, Any]:
+def replay_summary(state: Path, policy: PolicyBundle, opa: OpaLimits, progress: Progress) -> dict[str, Any]:
     """How a policy would change recorded decisions, for its release.
 
     The caller has verified the record. Raises RecordError, DecideError.
     """
     know(policy.lookups.forms)
     with opened(policy, opa) as candidate:
-        document = replay_document(replay(state, Filter(), candidate, None, told), policy.name, policy.revisions)
+        document = replay_document(replay(state, Filter(), candidate, None, progress), policy.name, policy.revisions)
     return {name: document[name] for name in ("record", "changed", "counts", "points", "not_decided")}
 
 

@@ -97,13 +97,13 @@ def run_shell(
         for path, content in order.files.items()
     ]
     request = {"profile": order.profile, "shell": order.text, "egress": bool(order.hosts), "files": files}
-    asked = yield from answer(find("sandbox"), request, Mode.ENFORCE, services, context, executor)
+    answered = yield from answer(find("sandbox"), request, Mode.ENFORCE, services, context, executor)
     ended, connections = seen[0] if seen else (None, ())
     kept, reason = yield from _kept(ended, services, context)
     left = {} if ended is None else {one.path: one.reason for one in ended.refused_artifacts}
     artifacts = () if ended is None else ended.artifacts
     return ShellRun(
-        asked,
+        answered,
         ended,
         connections,
         {one.path: one.data for one in artifacts if one.sha256 in kept},
@@ -146,10 +146,10 @@ def tunnel_server(hosts: Sequence[str], egress: EgressLimits, services: Services
             },
         }
         point, refused = find("network"), run(answer(find("network"), request, Mode.ENFORCE, services, own, tunnel))
-        asked = refused.decision.approval
-        if asked is None or not _granted(services, asked.id):
+        requested = refused.decision.approval
+        if requested is None or not _granted(services, requested.id):
             return refused
-        return run(answer(point, request, Mode.ENFORCE, services, replace(own, approval=asked.id), tunnel))
+        return run(answer(point, request, Mode.ENFORCE, services, replace(own, approval=requested.id), tunnel))
 
     return TunnelServer(
         decide,

@@ -91,9 +91,9 @@ class Provider:
             for name, text in stated.items()
             if _fits(name, text) and (name == key_name or key is None or not key.found_in(text))
         }
-        wanted = dict.fromkeys((*needed, *(name for name in (model_name, TIMEOUT) if name in stated)))
+        names = dict.fromkeys((*needed, *(name for name in (model_name, TIMEOUT) if name in stated)))
         settings = ProviderSettings(
-            missing=tuple(name for name in wanted if name not in usable),
+            missing=tuple(name for name in names if name not in usable),
             base_url=usable.get(BASE_URL),
             model=usable.get(model_name),
             timeout_seconds=int(usable[TIMEOUT]) if TIMEOUT in usable else None,

@@ -37,12 +37,12 @@ class Administered:
     done: dict[str, Any] | None
 
 
-def administer(asked: Any, services: Services, context: Context) -> Steps[Administered]:
-    """Decide and perform one act; `asked` is an AdministrationRequest as JSON, or the error from reading it."""
+def administer(document: Any, services: Services, context: Context) -> Steps[Administered]:
+    """Decide and perform one act; `document` is an AdministrationRequest as JSON, or the error from reading it."""
     done: list[dict[str, Any]] = []
     stated: RawJson | EngineError
     try:
-        stated = as_json(asked)  # this text is decided, recorded and performed, even if `asked` changes later
+        stated = as_json(document)  # this text is decided, recorded and performed, even if `document` changes later
     except EngineError as error:
         stated = error
 
@@ -108,9 +108,9 @@ def _act(
             single_use=scope.single_use,
         )
         return {"id": issued.id, "text": issued.text, "expires_at": time_text(now + limits.seconds)}
-    if act == "approve_prefix" and (wanted := request.prefix) is not None:
+    if act == "approve_prefix" and (prefix := request.prefix) is not None:
         expires = now + limits.seconds
-        new = PrefixRow(wanted.principal, wanted.cwd, wanted.tool, wanted.words, actor, now, expires, id_)
+        new = PrefixRow(prefix.principal, prefix.cwd, prefix.tool, prefix.words, actor, now, expires, id_)
         return row_document(store.approve_prefix(new))
     if act == "stop" and (stop := request.stop) is not None:
         return row_document(store.add_stop(StopRow(stop.scope, stop.name, actor, now, id_, request.reason)))

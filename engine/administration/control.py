@@ -112,8 +112,8 @@ class Control:
             return 404, {"detail": "this engine accepts only administrative acts here"}
         bearer = _header(head, b"authorization")
         token = None if bearer is None else bearer.partition(b" ")[2].strip().decode("latin-1")
-        asked = body if uid in {0, os.getuid()} else unauthorized()
-        return self._act(asked, Caller(via=Via.CONTROL, principal=user_of(uid)), token)
+        request = body if uid in {0, os.getuid()} else unauthorized()
+        return self._act(request, Caller(via=Via.CONTROL, principal=user_of(uid)), token)
 
 
 def _read(connection: socket.socket) -> tuple[bytes, bytes]:

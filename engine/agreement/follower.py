@@ -46,7 +46,7 @@ class _Progress:
     wanted: str | None = None
     ready: bool = False
     fault: EngineError | None = None
-    told: str | None = None  # the fault that was recorded last
+    recorded_fault: str | None = None  # the fault that was recorded last
     again: float = 0.0
 
 
@@ -60,11 +60,11 @@ class Follower:
     _owner: int = field(default_factory=os.getpid)
     _beats: int = 0
     _beat_at: float = 0.0
-    _said: ReplicaRow | None = None
+    _last_row: ReplicaRow | None = None
     _agreement: Agreement = field(default_factory=Agreement)
     _progress: dict[str, _Progress] = field(default_factory=dict)
     """By activation; of those that are agreed on now."""
-    _wanted: _Progress = field(default_factory=_Progress)
+    _target: _Progress = field(default_factory=_Progress)
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _closing: bool = False
     _live: LiveReplicas = field(default_factory=LiveReplicas)
@@ -117,9 +117,9 @@ class Follower:
         with self._changed:
             self._agreement = agreement
             self._changed.notify_all()
-        wanted = self._next_to_load(agreement)
-        if wanted is not None and (self._job is None or not self._job.is_alive()):
-            self._want(wanted)
+        target = self._next_to_load(agreement)
+        if target is not None and (self._job is None or not self._job.is_alive()):
+            self._want(target)
         self._beat(store)
         if (switching := agreement.next) is not None and switching.state == "switching":
             self._live.end_switch(store, switching, self._engine.now())
@@ -134,46 +134,46 @@ class Follower:
         in_vain = self._progress[active.id].fault is not None and self._progress[coming.id].fault is None
         return coming if in_vain or self._engine.serving() == active.digest else active
 
-    def _want(self, wanted: ActivationRow) -> None:
+    def _want(self, activation: ActivationRow) -> None:
         """Load what is wanted, unless it is served, or failed to load a moment ago."""
-        progress = self._wanted = self._progress[wanted.id]
-        if self._engine.serving() == wanted.digest:
+        progress = self._target = self._progress[activation.id]
+        if self._engine.serving() == activation.digest:
             progress.ready, progress.fault = True, None
             return
         progress.ready = False
-        given_up = progress.fault is not None and wanted.state == "proposed"
-        if not given_up and clock() >= progress.again:
+        gave_up = progress.fault is not None and activation.state == "proposed"
+        if not gave_up and clock() >= progress.again:
             self._job = threading.Thread(
-                target=self._load, args=(wanted, progress), name="engine-agreement-load", daemon=True
+                target=self._load, args=(activation, progress), name="engine-agreement-load", daemon=True
             )
             self._job.start()
 
-    def _load(self, wanted: ActivationRow, progress: _Progress) -> None:
+    def _load(self, activation: ActivationRow, progress: _Progress) -> None:
         def loaded() -> None:
             progress.ready, progress.fault = True, None
-            self._await_switch(wanted)
+            self._await_switch(activation)
 
         try:
-            self._engine.serve(wanted, loaded)
+            self._engine.serve(activation, loaded)
         except Exception as error:  # noqa: BLE001  (a fault of ours is a reason too)
             fault = error if isinstance(error, EngineError) else fault_inside("activation", "see the log of the engine")
             progress.ready, progress.fault, progress.again = False, fault, clock() + _RETRY_SECONDS
-            if not self._closing and progress.told != fault.one_line():
-                progress.told = fault.one_line()
-                self._engine.refused(wanted, fault)
+            if not self._closing and progress.recorded_fault != fault.one_line():
+                progress.recorded_fault = fault.one_line()
+                self._engine.refused(activation, fault)
 
-    def _await_switch(self, wanted: ActivationRow) -> None:
+    def _await_switch(self, activation: ActivationRow) -> None:
         """Return when the release was switched to. Raises DecideError when it was given up."""
 
         def state() -> str | None:
             rows = (self._agreement.active, self._agreement.next)
-            return next((row.state for row in rows if row is not None and row.id == wanted.id), None)
+            return next((row.state for row in rows if row is not None and row.id == activation.id), None)
 
         with self._changed:
             self._changed.wait_for(lambda: self._closing or state() != "proposed", PROPOSED_SECONDS)
             if self._closing or state() not in {"switching", "active"}:
                 raise DecideError(
-                    f"release {wanted.sequence} of `{wanted.name}` was loaded, and not switched to",
+                    f"release {activation.sequence} of `{activation.name}` was loaded, and not switched to",
                     remedy="activate it again: `engine policy activate`",
                     code="policy_stale",
                 )
@@ -181,15 +181,15 @@ class Follower:
     def _beat(self, store: Store) -> None:
         """Say how far this engine is: at once when that changed, else once a second."""
         coming = self._agreement.next
-        progress = self._wanted if coming is None else self._progress.get(coming.id, self._wanted)
-        progress = progress if progress.fault is not None else self._wanted  # a proposal waits for that answer
+        progress = self._target if coming is None else self._progress.get(coming.id, self._target)
+        progress = progress if progress.fault is not None else self._target  # a proposal waits for that answer
         fault = progress.fault
-        told = None if fault is None else f"{fault.one_line()}\n{fault.remedy}"
+        reported_fault = None if fault is None else f"{fault.one_line()}\n{fault.remedy}"
         serving = self._engine.serving()
-        if self._said is not None and self._job is not None and self._job.is_alive():
-            serving = self._said.serving  # until the last decision under it has ended
-        row = ReplicaRow(*(self._id, self._name, 0, 0, serving), progress.wanted, progress.ready, told)
-        if row == self._said and clock() - self._beat_at < BEAT_SECONDS:
+        if self._last_row is not None and self._job is not None and self._job.is_alive():
+            serving = self._last_row.serving  # until the last decision under it has ended
+        row = ReplicaRow(*(self._id, self._name, 0, 0, serving), progress.wanted, progress.ready, reported_fault)
+        if row == self._last_row and clock() - self._beat_at < BEAT_SECONDS:
             return
         store.beat(replace(row, beats=self._beats + 1, seen_at=self._engine.now()))
-        self._said, self._beats, self._beat_at = row, self._beats + 1, clock()
+        self._last_row, self._beats, self._beat_at = row, self._beats + 1, clock()

@@ -54,7 +54,7 @@ def agreed_release(row: ActivationRow, settings: Settings, binary: Binary) -> Re
     raise PolicyError((Problem(Location(str(settings.releases)), message, remedy),))
 
 
-def with_digest(releases: Path, wanted: str) -> Iterator[Path]:
+def with_digest(releases: Path, wanted_digest: str) -> Iterator[Path]:
     """The folders whose statement has this digest. Raises GatherError; for an unreadable statement, at the end."""
     unread = None
     try:
@@ -68,7 +68,7 @@ def with_digest(releases: Path, wanted: str) -> Iterator[Path]:
             no_release = error.__cause__ is None or isinstance(error.__cause__, (FileNotFoundError, NotADirectoryError))
             unread = unread if no_release else error
             continue
-        if digest(statement) == wanted:
+        if digest(statement) == wanted_digest:
             yield folder
     if unread is not None:
         raise unread

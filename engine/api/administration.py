@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from engine.api.answers import AdministrationAnswer
-from engine.api.decide import asked_of
+from engine.api.decide import request_of
 from engine.api.problems import decided
 from engine.documents.canonical import RawJson
 from engine.errors import GatherError
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 async def act(api: App, exchange: Exchange) -> Response:
     """One act as the body states it."""
-    return await _respond(api, exchange, await asked_of(api, exchange))
+    return await _respond(api, exchange, await request_of(api, exchange))
 
 
 async def resolve(api: App, exchange: Exchange) -> Response:
     """Grant or refuse the approval of the path; the body is `{"reason": "…"}`, or `{}`."""
     id_, verb = exchange.head.path.split("/")[-2:]
-    asked: Any = await asked_of(api, exchange)
-    if isinstance(asked, RawJson):
-        stated = json.loads(asked.data)
+    request: Any = await request_of(api, exchange)
+    if isinstance(request, RawJson):
+        stated = json.loads(request.data)
         if isinstance(stated, dict) and stated.keys() <= {"reason"}:
-            asked = {"act": f"{verb}_approval", "id": id_, **stated}
+            request = {"act": f"{verb}_approval", "id": id_, **stated}
         else:
-            asked = no_reason()
-    return await _respond(api, exchange, asked)
+            request = no_reason()
+    return await _respond(api, exchange, request)
 
 
 def no_reason() -> GatherError:
@@ -41,9 +41,9 @@ def no_reason() -> GatherError:
     )
 
 
-async def _respond(api: App, exchange: Exchange, asked: Any) -> Response:
+async def _respond(api: App, exchange: Exchange, request: Any) -> Response:
     """The decision, and under `done` what the act made or changed; a deny is an answer (200)."""
     async with api.load.turn(exchange.account):
-        administered = await api.engine.administer(asked, exchange.context)
+        administered = await api.engine.administer(request, exchange.context)
     answer = administered.answer
     return decided(answer, exchange, AdministrationAnswer(decision=answer.decision, done=administered.done))

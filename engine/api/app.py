@@ -101,9 +101,9 @@ class App:
             account=peer.account,
             own_files=self._own_files,
         )
-        given = read_request_id(head)
-        exchange.named = given is not None
-        exchange.request_id = given or exchange.trace.trace_id[:16] + exchange.trace.span_id
+        request_id = read_request_id(head)
+        exchange.named = request_id is not None
+        exchange.request_id = request_id or exchange.trace.trace_id[:16] + exchange.trace.span_id
         try:
             self.site.check(head, peer)
             if self._is_open(exchange):

@@ -70,8 +70,8 @@ async def _evaluations(api: App, exchange: Exchange, value: dict[str, Any]) -> R
     if shared_too_much(defaults, len(listed), api.limits):
         raise AuthZenError("evaluations", "have defaults that are too large for so many evaluations")
     actions = rows_of(api, "authzen")
-    asked = [_try_asked({**defaults, **item}, exchange, actions) for item in listed]
-    found = await _decide_all(api, exchange, asked, semantic)
+    requests = [_try_requested({**defaults, **item}, exchange, actions) for item in listed]
+    found = await _decide_all(api, exchange, requests, semantic)
     document = EvaluationsAnswer(evaluations=tuple(found))
     return Response(200, document.model_dump_json().encode("utf-8"), outcome="batch")
 
@@ -96,29 +96,29 @@ async def _alone(api: App, exchange: Exchange, value: dict[str, Any]) -> Respons
 
 
 async def _decide_all(
-    api: App, exchange: Exchange, asked: Sequence[tuple[str, Any]], semantic: str
+    api: App, exchange: Exchange, requests: Sequence[tuple[str, Any]], semantic: str
 ) -> list[EvaluationAnswer]:
     context = exchange.context
-    keys = item_keys(context.idempotency_key, range(len(asked)))
+    keys = item_keys(context.idempotency_key, range(len(requests)))
     if semantic in _STOPS:
-        return await _decide_until(api, context, asked, keys, last=_STOPS[semantic])
+        return await _decide_until(api, context, requests, keys, last=_STOPS[semantic])
     points: dict[str, list[int]] = {}
-    for index, (point, _) in enumerate(asked):
+    for index, (point, _) in enumerate(requests):
         points.setdefault(point, []).append(index)
-    found = {index: _refused(asked[index][1]) for index in points.pop("", ())}
+    found = {index: _refused(requests[index][1]) for index in points.pop("", ())}
     for point, indexes in points.items():
         own = [keys[index] for index in indexes] if keys else []
-        answers = await decide_each(api, point, [asked[index][1] for index in indexes], context, own)
+        answers = await decide_each(api, point, [requests[index][1] for index in indexes], context, own)
         found |= {index: _evaluated(answer) for index, answer in zip(indexes, answers, strict=True)}
-    return [found[index] for index in range(len(asked))]
+    return [found[index] for index in range(len(requests))]
 
 
 async def _decide_until(
-    api: App, context: Context, asked: Sequence[tuple[str, Any]], keys: Sequence[str], *, last: bool
+    api: App, context: Context, requests: Sequence[tuple[str, Any]], keys: Sequence[str], *, last: bool
 ) -> list[EvaluationAnswer]:
     """Decide one after the other; the first with the decision `last` ends the list."""
     evaluated: list[EvaluationAnswer] = []
-    for index, (point, request) in enumerate(asked):
+    for index, (point, request) in enumerate(requests):
         if point:
             own = replace(context, idempotency_key=keys[index]) if keys else context
             evaluated.append(_evaluated(await api.engine.decide(point, request, context=own)))
@@ -137,7 +137,7 @@ async def _body(api: App, exchange: Exchange, *, batch: bool = False) -> dict[st
     return value
 
 
-def _try_asked(value: Mapping[str, Any], exchange: Exchange, actions: Rows) -> tuple[str, Any]:
+def _try_requested(value: Mapping[str, Any], exchange: Exchange, actions: Rows) -> tuple[str, Any]:
     """`_requested`, or no point and the error."""
     try:
         return _requested(value, exchange, actions)
@@ -147,11 +147,11 @@ def _try_asked(value: Mapping[str, Any], exchange: Exchange, actions: Rows) -> t
 
 def _requested(value: Mapping[str, Any], exchange: Exchange, actions: Rows) -> tuple[str, Any]:
     """The point and its request. Raises EngineError; another caller than the subject is a recorded deny instead."""
-    asked = _checked(Evaluation, value)
-    subject = asked.subject
-    if not isinstance(asked.resource.properties, dict):
+    evaluation = _checked(Evaluation, value)
+    subject = evaluation.subject
+    if not isinstance(evaluation.resource.properties, dict):
         raise AuthZenError("resource.properties", "must be an object")
-    point, request = _stated(asked) if asked.action.name in POINTS else _mapped(asked, actions)
+    point, request = _stated(evaluation) if evaluation.action.name in POINTS else _mapped(evaluation, actions)
     principal = exchange.caller.principal
     if principal is not None and principal not in {subject.id, f"{subject.type}:{subject.id}"}:
         return point, GatherError(
@@ -162,19 +162,19 @@ def _requested(value: Mapping[str, Any], exchange: Exchange, actions: Rows) -> t
     return point, request
 
 
-def _stated(asked: Evaluation) -> tuple[str, Any]:
+def _stated(evaluation: Evaluation) -> tuple[str, Any]:
     """The point that the action names, and its request. Raises AuthZenError."""
-    request = asked.resource.properties.get("request", asked.context.get("request"))
+    request = evaluation.resource.properties.get("request", evaluation.context.get("request"))
     if request is None:
         raise AuthZenError("resource.properties.request", "is missing")
-    return asked.action.name, request
+    return evaluation.action.name, request
 
 
-def _mapped(asked: Evaluation, actions: Rows) -> tuple[str, Any]:
+def _mapped(evaluation: Evaluation, actions: Rows) -> tuple[str, Any]:
     """The point and request to which the policy maps this action. Raises AuthZenError."""
     for row in actions:
-        if row["resource"] == asked.resource.type and asked.action.name in row["actions"]:
-            return row["point"], filled(row["request"], asked.model_dump())
+        if row["resource"] == evaluation.resource.type and evaluation.action.name in row["actions"]:
+            return row["point"], filled(row["request"], evaluation.model_dump())
     raise AuthZenError("action.name", "is not a decision point, and policy/operations.yaml has no row for it")
 
 

@@ -56,11 +56,11 @@ class Client:
             content = canonical(request)
             if self._owner != os.getpid():  # a fork that shared connections could receive answers for others
                 self._owner, self._client = os.getpid(), self._make()
-            asked = asyncio.run_coroutine_threadsafe(self._client.ask(point, content, headers), _loop())
+            future = asyncio.run_coroutine_threadsafe(self._client.ask(point, content, headers), _loop())
             try:
-                return _decision(point, meta.get("approval"), *asked.result(self._seconds + _GRACE_SECONDS))
+                return _decision(point, meta.get("approval"), *future.result(self._seconds + _GRACE_SECONDS))
             finally:
-                asked.cancel()
+                future.cancel()
         except _SILENT as error:
             return _deny(point, f"the engine gave no answer ({type(error).__name__})")
 
@@ -164,10 +164,10 @@ def _decision(point: str, approval: str | None, status: int, data: bytes) -> Dec
     body = json.loads(data, object_pairs_hook=_object)
     fields = body
     if status != httpx.codes.OK:
-        told = body if isinstance(body, dict) else {}
-        fields = told.get("decision")
+        document = body if isinstance(body, dict) else {}
+        fields = document.get("decision")
         if not isinstance(fields, dict):
-            stated = {name: told[name] for name in ("code", "remedy") if isinstance(told.get(name), str)}
+            stated = {name: document[name] for name in ("code", "remedy") if isinstance(document.get(name), str)}
             return _deny(point, f"the engine answered {status}", **stated)
     try:
         found = parsed(find(point), fields)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.api.answers import CodePhase, CodeRunEnd, CodeRunPage, KeptCodeRun
-from engine.api.decide import asked_of
+from engine.api.decide import request_of
 from engine.api.headers import QueryError
 from engine.api.live import LiveRun
 from engine.api.messages import Response
@@ -59,9 +59,9 @@ async def run(api: App, exchange: Exchange) -> Response:
     watch, following = RunWatcher(), Following(exchange)
     if stated == "cancel":
         exchange.when_hung_up(watch.cancel.set)
-    asked = await asked_of(api, exchange)
+    request = await request_of(api, exchange)
     if not following.follows:
-        return _respond(await api.engine.run_code(asked, exchange.context, watch), exchange)
+        return _respond(await api.engine.run_code(request, exchange.context, watch), exchange)
     size, exchange.stored = len(exchange.stored), b""  # it counts as a body until the run has ended
     live = LiveRun(following)
     watch = replace(watch, on_phase=live.phase, on_place=live.place, on_output=live.output)
@@ -69,7 +69,7 @@ async def run(api: App, exchange: Exchange) -> Response:
     async def whole() -> None:
         sending = asyncio.create_task(live.send())
         try:
-            response = _respond(await api.engine.run_code(asked, exchange.context, watch), exchange)
+            response = _respond(await api.engine.run_code(request, exchange.context, watch), exchange)
         except Exception as crash:  # noqa: BLE001  (a fault of ours is an answer without details)
             response = problem(api.crashed(exchange, crash), exchange)
         finally:

@@ -88,10 +88,10 @@ def log_lowered(log: OperationalLog, engine: AsyncEngine) -> None:
     for one in policy.lowered:
         fields = {"point": one.point, "code": one.code, "until": one.until}
         event, people = "refusal_lowered" if one.ended(now) is None else "level_ended", {"owner": printable(one.owner)}
-        log.event(event, Level.WARNING, people, **fields, detail=printable(one.told(now), 1_500))
+        log.event(event, Level.WARNING, people, **fields, detail=printable(one.summary(now), 1_500))
     for waiver in policy.waivers:
         fields = {"point": waiver.point, "code": waiver.code, "waiver": waiver.id, "until": waiver.until}
         idle, people = policy.idle(waiver, now), {"owner": waiver.owner, "approver": waiver.approver}
         event = "waiver_applies" if idle is None else "waiver_does_nothing"
         people = {name: printable(text) for name, text in people.items()}
-        log.event(event, Level.WARNING, people, **fields, detail=printable(waiver.told(idle), 1_500))
+        log.event(event, Level.WARNING, people, **fields, detail=printable(waiver.summary(idle), 1_500))

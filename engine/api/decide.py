@@ -45,13 +45,13 @@ async def _ask(api: App, exchange: Exchange, point: str) -> Answer:
         except EngineError as error:
             request = error
     if request is None:
-        request = await asked_of(api, exchange)
+        request = await request_of(api, exchange)
     if exchange.mode is Mode.CHECK:
         return await engine.check(point, request, context)
     return await engine.decide(point, request, context=context)
 
 
-async def asked_of(api: App, exchange: Exchange) -> RawJson | EngineError:
+async def request_of(api: App, exchange: Exchange) -> RawJson | EngineError:
     """The request in the body, or the error from reading it."""
     if exchange.refusal is not None:
         return exchange.refusal

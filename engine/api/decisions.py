@@ -63,24 +63,24 @@ async def one(api: App, exchange: Exchange) -> Response:
 
 def _request(query: Mapping[str, str]) -> dict[str, Any]:
     """The request of the point; a number is one only where it is written as one."""
-    asked: dict[str, Any] = {"whose": "own", "limit": _LIMIT, **query}
+    request: dict[str, Any] = {"whose": "own", "limit": _LIMIT, **query}
     if _NUMBER.fullmatch(query.get("limit", "")):
-        asked["limit"] = int(query["limit"])
-    return asked
+        request["limit"] = int(query["limit"])
+    return request
 
 
-async def _read(api: App, exchange: Exchange, asked: dict[str, Any]) -> Page | Response:
+async def _read(api: App, exchange: Exchange, request: dict[str, Any]) -> Page | Response:
     """Decide whether it may be read, and read it under the permit; otherwise the answer that says why not."""
     pages: list[Page] = []
 
     def read(permit: Permit, job: Job) -> Result:
         limits = permit.demand("record_read", job.input_digest, RecordReadLimits)
-        pages.append(_page(api, RecordReadRequest.model_validate(asked), limits))
+        pages.append(_page(api, RecordReadRequest.model_validate(request), limits))
         return Result("read", {"decisions": len(pages[0].entries), "bytes": pages[0].bytes})
 
     context = replace(exchange.context, idempotency_key=None)  # what is read changes
     async with api.batches.turn(exchange.account):
-        answer = await api.engine.decide("record_read", asked, read, context)
+        answer = await api.engine.decide("record_read", request, read, context)
     if answer.fault is not None:
         return problem(answer.fault, exchange, answer.decision)
     return pages[0] if pages else not_permitted(answer.decision, exchange)

@@ -152,8 +152,8 @@ def example_of(schema: dict[str, Any], document: dict[str, Any], depth: int = 0)
         return stated[0]
     if schema.get("type") == "object":
         fields = schema.get("properties", {})
-        wanted = [name for name in schema.get("required", ()) if name in fields] if depth < _DEPTH else []
-        return {name: example_of(fields[name], document, depth + 1) for name in wanted}
+        names = [name for name in schema.get("required", ()) if name in fields] if depth < _DEPTH else []
+        return {name: example_of(fields[name], document, depth + 1) for name in names}
     choices = [schema[word][0] for word in ("anyOf", "oneOf", "allOf") if word in schema]
     if choices:
         return example_of(choices[0], document, depth)

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from engine.api.answers import FetchAnswer
 from engine.api.bodies import Fetch
-from engine.api.decide import asked_of
+from engine.api.decide import request_of
 from engine.api.load import Load
 from engine.api.messages import Response
 from engine.api.problems import decided, problem
@@ -87,11 +87,11 @@ async def _order(api: App, exchange: Exchange, root: Path) -> FetchOrder:
 
 async def body_of(api: App, exchange: Exchange, model: type[BodyT], what: str) -> BodyT:
     """The body as its model. Raises EngineError."""
-    asked = await asked_of(api, exchange)
-    if isinstance(asked, EngineError):
-        raise asked
+    body = await request_of(api, exchange)
+    if isinstance(body, EngineError):
+        raise body
     read = api.engine.settings.read
-    return validate(model, asked.data, what, "GET /openapi.json has the schema of the body", read)
+    return validate(model, body.data, what, "GET /openapi.json has the schema of the body", read)
 
 
 def own_folder(root: Path, caller: Caller) -> Path:

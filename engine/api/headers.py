@@ -134,8 +134,8 @@ def read_query(exchange: Exchange) -> None:
     names = [name for name, _ in fields]
     unknown = [name for name in names if name not in known]
     if unknown:
-        shown = "".join(c if c.isalnum() or c in "_-" else "?" for c in unknown[0][:32])
-        exchange.refuse(QueryError(shown, "is unknown"))
+        label = "".join(c if c.isalnum() or c in "_-" else "?" for c in unknown[0][:32])
+        exchange.refuse(QueryError(label, "is unknown"))
     elif len(names) > len(set(names)):
         exchange.refuse(QueryError(names[0], "is repeated"))
     elif "mode" not in names:

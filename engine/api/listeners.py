@@ -43,9 +43,9 @@ def tls(certificate: Path, key: Path, client_authority: Path | None) -> ssl.SSLC
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(client_authority)
     except (OSError, ssl.SSLError) as error:
-        said = error.reason or "a file has no such content" if isinstance(error, ssl.SSLError) else reason_of(error)
+        reason = error.reason or "a file has no such content" if isinstance(error, ssl.SSLError) else reason_of(error)
         raise GatherError(
-            f"TLS cannot be set up: {said.replace('_', ' ').lower()}",
+            f"TLS cannot be set up: {reason.replace('_', ' ').lower()}",
             remedy="use PEM files for the certificate, its key and the certificate authority",
         ) from error
     return context

@@ -31,20 +31,20 @@ class LiveText:
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._shown = ""
+        self._printed = ""
         self._held = ""
 
     def take(self, data: bytes, *, last: bool = False) -> str:
         """What can be shown after these bytes; after the `last` ones, everything."""
         self._held += self._decoder.decode(data, last)
-        text, begin = self._shown + self._held, len(self._shown)
+        text, begin = self._printed + self._held, len(self._printed)
         end = len(text) if last else max(text.rfind("\n"), text.rfind("\r")) + 1
         if end <= begin:
             return ""
         spans = merged(find_secrets(text))
         if not last:
             end = next((max(start, begin) for start, stop in spans if start < end <= stop), end)
-        self._shown, self._held = text[max(0, end - _CONTEXT) : end], text[end:]
+        self._printed, self._held = text[max(0, end - _CONTEXT) : end], text[end:]
         pieces, at = [], begin
         for start, stop in spans:
             if stop > begin and start < end:
@@ -111,11 +111,11 @@ class LiveRun:
     async def _print(self, stream: str, data: bytes | bytearray, *, last: bool = False) -> None:
         text = self._texts.setdefault(stream, LiveText())
         if len(data) + len(text) > _LARGE:
-            shown = await asyncio.to_thread(lambda: text.take(bytes(data), last=last))
+            clear = await asyncio.to_thread(lambda: text.take(bytes(data), last=last))
         else:
-            shown = text.take(bytes(data), last=last)
-        if shown:
-            await self._tell({"type": "output", "stream": stream, "text": shown})
+            clear = text.take(bytes(data), last=last)
+        if clear:
+            await self._tell({"type": "output", "stream": stream, "text": clear})
 
     async def _tell(self, event: dict[str, Any]) -> None:
         await self._following.put(event)

@@ -197,9 +197,11 @@ def _decision(point: str) -> str:
 
 def _schemas() -> dict[str, Any]:
     texts, points = _OPERATIONS.values(), POINTS.values()
-    given = [one for text in texts for one in text.answer] + [point.limits for point in points]
+    answer_models = [one for text in texts for one in text.answer] + [point.limits for point in points]
     taken = [text.request for text in texts] + [point.request for point in points]
-    models: list[Any] = [(one, "serialization") for one in (Decision, answers.Problem, answers.RunFailure, *given)]
+    models: list[Any] = [
+        (one, "serialization") for one in (Decision, answers.Problem, answers.RunFailure, *answer_models)
+    ]
     models = [one for one in (*models, *((model, "validation") for model in taken)) if one[0] is not None]
     names, definitions = models_json_schema(models, ref_template=_REF + "{model}")
     schemas: dict[str, Any] = dict(definitions["$defs"])

@@ -93,7 +93,7 @@ class OperationalLog:
         }
         if caller.principal is not None:
             fields["principal"] = self._clean(caller.principal)
-        if self._payload and exchange.stored and _may_be_told(exchange):
+        if self._payload and exchange.stored and _is_loggable(exchange):
             fields["payload"] = _payload(exchange.body)
         self._put("warning" if wrong else "info", "request", fields)
 
@@ -142,7 +142,7 @@ def _redacted(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: redact_text(value) if isinstance(value, str) else value for name, value in fields.items()}
 
 
-def _may_be_told(exchange: Exchange) -> bool:
+def _is_loggable(exchange: Exchange) -> bool:
     """Whether the body is the request of a single point whose requests contain no secrets."""
     from engine.points.registry import POINTS
 

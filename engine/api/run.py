@@ -56,7 +56,7 @@ _INVALID, _BAD_REQUEST = "engine.request_invalid", 400
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunRequest:
     """A run request as it came in, and what its runner is decided on."""
 
     text: RawJson
@@ -88,11 +88,11 @@ class Runs:
                 return await refuse(api, exchange, exchange.refusal)
             async with self._turns.turn(exchange.account):
                 try:
-                    asked = await within(body, lambda: _read(api, body))
-                    await _bind_key(api, exchange.context, asked)
+                    request = await within(body, lambda: _read(api, body))
+                    await _bind_key(api, exchange.context, request)
                 except EngineError as error:
                     return await refuse(api, exchange, error)
-                return await self.perform(api, exchange, asked, following)
+                return await self.perform(api, exchange, request, following)
         except EngineError as error:
             fault = error
         except Exception as crash:  # noqa: BLE001  (a fault of ours is an answer without details)
@@ -101,7 +101,7 @@ class Runs:
         return await undecided(fault, exchange, None)
 
     @abstractmethod
-    async def perform(self, api: App, exchange: Exchange, asked: Asked, following: Following) -> Response:
+    async def perform(self, api: App, exchange: Exchange, request: RunRequest, following: Following) -> Response:
         """Decide this run and do what is allowed."""
 
 
@@ -112,11 +112,11 @@ class ForwardedRuns(Runs):
         super().__init__()
         self._runner = Runner(limits or ForwardLimits(), access)
 
-    async def perform(self, api: App, exchange: Exchange, asked: Asked, following: Following) -> Response:
+    async def perform(self, api: App, exchange: Exchange, request: RunRequest, following: Following) -> Response:
         """Decide the address, then the run, and forward it."""
         context = exchange.context
         async with api.load.turn(exchange.account):
-            address = await api.engine.decide("runner_uri", asked.address, context=replace(context, approval=None))
+            address = await api.engine.decide("runner_uri", request.address, context=replace(context, approval=None))
         sealed = permit(address.decision) if address.exit is Exit.ALLOW else None
         if sealed is None:
             return await respond_to(address, exchange)
@@ -133,12 +133,12 @@ class ForwardedRuns(Runs):
             to = Grant(sealed, address.decision.input_digest or "")
             run = Grant(own, job.input_digest)
             follow = following if following.follows else None
-            result, answer = self._runner.forward(run, to, asked.text.data, follow, job.stop)
+            result, answer = self._runner.forward(run, to, request.text.data, follow, job.stop)
             kept.append(answer)
             return result
 
         parts = for_threads(api)
-        steps = answer_once(find("runner_request"), asked.text, Mode.ENFORCE, parts, context, executor)
+        steps = answer_once(find("runner_request"), request.text, Mode.ENFORCE, parts, context, executor)
         answer = await own_thread(lambda: drive(steps))  # takes minutes; a stop does not wait for it
         return await respond_to(answer, exchange, kept[0] if kept else None)
 
@@ -175,26 +175,26 @@ async def tell(fault: EngineError) -> None:
         await own_thread(lambda: print_stack(fault))
 
 
-def _read(api: App, body: bytes) -> Asked:
+def _read(api: App, body: bytes) -> RunRequest:
     """The run as strict JSON, of which nothing but the presence and text of `agent.uri` is looked at here."""
     value = parse_json(body, api.limits)
     agent = value.get("agent") if isinstance(value, dict) else None
     stated = {"override": agent["uri"]} if isinstance(agent, dict) and "uri" in agent else {}
-    return Asked(RawJson(body), value, {"inherited": None, **stated})
+    return RunRequest(RawJson(body), value, {"inherited": None, **stated})
 
 
-async def _bind_key(api: App, context: Context, asked: Asked) -> None:
+async def _bind_key(api: App, context: Context, request: RunRequest) -> None:
     """Hold an idempotency key to the whole run, also where only its address gets decided. Raises EngineError."""
     key, caller = context.idempotency_key, context.caller
     if key is None:
         return
     try:
-        body = await within(asked.text.data, lambda: digest(canonical([asked.value, context.approval])))
+        body = await within(request.text.data, lambda: digest(canonical([request.value, context.approval])))
     except (ValueError, TypeError, RecursionError):
         return  # it has no canonical form: its point reports that
     scope = f"run/{caller.via}/{caller.principal or ''}"
-    begun = await asyncio.to_thread(lambda: api.engine.store().begin(scope, key, body, int(time.time())))
-    if begun.kind == "conflict":
+    claim = await asyncio.to_thread(lambda: api.engine.store().begin(scope, key, body, int(time.time())))
+    if claim.kind == "conflict":
         raise conflict()
 
 

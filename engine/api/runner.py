@@ -15,7 +15,7 @@ from engine.api.bodies import ToolCall
 from engine.api.fetching import body_of
 from engine.api.load import overloaded
 from engine.api.messages import Response
-from engine.api.run import Asked, Runs, for_threads, print_stack, respond_to
+from engine.api.run import RunRequest, Runs, for_threads, print_stack, respond_to
 from engine.documents.canonical import canonical
 from engine.errors import EngineError, fault_inside
 from engine.facts.run_request import WireRunRequest
@@ -38,14 +38,14 @@ class AgentRuns(Runs):
         self._settings = settings
         self._runner: AgentRunner | None = None
 
-    async def perform(self, api: App, exchange: Exchange, asked: Asked, following: Following) -> Response:
+    async def perform(self, api: App, exchange: Exchange, request: RunRequest, following: Following) -> Response:
         """Decide the run and run it here."""
         parts, context = for_threads(api), exchange.context
         runner, account = self._of(api), exchange.account
         if not api.programs.take(account):  # each is a program in a sandbox
             raise overloaded()
         try:
-            ran = await own_thread(lambda: runner.run(asked.text, parts, context, following))
+            ran = await own_thread(lambda: runner.run(request.text, parts, context, following))
         finally:
             api.programs.give(account)
         if (stopped := ran.problem) is not None:
@@ -83,7 +83,7 @@ class AgentRuns(Runs):
                 "this caller has no such run in progress", remedy="use the run_id of a run", code="engine.run_unknown"
             )
         return Response.of(
-            ToolAnswer(status=result.status, content=result.shown, code=result.code, approval=result.approval)
+            ToolAnswer(status=result.status, content=result.text, code=result.code, approval=result.approval)
         )
 
     async def _published(self, api: App) -> Capabilities:

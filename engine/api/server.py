@@ -116,7 +116,7 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
     if listen.certificate is not None and listen.key is not None:
         context = tls(listen.certificate, listen.key, listen.client_authority)
     if listen.access is not None:
-        listen.access.shown()  # files that cannot be read are reported at the start
+        listen.access.credentials_of_run()  # files that cannot be read are reported at the start
     metrics = Metrics()
     log = OperationalLog(listen.log_level, payload=listen.payload_days is not None)
     shared = shared_token()
@@ -188,11 +188,11 @@ def within_descriptors(limits: ApiLimits) -> ApiLimits:
     Otherwise connections alone could keep the record and the state from opening their files.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = limits.connections + _OWN_FILES
+    needed = limits.connections + _OWN_FILES
     if soft == resource.RLIM_INFINITY:
         return limits
-    if soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return replace(limits, connections=min(limits.connections, max(soft - _OWN_FILES, soft // 2)))
 

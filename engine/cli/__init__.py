@@ -134,8 +134,8 @@ def main() -> None:
         sys.exit(Exit.UNREADABLE)
     except EngineError as error:
         if not reader_gone(error):
-            told = isinstance(error, PolicyError)  # each of its problems has a remedy
-            terminal.notice(str(error) if told else f"{error}\n  {error.remedy}")
+            has_remedies = isinstance(error, PolicyError)  # each of its problems has a remedy
+            terminal.notice(str(error) if has_remedies else f"{error}\n  {error.remedy}")
         sys.exit(error.exit)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -26,7 +26,7 @@ _BYTES = 1 << 20
 
 
 @app.command("provision")
-@options.sourced(*options.ASKED, "state", *options.SERVED)
+@options.sourced(*options.DECIDING, "state", *options.SERVED)
 def provision(
     sources: options.Sources,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="NewAgentProvisioning as JSON; - reads standard input.")],

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engine.flow import Answer
 
 
-@options.sourced(*options.ASKED, "state", *options.SERVED)
+@options.sourced(*options.DECIDING, "state", *options.SERVED)
 def build(
     sources: options.Sources,
     path: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Source bundle: a folder or an archive.")],

@@ -50,7 +50,7 @@ def check_rows(
             workers=workers,
             context=options.context(None),
             now=now,
-            told=lambda done, of: waiting.tell(f"deciding: {done:,} of {of:,} units"),
+            on_progress=lambda done, of: waiting.tell(f"deciding: {done:,} of {of:,} units"),
             progress=not quiet(),
         )
     document = _document(run, into)
@@ -81,7 +81,7 @@ def _document(run: CorpusRun, into: Path) -> dict[str, Any]:
 
 
 def _text(document: dict[str, Any]) -> str:
-    told = ", ".join(f"{count:,} {outcome}" for outcome, count in document["outcomes"].items())
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in document["outcomes"].items())
     units = f"{document['units']:,}, of which {document['reused']:,} were whole before"
     pairs = {"units": units, "rules": document["policy"]["rules"], "values": document["policy"]["values"]}
     faults = document["faults"]
@@ -90,5 +90,5 @@ def _text(document: dict[str, Any]) -> str:
         for code, count in document["codes"].items()
         for line in (f"  {count:>11,}  {code}", *([f"{'':15}{faults[code]}"] if code in faults else []))
     ]
-    head, place = f"{document['records']:,} rows: {told}", f"admitted rows and record: {printable(document['run'])}"
+    head, place = f"{document['records']:,} rows: {counts}", f"admitted rows and record: {printable(document['run'])}"
     return "\n".join([head, *codes, *rows(pairs, 11), place])

@@ -32,10 +32,10 @@ _RANK = (Exit.ALLOW, Exit.CONFIRM, Exit.DENY, Exit.UNREADABLE, Exit.POLICY_INVAL
 """From best to worst: a deny outranks a confirm, a fault outranks both."""
 
 
-def _address(given: str | None) -> str | None:
-    if given and not re.fullmatch(r"https?://[!-~]+", given):
+def _address(text: str | None) -> str | None:
+    if text and not re.fullmatch(r"https?://[!-~]+", text):
         raise typer.BadParameter("write it as https://…")
-    return given.partition("#")[0] if given else None
+    return text.partition("#")[0] if text else None
 
 
 @options.sourced("state", *options.SERVED, "values", "now")
@@ -102,14 +102,14 @@ def check(
         _decide(found, digest, replace(sources, now=sources.now or datetime.now(UTC)), reports)
         worst = max((report.exit for report in reports), key=_RANK.index, default=Exit.ALLOW)
         shared = Context(exit=worst, explain=explain, base=str(Path.cwd()), docs=docs)
-        told: list[tuple[str, Path | None]] = [(render(format_, reports, shared), path) for format_, path in files]
-        write([*told, (render(how, reports, shared.for_output()), None)])
+        texts: list[tuple[str, Path | None]] = [(render(format_, reports, shared), path) for format_, path in files]
+        write([*texts, (render(how, reports, shared.for_output()), None)])
     raise typer.Exit(worst)
 
 
-def _output(given: str) -> tuple[ReportFormat, Path]:
+def _output(text: str) -> tuple[ReportFormat, Path]:
     """The format and the file of `FORMAT=FILE`."""
-    name, equals, file = given.partition("=")
+    name, equals, file = text.partition("=")
     if not (equals and file):
         raise typer.BadParameter("write it as FORMAT=FILE, such as sarif=report.sarif", param_hint="--output")
     if name not in list(ReportFormat):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
-from engine.cli.formats import told
+from engine.cli.formats import answers_text
 from engine.cli.inputs import request_or_error
 from engine.cli.outputs import json_text, print_text
 from engine.documents.files import printable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MOST_FACTS = 60
 
 
-@options.sourced(*options.ASKED, "state", *options.SERVED, "values", "now")
+@options.sourced(*options.DECIDING, "state", *options.SERVED, "values", "now")
 def decide(
     point: options.Point,
     sources: options.Sources,
@@ -59,7 +59,7 @@ def decide(
 
 def _text(engine: Engine, answer: Answer, name: str, *, explain: bool) -> str:
     """The decision for people; with `explain`, also the facts that it was taken on."""
-    lines = [told(engine, name, [answer], answer.exit, explain=explain).removesuffix("\n")]
+    lines = [answers_text(engine, name, [answer], answer.exit, explain=explain).removesuffix("\n")]
     if explain and answer.gathered is not None:
         lines += ["", "facts:", *_facts(answer.gathered.input.model_dump(mode="json", exclude_none=True))]
     approval = answer.decision.approval

@@ -61,7 +61,7 @@ def show(folder: Folder, how: options.Output = "text") -> None:
             ],
             "problems": environment.verify(),
         }
-    print_text(json_text(found) if how == "json" else _shown(folder, found))
+    print_text(json_text(found) if how == "json" else _text(folder, found))
     raise typer.Exit(Exit.FAILED_CLOSED if found["problems"] else Exit.ALLOW)
 
 
@@ -77,11 +77,11 @@ def trajectory(folder: Folder, how: options.Output = "text") -> None:
 
 
 @app.command("call")
-@options.sourced(*options.ASKED, "state", *options.SERVED, "values")
+@options.sourced(*options.DECIDING, "state", *options.SERVED, "values")
 def call(
     sources: options.Sources,
     folder: Folder,
-    given: asked.Input = None,
+    input_file: asked.Input = None,
     tool_policy: asked.ToolPolicy = None,
     profile: asked.Profile = None,
     how: options.Output = "text",
@@ -96,23 +96,23 @@ def call(
     from engine.cli.formats import extended
     from engine.reports.explain import report
 
-    wanted = content_or_error(given or Path("-"))
+    request = content_or_error(input_file or Path("-"))
     with sources.engine(*_CALLS) as engine:
         kept, context = _Kept(engine), options.context(sources.principal, sources.run)
         with open_environment(kept, folder, context, tool_policy, profile) as session:
             before = len(session.trajectory)
-            result = session.call(wanted, sources.approval)
+            result = session.call(request, sources.approval)
             undo = _undo(session.trajectory, before)
         answers = [one for one in kept.answers if one.decision.point != "tool_contract"]
         answer = next((one for one in answers if one.exit is not Exit.ALLOW), answers[0])
-        decided = report(str(given or "standard input"), answer, engine.policy)
+        decided = report(str(input_file or "standard input"), answer, engine.policy)
     code = answer.exit or (Exit.ALLOW if result.status == "ok" else Exit.DENY)
     lines = [f"{'' if result.status == 'ok' else f'{result.status}: '}{printable(result.content, _LONGEST)}"]
     if result.approval is not None:
         again = f"then repeat it with --approval {result.approval}"
         lines.append(f"to approve this one call: engine approvals grant {result.approval}; {again}")
-    told = {"status": result.status, "content": result.content, "code": result.code, "metadata": dict(result.metadata)}
-    more = {"exit": code, "result": told, "undo": undo}
+    ended = {"status": result.status, "content": result.content, "code": result.code, "metadata": dict(result.metadata)}
+    more = {"exit": code, "result": ended, "undo": undo}
     plain = how == "text" and answer.exit is Exit.ALLOW  # the result alone, for the next command of a pipe
     print_text(f"{lines[0]}\n" if plain else extended(how, decided, more, lines))
     if result.metadata.get("truncated") is True:
@@ -123,7 +123,7 @@ def call(
 
 
 @app.command("checkpoint")
-@options.sourced(*options.ASKED, "state", *options.SERVED, "values")
+@options.sourced(*options.DECIDING, "state", *options.SERVED, "values")
 def checkpoint(sources: options.Sources, folder: Folder, how: options.Output = "text") -> None:
     """Keep the current state of an environment; prints the name of the checkpoint.
 
@@ -133,7 +133,7 @@ def checkpoint(sources: options.Sources, folder: Folder, how: options.Output = "
 
 
 @app.command("restore")
-@options.sourced(*options.ASKED, "state", *options.SERVED, "values")
+@options.sourced(*options.DECIDING, "state", *options.SERVED, "values")
 def restore(
     sources: options.Sources,
     folder: Folder,
@@ -144,12 +144,12 @@ def restore(
 
     Exits with the code of the decision.
     """
-    wanted = options.text(name) or ""
-    _act(sources, folder, how, lambda session: session.restore(wanted, sources.approval))
+    checkpoint = options.text(name) or ""
+    _act(sources, folder, how, lambda session: session.restore(checkpoint, sources.approval))
 
 
 @app.command("reset")
-@options.sourced(*options.ASKED, "state", *options.SERVED, "values")
+@options.sourced(*options.DECIDING, "state", *options.SERVED, "values")
 def reset(sources: options.Sources, folder: Folder, how: options.Output = "text") -> None:
     """Set an environment back to what was built; every change is undone.
 
@@ -190,7 +190,7 @@ class _Kept:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.hold, self.let_go = engine.hold, engine.let_go
+        self.hold, self.forget_environment = engine.hold, engine.forget_environment
         self.answers: list[Answer] = []
 
     def decide(self, point: str, request: Any, executor: Any, context: Any = None) -> Answer:
@@ -221,8 +221,10 @@ def _act(sources: options.Sources, folder: Path, how: str, act: Callable[[Enviro
         raise answer.fault
     facts = None if answer.result is None else answer.result.facts
     lines = ["nothing was changed" if facts is None else _line(facts)]
-    if (wanted := answer.decision.approval) is not None and facts is None:
-        lines.append(f"to approve it: engine approvals grant {wanted.id}; then repeat it with --approval {wanted.id}")
+    if (approval := answer.decision.approval) is not None and facts is None:
+        lines.append(
+            f"to approve it: engine approvals grant {approval.id}; then repeat it with --approval {approval.id}"
+        )
     print_text(extended(how, decided, {"done": facts}, lines))
     raise typer.Exit(answer.exit)
 
@@ -234,7 +236,7 @@ def _line(line: dict[str, Any]) -> str:
     return f"line {line['line']}: {named}, state {line['state']}, {line['rows']} rows"
 
 
-def _shown(folder: Path, found: dict[str, Any]) -> str:
+def _text(folder: Path, found: dict[str, Any]) -> str:
     built = found["built"]
     lines = [
         f"{printable(str(folder))}: {found['environment']}, state {found['state']}, {found['rows']} rows",

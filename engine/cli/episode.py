@@ -102,7 +102,7 @@ def _replayed(found: ReplayedEpisode) -> dict[str, Any]:
 
 
 def _replayed_text(found: ReplayedEpisode) -> str:
-    from engine.cli.record.replayed import what, words
+    from engine.cli.record.replayed import change_text, words
 
     end, difference = found.end, found.difference
     lines = [f"episode {found.id}: {found.decisions} decisions replayed"]
@@ -113,7 +113,7 @@ def _replayed_text(found: ReplayedEpisode) -> str:
         lines.append(f"  first difference: {difference.event}, {words(change)}")
         for one in difference.causes:
             about = "" if one.subject is None else f" ({one.subject})"
-            lines.append(f"    {printable(what({'change': change, **asdict(one)}) + about, 500)}")
+            lines.append(f"    {printable(change_text({'change': change, **asdict(one)}) + about, 500)}")
     if end is not None:
         lines.append(f"  the same end: {end.reason} after {found.turns} turns, {end.tokens} tokens")
         lines += [*_scores(end), *_state(found.state)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import options
-from engine.cli.formats import told
+from engine.cli.formats import answers_text
 from engine.cli.outputs import counted, json_text, print_text
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.exporting import Exported
 
 
-@options.sourced(*options.ASKED, "state", *options.SERVED)
+@options.sourced(*options.DECIDING, "state", *options.SERVED)
 def export(
     sources: options.Sources,
     samples: Annotated[
@@ -62,4 +62,4 @@ def _people(engine: Engine, done: Exported, samples: Path) -> str:
     if done.file is not None:
         count = counted(done.samples, "sample")
         return f"{printable(str(done.file))}: {count}, {done.bytes} bytes, sha256 {done.sha256}\n"
-    return told(engine, str(samples), done.refused, done.exit) + "nothing was written\n"
+    return answers_text(engine, str(samples), done.refused, done.exit) + "nothing was written\n"

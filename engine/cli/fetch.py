@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import options
-from engine.cli.formats import told
+from engine.cli.formats import answers_text
 from engine.cli.outputs import counted, json_text, print_text
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
@@ -59,8 +59,8 @@ def fetch(
     raise typer.Exit(done.exit)
 
 
-def _text(given: str) -> str:
-    return options.text(given) or ""
+def _text(value: str) -> str:
+    return options.text(value) or ""
 
 
 def _document(done: Fetched) -> dict[str, object]:
@@ -81,4 +81,4 @@ def _people(engine: Engine, done: Fetched, urls: tuple[str, ...]) -> str:
         )
     number = sum(one.decision.point == "network" for one in done.answers)
     name = f"address {number} of {len(urls)}" if len(urls) > 1 else "address"
-    return told(engine, name, done.answers[-1:], done.exit) + "nothing was written\n"
+    return answers_text(engine, name, done.answers[-1:], done.exit) + "nothing was written\n"

@@ -26,14 +26,14 @@ app = typer.Typer()
 _BYTES = 1 << 24
 """Maximum size of a file with an entry; the policy admits less."""
 
-_SHOWN = 80
+_LINE_CHARACTERS = 80
 """Characters of an entry in a list."""
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="Id of the entry, as printed by `list`.", callback=options.text)]
 
 
 @app.command("put")
-@options.sourced(*options.ASKED, "state", *options.SERVED)
+@options.sourced(*options.DECIDING, "state", *options.SERVED)
 def put(
     sources: options.Sources,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="Entry as text; - reads standard input.")],
@@ -84,7 +84,7 @@ def _perform(
     sources: options.Sources,
     how: str,
     ask: Callable[[Engine, Context], Memory],
-    shown: Callable[[MemoryRow], str],
+    line_of: Callable[[MemoryRow], str],
     none: str = "",
 ) -> None:
     """Ask, and print the entries, `none` or the findings; the exit code is that of the decision."""
@@ -101,7 +101,7 @@ def _perform(
     from engine.cli.formats.show import tell_findings
 
     tell_findings(decision)
-    lines = [printable(line, _BYTES) for row in got.entries for line in shown(row).split("\n")]
+    lines = [printable(line, _BYTES) for row in got.entries for line in line_of(row).split("\n")]
     if decision.approval is not None and decision.approval.state == "requested":
         lines = [f"waiting for approval {decision.approval.id}: nothing is stored before it is granted"]
     if none and not lines and not decision.findings:
@@ -111,5 +111,5 @@ def _perform(
 
 
 def _line(row: MemoryRow) -> str:
-    text = printable(" ".join(row.text.split()), _SHOWN)
+    text = printable(" ".join(row.text.split()), _LINE_CHARACTERS)
     return f"{row.id}  {time_text(row.created_at)}  {row.sensitivity}  {row.origin}  {text}"

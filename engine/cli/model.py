@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import options
-from engine.cli.formats import told
+from engine.cli.formats import answers_text
 from engine.cli.outputs import json_text, print_text
 from engine.cli.terminal import remark
 from engine.cli.waiting import during
@@ -105,7 +105,7 @@ def _people(engine: Engine, done: Completion) -> str:
     if done.answers[-1].result is not None:
         fix = f"fix: {_FIXES[done.error]}\n" if done.error in _FIXES else ""
         return f"no answer: {done.error} (docs/remote-model.md)\n{fix}"
-    return told(engine, "remote model", done.answers[-1:], done.exit)
+    return answers_text(engine, "remote model", done.answers[-1:], done.exit)
 
 
 def _counted(done: Completion) -> str:

@@ -29,48 +29,48 @@ if TYPE_CHECKING:
     from engine.settings import Settings
 
 
-def text(given: str | None) -> str | None:
+def text(value: str | None) -> str | None:
     """The record accepts only text, but the shell passes any bytes."""
     try:
-        (given or "").encode("utf-8")
+        (value or "").encode("utf-8")
     except UnicodeEncodeError as error:
         raise typer.BadParameter("it is not UTF-8 text") from error
-    return given
+    return value
 
 
-def moment(given: str) -> datetime:
+def moment(text: str) -> datetime:
     """A time of RFC 3339."""
     try:
-        return times.moment(given)
+        return times.moment(text)
     except ValueError as error:
         raise typer.BadParameter("write the time as 2026-11-21T00:00:00Z") from error
 
 
-def name(given: Any) -> Any:
+def name(value: Any) -> Any:
     """A name that a list can show on one line, or several, or none."""
-    for one in _each(given):
+    for one in _each(value):
         if not (one.strip() and one.isprintable() and len(one) <= _LONGEST_NAME):
             raise typer.BadParameter(f"a name has 1 to {_LONGEST_NAME} printable characters")
-    return given
+    return value
 
 
-def audience(given: str | None) -> str | None:
+def audience(value: str | None) -> str | None:
     """The name of a server in a token."""
     from engine.state.rows import AUDIENCE
 
-    if given is not None and re.fullmatch(AUDIENCE, given) is None:
+    if value is not None and re.fullmatch(AUDIENCE, value) is None:
         raise typer.BadParameter("use 1 to 128 ASCII letters, digits and punctuation, without spaces")
-    return given
+    return value
 
 
-def _digest(given: str | None) -> str | None:
-    if given is not None and not re.fullmatch(r"sha256:[0-9a-f]{64}", given):
+def _digest(value: str | None) -> str | None:
+    if value is not None and not re.fullmatch(r"sha256:[0-9a-f]{64}", value):
         raise typer.BadParameter("write it as sha256: and 64 hex digits")
-    return given
+    return value
 
 
-def _each(given: str | list[str] | None) -> list[str]:
-    return [given] if isinstance(given, str) else given or []
+def _each(value: str | list[str] | None) -> list[str]:
+    return [value] if isinstance(value, str) else value or []
 
 
 _LONGEST_NAME = 256
@@ -100,14 +100,14 @@ EnvFile = Annotated[
 ]
 
 
-def known_point(given: Any) -> Any:
+def known_point(value: Any) -> Any:
     """A decision point, or several, or none."""
     from engine.points.registry import POINTS
 
-    for one in _each(given):
+    for one in _each(value):
         if one not in POINTS:
             raise typer.BadParameter(not_one_of(one, POINTS))
-    return given
+    return value
 
 
 def points(incomplete: str) -> list[str]:
@@ -137,21 +137,21 @@ class StateAt:
         return self.database or str(self.folder)
 
 
-def _state_at(given: str) -> StateAt:
-    if given.startswith(SCHEME):
+def _state_at(text: str) -> StateAt:
+    if text.startswith(SCHEME):
         try:
-            return StateAt(database=checked(given))
+            return StateAt(database=checked(text))
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
-    folder = Path(given)
+    folder = Path(text)
     if os.path.isfile(folder):  # noqa: PTH113  (a folder that this user may not enter is refused later)
-        raise typer.BadParameter(f"Directory '{given}' is a file.")
+        raise typer.BadParameter(f"Directory '{text}' is a file.")
     return StateAt(folder)
 
 
-def _not_from_variable(given: StateAt | None) -> StateAt | None:
+def _not_from_variable(value: StateAt | None) -> StateAt | None:
     """What was named, and None for the folder of the variable, which is the default of the settings."""
-    return None if given is None or str(given) == os.environ.get(_STATE_VARIABLE) else given
+    return None if value is None or str(value) == os.environ.get(_STATE_VARIABLE) else value
 
 
 State = Annotated[
@@ -332,30 +332,30 @@ def refuse_values(problems: Sequence[Problem]) -> None:
     from engine.policy_bundle.values import OVERRIDES
 
     if all(one.where.file == OVERRIDES for one in problems):
-        told = "\n".join(f"{one.where.field}: {one.message}\n  {one.remedy}" for one in problems)
-        raise typer.BadParameter(told, param_hint=OVERRIDES)
+        text = "\n".join(f"{one.where.field}: {one.message}\n  {one.remedy}" for one in problems)
+        raise typer.BadParameter(text, param_hint=OVERRIDES)
 
 
 RULES = ("policy", "rego", "recipe")
 SERVED = (*RULES, "release", "releases", "release_key")
 CALLER = ("principal", "run")
-ASKED = (*CALLER, "approval")
+DECIDING = (*CALLER, "approval")
 """Options of `Sources` for folders of rules and values, for these or signed releases, and for who asks."""
 
 _POLICIES = {"policy", "rego", "recipe", "values", "release"}
 
 
-def _command_line_first(given: dict[str, Any]) -> dict[str, Any]:
+def _command_line_first(values: dict[str, Any]) -> dict[str, Any]:
     """The options of a command; releases of variables are left out if the command line names a policy."""
-    named = {name for name, value in given.items() if value and not _of_variable(name, value)}
+    named = {name for name, value in values.items() if value and not _of_variable(name, value)}
     if named & _POLICIES:
-        given = {
+        values = {
             name: None if name in {"release", "releases"} and name not in named else value
-            for name, value in given.items()
+            for name, value in values.items()
         }
-        if not (given.get("release") or given.get("releases") or "release_key" in named):
-            given["release_key"] = None
-    return given
+        if not (values.get("release") or values.get("releases") or "release_key" in named):
+            values["release_key"] = None
+    return values
 
 
 def _of_variable(name: str, value: Any) -> bool:
@@ -381,8 +381,8 @@ def sourced(*names: str) -> Callable[[Command], Command]:
         own = [parameter for parameter in signature.parameters.values() if parameter.name != "sources"]
 
         @wraps(command)
-        def run(**given: Any) -> None:
-            command(sources=Sources(**_command_line_first({name: given.pop(name) for name in names})), **given)
+        def run(**values: Any) -> None:
+            command(sources=Sources(**_command_line_first({name: values.pop(name) for name in names})), **values)
 
         run.__signature__ = signature.replace(parameters=[*own, *extra])  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *extra)}
@@ -418,7 +418,7 @@ def tell_lowered(engine: Engine, point: str) -> None:
     if policy is None:
         return
     now = engine.now()
-    told = [one.told(now) for one in policy.lowered if one.point == point]
-    told += [one.told(policy.idle(one, now)) for one in policy.waivers if one.point == point]
-    for text in told:
+    notices = [one.summary(now) for one in policy.lowered if one.point == point]
+    notices += [one.summary(policy.idle(one, now)) for one in policy.waivers if one.point == point]
+    for text in notices:
         notice(printable(text, 1_500))

@@ -26,8 +26,8 @@ def read(ctx: typer.Context, file: Path | None) -> None:
     document = explain.read(read_bytes(file, ReadLimits().document_bytes), str(file), found)
     options = explain.validated(model(ctx.command.params), document, found)
     if options is None:
-        told = "\n".join(map(str, found))
-        raise typer.BadParameter(f"it cannot be used\n{told}", param_hint="--config")
+        text = "\n".join(map(str, found))
+        raise typer.BadParameter(f"it cannot be used\n{text}", param_hint="--config")
     ctx.default_map = options.model_dump(mode="json", exclude_none=True)
 
 

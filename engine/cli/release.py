@@ -13,7 +13,7 @@ from engine.cli.waiting import Waiting
 from engine.documents.files import printable
 
 
-@options.sourced(*options.ASKED, "state", *options.SERVED)
+@options.sourced(*options.DECIDING, "state", *options.SERVED)
 def release(
     sources: options.Sources,
     version: Annotated[str, typer.Argument(metavar="VERSION", help="Version to release, such as 0.2.0.")],

@@ -89,7 +89,7 @@ def init(
     )
     _refuse_words(stated, values)
     with Waiting() as waiting:
-        started = start(folder, described, stated, partial(_beside, values), _hashing(waiting))
+        started = start(folder, described, stated, partial(_is_admitted, values), _hashing(waiting))
     write_file(target, _encoded(started.text))
     for one in started.remarks:
         remark(f"engine: {one}")
@@ -107,7 +107,7 @@ def _values(sources: options.Sources) -> dict[str, Any]:
     return values
 
 
-def _beside(values: dict[str, Any], path: str) -> bool:
+def _is_admitted(values: dict[str, Any], path: str) -> bool:
     """Whether the policy admits this file or folder beside the content."""
     name = path.rpartition("/")[2]
     return path in values["extra_files"] or any(fnmatchcase(name, pattern) for pattern in values["system_files"])

@@ -77,20 +77,20 @@ def _plain(error: typer.BadParameter) -> str:
         path = error.message.removeprefix("dir ")
         return error.message if path == error.message else f"folder {path}"
     found = error.__cause__.errors(include_url=False)[0]
-    given, context = printable(str(found["input"]), 80), found.get("ctx", {})
+    value, context = printable(str(found["input"]), 80), found.get("ctx", {})
     described: Any = getattr(error.param, "type_descriptor", None)
     if described is not None and described.choices is not None:
-        return not_one_of(given, map(str, described.choices))
+        return not_one_of(value, map(str, described.choices))
     if found["type"] in {"greater_than_equal", "less_than_equal"}:
         bound = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
-        return f"`{given}` must be {bound}"
+        return f"`{value}` must be {bound}"
     kind = found["type"].partition("_")[0]
-    return f"`{given}` is not {_KINDS[kind]}" if kind in _KINDS else found["msg"].removeprefix("Value error, ")
+    return f"`{value}` is not {_KINDS[kind]}" if kind in _KINDS else found["msg"].removeprefix("Value error, ")
 
 
-def not_one_of(given: str, known: Iterable[str]) -> str:
+def not_one_of(value: str, known: Iterable[str]) -> str:
     """The message of a word that is none of those which are known."""
     names = list(known)
-    near = nearest(given, names, {})
+    near = nearest(value, names, {})
     question = f"; {did_you_mean(near)}" if near else ""
-    return f"`{printable(given, 80)}` is not one of {', '.join(names)}{question}"
+    return f"`{printable(value, 80)}` is not one of {', '.join(names)}{question}"

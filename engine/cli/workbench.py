@@ -35,20 +35,20 @@ def workbench(
     """
     from engine.cli.machine.doctor import examine
     from engine.cli.policy.checking import edit_problems
-    from engine.cli.policy.commands import activated, told_of
+    from engine.cli.policy.commands import activated, activation_report
     from engine.cli.record.commands import existing_folder, verified
     from engine.cli.record.verification import verification_document
     from engine.workbench.desk import Activated, Desk
     from engine.workbench.serve import run
 
     def activate(reason: str | None) -> tuple[Activated, ...]:
-        told = ((chain, *told_of(answer)) for chain, answer in activated(settings.state, reason).items())
-        return tuple(Activated(chain, code is Exit.ALLOW, tuple(lines)) for chain, code, lines in told)
+        outcomes = ((chain, *activation_report(answer)) for chain, answer in activated(settings.state, reason).items())
+        return tuple(Activated(chain, code is Exit.ALLOW, tuple(lines)) for chain, code, lines in outcomes)
 
-    def act(asked: dict[str, Any]) -> dict[str, Any]:
+    def act(request: dict[str, Any]) -> dict[str, Any]:
         agreed = key is not None and releases is not None and desk.agreement().binding
         own = options.Sources(state=state)
-        return acts.act(replace(own, releases=releases, release_key=key) if agreed else own, asked)
+        return acts.act(replace(own, releases=releases, release_key=key) if agreed else own, request)
 
     settings = sources.settings()
     state = options.StateAt(settings.state, settings.database)

@@ -21,7 +21,7 @@ from engine.documents.canonical import RawJson, canonical, digest
 from engine.drive import Call, Steps, Work
 from engine.errors import EngineError, Exit
 from engine.flow import HEAVY_BYTES, Context, Services
-from engine.idempotency import NEW_KEY, Taken, asked_again, replayed, still_allowed, take
+from engine.idempotency import NEW_KEY, ClaimedKey, facts_to_ask, replayed, still_allowed, take
 from engine.model import Pace, Revisions
 from engine.secrets.redaction import redact
 from engine.state.rows import Begun, CodeRunRow, StateLimits
@@ -82,14 +82,14 @@ def _once(
     return first
 
 
-def _keep(taken: Taken, first: CodeRun, revisions: Revisions | None) -> None:
+def _keep(taken: ClaimedKey, first: CodeRun, revisions: Revisions | None) -> None:
     """Store the whole result; a fault before anything was started leaves nothing to replay."""
     if first.fault is not None and not first.ran:
         taken.keep(None, revisions)
         return
     decision = None if first.answer is None else first.answer.decision.decision_id
     answer_stored = {"document": first.document, "exit": int(first.exit), "decision_id": decision}
-    answer_stored["asked"] = asked_again(first.answer)
+    answer_stored["asked"] = facts_to_ask(first.answer)
     taken.keep(json.dumps(answer_stored), revisions)
 
 

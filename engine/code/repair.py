@@ -52,24 +52,24 @@ class _Attempt:
     request: Any
 
 
-def repaired(run: Callable[[Any], CodeRun], asked: Any, repair: Repair) -> CodeRun:
+def repaired(run: Callable[[Any], CodeRun], original: Any, repair: Repair) -> CodeRun:
     """Run, then run each action that `repair` returns, until one succeeds, none is left, or the policy stops it."""
-    return steps.run(_loop(asked), lambda step: run(step.request) if isinstance(step, _Attempt) else repair(step))
+    return steps.run(_loop(original), lambda step: run(step.request) if isinstance(step, _Attempt) else repair(step))
 
 
-async def repaired_async(run: Callable[[Any], Awaitable[CodeRun]], asked: Any, repair: RepairAsync) -> CodeRun:
+async def repaired_async(run: Callable[[Any], Awaitable[CodeRun]], original: Any, repair: RepairAsync) -> CodeRun:
     """`repaired` for an event loop."""
     return await steps.run_async(
-        _loop(asked), lambda step: run(step.request) if isinstance(step, _Attempt) else repair(step)
+        _loop(original), lambda step: run(step.request) if isinstance(step, _Attempt) else repair(step)
     )
 
 
-def _loop(asked: Any) -> Generator[_Attempt | Rejection, Any, CodeRun]:
+def _loop(original: Any) -> Generator[_Attempt | Rejection, Any, CodeRun]:
     """Yields attempts, which are sent their run, and rejections, which are sent the next action or None."""
     try:
-        request = read(asked)
+        request = read(original)
     except EngineError:  # refused as any other run is
-        refused: CodeRun = yield _Attempt(asked)
+        refused: CodeRun = yield _Attempt(original)
         return refused
     document = {**request.stated, "task": request.task or f"repair-{uuid.uuid4()}"}  # one task links the attempts
     runs: list[CodeRun] = [(yield _Attempt(document))]

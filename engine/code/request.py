@@ -92,15 +92,15 @@ class CodeRunRequest(Model):
         return self.model_dump(mode="json", exclude_unset=True)
 
 
-def read(asked: Any) -> CodeRunRequest:
+def read(document: Any) -> CodeRunRequest:
     """Read a request from plain JSON or checked JSON text; an error of the JSON reader is raised.
 
     Raises GatherError for a value without a JSON form and for an invalid request.
     """
-    if isinstance(asked, EngineError):
-        raise asked
+    if isinstance(document, EngineError):
+        raise document
     try:
-        value = _plain(asked)
+        value = _plain(document)
         remedy = "give `action`, `request` and the other fields that the schema of POST /v1/code/run names"
         return validate(CodeRunRequest, canonical(value), "a run of code", remedy, ReadLimits())
     except (ValueError, TypeError, RecursionError) as error:
@@ -111,18 +111,18 @@ def read(asked: Any) -> CodeRunRequest:
         ) from error
 
 
-def _plain(asked: Any) -> Any:
-    value = json.loads(asked.data) if isinstance(asked, RawJson) else _copy(asked)
+def _plain(document: Any) -> Any:
+    value = json.loads(document.data) if isinstance(document, RawJson) else _copy(document)
     if nested_deeper(value, LEVELS):
         raise ValueError("nested too deeply")
     return value
 
 
-def _copy(asked: Any) -> Any:
+def _copy(document: Any) -> Any:
     """A private copy. A hint that is not finite has no JSON form: as text it is no number either."""
-    if isinstance(asked, Mapping) and isinstance(hints := asked.get("policy_hints"), Mapping):
-        asked = {**asked, "policy_hints": {name: _finite(value) for name, value in hints.items()}}
-    return json.loads(json.dumps(asked, allow_nan=False))
+    if isinstance(document, Mapping) and isinstance(hints := document.get("policy_hints"), Mapping):
+        document = {**document, "policy_hints": {name: _finite(value) for name, value in hints.items()}}
+    return json.loads(json.dumps(document, allow_nan=False))
 
 
 def _finite(value: Any) -> Any:

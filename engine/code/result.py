@@ -140,5 +140,7 @@ def findings(answers: Sequence[Answer]) -> list[dict[str, Any]]:
 
 def approval(answer: Answer, name: str) -> dict[str, Any]:
     """The required approval, and the name under which the next request states it."""
-    asked = answer.decision.approval
-    return {} if asked is None else {"approval": {"for": name, "id": asked.id, "expires_at": asked.expires_at}}
+    requested = answer.decision.approval
+    return (
+        {} if requested is None else {"approval": {"for": name, "id": requested.id, "expires_at": requested.expires_at}}
+    )

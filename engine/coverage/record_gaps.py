@@ -42,18 +42,18 @@ class Usage:
     unreadable: list[Location] = field(default_factory=list)
 
 
-def usage(state: Path, wanted: Filter, told: Callable[[int], None]) -> Usage:
-    """What the decisions that match `wanted` used; `told` is called with their number. Raises RecordError."""
+def usage(state: Path, criteria: Filter, progress: Callable[[int], None]) -> Usage:
+    """What the decisions that match `criteria` used; `progress` is called with their number. Raises RecordError."""
     found = Usage()
-    for body in decisions(state, wanted, found.unreadable):
+    for body in decisions(state, criteria, found.unreadable):
         _count(found, body)
-        told(found.decisions)
+        progress(found.decisions)
     return found
 
 
-def decisions(state: Path, wanted: Filter, unreadable: list[Location]) -> Iterator[DecisionRecord]:
+def decisions(state: Path, criteria: Filter, unreadable: list[Location]) -> Iterator[DecisionRecord]:
     """Every decision that matches; `unreadable` gets the first lines that cannot be read. Raises RecordError."""
-    for entry in entries(state, wanted):
+    for entry in entries(state, criteria):
         if isinstance(entry, Location):
             if len(unreadable) < _MOST_UNREADABLE:
                 unreadable.append(entry)
@@ -69,10 +69,10 @@ def _count(found: Usage, body: DecisionRecord) -> None:
     if isinstance(rule := (body.limits or {}).get("rule"), str):
         found.rules.update(rule.split(", "))  # one for each command of a text
     document = body.input or {}
-    asked_values = document.get("context")
-    if isinstance(asked_values, dict):
-        found.policies.update(_texts([asked_values.get("policy")]))
-        found.profiles.update(_texts([asked_values.get("profile")]))
+    call_context = document.get("context")
+    if isinstance(call_context, dict):
+        found.policies.update(_texts([call_context.get("policy")]))
+        found.profiles.update(_texts([call_context.get("profile")]))
     _origins(found, document, body.time)
 
 
@@ -132,12 +132,12 @@ def _names(entry: str, origin: str) -> bool:
 
 
 def _unstated(values: ToolValues, used: Usage) -> Iterator[Gap]:
-    for kind, section, asked, with_name, effect in (
+    for kind, section, used_names, with_name, effect in (
         (Kind.POLICY_NEVER_ASKED, "policies", used.policies, "the policy", "its base and rulesets apply to no call"),
         (Kind.PROFILE_NEVER_ASKED, "profiles", used.profiles, "the profile", "it narrows nothing"),
     ):
         for name in values.values.get(section, {}):
-            if name not in asked:
+            if name not in used_names:
                 yield Gap(
                     kind,
                     name,

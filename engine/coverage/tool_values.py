@@ -145,14 +145,14 @@ class ToolValues:
 
     def selected(self, selectors: Iterable[str]) -> frozenset[str]:
         """The tools that selectors of rules and profiles match, as resolved by the build."""
-        return frozenset(tool for selector in selectors for tool in self._meant.get(selector, ()))
+        return frozenset(tool for selector in selectors for tool in self._tools_of.get(selector, ()))
 
     def where(self, *path: str | int) -> Location | None:
         """The position of a value below policy/, or of its nearest parent."""
         return self.policy.row(path).where
 
     @cached_property
-    def _meant(self) -> dict[str, list[str]]:
+    def _tools_of(self) -> dict[str, list[str]]:
         """Each selector of a rule or profile, and the tools that it matches."""
         found: dict[str, list[str]] = {}
         for tool, row in self.policy.data.get("tool_lookup", {}).get("tools", {}).items():

@@ -152,7 +152,7 @@ Path_ = tuple[str | int, ...]
 
 
 @dataclass(slots=True)
-class _Seen:
+class _EarlierRules:
     """Earlier rules of one tool: the one that matches every call, and those with single conditions."""
 
     always: CoveredRule | None = None
@@ -182,7 +182,7 @@ def shadowed(values: ToolValues) -> Iterator[tuple[CoveredRule, tuple[CoveredRul
 
 def _hidden(values: ToolValues, policy: str) -> Iterator[tuple[CoveredRule, tuple[CoveredRule, ...]]]:
     """The rules of one policy that earlier ones hide, with those."""
-    seen_by_tool = {tool: _Seen() for tool in values.tools}
+    seen_by_tool = {tool: _EarlierRules() for tool in values.tools}
     for rule in values.of_policy(policy):
         conditions = _single(rule)
         by = [_hiding(rule, conditions, seen_by_tool[tool]) for tool in rule.tools]
@@ -206,7 +206,7 @@ def _single(rule: CoveredRule) -> tuple[Condition, ...]:
     )
 
 
-def _hiding(rule: CoveredRule, conditions: tuple[Condition, ...], seen: _Seen) -> tuple[CoveredRule, ...]:
+def _hiding(rule: CoveredRule, conditions: tuple[Condition, ...], seen: _EarlierRules) -> tuple[CoveredRule, ...]:
     """The earlier rules that match every call of this tool that this rule would match; none if a call is left."""
     if seen.always is not None:
         return (seen.always,)
@@ -219,7 +219,7 @@ def _hiding(rule: CoveredRule, conditions: tuple[Condition, ...], seen: _Seen) -
     return () if None in found else tuple(entry for entry in found if entry is not None)
 
 
-def _remember(rule: CoveredRule, conditions: tuple[Condition, ...], seen: _Seen) -> None:
+def _remember(rule: CoveredRule, conditions: tuple[Condition, ...], seen: _EarlierRules) -> None:
     if rule.always and seen.always is None:
         seen.always = rule
     if rule.section == "allow":

@@ -39,13 +39,13 @@ class WaiversUsed:
     unreadable: list[Location] = field(default_factory=list)
 
 
-def waivers_used(state: Path, since: str | None, told: Callable[[int], None]) -> WaiversUsed:
-    """What recorded decisions say of waivers; `told` gets the number of those read. Raises RecordError."""
+def waivers_used(state: Path, since: str | None, progress: Callable[[int], None]) -> WaiversUsed:
+    """What recorded decisions say of waivers; `progress` gets the number of those read. Raises RecordError."""
     found = WaiversUsed()
     for read, body in enumerate(decisions(state, Filter(since=since, waived=True), found.unreadable), start=1):
         for key in {(body.point, one.code, one.waiver) for one in body.findings if one.waiver is not None}:
             _count(found.uses.setdefault(key, WaiverUse()), body)
-        told(read)
+        progress(read)
     return found
 
 
@@ -64,13 +64,13 @@ def waiver_rows(policy: PolicyBundle, used: WaiversUsed, now: int) -> list[dict[
     rows, uses = [], dict(used.uses)
     for waiver in policy.waivers:
         idle = policy.idle(waiver, now)
-        told = {
+        usage = {
             "where": None if waiver.where is None else str(waiver.where),
             "does_nothing": None if idle is None else idle.reason,
             "remedy": None if idle is None else idle.remedy,
         }
         use = uses.pop((waiver.point, waiver.code, waiver.id), WaiverUse())
-        rows.append({**asdict(waiver), **told, **_document(use)})
+        rows.append({**asdict(waiver), **usage, **_document(use)})
     gone = {"does_nothing": "it is no longer in the policy", "remedy": None}
     for (point, code, id_), use in sorted(uses.items()):
         rows.append({"point": point, "code": code, "id": id_, **gone, **_document(use)})

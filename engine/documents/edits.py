@@ -26,20 +26,20 @@ _COMMENT = re.compile(r"(?:^|\s)#", re.MULTILINE)
 def changed(text: str, path: Keys, value: Any) -> str:
     """The text with this JSON value at a path of keys, which is added where it is missing. Raises GatherError."""
     before = _read(text)
-    wanted = before if isinstance(before, dict) else {}
-    wanted, at = _copied(wanted, path[:-1])
+    expected = before if isinstance(before, dict) else {}
+    expected, at = _copied(expected, path[:-1])
     old = at.get(path[-1])
     at[path[-1]] = value
-    return _checked(_set(text, path, value, old), wanted)
+    return _checked(_set(text, path, value, old), expected)
 
 
 def removed(text: str, path: Keys) -> str:
     """The text without the key at a path, which is there. Raises GatherError."""
-    wanted, at = _copied(_read(text), path[:-1])
+    expected, at = _copied(_read(text), path[:-1])
     if path[-1] not in at:
         raise _refused("the file does not have it")
     del at[path[-1]]
-    return _checked(_without(text, path), wanted)
+    return _checked(_without(text, path), expected)
 
 
 def _read(text: str) -> Any:
@@ -62,8 +62,8 @@ def _copied(document: Any, path: Keys) -> tuple[Any, dict[str, Any]]:
     return copy, at
 
 
-def _checked(text: str, wanted: Any) -> str:
-    if _read(text) != wanted:
+def _checked(text: str, expected: Any) -> str:
+    if _read(text) != expected:
         raise _refused("its lines have a form that only a person can change")
     return text
 

@@ -50,7 +50,7 @@ def prompt_of(model: ModelActor, turn: Turn) -> Prompt:
 
     Raises ActorStoppedError if the prompt leaves none for an answer.
     """
-    told = {
+    situation = {
         "you": turn.actor,
         "role": turn.role,
         "state": turn.state,
@@ -58,7 +58,7 @@ def prompt_of(model: ModelActor, turn: Turn) -> Prompt:
         "rejected": turn.rejected,
     }
     system = "\n\n".join((model.instructions, _FORMS[turn.replies], _DATA))
-    texts = {"system": system, "user": json.dumps(told, ensure_ascii=False)}
+    texts = {"system": system, "user": json.dumps(situation, ensure_ascii=False)}
     left = turn.max_tokens - sum(len(text.encode("utf-8", "replace")) for text in texts.values())
     if left < 1:
         raise ActorStoppedError(

@@ -26,14 +26,14 @@ class Recorded:
     started_by: str
 
 
-def recorded(state: Path, folder: TranscriptFolder, asked: Mapping[str, EpisodeDefinition]) -> dict[str, Recorded]:
+def recorded(state: Path, folder: TranscriptFolder, requested: Mapping[str, EpisodeDefinition]) -> dict[str, Recorded]:
     """The episodes of these ids so far, without those that never started: one pass over the record for all.
 
     The transcript of each is complete, or it is broken. Raises GatherError if the record has another episode under an
     id, RecordError if it cannot be read.
     """
-    read = {episode: _Reading(episode, definition) for episode, definition in asked.items()}
-    for body in decisions_on(state, *asked):
+    read = {episode: _Reading(episode, definition) for episode, definition in requested.items()}
+    for body in decisions_on(state, *requested):
         read[(body.input or {})["episode"]].take(body)
     found = {episode: one.result(folder) for episode, one in read.items()}
     return {episode: one for episode, one in found.items() if one is not None}

@@ -35,7 +35,7 @@ _PRIVATE = "monologue"
 
 
 def cast(
-    definition: EpisodeDefinition, given: Mapping[str, Actor], complete: Callable[[Prompt], Completion]
+    definition: EpisodeDefinition, provided: Mapping[str, Actor], complete: Callable[[Prompt], Completion]
 ) -> dict[str, Actor]:
     """The actors by id: those that were passed, else scripts and models of the file. Raises GatherError if one lacks.
 
@@ -43,7 +43,7 @@ def cast(
     """
     actors: dict[str, Actor] = {}
     for one in definition.actors:
-        found = given.get(one.id) or (scripted(one) if one.model is None else remote(one.model, complete))
+        found = provided.get(one.id) or (scripted(one) if one.model is None else remote(one.model, complete))
         if found is None:
             raise GatherError(
                 f"actor `{one.id}` has no script and no model", remedy="write one, or pass the actor to the run"
@@ -120,10 +120,10 @@ class _Run:
         due = self.standing.due()
         calls: list[tuple[dict[str, Any], PendingCall]] = []
         for actor in due if self.standing.definition.parallel else due[:1]:
-            event, asked, pending = yield from self._call(actor)
+            event, answered, pending = yield from self._call(actor)
             if pending is None:
                 if not calls:
-                    yield from self._close(event, asked)
+                    yield from self._close(event, answered)
                 break
             calls.append((event, pending))
         for event, pending in calls:
@@ -138,7 +138,7 @@ class _Run:
         read = self._readable_by(actor.id)
         sent = sum(len(one.text.encode("utf-8")) for one in read) + len(json.dumps(standing.values))
         event = {"kind": "turn", "actor": actor.id, "turn": number, "attempt": attempt, "sent_bytes": sent}
-        begun: list[PendingCall] = []
+        started: list[PendingCall] = []
 
         def call(permit: Permit, job: Job) -> Result:
             grant = permit.demand("episode", job.input_digest, EpisodeLimits).call
@@ -148,26 +148,26 @@ class _Run:
             calls, codes = standing.calls(actor.id), standing.last_codes(actor.id)
             allowed = (grant.tokens, grant.milliseconds)
             turn = Turn(actor.id, actor.role, read, state, *allowed, calls, codes, grant.replies)
-            begun.append(PendingCall(self._actors[actor.id], turn, grant, job.stop))
-            begun[0].start()
+            started.append(PendingCall(self._actors[actor.id], turn, grant, job.stop))
+            started[0].start()
             return Result("called", {"actor": actor.id, "turn": number, "attempt": attempt})
 
-        asked = yield from self._decide(event, call)
-        return event, asked, begun[0] if begun else None
+        answered = yield from self._decide(event, call)
+        return event, answered, started[0] if started else None
 
     def _judge(self, event: Mapping[str, Any], reply: ActorReply | None, grant: CallPermit) -> Steps[None]:
         """Ask whether a reply may be applied; its texts then become entries of the transcript."""
-        said = ActorReply("") if reply is None else reply
-        text = said.text[:REPLY_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
-        given = {"text": text, "usage": _plain(said.usage), "missing": reply is None}
+        answered = ActorReply("") if reply is None else reply
+        text = answered.text[:REPLY_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
+        facts = {"text": text, "usage": _plain(answered.usage), "missing": reply is None}
         accepted = self.standing.accepted()
-        yield from self._decide({**event, "kind": grant.replies, "reply": given})
+        yield from self._decide({**event, "kind": grant.replies, "reply": facts})
         if self.standing.accepted() > accepted:
             yield from self._append(str(event["actor"]), text, grant)
 
-    def _close(self, event: Mapping[str, Any], asked: Answer) -> Steps[None]:
+    def _close(self, event: Mapping[str, Any], answered: Answer) -> Steps[None]:
         """After a refused call: concede for an actor without retries, else end the episode."""
-        kind = "concession" if [found.code for found in asked.decision.findings] == ["retries_exhausted"] else "end"
+        kind = "concession" if [found.code for found in answered.decision.findings] == ["retries_exhausted"] else "end"
         review = [at for at, entry in enumerate(self.transcript) if entry["mark_for_review"]]
         closing = {**event, "kind": kind} if kind == "concession" else {"kind": kind, "review": review}
         history = len(self.standing.history)
@@ -175,18 +175,18 @@ class _Run:
         if self.standing.end is not None:
             yield from self._settle()
         elif len(self.standing.history) == history:
-            raise _refused(asked)
+            raise _refused(answered)
 
     def _append(self, actor: str, text: str, grant: CallPermit) -> Steps[None]:
         """Append what an actor said, and apart from it what only the actor may read."""
         own = next(one for one in self.standing.definition.actors if one.id == actor)
-        said = [(grant.entry, text)]
+        utterances = [(grant.entry, text)]
         if grant.replies == "proposal":
             proposal = read_proposal(text)
-            said = [(grant.entry, proposal.text("dialogue")), (grant.aside, proposal.text(_PRIVATE))]
+            utterances = [(grant.entry, proposal.text("dialogue")), (grant.aside, proposal.text(_PRIVATE))]
         new = [
             {"actor": actor, "kind": kind, "recipient": own.recipient, "claimed_role": None, "text": words}
-            for at, (kind, words) in enumerate(said)
+            for at, (kind, words) in enumerate(utterances)
             if words or at == 0
         ]
         monologues = [
@@ -250,9 +250,9 @@ def _plain(usage: Any) -> Any:
         return None
 
 
-def _refused(asked: Answer) -> EngineError:
+def _refused(answered: Answer) -> EngineError:
     """The error for an episode that the policy did not let start, go on or end."""
-    decision = asked.decision
+    decision = answered.decision
     if decision.outcome is Outcome.ALLOW or not decision.findings:
         return EpisodeError("the episode cannot go on", remedy="see the record", code="episode_stuck")
     first = next((one for one in decision.findings if one.code in {*ERRORS, "stopped"}), decision.findings[0])

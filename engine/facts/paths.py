@@ -130,5 +130,5 @@ def _plain(text: str) -> bool:
     # Not printable are also half surrogates, format characters and every space but the usual one.
     if not text.isprintable() or not unicodedata.is_normalized("NFC", text):
         return False
-    shown = text if text.isascii() else undisguised(text)  # where no character only looks like a slash or dot
-    return shown.count("/") == text.count("/") and (shown is text or not {".", ".."} & set(shown.split("/")))
+    visible = text if text.isascii() else undisguised(text)  # where no character only looks like a slash or dot
+    return visible.count("/") == text.count("/") and (visible is text or not {".", ".."} & set(visible.split("/")))

@@ -357,12 +357,12 @@ def _bring(entry: Path, pin: Pin) -> Path:
         raise BuildError(f"`{path}` has the sha256 {found}, not {digest} as ENGINE_{pin.name.upper()} states")
     binary.chmod(0o755)
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [binary, "version"], env={}, capture_output=True, text=True, timeout=60, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise BuildError(f"`{path} version` does not work: {error}") from error
-    stated = dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
+    stated = dict(line.split(": ", 1) for line in output.splitlines() if ": " in line)
     if stated.get("Version") != pin.version.removeprefix("v"):
         raise BuildError(f"`{path}` is of version {stated.get('Version')}; {pin.title} is needed")
     notices = f"{pin.title} was built elsewhere; its builder states the licenses of what it contains.\n"
@@ -447,8 +447,8 @@ def _compile(go: Go, pin: Pin, binary: Path, env: Mapping[str, str]) -> list[Lin
     return sorted(one if one.version else replace(one, version=go.version.removeprefix("go")) for one in linked)
 
 
-def _follow(command: list[str], pin: Pin, env: Mapping[str, str], heard: Callable[[str], None]) -> str:
-    """Run Go in the pin's folder and return its output; `heard` gets each line of stderr, and "" every second."""
+def _follow(command: list[str], pin: Pin, env: Mapping[str, str], on_line: Callable[[str], None]) -> str:
+    """Run Go in the pin's folder and return its output; `on_line` gets each line of stderr, and "" every second."""
     last: deque[str] = deque(maxlen=20)
     with ExitStack() as stack:
         out = stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))
@@ -470,11 +470,11 @@ def _follow(command: list[str], pin: Pin, env: Mapping[str, str], heard: Callabl
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     last.append(line.decode(errors="replace"))
-                    heard(last[-1])
-            heard("")
+                    on_line(last[-1])
+            on_line("")
         if process.wait() != 0:
-            said = "\n  ".join([*last, rest.decode(errors="replace")]).rstrip()
-            raise BuildError(f"{pin.title} does not build: `go {command[1]}` said\n  {said}")
+            output = "\n  ".join([*last, rest.decode(errors="replace")]).rstrip()
+            raise BuildError(f"{pin.title} does not build: `go {command[1]}` said\n  {output}")
         out.seek(0)
         return out.read()
 
@@ -486,12 +486,12 @@ class _Progress:
         self._title = title
         self._terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._started = time.monotonic()
-        self._shown = self._started - (5 if self._terminal else 0)
+        self._shown_at = self._started - (5 if self._terminal else 0)
 
     def show(self, text: str) -> None:
         now = time.monotonic()
-        if now - self._shown >= (0.2 if self._terminal else 5):
-            self._shown = now
+        if now - self._shown_at >= (0.2 if self._terminal else 5):
+            self._shown_at = now
             start, end = ("\r\x1b[K", "") if self._terminal else ("", "\n")
             print(f"{start}{self._title}: {text}, {now - self._started:.0f} s", end=end, file=sys.stderr, flush=True)
 
@@ -524,8 +524,8 @@ def _say(text: str) -> None:
 def main() -> int:
     """The command line: fetches Go when it is missing; 1 with a message when the tool cannot be built."""
     parser = argparse.ArgumentParser(description="Build the Go tools pinned in MODULE_DIR/go.mod, cached per machine.")
-    told = "default: those that the package carries"
-    parser.add_argument("modules", nargs="*", type=Path, default=BUNDLED, metavar="MODULE_DIR", help=told)
+    which = "default: those that the package carries"
+    parser.add_argument("modules", nargs="*", type=Path, default=BUNDLED, metavar="MODULE_DIR", help=which)
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the binary goes; default: engine/_bundled")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that scratch folders are removed

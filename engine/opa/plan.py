@@ -121,77 +121,77 @@ class _Search:
             if not self._statement(one["type"], one["stmt"], frame):
                 return
 
-    def _statement(self, kind: str, given: Statement, frame: _Frame) -> bool:  # noqa: C901, PLR0912
+    def _statement(self, kind: str, statement: Statement, frame: _Frame) -> bool:  # noqa: C901, PLR0912
         """Follow one statement; false if nothing after it in its block can run."""
         values, holds = frame.values, True
         match kind:
             case "DotStmt" | "CallStmt" | "LenStmt" | "AssignVarStmt" | "AssignVarOnceStmt":
-                found = self._value(kind, given, frame)
+                found = self._value(kind, statement, frame)
                 if found is None:
                     return False
-                frame.put(given["result" if kind == "CallStmt" else "target"], found)
+                frame.put(statement["result" if kind == "CallStmt" else "target"], found)
             case "EqualStmt" | "NotEqualStmt":
-                sides = self._operand(given["a"], frame), self._operand(given["b"], frame)
+                sides = self._operand(statement["a"], frame), self._operand(statement["b"], frame)
                 holds = self._compare("equal" if kind == "EqualStmt" else "neq", *sides)
             case "IsDefinedStmt":
-                holds = given["source"] in values
+                holds = statement["source"] in values
             case "ScanStmt":
-                self._scan(given, frame)
+                self._scan(statement, frame)
             case "BlockStmt":
-                self._blocks(given["blocks"], frame)
+                self._blocks(statement["blocks"], frame)
             case "NotStmt":
-                self._blocks([given["block"]], frame)
+                self._blocks([statement["block"]], frame)
             case "ResetLocalStmt":
-                values.pop(given["target"], None)
+                values.pop(statement["target"], None)
             case "MakeArrayStmt" | "MakeObjectStmt" | "MakeSetStmt":
-                frame.make(given["target"], EMPTY)
+                frame.make(statement["target"], EMPTY)
             case "ArrayAppendStmt" | "SetAddStmt":
-                self._add(kind, given, frame)
+                self._add(kind, statement, frame)
             case "ObjectInsertStmt" | "ObjectInsertOnceStmt":
-                self._insert(kind, given, frame)
+                self._insert(kind, statement, frame)
             case "ObjectMergeStmt":
-                frame.put(given["target"], joined(values.get(given["a"]), values.get(given["b"])))
+                frame.put(statement["target"], joined(values.get(statement["a"]), values.get(statement["b"])))
             case "MakeNullStmt" | "MakeNumberIntStmt" | "AssignIntStmt":
-                frame.put(given["target"], constant(given.get("value")))
+                frame.put(statement["target"], constant(statement.get("value")))
             case "MakeNumberRefStmt":
-                frame.put(given["target"], constant(_number(self._strings[given["Index"]])))
+                frame.put(statement["target"], constant(_number(self._strings[statement["Index"]])))
             case "ResultSetAddStmt":
-                self._use(values.get(given["value"], COMPUTED), Use(ANSWER))
+                self._use(values.get(statement["value"], COMPUTED), Use(ANSWER))
             case _ if kind not in _IGNORED:
                 raise UnknownError(kind)
         return holds
 
-    def _value(self, kind: str, given: Statement, frame: _Frame) -> Value | None:
+    def _value(self, kind: str, statement: Statement, frame: _Frame) -> Value | None:
         """What a statement gives a variable; None if it is undefined for certain."""
         if kind == "CallStmt":
-            return self._call(given["func"], [self._operand(one, frame) for one in given["args"]])
-        source = self._operand(given["source"], frame)
+            return self._call(statement["func"], [self._operand(one, frame) for one in statement["args"]])
+        source = self._operand(statement["source"], frame)
         if source is None:
             return None
         if kind == "DotStmt":
-            key = self._operand(given["key"], frame)
+            key = self._operand(statement["key"], frame)
             return None if key is None else self._step(source, key)
         if kind == "LenStmt":
             return self._counted(source)
         if kind == "AssignVarOnceStmt":
-            before = frame.values.get(given["target"])
+            before = frame.values.get(statement["target"])
             self._compare("equal", before, source)  # OPA refuses two values
             return joined(before, source)
         return source
 
-    def _operand(self, given: Any, frame: _Frame) -> Value | None:
+    def _operand(self, operand: Any, frame: _Frame) -> Value | None:
         """The value of an operand; None if it is undefined for certain."""
-        if isinstance(given, int):
-            return frame.values.get(given)
-        match given["type"]:
+        if isinstance(operand, int):
+            return frame.values.get(operand)
+        match operand["type"]:
             case "local":
-                frame.own.discard(given["value"])  # it gets another name
-                return frame.values.get(given["value"])
+                frame.own.discard(operand["value"])  # it gets another name
+                return frame.values.get(operand["value"])
             case "string_index":
-                return constant(self._strings[given["value"]])
+                return constant(self._strings[operand["value"]])
             case "bool":
-                return constant(given["value"])
-        raise UnknownError(given["type"])
+                return constant(operand["value"])
+        raise UnknownError(operand["type"])
 
     def _step(self, value: Value, key: Value) -> Value | None:
         """What stands below a key; None if nothing can."""
@@ -211,46 +211,46 @@ class _Search:
         left = [one for one in found if one is not None]
         return reduce(joined, left) if left else None
 
-    def _scan(self, given: Statement, frame: _Frame) -> None:
+    def _scan(self, statement: Statement, frame: _Frame) -> None:
         """Run the block of a loop until another round writes nothing new."""
-        source = frame.values.get(given["source"])
+        source = frame.values.get(statement["source"])
         if source is None or (source.known is not None and not source.known.value):
             return
         item = self._step(source, COMPUTED) or COMPUTED
         for _ in range(_ROUNDS):
             before = dict(frame.values), set(frame.own)
-            inner = frame.inner({given["key"]: COMPUTED, given["value"]: item})
-            self._block(given["block"], inner)
+            inner = frame.inner({statement["key"]: COMPUTED, statement["value"]: item})
+            self._block(statement["block"], inner)
             frame.after(inner)
             if (frame.values, frame.own) == before:
                 return
         raise UnknownError("a loop without an end")
 
     def _call(self, name: str, arguments: list[Value | None]) -> Value | None:
-        given = [one for one in arguments if one is not None]
-        if len(given) < len(arguments):
+        values = [one for one in arguments if one is not None]
+        if len(values) < len(arguments):
             return None
         if (function := self._functions.get(name)) is None:
-            return self._builtin(name, given)
-        key = name, tuple(given)
+            return self._builtin(name, values)
+        key = name, tuple(values)
         if key not in self._results:
             self._results[key] = None  # rules do not call themselves
-            frame = _Frame(dict(zip(function["params"], given, strict=True)))
+            frame = _Frame(dict(zip(function["params"], values, strict=True)))
             self._blocks(function["blocks"], frame)
             self._results[key] = frame.values.get(function["return"])
         return self._results[key]
 
-    def _builtin(self, name: str, given: list[Value]) -> Value | None:
+    def _builtin(self, name: str, values: list[Value]) -> Value | None:
         if name in COMPARISONS:
-            self._compare(name, *given)
+            self._compare(name, *values)
         elif name == "count":
-            return self._counted(given[0])
-        elif name == "object.get" and given[1].scalar is not None:
-            return joined(self._step(given[0], given[1]), given[2])
+            return self._counted(values[0])
+        elif name == "object.get" and values[1].scalar is not None:
+            return joined(self._step(values[0], values[1]), values[2])
         elif name not in _TYPE_CHECKS:
-            constants = [one.scalar for one in given if one.scalar is not None]
-            alone = constants[0] if len(given) == 2 and len(constants) == 1 else None  # noqa: PLR2004
-            for one in given:
+            constants = [one.scalar for one in values if one.scalar is not None]
+            alone = constants[0] if len(values) == 2 and len(constants) == 1 else None  # noqa: PLR2004
+            for one in values:
                 self._use(one, Use(name, constant=alone))
         return COMPUTED
 
@@ -289,24 +289,24 @@ class _Search:
         for one in (*(one for _, one in value.fields), *([] if value.item is None else [value.item])):
             self._use(one, Use(use.by if use.by == ANSWER else OPAQUE))
 
-    def _add(self, kind: str, given: Statement, frame: _Frame) -> None:
-        target = given["array" if kind == "ArrayAppendStmt" else "set"]
-        value = self._operand(given["value"], frame) or COMPUTED
+    def _add(self, kind: str, statement: Statement, frame: _Frame) -> None:
+        target = statement["array" if kind == "ArrayAppendStmt" else "set"]
+        value = self._operand(statement["value"], frame) or COMPUTED
         if kind == "SetAddStmt":
             self._use(value, Use("set"))  # a set compares its members
         old = self._changed(target, frame)
         frame.make(target, replace(old, item=joined(old.item, value)))
 
-    def _insert(self, kind: str, given: Statement, frame: _Frame) -> None:
-        key, value = (self._operand(given[name], frame) or COMPUTED for name in ("key", "value"))
+    def _insert(self, kind: str, statement: Statement, frame: _Frame) -> None:
+        key, value = (self._operand(statement[name], frame) or COMPUTED for name in ("key", "value"))
         self._use(key, Use("key"))
-        old, name = self._changed(given["object"], frame), key.known.value if key.known is not None else None
+        old, name = self._changed(statement["object"], frame), key.known.value if key.known is not None else None
         if kind == "ObjectInsertOnceStmt" and old.built:
             self._compare("equal", self._step(old, key), value)  # OPA refuses two values
         if isinstance(name, str):
-            frame.make(given["object"], replace(old, fields=by_name({**dict(old.fields), name: value})))
+            frame.make(statement["object"], replace(old, fields=by_name({**dict(old.fields), name: value})))
         else:
-            frame.make(given["object"], replace(old, item=joined(old.item, value)))
+            frame.make(statement["object"], replace(old, item=joined(old.item, value)))
 
     def _changed(self, target: int, frame: _Frame) -> Value:
         """The container that is about to change. Nobody may hold another name of it."""
@@ -318,13 +318,13 @@ class _Search:
 def _below(container: Any, key: Value) -> Value | None:
     if key.scalar is None or key.known is None:
         return COMPUTED if container and isinstance(container, (dict, list)) else None
-    wanted = key.known.value
-    if isinstance(container, dict) and wanted in container:
-        return constant(container[wanted])
-    if isinstance(container, list) and isinstance(wanted, float):
+    step = key.known.value
+    if isinstance(container, dict) and step in container:
+        return constant(container[step])
+    if isinstance(container, list) and isinstance(step, float):
         return COMPUTED
-    if isinstance(container, list) and isinstance(wanted, int) and 0 <= wanted < len(container):
-        return constant(container[wanted])
+    if isinstance(container, list) and isinstance(step, int) and 0 <= step < len(container):
+        return constant(container[step])
     return None
 
 

@@ -100,11 +100,11 @@ def _rules_of(archive: bytes, points: frozenset[str]) -> bytes:
     except GatherError:
         return archive
     known = {_point(name) for name in files}
-    wanted, kept = {"common", *points}, dict[str, bytes]()
-    while fresh := {name: data for name, data in files.items() if name not in kept and _point(name) in {None, *wanted}}:
+    needed, kept = {"common", *points}, dict[str, bytes]()
+    while fresh := {name: data for name, data in files.items() if name not in kept and _point(name) in {None, *needed}}:
         kept |= fresh
-        wanted |= {found.decode() for data in fresh.values() for found in _REFERENCE.findall(data)}
-    return pack(kept) if wanted - {"common", *points} <= known else archive
+        needed |= {found.decode() for data in fresh.values() for found in _REFERENCE.findall(data)}
+    return pack(kept) if needed - {"common", *points} <= known else archive
 
 
 def _point(name: str) -> str | None:

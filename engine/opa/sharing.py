@@ -96,10 +96,10 @@ def answers(shared: SharedAnswers | None, requests: Sequence[Request], ask: Aski
             return joined
 
 
-def _pieces(asked: list[int], most: int) -> list[list[int]]:
+def _pieces(indexes: list[int], most: int) -> list[list[int]]:
     """As few pieces as can be, of about the same size: OPA answers them side by side."""
-    size = ceil(len(asked) / ceil(len(asked) / most)) if asked else most
-    return [asked[at : at + size] for at in range(0, len(asked), size)]
+    size = ceil(len(indexes) / ceil(len(indexes) / most)) if indexes else most
+    return [indexes[at : at + size] for at in range(0, len(indexes), size)]
 
 
 def one(items: Sequence[Mapping[str, Any]]) -> Question:
@@ -141,7 +141,7 @@ class SharedAnswers:
         self._find = find
         self._on_difference = on_difference
         self._lock = threading.Lock()
-        self._asked: Counter[str] = Counter()
+        self._requests: Counter[str] = Counter()
         self._projections: dict[str, Projection | None] = {}
         self._kept: OrderedDict[bytes, Reply] = OrderedDict()
         self._shared = 0
@@ -223,8 +223,8 @@ class SharedAnswers:
 
     def _notice(self, point: str) -> None:
         with self._lock:
-            self._asked[point] += 1
-            if self._asked[point] != WORTH:
+            self._requests[point] += 1
+            if self._requests[point] != WORTH:
                 return
         with suppress(RuntimeError):  # no more threads: everything is asked
             threading.Thread(target=self._learn, args=(point,), name="opa-reads", daemon=True).start()

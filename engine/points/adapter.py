@@ -157,9 +157,9 @@ def _manifest(manifest: dict[str, Any], data: bytes) -> ManifestFacts:
         execution=_plain(_WORD, manifest.get("execution")),
         environment_identity=_plain(_WORD, manifest.get("environment_identity")),
         source_policy_hash=_plain(_DIGEST, manifest.get("source_policy_hash")),
-        supported_operations=_named(_OPERATION, manifest.get("supported_operations")),
-        capabilities=_named(_WORD, manifest.get("capabilities")),
-        unknown_fields=_named(_WORD, unknown) or (),
+        supported_operations=_named_facts(_OPERATION, manifest.get("supported_operations")),
+        capabilities=_named_facts(_WORD, manifest.get("capabilities")),
+        unknown_fields=_named_facts(_WORD, unknown) or (),
         **names,
     )
 
@@ -168,7 +168,7 @@ def _plain(pattern: re.Pattern[str], value: Any) -> str | None:
     return value if isinstance(value, str) and pattern.fullmatch(value) else None
 
 
-def _named(pattern: re.Pattern[str], value: Any) -> tuple[NamedFacts, ...] | None:
+def _named_facts(pattern: re.Pattern[str], value: Any) -> tuple[NamedFacts, ...] | None:
     if not isinstance(value, list):
         return None
     names = [_plain(pattern, entry) for entry in value]

@@ -253,7 +253,7 @@ def gather(request: EpisodeRequest, _: GatherContext) -> Gathered:
         event=EventFacts.model_validate(event.model_dump(exclude={"reply", "review"})),
         history=tuple(PastAttempt(id=f"{one.turn}.{one.attempt}", **dict(one)) for one in request.history),
         reply=None if reply is None else _reply(reply, proposal),
-        proposal=None if proposal is None or not proposal.readable else _asked(proposal),
+        proposal=None if proposal is None or not proposal.readable else _proposal_facts(proposal),
         changes=() if proposal is None else proposal.changes,
         problems=() if proposal is None else proposal.problems,
         review=event.review if isinstance(event, EndEvent) else (),
@@ -327,7 +327,7 @@ def _reply(reply: Reply, proposal: Proposal | None) -> ReplyFacts:
     )
 
 
-def _asked(proposal: Proposal) -> ProposalFacts:
+def _proposal_facts(proposal: Proposal) -> ProposalFacts:
     resolution, abort = proposal.fields.get("propose_resolution"), proposal.fields.get("abort_episode", False)
     justification = proposal.text("justification")
     return ProposalFacts(

@@ -42,8 +42,8 @@ class MediaRequest(Model):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        given = {name for name in _FIELDS.values() if getattr(self, name) is not None}
-        if given != {_FIELDS[self.source_type]} or (self.bytes is not None and self.source_type != "url"):
+        stated = {name for name in _FIELDS.values() if getattr(self, name) is not None}
+        if stated != {_FIELDS[self.source_type]} or (self.bytes is not None and self.source_type != "url"):
             raise ValueError("send exactly the fields of the source type")
         return self
 

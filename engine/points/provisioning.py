@@ -116,9 +116,9 @@ def gather(request: ProvisioningRequest, _: GatherContext) -> Gathered:
         problems = _problems(error)
     except (NotJsonError, AmbiguousJsonError):
         readable = False
-    said = request.specification.encode("utf-8") if found is None else canonical(found.model_dump(mode="json"))
+    content = request.specification.encode("utf-8") if found is None else canonical(found.model_dump(mode="json"))
     facts = ProvisioningInput(
-        digest=digest(said),
+        digest=digest(content),
         readable=readable,
         problems=tuple(problems),
         specification=None if found is None else _facts(found),

@@ -95,14 +95,14 @@ class SkillFileLimits(Limits):
 
 def gather(request: SkillFileRequest, context: GatherContext) -> Gathered:
     """Look for the file and open it. Raises GatherError when the skill's folder cannot be opened."""
-    asked = path_facts(request.path)
+    stated_path = path_facts(request.path)
     with closing(open_folder(request.skill, context.root)) as folder, ExitStack() as opened:
-        found = None if asked.text is None else find(folder, asked.text)
+        found = None if stated_path.text is None else find(folder, stated_path.text)
         file = None if found is None or found.file is None else opened.enter_context(found.file)
         name = _text(folder.real).rpartition("/")[2]
         gathered = SkillFileInput(
             skill=SkillFacts(name=name, digest=digest(os.fsencode(folder.real))),
-            path=asked,
+            path=stated_path,
             file=None if found is None else _file(found),
         )
         close = opened.pop_all().close  # by the receiver of the facts

@@ -271,9 +271,9 @@ class _Definition:
         elif name in EQUAL:
             yield from self._equal(node, operands, known)
         elif called and (name == "walk" or name is None):
-            asked = {0} if name == "walk" else self._lint.some_of.get(self._rule_name(called[0]), set())
+            checked = {0} if name == "walk" else self._lint.some_of.get(self._rule_name(called[0]), set())
             for index, operand in enumerate(operands):
-                if index in asked and self._of_input(operand, known):
+                if index in checked and self._of_input(operand, known):
                     yield self._one_for_all(node, operand)
 
     def _equal(self, node: Node, operands: list[Node], known: _Known) -> Iterator[Problem]:

@@ -70,7 +70,7 @@ class PolicyBundle:
         return Revisions(rules=self.rules.revision, values=self.values.revision)
 
     @cached_property
-    def told(self) -> Catalogue:
+    def display_catalogue(self) -> Catalogue:
         """The catalogue for people elsewhere: its words name the files of values that are edited for this policy."""
         return self.catalogue.reworded(lambda text: self.sources.with_own_files(text, opens=False))
 

@@ -240,25 +240,25 @@ def _paths(module: Module) -> Iterator[tuple[int, tuple[object, ...]]]:
 def _read_problem(
     path: tuple[object, ...], documents: Collection[str], place: RuleFile, *, foreign: bool
 ) -> tuple[str, str] | None:
-    shown = ".".join("…" if part is None else str(part) for part in path[:4])
+    name = ".".join("…" if part is None else str(part) for part in path[:4])
     match path:
         case ("data", "policy", str() as document, *_):
-            return None if document in documents else _no_values(shown, document, documents)
+            return None if document in documents else _no_values(name, document, documents)
         case ("data", "policy", *_):
-            return f"`{shown}` reads values without naming the document", "name it, such as `data.policy.licenses`"
+            return f"`{name}` reads values without naming the document", "name it, such as `data.policy.licenses`"
         case ("data", "admission", kind, *_) if kind == "lib" or (kind in _READABLE and not foreign):
             return None
         case ("data", "admission", "added", "lib", *_) if place.added:
             return None
     own = ", and helpers of rules/lib/ as `data.admission.added.lib.<topic>`" if place.added else ""
     return (
-        f"`{shown}` may not be read by rules",
+        f"`{name}` may not be read by rules",
         f"read `input`, `data.policy.<document>` and `data.admission.lib.<topic>`{own}",
     )
 
 
-def _no_values(shown: str, document: str, documents: Collection[str]) -> tuple[str, str]:
+def _no_values(name: str, document: str, documents: Collection[str]) -> tuple[str, str]:
     remedy = f"use one of {quoted(documents)}"
     if document == PARAMETERS:
         remedy = f"write them into {PARAMETERS_FILE} of the recipe"
-    return f"`{shown}`: there are no values `{document}`", remedy
+    return f"`{name}`: there are no values `{document}`", remedy

@@ -91,8 +91,8 @@ def _problems(
         (found, place_of(found["loc"], document.value, missing=found["type"] in {"missing", "extra_forbidden"}))
         for found in _best_forms(error.errors(include_url=False), document.value)
     ]
-    meant = _meant(model, document, [path for found, path in placed if found["type"] == "extra_forbidden"])
-    misspelled = {*meant.values()}
+    intended = _intended(model, document, [path for found, path in placed if found["type"] == "extra_forbidden"])
+    misspelled = {*intended.values()}
     for found, path in placed:
         if found["type"] == "missing" and path in misspelled:
             continue
@@ -102,12 +102,12 @@ def _problems(
         message = _message(found, f"`{field}`" if field else "the document")
         named = ".".join(part for part in path if isinstance(part, str))
         remedy = remedies.get(named) or (_REMEDIES.get(found["type"], "correct the value") if field else _NO_FIELDS)
-        if path in meant:
-            remedy = f"{did_you_mean((str(meant[path][-1]),))} {remedy}"
+        if path in intended:
+            remedy = f"{did_you_mean((str(intended[path][-1]),))} {remedy}"
         yield Problem(Location(where.file, line, field or None), message, remedy)
 
 
-def _meant(model: type[BaseModel], document: Document, unknown: Sequence[_Path]) -> dict[_Path, _Path]:
+def _intended(model: type[BaseModel], document: Document, unknown: Sequence[_Path]) -> dict[_Path, _Path]:
     """For each field that a model does not know, the one beside it that its file lacks and is spelled alike."""
     schema = model.model_json_schema() if unknown else {}
     found: dict[_Path, _Path] = {}
@@ -129,10 +129,10 @@ def _message(found: Mapping[str, Any], field: str) -> str:
         such = f", such as [{printable(value)}]" if found["type"] == "tuple_type" and isinstance(value, str) else ""
         should = context["expected"] if found["type"] == _NO_FORM else f"{_SHOULD[found['type']]}{such}"
         return f"{field} is {TYPES.get(type(value), 'empty')}; it should be {should}"
-    said = found["msg"].removeprefix("Value error, ")
+    message = found["msg"].removeprefix("Value error, ")
     form = PATTERNS.get(context.get("pattern"), f"of the form `{context.get('pattern')}`")
     if found["type"] not in _MESSAGES:
-        return f"{field}: {said[:1].lower()}{said[1:]}"
+        return f"{field}: {message[:1].lower()}{message[1:]}"
     return f"{field} {_MESSAGES[found['type']].format(**{**context, 'form': form})}"
 
 

@@ -51,7 +51,7 @@ def row_problems(
 
 def name_problems(data: Mapping[str, Any], catalogue: Catalogue, place: Places) -> Iterator[Problem]:
     """Decision points and quotas that other values name and that are not there: such a row would do nothing."""
-    for path, point in _named(data):
+    for path, point in _named_points(data):
         if point not in catalogue.points:
             where = place(path) or Location(f"policy/{path[0]}.yaml")
             yield Problem(where, *no_point(point, catalogue.points))
@@ -65,11 +65,11 @@ def name_problems(data: Mapping[str, Any], catalogue: Catalogue, place: Places) 
             if name not in known:
                 path = ("budgets", "quotas", point, name)
                 where = place(path) or Location("policy/budgets.yaml")
-                remedy = schemas.meant(name, known, "quotas of this point")
+                remedy = schemas.name_remedy(name, known, "quotas of this point")
                 yield Problem(where, f"no requirement of `{point}` reads the quota `{name}`", remedy)
 
 
-def _named(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _named_points(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """The points that values name, with the place of each."""
     for name in ("budgets", "quotas"):
         yield from ((("budgets", name, point), point) for point in data.get("budgets", {}).get(name, {}))
@@ -111,7 +111,7 @@ class Lowered:
         message = f"`{self.code}` at point `{self.point}` denies again: its level {self.level} ended on {self.until}"
         return Problem(self.where or _FILE, message, "remove the row, or have its owner state a later day")
 
-    def told(self, now: int) -> str:
+    def summary(self, now: int) -> str:
         """What the row does at this time, in a line."""
         if (ended := self.ended(now)) is not None:
             return f"{ended.where}: {ended.message}"

@@ -151,13 +151,13 @@ def _problem(
     error: dict[str, Any], names: Mapping[str, str], otherwise: str, line: Callable[[str, int, str], int]
 ) -> Problem:
     location = error.get("location") or {}
-    said = str(error.get("message", "OPA refuses the rules"))
+    text = str(error.get("message", "OPA refuses the rules"))
     served = str(location.get("file", "")).removeprefix("./")
-    row = line(served, max(location["row"], 1), said.splitlines()[0]) if "row" in location else None
+    row = line(served, max(location["row"], 1), text.splitlines()[0]) if "row" in location else None
     unknown = schemas.problem(error, names.get(served, otherwise), row)
     if unknown is not None:
         return unknown
-    message = " ".join(said.split())
+    message = " ".join(text.split())
     remedy = next(
         (hint for word, hint in _HINTS if word in message), _REMEDIES.get(str(error.get("code")), "correct the rule")
     )

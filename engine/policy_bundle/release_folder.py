@@ -211,12 +211,12 @@ def _archive(folder: Path, name: str, data: bytes, found: list[Problem]) -> dict
 def _differences(files: Mapping[str, bytes], statement: Statement) -> Iterator[tuple[str, str]]:
     if statement.written != files[STATEMENT]:
         yield STATEMENT, "it is not in the form that the engine writes"
-    for name, said in (
+    for name, stated in (
         (CATALOGUE, statement.catalogue),
         (PLACES, statement.places),
         (CHANGES, statement.changes),
     ):
-        if digest(files[name]) != said:
+        if digest(files[name]) != stated:
             yield name, f"its digest is not the one in {STATEMENT}"
 
 

@@ -183,13 +183,13 @@ class _Build:
         finished = self._opa.check(scratch / "served", scratch / "capabilities.json", scratch / "schemas")
         if finished.code == 0:
             return
-        told = {(one.where.file, one.where.line) for one in self._found}
+        reported = {(one.where.file, one.where.line) for one in self._found}
 
         def line(file: str, row: int, message: str) -> int:
             return self._authored(file, row - len(HEAD), texts[file], message) if file in judged else row
 
         refused = opa_problems(finished, self._authors(), "rego", line)
-        self._found.extend(one for one in dict.fromkeys(refused) if (one.where.file, one.where.line) not in told)
+        self._found.extend(one for one in dict.fromkeys(refused) if (one.where.file, one.where.line) not in reported)
 
     def packed(self, texts: Mapping[str, str]) -> tuple[bytes, bytes] | None:
         """The archive of these files, and the words beside it."""

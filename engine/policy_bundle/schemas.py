@@ -98,7 +98,7 @@ def mistaken(schema: Schema, path: Sequence[str | None], what: str) -> tuple[str
     """Where an invalid path first goes wrong, and the remedy: the keys that are valid there."""
     end = next((end for end in range(1, len(path)) if at(schema, path[:end]) is None), len(path))
     wrong = path[end - 1] or ""
-    return wrong, meant(wrong, names_at(schema, path[: end - 1]), f"known {what}")
+    return wrong, name_remedy(wrong, names_at(schema, path[: end - 1]), f"known {what}")
 
 
 def names_at(schema: Schema, path: Iterable[str | None]) -> list[str]:
@@ -106,7 +106,7 @@ def names_at(schema: Schema, path: Iterable[str | None]) -> list[str]:
     return sorted({name for one in _forms(at(schema, path) or {}, schema) for name in one.get("properties", ())})
 
 
-def meant(wrong: str, known: Iterable[str], what: str) -> str:
+def name_remedy(wrong: str, known: Iterable[str], what: str) -> str:
     """What to do about a name that is not known."""
     listed = list(known)
     return f"{likely(wrong, listed)}{what} here: {', '.join(f'`{one}`' for one in listed[:40]) or 'none'}"
@@ -133,7 +133,7 @@ def problem(error: Mapping[str, Any], file: str, line: int | None) -> Problem | 
     have = str(details["ref"][details["pos"]]["value"])
     known = [str(one) for one in details.get("oneOf") or ()]
     message = f"`{reference[0]}`: there are no {kind} `{have}` here, so it is never defined"
-    remedy = meant(have, known, f"known {kind}")
+    remedy = name_remedy(have, known, f"known {kind}")
     if (kind, have) == ("facts", "parameters"):
         remedy = "read a value of values/parameters.yaml, as `data.policy.parameters.<name>`"
     return Problem(Location(file, line), message, remedy)

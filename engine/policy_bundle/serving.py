@@ -30,7 +30,7 @@ class Served:
     @property
     def catalogue(self) -> Catalogue:
         """The words of its findings; with `own_files`, they name the files of values that are edited for it."""
-        return self.opa.policy.told if self.own_files else self.opa.policy.catalogue
+        return self.opa.policy.display_catalogue if self.own_files else self.opa.policy.catalogue
 
     @property
     def revisions(self) -> Revisions:
@@ -53,13 +53,13 @@ class Served:
             name: {"stated": False} if value is None else {"stated": True, "value": value}
             for name, value in {"profile": profile, "packages": packages}.items()
         }
-        said = self.opa.ask(f"{_GATHERING}/backend", {**named, "action": {"language": {"value": language or ""}}})
-        return said.result if said.defined and isinstance(said.result, str) else None
+        reply = self.opa.ask(f"{_GATHERING}/backend", {**named, "action": {"language": {"value": language or ""}}})
+        return reply.result if reply.defined and isinstance(reply.result, str) else None
 
     def looks_up(self, point: str, host: str) -> bool:
         """Whether the policy allows this host name to be resolved at this decision point."""
-        said = self.opa.ask(f"{_GATHERING}/host_looked_up", {point: {"url": {"host": host}}})
-        return said.defined and said.result is True
+        reply = self.opa.ask(f"{_GATHERING}/host_looked_up", {point: {"url": {"host": host}}})
+        return reply.defined and reply.result is True
 
     def authored(self, served: Location) -> Location:
         """Where the author of a served rule finds the line."""

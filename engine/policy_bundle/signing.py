@@ -81,5 +81,5 @@ def _scratch() -> Iterator[Path]:
 
 def _first_line(output: bytes) -> str:
     text = output.decode("utf-8", "replace").strip().removeprefix("error: ")
-    said = text.removeprefix("load error: ").removeprefix("bundle archive.tar.gz: ").splitlines()
-    return printable(said[0] if said else "OPA gives no reason")
+    lines = text.removeprefix("load error: ").removeprefix("bundle archive.tar.gz: ").splitlines()
+    return printable(lines[0] if lines else "OPA gives no reason")

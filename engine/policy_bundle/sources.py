@@ -75,22 +75,22 @@ class PolicySources:
             folder, name = f"bundles/{self.recipe_name}/{VALUES}/", f"{self.recipe_name}/{VALUES}/"
         else:
             return text
-        return _VALUES_FILE.sub(lambda _: self._shown(folder) if opens else name, text)
+        return _VALUES_FILE.sub(lambda _: self._display_name(folder) if opens else name, text)
 
     def placed(self, found: Iterable[Problem]) -> tuple[Problem, ...]:
         """The same problems at paths that open from the current folder; words name files of recipe and values alike."""
         name = f"bundles/{self.recipe_name}/"
-        shown = self._shown(name)
+        display_name = self._display_name(name)
         return tuple(
             Problem(
                 self.where(one.where),
-                self.with_own_files(one.message.replace(name, shown)),
-                self.with_own_files(one.remedy.replace(name, shown)),
+                self.with_own_files(one.message.replace(name, display_name)),
+                self.with_own_files(one.remedy.replace(name, display_name)),
             )
             for one in found
         )
 
-    def _shown(self, folder: str) -> str:
+    def _display_name(self, folder: str) -> str:
         """A folder by its name with a path that opens from the current folder; both end in `/`."""
         return self.where(Location(f"{folder}{RECIPE}")).file.removesuffix(RECIPE)
 

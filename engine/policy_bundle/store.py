@@ -58,7 +58,7 @@ def _unusable(folder: Path, reason: str) -> DecideError:
 def _whole(chosen: Path) -> dict[str, bytes] | None:
     """The files of a folder that is private and contains exactly what its note names; None otherwise."""
     try:
-        if not all(_own(one.lstat()) for one in (chosen.parent.parent, chosen.parent, chosen)):
+        if not all(_is_private(one.lstat()) for one in (chosen.parent.parent, chosen.parent, chosen)):
             return None
         note = json.loads((chosen / _NOTE).read_bytes())
         files = {path.name: path.read_bytes() for path in chosen.iterdir() if path.name != _NOTE}
@@ -100,11 +100,11 @@ def _remove(chosen: Path) -> None:
 def _private(folder: Path) -> None:
     for one in (folder.parent, folder):
         one.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not _own(one.lstat()):
+        if not _is_private(one.lstat()):
             raise PermissionError(1, "it belongs to another user, or others may write to it")
 
 
-def _own(found: os.stat_result) -> bool:
+def _is_private(found: os.stat_result) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 

@@ -99,8 +99,8 @@ def _unread(module: Module, held: Collection[str]) -> Iterator[Problem]:
         if name in held or IGNORED.match(name) or any(reader != name for reader, read_ in read if read_ == name):
             continue
         message = f"`{name}` is read by nothing, so it can never refuse anything"
-        meant = schemas.likely(name, ("deny", "violation"), cutoff=0.5)
-        yield module.problem(definitions[0].line, message, f"{meant}read it in a rule that refuses, or remove it")
+        suggestion = schemas.likely(name, ("deny", "violation"), cutoff=0.5)
+        yield module.problem(definitions[0].line, message, f"{suggestion}read it in a rule that refuses, or remove it")
 
 
 class _Terms:

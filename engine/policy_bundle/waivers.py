@@ -40,7 +40,7 @@ class Waiver:
         """How messages name it."""
         return f"the waiver `{self.id}` of `{self.code}` at point `{self.point}`"
 
-    def told(self, idle: Idle | None) -> str:
+    def summary(self, idle: Idle | None) -> str:
         """What it does, in a line."""
         place = "policy/waivers.yaml" if self.where is None else str(self.where)
         if idle is not None:

@@ -101,9 +101,9 @@ def failures() -> Iterator[None]:
 
 
 def _failure(error: Exception) -> EngineError:
-    said = str(error)
-    lines = [line for line in said.splitlines() if line.strip()] or [type(error).__name__]
-    return fault_in(said) or EngineError(
+    text = str(error)
+    lines = [line for line in text.splitlines() if line.strip()] or [type(error).__name__]
+    return fault_in(text) or EngineError(
         f"Ray stopped the run: {lines[-1].strip()[:300]}",
         remedy="start the run again; units that are whole are not decided again",
     )

@@ -47,13 +47,13 @@ def check_corpus(  # noqa: PLR0913  (each is named)
     workers: int | None = None,
     context: Context = Context(),  # noqa: B008  (frozen)
     now: int | None = None,
-    told: Callable[[int, int], None] = lambda *_: None,
+    on_progress: Callable[[int, int], None] = lambda *_: None,
     progress: bool = False,
 ) -> CorpusRun:
     """Decide every row of a corpus at point `license`, as dry runs, into the folder `into`.
 
     The policy is that of `engine`, whose record key signs the manifest. `into` must be reached by every worker under
-    the same path. `now` is in seconds since 1970 UTC; `told` gets the units that are whole, and all.
+    the same path. `now` is in seconds since 1970 UTC; `on_progress` gets the units that are whole, and all.
     Raises EngineError.
     """
     demand_stateless(engine, POINT, context)
@@ -61,7 +61,7 @@ def check_corpus(  # noqa: PLR0913  (each is named)
     record.prepare()
     policy = SentPolicy.of(engine)
     job = Job(str(record.folder), POINT, columns, policy, context, now)
-    units = {unit.name(policy.revisions, job.asked): unit for unit in plan(paths, columns, record.folder)}
+    units = {unit.name(policy.revisions, job.conditions): unit for unit in plan(paths, columns, record.folder)}
     if not units:
         raise GatherError("the corpus has no rows", remedy="name files with rows")
     with record.alone():
@@ -71,7 +71,7 @@ def check_corpus(  # noqa: PLR0913  (each is named)
 
             def counted(done: int) -> None:
                 demand_stateless(engine, POINT, context)
-                told(len(units) - len(missing) + done, len(units))
+                on_progress(len(units) - len(missing) + done, len(units))
 
             with connected(address, workers, progress=progress) as count, failures():
                 _decide(missing, job, min(count, len(missing)), counted)
@@ -82,7 +82,7 @@ def check_corpus(  # noqa: PLR0913  (each is named)
     return CorpusRun(manifest, len(units) - len(missing))
 
 
-def _decide(missing: Mapping[str, Unit], job: Job, workers: int, told: Callable[[int], None]) -> None:
+def _decide(missing: Mapping[str, Unit], job: Job, workers: int, on_progress: Callable[[int], None]) -> None:
     """Have the workers decide these units. Raises EngineError unless each comes back exactly once."""
     items = [{"name": name, "unit": json.dumps(asdict(unit))} for name, unit in missing.items()]
     dataset = package("ray.data").from_items(items, override_num_blocks=len(items))
@@ -90,7 +90,7 @@ def _decide(missing: Mapping[str, Unit], job: Job, workers: int, told: Callable[
     returned: Counter[str] = Counter()
     for batch in decided.iter_batches(batch_size=None):
         returned.update(str(name) for name in batch["name"])
-        told(returned.total())
+        on_progress(returned.total())
     if returned != Counter(missing.keys()):
         raise EngineError(
             f"{len(missing)} units were given to workers, and {returned.total()} came back",
@@ -103,8 +103,8 @@ def demand_stateless(engine: Engine, point: str, context: Context) -> None:
 
     A stop that applies to the caller ends the run, and so does an agreement on another policy than that of the run.
     """
-    asked, policy = find(point), engine.policy
-    if asked.act or asked.pace is not None:
+    found, policy = find(point), engine.policy
+    if found.act or found.pace is not None:
         raise GatherError(
             f"point `{point}` cannot be decided on in bulk",
             remedy="use a point whose requests contain everything, such as license",

@@ -88,9 +88,11 @@ class DatasetWorker(Worker):
         """For Ray: the table with its decisions."""
         with worker_faults():
             some = self._batch(table)
-            asked = [str(one) if isinstance(one, GatherError) else one for one in some.requests]
+            requests = [str(one) if isinstance(one, GatherError) else one for one in some.requests]
             revisions = self.job.policy.revisions.model_dump(mode="json")
-            name = name_of({"requests": asked, "point": self.job.point, "policy": revisions, "asked": self.job.asked})
+            name = name_of(
+                {"requests": requests, "point": self.job.point, "policy": revisions, "asked": self.job.conditions}
+            )
             if self.record.whole(name) is None:
                 self._decide(name, some)
             return _with(table, self._rows(name), name)

@@ -91,11 +91,11 @@ def _lines(file: BinaryIO, unit: Unit, columns: Columns) -> Iterator[Batch]:
     written = ((number, line) for number, line in numbered if line.strip())
     while some := list(islice(written, BATCH)):
         places = [f"{place}:{number}" for number, _ in some]
-        requests = [_asked(line, columns, place) for (_, line), place in zip(some, places, strict=True)]
+        requests = [_request(line, columns, place) for (_, line), place in zip(some, places, strict=True)]
         yield Batch(requests, places, [line for _, line in some])
 
 
-def _asked(line: bytes, columns: Columns, place: str) -> dict[str, Any] | GatherError:
+def _request(line: bytes, columns: Columns, place: str) -> dict[str, Any] | GatherError:
     path, _, number = place.rpartition(":")
     where = Location(path, int(number))
     row = object_in(line, "line", "write one JSON object a line", where)

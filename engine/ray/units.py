@@ -62,14 +62,14 @@ class Unit:
     first: int
     rows: int
 
-    def name(self, policy: Revisions, asked: str) -> str:
+    def name(self, policy: Revisions, conditions: str) -> str:
         """The digest of what this unit is, of the policy, and of what is asked about its rows."""
-        return name_of({**asdict(self), "policy": policy.model_dump(mode="json"), "asked": asked})
+        return name_of({**asdict(self), "policy": policy.model_dump(mode="json"), "asked": conditions})
 
     @property
     def file(self) -> str:
         """The path as it is recorded."""
-        return shown(self.path)
+        return public_path(self.path)
 
     @property
     def place(self) -> str:
@@ -84,7 +84,7 @@ class Unit:
         return f"{self.file} ({part}, {self.rows} rows)"
 
 
-def shown(text: str) -> str:
+def public_path(text: str) -> str:
     """A path, or words about it, without the user, password and query that an address may have."""
     return _QUERY.sub(r"\1", _CREDENTIALS.sub("", text))
 
@@ -103,7 +103,7 @@ def plan(paths: Sequence[str], columns: Columns, into: Path | None = None) -> li
     units: list[Unit] = []
     for file in files.values():
         if not file.startswith(own):
-            units += _row_groups(file, columns) if _ends(shown(file), PARQUET) else _lines(file, columns)
+            units += _row_groups(file, columns) if _ends(public_path(file), PARQUET) else _lines(file, columns)
     return units
 
 
@@ -124,7 +124,7 @@ def opened(path: str, version: str | None = None) -> Iterator[tuple[BinaryIO, st
             raise GatherError(
                 "the file changed after the run was planned",
                 remedy="start the run again; units of files that did not change are not decided again",
-                where=Location(shown(path)),
+                where=Location(public_path(path)),
             )
         with fs.open(inside, "rb") as file:
             yield file, found
@@ -138,9 +138,9 @@ def _readable(path: str) -> Iterator[None]:
     except EngineError:
         raise
     except Exception as error:
-        said = getattr(error, "strerror", None) or str(error).partition("\n")[0] or type(error).__name__
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0] or type(error).__name__
         raise GatherError(
-            f"cannot read `{printable(shown(path))}`: {redact(printable(shown(said)))[0].lower()}",
+            f"cannot read `{printable(public_path(path))}`: {redact(printable(public_path(reason)))[0].lower()}",
             remedy="check the path, its permissions and the credentials of this process",
         ) from error
 
@@ -152,13 +152,13 @@ def _files(path: str) -> list[str]:
         raise GatherError("the path of a corpus is empty", remedy=f"name files that end in {', '.join(suffixes)}")
     with _readable(path):
         fs, inside = package("fsspec.core").url_to_fs(path)
-        named = _ends(shown(inside), suffixes) and "*" not in shown(inside)
+        named = _ends(public_path(inside), suffixes) and "*" not in public_path(inside)
         if named and fs.info(inside)["type"] != "directory":
             return [fs.unstrip_protocol(inside)]
         found = fs.glob(inside) if "*" in inside else fs.find(inside)
         files = sorted(fs.unstrip_protocol(one) for one in found if _ends(one, suffixes))
     if not files:
-        message = f"there is no corpus in `{printable(shown(path))}`"
+        message = f"there is no corpus in `{printable(public_path(path))}`"
         raise GatherError(message, remedy=f"name files that end in {', '.join(suffixes)}")
     return files
 
@@ -167,7 +167,7 @@ def _row_groups(path: str, columns: Columns) -> Iterator[Unit]:
     pq = package("pyarrow.parquet")
     with opened(path) as (file, version):
         parquet = pq.ParquetFile(file)
-        where = Location(shown(path))
+        where = Location(public_path(path))
         demand_columns(parquet.schema_arrow.names, columns.needed, PROVENANCE, _NAMED, where)
         for name in columns.needed:
             _demand_type(parquet.schema_arrow.field(name).type, name, columns, where)
@@ -215,7 +215,7 @@ def _lines(path: str, columns: Columns) -> Iterator[Unit]:
             if line.strip():
                 if not seen:
                     seen = True
-                    _demand_fields(line, columns, Location(shown(path), number))
+                    _demand_fields(line, columns, Location(public_path(path), number))
                 rows += 1
             number += 1
             if rows == UNIT_ROWS or at - start >= UNIT_BYTES:
@@ -244,7 +244,7 @@ def whole_lines(file: BinaryIO, path: str, size: int = sys.maxsize) -> Iterator[
         rest = lines.pop()
         number += len(lines)
         if len(rest) > most:
-            where = Location(shown(path), number)
+            where = Location(public_path(path), number)
             raise GatherError(f"a line is longer than {most} bytes", remedy="split the row", where=where)
         for line in lines:
             yield line + b"\n"

@@ -69,7 +69,7 @@ class Job:
     day: str = field(default_factory=_today)
 
     @property
-    def asked(self) -> str:
+    def conditions(self) -> str:
         """The digest of what decisions depend on beside rows and policy: a unit of another caller or day is another."""
         return digest(
             canonical(
@@ -294,9 +294,9 @@ def fault_in(text: str) -> EngineError | None:
     found = _FAULT.search(text)
     if found is None:
         return None
-    said = json.loads(urlsafe_b64decode(found[1]))
-    error = EngineError(said["message"], remedy=said["remedy"], code=said["code"])
-    error.exit = Exit(said["exit"])
+    fields = json.loads(urlsafe_b64decode(found[1]))
+    error = EngineError(fields["message"], remedy=fields["remedy"], code=fields["code"])
+    error.exit = Exit(fields["exit"])
     return error
 
 

@@ -109,5 +109,5 @@ def _row(cells: Iterable[Any]) -> str:
 def _harmless(cell: Any) -> Any:
     if not isinstance(cell, str):
         return cell
-    shown = printable(cell, len(cell))
-    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+    text = printable(cell, len(cell))
+    return f"'{text}" if text.startswith(_FORMULA) else text

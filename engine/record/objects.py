@@ -65,13 +65,13 @@ class ObjectStore:
     def sizes(self, below: str = "") -> dict[str, int]:
         """The bytes of every object below a name, sorted by name; empty if there is none."""
         start = len(self._root.rstrip("/")) + 1
-        with self.asked():
+        with self.translated():
             self._fs.invalidate_cache()
             return dict(sorted((path[start:], size) for path, size in self._listed(self._path(below))))
 
     def put(self, name: str, source: BinaryIO, size: int) -> None:
         """Write an object of `size` bytes; in a folder it is durable afterwards."""
-        with self.asked():
+        with self.translated():
             path = self._path(name)
             if self._local:
                 make_folder(Path(path).parent)
@@ -85,14 +85,14 @@ class ObjectStore:
     def replace(self, name: str, data: bytes) -> None:
         """Replace a small object: readers find the old one or the new one."""
         self.put(name + UNFINISHED, io.BytesIO(data), len(data))
-        with self.asked():
+        with self.translated():
             self._fs.mv(self._path(name + UNFINISHED), self._path(name))
             if self._local:
                 sync_folder(Path(self._path(name)).parent)
 
     def remove(self, name: str) -> None:
         """Remove an object."""
-        with self.asked():
+        with self.translated():
             self._fs.rm_file(self._path(name))
 
     def open(self, parts: Sequence[Part]) -> BinaryIO:
@@ -110,7 +110,7 @@ class ObjectStore:
             return measured(file)[-1]
 
     def opened(self, name: str) -> Any:
-        """An object to read, as the package opens it; for use inside `asked`."""
+        """An object to read, as the package opens it; for use inside `translated`."""
         return self._fs.open(self._path(name), "rb")
 
     def _listed(self, path: str) -> Iterator[tuple[str, int]]:
@@ -130,7 +130,7 @@ class ObjectStore:
         return f"{self._root.rstrip('/')}/{name}".rstrip("/")
 
     @contextmanager
-    def asked(self) -> Iterator[None]:
+    def translated(self) -> Iterator[None]:
         """Turn whatever the package raises into a RecordError."""
         try:
             yield
@@ -141,10 +141,10 @@ class ObjectStore:
 
     @staticmethod
     def _unusable(url: str, error: Exception) -> RecordError:
-        said = redact_text(getattr(error, "strerror", None) or str(error).partition("\n")[0])
+        reason = redact_text(getattr(error, "strerror", None) or str(error).partition("\n")[0])
         kind = type(error).__name__
         return RecordError(
-            f"the store `{printable(url)}` cannot be used: {printable(f'{kind}: {said}' if said else kind)}",
+            f"the store `{printable(url)}` cannot be used: {printable(f'{kind}: {reason}' if reason else kind)}",
             remedy="check its address, the network, and the credentials of this process",
         )
 
@@ -175,7 +175,7 @@ class _Joined(io.RawIOBase):
         start = 0
         for index, part in enumerate(self._parts):
             if start <= self._at < start + part.size:
-                with self._store.asked():
+                with self._store.translated():
                     file, within = self._file(index), self._at - start
                     file.seek(within)
                     chunk = file.read(min(len(buffer), part.size - within))

@@ -168,9 +168,9 @@ def _read_tail(storage: Storage, identity: Identity, checkpoint: Checkpoint, las
     _require_end(storage, start.file, start, genesis)
     size = storage.size(start.file)
     if last > start.segment and size != start.size:
-        wanted, found = f"{start.size} bytes and another segment", f"{size} bytes"
+        expected, found = f"{start.size} bytes and another segment", f"{size} bytes"
         kind = BreakKind.CHECKPOINT_MISMATCH
-        raise BrokenError(Break(start.file, start.lines + 1, start.size, start.seq + 1, kind, wanted, found))
+        raise BrokenError(Break(start.file, start.lines + 1, start.size, start.seq + 1, kind, expected, found))
     _require_end(storage, EVENTS, claimed, genesis)
     with storage.open(EVENTS) as events:
         claims = EventsWalk(events, claimed)
@@ -184,8 +184,8 @@ def _require_end(storage: Storage, path: str, known: Position | Events, genesis:
         size = storage.size(path) or 0
         offset, digest = last_line(file, known.size, genesis)
     if size < known.size:
-        wanted, found = f"{known.size} bytes", f"{size} bytes"
-        raise BrokenError(Break(path, known.lines, size, None, BreakKind.BEFORE_CHECKPOINT, wanted, found))
+        expected, found = f"{known.size} bytes", f"{size} bytes"
+        raise BrokenError(Break(path, known.lines, size, None, BreakKind.BEFORE_CHECKPOINT, expected, found))
     if digest != known.hash:
         kind = BreakKind.CHECKPOINT_MISMATCH
         raise BrokenError(Break(path, known.lines, offset, None, kind, known.hash, digest))

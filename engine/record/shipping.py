@@ -320,12 +320,12 @@ class _Shipment:
         unstated = [number for number in numbers if number not in self._sizes]
         if not unstated or any(segment_object(number) not in self._there for number in numbers):
             return
-        watcher, wanted = _LinesWalk(io.BytesIO(), self._identity.no_events), anchor.position
+        watcher, expected = _LinesWalk(io.BytesIO(), self._identity.no_events), anchor.position
         try:
-            at, _ = walk(self._removed(wanted.segment), self._identity.start, wanted, watcher)
-            if at != wanted:
+            at, _ = walk(self._removed(expected.segment), self._identity.start, expected, watcher)
+            if at != expected:
                 file = segment_file(numbers[-1])
-                raise broken_file(file, BreakKind.CHECKPOINT_MISMATCH, wanted.hash, at.hash)
+                raise broken_file(file, BreakKind.CHECKPOINT_MISMATCH, expected.hash, at.hash)
         except BrokenError as problem:
             if receipt is None or unstated[0] >= receipt.segment:
                 return

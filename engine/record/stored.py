@@ -264,8 +264,8 @@ def verify_store(store: ObjectStore, trust: Trust) -> tuple[list[StoredVerificat
     if not every:
         raise RecordError(f"there is no record at `{store.url}`", remedy="ship one: `engine record ship URL`")
     last = {engine: max(chain for one, chain in every if one == engine) for engine, _ in every}
-    wanted = [(engine, chain) for engine in sorted(last) for chain in range(1, last[engine] + 1)]
-    found = [_verified(store, engine, chain, chains.get((engine, chain), {}), trust) for engine, chain in wanted]
+    listed = [(engine, chain) for engine in sorted(last) for chain in range(1, last[engine] + 1)]
+    found = [_verified(store, engine, chain, chains.get((engine, chain), {}), trust) for engine, chain in listed]
     if trust.against is not None and not any(one.key == key_of(trust.against) for one in found):
         expected = "a chain with the key of this checkpoint"
         strange.append(broken_file("--against", BreakKind.ROLLED_BACK, expected, "none").broken)

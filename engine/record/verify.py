@@ -211,7 +211,7 @@ class _Watch(EventsWalk):
         super().__init__(file, identity.no_events if anchor is None else anchor.source_events)
         self._genesis = identity.genesis
         self._found = found
-        self.wanted = None if anchor is None else anchor.retained_by
+        self.line_to_see = None if anchor is None else anchor.retained_by
         self.recorded_retention = anchor is None
         self.broken = None if anchor is None else _changed_before(file, anchor)
         file.seek(self.size)
@@ -265,8 +265,8 @@ def _walk(storage: Storage, identity: Identity, last: int, found: Verification) 
         found.records, found.head = end.seq - start.seq, end.hash
         found.size = _size(storage, start.segment, end.file) + end.size
         if not watch.recorded_retention:
-            kind, expected = BreakKind.RETENTION_MISMATCH, f"line {watch.wanted} to record it"
-            found.breaks += (Break(ANCHOR, 1, 0, watch.wanted, kind, expected, "another line or none"),)
+            kind, expected = BreakKind.RETENTION_MISMATCH, f"line {watch.line_to_see} to record it"
+            found.breaks += (Break(ANCHOR, 1, 0, watch.line_to_see, kind, expected, "another line or none"),)
         found.breaks += tuple(unfinished(storage, end, rest, None if watch.broken else watch))
 
 

@@ -46,7 +46,7 @@ class SegmentEnd:
 class EventsWalk:
     """Verifies the file of source events as decisions claim its bytes, from the end of `start` on."""
 
-    wanted: int | None = None
+    line_to_see: int | None = None
     """The seq of a line that `line` must receive; None for none."""
 
     def __init__(self, file: BinaryIO, start: Events) -> None:
@@ -180,8 +180,8 @@ class _Walk:
         length = len(expected) // len(block)
         if b"".join([line[:length] for line in block]) != expected:
             return False
-        wanted_line = self._watcher.wanted
-        if wanted_line is not None and seq < wanted_line <= seq + len(block):
+        line_to_see = self._watcher.line_to_see
+        if line_to_see is not None and seq < line_to_see <= seq + len(block):
             return False  # one by one comes past it
         for index in [index for index, line in enumerate(block) if line.find(_EVENTS_MARK, -_EVENTS_WITHIN) >= 0]:
             self._events(block[index], seq + 1 + index)
@@ -195,7 +195,7 @@ class _Walk:
         for index, line in enumerate(block[:proven]):
             if not line.startswith(head(self._at.seq + 1, self._at.hash)):
                 raise self._diagnosed(line, block[index + 1 :])
-            if self._watcher.wanted == self._at.seq + 1:
+            if self._watcher.line_to_see == self._at.seq + 1:
                 self._watcher.line(self._parsed(line))
             self._events(line, self._at.seq + 1)
             self._advance(line)
@@ -219,7 +219,7 @@ class _Walk:
             entry = self._parsed(line)
             if (entry.seq, entry.prev) != (self._at.seq + 1, self._at.hash):
                 raise self._diagnosed(line, block[index + 1 :])
-            if self._watcher.wanted == entry.seq:
+            if self._watcher.line_to_see == entry.seq:
                 self._watcher.line(entry)
             if (events := getattr(entry.body, "source_events", None)) is not None:
                 self._watcher.events(events.bytes, events.count, events.sha256, entry.seq)

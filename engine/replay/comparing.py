@@ -82,8 +82,8 @@ def _fields(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, str]
         for name in before.keys() | after.keys():
             yield from _fields(before.get(name), after.get(name), f"{path}.{name}" if path else name)
     elif before != after:
-        yield path, f"{_shown(before)} → {_shown(after)}"
+        yield path, f"{_value_text(before)} → {_value_text(after)}"
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return printable(json.dumps(value, ensure_ascii=False, sort_keys=True), 200)

@@ -40,7 +40,7 @@ _REST = "…"
 
 UNCHANGED, UNDECIDED = "unchanged", "not_decided"
 
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 """Called with the decisions replayed so far, and the lines of the record that were read for it."""
 
 
@@ -112,14 +112,14 @@ class Replay:
         return self.changes > 0
 
 
-def replay(state: Path, wanted: Filter, candidate: Candidate, sample: int | None, told: Told) -> Replay:
-    """Decide the recorded decisions that `wanted` selects again, or a sample of so many of them.
+def replay(state: Path, criteria: Filter, candidate: Candidate, sample: int | None, progress: Progress) -> Replay:
+    """Decide the recorded decisions that `criteria` selects again, or a sample of so many of them.
 
     A sample is spread evenly, and the same whenever it is drawn. Raises RecordError for a record that cannot be read,
     and DecideError while OPA does not answer.
     """
-    found, wanted = Replay(), replace(wanted, until=timestamp(utc_now()))
-    for wave in _ahead(_waves(_selected(state, wanted, sample, found, told))):
+    found, criteria = Replay(), replace(criteria, until=timestamp(utc_now()))
+    for wave in _ahead(_waves(_selected(state, criteria, sample, found, progress))):
         with candidate.leased() as served:
             verdicts = run_all([verdict_steps(served, body, body.input or {}) for body in wave])
         for body, verdict in zip(wave, verdicts, strict=True):
@@ -128,14 +128,14 @@ def replay(state: Path, wanted: Filter, candidate: Candidate, sample: int | None
 
 
 def _selected(
-    state: Path, wanted: Filter, sample: int | None, found: Replay, told: Told
+    state: Path, criteria: Filter, sample: int | None, found: Replay, progress: Progress
 ) -> Iterator[tuple[DecisionRecord, int]]:
     """The decisions that can be decided again, each with the size of its line; the others are counted."""
     last = None
     if sample is not None:
-        ranks = nsmallest(sample, (_rank(body) for body, _ in _decisions(state, wanted, Replay(), told)))
+        ranks = nsmallest(sample, (_rank(body) for body, _ in _decisions(state, criteria, Replay(), progress)))
         last = max(ranks, default="")
-    for body, size in _decisions(state, wanted, found, told):
+    for body, size in _decisions(state, criteria, found, progress):
         if last is not None and _rank(body) > last:
             continue
         found.decisions += 1
@@ -147,12 +147,14 @@ def _selected(
             leave_out(found, body.point, reason)
 
 
-def _decisions(state: Path, wanted: Filter, found: Replay, told: Told) -> Iterator[tuple[DecisionRecord, int]]:
+def _decisions(
+    state: Path, criteria: Filter, found: Replay, progress: Progress
+) -> Iterator[tuple[DecisionRecord, int]]:
     read: dict[int, int] = {}
-    for entry in entries(state, wanted):
+    for entry in entries(state, criteria):
         if isinstance(entry, Entry):
             read[entry.chain] = entry.seq
-            told(found.decisions, sum(read.values()))
+            progress(found.decisions, sum(read.values()))
             if isinstance(entry.body, DecisionRecord):
                 yield entry.body, entry.size
         elif len(found.unreadable) < _MOST_UNREADABLE:
@@ -242,7 +244,7 @@ def _group(found: Replay, policy: PolicyBundle | None, change: Change, point: st
                 cause.code,
                 cause.before,
                 cause.after,
-                None if policy is None else policy.told.words(point, cause.code),
+                None if policy is None else policy.display_catalogue.words(point, cause.code),
                 where,
             ),
         )

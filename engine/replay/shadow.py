@@ -172,7 +172,7 @@ def _line(
         RecordedFinding(code=one.code, level=one.level, subject=one.subject, waiver=one.waiver)
         for one in verdict.findings
     )
-    told = CandidateVerdict(
+    candidate_verdict = CandidateVerdict(
         point=body.point,
         outcome=verdict.outcome,
         findings=tuple(findings),
@@ -183,6 +183,6 @@ def _line(
         "time": timestamp(utc_now()),
         "decision_id": body.decision_id,
         "change": None if changed is None else changed[0].value,
-        "candidate": told.model_dump(mode="json"),  # as JSON, to be redacted
+        "candidate": candidate_verdict.model_dump(mode="json"),  # as JSON, to be redacted
     }
     return ShadowRecord.model_validate(fields, strict=False)

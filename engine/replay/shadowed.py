@@ -17,7 +17,7 @@ from engine.record.chain import Entry
 from engine.record.model import DecisionRecord, ShadowRecord
 from engine.record.reader import Filter, newest
 from engine.replay.comparing import compared_with
-from engine.replay.run import Replay, Told, count, leave_out
+from engine.replay.run import Progress, Replay, count, leave_out
 
 _MOST_HELD, _MOST_CANDIDATES = 20_000, 20
 """Shadow lines that wait for their decision; candidates that are counted apart."""
@@ -36,17 +36,21 @@ class Shadowed:
 
 
 def shadowed(
-    state: Path, wanted: Filter, policy: PolicyBundle | None, told: Told = lambda *_: None, most: int | None = None
+    state: Path,
+    criteria: Filter,
+    policy: PolicyBundle | None,
+    progress: Progress = lambda *_: None,
+    most: int | None = None,
 ) -> Shadowed | None:
-    """The shadow lines of decisions that `wanted` selects, or the last `most` of them; None without any.
+    """The shadow lines of decisions that `criteria` selects, or the last `most` of them; None without any.
 
     They are those of `policy`, or where it has none those of the candidate that was recorded last. Raises RecordError.
     """
     held: OrderedDict[str, list[ShadowRecord]] = OrderedDict()
     found: dict[Revisions, Replay] = {}
     lines = 0
-    for read, entry in enumerate(newest(state, Filter(since=wanted.since)), start=1):
-        told(lines, read)
+    for read, entry in enumerate(newest(state, Filter(since=criteria.since)), start=1):
+        progress(lines, read)
         body = entry.body
         if isinstance(body, ShadowRecord):
             if lines == most:
@@ -56,8 +60,8 @@ def shadowed(
             if len(held) > _MOST_HELD:
                 _lost(found, held.popitem(last=False)[1])
         elif isinstance(body, DecisionRecord) and body.decision_id in held:
-            _compare(found, entry, body, held.pop(body.decision_id), wanted, policy)
-    if wanted == Filter() and most is None:  # with a selection, the decision may be one that is not selected
+            _compare(found, entry, body, held.pop(body.decision_id), criteria, policy)
+    if criteria == Filter() and most is None:  # with a selection, the decision may be one that is not selected
         for waiting in held.values():
             _lost(found, waiting)
     return _chosen(found, policy)
@@ -68,10 +72,10 @@ def _compare(
     entry: Entry,
     body: DecisionRecord,
     shadows: list[ShadowRecord],
-    wanted: Filter,
+    criteria: Filter,
     policy: PolicyBundle | None,
 ) -> None:
-    if not wanted.admits(entry):
+    if not criteria.admits(entry):
         return
     for verdict in (one.candidate for one in shadows):
         if (own := _of(found, verdict.policy)) is not None:

@@ -59,13 +59,13 @@ def report(path: str, answer: Answer, policy: PolicyBundle | None) -> Report:
     """The report of one answer on the file at `path`."""
     gathered = answer.gathered
     fault = None if answer.fault is None else answer.fault.where
-    asked = None if gathered is None or policy is None else _Asked(_document(gathered), policy)
+    inputs = None if gathered is None or policy is None else _Inputs(_document(gathered), policy)
     places = {} if gathered is None else gathered.places
     explained = tuple(
         _explained(
             Explained(finding, fault or places.get(finding.subject, places.get(None))),
             answer.decision.point,
-            asked,
+            inputs,
             gathered,
         )
         for finding in answer.decision.findings
@@ -80,16 +80,16 @@ def rows_read(
     document: dict[str, Any], requirement: Requirement, subject: str | None, policy: PolicyBundle
 ) -> tuple[PolicyRow, ...]:
     """The rows of the policy that a requirement reads for a subject of this input."""
-    asked = _Asked(document, policy)
-    paths = [path for template in requirement.reads for path in _expand(template, asked, subject)]
-    return tuple(map(asked.row, paths[:_MOST_ROWS]))
+    inputs = _Inputs(document, policy)
+    paths = [path for template in requirement.reads for path in _expand(template, inputs, subject)]
+    return tuple(map(inputs.row, paths[:_MOST_ROWS]))
 
 
 def _document(gathered: Gathered) -> dict[str, Any]:
     return gathered.input.model_dump(mode="json", exclude_none=True)
 
 
-class _Asked:
+class _Inputs:
     """What the rules were asked about: each item of a list, and the whole input, in which they may look too."""
 
     def __init__(self, document: dict[str, Any], policy: PolicyBundle) -> None:
@@ -100,8 +100,8 @@ class _Asked:
 
     def fact(self, subject: str | None, path: str) -> Any:
         """The fact at a dotted path below the subject, else below the input; None if it is absent."""
-        asked = (self._items.get(subject, self._document), self._document)
-        return next((value for item in asked if (value := _field(item, path)) is not None), None)
+        items = (self._items.get(subject, self._document), self._document)
+        return next((value for item in items if (value := _field(item, path)) is not None), None)
 
     def row(self, path: tuple[str, ...]) -> PolicyRow:
         """A row of the policy; one that is not there with the keys that are spelled alike."""
@@ -118,52 +118,52 @@ class _Asked:
         return self._alike[text, table]
 
 
-def _explained(item: Explained, point: str, asked: _Asked | None, gathered: Gathered | None) -> Explained:
+def _explained(item: Explained, point: str, inputs: _Inputs | None, gathered: Gathered | None) -> Explained:
     finding = item.finding
-    requirement = None if asked is None else asked.policy.catalogue.words(point, finding.code)
-    if requirement is None or asked is None or gathered is None:
+    requirement = None if inputs is None else inputs.policy.catalogue.words(point, finding.code)
+    if requirement is None or inputs is None or gathered is None:
         return item
     stated = None if requirement.field is None else gathered.stated(finding.subject, requirement.field)
     if not isinstance(requirement, Requirement):
         return item if stated is None else replace(item, where=stated.where, found=stated.note)
-    paths = [path for template in requirement.reads for path in _expand(template, asked, finding.subject)]
+    paths = [path for template in requirement.reads for path in _expand(template, inputs, finding.subject)]
     if finding.waiver is not None:
         paths.insert(0, ("waivers", "waivers", point, finding.code, finding.waiver))
     found = (
-        _facts(requirement, finding.subject, asked),
+        _facts(requirement, finding.subject, inputs),
         gathered.notes.get(finding.subject or ""),
         None if stated is None else stated.note,
-        None if stated is None or paths else _misspelt(stated.value, requirement, asked),
+        None if stated is None or paths else _misspelt(stated.value, requirement, inputs),
     )
-    own = asked.policy.sources.with_own_files
+    own = inputs.policy.sources.with_own_files
     return Explained(
         finding.model_copy(update={"requirement": own(finding.requirement), "remedy": own(finding.remedy)}),
         item.where if stated is None else stated.where,
-        asked.policy.where(requirement.file, requirement.line),
+        inputs.policy.where(requirement.file, requirement.line),
         tuple(sorted(requirement.labels.items())),
-        tuple(map(asked.row, paths[:_MOST_ROWS])),
+        tuple(map(inputs.row, paths[:_MOST_ROWS])),
         "; ".join(filter(None, found)) or None,
         own(requirement.description),
         requirement.point,
     )
 
 
-def _facts(requirement: Requirement, subject: str | None, asked: _Asked) -> str:
-    named = ((name, asked.fact(subject, path)) for name, path in requirement.facts.items())
-    return ", ".join(f"{name} {_said(value)}" for name, value in named if value not in (None, [], {}))
+def _facts(requirement: Requirement, subject: str | None, inputs: _Inputs) -> str:
+    named = ((name, inputs.fact(subject, path)) for name, path in requirement.facts.items())
+    return ", ".join(f"{name} {_fact_text(value)}" for name, value in named if value not in (None, [], {}))
 
 
-def _said(value: Any) -> str:
+def _fact_text(value: Any) -> str:
     """A fact in words: of a list its items, of an item all that is known of it."""
     if isinstance(value, dict):
-        return " ".join(map(_said, value.values()))
-    return ", ".join(map(_said, value)) if isinstance(value, list) else str(value)
+        return " ".join(map(_fact_text, value.values()))
+    return ", ".join(map(_fact_text, value)) if isinstance(value, list) else str(value)
 
 
-def _misspelt(value: Any, requirement: Requirement, asked: _Asked) -> str | None:
+def _misspelt(value: Any, requirement: Requirement, inputs: _Inputs) -> str | None:
     """What a text that gave no fact to look up by could have meant."""
     tables = (tuple(template.partition(".{")[0].split(".")) for template in requirement.reads if ".{" in template)
-    found = (asked.alike(value, table) for table in tables) if isinstance(value, str) else ()
+    found = (inputs.alike(value, table) for table in tables) if isinstance(value, str) else ()
     keys = next(filter(None, found), ())
     return f"it cannot be read; {did_you_mean(keys)}" if keys else None
 
@@ -180,7 +180,7 @@ def _items(document: dict[str, Any]) -> dict[str | None, Any]:
     return found
 
 
-def _expand(template: str, asked: _Asked, subject: str | None) -> list[tuple[str, ...]]:
+def _expand(template: str, inputs: _Inputs, subject: str | None) -> list[tuple[str, ...]]:
     """`a.b.{c.d}` as paths below policy/: one for every string found in the fact `c.d`.
 
     Braces within braces name a value of the policy: `{licenses.licenses.{license.alternatives}.category}`.
@@ -190,9 +190,9 @@ def _expand(template: str, asked: _Asked, subject: str | None) -> list[tuple[str
         found = [part]
         if part.startswith("{"):
             inner = part[1:-1]
-            values = [asked.fact(subject, inner)]
+            values = [inputs.fact(subject, inner)]
             if "{" in inner:
-                values = [asked.policy.row(path).value for path in _expand(inner, asked, subject)]
+                values = [inputs.policy.row(path).value for path in _expand(inner, inputs, subject)]
             found = list(dict.fromkeys(text for value in values for text in _strings(value)))
         paths = [(*path, text) for path in paths for text in found]
     return paths

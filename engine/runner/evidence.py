@@ -21,9 +21,9 @@ class RunEvidence:
     """Looked up once, and only if the run declares a boundary. Close it at the end of the run."""
 
     def __init__(
-        self, run_id: str, asked: RawJson, services: Services, harnesses: Harnesses, ca_file: Path | None
+        self, run_id: str, request_text: RawJson, services: Services, harnesses: Harnesses, ca_file: Path | None
     ) -> None:
-        self._run_id, self._asked, self._services, self._harnesses = run_id, asked, services, harnesses
+        self._run_id, self._request_text, self._services, self._harnesses = run_id, request_text, services, harnesses
         self._ca_file = ca_file
         self._made: tuple[Platform, RemoteSandbox] | None = None
 
@@ -59,7 +59,7 @@ class RunEvidence:
             return []
         request, backend, _ = self._place()
         declared, (_, sandbox) = request.sandbox_permission, made
-        asked = {EGRESS: ("network", declared.network), JAIL[1]: ("filesystem", declared.filesystem)}
+        fields = {EGRESS: ("network", declared.network), JAIL[1]: ("filesystem", declared.filesystem)}
         stated = declared.model_fields_set
         return [
             Boundary(
@@ -70,13 +70,13 @@ class RunEvidence:
                 evidence=sandbox.evidence,
                 run=sandbox.run if _DIGEST.fullmatch(sandbox.run) else None,
             )
-            for boundary, (field, word) in asked.items()
+            for boundary, (field, word) in fields.items()
             if field in stated
         ]
 
     def _place(self) -> tuple[WireRunRequest, str, Platform | None]:
         """The request, its backend, and the platform of that if it has one."""
-        request = WireRunRequest.model_validate_json(self._asked.data)
+        request = WireRunRequest.model_validate_json(self._request_text.data)
         lookups = self._services.lookups
         backend = agent_of(request)[0].sandbox or lookups.default_backend
         address = lookups.backends.get(backend, {}).get("platform")

@@ -86,8 +86,8 @@ class _Trial:
 
     def capabilities(self) -> dict[str, bool]:
         """What it reports, of which `toolCalls` had to be shown."""
-        shown = self.called_it and self.advertised_it
-        return {**self.reported, "toolCalls": self.reported["toolCalls"] and shown}
+        works = self.called_it and self.advertised_it
+        return {**self.reported, "toolCalls": self.reported["toolCalls"] and works}
 
 
 class Harnesses:
@@ -137,7 +137,7 @@ class Harnesses:
         late.start()
         try:
             executor = self.executor(
-                decisions.services, self.asked_of(command, talk, relay), lambda: talk.result is not None
+                decisions.services, self.command_of(command, talk, relay), lambda: talk.result is not None
             )
             decisions.demand("sandbox", {"profile": profile, "command": command}, executor)
         except StoppedError:
@@ -146,24 +146,24 @@ class Harnesses:
             late.cancel()
         return Probed(trial.capabilities(), "probed") if talk.result is not None else None
 
-    def asked_of(self, command: Sequence[str], talk: Harness, relay: Relay | None) -> Command:
+    def command_of(self, command: Sequence[str], talk: Harness, relay: Relay | None) -> Command:
         """The command of a harness with which `talk` talks."""
         files = {} if relay is None else relay.files
         return Command(
             tuple(command), dialogue=talk, cancel=talk.over, environment=self._variables, files=files, relay=relay
         )
 
-    def executor(self, services: Services, asked: Command, finished: Callable[[], bool]) -> Executor:
+    def executor(self, services: Services, command: Command, finished: Callable[[], bool]) -> Executor:
         """The executor of a harness or an MCP server: its process in the sandbox of its permit."""
         world = services.gather_context
 
         def execute(permit: Permit, job: Job) -> Result:
             backend = permit.demand("sandbox", job.input_digest, SandboxLimits).backend
             evidence = world.sandbox_facts(backend, None)
-            over = asked.cancel or threading.Event()
+            over = command.cancel or threading.Event()
             job.stop.then(over.set)
             try:
-                result, _ = run_command(permit, job.input_digest, asked, self._backend, evidence)
+                result, _ = run_command(permit, job.input_digest, command, self._backend, evidence)
             finally:
                 job.stop.forget(over.set)
             status = "finished" if finished() else "run_failed"
@@ -171,9 +171,9 @@ class Harnesses:
 
         return execute
 
-    def server(self, services: Services, asked: Command) -> Executor:
+    def server(self, services: Services, command: Command) -> Executor:
         """The executor of an MCP server, which does not end by itself."""
-        return self.executor(services, asked, lambda: asked.cancel is not None and asked.cancel.is_set())
+        return self.executor(services, command, lambda: command.cancel is not None and command.cancel.is_set())
 
     def boundaries(self, services: Services) -> tuple[Boundary, ...]:
         """The boundaries that the backends of this machine were shown to enforce."""

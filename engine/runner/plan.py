@@ -29,7 +29,7 @@ class RunPlan:
     callback: Endpoint | None
     task: Mapping[str, Any]
 
-    def beside(self, tools: Sequence[Tool]) -> RunPlan:
+    def with_tools(self, tools: Sequence[Tool]) -> RunPlan:
         """The plan with the tools of its MCP servers, too. Raises InvariantError for a name that is taken."""
         every = (*self.tools, *tools)
         demand(len({tool.name for tool in every}) == len(every), "an MCP server has a tool of the run", "leave one out")

@@ -42,7 +42,7 @@ _MOST = 1_000
 class Audited:
     """The tools of a server that may be seen and called, by their names there, and why each other one may not."""
 
-    shown: tuple[str, ...] = ()
+    visible_tools: tuple[str, ...] = ()
     refused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -82,7 +82,7 @@ class ProxiedServer:
 
     def delivered(self, log: Callable[[str], None]) -> Delivered:
         """Its address and headers, for a server over HTTP. Raises StoppedError or WorkError."""
-        request = {"phase": "delivery", "servers": [self._asked(url=self._server.url)]}
+        request = {"phase": "delivery", "servers": [self._server_facts(url=self._server.url)]}
         permit, _ = self._decisions.demand("mcp", request)
         self._take(permit.demand("mcp", permit.input_digest, McpLimits))
         _, found = deliver(permit, permit.input_digest, [self._server], log)
@@ -115,10 +115,10 @@ class ProxiedServer:
         by_local = {local_name(self._server.name, name): name for name in left}
         self._definitions = {local: {**left[name], "name": local} for local, name in by_local.items()}
         listed = run(self._path(_registry(self._definitions, _never)).listed(), self._decide)
-        shown = {str(one.get("name")) for one in listed.definitions}
-        hidden = {name: listed.codes or ("tool_hidden",) for local, name in by_local.items() if local not in shown}
-        self._definitions = {local: one for local, one in self._definitions.items() if local in shown}
-        return Audited(tuple(name for local, name in by_local.items() if local in shown), {**refused, **hidden})
+        visible = {str(one.get("name")) for one in listed.definitions}
+        hidden = {name: listed.codes or ("tool_hidden",) for local, name in by_local.items() if local not in visible}
+        self._definitions = {local: one for local, one in self._definitions.items() if local in visible}
+        return Audited(tuple(name for local, name in by_local.items() if local in visible), {**refused, **hidden})
 
     def call(self, name: str, arguments: Any, send: Callable[[], Any], approval: str | None) -> ToolResult:
         """Decide on a call, make it with `send`, decide on its result."""
@@ -129,9 +129,9 @@ class ProxiedServer:
     def grant(self, approval: str) -> bool:
         """Grant an approval as the person at the client, if the policy lets that person."""
         services = self._decisions.services
-        asked = {"act": "grant_approval", "id": approval, "reason": "approved at the MCP client"}
+        request = {"act": "grant_approval", "id": approval, "reason": "approved at the MCP client"}
         by = Context(caller=Caller(via=Via.PROCESS, principal=self._approver))
-        return drive(administer(asked, services, by)).done is not None
+        return drive(administer(request, services, by)).done is not None
 
     def waiting(self, approval: str) -> str:
         """The result that waits for this approval, for the person; empty if it is a call that waits."""
@@ -140,12 +140,12 @@ class ProxiedServer:
     def _take(self, limits: McpLimits) -> None:
         self.methods = frozenset(limits.client_methods), frozenset(limits.server_methods)
 
-    def _asked(self, **more: Any) -> dict[str, Any]:
+    def _server_facts(self, **more: Any) -> dict[str, Any]:
         server = self._server
         return {"name": server.name, "transport": server.transport, "env": dict.fromkeys(server.env, ""), **more}
 
     def _list(self, definitions: list[dict[str, Any]]) -> Answer:
-        request = {"phase": "list", "servers": [self._asked(definitions={"tools": definitions})]}
+        request = {"phase": "list", "servers": [self._server_facts(definitions={"tools": definitions})]}
         if self._place.sandbox is not None:
             request["relay"] = self._place.sandbox
         return self._decisions.decide("mcp", request)

@@ -51,7 +51,7 @@ Follow = Callable[[dict[str, Any]], None]
 _LOOK_SECONDS = 0.2
 """Between two looks at whether a person has approved a call."""
 
-_SHOWN_SECONDS = 5.0
+_ADVERTISED_SECONDS = 5.0
 """For how long a call over the relay waits until the harness has advertised its tools."""
 
 
@@ -69,7 +69,7 @@ class _Run:
     """An admitted run, with its permit and what was shown for it."""
 
     run_id: str
-    asked: RawJson
+    request_text: RawJson
     request: WireRunRequest
     limits: RunnerLimits
     grant: Grant
@@ -104,10 +104,10 @@ class AgentRunner:
         self._settings = settings
         self._active: dict[str, tuple[Caller, Calls]] = {}
 
-    def run(self, asked: RawJson, services: Services, context: Context, follow: Follow) -> Ran:
+    def run(self, request_text: RawJson, services: Services, context: Context, follow: Follow) -> Ran:
         """Decide a run and everything that it needs, and run it under its permit; blocks until it has ended."""
         run_id = services.new_id()
-        evidence = RunEvidence(run_id, asked, services, self.harnesses, self._settings.ca_file)
+        evidence = RunEvidence(run_id, request_text, services, self.harnesses, self._settings.ca_file)
         known = replace(
             services.gather_context, boundaries=lambda: evidence.boundaries, callbacks=self._settings.callbacks
         )
@@ -120,8 +120,8 @@ class AgentRunner:
         def execute(permit: Permit, job: Job) -> Result:
             limits = permit.demand("runner_request", job.input_digest, RunnerLimits)
             grant = Grant(permit, job.input_digest)
-            request = WireRunRequest.model_validate_json(asked.data)
-            active = _Run(run_id, asked, request, limits, grant, evidence, policy, follow, job.stop)
+            request = WireRunRequest.model_validate_json(request_text.data)
+            active = _Run(run_id, request_text, request, limits, grant, evidence, policy, follow, job.stop)
             try:
                 stopped = Ran(result=self._admitted(active, decisions))
                 status, code = "finished", None
@@ -137,7 +137,7 @@ class AgentRunner:
             return Result(status, facts if code is None else {**facts, "by": code})
 
         try:
-            answer = Decisions(knowing, own).decide("runner_request", asked, execute)
+            answer = Decisions(knowing, own).decide("runner_request", request_text, execute)
         finally:
             evidence.close()
             if context.run is None:
@@ -182,7 +182,7 @@ class AgentRunner:
         self, admitted: RunPlan, found: Sequence[ServerTool], active: _Run, decisions: Decisions
     ) -> WireRunResult:
         """The run with the tools of its MCP servers. Raises StoppedError or WorkError."""
-        services, plan = decisions.services, admitted.beside([one.tool for one in found])
+        services, plan = decisions.services, admitted.with_tools([one.tool for one in found])
         probed = self.harnesses.probed(plan.harness, _as_runner(services)) if plan.profile is not None else None
         known = replace(services.gather_context, capabilities={plan.harness: probed}.get)
         knowing = replace(decisions, services=replace(services, gather_context=known))
@@ -197,7 +197,7 @@ class AgentRunner:
         if plan.relayed and plan.profile is not None:
             relay = relay_of(knowing, plan.profile, plan.task["tools"], listener.relayed)
         task = plan.task if relay is None else relayed(plan.task)
-        talk = Harness(task, listener, secrets_of(active.asked.data))
+        talk = Harness(task, listener, secrets_of(active.request_text.data))
         calls.over = talk.over
         same_policy(active.policy, services.revisions)
         self._active[active.run_id] = decisions.context.caller, calls
@@ -220,9 +220,9 @@ class AgentRunner:
         target, result = self._callback(active, active.request.trace, "trace"), ran.result
         if target is None or result is None:
             return
-        told = {"run_id": active.run_id, "harness": active.limits.harness, "calls": active.calls}
+        summary = {"run_id": active.run_id, "harness": active.limits.harness, "calls": active.calls}
         try:
-            target.report({**told, **result.model_dump(mode="json", include={"ok", "error", "usage"})})
+            target.report({**summary, **result.model_dump(mode="json", include={"ok", "error", "usage"})})
         except (CallbackError, WorkError) as error:
             services.on_event("trace", {"run_id": active.run_id, "problem": str(error)})
 
@@ -234,10 +234,10 @@ class AgentRunner:
 
     def _here(self, plan: RunPlan, decisions: Decisions, talk: Harness, relay: Relay | None) -> str:
         """Run the harness in a sandbox of this machine; returns what ended it."""
-        wanted = {"profile": plan.profile, "command": list(plan.command), "declared": list(plan.declared)}
-        asked = self.harnesses.asked_of(plan.command, talk, relay)
-        executor = self.harnesses.executor(decisions.services, asked, lambda: talk.result is not None)
-        _, ran = decisions.demand("sandbox", wanted, executor)
+        request = {"profile": plan.profile, "command": list(plan.command), "declared": list(plan.declared)}
+        command = self.harnesses.command_of(plan.command, talk, relay)
+        executor = self.harnesses.executor(decisions.services, command, lambda: talk.result is not None)
+        _, ran = decisions.demand("sandbox", request, executor)
         return "" if ran.result is None else str(ran.result.facts.get("root_cause", ""))
 
     def _capable(self, plan: RunPlan, probed: Probed | None, decisions: Decisions) -> None:
@@ -247,12 +247,12 @@ class AgentRunner:
         agreed(plan, probed, granted)
         if not plan.tools:
             return
-        wanted = {**plan.calls.model_dump(), "tools": [definition(tool) for tool in plan.tools]}
-        permit, shown = decisions.demand("tool_visibility", wanted)
+        request = {**plan.calls.model_dump(), "tools": [definition(tool) for tool in plan.tools]}
+        permit, audited = decisions.demand("tool_visibility", request)
         visible = permit.demand("tool_visibility", permit.input_digest, VisibilityLimits).visible
         missing = [name for name in plan.names if name not in visible]
         if missing:
-            codes = sorted({finding.code for finding in shown.decision.findings})
+            codes = sorted({finding.code for finding in audited.decision.findings})
             raise WorkError(
                 f"the tool `{missing[0]}` cannot be advertised: {', '.join(codes)}",
                 remedy="add the tool to policy/tools.yaml, or leave it out of the run",
@@ -321,7 +321,7 @@ class Listener:
     probed: Probed | None
     calls: Calls
     follow: Follow
-    shown: threading.Event = field(default_factory=threading.Event)
+    tools_advertised: threading.Event = field(default_factory=threading.Event)
 
     def started(self, reported: dict[str, Any]) -> None:
         """It must be what was probed, or it could drop tools."""
@@ -340,18 +340,18 @@ class Listener:
             "the harness does not advertise exactly the declared tools to its model",
             "use a harness that takes the tools of a run, or leave them out",
         )
-        self.shown.set()
+        self.tools_advertised.set()
 
     def called(self, name: Any, arguments: Any) -> tuple[str, bool]:
         """One call, which only a tool that was shown can have."""
         self.ended()
         result = self.calls.made(name, arguments)
         self.follow({"type": "tool_call", "tool": str(name), "status": result.status, "code": result.code})
-        return result.shown, result.status != "ok"
+        return result.text, result.status != "ok"
 
     def relayed(self, name: Any, arguments: Any) -> tuple[str, bool]:
         """One call over the relay, which may be heard before what the harness said earlier."""
-        self.shown.wait(_SHOWN_SECONDS)
+        self.tools_advertised.wait(_ADVERTISED_SECONDS)
         return self.called(name, arguments)
 
     def updated(self, update: dict[str, Any]) -> None:
@@ -361,7 +361,7 @@ class Listener:
     def ended(self) -> None:
         """No tool is silently missing (D61)."""
         demand(
-            self.shown.is_set() or not self.plan.tools,
+            self.tools_advertised.is_set() or not self.plan.tools,
             "the harness never advertised the declared tools",
             "use a harness that takes the tools of a run, or leave them out",
         )
@@ -373,9 +373,9 @@ def _there(plan: RunPlan, active: _Run, talk: Harness) -> str:
     demand(made is not None, "a remote run has no sandbox", "state the platform of its backend in policy/runners.yaml")
     if made is not None:
         platform, sandbox = made
-        said = platform.run(active.grant, sandbox, plan.command, talk.script(), active.stop)
+        output = platform.run(active.grant, sandbox, plan.command, talk.script(), active.stop)
         talk.begin(lambda _: None)
-        talk.hear(said)
+        talk.hear(output)
         talk.end()
     return "it said no more"
 

@@ -69,8 +69,8 @@ class Servers:
         """Start the servers, and return the tools that they list. Raises StoppedError or WorkError."""
         if not servers:
             return []
-        asked = [_asked(server) for server in servers]
-        permit, _ = self._decisions.demand("mcp", {"phase": "delivery", "relay": self._profile, "servers": asked})
+        facts = [_server_facts(server) for server in servers]
+        permit, _ = self._decisions.demand("mcp", {"phase": "delivery", "relay": self._profile, "servers": facts})
         limits = permit.demand("mcp", permit.input_digest, McpLimits)
         found = []
         for server, one in zip(servers, limits.started, strict=True):
@@ -83,15 +83,15 @@ class Servers:
                 if failed:
                     raise failed[0] from None
                 raise
-            request = {**_asked(server), "definitions": listing}
+            request = {**_server_facts(server), "definitions": listing}
             self._decisions.demand("mcp", {"phase": "list", "relay": self._profile, "servers": [request]})
             found += [_tool(server.name, stated, talk) for stated in listing["tools"]]
         return found
 
     def begin(self, server: McpServer, talk: Talk) -> McpLimits:
         """Start one server, with a talk of the caller's own. Raises StoppedError or WorkError."""
-        wanted = {"phase": "delivery", "relay": self._profile, "servers": [_asked(server)]}
-        permit, _ = self._decisions.demand("mcp", wanted)
+        request = {"phase": "delivery", "relay": self._profile, "servers": [_server_facts(server)]}
+        permit, _ = self._decisions.demand("mcp", request)
         limits = permit.demand("mcp", permit.input_digest, McpLimits)
         (one,) = limits.started
         self._begin(one, talk)
@@ -108,12 +108,12 @@ class Servers:
         """Start a server in a thread of its own; what ends it is appended to the list."""
         files = package_files(Path(one.package.folder), one.package.digest)
         command = Command(one.command, dialogue=talk, cancel=talk.over, files=files)
-        wanted = {"profile": self._profile, "command": list(one.command)}
+        request = {"profile": self._profile, "command": list(one.command)}
         failed: list[Exception] = []
 
         def live() -> None:
             try:
-                self._decisions.demand("sandbox", wanted, self._execute(command))
+                self._decisions.demand("sandbox", request, self._execute(command))
             except Exception as error:  # noqa: BLE001  (raised again by who started it)
                 failed.append(error)
             finally:
@@ -125,7 +125,7 @@ class Servers:
         return failed
 
 
-def _asked(server: McpServer) -> dict[str, Any]:
+def _server_facts(server: McpServer) -> dict[str, Any]:
     """What a decision is asked on; of secrets, their names."""
     return {"name": server.name, "transport": server.transport, "env": dict.fromkeys(server.env, "")}
 

@@ -38,18 +38,18 @@ class PackageEnvironments:
             return None
 
     def _verified(self, name: str) -> Packages | None:
-        said = built.find(name, self._folder())
-        if said is None:
+        found = built.find(name, self._folder())
+        if found is None:
             return None
         kept, now = f"packages_{name}", self._clock()
-        subject = digest(canonical(built.identity(said)))
+        subject = digest(canonical(built.identity(found)))
         known = self._known.get(name) or cache.read(self._state, kept)
         if known is not None and known.stands(subject, now):
             self._known[name] = known
-            return said
-        tree = built.tree_of(said.folder)
-        if tree != said.tree:
-            return replace(said, tree=tree)
+            return found
+        tree = built.tree_of(found.folder)
+        if tree != found.tree:
+            return replace(found, tree=tree)
         self._known[name] = cache.Result(backend=kept, subject=subject, probed_at=now, rows=())
         cache.write(self._state, self._known[name])
-        return said
+        return found

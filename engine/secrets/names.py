@@ -13,11 +13,11 @@ class FreeNames:
         self._given: set[str] = set()
         self._numbers: dict[str, int] = {}
 
-    def of(self, wanted: str) -> str:
-        """`wanted`, or if it is taken `wanted+`, `wanted+2`, `wanted+3`."""
-        name = wanted
+    def of(self, preferred: str) -> str:
+        """`preferred`, or if it is taken `preferred+`, `preferred+2`, `preferred+3`."""
+        name = preferred
         while name in self._given or name in self._keys:
-            number = self._numbers[wanted] = self._numbers.get(wanted, 0) + 1
-            name = f"{wanted}+{number if number > 1 else ''}"
+            number = self._numbers[preferred] = self._numbers.get(preferred, 0) + 1
+            name = f"{preferred}+{number if number > 1 else ''}"
         self._given.add(name)
         return name

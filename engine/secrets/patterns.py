@@ -24,7 +24,7 @@ from pathlib import Path
 from engine.secrets.forms import UNKNOWN_FORMS, SecretForms, Span
 from engine.secrets.lines import RANDOM_RUN, Find, Lines, in_lines
 from engine.secrets.personal import find_personal
-from engine.secrets.seen import Seen
+from engine.secrets.seen import VisibleText
 
 _EDGE = r"(?<![A-Za-z0-9])"
 
@@ -267,7 +267,7 @@ def _readings(text: str) -> Iterator[tuple[str, Callable[[Iterable[Span]], Itera
     plain = _LIKE_ASCII.sub(lambda run: run[0].translate(_ASCII_OF), text)
     if plain != text:
         yield plain, iter
-    seen = Seen(plain)
+    seen = VisibleText(plain)
     if seen.text != plain:
         yield seen.text, seen.spans
 
@@ -280,8 +280,8 @@ def find_secrets_across(words: Sequence[str]) -> Iterator[Span]:
         yield from _named_options(text)
     if _may_be_seed(text):
         yield from _seeds(text)
-    if _may_be_spoken(text):
-        yield from _spoken(text)
+    if _may_be_in_words(text):
+        yield from _in_words(text)
         yield from _all(_NETRC)(text)
 
 
@@ -359,7 +359,7 @@ def _named_options(text: str) -> Iterator[Span]:
             yield match.span()
 
 
-def _spoken(text: str) -> Iterator[Span]:
+def _in_words(text: str) -> Iterator[Span]:
     """A password of words: `password is correct horse`. A statement like `password is required` does not count."""
     for match in _SPOKEN.finditer(text):
         words = match[2].strip(" \t\"'`.!?)").lower().split()
@@ -485,7 +485,7 @@ def _if(hint: Callable[[str], bool], find: Find) -> _Find:
     return lambda lines: find(lines.text) if hint(lines.text) else iter(())
 
 
-def _may_be_spoken(text: str) -> bool:
+def _may_be_in_words(text: str) -> bool:
     return "ass" in text.casefold()  # a long s is one of both in a pattern that ignores case
 
 
@@ -518,7 +518,7 @@ _FINDERS: tuple[tuple[_Find, _Find | None], ...] = (
     _finder(in_lines(("basic",), _basics)),
     (in_lines(_ASSIGNED_WORDS, _all(ASSIGNED), _SIGNS), in_lines(_ASSIGNED_WORDS, _assigned_secrets, _SIGNS)),
     _finder(in_lines(_OPTION_WORDS, _named_options, ("-",))),
-    _finder(in_lines(("pass",), _spoken)),
+    _finder(in_lines(("pass",), _in_words)),
     _finder(_if(lambda text: "login" in text.lower(), _all(_NETRC))),
     _finder(in_lines(("@(", "@tcp", "@udp", "@unix"), _all(DATA_SOURCE))),
     _finder(lambda lines: _seeds(lines.text) if lines.may_be_seed() else iter(())),

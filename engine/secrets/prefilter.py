@@ -108,7 +108,7 @@ def clean(text: bytes) -> bool:
     if not new:
         return True
     words = '"'.join(new)
-    if _named(words) or _starts_of(words) or _assigned_or_addressed(words) or _random(words):
+    if _has_name(words) or _starts_of(words) or _assigned_or_addressed(words) or _random(words):
         return False
     if len(_inert) > _REMEMBERED:
         _inert.clear()
@@ -152,7 +152,7 @@ def _phrase(text: bytes) -> bool:
     return SEED.search(joined.decode("ascii")) is not None
 
 
-def _named(words: str) -> bool:
+def _has_name(words: str) -> bool:
     letters = words.encode("ascii").translate(_PLAIN, _NO_LETTER).decode("ascii")
     for name in _NAMES:  # noqa: SIM110 (a generator costs as much as the search)
         if name in letters:

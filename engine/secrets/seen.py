@@ -12,7 +12,7 @@ INVISIBLE = re.compile(
 )
 
 
-class Seen:
+class VisibleText:
     """A text as people see it, and where its characters are in the original."""
 
     def __init__(self, original: str) -> None:

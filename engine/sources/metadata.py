@@ -103,9 +103,9 @@ def _croissant(path: Path, limits: ReadLimits) -> Metadata:
 
 def _license_of(item: dict[str, Any]) -> str | None:
     """The `license` of schema.org: texts, addresses, or CreativeWorks with one of these."""
-    given = item.get("license")
-    works = [_text(work.get("url")) or _text(work.get("name")) for work in _mappings(given)]
-    return _all([*_texts(given), *(label for label in works if label)])
+    stated = item.get("license")
+    works = [_text(work.get("url")) or _text(work.get("name")) for work in _mappings(stated)]
+    return _all([*_texts(stated), *(label for label in works if label)])
 
 
 def _data_package(path: Path, limits: ReadLimits) -> Metadata:

@@ -104,21 +104,23 @@ def _content(folder: Path, below: str, beside: Callable[[str], bool], remarks: l
 def _record(
     folder: Path, path: str, described: Metadata | None, fallback: str | None, ids: set[str], remarks: list[str]
 ) -> NewRecord:
-    said = described.resource(path) if described else metadata.Resource(path)
+    resource = described.resource(path) if described else metadata.Resource(path)
     sha256 = file_hash(folder, path)
     file = described.file if described else ""
-    if said.sha256 is not None and said.sha256 != sha256:
-        remarks.append(f"{printable(path)}: its SHA-256 is {sha256}; {file} states {printable(said.sha256)}")
+    if resource.sha256 is not None and resource.sha256 != sha256:
+        remarks.append(f"{printable(path)}: its SHA-256 is {sha256}; {file} states {printable(resource.sha256)}")
     url = host = None
-    if said.url is not None:
-        facts = url_facts(said.url)
-        url, host = said.url, facts.host if facts.canonical else None
+    if resource.url is not None:
+        facts = url_facts(resource.url)
+        url, host = resource.url, facts.host if facts.canonical else None
         if host is None:
             remarks.append(
-                f"{printable(path)}: {printable(said.url)} is not an https URL in canonical form; correct it"
+                f"{printable(path)}: {printable(resource.url)} is not an https URL in canonical form; correct it"
             )
-    license_ = said.license or (described.license if described else None) or fallback
-    return NewRecord(_unique(as_id(path), ids), path, sha256, said.media_type or _media_type(path), license_, url, host)
+    license_ = resource.license or (described.license if described else None) or fallback
+    return NewRecord(
+        _unique(as_id(path), ids), path, sha256, resource.media_type or _media_type(path), license_, url, host
+    )
 
 
 def _absent(paths: list[str], described: Metadata | None) -> Iterator[str]:

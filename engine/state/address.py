@@ -14,14 +14,14 @@ def checked(address: str) -> str:
         raise ValueError(f"the address of a shared state begins with {SCHEME}")
     try:
         parts = urlsplit(address)
-        given = parse_qs(parts.query, keep_blank_values=True)
+        query = parse_qs(parts.query, keep_blank_values=True)
     except ValueError as error:
         raise ValueError("the address of the shared state is not a URI") from error
-    if parts.password is not None or any(name in given for name in _SECRETS):
+    if parts.password is not None or any(name in query for name in _SECRETS):
         raise ValueError(
             "the address of the shared state has a password, which other processes could read:"
             " put it into PGPASSWORD, or into a file that PGPASSFILE names"
         )
-    if "options" in given:
+    if "options" in query:
         raise ValueError("the address of the shared state sets `options`, which the engine sets itself")
     return address

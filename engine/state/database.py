@@ -111,7 +111,7 @@ class Database:
             self._committer = threading.Thread(target=self._commit_all, name="engine-state", daemon=True)
             self._committer.start()
         except BaseException as error:
-            self._let_go()
+            self._release()
             if isinstance(error, sqlite3.Error):
                 raise self._wrapped(error) from error
             if isinstance(error, UnicodeDecodeError):  # SQLite quotes a damaged text in its message
@@ -177,7 +177,7 @@ class Database:
             self._waiting.put(None)
         self._committer.join()
         with self._reading:
-            self._let_go()
+            self._release()
 
     def _commit_all(self) -> None:
         """The loop of the committing thread, until the store is closed."""
@@ -328,7 +328,7 @@ class Database:
     def _unusable(self, message: str, remedy: str) -> StateError:
         return StateError(f"the state cannot be used: {message}", remedy=remedy, where=Location(str(self._path)))
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         for name in ("_reader", "_writer"):
             connection: sqlite3.Connection | None = getattr(self, name, None)
             if connection is not None:

@@ -32,7 +32,7 @@ _TAKE_MANY = _TAKE.replace(
 
 _KNOWN = 'SELECT body, answer, rules, "values" FROM idempotency WHERE scope = ? AND key = ?'
 
-_Asked = tuple[str, str, str, str, int]
+_Claim = tuple[str, str, str, str, int]
 """Scope, key, body, owner and time."""
 
 
@@ -43,7 +43,7 @@ class Idempotency(Part):
         super().__init__(database, limits)
         self._owners: dict[tuple[str, str], str] = {}
         """The owner of each key that was begun in this open store: only it may finish or abandon the key."""
-        self._begin_together: Callable[[_Asked], Begun | None] | None = database.combined(self._begin_many)
+        self._begin_together: Callable[[_Claim], Begun | None] | None = database.combined(self._begin_many)
 
     def begin(self, scope: str, key: str, body: str, now: int) -> Begun:
         """Take an idempotency key within a scope, for a body with this digest.
@@ -53,14 +53,14 @@ class Idempotency(Part):
         for name, value in (("scope", scope), ("key", key), ("body", body)):
             text(name, value)
         owner = secrets.token_hex(16)
-        asked = scope, key, body, owner, whole("now", now)
+        claim = scope, key, body, owner, whole("now", now)
         begin = self._begin_together or (
-            lambda asked: self._database.write_one(lambda connection: self._begin_one(connection, asked))
+            lambda claim: self._database.write_one(lambda connection: self._begin_one(connection, claim))
         )
         found = None
         try:
             while found is None:  # it was there, and was removed before it was read
-                found = begin(asked)
+                found = begin(claim)
         except StateError as error:
             if not error.undone:
                 self._drop_key(scope, key, owner)
@@ -69,19 +69,19 @@ class Idempotency(Part):
             self._owners[scope, key] = owner
         return found
 
-    def _begin_one(self, connection: Connection, asked: _Asked) -> Begun | None:
-        self._tidy_keys(connection, asked[4])
-        if connection.execute(_TAKE, (*asked, self._limits.idempotency_seconds)).fetchone() is not None:
+    def _begin_one(self, connection: Connection, claim: _Claim) -> Begun | None:
+        self._tidy_keys(connection, claim[4])
+        if connection.execute(_TAKE, (*claim, self._limits.idempotency_seconds)).fetchone() is not None:
             return Begun("new")
-        return _known(connection, asked)
+        return _known(connection, claim)
 
-    def _begin_many(self, connection: Connection, asked: Sequence[_Asked]) -> list[Begun | None]:
-        self._tidy_keys(connection, asked[-1][4])
-        first = {one[:2]: one for one in reversed(asked)}
+    def _begin_many(self, connection: Connection, claims: Sequence[_Claim]) -> list[Begun | None]:
+        self._tidy_keys(connection, claims[-1][4])
+        first = {one[:2]: one for one in reversed(claims)}
         rows = [list(column) for column in zip(*first.values(), strict=True)]
         taken = set(connection.execute(_TAKE_MANY, (*rows, self._limits.idempotency_seconds)))
         return [
-            Begun("new") if one[:2] in taken and first[one[:2]] is one else _known(connection, one) for one in asked
+            Begun("new") if one[:2] in taken and first[one[:2]] is one else _known(connection, one) for one in claims
         ]
 
     def _tidy_keys(self, connection: Connection, now: int) -> None:
@@ -120,9 +120,9 @@ class Idempotency(Part):
         )
 
 
-def _known(connection: Connection, asked: _Asked) -> Begun | None:
+def _known(connection: Connection, claim: _Claim) -> Begun | None:
     """What a key that could not be taken stands for; None if it was removed meanwhile."""
-    scope, key, body, *_ = asked
+    scope, key, body, *_ = claim
     found = connection.execute(_KNOWN, (scope, key)).fetchone()
     if found is None:
         return None

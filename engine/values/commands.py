@@ -132,8 +132,8 @@ class Commands(Checked):
                 named.append(other)
         for name, program in self.programs.items():
             for index, pattern in enumerate(program.scripts):
-                if (told := _pattern_problem(pattern)) is not None:
-                    yield value_error(told, ("programs", name, "scripts", index), pattern)
+                if (problem := _pattern_problem(pattern)) is not None:
+                    yield value_error(problem, ("programs", name, "scripts", index), pattern)
 
 
 def _pattern_problem(pattern: str) -> str | None:

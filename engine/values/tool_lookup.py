@@ -37,7 +37,7 @@ from engine.facts.tools.argument_facts import COVERED
 from engine.facts.tools.values import folded
 from engine.values.conditions import OPERATORS, listed
 from engine.values.hosts import HostForm, host_form
-from engine.values.tools import FOLDER, meant
+from engine.values.tools import FOLDER, selected_tools
 
 _ALWAYS, _BY_NAME, _CWD_UNKNOWN = "always", "by name", "any path without cwd"
 _WORDS = {"hosts": "host", "paths": "path", "commands": "command"}
@@ -52,7 +52,7 @@ def tool_lookup(tools: Mapping[str, Any]) -> dict[str, Any]:
     sections = [section for ruleset in rulesets.values() for section in ruleset.values()]
     lists = [rule["tools"] for section in sections for rule in section] + list(tools["profiles"].values())
     means = {
-        selector: meant(selector, tools["tools"], tools["groups"])
+        selector: selected_tools(selector, tools["tools"], tools["groups"])
         for selector in sorted({one for held in lists for one in held})
     }
     rules = [rule for section in sections for rule in section]
@@ -61,7 +61,7 @@ def tool_lookup(tools: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "tools": {
             name: {
-                "selectors": [selector for selector, meant in means.items() if name in meant],
+                "selectors": [selector for selector, selected_tools in means.items() if name in selected_tools],
                 "values": _values(tool, [rule for rule in allowing if _about(rule, name, means)]),
             }
             for name, tool in tools["tools"].items()
@@ -84,7 +84,9 @@ def ruled_arguments(tools: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for ruleset in tools.get("rulesets", {}).values():
         for rule in (rule for section in ruleset.values() for rule in section if "where" in rule):
-            for tool in {one for selector in rule["tools"] for one in meant(selector, tools["tools"], tools["groups"])}:
+            for tool in {
+                one for selector in rule["tools"] for one in selected_tools(selector, tools["tools"], tools["groups"])
+            }:
                 found.setdefault(tool, {}).update(dict.fromkeys(rule["where"], ""))
     for name, tool in tools.get("tools", {}).items():
         stated = tool["arguments"]

@@ -235,8 +235,8 @@ class Tools(Checked):
             yield from _where(self, path, rule)
         for which, beginnings in self.words_without_hosts:
             for index, words in enumerate(beginnings):
-                if (told := _command_problem(words)) is not None:
-                    yield value_error(told, ("words_without_hosts", which, index), words)
+                if (problem := _command_problem(words)) is not None:
+                    yield value_error(problem, ("words_without_hosts", which, index), words)
 
 
 def rules(tools: Tools) -> Iterator[tuple[Row, Rule]]:
@@ -255,7 +255,7 @@ def _unknown_tools(tools: Tools, path: Row, selectors: Sequence[str]) -> Iterato
             yield from unknown("tool", selector, tools.tools, (*path, index))
 
 
-def meant(selector: str, tools: Iterable[str], groups: Mapping[str, Sequence[str]]) -> set[str]:
+def selected_tools(selector: str, tools: Iterable[str], groups: Mapping[str, Sequence[str]]) -> set[str]:
     """The tools that a selector means; groups may contain groups, and themselves by mistake."""
     stated = _reached(selector, groups)
     beginnings = tuple(one.removesuffix("*") for one in stated if one.endswith("*"))
@@ -304,12 +304,12 @@ def _conditions(path: Row, rule: Rule) -> Iterator[InitErrorDetails]:
     for condition, problem in _PROBLEMS.items():
         if isinstance(covered := getattr(rule, condition), tuple):
             for index, one in enumerate(covered):
-                if (told := problem(one)) is not None:
-                    yield value_error(told, (*path, condition, index), one)
+                if (fault := problem(one)) is not None:
+                    yield value_error(fault, (*path, condition, index), one)
 
 
 def _where(tools: Tools, path: Row, rule: Rule) -> Iterator[InitErrorDetails]:
-    named = {tool for selector in rule.tools for tool in meant(selector, tools.tools, tools.groups)}
+    named = {tool for selector in rule.tools for tool in selected_tools(selector, tools.tools, tools.groups)}
     for argument, stated in (rule.where or {}).items():
         at = (*path, "where", argument)
         types = {tool: tools.tools[tool].arguments.get(argument) for tool in sorted(named)}

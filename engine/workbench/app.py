@@ -46,7 +46,7 @@ class Workbench:
     desk: Desk
     access: Access
     routes: Routes
-    told: Callable[[str], None]
+    announce: Callable[[str], None]
     """Called with a new link, once the one before was used."""
     limits: ApiLimits = _LIMITS
     site: Site = field(default_factory=Site)
@@ -131,7 +131,7 @@ def operation(name: str, handler: Handler) -> Operation:
 
     async def handle(workbench: Workbench, exchange: Exchange) -> Response:
         session, form = _logged_in(workbench, exchange)
-        visit = Visit(workbench.desk, session, _named(exchange.head.path), _fields(exchange.head.query), form)
+        visit = Visit(workbench.desk, session, _name_in(exchange.head.path), _fields(exchange.head.query), form)
         return await off_loop(partial(handler, visit), Pace.SLOW)
 
     return Operation(name, handle, Openness.OPEN)
@@ -158,7 +158,7 @@ def entrance() -> dict[str, Operation]:
 
     async def enter(workbench: Workbench, exchange: Exchange) -> Response:
         cookie = workbench.access.log_in(_form(exchange).get("token", ""))
-        workbench.told(workbench.access.link)
+        workbench.announce(workbench.access.link)
         return pages.moved("/decisions", cookie)
 
     return {"GET": Operation("login", show, Openness.OPEN), "POST": Operation("login", enter, Openness.OPEN)}
@@ -213,7 +213,7 @@ def _unreadable() -> GatherError:
     return GatherError("the form cannot be read", remedy="send it from a page of the workbench")
 
 
-def _named(path: str) -> str:
+def _name_in(path: str) -> str:
     """The part of a path that a route leaves open: `/decisions/{id}/…`."""
     parts = path.split("/")
     return unquote(parts[2]) if len(parts) > 2 else ""  # noqa: PLR2004

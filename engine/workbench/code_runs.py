@@ -59,9 +59,9 @@ def file(visit: Visit) -> Response:
     """One file that a run left, by its digest."""
     row = _row(visit)
     document = {} if row.result is None else json.loads(row.result)
-    wanted = visit.query.get("digest", "")
-    name = next((name for name, digest, _ in _listed(document) if digest == wanted), None)
-    data = None if name is None else _store(visit.desk.settings.state).get(wanted)
+    requested = visit.query.get("digest", "")
+    name = next((name for name, digest, _ in _listed(document) if digest == requested), None)
+    data = None if name is None else _store(visit.desk.settings.state).get(requested)
     if name is None or data is None:
         raise UnknownError("this file of the run is no longer kept", remedy="look at the page of the run")
     return download(name, data)

@@ -95,8 +95,8 @@ class Explained:
 def _explained(body: DecisionRecord, finding: RecordedFinding, policy: PolicyBundle | None) -> Explained:
     if policy is None:
         return Explained(finding)
-    requirement = policy.told.requirement(body.point, finding.code)
-    words = policy.told.words(body.point, finding.code)
+    requirement = policy.display_catalogue.requirement(body.point, finding.code)
+    words = policy.display_catalogue.words(body.point, finding.code)
     if requirement is None:
         return Explained(finding, words)
     rows = rows_read(body.input or {}, requirement, finding.subject, policy)
@@ -105,17 +105,17 @@ def _explained(body: DecisionRecord, finding: RecordedFinding, policy: PolicyBun
 
 def one(visit: Visit) -> Response:
     """A decision in full."""
-    return _shown(visit, recorded(visit.desk, visit.name))
+    return _page(visit, recorded(visit.desk, visit.name))
 
 
-def _shown(visit: Visit, found: Recorded, **tried: Any) -> Response:
+def _page(visit: Visit, found: Recorded, **tried: Any) -> Response:
     body, policy, refused = found.body, None, None
     try:
         policy = visit.desk.policy()
     except EngineError as error:
         refused = error
-    wanted = body.approval
-    approval = None if wanted is None else visit.desk.stated(lambda store: store.approval(wanted))
+    approval_id = body.approval
+    approval = None if approval_id is None else visit.desk.stated(lambda store: store.approval(approval_id))
     return visit.page(
         "decisions_one.html",
         entry=found.entry,
@@ -136,13 +136,13 @@ def tried(visit: Visit) -> Response:
     body, text = found.body, visit.form.get("overrides", "")
     overrides = tuple(line.strip() for line in text.splitlines() if line.strip())[:_MOST_OVERRIDES]
     if undecidable(body) is not None:
-        return _shown(visit, found, overrides=text)
+        return _page(visit, found, overrides=text)
     try:
         policy = visit.desk.policy(overrides)
     except PolicyError as error:
-        return _shown(visit, found, overrides=text, problems=error.problems)
+        return _page(visit, found, overrides=text, problems=error.problems)
     points = frozenset({body.point})
     with opened(policy, visit.desk.settings.opa, points) as candidate, candidate.leased() as served:
         (verdict,) = run_all([verdict_steps(served, body, body.input or {})])
     change, causes = compared(body, verdict) or (None, ())
-    return _shown(visit, found, overrides=text, otherwise=verdict, changed=change, causes=causes)
+    return _page(visit, found, overrides=text, otherwise=verdict, changed=change, causes=causes)

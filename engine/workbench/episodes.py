@@ -98,8 +98,8 @@ def _steps(bodies: list[DecisionRecord], transcript: list[dict[str, Any]]) -> li
                 number += 1
             steps.append(EpisodeStep(event_name(body), body, tuple(entries)))
         else:
-            asked = (body.input or {}).get("changes", ())
-            changes = tuple(one for one in asked if one["id"] in limits.get("changes", ()))
+            proposed = (body.input or {}).get("changes", ())
+            changes = tuple(one for one in proposed if one["id"] in limits.get("changes", ()))
             steps.append(EpisodeStep(event_name(body), body, (), changes))
     return steps
 

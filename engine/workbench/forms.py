@@ -44,7 +44,7 @@ class _Place:
     removable: bool
 
     @property
-    def shown(self) -> list[FormField]:
+    def form_fields(self) -> list[FormField]:
         """The fields of the form."""
         return [one for one in self.parts if isinstance(one, FormField)][:_MOST_FIELDS]
 
@@ -139,11 +139,11 @@ def _edited(place: _Place, form: Mapping[str, str]) -> str:
     if form.get("verb") == "remove" and place.removable:
         return _unset(place, text, place.path)
     row: dict[str, Any] = {}
-    for field in place.shown:
-        given = form.get(_FIELD + field.name, "").replace("\r\n", "\n")
-        if given.strip() == field.text.strip():
+    for field in place.form_fields:
+        entered = form.get(_FIELD + field.name, "").replace("\r\n", "\n")
+        if entered.strip() == field.text.strip():
             continue
-        value = field.value(given)
+        value = field.value(entered)
         path = (*place.base, field.name)
         if place.new and value is not UNSET and not place.node.leaf:
             row[field.name] = value

@@ -6,7 +6,7 @@ from engine.api.messages import Response
 from engine.workbench.visit import Visit
 
 
-def shown(visit: Visit) -> Response:
+def page(visit: Visit) -> Response:
     """The checks of this machine."""
     return visit.page("machine.html", checks=visit.desk.checks(), verified=None)
 

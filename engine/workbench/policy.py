@@ -29,13 +29,13 @@ _ACCEPTED = {"sha256": _CONTENT, "decision": "accepted", "decided_at": "2000-01-
 def points(visit: Visit) -> Response:
     """The decision points, and what else the policy has."""
     policy = visit.desk.policy()
-    return visit.page("policy.html", policy=policy, points=sorted(policy.told.points.items()))
+    return visit.page("policy.html", policy=policy, points=sorted(policy.display_catalogue.points.items()))
 
 
 def point(visit: Visit) -> Response:
     """The requirements of a point, with their words, rows of the acceptance catalogue, and tests."""
     policy = visit.desk.policy()
-    entries = policy.told.points.get(visit.name)
+    entries = policy.display_catalogue.points.get(visit.name)
     if entries is None:
         raise UnknownError("there is no such decision point", remedy="choose one from the list of the policy")
     tests = snapshot(policy.sources).tests
@@ -67,11 +67,11 @@ def _matrix(
     settings: Settings, _revisions: Revisions, names: tuple[str, ...], purposes: tuple[str, ...], export: str | None
 ) -> dict[str, dict[str, Decision]]:
     """The decision on each license and purpose; kept as long as the policy has these revisions."""
-    asked = [(name, purpose) for name in names for purpose in purposes]
+    pairs = [(name, purpose) for name in names for purpose in purposes]
     common = {"export_license": export, "sha256": _CONTENT, "decisions": [_ACCEPTED]}
-    decisions = _dry_runs(settings, "license", [{**common, "license": one, "purpose": use} for one, use in asked])
+    decisions = _dry_runs(settings, "license", [{**common, "license": one, "purpose": use} for one, use in pairs])
     found: dict[str, dict[str, Decision]] = {name: {} for name in names}
-    for (name, purpose), decision in zip(asked, decisions, strict=True):
+    for (name, purpose), decision in zip(pairs, decisions, strict=True):
         found[name][purpose] = decision
     return found
 

@@ -57,13 +57,13 @@ def editor(visit: Visit) -> Response:
 def _editor(visit: Visit, file: PolicyFile, text: str | None = None, **more: Any) -> Response:
     fault = None
     try:
-        shown = file.text
+        content = file.text
     except FileError as error:
-        shown, fault = (file.data or b"").decode("utf-8", "replace"), error
+        content, fault = (file.data or b"").decode("utf-8", "replace"), error
     values = {"problems": (), "broken": None, "before": file.digest, "count": COUNTS[1], **more}
     values["form"] = None if fault is not None else form_address(file.name)
-    shown = shown if text is None else text
-    return visit.page("values_edit.html", file=file, text=shown, fault=fault, counts=COUNTS, new=NEW, **values)
+    content = content if text is None else text
+    return visit.page("values_edit.html", file=file, text=content, fault=fault, counts=COUNTS, new=NEW, **values)
 
 
 def lint(visit: Visit) -> Response:
@@ -138,9 +138,9 @@ def _replayed(desk: Desk, candidate: PolicyBundle, count: int) -> Replay | None:
         return replay(desk.settings.state, Filter(since=times[-1]), served, None, lambda *_: None)
 
 
-def shown(visit: Visit) -> Response:
+def page(visit: Visit) -> Response:
     """What an edit would change."""
-    return _shown(visit, _draft(visit))
+    return _preview_page(visit, _draft(visit))
 
 
 def _draft(visit: Visit) -> Draft:
@@ -150,7 +150,7 @@ def _draft(visit: Visit) -> Draft:
     return draft
 
 
-def _shown(visit: Visit, draft: Draft, status: int = 200, fault: FileError | None = None) -> Response:
+def _preview_page(visit: Visit, draft: Draft, status: int = 200, fault: FileError | None = None) -> Response:
     return visit.page("values_preview.html", status, draft=draft, replay=draft.replay, kinds=KINDS, fault=fault)
 
 
@@ -160,6 +160,6 @@ def saved(visit: Visit) -> Response:
     try:
         save(visit.desk, draft.file, draft.before, draft.data)
     except FileError as error:
-        return _shown(visit, draft, error.status, error)
+        return _preview_page(visit, draft, error.status, error)
     del visit.session.drafts[draft.key]
     return moved(f"/values?saved={quote(draft.file)}")

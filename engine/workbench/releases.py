@@ -66,7 +66,7 @@ def _newest(desk: Desk) -> Folder | None:
     return next((one for one in map(folder_at, _paths(desk)) if one.contents is not None), None)
 
 
-def _named(desk: Desk, name: str) -> Folder:
+def _release_named(desk: Desk, name: str) -> Folder:
     """The release in a folder of this name. Raises UnknownError, ReleaseError."""
     found = next((folder_at(path) for path in _paths(desk) if path.name == name), None)
     if found is None:
@@ -174,8 +174,8 @@ def _built(visit: Visit) -> str:
 
 def _unchanged(seen: list[tuple[str, str | None, str]]) -> None:
     """Raises ConflictError where what a page showed has changed; each is named, with what was shown and what is."""
-    for what, shown, now in seen:
-        if shown != now:
+    for what, before, now in seen:
+        if before != now:
             raise ConflictError(
                 f"{what} has changed since you opened the page; nothing was done",
                 remedy="look at the page again, which shows what is there now, and repeat the step",
@@ -186,35 +186,35 @@ def one(
     visit: Visit, status: int = 200, fault: EngineError | None = None, answers: tuple[Activated, ...] = ()
 ) -> Response:
     """A release: what it changes, who stands for it, and the next step; `fault` and `answers` are of the last one."""
-    shown, changes, agreed = _named(visit.desk, visit.name), history(visit.desk), visit.desk.agreement()
-    contents = shown.contents
-    raw = b"" if contents is None or shown.changes is not None else contents.files[CHANGES]
+    release, changes, agreed = _release_named(visit.desk, visit.name), history(visit.desk), visit.desk.agreement()
+    contents = release.contents
+    raw = b"" if contents is None or release.changes is not None else contents.files[CHANGES]
     return visit.page(
         "releases_one.html",
         status,
-        release=shown,
+        release=release,
         contents=contents,
-        told=shown.changes,
+        told=release.changes,
         raw=_printed(raw),
         rows=_MOST_ROWS,
-        state=_state(shown, changes, agreed),
+        state=_state(release, changes, agreed),
         active=_active(changes),
         agreed=agreed.active if agreed.binding else None,
         can_verify=visit.desk.release_key is not None,
         last=_last(changes, agreed),
         newest=_newest(visit.desk),
         fault=None if isinstance(fault, PolicyError) else fault,
-        problems=fault.problems if isinstance(fault, PolicyError) else shown.problems,
+        problems=fault.problems if isinstance(fault, PolicyError) else release.problems,
         answers=answers,
         reason=visit.form.get("reason", ""),
-        commands=_commands(shown),
+        commands=_commands(release),
     )
 
 
-def _commands(shown: Folder) -> dict[str, str]:
+def _commands(release: Folder) -> dict[str, str]:
     """What is done by command: with a private key, and on the machine that serves."""
-    folder, name = shlex.quote(str(shown.path)), shlex.quote(shown.path.name)
-    served = shlex.quote(str(shown.path.parent / "served"))
+    folder, name = shlex.quote(str(release.path)), shlex.quote(release.path.name)
+    served = shlex.quote(str(release.path.parent / "served"))
     return {
         "sign": f"engine policy sign {folder} --key private.pem",
         "verify": f"engine policy verify {folder} --release-key public.pem",
@@ -229,7 +229,7 @@ def _printed(data: bytes) -> str:
     return data[:20_000].decode("utf-8", "replace")
 
 
-def taken(visit: Visit) -> Response:
+def acted(visit: Visit) -> Response:
     """Take the next step with a release: approve it, activate what servers were given, or roll back to it."""
     step = {"approve": _approved, "activate": _activated, "rollback": _rolled_back}.get(visit.form.get("verb", ""))
     if step is None:
@@ -246,19 +246,19 @@ def _reason(visit: Visit) -> str | None:
     return visit.form.get("reason", "").strip() or None
 
 
-def _seen(visit: Visit) -> tuple[Folder, Folder | None]:
+def _as_on_page(visit: Visit) -> tuple[Folder, Folder | None]:
     """The release of a form, and the newest one; both as the page showed them. Raises ConflictError."""
-    shown, last = _named(visit.desk, visit.name), _newest(visit.desk)
+    release, last = _release_named(visit.desk, visit.name), _newest(visit.desk)
     now = "none" if last is None else last.seen
     _unchanged(
-        [("the release", visit.form.get("seen"), shown.seen), ("the newest release", visit.form.get("newest"), now)]
+        [("the release", visit.form.get("seen"), release.seen), ("the newest release", visit.form.get("newest"), now)]
     )
-    return shown, last
+    return release, last
 
 
 def _approved(visit: Visit) -> Response:
-    shown, _ = _seen(visit)
-    releasing.approve(shown.path, _reason(visit), visit.desk.act)
+    release, _ = _as_on_page(visit)
+    releasing.approve(release.path, _reason(visit), visit.desk.act)
     return moved(f"/releases/{quote(visit.name)}")
 
 
@@ -267,16 +267,16 @@ def _activated(visit: Visit) -> Response:
 
     Where the engines of the state agreed on a release, all of them load this one.
     """
-    shown, agreed = _seen(visit)[0], visit.desk.agreement()
-    wanted = shown.statement.digest
+    release, agreed = _as_on_page(visit)[0], visit.desk.agreement()
+    digest = release.statement.digest
     _unchanged([("the active policy", visit.form.get("last"), _last(history(visit.desk), agreed))])
     if agreed.binding:
-        return _activated_for_all(visit, shown)
+        return _activated_for_all(visit, release)
     answers = visit.desk.activate(_reason(visit))
     if not all(one.done for one in answers):
         return one(visit, 409, answers=answers)
     now = {entry.chain: body.release for entry, body in reversed(history(visit.desk)) if body.outcome == "activated"}
-    others = [one.chain for one in answers if (got := now.get(one.chain)) is None or got.digest != wanted]
+    others = [one.chain for one in answers if (got := now.get(one.chain)) is None or got.digest != digest]
     if others:
         fault = ReleaseError(
             f"the server on chain {others[0]} activated another policy, and not this release",
@@ -286,16 +286,16 @@ def _activated(visit: Visit) -> Response:
     return moved(f"/releases/{quote(visit.name)}")
 
 
-def _activated_for_all(visit: Visit, shown: Folder) -> Response:
+def _activated_for_all(visit: Visit, release: Folder) -> Response:
     desk = visit.desk
     if desk.release_key is None:
         raise ReleaseError(
             "the engines of this state agreed on one release, and the workbench has no key to verify another one",
-            remedy=f"start it with --release-key, or activate the release with `{_commands(shown)['activate']}`",
+            remedy=f"start it with --release-key, or activate the release with `{_commands(release)['activate']}`",
         )
     binary, reason = find_binary(), _reason(visit)
     with closing(open_state(desk.settings)) as store:
-        row, live = activate_release(shown.path, desk.release_key, binary, store, desk.person, reason)
+        row, live = activate_release(release.path, desk.release_key, binary, store, desk.person, reason)
     if without := [one.name for one in live if one.serving != row.digest]:
         raise ReleaseError(
             f"the release is active, but the engine {without[0]} does not serve it, and decides nothing",
@@ -305,9 +305,9 @@ def _activated_for_all(visit: Visit, shown: Folder) -> Response:
 
 
 def _rolled_back(visit: Visit) -> Response:
-    shown, last = _seen(visit)
+    release, last = _as_on_page(visit)
     if visit.desk.releases is None or last is None:
         raise ReleaseError("there is nothing to roll back", remedy="build a release first")
     output = visit.desk.releases / f"release-{last.sequence + 1}"
-    releasing.roll_back(shown.path, last.path, output, visit.desk.person, _reason(visit) or "")
+    releasing.roll_back(release.path, last.path, output, visit.desk.person, _reason(visit) or "")
     return moved(f"/releases/{quote(output.name)}")

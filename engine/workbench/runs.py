@@ -74,29 +74,29 @@ def listed(visit: Visit) -> Response:
     )
 
 
-def _fits(wanted: Mapping[str, str], run: str, caller: str, ended: str) -> bool:
+def _fits(filters: Mapping[str, str], run: str, caller: str, ended: str) -> bool:
     """Whether a run has what the filters state: how its id begins, and parts of its caller and its end."""
     return (
-        run.startswith(wanted.get("run", ""))
-        and wanted.get("caller", "") in caller
-        and wanted.get("ended", "") in ended
+        run.startswith(filters.get("run", ""))
+        and filters.get("caller", "") in caller
+        and filters.get("ended", "") in ended
     )
 
 
-def _code_runs(visit: Visit, wanted: Mapping[str, str]) -> tuple[list[CodeRunRow], str | None]:
+def _code_runs(visit: Visit, filters: Mapping[str, str]) -> tuple[list[CodeRunRow], str | None]:
     """The newest runs of code that have ended, without their results, and where the next page goes on."""
-    after = visit.query.get("after") if wanted.get("kind") == "code" else None
+    after = visit.query.get("after") if filters.get("kind") == "code" else None
     before = None if after is None else _number(after)
-    return visit.desk.stated(lambda store: _fitting(store, before, wanted)) or ([], None)
+    return visit.desk.stated(lambda store: _fitting(store, before, filters)) or ([], None)
 
 
-def _fitting(store: Store, before: int | None, wanted: Mapping[str, str]) -> tuple[list[CodeRunRow], str | None]:
+def _fitting(store: Store, before: int | None, filters: Mapping[str, str]) -> tuple[list[CodeRunRow], str | None]:
     found: list[CodeRunRow] = []
     for _ in range(0, _CODE_RUNS, _ROWS):
         rows = store.code_runs(None, before, int(time.time()), _ROWS)
         for row in rows:
             before = row.number
-            if _fits(wanted, row.id, row.owner, row.stop_reason):
+            if _fits(filters, row.id, row.owner, row.stop_reason):
                 found.append(replace(row, result=None))
             if len(found) == _ROWS:
                 return found, str(before)
@@ -111,9 +111,9 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _episodes(visit: Visit, wanted: Mapping[str, str]) -> tuple[list[EpisodeRow], str | None]:
+def _episodes(visit: Visit, filters: Mapping[str, str]) -> tuple[list[EpisodeRow], str | None]:
     """Episodes by their start, the newest first, and where the next page goes on."""
-    state, after = visit.desk.settings.state, visit.query.get("after") if wanted.get("kind") == "episode" else None
+    state, after = visit.desk.settings.state, visit.query.get("after") if filters.get("kind") == "episode" else None
     starts: list[DecisionRecord] = []
     ends: dict[str, str] = {}
     further = None
@@ -132,7 +132,7 @@ def _episodes(visit: Visit, wanted: Mapping[str, str]) -> tuple[list[EpisodeRow]
                 unknown = rest is not None and not missing <= ends.keys()
                 break
     rows = [EpisodeRow(body, ends.get(_id(body)), unknown) for body in starts]
-    return [row for row in rows if _fits(wanted, row.id, row.start.principal or "", row.state)], further
+    return [row for row in rows if _fits(filters, row.id, row.start.principal or "", row.state)], further
 
 
 def _pages(state: Path, cursor: str | None) -> Iterator[tuple[list[DecisionRecord], str | None]]:

@@ -46,14 +46,14 @@ class FormField:
         """The schema of one line of a list, else of the value itself."""
         return self.schema["items"] if self.kind == "lines" else self.schema
 
-    def value(self, given: str) -> Any:
+    def value(self, text: str) -> Any:
         """The value that a person has entered; UNSET for none. Raises GatherError."""
-        lines = [line.strip() for line in given.splitlines() if line.strip()]
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
         if self.kind == "lines":
             return [self._one(line) for line in lines] if lines or self.stated or self.required else UNSET
-        if not given.strip() and (not self.required or self.kind != "text"):
+        if not text.strip() and (not self.required or self.kind != "text"):
             return UNSET
-        return self._one(given if self.kind == "text" else given.strip())
+        return self._one(text if self.kind == "text" else text.strip())
 
     def _one(self, text: str) -> Any:
         choices = _choices(self.item)

@@ -34,22 +34,22 @@ _LOOPBACK = "127.0.0.1"
 _PAUSE_SECONDS = 0.01
 
 
-def run(desk: Desk, port: int, told: Callable[[str], None]) -> None:
-    """Serve the pages until SIGTERM or SIGINT. `told` is called with each new link. Raises GatherError."""
-    asyncio.run(_run(desk, port, told))
+def run(desk: Desk, port: int, announce: Callable[[str], None]) -> None:
+    """Serve the pages until SIGTERM or SIGINT. `announce` is called with each new link. Raises GatherError."""
+    asyncio.run(_run(desk, port, announce))
 
 
-async def _run(desk: Desk, port: int, told: Callable[[str], None]) -> None:
+async def _run(desk: Desk, port: int, announce: Callable[[str], None]) -> None:
     loop, stop, connections = asyncio.get_running_loop(), asyncio.Event(), set[Connection]()
     bound = bind(_LOOPBACK, port)
     access = Access(bound.getsockname()[1])
-    workbench = Workbench(desk, access, routes(), told)
+    workbench = Workbench(desk, access, routes(), announce)
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     server = await serve(partial(Connection, workbench, loop, network_peer, connections), bound, None)
     sweeping = loop.create_task(sweep(workbench, connections))
     try:
-        told(access.link)
+        announce(access.link)
         await stop.wait()
         workbench.stopping = True
         server.close()
@@ -67,7 +67,7 @@ async def _run(desk: Desk, port: int, told: Callable[[str], None]) -> None:
 
 def routes() -> Routes:
     """Every page by path and method."""
-    shown: dict[str, Handler] = {
+    pages: dict[str, Handler] = {
         "/": lambda _: moved("/decisions"),
         "/decisions": decisions.listed,
         "/decisions/{id}": decisions.one,
@@ -84,16 +84,16 @@ def routes() -> Routes:
         "/values": preview.listed,
         "/edit": preview.editor,
         "/form": forms.form,
-        "/previews/{id}": preview.shown,
+        "/previews/{id}": preview.page,
         "/approvals": approvals.listed,
         "/approvals/{id}": approvals.one,
-        "/machine": machine.shown,
+        "/machine": machine.page,
         "/waivers": waivers.listed,
-        "/shadow": shadow.shown,
+        "/shadow": shadow.page,
         "/releases": releases.listed,
         "/releases/{id}": releases.one,
     }
-    taken: dict[str, Handler] = {
+    actions: dict[str, Handler] = {
         "/decisions/{id}": decisions.tried,
         "/edit": preview.preview,
         "/form": forms.sent,
@@ -102,10 +102,10 @@ def routes() -> Routes:
         "/approvals/{id}": approvals.resolved,
         "/machine": machine.verified,
         "/releases": releases.built,
-        "/releases/{id}": releases.taken,
+        "/releases/{id}": releases.acted,
     }
     table: dict[str, dict[str, Operation]] = {"/login": entrance(), "/logout": {"POST": leaving()}}
-    for method, handlers in (("GET", shown), ("POST", taken)):
+    for method, handlers in (("GET", pages), ("POST", actions)):
         for path, handler in handlers.items():
             table.setdefault(path, {})[method] = operation(path, handler)
     return table | {f"/static/{name}": {"GET": asset(name)} for name in ASSETS}

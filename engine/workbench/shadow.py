@@ -13,7 +13,7 @@ _LINES = 10_000
 """Shadow lines of a page."""
 
 
-def shown(visit: Visit) -> Response:
+def page(visit: Visit) -> Response:
     """The last shadow lines, as `engine record shadow` reports them."""
     desk, policy = visit.desk, None
     try:

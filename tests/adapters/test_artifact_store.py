@@ -32,7 +32,7 @@ def store(root: Path) -> ArtifactStore:
 
 
 # covers: C62
-def test_what_is_kept_is_found_by_its_digest(root: Path, store: ArtifactStore) -> None:
+def test_a_stored_artifact_is_found_by_its_digest(root: Path, store: ArtifactStore) -> None:
     assert store.get(digest(b"code")) is None
     assert store.put(b"code", NOW, 90) == digest(b"code")
     assert store.get(digest(b"code")) == store.get(digest(b"code").removeprefix("sha256:")) == b"code"
@@ -51,7 +51,7 @@ def test_only_the_user_of_the_engine_can_read_it(root: Path, store: ArtifactStor
 
 
 # covers: A88.1 C62.1
-def test_what_is_kept_stays_for_its_whole_time_and_not_longer(store: ArtifactStore) -> None:
+def test_an_artifact_is_kept_exactly_for_its_longest_retention(store: ArtifactStore) -> None:
     log, code = store.put(b"log", NOW, 90), store.put(b"code", NOW, 1)
     store.put(b"code", NOW - 10 * DAY, 2)  # never for less than was promised
     assert store.sweep(NOW + DAY - 1) == 0
@@ -77,7 +77,7 @@ def test_a_clock_that_is_set_ahead_removes_nothing(store: ArtifactStore) -> None
     assert store.get(kept) == b"kept"
 
 
-def test_what_is_old_is_looked_for_once_an_hour(store: ArtifactStore) -> None:
+def test_expired_artifacts_are_swept_at_most_once_an_hour(store: ArtifactStore) -> None:
     store.put(b"first", NOW, 1)
     old = store.put(b"old", NOW - 10 * DAY, 1)
     store.put(b"soon", NOW + 3_599, 1)
@@ -86,7 +86,7 @@ def test_what_is_old_is_looked_for_once_an_hour(store: ArtifactStore) -> None:
     assert store.get(old) is None
 
 
-def test_what_was_changed_is_not_given(root: Path, store: ArtifactStore) -> None:
+def test_a_modified_artifact_is_not_returned(root: Path, store: ArtifactStore) -> None:
     kept = store.put(b"code", NOW, 90)
     (file,) = [path for path in root.rglob("*") if path.is_file()]
     file.chmod(0o600)
@@ -114,7 +114,7 @@ def test_a_link_in_the_way_is_not_followed(root: Path, store: ArtifactStore, tmp
         elsewhere.put(b"code", NOW, 90)
 
 
-def test_what_is_too_large_or_has_no_time_is_refused(
+def test_an_oversized_artifact_or_zero_retention_is_refused(
     root: Path, store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(WorkError, match="retention"):
@@ -135,7 +135,7 @@ def test_a_folder_that_cannot_be_written_is_a_fault(root: Path, store: ArtifactS
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_a_fault_that_asks_for_room(
+def test_a_full_disk_is_reported_with_a_remedy(
     number: int, root: Path, store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
@@ -151,7 +151,7 @@ def test_a_full_disk_is_a_fault_that_asks_for_room(
     assert len([path for path in root.rglob("*") if path.is_file()]) == 1
 
 
-def test_what_a_dead_engine_left_half_done_goes_and_is_no_object(root: Path, store: ArtifactStore) -> None:
+def test_an_orphaned_draft_is_removed_after_an_hour(root: Path, store: ArtifactStore) -> None:
     kept = store.put(b"code", NOW, 90)
     shelf = root / kept.removeprefix("sha256:")[:2]
     draft = shelf / ".draft-0011223344556677"
@@ -164,7 +164,7 @@ def test_what_a_dead_engine_left_half_done_goes_and_is_no_object(root: Path, sto
     assert store.get(kept) == b"code"
 
 
-def test_many_at_once_keep_the_same_object_once(root: Path, store: ArtifactStore) -> None:
+def test_concurrent_writes_store_one_object_with_the_longest_retention(root: Path, store: ArtifactStore) -> None:
     at_once(partial(store.put, b"code", NOW, number + 1) for number in range(8))
     (file,) = [path for path in root.rglob("*") if path.is_file()]
     assert int(file.stat().st_mtime) == NOW + 8 * DAY

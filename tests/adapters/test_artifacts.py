@@ -84,7 +84,7 @@ def test_a_file_is_written_below_the_root(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["", ".", "..", "../x", "a/../../x", "/etc/x", "a//b", "a/", "./a", "a\\b", "a\nb", "a\0b", ".draft-1/x"]
 )
-def test_a_path_that_is_not_plain_is_refused(path: str, tmp_path: Path) -> None:
+def test_a_path_that_is_not_plain_and_relative_is_refused(path: str, tmp_path: Path) -> None:
     with pytest.raises(WorkError, match="leaves the artifact folder"):
         ArtifactDirectory(tmp_path / "root").write(path, [b"x"], most=1)
     assert files(tmp_path) == {}
@@ -131,7 +131,7 @@ def test_the_cap_is_exact_and_nothing_stays_beyond_it(tmp_path: Path) -> None:
     assert files(tmp_path) == {"whole": b"abcdef"}
 
 
-def test_a_folder_that_cannot_be_opened_is_not_told_to_be_taken(tmp_path: Path) -> None:
+def test_running_out_of_descriptors_is_reported_as_a_write_failure(tmp_path: Path) -> None:
     stage(tmp_path, CONTENTS)
     for attempt in (
         lambda: ArtifactDirectory(tmp_path).write("folder/file", [b"x"], most=1),
@@ -173,7 +173,7 @@ def test_the_probe_notices_a_folder_without_protection(tmp_path: Path) -> None:
     }
 
 
-def test_a_writer_that_writes_nothing_is_no_proof(tmp_path: Path) -> None:
+def test_the_probe_reports_a_writer_that_refuses_every_write(tmp_path: Path) -> None:
     def refusing(_root: Path) -> Callable[[str, Iterable[bytes], int], int]:
         def write(_relative: str, _chunks: Iterable[bytes], _most: int) -> int:
             raise WorkError("no", remedy="none")
@@ -184,7 +184,7 @@ def test_a_writer_that_writes_nothing_is_no_proof(tmp_path: Path) -> None:
     assert (seen["inside"], seen["outside"], seen["parent"]) == ("refused", "changed", "refused")
 
 
-def test_a_writer_that_replaces_links_leaves_no_control(tmp_path: Path) -> None:
+def test_a_writer_that_replaces_links_fails_the_controls(tmp_path: Path) -> None:
     def replacing(root: Path) -> Callable[[str, Iterable[bytes], int], int]:
         def write(relative: str, chunks: Iterable[bytes], _most: int) -> int:
             for path in (root / relative, (root / relative).parent):
@@ -198,7 +198,7 @@ def test_a_writer_that_replaces_links_leaves_no_control(tmp_path: Path) -> None:
     assert (seen["control_folder_link"], seen["control_file_link"]) == ("held", "held")
 
 
-def test_without_the_control_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_probe_without_a_control_enforces_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_links(_self: Path, _target: Path) -> None:
         raise OSError("this file system has no links")
 
@@ -263,7 +263,7 @@ def test_limits_that_cannot_be_staged_are_refused(granted: Limits, tmp_path: Pat
     ],
     ids=["other", "shorter", "longer", "gone"],
 )
-def test_content_that_changed_since_the_decision_is_refused_whole(changed: dict[str, bytes], tmp_path: Path) -> None:
+def test_content_changed_since_the_decision_is_not_staged(changed: dict[str, bytes], tmp_path: Path) -> None:
     with pytest.raises(WorkError) as refused:
         stage(tmp_path, changed)
     assert refused.value.code == "engine.bundle_changed"
@@ -313,14 +313,14 @@ TAMPERED: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("tamper", TAMPERED)
-def test_a_folder_that_holds_something_else_is_not_used(tamper: str, tmp_path: Path) -> None:
+def test_a_tampered_staging_folder_is_refused(tamper: str, tmp_path: Path) -> None:
     stage(tmp_path, CONTENTS)
     TAMPERED[tamper](tmp_path / FOLDER)
     with refused(WorkError, "engine.artifacts_changed"):
         stage(tmp_path, CONTENTS)
 
 
-def test_what_a_killed_process_left_is_removed_and_what_a_living_one_fills_is_not(tmp_path: Path) -> None:
+def test_a_draft_is_removed_only_if_its_process_is_dead(tmp_path: Path) -> None:
     dead, filled, foreign = f".draft-{'0' * 16}", f".draft-{'1' * 16}", ".draft-letters"  # the last one is not ours
     for name in (dead, filled, foreign):
         (tmp_path / name).mkdir()
@@ -334,7 +334,7 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_fills_is_no
     assert {path.name for path in tmp_path.iterdir()} == {FOLDER, filled, foreign}
 
 
-def test_the_second_writer_uses_the_folder_of_the_first_if_it_is_the_same(tmp_path: Path) -> None:
+def test_a_concurrent_writer_reuses_an_identical_folder_only(tmp_path: Path) -> None:
     def meanwhile(happens: Callable[[], object]) -> Callable[[str], AbstractContextManager[BinaryIO]]:
         @contextmanager
         def opened(record: str) -> Iterator[BinaryIO]:

@@ -62,14 +62,14 @@ def test_a_call_is_posted_with_the_authorization_of_the_run(there: LoopbackRunne
     "address",
     ["http://127.0.0.1:1/tools", "https://{at}/tools", "http://user@{at}/tools", "http://{at}x/tools", "http://[", ""],
 )
-def test_an_address_that_the_permit_does_not_have_gets_nothing(address: str, there: LoopbackRunner) -> None:
+def test_an_address_outside_the_permit_receives_nothing(address: str, there: LoopbackRunner) -> None:
     endpoint = address.format(at=there.origin.partition("//")[2])
     with refused(WorkError, "engine.permit_missing"):
         callback(there, endpoint=endpoint).report({})
     assert there.received == []
 
 
-def test_a_permit_with_other_limits_or_for_something_else_posts_nothing(there: LoopbackRunner) -> None:
+def test_a_mismatched_permit_posts_nothing(there: LoopbackRunner) -> None:
     own = grant(Endpoints(endpoints=(there.origin,)))
     for run, code in (
         (grant(Limits()), "engine.limit_unenforceable"),
@@ -93,7 +93,7 @@ def test_a_permit_with_other_limits_or_for_something_else_posts_nothing(there: L
     ],
     ids=["201", "500", "307", "a list", "a key twice", "too large"],
 )
-def test_an_answer_that_is_no_result_is_told_without_its_text(behavior: Any, told: str, there: LoopbackRunner) -> None:
+def test_an_invalid_answer_is_reported_without_its_text(behavior: Any, told: str, there: LoopbackRunner) -> None:
     there.behavior = behavior
     with pytest.raises(CallbackError) as caught:
         callback(there, answer_bytes=1_000).report({})

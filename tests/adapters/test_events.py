@@ -23,7 +23,7 @@ def read(*chunks: bytes, token: str = "") -> tuple[list[dict[str, Any]], Any]:
     return seen, json.loads(lines.result())
 
 
-def test_lines_and_server_sent_events_are_events_until_the_result() -> None:
+def test_json_lines_and_server_sent_events_are_parsed_as_events() -> None:
     wanted = ([{"at": 1}, {"at": 2}], {"ok": True, "outputs": {}})
     assert read(b'{"at": 1}\n{"at"', b": 2}\r\n", RESULT) == wanted
     assert read(b': hello\nid: 1\nretry: 5\ndata: {"at": 1}\n\ndata:{"at":\ndata: 2}\n\ndata: ' + RESULT) == wanted
@@ -53,5 +53,5 @@ def test_an_answer_that_is_not_events_and_one_result_is_refused(answer: bytes, t
     assert caught.value.message == f"the runner's answer cannot be passed on: {told}"
 
 
-def test_what_looks_like_a_token_passes_where_none_was_sent() -> None:
+def test_a_token_like_value_passes_if_no_token_was_sent() -> None:
     assert read(b'{"at": "c4nary-token"}\n', RESULT)[0] == [{"at": "c4nary-token"}]

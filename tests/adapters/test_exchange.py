@@ -62,7 +62,7 @@ def test_the_answer_is_bounded_and_comes_from_a_host_of_a_trusted_authority(tmp_
         exchange(WITHIN, "GET", found.address, None, {}, StopSignal())
 
 
-def test_an_answer_that_comes_byte_by_byte_has_no_more_time_than_any_other() -> None:
+def test_a_byte_by_byte_answer_does_not_extend_the_deadline() -> None:
     slow = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
     with running(slow) as found, pytest.raises(NoAnswerError, match=r"within 0\.5 seconds"):
         exchange(Bounds(0.5, 100), "POST", found.address, {}, {}, StopSignal())

@@ -63,7 +63,7 @@ def problem(*said: Any, ends: bool = True) -> str:
     return harness.problem.message
 
 
-def test_everything_that_a_harness_may_say_is_heard_and_answered() -> None:
+def test_every_message_of_the_protocol_is_handled() -> None:
     call = {"id": 7, "method": "tools/call", "params": {"name": "lookup", "arguments": {"text": "ada"}}}
     harness, heard, sent = talked(
         STARTED,
@@ -111,7 +111,7 @@ def test_a_harness_that_breaks_the_protocol_ends_the_run(said: list[Any], told: 
         ("bad", "it gave no reason"),
     ],
 )
-def test_an_error_of_a_harness_is_cleaned(error: Any, told: str) -> None:
+def test_harness_errors_are_sanitized(error: Any, told: str) -> None:
     assert problem(STARTED, {"id": "run", "error": error}, ends=False) == told
     assert problem({"id": "initialize", "error": error}, ends=False) == told
 
@@ -141,7 +141,7 @@ def test_a_line_may_have_exactly_the_longest_length_and_no_byte_more(pieces: int
         assert there(found.problem).message.endswith(f"a line is longer than {LINE_BYTES} bytes")
 
 
-def test_a_line_of_the_longest_length_may_come_before_its_end() -> None:
+def test_a_line_of_maximum_length_may_arrive_before_its_newline() -> None:
     harness = Harness({}, Heard())
     harness.begin(lambda _: None)
     harness.hear(line(STARTED) + b"\n" + padded(LINE_BYTES))
@@ -159,12 +159,12 @@ def test_a_line_of_the_longest_length_may_come_before_its_end() -> None:
 
 
 @pytest.mark.parametrize("said", [[], [STARTED], [STARTED, {"method": "update", "params": {}}]])
-def test_a_harness_that_dies_leaves_no_result_and_no_problem(said: Iterable[Any]) -> None:
+def test_a_harness_that_dies_reports_neither_result_nor_problem(said: Iterable[Any]) -> None:
     harness, _, _ = talked(*said)
     assert (harness.result, harness.problem, harness.over.is_set()) == (None, None, True)
 
 
-def test_what_a_listener_raises_ends_the_run_in_a_sentence() -> None:
+def test_a_listener_exception_ends_the_run_and_is_reported_by_type() -> None:
     class Failing(Heard):
         def started(self, reported: dict[str, Any]) -> None:
             raise RuntimeError(f"c4nary: {reported}")

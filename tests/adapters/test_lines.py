@@ -17,7 +17,7 @@ WHOLE = b"one\n\ntwo\r\nthree"
 
 
 @pytest.mark.parametrize("size", range(1, len(WHOLE) + 2))
-def test_lines_are_the_same_however_they_are_cut(size: int) -> None:
+def test_lines_are_split_alike_in_pieces_of_any_size(size: int) -> None:
     lines, found = Lines(), list[bytes]()
     for at in range(0, len(WHOLE), size):
         found += lines.feed(WHOLE[at : at + size])
@@ -37,7 +37,7 @@ PIECE = {"runner": 512}
 
 
 @pytest.mark.parametrize("who", LISTENERS)
-def test_a_long_line_in_small_pieces_costs_no_more_than_in_large_ones(who: str) -> None:
+def test_a_long_line_in_small_pieces_is_read_in_linear_time(who: str) -> None:
     hear, began = LISTENERS[who](), time.process_time()
     for _ in range(16_000):
         hear(b"x" * PIECE.get(who, 16))

@@ -89,7 +89,7 @@ def test_without_secrets_the_headers_are_empty(runner: Runner) -> None:
 
 # covers: D35.2
 @pytest.mark.parametrize("nothing", [EMPTY, NOWHERE, {**EMPTY, "command": ""}], ids=["stdio", "http", "blank"])
-def test_what_there_is_nothing_to_deliver_of_is_skipped_and_logged(nothing: dict[str, Any], runner: Runner) -> None:
+def test_a_server_with_nothing_to_deliver_is_skipped_and_logged(nothing: dict[str, Any], runner: Runner) -> None:
     answer, harness, _ = asked(runner, nothing)
     assert answer.decision.outcome is Outcome.ALLOW
     assert harness.wire() == []
@@ -166,7 +166,7 @@ def test_a_server_that_is_added_after_the_decision_is_refused(more: dict[str, An
     assert (harness.delivered, harness.lines) == ((), [])
 
 
-def test_a_server_that_is_left_out_after_the_decision_is_missed(runner: Runner) -> None:
+def test_a_server_removed_after_the_decision_is_detected(runner: Runner) -> None:
     answer, _, _ = asked(runner, HTTP, OPEN, to=Harness(HTTP))
     assert there(answer.fault).code == "engine.mcp_server_changed"
 
@@ -189,7 +189,7 @@ def test_a_name_that_no_header_can_have_is_refused(name: str, runner: Runner) ->
         deliver(own, DIGEST, servers, list[str]().append)
 
 
-def test_a_permit_for_another_moment_delivers_nothing(runner: Runner) -> None:
+def test_a_permit_of_another_phase_delivers_nothing(runner: Runner) -> None:
     harness = Harness(HTTP)
     answer = runner.engine(VALUES).decide("mcp", {"phase": "plan", "servers": [HTTP]}, harness.take)
     assert answer.decision.outcome is Outcome.ALLOW

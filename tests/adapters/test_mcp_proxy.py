@@ -88,7 +88,7 @@ def gate_of(engine: Engine, approver: str | None = None, run: str = "proxy") -> 
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_what_was_reviewed_is_listed_and_called(era: str, engine: Engine) -> None:
+def test_only_reviewed_tools_are_listed_and_called(era: str, engine: Engine) -> None:
     server = Scripted([*TOOLS.values()])
     server.tools.append(UNKNOWN)
 
@@ -108,7 +108,7 @@ def test_what_was_reviewed_is_listed_and_called(era: str, engine: Engine) -> Non
 
 
 @pytest.mark.parametrize("era", ["legacy", "auto"])  # which begin a session in both ways
-def test_instructions_of_a_server_that_nobody_reviewed_are_left_out(era: str, engine: Engine) -> None:
+def test_unreviewed_server_instructions_are_left_out(era: str, engine: Engine) -> None:
     async def do(client: Client) -> Any:
         return client.instructions, client.server_capabilities.tools is not None
 
@@ -157,7 +157,7 @@ def test_secrets_and_images_that_carry_data_are_taken_out_of_results(era: str, e
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_person_at_the_client_is_asked_and_the_call_is_made_once(era: str, engine: Engine) -> None:
+def test_a_call_runs_only_after_the_client_user_approves_it(era: str, engine: Engine) -> None:
     asked: list[str] = []
     answers = iter([False, True])
 
@@ -177,7 +177,7 @@ def test_a_person_at_the_client_is_asked_and_the_call_is_made_once(era: str, eng
     assert '"city": "Rome"' in asked[0]
 
 
-def test_a_client_cannot_take_the_id_of_what_it_is_asked(engine: Engine) -> None:
+def test_a_client_cannot_reuse_the_id_of_a_pending_elicitation(engine: Engine) -> None:
     server, gate = Scripted([*TOOLS.values()]), gate_of(engine, "user:ana", run="taken-id")
 
     async def talk() -> list[Any]:
@@ -206,7 +206,7 @@ def test_a_client_cannot_take_the_id_of_what_it_is_asked(engine: Engine) -> None
     assert (done["id"], done["result"]["content"][0]["text"]) == (2, "asked of Bern")
 
 
-def test_a_server_cannot_answer_what_the_person_is_asked(engine: Engine) -> None:
+def test_a_server_cannot_answer_a_pending_elicitation(engine: Engine) -> None:
     server, gate = Scripted([*TOOLS.values()]), gate_of(engine, "user:ana", run="answered-by-server")
 
     async def talk() -> tuple[list[Any], list[str]]:
@@ -281,7 +281,7 @@ def test_without_a_person_at_the_client_the_refusal_says_how_to_approve(era: str
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_the_third_of_three_needs_a_person(era: str, engine: Engine) -> None:
+def test_a_call_that_completes_a_risky_flow_needs_approval(era: str, engine: Engine) -> None:
     async def do(client: Client) -> Any:
         return [await client.call_tool(name, {"city": "x"}) for name in ("news", "orders", "weather")]
 
@@ -292,7 +292,7 @@ def test_the_third_of_three_needs_a_person(era: str, engine: Engine) -> None:
     assert server.calls() == ["news", "orders"]
 
 
-def test_what_the_policy_does_not_list_does_not_pass(engine: Engine) -> None:
+def test_methods_not_listed_in_the_policy_are_blocked(engine: Engine) -> None:
     server = Scripted([*TOOLS.values()])
 
     async def do(client: Client) -> Any:
@@ -412,7 +412,7 @@ HOSTILE: dict[str, Behavior] = {
 
 
 @pytest.mark.parametrize("behavior", HOSTILE.values(), ids=HOSTILE)
-def test_a_call_that_a_server_over_http_spoils_fails_alone(behavior: Behavior) -> None:
+def test_a_bad_http_response_fails_only_its_own_call(behavior: Behavior) -> None:
     with running(behavior) as found:
 
         async def both() -> list[dict[str, Any]]:

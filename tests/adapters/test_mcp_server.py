@@ -88,7 +88,7 @@ def serving(*words: str, files: dict[str, bytes] | None = None) -> Iterator[tupl
 
 
 @needs("bubblewrap")
-def test_a_server_is_asked_called_and_ended() -> None:
+def test_a_server_answers_until_it_ends() -> None:
     with serving("-c", ECHO) as (talk, ended):
         assert talk.listing() == {"tools": []}
         assert json.loads(talk.call("echo", {"text": "ada"})) == {"name": "echo", "arguments": {"text": "ada"}}
@@ -129,7 +129,7 @@ def test_only_the_files_of_the_permit_are_used(change: str, tmp_path: Path) -> N
         package_files(folder, found[0])
 
 
-def test_a_package_may_have_exactly_so_many_files_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_package_limits_on_files_and_bytes_are_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"a.py": b"12", "b.py": b"3"}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
@@ -144,7 +144,7 @@ def test_a_package_may_have_exactly_so_many_files_and_bytes(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("kind", ["huge", "pipe"])
-def test_no_more_is_read_of_a_file_than_a_package_may_have(
+def test_an_oversized_file_or_pipe_in_a_package_is_refused(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.py"
@@ -173,7 +173,7 @@ class Scripted(McpServerTalk):
             self.hear(b"".join(line + b"\n" for line in self._script))
 
 
-def test_an_answer_is_that_of_the_request_and_other_lines_are_passed_over() -> None:
+def test_only_the_answer_with_the_request_id_is_returned() -> None:
     talk = Scripted(
         b"a stray print",
         b'{"method": "note", "params": {}}',

@@ -31,9 +31,7 @@ def created(server: LoopbackRunner, **changes: Any) -> RemoteSandbox:
     return Platform(f"{server.origin}/api/").create("r-1", "n-1", "restricted", "none")
 
 
-def test_a_sandbox_is_that_of_the_request_that_was_made(
-    server: LoopbackRunner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_created_sandbox_matches_its_request(server: LoopbackRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEY_VARIABLE, raising=False)
     found = created(server)
     assert (found.id, found.run, found.applied) == ("box-1", "r-1", {"network": "restricted"})
@@ -54,9 +52,7 @@ def test_a_sandbox_is_that_of_the_request_that_was_made(
         {"applied": None}, {"applied": ["network"]},
     ],
 )  # fmt: skip
-def test_an_answer_to_another_request_or_without_a_plain_id_is_no_sandbox(
-    changes: dict[str, Any], server: LoopbackRunner
-) -> None:
+def test_an_answer_that_does_not_match_the_request_is_refused(changes: dict[str, Any], server: LoopbackRunner) -> None:
     with pytest.raises(PlatformError, match="it did not answer this request"):
         created(server, **changes)
 
@@ -70,7 +66,7 @@ def test_an_answer_to_another_request_or_without_a_plain_id_is_no_sandbox(
         (answering(b"x" * 2_000), "larger than 1000 bytes"),
     ],
 )
-def test_what_is_no_answer_of_a_platform_is_told(behavior: Any, told: str, server: LoopbackRunner) -> None:
+def test_an_invalid_platform_answer_is_reported(behavior: Any, told: str, server: LoopbackRunner) -> None:
     server.behavior = behavior
     with pytest.raises(PlatformError, match=told) as caught:
         Platform(server.origin, answer_bytes=1_000).create("r-1", "n-1", "restricted", "none")

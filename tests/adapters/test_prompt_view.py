@@ -47,7 +47,7 @@ def test_within_the_limit_nothing_is_left_out() -> None:
     assert prompt_view(history, 199).left_out == 1
 
 
-def test_the_newest_output_stays_and_the_view_says_that_it_does_not_fit() -> None:
+def test_the_newest_output_is_kept_even_if_the_view_does_not_fit() -> None:
     view = prompt_view([openai("a" * 100), openai("é" * 100)], 150)
     assert view.messages[1]["content"] == "é" * 100
     mark = "[output of 100 bytes left out of the prompt]"
@@ -73,13 +73,13 @@ def test_the_view_shares_nothing_with_the_history() -> None:
         {"role": "user", "content": [["x" * 500]]},
     ],
 )
-def test_what_is_no_output_is_neither_counted_nor_left_out(message: dict[str, Any]) -> None:
+def test_messages_without_tool_output_are_neither_counted_nor_pruned(message: dict[str, Any]) -> None:
     history = [message, openai("a"), openai("b")]
     assert prompt_view(history, 2) == PromptView(history, 0, 2, fits=True)
     assert not prompt_view(history, 1).fits  # the control: outputs are counted
 
 
-def test_an_output_is_left_out_where_that_saves_something() -> None:
+def test_an_output_is_pruned_only_if_that_saves_bytes() -> None:
     mark = "[output of 43 bytes left out of the prompt]"
     assert len(mark) == 43
     for size, left_out in ((1, 0), (42, 0), (43, 0), (44, 1)):

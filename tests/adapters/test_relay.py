@@ -114,7 +114,7 @@ print([open(name + ".response").read().count("refused") for name in answers], so
 
 
 @needs("bubblewrap")
-def test_files_that_are_no_calls_are_not_made() -> None:
+def test_invalid_request_files_make_no_call() -> None:
     calls = []
 
     def called(name: Any, arguments: Any) -> tuple[str, bool]:
@@ -163,14 +163,14 @@ def test_a_call_that_fails_is_answered_and_the_next_one_too(fault: Exception) ->
 # covers: D36.3
 @needs("bubblewrap")
 @pytest.mark.parametrize("path", ["/work/relay/shim.py/below", "big"])
-def test_a_failed_upload_ends_the_run_loudly(path: str) -> None:
+def test_a_failed_upload_is_a_sandbox_error(path: str) -> None:
     done = ran("print('it ran')", relay_of(lambda _name, _arguments: ("", False)), more={path: b"x" * (17 << 20)})
     assert (done.status, done.stdout) == (Status.SANDBOX_ERROR, b"")
     assert b"OSError" in done.stderr or b"Error" in done.stderr
 
 
 # covers: D36.3
-def test_a_shim_that_is_missing_ends_the_run_loudly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_shim_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(relays, "__file__", str(tmp_path / "relay.py"))
     with pytest.raises(WorkError, match="cannot be uploaded"):
         relay_of(lambda _name, _arguments: ("", False))
@@ -178,7 +178,7 @@ def test_a_shim_that_is_missing_ends_the_run_loudly(monkeypatch: pytest.MonkeyPa
 
 # covers: D36.1
 @pytest.mark.parametrize("profile", ["", "standard"])
-def test_no_permit_has_a_relay_outside_of_its_sandbox(profile: str) -> None:
+def test_a_relay_needs_a_permit_for_its_sandbox(profile: str) -> None:
     with pytest.raises(WorkError, match="the permit has no relay in this sandbox"):
         Relay(grant(profile), "harness", TOOLS, lambda _name, _arguments: ("", False))
     for permit in misused(sealed("mcp", limits())).values():
@@ -205,7 +205,7 @@ def test_the_shim_has_no_code_for_anything_but_files() -> None:
 
 # covers: D60.2
 @pytest.mark.parametrize("control", [False, True])
-def test_a_whole_talk_opens_no_socket_and_starts_no_process(*, control: bool, tmp_path: Path) -> None:
+def test_a_complete_session_opens_no_socket_and_starts_no_process(*, control: bool, tmp_path: Path) -> None:
     (tmp_path / "tools.json").write_text(json.dumps(TOOLS), encoding="utf-8")
     code = f"""
 import sys

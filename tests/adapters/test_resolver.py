@@ -49,12 +49,12 @@ def waiting() -> Iterator[Waiting]:
     lookup.go.set()
 
 
-def test_the_system_is_asked() -> None:
+def test_lookups_use_the_system_resolver() -> None:
     found = there(Resolver(LookupLimits(seconds=20)).addresses("localhost"))
     assert set(found) <= {"127.0.0.1", "::1"}
 
 
-def test_every_address_once_and_in_order() -> None:
+def test_addresses_are_unique_and_sorted() -> None:
     rows = [row(V6, "2606:4700::1", 0, 0, 0), row(V4, "9.9.9.9", 0), row(V4, "8.8.8.8", 0), row(V4, "9.9.9.9", 0)]
     assert answers(*rows) == ("2606:4700::1", "8.8.8.8", "9.9.9.9")
 
@@ -71,7 +71,7 @@ def test_a_scope_is_kept(place: tuple[Any, ...], text: str) -> None:
     assert answers(row(V6, *place)) == (text,)
 
 
-def test_no_answer_another_family_or_too_many_are_none() -> None:
+def test_an_empty_foreign_or_oversized_answer_is_discarded() -> None:
     assert answers() is None
     assert answers(row(V4, "8.8.8.8", 0), row(socket.AF_UNIX, "/x")) is None
     assert answers(*(row(V4, f"8.8.8.{index}", 0) for index in range(65))) is None
@@ -79,21 +79,21 @@ def test_no_answer_another_family_or_too_many_are_none() -> None:
 
 
 @pytest.mark.parametrize("error", [socket.gaierror(-2, "not known"), UnicodeError("too long"), OSError(24, "no files")])
-def test_a_lookup_that_fails_is_none(error: Exception) -> None:
+def test_a_failed_lookup_has_no_answer(error: Exception) -> None:
     def failing(_: str) -> Sequence[Any]:
         raise error
 
     assert Resolver(lookup=failing).addresses("a.example.org") is None
 
 
-def test_a_late_answer_is_none(waiting: Waiting) -> None:
+def test_a_late_answer_is_discarded(waiting: Waiting) -> None:
     resolver = Resolver(LookupLimits(seconds=0.05), waiting)
     assert resolver.addresses("a.example.org") is None
     waiting.go.set()  # the control: the same resolver answers when it is not late
     assert Resolver(LookupLimits(seconds=20), waiting).addresses("a.example.org") == ("8.8.8.8",)
 
 
-def test_lookups_that_nobody_waits_for_keep_their_places_until_they_end(waiting: Waiting) -> None:
+def test_abandoned_lookups_hold_their_slots_until_they_end(waiting: Waiting) -> None:
     resolver = Resolver(LookupLimits(seconds=0.05, threads=2), waiting)
     before = set(threading.enumerate())
     assert [resolver.addresses("a.example.org") for _ in range(4)] == [None] * 4
@@ -102,13 +102,13 @@ def test_lookups_that_nobody_waits_for_keep_their_places_until_they_end(waiting:
     until(lambda: resolver.addresses("a.example.org") == ("8.8.8.8",))  # a place is free once one of them has ended
 
 
-def test_many_at_once_wait_for_a_place() -> None:
+def test_concurrent_lookups_wait_for_a_slot() -> None:
     resolver = Resolver(LookupLimits(seconds=20, threads=2), lambda host: [row(V4, host, 0)])
     found = at_once(partial(resolver.addresses, f"8.8.8.{n}") for n in range(20))
     assert found == [(f"8.8.8.{n}",) for n in range(20)]
 
 
-def test_without_a_thread_there_is_no_answer_and_the_place_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lookup_without_a_thread_fails_and_frees_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     def exhausted(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -119,13 +119,13 @@ def test_without_a_thread_there_is_no_answer_and_the_place_is_free_again(monkeyp
     assert resolver.addresses("a.example.org") == ("8.8.8.8",)
 
 
-def test_once_closed_nothing_is_looked_up() -> None:
+def test_a_closed_resolver_looks_nothing_up() -> None:
     resolver = Resolver(lookup=lambda _: [row(V4, "8.8.8.8", 0)])
     resolver.close()
     assert resolver.addresses("a.example.org") is None
 
 
-def test_the_engine_looks_up_by_it_and_closes_it(settings: Settings) -> None:
+def test_the_engine_uses_the_resolver_and_closes_it(settings: Settings) -> None:
     with Engine(settings) as engine:
         look = there(engine.services).gather_context.addresses
         assert look("localhost")

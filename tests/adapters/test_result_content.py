@@ -111,7 +111,7 @@ def test_a_result_that_waits_is_shown_once_it_is_approved_and_the_tool_is_called
     assert gate.call(reading(), waiting.approval).status == "refused"
 
 
-def test_a_person_is_asked_before_the_third_of_three(engine: Engine) -> None:
+def test_a_call_that_completes_a_risky_flow_waits_for_approval(engine: Engine) -> None:
     """Private data, then the way out together with untrusted text: the call does not run."""
     called: list[str] = []
 

@@ -72,7 +72,7 @@ def refusal(uri: str, limits: ForwardLimits = EVER) -> WorkError:
     return caught.value
 
 
-def test_exactly_the_body_is_posted_with_headers_made_here(runner: LoopbackRunner) -> None:
+def test_the_body_is_posted_unchanged_with_the_engines_own_headers(runner: LoopbackRunner) -> None:
     result, answer = forward(runner.address)
     (one,) = runner.received
     assert (one.method, one.path, one.body) == ("POST", "/run", BODY)
@@ -90,7 +90,7 @@ def test_exactly_the_body_is_posted_with_headers_made_here(runner: LoopbackRunne
     assert result == Result("forwarded", {"http_status": 200, "bytes": len(data), "ok": True})
 
 
-def test_parts_are_passed_on_only_to_whoever_follows_and_only_of_a_media_type_with_parts(
+def test_events_reach_only_a_follower_and_only_from_streaming_media_types(
     runner: LoopbackRunner,
 ) -> None:
     seen: list[dict[str, Any]] = []
@@ -115,7 +115,7 @@ def test_a_run_is_posted_below_the_address(runner: LoopbackRunner, below: str, p
     assert [one.path for one in runner.received] == [path]
 
 
-def test_nothing_is_sent_without_the_permits_of_exactly_this_run_and_address(runner: LoopbackRunner) -> None:
+def test_nothing_is_sent_without_permits_for_this_run_and_address(runner: LoopbackRunner) -> None:
     good, to = run_grant(), address_grant(runner.address)
     pairs = [(replace(good, permit=wrong), to) for wrong in misused(good.permit).values()]
     pairs += [(good, replace(to, permit=wrong)) for wrong in misused(to.permit).values()]
@@ -127,7 +127,7 @@ def test_nothing_is_sent_without_the_permits_of_exactly_this_run_and_address(run
     assert len(runner.received) == 1
 
 
-def test_limits_without_an_address_are_not_enforced_somehow() -> None:
+def test_limits_without_an_address_are_refused() -> None:
     other = Grant(sealed("runner_uri", Limits(), ADDRESS), ADDRESS)
     with refused(WorkError, "engine.limit_unenforceable"):
         Runner().forward(run_grant(), other, BODY)
@@ -142,11 +142,11 @@ def test_limits_without_an_address_are_not_enforced_somehow() -> None:
         *("http://me:secret@127.0.0.1:1/", "http://127.0.0.1:1/?to=x", "http://127.0.0.1:1/#x", "http://127.0.0.1:x/"),
     ],
 )
-def test_an_address_is_of_the_scheme_that_the_permit_says_and_nothing_odd(uri: str) -> None:
+def test_a_malformed_or_unpermitted_address_is_refused(uri: str) -> None:
     assert refusal(uri).code == "engine.limit_unenforceable"
 
 
-def test_a_runner_whose_certificate_nobody_vouches_for_gets_nothing(tmp_path: Path) -> None:
+def test_nothing_is_sent_to_a_runner_with_an_untrusted_certificate(tmp_path: Path) -> None:
     authority, context = Authority(tmp_path), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*authority.issue("runner", (NameOID.COMMON_NAME, "runner")))
     with running(context=context) as found:
@@ -169,7 +169,7 @@ def with_access(uri: str, access: RunnerAccess, *, credentials: bool = True) -> 
 
 
 # covers: D30.2
-def test_a_runner_that_asks_for_certificates_gets_that_of_the_gate(authority: Authority, tmp_path: Path) -> None:
+def test_a_runner_requiring_client_certificates_gets_that_of_the_gate(authority: Authority, tmp_path: Path) -> None:
     guarded = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     guarded.load_cert_chain(*authority.issue("runner", (NameOID.COMMON_NAME, "runner")))
     guarded.verify_mode = ssl.CERT_REQUIRED
@@ -193,7 +193,7 @@ def test_a_runner_that_asks_for_certificates_gets_that_of_the_gate(authority: Au
         assert len(found.received) == 1
 
 
-def test_what_tls_says_of_a_refused_certificate_is_repeated() -> None:
+def test_the_tls_alert_of_a_refused_certificate_is_reported() -> None:
     said = ssl.SSLError()
     for reason, told in (
         ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "answered: tlsv13 alert certificate required"),
@@ -229,7 +229,7 @@ def test_the_token_is_read_for_each_run_and_only_a_listed_runner_gets_it(
         assert "authorization" not in dict(none.headers)
 
 
-def test_no_answer_returns_the_token(runner: LoopbackRunner, tmp_path: Path) -> None:
+def test_the_runner_token_never_appears_in_an_answer(runner: LoopbackRunner, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("own-t0ken")
     runner.behavior = answering({"ok": False, "error": "bad token own-t0ken"})
@@ -245,7 +245,7 @@ def test_no_answer_returns_the_token(runner: LoopbackRunner, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_runner_that_refuses_the_token_is_told_of_by_a_code(runner: LoopbackRunner, status: int) -> None:
+def test_a_rejected_runner_token_has_its_own_error_code(runner: LoopbackRunner, status: int) -> None:
     runner.behavior = answering({"ok": False, "error": "c4nary"}, status)
     got = refusal(runner.address)
     assert (got.code, "c4nary" in str(got)) == ("engine.runner_unauthorized", False)
@@ -307,7 +307,7 @@ def test_no_cookie_comes_back(runner: LoopbackRunner) -> None:
     assert len(runner.received) == 2
 
 
-def test_a_runner_that_is_not_there_is_told_so() -> None:
+def test_an_unreachable_runner_is_reported() -> None:
     with own_port() as port:
         assert refusal(f"http://127.0.0.1:{port}/").code == "engine.runner_unreachable"
 
@@ -327,7 +327,7 @@ def test_the_deadline_is_one_for_the_whole_answer(runner: LoopbackRunner, name: 
     assert refusal(runner.address, SOON).code == "engine.runner_late"
 
 
-def test_a_listener_that_never_accepts_is_late() -> None:
+def test_a_listener_that_never_accepts_is_a_timeout() -> None:
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -346,7 +346,7 @@ def whole(length: int) -> bytes:
     return start + b"x" * (length - len(start) - len(end)) + end
 
 
-def test_the_cap_of_an_answer_is_exact(runner: LoopbackRunner) -> None:
+def test_the_size_limit_of_an_answer_is_exact(runner: LoopbackRunner) -> None:
     runner.behavior = answering(whole(4096))
     assert len(forward(runner.address)[1].data) == 4096
     runner.behavior = answering(whole(4097))
@@ -380,7 +380,7 @@ GARBAGE: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", GARBAGE)
-def test_an_answer_that_readers_could_take_differently_is_none(runner: LoopbackRunner, name: str) -> None:
+def test_an_ambiguous_answer_is_refused(runner: LoopbackRunner, name: str) -> None:
     runner.behavior = answering(GARBAGE[name])
     found = refusal(runner.address)
     assert found.code == "engine.runner_answer"
@@ -399,24 +399,24 @@ def test_an_answer_that_readers_could_take_differently_is_none(runner: LoopbackR
     ],
     ids=["another_protocol", "nothing", "too_short", "bad_chunks", "long_header"],
 )
-def test_what_is_no_whole_answer_is_none(runner: LoopbackRunner, sent: bytes) -> None:
+def test_an_incomplete_or_malformed_response_counts_as_unreachable(runner: LoopbackRunner, sent: bytes) -> None:
     runner.behavior = raw(sent)
     assert refusal(runner.address).code == "engine.runner_unreachable"
 
 
-def test_a_packed_answer_is_refused(runner: LoopbackRunner) -> None:
+def test_a_compressed_answer_is_refused(runner: LoopbackRunner) -> None:
     runner.behavior = answering(OUTPUT, Content_Encoding="gzip")
     assert refusal(runner.address).code == "engine.runner_answer"
 
 
 @pytest.mark.parametrize("status", [201, 204, 401, 404, 500, 503])
-def test_only_200_says_that_a_run_went_well(runner: LoopbackRunner, status: int) -> None:
+def test_any_status_but_200_is_an_error(runner: LoopbackRunner, status: int) -> None:
     runner.behavior = answering(b"" if status == 204 else OUTPUT, status)
     assert f"it answered {status}" in str(refusal(runner.address))
 
 
 @pytest.mark.parametrize("status", [200, 400, 500])
-def test_a_run_that_failed_there_is_an_error_and_nothing_more(runner: LoopbackRunner, status: int) -> None:
+def test_a_failed_run_returns_only_its_error(runner: LoopbackRunner, status: int) -> None:
     runner.behavior = answering({"ok": False, "error": "the model is not known", "stack": "at x"}, status)
     result, answer = forward(runner.address)
     assert answer == RunAnswer(error="the model is not known")
@@ -456,7 +456,7 @@ def test_no_stack_path_or_secret_of_the_run_gets_back(runner: LoopbackRunner, sa
 
 
 @pytest.mark.parametrize("error", [None, 5, {"message": "x"}, ["x"]])
-def test_an_error_that_is_no_text_is_not_passed_on(runner: LoopbackRunner, error: object) -> None:
+def test_a_non_string_error_is_not_forwarded(runner: LoopbackRunner, error: object) -> None:
     runner.behavior = answering({"ok": False, "error": error})
     assert forward(runner.address)[1].error == "the runner gave no reason"
 
@@ -473,7 +473,7 @@ def test_secrets_are_found_wherever_a_run_carries_them() -> None:
 
 
 @pytest.mark.parametrize("unit", [" ", " at ", " at a ", " at <", "\t at async ", "a:1", "/", "~/"])
-def test_hostile_errors_cost_little(unit: str) -> None:
+def test_hostile_errors_are_sanitized_in_bounded_time(unit: str) -> None:
     started = time.process_time()
     clean("x" + unit * (60_000 // len(unit)), tuple(f"secret-{number}" for number in range(1_000)))
     assert time.process_time() - started < 1
@@ -497,11 +497,11 @@ def test_an_error_that_is_too_long_is_not_passed_on() -> None:
         ([OUTPUT], "Agent run failed: there was no answer to the run"),
     ],
 )
-def test_a_caller_is_shown_that_the_run_failed(answer: object, text: str) -> None:
+def test_a_failed_run_raises_an_error_with_its_reason(answer: object, text: str) -> None:
     with pytest.raises(WorkError) as caught:
         run_result(answer)
     assert (str(caught.value), caught.value.code) == (text, "engine.run_failed")
 
 
-def test_a_run_that_went_well_is_its_own_result() -> None:
+def test_a_successful_run_is_returned_unchanged() -> None:
     assert run_result(OUTPUT) is OUTPUT

@@ -31,7 +31,7 @@ def keys(folder: Path, name: str = "runner") -> tuple[Path, Path]:
     return private, public
 
 
-def test_a_sealed_secret_is_opened_with_its_key_at_its_place(tmp_path: Path) -> None:
+def test_a_sealed_secret_opens_with_its_key_at_its_place(tmp_path: Path) -> None:
     private, public = keys(tmp_path)
     one, other = seal(SECRET, PLACE, public), seal(SECRET, PLACE, public)
     assert one != other
@@ -46,7 +46,7 @@ def test_a_sealed_secret_is_opened_with_its_key_at_its_place(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("wrong", ["no key", "another key", "another place", "changed", "shorter"])
-def test_whatever_is_wrong_opens_nothing_and_shows_nothing(tmp_path: Path, wrong: str) -> None:
+def test_a_missing_or_wrong_key_place_or_ciphertext_reveals_nothing(tmp_path: Path, wrong: str) -> None:
     private, public = keys(tmp_path)
     text, place, key = seal(SECRET, PLACE, public), PLACE, private
     if wrong == "no key":
@@ -84,7 +84,7 @@ def test_keys_of_another_kind_are_refused(tmp_path: Path) -> None:
             seal(SECRET, PLACE, path)
 
 
-def test_the_form_is_what_the_point_takes_for_sealed(tmp_path: Path) -> None:
+def test_the_shortest_sealed_secret_is_recognized(tmp_path: Path) -> None:
     """The shortest one too: the facts and the adapter agree on the form."""
     private, public = keys(tmp_path)
     shortest = seal("x", "trace", public)

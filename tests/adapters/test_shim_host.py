@@ -63,7 +63,7 @@ def test_the_tools_of_an_admitted_manifest_are_listed_and_called(engine: Engine)
 
 
 # covers: B28.2
-def test_a_result_that_is_cut_says_so(settings: Settings) -> None:
+def test_a_truncated_result_is_marked(settings: Settings) -> None:
     with Engine(settings, values=(*VALUES, "tools.limits.result_bytes=6"), enable_mcp_adapter=True) as running:
         answer = hosted(running).call("tools/call", "contacts_list", {"search": "A"})
     assert (answer.status, answer.content) == ("ok", '["Ada"\n[cut here; the whole text has 7 bytes]')
@@ -71,7 +71,7 @@ def test_a_result_that_is_cut_says_so(settings: Settings) -> None:
 
 # covers: A43.1 A98.2
 @pytest.mark.parametrize("switch", [False, None, 1, "true", "True", [True], object], ids=str)
-def test_nothing_but_true_itself_turns_adapters_on(switch: Any) -> None:
+def test_only_the_boolean_true_enables_adapters(switch: Any) -> None:
     assert AdapterAdmissions(switch).facts().enabled is False
     assert AdapterAdmissions(True).facts().enabled is True  # noqa: FBT003  (the control)
 
@@ -118,7 +118,7 @@ def test_a_manifest_needs_the_source_of_its_environment_in_this_engine(settings:
     assert [codes(one) for one in (before, other, after)] == [["source_policy_mismatch"]] * 2 + [[]]
 
 
-def test_a_source_that_is_refused_admits_no_environment(settings: Settings) -> None:
+def test_a_refused_source_admits_no_environment(settings: Settings) -> None:
     with Engine(settings, values=VALUES, enable_mcp_adapter=True) as engine:
         answer = engine.admit_environment(SOURCE.with_name("unknown_license"), AGENT)
         assert (answer.decision.outcome, answer.result) == (Outcome.DENY, None)
@@ -126,7 +126,7 @@ def test_a_source_that_is_refused_admits_no_environment(settings: Settings) -> N
 
 
 # covers: A46.2 A52.1
-def test_tools_that_no_permit_let_in_are_refused(engine: Engine) -> None:
+def test_tools_registered_without_a_permit_are_refused(engine: Engine) -> None:
     registry = UncuratedToolRegistry()
     for name, schema in SCHEMAS.items():
         registry.add(name, getattr(contact_tools, name), {"name": name, "input_schema": schema})
@@ -231,7 +231,7 @@ def test_a_request_that_breaks_the_contract_does_not_reach_the_adapter(
 
 
 @pytest.mark.parametrize("envelope", [None, [], "x", 7, {}, {"a": {"b": []}}], ids=repr)
-def test_what_is_no_envelope_does_not_reach_the_adapter(engine: Engine, envelope: Any) -> None:
+def test_a_malformed_envelope_does_not_reach_the_adapter(engine: Engine, envelope: Any) -> None:
     own = Own(lambda result: result)
     assert hosted(engine, own).answer(envelope).code == REJECTED
     assert own.asked == []
@@ -275,7 +275,7 @@ def test_many_calls_at_once_have_their_own_answers(engine: Engine) -> None:
     assert len({one.content for one in answers}) == 64
 
 
-def test_a_dead_engine_rejects(settings: Settings) -> None:
+def test_a_closed_engine_rejects_calls(settings: Settings) -> None:
     with Engine(settings, values=VALUES, enable_mcp_adapter=True) as engine:
         own = Own(lambda result: result)
         host = hosted(engine, own)
@@ -298,7 +298,7 @@ LARGE = {"x" * 60 + str(index): {"type": "object"} for index in range(4_000)}
         ({"id": float("nan")}, "engine.request_invalid"),
     ],
 )
-def test_a_manifest_that_is_refused_has_no_contract(engine: Engine, change: dict[str, Any], code: str) -> None:
+def test_a_refused_manifest_creates_no_contract(engine: Engine, change: dict[str, Any], code: str) -> None:
     before = engine.opened.gather_context.adapters().contracts
     answer = engine.admit_adapter(manifest(admitted_source(engine)) | change, curated(engine), AGENT)
     assert code in codes(answer)

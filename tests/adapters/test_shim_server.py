@@ -121,7 +121,7 @@ def test_a_list_that_the_policy_refuses_is_an_error_with_the_code(engine: Engine
 # covers: A47 A51
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("era", ERAS)
-def test_there_is_nothing_but_tools(engine: Engine, era: str) -> None:
+def test_the_server_offers_only_tools(engine: Engine, era: str) -> None:
     async def go(client: Client) -> None:
         for ask in (
             client.list_resources,
@@ -136,7 +136,7 @@ def test_there_is_nothing_but_tools(engine: Engine, era: str) -> None:
     asking(mcp_server(hosted(engine), "contacts", "1"), go, era)
 
 
-def test_many_calls_of_one_client_at_once(engine: Engine) -> None:
+def test_concurrent_calls_of_one_client_get_their_own_results(engine: Engine) -> None:
     async def go(client: Client) -> list[Any]:
         found: list[Any] = []
 
@@ -153,7 +153,7 @@ def test_many_calls_of_one_client_at_once(engine: Engine) -> None:
     assert Counter(found) == {("A", (False, '["Ada"]')): 20, ("Z", (False, "[]")): 20}
 
 
-def test_an_approval_that_is_no_id_breaks_the_contract(engine: Engine) -> None:
+def test_an_invalid_approval_id_breaks_the_contract(engine: Engine) -> None:
     meta: Any = {APPROVAL: {"a": 1}}
 
     async def go(client: Client) -> tuple[bool, str]:
@@ -163,7 +163,7 @@ def test_an_approval_that_is_no_id_breaks_the_contract(engine: Engine) -> None:
     assert asking(server, go) == (True, "adapter_contract_rejected: approval")
 
 
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported_with_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     monkeypatch.delitem(sys.modules, "admission_adapters.shim.server")
     with pytest.raises(WorkError) as caught:
@@ -232,7 +232,7 @@ def test_without_the_switch_the_command_serves_nothing(command: Command, source_
     ],
     ids=["duplicate keys", "list", "binary", "deep", "nearly empty", "null"],
 )
-def test_a_manifest_that_is_none_is_refused_with_a_record(command: Command, text: str, code: int, words: str) -> None:
+def test_an_invalid_manifest_is_refused_and_recorded(command: Command, text: str, code: int, words: str) -> None:
     file = command.home / "manifest.yaml"
     file.write_text(text, encoding="utf-8")
     done = refused(command, *arguments(file, ON))
@@ -382,7 +382,7 @@ def _harmless(kind: str, value: str, home: Path) -> bool:
 
 # covers: A47 A48 A49 A50 A51
 @pytest.mark.own_opa
-def test_serving_reaches_nothing_but_opa_and_the_record(command: Command, source_hash: str, tmp_path: Path) -> None:
+def test_serving_accesses_only_opa_and_the_record(command: Command, source_hash: str, tmp_path: Path) -> None:
     found = watched(command, tmp_path, source_hash)
     assert {"socket.connect", "subprocess.Popen", "open", "variable"} <= {kind for kind, _ in found}  # it was watched
     assert forbidden(found, command.home) == set()
@@ -390,9 +390,7 @@ def test_serving_reaches_nothing_but_opa_and_the_record(command: Command, source
 
 # covers: A47 A48 A49 A50
 @pytest.mark.parametrize("act", REACHES)
-def test_the_watch_sees_what_an_adapter_must_not_do(
-    command: Command, source_hash: str, tmp_path: Path, act: str
-) -> None:
+def test_the_watch_detects_forbidden_acts(command: Command, source_hash: str, tmp_path: Path, act: str) -> None:
     """Positive control of the test above: the same watch, on tools that do it."""
     tools = tmp_path / "reaching.py"
     text = TOOLS.read_text(encoding="utf-8")

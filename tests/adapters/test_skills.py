@@ -109,7 +109,7 @@ def test_a_file_that_may_not_be_read_is_an_error_result(
 
 # covers: B33
 @pytest.mark.parametrize("swap", ["link", "other file", "folder"])
-def test_what_is_read_is_what_was_decided_on(engine: Engine, skill: Path, swap: str) -> None:
+def test_a_file_replaced_after_the_decision_is_not_read(engine: Engine, skill: Path, swap: str) -> None:
     """Whatever is put in the place of the file between decision and reading is not looked at."""
     file = skill / "scripts/run.sh"
 
@@ -189,7 +189,7 @@ def test_everything_wrong_with_the_request_or_the_engine_is_an_error_result(
         assert read(broken, skill).codes == ("engine.policy_invalid",)
 
 
-def test_an_approval_is_asked_for_where_the_policy_says_so(settings: Settings, skill: Path) -> None:
+def test_a_finding_at_level_confirm_requires_an_approval(settings: Settings, skill: Path) -> None:
     os.link(skill / "scripts/run.sh", skill / "second")
     with Engine(
         settings, values=(f"levels.levels.skill_file={{hard_link_not_admitted: {lowered('confirm')}}}",), points=LOADED
@@ -199,7 +199,7 @@ def test_an_approval_is_asked_for_where_the_policy_says_so(settings: Settings, s
     assert got.approval is not None
 
 
-def test_what_only_warns_is_not_told_as_a_reason(settings: Settings, skill: Path) -> None:
+def test_a_warning_is_not_reported_as_a_reason(settings: Settings, skill: Path) -> None:
     os.link(skill / "scripts/run.sh", skill / "second")
     warned = f"levels.levels.skill_file={{hard_link_not_admitted: {lowered('warn')}}}"
     with Engine(settings, values=(warned, "skills.max_bytes=100"), points=LOADED) as engine:
@@ -210,7 +210,7 @@ def test_what_only_warns_is_not_told_as_a_reason(settings: Settings, skill: Path
     assert "hard_link" not in got.text
 
 
-def test_from_an_event_loop(settings: Settings, skill: Path) -> None:
+def test_skill_files_can_be_read_from_an_event_loop(settings: Settings, skill: Path) -> None:
     async def ask() -> tuple[SkillFile, SkillFile, SkillFile]:
         async with AsyncEngine(settings, points=LOADED) as engine:
             good = await read_skill_file_async(engine, str(skill), "scripts/run.sh")

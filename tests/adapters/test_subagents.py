@@ -194,7 +194,7 @@ def test_running_blocks_until_the_timeout_passes(home: Home) -> None:
 
 # covers: B25.2
 @pytest.mark.parametrize(("how", "left"), [("wait", []), ("polite", [{"type": "cancel"}])])
-def test_cancelling_asks_with_a_line_and_a_signal(home: Home, how: str, left: list[Any]) -> None:
+def test_cancelling_sends_a_message_and_a_signal(home: Home, how: str, left: list[Any]) -> None:
     child = child_of(home.own.spawn(ASK, f"say=1 {how}"))
     said(home, child, "turn")
     reply = home.own.cancel(ASK, child)
@@ -221,7 +221,7 @@ def test_a_subagent_that_ends_at_the_line_of_a_cancel_is_cancelled(home: Home, m
 
 # covers: B25.2-3
 @pytest.mark.full
-def test_cancelling_says_when_it_had_no_effect_and_killing_always_has_one(home: Home) -> None:
+def test_a_cancel_without_effect_is_reported_late_and_a_kill_succeeds(home: Home) -> None:
     child = child_of(home.own.spawn(ASK, "stubborn wait"))
     pid = said(home, child, "pid")
     said(home, child, "stubborn")
@@ -336,7 +336,7 @@ def test_a_repeated_call_with_the_same_key_has_no_second_effect(home: Home) -> N
 
 
 # covers: B25
-def test_of_calls_with_one_key_at_once_one_has_an_effect(home: Home) -> None:
+def test_concurrent_calls_with_one_key_have_one_effect(home: Home) -> None:
     keyed = replace(ASK, key="k-1")
     with ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(lambda _: home.own.spawn(keyed, "wait"), range(8)))
@@ -346,7 +346,7 @@ def test_of_calls_with_one_key_at_once_one_has_an_effect(home: Home) -> None:
     assert len(home.engine.store().children(None, 9)) == 1
 
 
-def test_what_a_key_gave_is_known_by_the_process_that_gave_it(home: Home, settings: Settings) -> None:
+def test_a_keyed_result_is_replayed_only_in_its_own_process(home: Home, settings: Settings) -> None:
     keyed = replace(ASK, key="k-1")
     child_of(home.own.run(keyed, "say=1"))
     with subagents(home.engine, program(), CONTEXT) as other:
@@ -378,7 +378,7 @@ def test_each_operation_writes_its_audit_fields(home: Home) -> None:
 
 
 # covers: B18.1 B24
-def test_of_two_that_want_the_last_of_a_quota_exactly_one_starts(settings: Settings) -> None:
+def test_of_two_concurrent_spawns_for_the_last_quota_unit_one_starts(settings: Settings) -> None:
     with at_home(settings, "budgets.quotas.subagent.conversation.limit=1") as home:
         barrier = threading.Barrier(2)
 
@@ -392,7 +392,7 @@ def test_of_two_that_want_the_last_of_a_quota_exactly_one_starts(settings: Setti
         assert len(home.engine.store().children(None, 9)) == 1
 
 
-def test_what_is_refused_starts_nothing(home: Home, tmp_path: Path) -> None:
+def test_a_refused_request_starts_no_process(home: Home, tmp_path: Path) -> None:
     marker = tmp_path / "started"
     touching = program(f"open({str(marker)!r}, 'w')")
     with subagents(home.engine, touching) as own:
@@ -424,7 +424,7 @@ def test_a_confirmed_operation_is_carried_out_once_it_is_approved(home: Home) ->
     ],
     ids=["command", "folder", "zero"],
 )
-def test_a_program_that_cannot_be_started_is_told_and_its_child_has_ended(home: Home, broken: Program) -> None:
+def test_a_program_start_failure_is_reported_and_its_child_ended(home: Home, broken: Program) -> None:
     with subagents(home.engine, broken) as own:
         reply = own.spawn(ASK, "go")
     assert there(reply.fault).code == "engine.subagent_start"
@@ -432,7 +432,7 @@ def test_a_program_that_cannot_be_started_is_told_and_its_child_has_ended(home: 
     assert [record["status"] for record in home.results()] == ["engine.subagent_start"]
 
 
-def test_what_cannot_be_attended_to_does_not_run(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_is_killed_if_its_threads_cannot_start(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
     popen = subprocess.Popen
 
@@ -456,7 +456,7 @@ def test_what_cannot_be_attended_to_does_not_run(home: Home, monkeypatch: pytest
     assert home.own.run(ASK, "say=1").fault is None  # the control
 
 
-def test_nothing_is_started_once_they_are_closed(home: Home) -> None:
+def test_a_closed_adapter_starts_no_subagent(home: Home) -> None:
     home.own.close()
     reply = home.own.spawn(ASK, "wait")
     assert there(reply.fault).code == "engine.subagent_start"
@@ -474,7 +474,7 @@ class _NoFamily:
         self.told.append(state)
 
 
-def test_a_child_that_cannot_be_known_is_not_started(home: Home, tmp_path: Path) -> None:
+def test_a_child_that_cannot_be_registered_is_not_started(home: Home, tmp_path: Path) -> None:
     marker, family = tmp_path / "started", _NoFamily()
 
     def decide(request: Any, executor: Any, key: Any, approval: Any) -> Any:
@@ -488,7 +488,7 @@ def test_a_child_that_cannot_be_known_is_not_started(home: Home, tmp_path: Path)
 
 
 @pytest.mark.parametrize("operation", ["poll", "cancel", "kill"])
-def test_a_child_of_another_process_is_out_of_reach(home: Home, operation: str) -> None:
+def test_a_child_of_another_process_cannot_be_controlled(home: Home, operation: str) -> None:
     child = child_of(home.own.spawn(ASK, "wait"))
     with subagents(home.engine, program(), CONTEXT) as other:
         call: Callable[[Requester, str], Reply] = getattr(other, operation)
@@ -497,7 +497,7 @@ def test_a_child_of_another_process_is_out_of_reach(home: Home, operation: str) 
     assert home.row(child) == ("chat-7", "running")
 
 
-def test_only_so_many_that_ended_can_still_be_looked_at(home: Home) -> None:
+def test_a_bounded_number_of_ended_subagents_can_be_polled(home: Home) -> None:
     own = Subagents(home.own._decide, home.own._family, program(), history=HistoryLimits(subagents=2))
     with own:
         children = [child_of(own.run(ASK, f"say={number}")) for number in range(3)]
@@ -506,7 +506,7 @@ def test_only_so_many_that_ended_can_still_be_looked_at(home: Home) -> None:
             assert own.poll(ASK, known).turns
 
 
-def test_only_so_many_that_a_key_gave_are_known(home: Home) -> None:
+def test_a_bounded_number_of_keyed_results_is_remembered(home: Home) -> None:
     own = Subagents(home.own._decide, home.own._family, program(), history=HistoryLimits(subagents=2))
     asks = [replace(ASK, key=f"k-{number}") for number in range(3)]
     with own:
@@ -516,7 +516,7 @@ def test_only_so_many_that_a_key_gave_are_known(home: Home) -> None:
     assert there(forgotten.fault).code == "engine.subagent_forgotten"
 
 
-def test_a_permit_for_something_else_does_nothing(home: Home) -> None:
+def test_a_permit_for_another_operation_or_child_does_nothing(home: Home) -> None:
     """An intermediary between adapter and engine cannot swap one operation or subagent for another."""
     one, two = (child_of(home.own.spawn(ASK, "wait")) for _ in range(2))
 
@@ -536,7 +536,7 @@ def test_a_permit_for_something_else_does_nothing(home: Home) -> None:
 
 
 @pytest.mark.parametrize("wrong", MISUSED)
-def test_nothing_is_done_without_the_permit_of_exactly_this(home: Home, wrong: str) -> None:
+def test_a_misused_permit_kills_no_subagent(home: Home, wrong: str) -> None:
     child = child_of(home.own.spawn(ASK, "wait"))
 
     def decide(request: Any, executor: Any, key: Any, approval: Any) -> Any:
@@ -572,7 +572,7 @@ def test_a_process_that_reuses_the_pid_of_an_ended_one_is_left_alone() -> None:
     assert (other.returncode, process.state) == (0, "ended")
 
 
-def test_nothing_is_left_of_many_that_start_and_end_at_once(home: Home) -> None:
+def test_concurrent_starts_and_kills_leave_no_process_pipe_or_thread(home: Home) -> None:
     def pipes() -> int:
         return sum(str(path).startswith("pipe:") for path in opened_by(os.getpid()))
 
@@ -595,7 +595,7 @@ def test_nothing_is_left_of_many_that_start_and_end_at_once(home: Home) -> None:
 
 
 # covers: B47.2-3
-def test_another_user_reads_and_ends_no_subagent(home: Home) -> None:
+def test_another_user_cannot_poll_cancel_or_kill_a_subagent(home: Home) -> None:
     child = child_of(home.own.spawn(ASK, "wait"))
     eve = replace(CONTEXT, caller=Caller(via=Via.PROCESS, principal="eve"))
     request = {"conversation": "chat-7", "user": "lee", "account": "acme", "child_conversation_id": child}

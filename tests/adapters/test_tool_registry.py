@@ -91,7 +91,7 @@ def test_a_tool_is_found_by_its_exact_name() -> None:
             ask("B")
 
 
-def test_a_name_is_never_taken_over() -> None:
+def test_a_registered_name_cannot_be_overwritten() -> None:
     registry = UncuratedToolRegistry()
     registry.add("a", read_file, definition())
     with refused(WorkError, "engine.tool_not_registered"):
@@ -123,7 +123,7 @@ def test_a_name_that_no_tool_may_have_is_refused(name: Any) -> None:
 
 
 @pytest.mark.parametrize("given", [None, [], "{}", {"a": float("nan")}, {"a": {1}}, {"a": object()}])
-def test_a_definition_that_is_no_json_is_refused(given: Any) -> None:
+def test_a_definition_that_is_not_a_json_object_is_refused(given: Any) -> None:
     registry = UncuratedToolRegistry()
     with pytest.raises(WorkError, match="not a JSON object"):
         registry.add("a", read_file, given)
@@ -177,7 +177,7 @@ def test_a_curated_local_tool_enters_the_registry_by_its_permit(runner: Runner) 
         ({"environment": "production"}, "environment_incompatible"),
     ],
 )
-def test_what_is_refused_registers_nothing(changes: dict[str, Any], code: str, runner: Runner) -> None:
+def test_a_refused_tool_is_not_registered(changes: dict[str, Any], code: str, runner: Runner) -> None:
     registry = ToolRegistry()
     answer = runner.engine(CURATE).decide("tool_contract", candidate(**changes), admitting(registry, contacts_list))
     assert [finding.code for finding in answer.decision.findings] == [code]
@@ -219,7 +219,7 @@ def test_another_tool_than_the_permit_names_is_refused(
 
 
 # covers: A75
-def test_a_function_whose_code_was_replaced_is_not_what_its_file_says() -> None:
+def test_a_function_with_replaced_code_is_not_accepted_as_local() -> None:
     def other(search: str) -> list[str]:
         return [search] * 2
 
@@ -240,7 +240,7 @@ def test_a_source_file_is_as_large_as_it_may_be_and_no_larger(monkeypatch: pytes
 
 # covers: A75
 @pytest.mark.parametrize("changes", [{"registers": False}, {"name": None}])
-def test_a_permit_that_registers_nothing_registers_nothing(changes: dict[str, Any]) -> None:
+def test_a_permit_without_registration_registers_nothing(changes: dict[str, Any]) -> None:
     every: dict[str, Any] = {
         "registers": True,
         "name": "contacts_list",
@@ -258,7 +258,7 @@ def test_a_permit_that_registers_nothing_registers_nothing(changes: dict[str, An
 
 
 # covers: A75
-def test_a_registry_takes_no_tool_without_a_permit_unless_its_name_says_so() -> None:
+def test_only_the_uncurated_registry_adds_tools_without_a_permit() -> None:
     registry = ToolRegistry()
     assert not hasattr(registry, "add")
     forged = Permit("d", "tool_contract", DIGEST, ToolContractLimits(registers=False), b"")
@@ -269,7 +269,7 @@ def test_a_registry_takes_no_tool_without_a_permit_unless_its_name_says_so() -> 
 
 
 # covers: A75
-def test_an_admitted_name_is_never_taken_over(runner: Runner) -> None:
+def test_an_admitted_tool_cannot_replace_a_registered_name(runner: Runner) -> None:
     registry = UncuratedToolRegistry()
     registry.add("contacts_list", read_file, DEFINITION)
     answer = runner.engine(CURATE).decide("tool_contract", candidate(), admitting(registry, contacts_list))

@@ -76,7 +76,7 @@ def test_a_result_is_cut_at_its_bytes_and_never_within_a_character(text: str, ke
     assert result.metadata["truncated"] is (len(data) > kept)
     assert result.metadata["bytes"] == len(data)
     mark = f"\n[cut here; the whole text has {len(data)} bytes]"
-    assert result.told == result.content + (mark if len(data) > kept else "")
+    assert result.model_text == result.content + (mark if len(data) > kept else "")
 
 
 # covers: B28
@@ -107,7 +107,7 @@ BAD: dict[str, tuple[Callable[[], Any], tuple[str, str | None]]] = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_whatever_a_tool_does_there_is_a_result(what: str, engine: Engine) -> None:
+def test_every_kind_of_tool_outcome_is_a_recorded_result(what: str, engine: Engine) -> None:
     tool, (status, code) = BAD[what]
     result = give(engine, tool)
     assert (result.status, result.code) == (status, code)
@@ -139,7 +139,7 @@ def test_every_side_effect_is_recorded_also_of_a_call_that_failed(engine: Engine
 
 
 # covers: A07.1
-def test_a_side_effect_that_nobody_declared_is_recorded_and_its_result_withheld(engine: Engine) -> None:
+def test_an_undeclared_side_effect_is_recorded_and_its_result_withheld(engine: Engine) -> None:
     def tool() -> str:
         record_side_effect("destructive", id="table")
         return "all contacts"
@@ -159,11 +159,11 @@ def test_in_mode_safe_an_error_shows_its_type_and_a_validation_error_its_message
     assert (other.metadata["truncated"], wrong.metadata["truncated"]) == (False, False)
     long = give(engine, raising(ToolValidationError("too_long", "x" * (LIMIT + 1))))
     assert (long.content, long.metadata["truncated"]) == ("x" * LIMIT, True)
-    assert long.told == f"{long.content}\n[cut here; the whole text has {LIMIT + 1} bytes]"
+    assert long.model_text == f"{long.content}\n[cut here; the whole text has {LIMIT + 1} bytes]"
 
 
 # covers: B32.1
-def test_a_validation_error_brings_class_code_and_details_and_nothing_else(engine: Engine) -> None:
+def test_a_validation_error_has_only_class_code_and_details(engine: Engine) -> None:
     wrong = give(engine, raising(ToolValidationError("too_long", "the text is too long", {"most": 9})))
     assert wrong.metadata["validation_error"] == {
         "class": "ToolValidationError",
@@ -288,9 +288,7 @@ def test_the_person_who_approves_a_result_is_shown_its_text(settings: Settings) 
     assert steering not in result.content
 
 
-def test_a_result_that_waits_outlives_a_fault_of_the_engine(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pending_result_survives_an_engine_fault(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     made, faults = list[str](), [DecideError("OPA does not answer", remedy="wait")]
 
     def tool(search: str) -> str:

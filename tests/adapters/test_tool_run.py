@@ -94,7 +94,7 @@ ENDS: dict[str, tuple[Callable[[], Any], str]] = {
 
 # covers: B38.1
 @pytest.mark.parametrize("what", ENDS)
-def test_what_a_tool_raises_is_a_failure(what: str) -> None:
+def test_an_exception_in_a_tool_is_a_failure(what: str) -> None:
     tool, class_ = ENDS[what]
     outcome, _ = call(tool)
     failure = there(outcome.failure)
@@ -116,7 +116,7 @@ UNSUPPORTED: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("what", UNSUPPORTED)
-def test_a_result_without_a_form_says_what_to_return(what: str) -> None:
+def test_an_unsupported_result_type_is_a_failure_with_advice(what: str) -> None:
     tool, told = UNSUPPORTED[what]
     outcome, _ = call(tool)
     failure = there(outcome.failure)
@@ -174,7 +174,7 @@ FORMS: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("what", FORMS)
-def test_each_type_has_one_form(what: str) -> None:
+def test_each_result_type_has_one_text_form(what: str) -> None:
     tool, text = FORMS[what]
     outcome, _ = call(tool)
     assert there(outcome.result_text).text == text
@@ -195,7 +195,7 @@ GIVEN: dict[str, tuple[Any, str, str]] = {
 
 
 @pytest.mark.parametrize("what", GIVEN)
-def test_what_a_tool_gives(what: str) -> None:
+def test_each_return_value_has_its_kind_and_text(what: str) -> None:
     value, media, text = GIVEN[what]
     found = there(call(lambda: value)[0].result_text)
     assert (found.media, found.text) == (media, text)
@@ -215,13 +215,13 @@ def test_a_cut_leaves_whole_characters() -> None:
     )
 
 
-def test_prints_do_no_harm(capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_output_is_not_part_of_the_result(capsys: pytest.CaptureFixture[str]) -> None:
     outcome, _ = call(isolated_tools.shout, text="hello")
     assert (outcome.result_text and outcome.result_text.text) == "HELLO"
     assert capsys.readouterr() == ("hello\n", "hello\n")
 
 
-def test_a_tool_that_closes_what_it_prints_to_does_no_harm() -> None:
+def test_a_tool_process_returns_its_result_despite_its_prints() -> None:
     outcome, _ = apart(isolated_tools.shout, text="hello")
     assert (outcome.result_text and outcome.result_text.text) == "HELLO"
 
@@ -238,7 +238,7 @@ def test_a_validation_error_keeps_class_code_and_details() -> None:
     )
 
 
-def test_a_validation_error_that_cannot_be_read_is_any_other() -> None:
+def test_an_invalid_validation_error_is_sanitized_or_treated_as_other() -> None:
     odd, late = ToolValidationError("Not A Code", "m"), ToolValidationError("wrong", "m", {"x": object()})
     odd_outcome, late_outcome = call(raising(odd))[0], call(raising(late))[0]
     assert odd_outcome.failure == Failure("validation", "ToolValidationError", None, "m")
@@ -261,7 +261,7 @@ def test_arguments_that_do_not_fit_start_nothing(arguments: dict[str, Any]) -> N
     assert ran == [3]
 
 
-def test_built_ins_are_tools_too() -> None:
+def test_built_in_functions_can_be_tools() -> None:
     assert call(functools.partial(max, 3, 5))[0].result_text == ResultText.of(5, MOST)
 
 
@@ -296,7 +296,7 @@ def test_async_tools_run_and_are_cancelled_in_time() -> None:
     assert (own.late, own.failure and own.failure.class_) == (False, "TimeoutError")
 
 
-def test_a_tool_that_hangs_holds_nobody_up_and_does_nothing_more() -> None:
+def test_a_hanging_tool_times_out_and_records_no_further_effects() -> None:
     go_on, stopped = threading.Event(), threading.Event()
 
     def tool() -> None:
@@ -348,7 +348,7 @@ def test_a_call_has_no_more_side_effects_than_can_be_recorded() -> None:
     assert there(outcome.failure).class_ == "ToolStoppedError"
 
 
-def test_without_a_permit_there_is_no_side_effect() -> None:
+def test_recording_a_side_effect_without_a_permit_is_refused() -> None:
     with refused(WorkError, "engine.permit_missing"):
         record_side_effect("write", id="one")
 
@@ -371,7 +371,7 @@ def test_a_process_that_hangs_is_killed_with_what_it_started() -> None:
     assert gone(int(effects[1]["id"].removeprefix("pid-")))
 
 
-def test_the_end_of_a_process_is_told_however_it_comes() -> None:
+def test_every_end_of_a_tool_process_is_reported() -> None:
     wrong, _ = apart(isolated_tools.invalid, value="abc")
     assert wrong.failure == Failure(
         "validation", "ToolValidationError", "wrong", "the value is wrong", {"argument": "value", "length": "3"}
@@ -386,18 +386,18 @@ def test_the_end_of_a_process_is_told_however_it_comes() -> None:
     assert scribbled.failure is None or scribbled.failure.class_ == "ToolProcessError"
 
 
-def test_a_process_without_any_time_is_late() -> None:
+def test_a_process_without_remaining_time_times_out() -> None:
     outcome, _ = apart(isolated_tools.shout, seconds=0.0, text="hello")
     assert (outcome.late, outcome.failure and outcome.failure.class_) == (True, "ToolTimeoutError")
 
 
-def test_a_process_that_says_more_than_a_call_may_give_is_not_listened_to() -> None:
+def test_a_process_with_oversized_output_is_a_failure() -> None:
     outcome, _ = apart(isolated_tools.flood, size=2 << 20)
     assert (outcome.failure and outcome.failure.class_) == "ToolProcessError"
     assert apart(isolated_tools.flood, size=1 << 10)[0].result_text == ResultText.of("done", MOST)  # the control
 
 
-def test_the_bound_on_what_a_process_says_is_exact() -> None:
+def test_the_output_limit_of_a_tool_process_is_exact() -> None:
     for most in (3, 2):
         here, there = socket.socketpair()
         with here:
@@ -415,7 +415,7 @@ def test_the_script_of_a_process_runs_when_it_is_started_and_not_when_it_is_read
     assert apart(isolated_tools.shout, text="hello")[0].result_text == ResultText.of("HELLO", MOST)
 
 
-def test_an_end_is_one_of_the_two() -> None:
+def test_an_outcome_has_either_a_result_or_a_failure() -> None:
     given, failure = Outcome(result_text=ResultText.of("text", 9)), Outcome.failed(OSError("no"))
     for outcome in (given, failure, Outcome.too_late()):
         assert Outcome.read(outcome.plain()) == outcome
@@ -427,13 +427,13 @@ def test_an_end_is_one_of_the_two() -> None:
 @pytest.mark.parametrize(
     ("outcome", "decided"), [(Outcome(), SimpleNamespace()), (Outcome(result_text=ResultText.of("text", 9)), None)]
 )
-def test_a_result_that_is_not_there_or_that_nobody_decided_on_is_not_returned(outcome: Outcome, decided: Any) -> None:
+def test_a_missing_or_undecided_result_is_not_returned(outcome: Outcome, decided: Any) -> None:
     grant: Any = SimpleNamespace(prompt_bytes=9)
     with refused(WorkError, "engine.limit_unenforceable"):
         returned(outcome, grant, decided, "d1")
 
 
-def test_a_tool_that_may_not_do_its_work_says_the_code_of_the_outcome() -> None:
+def test_a_refused_tool_reports_the_code_of_the_decisive_finding() -> None:
     findings = [SimpleNamespace(level=Level.WARN, code="first"), SimpleNamespace(level=Level.DENY, code="second")]
     for finding in findings:
         finding.requirement = "It holds"
@@ -444,7 +444,7 @@ def test_a_tool_that_may_not_do_its_work_says_the_code_of_the_outcome() -> None:
     assert error.code == "second"
 
 
-def test_only_a_function_that_a_process_can_find_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_an_importable_function_runs_in_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
     for tool in (lambda: 1, functools.partial(isolated_tools.shout, "x")):
         with refused(WorkError, "engine.tool_not_importable"):
             apart(tool)
@@ -457,7 +457,7 @@ def test_only_a_function_that_a_process_can_find_gets_one(monkeypatch: pytest.Mo
         apart(own)
 
 
-def test_what_a_thread_reports_at_the_end_does_not_get_into_it() -> None:
+def test_a_thread_reporting_at_exit_does_not_corrupt_the_result() -> None:
     for _ in range(3):
         outcome = in_process(
             isolated_tools.leave_a_thread, {"size": 5_000_000}, 20.0, 5_000_000, Effects(), {}, StopSignal()
@@ -465,7 +465,7 @@ def test_what_a_thread_reports_at_the_end_does_not_get_into_it() -> None:
         assert (outcome.result_text and outcome.result_text.bytes) == 5_000_000
 
 
-def test_the_end_of_the_program_waits_for_no_thread_that_a_tool_left() -> None:
+def test_a_program_exits_without_waiting_for_leftover_tool_threads() -> None:
     text = """
 import asyncio, threading, time
 from admission_adapters.tools.effects import Effects
@@ -484,7 +484,7 @@ print(threads)
     assert ended.stdout == "True\n32\n"
 
 
-def test_threads_of_an_async_tool_give_raise_and_end() -> None:
+def test_threads_of_an_async_tool_return_raise_and_terminate() -> None:
     def broken() -> NoReturn:
         raise OSError
 
@@ -502,7 +502,7 @@ def test_threads_of_an_async_tool_give_raise_and_end() -> None:
             assert not thread.is_alive()
 
 
-def test_no_name_of_a_side_effect_hides_another() -> None:
+def test_side_effects_with_equal_or_invalid_ids_are_all_recorded() -> None:
     def tool() -> None:
         for id_ in ("a", "a.2", "a", "effect-4", "no name"):
             record_side_effect("destructive" if id_ == "a.2" else "read", id=id_)
@@ -512,7 +512,7 @@ def test_no_name_of_a_side_effect_hides_another() -> None:
     assert len({one["id"] for one in effects}) == len(effects)
 
 
-def test_no_module_is_imported_for_the_name_that_a_tool_states() -> None:
+def test_a_module_name_stated_by_a_tool_is_not_imported() -> None:
     def tool() -> None: ...
 
     tool.__module__ = "antigravity"

@@ -79,7 +79,7 @@ def grant(settings: Settings, approval: str | None, by: str = "user:ana") -> Non
 
 
 # covers: B01.1 B03.1 B13
-def test_the_prompt_holds_what_the_policy_shows(engine: Engine, tools: Tools) -> None:
+def test_only_tools_visible_under_the_policy_are_listed(engine: Engine, tools: Tools) -> None:
     assert ToolGate(engine, tools.registry, AGENT).visible() == []
     assert names(gate(engine, tools).visible()) == sorted([READ, ASK, "shell"])
     assert names(gate(engine, tools, profile="reading").visible()) == [READ]
@@ -89,7 +89,7 @@ def test_the_prompt_holds_what_the_policy_shows(engine: Engine, tools: Tools) ->
 
 
 # covers: D49.1
-def test_what_is_shown_shares_nothing_with_the_registry(engine: Engine, tools: Tools) -> None:
+def test_shown_definitions_share_no_state_with_the_registry(engine: Engine, tools: Tools) -> None:
     shown = gate(engine, tools).visible()
     before = copy.deepcopy(shown)
     shown[0]["input_schema"]["properties"] = {"path": {}}
@@ -128,7 +128,7 @@ class Shown(Limits):
     visible: tuple[str, ...]
 
 
-def test_nothing_is_shown_that_was_not_asked_about(engine: Engine, tools: Tools) -> None:
+def test_a_permit_cannot_show_tools_outside_the_request(engine: Engine, tools: Tools) -> None:
     def wider(own: Permit) -> Permit:
         return sealed(own.point, Shown(visible=("never_registered", READ)), own.input_digest)
 
@@ -136,7 +136,7 @@ def test_nothing_is_shown_that_was_not_asked_about(engine: Engine, tools: Tools)
     assert names(own.visible()) == [READ]
 
 
-def test_what_undoes_a_call_counts_when_the_caller_states_it(engine: Engine, tools: Tools) -> None:
+def test_a_reset_stated_by_the_caller_makes_a_call_reversible(engine: Engine, tools: Tools) -> None:
     delete = {"name": "contacts_delete", "arguments": {"name": "jane"}}
     own = registry(contacts_delete=lambda name: name)
     none, reset = {"reset": False, "checkpoint": False}, {"reset": True, "checkpoint": False}
@@ -147,7 +147,7 @@ def test_what_undoes_a_call_counts_when_the_caller_states_it(engine: Engine, too
 
 
 @pytest.mark.parametrize("shape", ["own", "openai", "responses", "anthropic", "mcp"])
-def test_a_call_in_every_shape_runs_with_what_was_decided_on(shape: str, engine: Engine, tools: Tools) -> None:
+def test_a_call_in_any_shape_runs_with_the_decided_arguments(shape: str, engine: Engine, tools: Tools) -> None:
     result = gate(engine, tools).call(shapes(READ, {"search": "é"})[shape])
     assert (result.status, result.content, result.code) == ("ok", "found é", None)
     assert tools.calls == [{"search": "é"}]
@@ -162,7 +162,7 @@ def test_a_call_in_every_shape_runs_with_what_was_decided_on(shape: str, engine:
 
 
 # covers: B02.1 B13
-def test_under_deny_all_nothing_runs_and_the_result_says_why(engine: Engine, tools: Tools) -> None:
+def test_under_deny_all_every_call_is_refused_with_its_code(engine: Engine, tools: Tools) -> None:
     for shape in shapes(READ, {"search": "jane"}).values():
         result = ToolGate(engine, tools.registry, AGENT, profile="coding").call(shape)
         assert (result.status, result.code, tools.calls) == ("refused", "denied_by_default", [])
@@ -234,7 +234,7 @@ NO_CALLS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("what", NO_CALLS)
-def test_what_is_no_call_is_refused_and_recorded(what: str, engine: Engine, tools: Tools) -> None:
+def test_a_malformed_call_is_refused_and_recorded(what: str, engine: Engine, tools: Tools) -> None:
     result = gate(engine, tools).call(NO_CALLS[what])
     assert (result.status, tools.calls) == ("refused", [])
     assert result.code is not None
@@ -284,7 +284,7 @@ def test_an_async_tool_shares_the_loop_and_the_context_of_its_caller(settings: S
 
 
 @pytest.mark.parametrize("value", [None, True, False, 7, 1.5, "text", [], {}, {"a": [None, True, False, {"b": 1}]}])
-def test_json_is_copied_as_it_is(value: Any) -> None:
+def test_json_values_are_copied_unchanged(value: Any) -> None:
     for whole in (value, [value], {"key": value}):
         found = private_copy(whole)
         assert (type(found), repr(found)) == (type(whole), repr(whole))
@@ -311,7 +311,7 @@ NO_JSON: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("what", NO_JSON)
-def test_what_only_looks_like_json_is_not_copied(what: str) -> None:
+def test_a_value_without_a_json_form_is_not_copied(what: str) -> None:
     for whole in (NO_JSON[what], [NO_JSON[what]], {"key": NO_JSON[what]}):
         with pytest.raises(GatherError, match=r"(a key is not text|it contains a value that has no JSON form)$"):
             private_copy(whole)
@@ -323,7 +323,7 @@ def test_the_levels_of_a_copy_are_bounded_exactly() -> None:
         private_copy(deep(DEPTH + 1))
 
 
-def test_nothing_that_changes_after_the_call_gets_into_it(engine: Engine, tools: Tools) -> None:
+def test_later_changes_of_the_arguments_do_not_affect_a_call(engine: Engine, tools: Tools) -> None:
     """The caller changes its own request while the engine decides; the tool changes what it was given."""
     call = reading("decided")
 
@@ -371,7 +371,7 @@ class Opened:
 
 
 @pytest.mark.parametrize("what", FORGED)
-def test_the_hand_calls_nothing_without_the_permit_for_exactly_this_call(what: str, tools: Tools) -> None:
+def test_the_executor_calls_nothing_without_the_permit_for_this_call(what: str, tools: Tools) -> None:
     executor = CallExecutor(tools.registry, ToolPlaces(), READ, tools.registry.definition(READ))
     with refused(WorkError, "engine.permit_missing"):
         executor(FORGED[what], Job(DIGEST, Opened()))
@@ -381,7 +381,7 @@ def test_the_hand_calls_nothing_without_the_permit_for_exactly_this_call(what: s
 
 
 @pytest.mark.parametrize("limits", [Limits(), None])
-def test_the_hand_calls_nothing_under_limits_it_does_not_know(limits: Any, tools: Tools) -> None:
+def test_the_executor_refuses_unknown_limits(limits: Any, tools: Tools) -> None:
     executor = CallExecutor(tools.registry, ToolPlaces(), READ, tools.registry.definition(READ))
     with refused(WorkError, "engine.limit_unenforceable"):
         executor(sealed("tool_call", limits), Job(DIGEST, Opened()))
@@ -389,7 +389,7 @@ def test_the_hand_calls_nothing_under_limits_it_does_not_know(limits: Any, tools
 
 
 @pytest.mark.parametrize(("granted", "looked_up"), [(ASK, READ), (READ, ASK), (READ, None), (ASK, ASK)])
-def test_the_hand_calls_no_tool_but_the_one_decided_on_and_looked_up(
+def test_the_executor_calls_only_the_decided_and_resolved_tool(
     granted: str, looked_up: str | None, tools: Tools
 ) -> None:
     executor = CallExecutor(tools.registry, ToolPlaces(), looked_up, tools.registry.definition(READ))
@@ -432,7 +432,7 @@ def test_a_permit_is_for_one_call(tools: Tools) -> None:
     ],
     ids=["deny", "deny with an approval", "confirm", "confirm without an approval", "a warning alone"],
 )
-def test_a_call_that_did_not_run_says_what_stood_in_its_way(
+def test_a_refused_or_pending_call_reports_its_reasons(
     outcome: Outcome, approval: str | None, levels: str, wanted: tuple[str, str, str | None, str]
 ) -> None:
     kinds = {"d": Level.DENY, "c": Level.CONFIRM, "w": Level.WARN}
@@ -465,7 +465,7 @@ def test_a_call_that_did_not_run_says_what_stood_in_its_way(
         (ToolValidationError("wrong", "words"), "debug", {"code": "wrong", "message": "words"}),
     ],
 )
-def test_a_message_that_nobody_would_be_shown_is_not_asked_about(
+def test_an_error_message_is_decided_on_only_if_it_would_be_shown(
     error: Exception, mode: str, sent: dict[str, str], tools: Tools
 ) -> None:
     outcome = Ended.failed(error)
@@ -497,7 +497,7 @@ class Between:
 
 
 @pytest.mark.parametrize("wrong", MISUSED)
-def test_each_hand_of_the_gate_demands_its_own_permit(wrong: str, engine: Engine, tools: Tools) -> None:
+def test_each_executor_of_the_gate_demands_its_own_permit(wrong: str, engine: Engine, tools: Tools) -> None:
     def meddled(at: str, permit: Callable[[Permit], Permit] = lambda own: misused(own)[wrong]) -> ToolGate:
         return ToolGate(Between(engine, at, permit), tools.registry, AGENT, **OPTIONS)
 
@@ -513,19 +513,19 @@ def test_each_hand_of_the_gate_demands_its_own_permit(wrong: str, engine: Engine
 
 
 @pytest.mark.parametrize("at", ["tool_call", "tool_result"])
-def test_a_fault_after_the_call_withholds_its_result_at_whichever_point(at: str, engine: Engine, tools: Tools) -> None:
+def test_a_fault_after_the_call_withholds_its_result(at: str, engine: Engine, tools: Tools) -> None:
     fault = EngineError("disk full", remedy="none", code="engine.record_unavailable")
     result = ToolGate(Between(engine, at, fault=fault), tools.registry, AGENT, **OPTIONS).call(reading("secret text"))
     assert (result.status, result.code, len(tools.calls)) == ("error", "engine.record_unavailable", 1)
     assert "secret text" not in result.content
 
 
-def test_a_fault_of_the_visibility_shows_nothing(engine: Engine, tools: Tools) -> None:
+def test_a_visibility_fault_shows_no_tool(engine: Engine, tools: Tools) -> None:
     fault = EngineError("disk full", remedy="none", code="engine.record_unavailable")
     assert ToolGate(Between(engine, "tool_visibility", fault=fault), tools.registry, AGENT, **OPTIONS).visible() == []
 
 
-def test_a_gate_whose_engine_fails_gives_results_all_the_same(tools: Tools, engine: Engine, tmp_path: Path) -> None:
+def test_a_failing_engine_yields_refused_results(tools: Tools, engine: Engine, tmp_path: Path) -> None:
     class Broken:
         def __init__(self, error: Exception) -> None:
             self._error = error
@@ -559,9 +559,7 @@ class _Stop(BaseException):
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, _Stop])
-def test_whatever_stops_the_wait_the_side_effects_so_far_are_recorded(
-    stop: type[BaseException], engine: Engine
-) -> None:
+def test_side_effects_are_recorded_when_the_wait_is_interrupted(stop: type[BaseException], engine: Engine) -> None:
     release = threading.Event()
 
     def tool(search: str) -> None:
@@ -594,12 +592,12 @@ def test_a_registry_that_fails_gives_a_result_that_is_recorded(engine: Engine) -
     assert last(engine.settings)["decision_id"] == result.decision_id
 
 
-def test_one_name_is_not_taken_for_a_list_of_names(engine: Engine, tools: Tools) -> None:
+def test_a_single_name_is_not_accepted_as_a_list_of_names(engine: Engine, tools: Tools) -> None:
     with pytest.raises(TypeError):
         gate(engine, tools, isolated=READ)
 
 
-def test_the_same_on_an_event_loop(settings: Settings, tools: Tools) -> None:
+def test_the_async_gate_lists_calls_and_waits_for_approval(settings: Settings, tools: Tools) -> None:
     async def waiting(search: str) -> str:
         await asyncio.sleep(0)
         tools.calls.append({"search": search})
@@ -625,7 +623,7 @@ def test_the_same_on_an_event_loop(settings: Settings, tools: Tools) -> None:
     asyncio.run(run())
 
 
-def test_tools_that_take_long_or_call_tools_hold_no_decision_up(settings: Settings) -> None:
+def test_slow_or_nested_tools_do_not_delay_decisions(settings: Settings) -> None:
     """More of them than there are threads that read."""
     many = SLOW_CALLS + 4
 
@@ -646,7 +644,7 @@ def test_tools_that_take_long_or_call_tools_hold_no_decision_up(settings: Settin
     asyncio.run(run())
 
 
-def test_a_loop_that_is_shut_down_waits_for_the_tool_and_its_record(settings: Settings) -> None:
+def test_a_loop_shutdown_waits_for_the_running_tool_and_its_record(settings: Settings) -> None:
     begun, release = threading.Event(), threading.Event()
 
     def tool(search: str) -> str:
@@ -672,7 +670,7 @@ def test_a_loop_that_is_shut_down_waits_for_the_tool_and_its_record(settings: Se
 
 
 @pytest.mark.parametrize("seconds", [1, 60])
-def test_a_hanging_tool_holds_the_loop_up_neither(seconds: int, settings: Settings) -> None:
+def test_a_hanging_tool_does_not_block_the_event_loop(seconds: int, settings: Settings) -> None:
     begun, release = threading.Event(), threading.Event()
 
     async def blocking(search: str) -> str:
@@ -698,7 +696,7 @@ def test_a_hanging_tool_holds_the_loop_up_neither(seconds: int, settings: Settin
     assert (result.status, result.content, results(settings)[-1]["status"]) == (done if seconds == 60 else hung)
 
 
-def test_a_tool_in_a_process_of_its_own(engine: Engine) -> None:
+def test_an_isolated_tool_runs_in_its_own_process(engine: Engine) -> None:
     def here(search: str) -> str:
         return search
 

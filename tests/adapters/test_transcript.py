@@ -40,7 +40,7 @@ def test_a_line_is_cut_between_two_characters(text: str, limit: int, wanted: str
 
 # covers: B20.1
 @given(text=st.text(), limit=st.integers(1, 30))
-def test_a_cut_line_is_the_longest_beginning_that_fits(text: str, limit: int) -> None:
+def test_a_truncated_line_is_the_longest_prefix_that_fits(text: str, limit: int) -> None:
     got = cut(text.encode(), limit)
     assert text.startswith(got)
     assert len(got.encode()) <= limit
@@ -48,7 +48,7 @@ def test_a_cut_line_is_the_longest_beginning_that_fits(text: str, limit: int) ->
 
 
 # covers: B19
-def test_the_last_turns_are_given_the_oldest_first() -> None:
+def test_the_last_turns_are_returned_oldest_first() -> None:
     transcript = kept(b"".join(b"turn %d\n" % number for number in range(60)))
     assert transcript.count == 60
     assert transcript.last(50, 100) == tuple(f"turn {number}" for number in range(10, 60))
@@ -57,7 +57,7 @@ def test_the_last_turns_are_given_the_oldest_first() -> None:
     assert transcript.last(0, 100) == ()
 
 
-def test_only_so_much_is_kept_in_memory() -> None:
+def test_a_transcript_keeps_a_bounded_number_of_turns_and_bytes() -> None:
     transcript = kept(
         b"".join(b"%d" % number * 100 + b"\n" for number in range(9)), HistoryLimits(turns=3, line_bytes=10)
     )
@@ -68,7 +68,7 @@ def test_only_so_much_is_kept_in_memory() -> None:
 
 
 @given(data=st.binary(max_size=60), piece=st.integers(1, 9))
-def test_however_it_arrives_it_is_the_same_text(data: bytes, piece: int) -> None:
+def test_a_transcript_does_not_depend_on_the_piece_size(data: bytes, piece: int) -> None:
     transcript = kept(data, piece=piece)
     whole = kept(data, piece=100)
     assert transcript.last(100, 1000) == whole.last(100, 1000)
@@ -76,7 +76,7 @@ def test_however_it_arrives_it_is_the_same_text(data: bytes, piece: int) -> None
     assert "".join(transcript.last(100, 1000)).encode() is not None  # always has a UTF-8 form
 
 
-def test_bytes_that_are_no_text_are_replaced_and_the_bound_cuts_no_character() -> None:
+def test_invalid_utf_8_is_replaced_and_truncation_keeps_whole_characters() -> None:
     assert kept(b"a\xffb\r\n\nlast").last(9, 99) == ("a\ufffdb", "", "last")
     assert kept("aé".encode(), HistoryLimits(line_bytes=2)).last(9, 99) == ("a",)
 

@@ -85,7 +85,7 @@ HELLOS: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", HELLOS)
-def test_a_hello_that_does_not_state_one_name_plainly_is_refused(case: str) -> None:
+def test_a_hello_without_exactly_one_plain_name_is_refused(case: str) -> None:
     data, reason = HELLOS[case]
     with pytest.raises(HelloError, match=f"^{reason}$"):
         server_name(data)
@@ -103,7 +103,7 @@ def test_a_hello_that_does_not_state_one_name_plainly_is_refused(case: str) -> N
         (b"", "no_hello"),
     ],
 )
-def test_what_is_no_whole_record_of_a_hello_is_refused(data: bytes, reason: str) -> None:
+def test_an_incomplete_or_malformed_hello_is_refused(data: bytes, reason: str) -> None:
     with pair() as (here, there):
         there.settimeout(5)
         there.sendall(data)
@@ -117,7 +117,7 @@ COMPATIBLE = b"\x14\x03\x03\x00\x01\x01"
 
 @pytest.mark.parametrize("before", [b"", COMPATIBLE])
 @pytest.mark.parametrize("came", [0, 3, 50])
-def test_a_second_hello_is_held_to_the_same_name_whatever_came_early(before: bytes, came: int) -> None:
+def test_a_second_hello_is_read_across_any_early_bytes(before: bytes, came: int) -> None:
     data = before + hello()
     with pair() as (here, there):
         there.sendall(data[came:] + b"more")
@@ -136,7 +136,7 @@ def test_a_second_hello_is_held_to_the_same_name_whatever_came_early(before: byt
         (b"", "no_hello"),
     ],
 )
-def test_what_is_no_second_hello_for_the_host_is_refused(data: bytes, reason: str) -> None:
+def test_a_malformed_or_mismatched_second_hello_is_refused(data: bytes, reason: str) -> None:
     with pair() as (here, there):
         there.sendall(data)
         there.close()
@@ -201,7 +201,7 @@ URL = "https://good.example.org/"
         (b"", Head()),
     ],
 )
-def test_the_head_of_a_request_leads_to_one_place_or_to_none(data: bytes, wanted: Head) -> None:
+def test_a_request_head_has_at_most_one_destination(data: bytes, wanted: Head) -> None:
     with pair() as (here, there):
         there.sendall(data)
         there.shutdown(socket.SHUT_WR)

@@ -24,7 +24,7 @@ def issue(id_: str = "0a1b2c3d", **scope: Any) -> dict[str, Any]:
     return {"act": "issue_token", "id": id_, "scope": wanted}
 
 
-def test_what_is_done_is_what_was_recorded_whatever_becomes_of_the_request(settings: Settings) -> None:
+def test_an_act_is_carried_out_as_recorded_even_if_the_request_changes(settings: Settings) -> None:
     asked = issue()
 
     def change(_decision: Decision, _durations: Mapping[str, int]) -> None:
@@ -59,7 +59,7 @@ def test_every_token_that_is_issued_works(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("act", [issue(), prefix("b" * 32)], ids=["token", "prefix"])
-def test_an_id_that_is_taken_is_said_so_and_what_has_it_stays(act: dict[str, Any], settings: Settings) -> None:
+def test_an_id_in_use_is_refused_and_its_owner_kept(act: dict[str, Any], settings: Settings) -> None:
     with Engine(settings) as engine:
         assert engine.administer(act, ANA).done is not None
         kept = engine.store().tokens(), engine.store().prefixes(None, None, 9)

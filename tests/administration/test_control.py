@@ -59,7 +59,7 @@ def asked(path: Path) -> Any:
         return answer(connected)
 
 
-def test_a_connection_that_cannot_be_taken_is_taken_later(tmp_path: Path) -> None:
+def test_a_connection_without_a_free_descriptor_is_accepted_later(tmp_path: Path) -> None:
     """Without a free descriptor; a thread that had ended would leave clients waiting at the socket."""
     path = tmp_path / "control.sock"
     with closing(Control(path, taken)) as control, client(path) as first, socket.socket(socket.AF_UNIX) as second:
@@ -83,7 +83,7 @@ def test_a_connection_that_cannot_be_taken_is_taken_later(tmp_path: Path) -> Non
         assert answer(second) == TAKEN
 
 
-def test_a_request_that_breaks_the_handler_is_the_only_one_without_an_answer(tmp_path: Path) -> None:
+def test_a_request_that_crashes_the_handler_leaves_later_ones_unaffected(tmp_path: Path) -> None:
     broken = [True]
 
     def act(*asked: Any) -> tuple[int, dict[str, Any]]:
@@ -111,7 +111,7 @@ def test_a_socket_that_no_thread_serves_is_not_left_behind(settings: Settings) -
         assert engine.check("license", {}).decision.outcome == "deny"
 
 
-def test_a_request_has_one_deadline_however_slowly_it_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_request_has_one_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.administration.control._SECONDS", 0.5)
     path = tmp_path / "control.sock"
     with closing(Control(path, taken)), client(path) as slow:
@@ -127,7 +127,7 @@ def test_a_request_has_one_deadline_however_slowly_it_arrives(tmp_path: Path, mo
         assert asked(path) == TAKEN
 
 
-def test_closing_waits_for_no_request_that_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_does_not_wait_for_an_incomplete_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.administration.control._SECONDS", 3600.0)
     control = Control(tmp_path / "control.sock", taken)
     with client(tmp_path / "control.sock") as slow:

@@ -242,7 +242,7 @@ def test_a_stop_ends_the_process_of_a_tool_and_waits_for_no_thread() -> None:
     assert not signal_.awaited
 
 
-def test_what_a_stop_would_end_is_called_once_and_at_once_after_it() -> None:
+def test_a_stop_callback_runs_once_and_immediately_if_registered_later() -> None:
     calls: list[str] = []
 
     def broken() -> None:
@@ -256,7 +256,7 @@ def test_what_a_stop_would_end_is_called_once_and_at_once_after_it() -> None:
     assert calls == ["before", "after"]
 
 
-def test_where_the_state_cannot_be_read_work_ends(settings: Settings) -> None:
+def test_an_unreadable_state_ends_running_work(settings: Settings) -> None:
     with Engine(settings, points=frozenset({"license"})) as engine:
         work = Work()
         running = work.start(engine)

@@ -61,7 +61,7 @@ def engine(**changes: Any) -> ReplicaRow:
     return replace(ReplicaRow("1", "node:1", 1, NOW, None), **changes)
 
 
-def test_without_engines_it_is_active_at_once_and_a_second_time_nothing_changes(
+def test_without_engines_a_release_is_active_at_once_and_activation_is_idempotent(
     store: Store, activating: Activate, digest: str
 ) -> None:
     row, engines = activating()
@@ -73,7 +73,7 @@ def test_without_engines_it_is_active_at_once_and_a_second_time_nothing_changes(
     assert states(store) == ["active"]
 
 
-def test_a_proposal_of_another_takes_its_place(store: Store, activating: Activate) -> None:
+def test_a_concurrent_proposal_replaces_an_activation(store: Store, activating: Activate) -> None:
     def rival(read: int) -> None:
         if read == 2:  # before the switch
             store.propose(release(9, name="default"), lambda _: None)
@@ -92,14 +92,14 @@ def test_a_switch_of_a_caller_that_has_ended_is_ended_first(store: Store, activa
     assert states(store) == ["active", "active"]
 
 
-def test_it_is_older_than_the_active_one(store: Store, activating: Activate) -> None:
+def test_a_release_older_than_the_active_one_is_refused(store: Store, activating: Activate) -> None:
     activate(store, release(3, name="default"))
     with pytest.raises(PolicyError, match="this is a rollback: release 2 is older than 3"):
         activating()
     assert states(store) == ["active"]
 
 
-def test_what_an_engine_lacks_is_named_and_nothing_changes(
+def test_an_engine_that_cannot_load_the_release_is_named_and_blocks_it(
     store: Store, activating: Activate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(activation, "READY_SECONDS", 0.2)
@@ -119,7 +119,7 @@ def test_what_an_engine_lacks_is_named_and_nothing_changes(
     assert states(store) == ["withdrawn", "withdrawn"]
 
 
-def test_an_engine_that_is_gone_is_waited_for_and_removed(
+def test_a_dead_engine_is_removed_after_its_timeout(
     store: Store, activating: Activate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "GONE_SECONDS", 0.3)
@@ -128,7 +128,7 @@ def test_an_engine_that_is_gone_is_waited_for_and_removed(
     assert store.replicas() == ()
 
 
-def test_a_live_engine_that_does_not_switch_is_not_waited_for_without_end(
+def test_the_wait_for_an_engine_that_does_not_switch_is_bounded(
     store: Store, activating: Activate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "SWITCH_SECONDS", 0.3)
@@ -158,7 +158,7 @@ def test_after_the_agreement_was_left_an_older_release_is_refused_and_the_same_o
 
 
 @pytest.mark.parametrize("seen_at", [0, 2**40])
-def test_clocks_of_engines_do_not_say_whether_they_live(
+def test_liveness_of_engines_does_not_depend_on_their_clocks(
     store: Store, monkeypatch: pytest.MonkeyPatch, seen_at: int
 ) -> None:
     """An engine whose clock is off by years lives as long as it beats."""

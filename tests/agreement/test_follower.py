@@ -67,7 +67,7 @@ def played(tmp_path: Path) -> Iterator[Played]:
         yield Played(store, release(1).digest)
 
 
-def test_an_abandoned_proposal_keeps_no_engine_from_what_is_active(played: Played) -> None:
+def test_an_abandoned_proposal_does_not_affect_the_active_release(played: Played) -> None:
     with following(played):
         until(lambda: played.serves == release(2).digest)
         proposed = played.store.agreement().next
@@ -76,7 +76,7 @@ def test_an_abandoned_proposal_keeps_no_engine_from_what_is_active(played: Playe
     assert played.tried == [release(2).digest, release(3).digest]
 
 
-def test_where_the_active_release_cannot_be_loaded_the_proposed_one_is(played: Played) -> None:
+def test_an_unloadable_active_release_does_not_block_the_proposed_one(played: Played) -> None:
     """A release that is to mend this is not kept from being activated."""
     played.lacks = {release(2).digest}
     with following(played):
@@ -90,7 +90,7 @@ def test_where_the_active_release_cannot_be_loaded_the_proposed_one_is(played: P
         until(lambda: played.serves == release(3).digest)
 
 
-def test_where_neither_can_be_loaded_the_caller_is_told_and_the_active_one_is_tried_again(played: Played) -> None:
+def test_without_a_loadable_release_the_fault_is_reported_and_the_active_one_retried(played: Played) -> None:
     played.lacks = {release(2).digest, release(3).digest}
     with following(played):
         until(lambda: (told := played.told) is not None and told.fault is not None and "release 3" in told.fault)

@@ -44,7 +44,7 @@ def found(row: ActivationRow, own: Settings) -> Release:
     return agreed_release(row, own, find_binary())
 
 
-def test_it_is_found_by_its_digest_under_any_name(own: Settings, made: Path, row: ActivationRow) -> None:
+def test_a_release_is_found_by_its_digest_under_any_name(own: Settings, made: Path, row: ActivationRow) -> None:
     assert own.releases is not None
     (own.releases / "a file").touch()
     (own.releases / "empty").mkdir()
@@ -55,7 +55,7 @@ def test_it_is_found_by_its_digest_under_any_name(own: Settings, made: Path, row
 
 
 @pytest.mark.parametrize("lacks", [SIGNATURES, APPROVAL, VALUES])
-def test_a_copy_that_is_not_complete_hides_no_whole_one(
+def test_an_incomplete_copy_does_not_hide_a_complete_one(
     own: Settings, made: Path, row: ActivationRow, lacks: str
 ) -> None:
     """As one under way beside another, or the release as it was before it was signed."""
@@ -87,7 +87,7 @@ def more(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [changed, linked, signed_by_another, more])
-def test_what_changed_after_it_was_signed_is_refused(
+def test_a_release_changed_after_signing_is_refused(
     own: Settings, made: Path, row: ActivationRow, harm: Callable[[Path], None]
 ) -> None:
     harm(put(own, made, "a"))
@@ -103,7 +103,7 @@ def test_a_link_to_a_release_is_that_release(own: Settings, made: Path, row: Act
     assert not served.rules.path.is_relative_to(made)
 
 
-def test_it_is_older_than_what_this_machine_has_served(own: Settings, made: Path, row: ActivationRow) -> None:
+def test_a_release_older_than_the_last_served_one_is_refused(own: Settings, made: Path, row: ActivationRow) -> None:
     """As after a restore of the state from an older backup."""
     put(own, made, "a")
     write_last(own.state, LastRelease(name="default", sequence=3, digest=row.digest))
@@ -121,7 +121,7 @@ def test_a_folder_that_cannot_be_read_is_named(own: Settings, row: ActivationRow
         found(row, replace(own, releases=own.releases / "gone"))
 
 
-def test_what_an_engine_begins_with(own: Settings, made: Path, row: ActivationRow) -> None:
+def test_an_engine_starts_with_the_active_or_switching_release(own: Settings, made: Path, row: ActivationRow) -> None:
     """The active release, also one that was left, and in its place the one that is switched to."""
     put(own, made, "a")
 

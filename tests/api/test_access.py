@@ -156,7 +156,7 @@ def test_a_foreign_token_is_unauthorized(guarded: Serving, tmp_path: Path) -> No
     assert guarded.decide("license", ALLOWED, Authorization=f"Bearer {foreign}").status == 401
 
 
-def test_a_token_in_the_url_is_no_token(guarded: Serving) -> None:
+def test_a_token_in_the_url_is_ignored(guarded: Serving) -> None:
     reply = guarded.decide("license", ALLOWED, f"?token={SHARED}")
     assert reply.status == 401
     assert SHARED.encode() not in reply.body
@@ -188,7 +188,7 @@ def test_unauthorized_requests_are_recorded_and_flooding_is_not(tmp_path: Path, 
 # covers: D58.1
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("value", ["", "   "])
-def test_an_empty_or_blank_variable_is_no_token(tmp_path: Path, cache: Path, value: str) -> None:
+def test_an_empty_or_blank_token_variable_sets_no_token(tmp_path: Path, cache: Path, value: str) -> None:
     with serving(tmp_path, cache, env={"AGENTA_AGENT_RUNNER_TOKEN": value}) as running:
         assert running.decide("license", ALLOWED).status == 200
         assert running.raw(
@@ -199,7 +199,7 @@ def test_an_empty_or_blank_variable_is_no_token(tmp_path: Path, cache: Path, val
 
 
 # covers: D01.1
-def test_the_host_comes_from_the_variable_and_is_this_machine_without_it(tmp_path: Path, cache: Path) -> None:
+def test_the_host_is_read_from_the_variable_and_defaults_to_loopback(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as running:
         assert running.host == "127.0.0.1"
     (tmp_path / "other").mkdir()
@@ -211,16 +211,16 @@ def test_the_host_comes_from_the_variable_and_is_this_machine_without_it(tmp_pat
 # covers: D01
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "8.8.8.8"])  # noqa: S104  (what is tested)
-def test_another_address_without_a_guard_does_not_start(tmp_path: Path, cache: Path, host: str) -> None:
+def test_a_non_loopback_address_without_authentication_is_refused_at_startup(
+    tmp_path: Path, cache: Path, host: str
+) -> None:
     code, error = refused(tmp_path, cache, "--port", "0", "--host", host)
     assert code == 1
     assert "required" in error
     assert "Traceback" not in error
 
 
-def test_every_interface_is_served_behind_a_token_and_nothing_is_open_there_but_health(
-    tmp_path: Path, cache: Path
-) -> None:
+def test_on_all_interfaces_decisions_and_metrics_need_a_token(tmp_path: Path, cache: Path) -> None:
     everywhere = "0.0.0.0"  # noqa: S104  (what is tested)
     named = ("--host", everywhere, "--server-name", "any.example")
     with serving(tmp_path, cache, *named, env={"AGENTA_AGENT_RUNNER_TOKEN": SHARED}) as running:
@@ -302,7 +302,7 @@ class Authority:
 
 
 # covers: D30 D56.3
-def test_with_mutual_tls_the_subject_of_the_certificate_is_who_asks(tmp_path: Path, cache: Path) -> None:
+def test_with_mutual_tls_the_certificate_subject_is_the_principal(tmp_path: Path, cache: Path) -> None:
     authority = Authority(tmp_path)
     certificate, key = authority.issue("server", (NameOID.COMMON_NAME, "engine"))
     mine = authority.issue("client", (NameOID.ORGANIZATION_NAME, "Acme, Inc."), (NameOID.COMMON_NAME, "pipeline-7"))
@@ -346,7 +346,7 @@ def test_with_mutual_tls_the_subject_of_the_certificate_is_who_asks(tmp_path: Pa
     assert [line["principal"] for line in recorded] == ["CN=pipeline-7,O=Acme\\, Inc.", "CN=pipeline-7"]
 
 
-def test_files_that_are_no_certificates_do_not_start(tmp_path: Path, cache: Path) -> None:
+def test_invalid_certificate_files_are_refused_at_startup(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "none.pem").write_text("nothing")
     code, error = refused(tmp_path, cache, "--tls-cert", tmp_path / "none.pem", "--tls-key", tmp_path / "none.pem")
     assert code == 2
@@ -394,7 +394,7 @@ def test_payloads_are_logged_only_where_the_policy_admits_it(tmp_path: Path, cac
     assert "payload_detail_not_admitted" in error
 
 
-def test_the_log_is_json_lines_with_what_is_needed_to_follow_a_request(api: Serving) -> None:
+def test_the_log_is_json_lines_with_the_ids_to_trace_a_request(api: Serving) -> None:
     trace = "0af7651916cd43dd8448eb211c80319c"
     api.decide("license", ALLOWED, X_Request_ID="follow-me", traceparent=f"00-{trace}-b7ad6b7169203331-01")
     (line,) = until(lambda: [line for line in api.log_lines() if line.get("request_id") == "follow-me"])

@@ -84,7 +84,7 @@ def test_the_approval_of_the_default_set_up_works(own: Serving, command: Command
 
 
 @pytest.mark.full
-def test_acts_of_the_command_line_are_lines_of_the_running_server(own: Serving, command: Command) -> None:
+def test_acts_of_the_command_line_are_recorded_by_the_running_server(own: Serving, command: Command) -> None:
     issued = run(command, own, "tokens", "issue", "--principal", "pipeline", "--days", "1", "--point", "license")
     assert (issued.code, issued.stdout[:4]) == (0, "aet_")
     token = {"Authorization": f"Bearer {issued.stdout.strip()}"}
@@ -142,7 +142,7 @@ def test_a_token_approves_over_http_at_the_points_of_its_scope_only(own: Serving
     assert own.ask("POST", "/v1/decide/license", ALLOWED, officer).json["outcome"] == "deny"  # it asks about nothing
 
 
-def test_of_many_grants_at_once_one_takes_effect_and_the_others_are_refused(own: Serving) -> None:
+def test_of_concurrent_grants_one_takes_effect(own: Serving) -> None:
     officer = bearer(own.state, "officer", approves=("license",))
     for number in range(5):
         path = f"/v1/approvals/{waiting(own.state, requester=f'pipeline {number}')}/grant"
@@ -160,7 +160,7 @@ def test_of_many_grants_at_once_one_takes_effect_and_the_others_are_refused(own:
     [b"", b"[]", b"{", b'"seen"', {"reason": 1}, {"reason": ""}, {"reason": "a\nb"}, {"act": "issue_token"}],
     ids=str,
 )
-def test_what_is_no_grant_is_a_problem_that_is_recorded(api: Serving, body: Any) -> None:
+def test_a_malformed_grant_is_a_recorded_deny(api: Serving, body: Any) -> None:
     id_ = waiting(api.state)
     reply = api.ask("POST", f"/v1/approvals/{id_}/grant", body)
     assert reply.status in {400, 422}
@@ -197,7 +197,7 @@ def test_the_routes_for_decisions_take_no_act(api: Serving) -> None:
 
 
 @pytest.mark.full
-def test_a_change_of_the_policy_is_a_line_with_who_and_why(tmp_path: Path, cache: Path, command: Command) -> None:
+def test_a_policy_change_is_recorded_with_principal_and_reason(tmp_path: Path, cache: Path, command: Command) -> None:
     policy = tmp_path / "policy"
     policy.mkdir()
     for path in (ROOT / "policy").iterdir():

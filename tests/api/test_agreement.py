@@ -247,7 +247,7 @@ def test_one_activation_changes_all_at_once_under_load(fleet: Fleet) -> None:
     assert fleet.status().json["engines"] == []
 
 
-def test_an_engine_that_cannot_load_it_keeps_all_from_it(fleet: Fleet) -> None:
+def test_an_engine_that_cannot_load_a_release_blocks_its_activation(fleet: Fleet) -> None:
     fleet.start("one", 2)
     two = fleet.start("two")
     done = fleet.activate(2)
@@ -272,7 +272,7 @@ def test_an_engine_that_cannot_load_it_keeps_all_from_it(fleet: Fleet) -> None:
     assert (own.status, fleet.outcomes()) == (409, ["deny", "deny"])
 
 
-def test_what_is_gone_blocks_nothing_and_answers_nothing_under_an_old_release(fleet: Fleet) -> None:
+def test_a_dead_replica_does_not_block_an_activation(fleet: Fleet) -> None:
     """One engine is killed, one is stopped and goes on later, without the release, one is started later."""
     fleet.start("one", 2)
     two, three = fleet.start("two"), fleet.start("three", 2)
@@ -403,7 +403,7 @@ def test_an_engine_that_hangs_between_loading_and_switching_decides_nothing_unde
         assert answers <= {DECIDED[2], "deny policy_stale", "deny engine.state_unavailable"}
 
 
-def test_of_two_people_who_activate_at_once_one_is_told_and_all_serve_one_release(fleet: Fleet) -> None:
+def test_concurrent_activations_leave_every_engine_on_one_release(fleet: Fleet) -> None:
     for name in ("one", "two"):
         fleet.start(name, 2, 3)
     with ThreadPoolExecutor(2) as pool:

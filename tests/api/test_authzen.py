@@ -75,14 +75,14 @@ BAD: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_missing_or_ill_typed_is_400_by_name(api: Serving, name: str) -> None:
+def test_a_missing_or_mistyped_field_is_answered_with_400_and_its_name(api: Serving, name: str) -> None:
     body, field = BAD[name]
     reply = api.ask("POST", "/access/v1/evaluation", body)
     assert (reply.status, reply.json["errors"][0]["field"]) == (400, field)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff"])
-def test_what_is_no_json_is_400(api: Serving, body: bytes) -> None:
+def test_malformed_json_is_answered_with_400(api: Serving, body: bytes) -> None:
     assert api.ask("POST", "/access/v1/evaluation", body).status == 400
     assert api.ask("POST", "/access/v1/evaluations", body).status == 400
 
@@ -129,12 +129,12 @@ def test_execute_all_answers_every_item_in_order(api: Serving) -> None:
         ("permit_on_first_permit", [True]),
     ],
 )
-def test_the_three_semantics(api: Serving, semantic: str, wanted: list[bool]) -> None:
+def test_the_three_evaluation_semantics_stop_where_they_should(api: Serving, semantic: str, wanted: list[bool]) -> None:
     items = (resource(ALLOWED), resource(LICENSE), resource(ALLOWED))
     assert decisions(many(api, *items, options={"evaluations_semantic": semantic})) == wanted
 
 
-def test_permit_on_first_permit_goes_past_denies_and_failures(api: Serving) -> None:
+def test_permit_on_first_permit_continues_after_denies_and_failures(api: Serving) -> None:
     items = (resource(LICENSE), resource(5), resource(ALLOWED), resource(ALLOWED))
     options = {"evaluations_semantic": "permit_on_first_permit"}
     assert decisions(many(api, *items, options=options)) == [False, False, True]
@@ -153,12 +153,12 @@ def test_an_idempotency_key_holds_for_each_item_by_its_place(api: Serving, seman
     assert (long.status, long.json["code"]) == (400, "engine.header_invalid")
 
 
-def test_a_default_is_replaced_by_the_whole_key(api: Serving) -> None:
+def test_an_item_replaces_a_default_as_a_whole(api: Serving) -> None:
     bare = {"resource": {"type": "request", "id": "2"}}  # without the properties of the default
     assert decisions(many(api, bare, {})) == [False, True]
 
 
-def test_without_evaluations_it_is_a_single_one(api: Serving) -> None:
+def test_without_evaluations_a_single_decision_is_returned(api: Serving) -> None:
     for body in (asked(ALLOWED), asked(ALLOWED, evaluations=[])):
         reply = api.ask("POST", "/access/v1/evaluations", body)
         assert (reply.status, reply.json["decision"]) == (200, True)
@@ -174,7 +174,9 @@ def test_without_evaluations_it_is_a_single_one(api: Serving) -> None:
         ({"evaluations": [{}], "options": {"evaluations_semantic": "any"}}, "options.evaluations_semantic"),
     ],
 )
-def test_a_broken_list_is_400_by_name(api: Serving, more: dict[str, Any], field: str) -> None:
+def test_an_invalid_evaluations_list_is_answered_with_400_and_its_field(
+    api: Serving, more: dict[str, Any], field: str
+) -> None:
     reply = api.ask("POST", "/access/v1/evaluations", asked(ALLOWED, **more))
     assert (reply.status, reply.json["errors"][0]["field"]) == (400, field)
 
@@ -274,7 +276,7 @@ ROUTE = {"type": "route", "id": "/todos", "properties": {"uri": "https://api.exa
         ("DELETE", ROUTE, "deny"),
     ],
 )
-def test_actions_of_applications_ask_what_the_policy_says(
+def test_mapped_actions_of_applications_get_the_outcome_of_the_policy(
     tasks: Serving, action: str, resource: dict[str, Any], outcome: str
 ) -> None:
     found = evaluate(tasks, acted(action, resource))

@@ -61,7 +61,7 @@ def test_a_batch_of_which_the_engine_can_decide_nothing_is_500(tmp_path: Path, c
     assert {answer["decision"]["outcome"] for answer in reply.json["responses"].values()} == {"deny"}
 
 
-def test_the_common_input_lies_below_each_and_the_item_wins(api: Serving) -> None:
+def test_an_item_overrides_the_common_input(api: Serving) -> None:
     common = {**ALLOWED, "license": "no such licence"}
     reply = ask(api, {"own": {"license": "MIT"}, "common": {}}, common)
     answers = reply.json["responses"]
@@ -80,7 +80,7 @@ def test_zero_items_are_an_empty_answer(api: Serving) -> None:
     assert (reply.status, reply.json["responses"]) == (200, {})
 
 
-def test_the_most_is_taken_and_one_more_is_not(api: Serving) -> None:
+def test_a_batch_of_the_maximum_size_is_accepted_and_a_larger_one_is_refused(api: Serving) -> None:
     reply = ask(api, {str(number): {} for number in range(MOST)}, LICENSE, "?mode=check")
     assert reply.status == 200
     assert len(reply.json["responses"]) == MOST
@@ -102,7 +102,7 @@ def test_the_most_is_taken_and_one_more_is_not(api: Serving) -> None:
         (b'{"inputs":{"a":1,"a":2}}', "a"),
     ],
 )
-def test_what_is_no_batch_is_one_recorded_deny(api: Serving, body: Any, field: str) -> None:
+def test_a_malformed_batch_is_one_recorded_deny(api: Serving, body: Any, field: str) -> None:
     reply = api.ask("POST", "/v1/decide/license/batch", body)
     assert reply.status == 400
     assert reply.json["errors"][0]["field"] == field

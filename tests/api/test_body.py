@@ -50,7 +50,7 @@ TWICE = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_strict_json_is_refused(name: str) -> None:
+def test_json_that_is_not_strict_is_refused(name: str) -> None:
     with refused(InvalidBodyError, "engine.json_invalid"):
         parse_json(REFUSED[name], LIMITS)
 
@@ -73,7 +73,7 @@ def test_a_key_twice_is_refused_by_name(name: str) -> None:
         (b'{"' + b"k" * 21 + b'":1}', "body"),
     ],
 )
-def test_what_is_beyond_a_bound_is_named(data: bytes, field: str) -> None:
+def test_a_value_beyond_a_bound_is_refused_by_its_path(data: bytes, field: str) -> None:
     with pytest.raises(InvalidBodyError) as caught:
         parse_json(data, ApiLimits(string_characters=20))
     assert [name for name, _ in caught.value.fields] == [field]
@@ -87,7 +87,7 @@ def test_what_is_beyond_a_bound_is_named(data: bytes, field: str) -> None:
         (b"[0." + b"1" * 63 + b"]", b"[0." + b"1" * 62 + b"]"),
     ],
 )
-def test_one_more_than_the_bound_is_refused_and_the_bound_is_not(data: bytes, inside: bytes) -> None:
+def test_a_size_at_the_bound_is_accepted_and_one_above_is_refused(data: bytes, inside: bytes) -> None:
     limits = ApiLimits(nodes=10, depth=2)
     parse_json(inside, limits)
     with pytest.raises(InvalidBodyError):
@@ -120,7 +120,7 @@ def test_every_plain_value_is_read_as_it_is(value: object, ascii_only: object, s
 
 
 @given(st.dictionaries(st.text('ab:"\\ ', max_size=4), st.text('ab:"\\ ', max_size=6), min_size=1), st.data())
-def test_a_member_written_twice_is_always_found(members: dict[str, str], data: st.DataObject) -> None:
+def test_a_duplicate_member_is_always_found(members: dict[str, str], data: st.DataObject) -> None:
     written = [f"{json.dumps(key)}:{json.dumps(value)}" for key, value in members.items()]
     again = data.draw(st.sampled_from(written))
     place = data.draw(st.integers(0, len(written)))

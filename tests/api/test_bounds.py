@@ -90,7 +90,7 @@ def test_other_requests_are_answered_while_a_large_body_is_read(large: Serving, 
     assert answered >= 3, answered
 
 
-def test_a_batch_of_as_much_as_is_taken_passes(large: Serving) -> None:
+def test_a_batch_of_the_maximum_size_passes(large: Serving) -> None:
     inputs = {str(number): ALLOWED for number in range(1_000)}
     reply = large.decide("license/batch", {"inputs": inputs}, "?mode=check")
     assert reply.status == 200

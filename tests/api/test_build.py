@@ -80,7 +80,7 @@ def test_an_environment_is_built_in_the_folder_of_its_caller_and_once_for_a_key(
     assert (taken.status, taken.json["code"]) == (409, "engine.environment_exists")
 
 
-def test_no_caller_builds_with_the_name_of_another_one(build: Building) -> None:
+def test_a_caller_builds_only_in_its_own_folder(build: Building) -> None:
     for principal, folder in (("agent-7", "agent-7"), (HOSTILE, "%2E%2E%2F%2E%2E%2Fagent%2E7")):
         assert build(principal).json["folder"] == f"{folder}/crm/{CONTACTS}"
     assert not (build.root.parent.parent / "agent.7").exists()
@@ -91,7 +91,7 @@ def test_no_caller_builds_with_the_name_of_another_one(build: Building) -> None:
 
 
 @pytest.mark.parametrize("into", ["../x", "a/b", "/x", "..", ".", "", "A", "a\u0000", None, 7])
-def test_a_name_that_leads_elsewhere_is_no_name(build: Building, into: Any) -> None:
+def test_a_name_that_is_not_a_plain_folder_name_is_refused(build: Building, into: Any) -> None:
     before = build.made()
     reply = build(into=into)
     assert (reply.status, reply.json["code"]) == (422, "engine.request_invalid")
@@ -110,7 +110,7 @@ def test_a_name_that_leads_elsewhere_is_no_name(build: Building, into: Any) -> N
         ({"admitted": True}, 422, "engine.request_invalid"),
     ],
 )
-def test_a_refused_build_is_an_answer_and_makes_nothing(
+def test_a_refused_build_is_answered_and_creates_no_files(
     build: Building, changes: dict[str, Any], status: int, code: str
 ) -> None:
     before = build.made()

@@ -24,7 +24,7 @@ def codes(decision: Decision) -> list[str]:
     return [finding.code for finding in decision.findings]
 
 
-def test_it_gives_the_decision_with_its_typed_limits(api: Serving) -> None:
+def test_the_client_returns_the_decision_with_its_typed_limits(api: Serving) -> None:
     with Client(f"http://{api.host}:{api.port}", seconds=SECONDS) as client:
         allowed = client.decide("license", ALLOWED, run="run-1", request_id="client-test")
         denied = client.decide("license", LICENSE)
@@ -34,7 +34,7 @@ def test_it_gives_the_decision_with_its_typed_limits(api: Serving) -> None:
     assert (denied.outcome, codes(denied)) == ("deny", ["license_decision_missing"])
 
 
-def test_it_asks_over_the_control_socket_and_from_an_event_loop(api: Serving) -> None:
+def test_the_async_client_decides_over_the_control_socket(api: Serving) -> None:
     async def ask() -> list[Decision]:
         async with AsyncClient(f"unix:{api.state}/run/control.sock", seconds=SECONDS) as client:
             return list(await asyncio.gather(*(client.decide("license", ALLOWED) for _ in range(20))))
@@ -44,7 +44,7 @@ def test_it_asks_over_the_control_socket_and_from_an_event_loop(api: Serving) ->
     assert len({decision.decision_id for decision in decisions}) == 20
 
 
-def test_what_the_server_refuses_is_its_deny(api: Serving) -> None:
+def test_a_refusal_by_the_server_becomes_a_deny(api: Serving) -> None:
     with Client(f"http://{api.host}:{api.port}", seconds=SECONDS) as client:
         assert codes(client.decide("license", {"purpose": "train"})) == ["engine.request_invalid"]
         (finding,) = client.decide("nowhere", {}).findings
@@ -53,7 +53,7 @@ def test_what_the_server_refuses_is_its_deny(api: Serving) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_no_server(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_a_deny(tmp_path: Path) -> None:
     """The HTTP client leaves a unix socket that could not connect to the garbage collector, which warns."""
     with own_port() as port, Client(f"http://127.0.0.1:{port}") as client:
         assert codes(client.decide("license", ALLOWED)) == ["engine.unreachable"]
@@ -145,7 +145,7 @@ def answering(data: bytes, *, slowly: bool = False) -> Iterator[str]:
         server.shutdown(socket.SHUT_RDWR)
 
 
-def test_the_control_is_believed() -> None:
+def test_a_valid_answer_is_accepted() -> None:
     with answering(response(good())) as address, Client(address, seconds=SECONDS) as client:
         assert client.decide("license", ALLOWED).outcome == "allow"
 
@@ -159,7 +159,7 @@ def test_an_approved_allow_names_the_approval_that_was_sent() -> None:
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_an_answer_that_is_none_is_a_deny(name: str) -> None:
+def test_an_invalid_answer_is_a_deny(name: str) -> None:
     with answering(LIES[name]) as address, Client(address, seconds=SECONDS) as client:
         assert client.decide("license", ALLOWED, approval="sent").outcome == "deny"
 
@@ -208,7 +208,7 @@ def asked(client: Client | AsyncClient, point: str, *, closed: bool = False) -> 
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_a_client_that_is_closed_and_a_point_that_makes_no_address_are_denies(
+def test_a_closed_client_and_an_unencodable_point_are_denied(
     kind: type[Client | AsyncClient],
 ) -> None:
     with answering(response(good())) as address:
@@ -217,14 +217,14 @@ def test_a_client_that_is_closed_and_a_point_that_makes_no_address_are_denies(
         assert asked(kind(address, seconds=SECONDS), "license").outcome == "allow"  # the control
 
 
-def test_a_fork_asks_for_itself(api: Serving) -> None:
+def test_a_forked_process_uses_its_own_connection(api: Serving) -> None:
     with Client(f"http://{api.host}:{api.port}", seconds=SECONDS) as client:
         assert client.decide("license", ALLOWED).outcome == "allow"
         assert in_child(lambda: client.decide("license", ALLOWED).outcome == "allow")
         assert client.decide("license", ALLOWED).outcome == "allow"
 
 
-def test_a_proxy_of_the_environment_is_not_asked(api: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_set_in_the_environment_is_ignored(api: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     with Client(f"http://{api.host}:{api.port}", seconds=SECONDS) as client:
         assert client.decide("license", ALLOWED).outcome == "allow"

@@ -192,7 +192,7 @@ def test_a_refused_request_of_a_follower_is_a_plain_answer(api: Serving) -> None
 
 @pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson"])
 @pytest.mark.parametrize("choice", ["cancel", pytest.param("continue", marks=pytest.mark.full)])
-def test_a_client_that_hangs_up_ends_its_run_if_it_said_so(api: Serving, accept: str, choice: str) -> None:
+def test_a_disconnect_cancels_the_run_only_if_requested(api: Serving, accept: str, choice: str) -> None:
     own = str(uuid.uuid4())
     with socket.create_connection((api.host, api.port), timeout=60) as connection:
         answer = events(connection, {**SHOWN, "run_id": own}, f"?on_disconnect={choice}", accept)
@@ -230,7 +230,7 @@ def test_a_waiting_run_shows_its_place(tmp_path: Path, cache: Path, probed: Path
         assert engine.process.wait(60) in {0, 4}
 
 
-def test_more_runs_than_are_taken_on_are_refused_and_told_when_to_come_again(api: Serving) -> None:
+def test_runs_over_the_limit_get_503_with_retry_after(api: Serving) -> None:
     """Callers run code without a pause, so a run that ends on a busy machine leaves no place for long."""
     enough, ids, replies = threading.Event(), set[str](), list[Reply]()
 

@@ -55,7 +55,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_no_request_within_bounds_is_refused_and_the_connection_closed(api: Serving, name: str) -> None:
+def test_a_malformed_or_oversized_request_is_refused_and_its_connection_closed(api: Serving, name: str) -> None:
     data, wanted = BROKEN[name]
     with connect(api) as connection:
         try:
@@ -81,7 +81,7 @@ def has_read(api: Serving, connection: socket.socket) -> bool:
     return any(int(row[4].partition(":")[2], 16) == 0 for row in ends)  # while others come and go, one may be left out
 
 
-def test_a_body_that_comes_with_the_end_of_the_head_is_no_head(api: Serving) -> None:
+def test_a_body_that_arrives_with_the_head_does_not_count_as_head(api: Serving) -> None:
     body = BODY + b" " * (60 << 10)
     whole = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
     for first in (1, 20, len(HEAD), len(whole) - len(body), len(whole) - len(body) + 1):
@@ -114,7 +114,7 @@ def test_requests_sent_ahead_are_answered_in_order(api: Serving) -> None:
 
 
 @pytest.mark.full
-def test_of_more_sent_ahead_than_is_taken_the_first_are_answered_and_the_connection_ends(api: Serving) -> None:
+def test_excess_pipelined_requests_close_the_connection_after_the_first_answers(api: Serving) -> None:
     with connect(api) as connection:
         connection.sendall(WHOLE * 200)
         answer = read_all(connection)
@@ -147,7 +147,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("name", ENDLESS)
 @pytest.mark.parametrize("path", [b"license", b"nothing"], ids=["taken", "refused"])
-def test_what_comes_beside_a_chunked_body_is_bounded(api: Serving, name: str, path: bytes) -> None:
+def test_the_framing_of_a_chunked_body_is_bounded(api: Serving, name: str, path: bytes) -> None:
     first, more = ENDLESS[name]
     before, answer = _resident(api), b""
     with connect(api) as connection:
@@ -168,14 +168,14 @@ def test_what_comes_beside_a_chunked_body_is_bounded(api: Serving, name: str, pa
     alive(api)
 
 
-def test_trailers_mean_nothing_neither_here_nor_for_the_next_request(api: Serving) -> None:
+def test_trailers_are_ignored_for_this_and_the_next_request(api: Serving) -> None:
     chunked = CHUNKED + b"%x\r\n%b\r\n0\r\nX-Request-ID: trailer\r\nX-Run-ID: \xff\r\n\r\n" % (len(BODY), BODY)
     answer = api.raw(chunked + chunked + WHOLE.replace(b"Host:", b"Connection: close\r\nHost:"))
     assert answer.count(b'"outcome":"allow"') == 3
     assert b"x-request-id: trailer" not in answer
 
 
-def test_a_body_in_small_chunks_costs_no_more_than_it_counts(api: Serving) -> None:
+def test_the_memory_of_a_body_in_small_chunks_is_bounded(api: Serving) -> None:
     before = _resident(api)
     with ExitStack() as stack:
         held = [stack.enter_context(connect(api)) for _ in range(4)]
@@ -222,7 +222,7 @@ def test_the_body_of_a_request_that_offers_an_upgrade_is_read(api: Serving, piec
     assert b"connection: close" in answer
 
 
-def test_a_client_that_is_gone_before_it_was_seen_is_not_unauthorized(api: Serving) -> None:
+def test_a_client_disconnected_before_accept_is_not_logged_as_unauthorized(api: Serving) -> None:
     os.kill(api.process.pid, signal.SIGSTOP)
     try:
         for _ in range(5):
@@ -253,7 +253,7 @@ HANG_UPS = {
 
 @pytest.mark.parametrize("name", HANG_UPS)
 @pytest.mark.parametrize("reset", [False, True], ids=["end", "reset"])
-def test_a_client_that_hangs_up_leaves_nothing_behind(api: Serving, name: str, reset: object) -> None:
+def test_a_disconnected_client_leaves_no_resources_behind(api: Serving, name: str, reset: object) -> None:
     for _ in range(3):
         with connect(api) as connection:
             connection.sendall(HANG_UPS[name])

@@ -33,7 +33,7 @@ def steady(value: Any) -> Any:
     return _IDS.sub("…", value) if isinstance(value, str) else value
 
 
-def test_an_allow_is_the_decision_as_it_is(api: Serving, snapshot: SnapshotAssertion) -> None:
+def test_an_allow_is_answered_with_the_whole_decision(api: Serving, snapshot: SnapshotAssertion) -> None:
     reply = api.decide("license", ALLOWED)
     assert reply.status == 200
     assert reply.headers["content-type"] == "application/json"
@@ -41,7 +41,7 @@ def test_an_allow_is_the_decision_as_it_is(api: Serving, snapshot: SnapshotAsser
     assert steady(reply.json) == snapshot
 
 
-def test_a_deny_is_an_answer(api: Serving, snapshot: SnapshotAssertion) -> None:
+def test_a_deny_is_answered_with_200(api: Serving, snapshot: SnapshotAssertion) -> None:
     reply = api.decide("license", LICENSE)
     assert reply.status == 200
     assert reply.json["outcome"] == "deny"
@@ -54,7 +54,7 @@ def test_mode_check_is_a_dry_run(api: Serving) -> None:
     assert api.decide("license", ALLOWED).json["mode"] == "enforce"
 
 
-def test_one_by_one_and_twice_give_the_same_bytes_but_for_the_id(api: Serving) -> None:
+def test_a_repeated_request_gives_the_same_bytes_except_the_id(api: Serving) -> None:
     first, second = api.decide("license", LICENSE), api.decide("license", LICENSE)
     assert first.json["decision_id"] != second.json["decision_id"]
     assert first.body.replace(first.json["decision_id"].encode(), b"") == second.body.replace(
@@ -68,7 +68,7 @@ def test_request_id_and_trace_are_carried_through(api: Serving) -> None:
     assert re.fullmatch(rf"00-{TRACE}-(?!00f067aa0ba902b7)[0-9a-f]{{16}}-01", reply.headers["traceparent"])
 
 
-def test_without_them_both_are_new(api: Serving) -> None:
+def test_without_request_id_and_trace_new_ones_are_generated(api: Serving) -> None:
     first, second = api.decide("license", ALLOWED).headers, api.decide("license", ALLOWED, traceparent="00-x").headers
     assert re.fullmatch(r"[0-9a-f]{32}", first["x-request-id"])
     assert first["x-request-id"] != second["x-request-id"]
@@ -169,7 +169,9 @@ def test_anything_else_in_the_query_is_refused_and_not_repeated(api: Serving, qu
         ("OPTIONS", "/v1/decide/license", 405),
     ],
 )
-def test_what_is_not_there_gets_a_problem_and_no_decision(api: Serving, method: str, path: str, status: int) -> None:
+def test_an_unknown_route_or_method_is_answered_without_a_decision(
+    api: Serving, method: str, path: str, status: int
+) -> None:
     reply = api.ask(method, path)
     assert reply.status == status
     assert reply.json["decision"] is None
@@ -234,14 +236,14 @@ def test_an_uploaded_archive_is_decided_like_the_folder_and_removed(api: Serving
     assert list((api.state / "uploads").iterdir()) == []
 
 
-def test_an_archive_that_is_none_is_a_problem_and_leaves_nothing(api: Serving) -> None:
+def test_an_invalid_archive_is_a_problem_and_leaves_no_files(api: Serving) -> None:
     reply = api.ask("POST", "/v1/decide/source", b"no archive", {"Content-Type": "application/zip"})
     assert (reply.status, reply.json["decision"]["outcome"]) == (400, "deny")
     assert list((api.state / "uploads").iterdir()) == []
 
 
 # covers: C70.1
-def test_every_decision_asked_stands_in_the_record(tmp_path: Path, cache: Path) -> None:
+def test_every_decision_is_recorded_including_those_on_invalid_requests(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as running:
         asked = [
             running.decide("license", ALLOWED, X_Request_ID="r1", X_Run_ID="run-1"),

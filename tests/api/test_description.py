@@ -49,14 +49,14 @@ def test_every_route_is_described_and_nothing_else() -> None:
     assert {(path, method) for path, methods in DOCUMENT["paths"].items() for method in methods} == served
 
 
-def test_the_document_is_served_and_names_the_ways_to_say_who_asks(api: Serving) -> None:
+def test_the_document_is_served_and_names_the_security_schemes(api: Serving) -> None:
     found = api.ask("GET", "/openapi.json").json
     assert found == DOCUMENT
     assert found["openapi"] == "3.1.0"
     assert set(found["components"]["securitySchemes"]) == {"bearer", "runnerToken", "mutualTls"}
 
 
-def test_the_document_is_written_once_however_often_it_is_asked_for() -> None:
+def test_the_document_is_serialized_once() -> None:
     """It is open to everybody, and writing it takes longer than most decisions."""
     description = docs.Description(routes())
     exchange: Any = None
@@ -113,7 +113,7 @@ def test_the_answer_to_a_random_request_is_as_described(
 
 @pytest.mark.full
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_whatever_is_asked_the_answer_is_as_described(
+def test_any_generated_request_is_answered_as_described(
     api: Serving, session: requests.Session, described: BaseSchema, operation: str
 ) -> None:
     ask(api, session, described, operation, 12, ["examples", "fuzzing", "coverage"])

@@ -53,7 +53,7 @@ def test_an_allow_is_200_with_the_decision_in_a_header(api: Serving) -> None:
     assert reply.headers["x-admission-decision"] == reply.json["decision_id"]
 
 
-def test_what_is_not_allowed_is_403_with_the_reasons(api: Serving) -> None:
+def test_a_denied_request_is_403_with_its_reasons(api: Serving) -> None:
     denied, asked = ask(api, "/contacts/7", tool="nobody"), ask(api, "/contacts/7", "DELETE", "contacts_add")
     assert (denied.status, denied.headers["x-admission-outcome"]) == (403, "deny")
     assert "tool_unknown" in denied.headers["x-admission-reasons"].split(",")
@@ -81,7 +81,7 @@ def test_a_request_without_a_row_does_not_pass(api: Serving, method: str, path: 
     assert path == "" or reply.headers["x-admission-reasons"] == "engine.request_unmapped"
 
 
-def test_what_is_missing_or_unknown_does_not_pass(api: Serving) -> None:
+def test_missing_or_unknown_request_parts_are_refused(api: Serving) -> None:
     assert ask(api, "/contacts/7", tool="").status == 422
     assert ask(api, "/contacts/7", Host="other.example.com").status == 421
     assert ask(api, "/contacts/7", Authorization="Bearer of-the-client").status == 401
@@ -89,7 +89,7 @@ def test_what_is_missing_or_unknown_does_not_pass(api: Serving) -> None:
     assert api.ask("GET", "/v1/envoy/contacts/7", headers={"Host": HOST}).status == 401
 
 
-def test_a_header_that_decides_what_is_asked_counts_once(api: Serving) -> None:
+def test_a_repeated_tool_header_is_refused_as_ambiguous(api: Serving) -> None:
     """The service behind Envoy would read another one of them, or both."""
     head = (
         f"GET /v1/envoy/contacts/7 HTTP/1.1\r\nHost: {HOST}\r\nX-Agenta-Runner-Token: {TOKEN}\r\n"

@@ -96,7 +96,7 @@ def test_a_fetch_is_written_below_the_folder_of_its_caller_and_once_for_a_key(fe
     assert len(fetch.server.requests) == 1
 
 
-def test_no_caller_learns_or_takes_a_name_of_another_one(fetch: Fetching) -> None:
+def test_a_caller_fetches_only_into_its_own_folder(fetch: Fetching) -> None:
     for principal, folder in (("agent-7", "agent-7"), (HOSTILE, "%2E%2E%2F%2E%2E%2Fagent%2E7")):
         assert fetch(principal).json["folder"] == f"{folder}/contacts"
         assert (fetch.root / folder / "contacts" / "bundle.yaml").is_file()
@@ -110,7 +110,7 @@ def test_no_caller_learns_or_takes_a_name_of_another_one(fetch: Fetching) -> Non
 
 
 @pytest.mark.parametrize("into", ["../x", "a/b", "/x", "..", ".", "", "A", "a\u0000", None, 7])
-def test_a_name_that_leads_elsewhere_is_no_name(fetch: Fetching, into: Any) -> None:
+def test_a_name_that_is_not_a_plain_folder_name_is_refused(fetch: Fetching, into: Any) -> None:
     before = fetch.written()
     reply = fetch(into=into)
     assert (reply.status, reply.json["code"]) == (422, "engine.request_invalid")

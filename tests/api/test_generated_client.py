@@ -23,7 +23,7 @@ OPERATIONS = {
 }
 
 
-def test_every_schema_has_a_name_that_is_its_title_and_none_is_another_name_of_one() -> None:
+def test_every_schema_is_named_by_its_title() -> None:
     names = DOCUMENT["components"]["schemas"]
     assert {name: schema["title"] for name, schema in names.items()} == {name: name for name in names}
     assert {name for name in names if not name.isalnum()} == set()
@@ -43,7 +43,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.full
 @needs("package_index")
-def test_a_generated_client_asks_every_operation(api: Serving, tools: Path, tmp_path: Path) -> None:
+def test_a_generated_client_calls_every_operation(api: Serving, tools: Path, tmp_path: Path) -> None:
     (tmp_path / "openapi.json").write_bytes(api.ask("GET", "/openapi.json").body)
     output = ["--meta", "none", "--output-path", tmp_path / "client"]
     config = ["--config", ROOT / "docs" / "examples" / "client.yaml", "--fail-on-warning"]

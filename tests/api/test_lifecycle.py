@@ -104,7 +104,7 @@ def test_a_request_begun_before_the_signal_is_answered_and_the_next_is_not(own: 
     assert own.process.wait(SECONDS) == 0
 
 
-def test_it_tells_that_it_stops_once_nobody_can_connect_any_more(settings: Settings) -> None:
+def test_stopping_is_logged_after_the_listener_is_closed(settings: Settings) -> None:
     told: list[str] = []
     log = Mock(event=lambda name, **_: told.append(name))
     api = Mock(log=log, active=0, refusals=Mock(sweep=AsyncMock()))
@@ -170,7 +170,7 @@ def test_sighup_activates_and_logs_the_result(own: Serving) -> None:
 
 
 @pytest.mark.full
-def test_lowered_refusals_are_told_at_the_start_and_at_a_change(tmp_path: Path, cache: Path) -> None:
+def test_lowered_refusals_are_logged_at_startup_and_after_a_policy_change(tmp_path: Path, cache: Path) -> None:
     policy = tmp_path / "policy"
     shutil.copytree(ROOT / "policy", policy)
     text = (policy / "levels.yaml").read_text(encoding="utf-8")
@@ -217,7 +217,7 @@ def test_a_second_server_on_one_state_has_its_own_control_socket(api: Serving, t
 
 
 @pytest.mark.full
-def test_a_socket_that_was_left_behind_is_replaced_and_anything_else_is_not(tmp_path: Path, cache: Path) -> None:
+def test_a_stale_socket_is_replaced_and_any_other_file_is_kept(tmp_path: Path, cache: Path) -> None:
     place = tmp_path / "state" / "run" / "control.sock"
     place.parent.mkdir(parents=True)
     with socket.socket(socket.AF_UNIX) as left:
@@ -256,7 +256,7 @@ def test_ready_says_which_part_is_missing(own: Serving) -> None:
             os.kill(pid, signal.SIGCONT)
 
 
-def test_an_archive_that_cannot_be_stored_is_told_without_paths(tmp_path: Path, cache: Path) -> None:
+def test_an_archive_that_cannot_be_stored_is_reported_without_paths(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as running:
         shutil.rmtree(running.state / "uploads", ignore_errors=True)
         (running.state / "uploads").write_text("in the way")

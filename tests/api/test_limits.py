@@ -107,7 +107,7 @@ def _connections(api: Serving) -> float:
     return api.metric("engine_http_connections")
 
 
-def test_more_connections_than_are_taken_are_told_so(small: Serving) -> None:
+def test_a_connection_over_the_limit_gets_503(small: Serving) -> None:
     until(lambda: _connections(small) <= 1)
     held = [connect(small) for _ in range(SMALL["connections"])]
     try:
@@ -189,7 +189,7 @@ def test_only_so_many_archives_are_received_at_once(small: Serving) -> None:
     until(lambda: list((small.state / "uploads").iterdir()) == [])
 
 
-def test_under_more_than_it_may_take_on_the_engine_answers_503_and_stays_right(small: Serving) -> None:
+def test_an_overloaded_engine_answers_503_and_decides_correctly(small: Serving) -> None:
     with ThreadPoolExecutor(12) as pool:
         replies = list(pool.map(lambda _: small.decide("license", ALLOWED), range(120)))
     busy = [reply for reply in replies if reply.status == 503]

@@ -22,7 +22,7 @@ def shown(*pieces: bytes) -> list[str]:
 
 
 @given(st.lists(st.integers(0, len(PRINTED.encode())), max_size=8))
-def test_in_any_pieces_it_is_the_text_without_secrets(cuts: list[int]) -> None:
+def test_output_in_arbitrary_pieces_is_redacted_as_a_whole(cuts: list[int]) -> None:
     data, places = PRINTED.encode(), [0, *sorted(cuts), len(PRINTED.encode())]
     pieces = [data[start:end] for start, end in itertools.pairwise(places)]
     assert "".join(shown(*pieces)) == redact_text(PRINTED)

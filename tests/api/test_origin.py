@@ -53,7 +53,7 @@ def test_every_route_answers_to_names_of_this_machine_only(api: Serving, method:
         *(("Host: localhost:x",), ("Host: [::1",), ("Host: [fe80]",), ("Host: user@localhost",)),
     ],
 )
-def test_there_is_one_host_and_it_is_a_host(api: Serving, path: str, hosts: tuple[str, ...]) -> None:
+def test_a_missing_repeated_or_invalid_host_header_is_refused(api: Serving, path: str, hosts: tuple[str, ...]) -> None:
     assert send(api, "POST", path, *hosts) == (400, "engine.header_invalid")
     assert send(api, "GET", path, *hosts, version="1.0") == (400, "engine.header_invalid")
 

@@ -111,14 +111,14 @@ def test_the_same_token_in_both_headers_is_one_token() -> None:
     assert identity("s3cret").caller(both, THERE) == Caller(via=Via.SHARED_TOKEN)
 
 
-def test_a_repeated_header_is_no_token() -> None:
+def test_a_repeated_authorization_header_is_unauthorized() -> None:
     assert (
         code(identity("s3cret"), head(frozenset({b"authorization"}), Authorization="Bearer s3cret")) == "unauthorized"
     )
 
 
 # covers: D58
-def test_an_empty_token_matches_nothing_even_where_none_is_set() -> None:
+def test_an_empty_token_is_unauthorized_even_if_no_token_is_set() -> None:
     assert code(identity(None), head(Authorization="Bearer ")) == "unauthorized"
     assert code(identity(None, Tokens({"": row("nobody", ())})), head(X_Agenta_Runner_Token=_EMPTY)) == "unauthorized"
 
@@ -152,7 +152,7 @@ def test_every_wrong_token_is_looked_up_in_the_same_way() -> None:
         assert tokens.looked == before + 1
 
 
-def test_failures_are_limited_and_valid_tokens_never_shown_before_still_pass() -> None:
+def test_failed_logins_are_limited_but_strong_tokens_still_pass() -> None:
     clock, tokens = Clock(), Tokens({"tok": row("pipeline", ("license",))})
     found = identity("s3cret", tokens, clock)
     good = head(Authorization="Bearer s3cret")
@@ -189,7 +189,7 @@ def test_names_of_this_machine_are_answered(host: str) -> None:
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8642", "127.0.0.1.evil.example", "[::2]", "localhost.evil"]
 )
-def test_another_name_that_points_here_is_refused_unless_it_is_one_of_ours(host: str) -> None:
+def test_an_unknown_host_name_is_refused_unless_configured(host: str) -> None:
     with refused(EngineError, "engine.host_unknown"):
         Site().check(head(Host=host), HERE)
     Site(names=frozenset({host.partition(":")[0] if "]" not in host else host})).check(head(Host=host), HERE)
@@ -268,7 +268,7 @@ def test_bytes_of_bodies_are_counted() -> None:
     assert (bodies.used, bodies.refused) == (5, 1)
 
 
-def test_there_is_always_a_share_for_the_next_caller() -> None:
+def test_each_new_caller_gets_half_of_the_remaining_budget() -> None:
     shares, held = Shares(1_024), []
     for caller in "abcdefgh":
         own = 0
@@ -327,12 +327,12 @@ CUT = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
         b"x" * 4080 + CUT.encode() + b"hunter2-of-mine",
     ],
 )
-def test_a_payload_that_is_no_json_is_told_by_length_and_digest_alone(tmp_path: Path, body: bytes) -> None:
+def test_a_malformed_payload_is_logged_by_length_and_digest_only(tmp_path: Path, body: bytes) -> None:
     found = payload(tmp_path, body)
     assert found == {"unreadable": True, "bytes": len(body), "digest": f"sha256:{hashlib.sha256(body).hexdigest()}"}
 
 
-def test_a_payload_that_is_json_is_told_without_secrets(tmp_path: Path) -> None:
+def test_a_json_payload_is_logged_without_secrets(tmp_path: Path) -> None:
     found = payload(tmp_path, b'{"password": "hunter2-of-mine", "license": "MIT"}')
     assert found["license"] == "MIT"
     assert found["password"].startswith("[redacted:")

@@ -130,7 +130,7 @@ def test_a_real_server_is_called_through_relay_and_gate(front: tuple[Serving, Lo
     assert [point for point, _ in decided].count("sandbox") == 2  # one of the harness, one of the server
 
 
-def test_a_server_that_is_not_as_reviewed_fails_the_run_loudly(front: tuple[Serving, LoopbackRunner]) -> None:
+def test_an_mcp_server_that_differs_from_its_review_fails_the_run(front: tuple[Serving, LoopbackRunner]) -> None:
     engine, _ = front
     assert "the files of the MCP server have the digest sha256:" in run(engine, "", "changed").json["error"]
     codes = [one["code"] for one in run(engine, "", "unlisted").json["decision"]["findings"]]
@@ -141,7 +141,7 @@ def test_a_server_that_is_not_as_reviewed_fails_the_run_loudly(front: tuple[Serv
 
 
 # covers: D36.1
-def test_where_no_sandbox_is_admitted_there_is_no_relay(tmp_path: Path, cache: Path, package: dict[str, Any]) -> None:
+def test_without_an_admitted_sandbox_a_relay_is_refused(tmp_path: Path, cache: Path, package: dict[str, Any]) -> None:
     with agents(tmp_path, cache, started={"time": package}, sandboxes=[]) as (engine, _):
         codes = [one["code"] for one in run(engine, "", "time", harness="pi_core").json["decision"]["findings"]]
         assert "relay_not_sandboxed" in codes

@@ -223,7 +223,9 @@ def test_health_is_open_while_a_token_is_set(guarded: Gate) -> None:
 # covers: D58.2
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("value", ["", "   "])
-def test_an_empty_or_blank_variable_is_no_token_and_matches_none(tmp_path: Path, cache: Path, value: str) -> None:
+def test_an_empty_or_blank_token_variable_sets_no_token_and_matches_none(
+    tmp_path: Path, cache: Path, value: str
+) -> None:
     with gate(tmp_path, cache, {"AGENTA_AGENT_RUNNER_TOKEN": value}) as found:
         assert found.run().status == 200
         found.forget()
@@ -254,7 +256,7 @@ def test_wrong_tokens_are_slowed_and_no_token_is_printed(tmp_path: Path, cache: 
 
 
 # covers: D41
-def test_the_address_is_decided_first_then_the_run_then_the_runner_is_asked(front: Gate) -> None:
+def test_the_address_and_then_the_run_are_decided_before_forwarding(front: Gate) -> None:
     assert front.run(X_Request_ID="in-order").status == 200
     assert front.recorded("in-order") == [
         ("decision", "runner_uri"),
@@ -274,7 +276,7 @@ def test_the_address_is_decided_first_then_the_run_then_the_runner_is_asked(fron
     ],
     ids=["mcp", "tools", "credentials", "malformed"],
 )
-def test_nothing_of_a_run_to_another_runner_is_looked_at(front: Gate, rest: dict[str, Any]) -> None:
+def test_a_run_to_an_unlisted_runner_is_refused_before_its_content_is_read(front: Gate, rest: dict[str, Any]) -> None:
     name = f"elsewhere-{len(json.dumps(rest))}"
     there = {**rest, "agent": {"harness": "pi_core", "uri": "http://127.0.0.1:1/"}}
     reply = front.run(there, X_Request_ID=name)
@@ -351,7 +353,9 @@ def test_the_answer_of_the_runner_comes_back_as_it_is(front: Gate) -> None:
     ],
     ids=["stdio", "stdio_in_camel_case", "code", "network", "filesystem", "harness"],
 )
-def test_a_refused_run_is_told_why_and_not_forwarded(front: Gate, change: dict[str, Any], error: str) -> None:
+def test_a_refused_run_is_answered_with_its_reason_and_not_forwarded(
+    front: Gate, change: dict[str, Any], error: str
+) -> None:
     policy = {"permission_policy": "ask"} if "agent" not in change else {}
     reply = front.run({**RUN, **policy, **change})
     assert (reply.status, list(reply.json)) == (200, ["ok", "error", "decision"])
@@ -452,9 +456,7 @@ def test_a_runner_that_fails_is_an_error_without_details(name: str, request: pyt
 
 # covers: D44.2
 @pytest.mark.full
-def test_a_runner_that_is_not_there_is_an_error_and_only_standard_error_has_the_stack(
-    tmp_path: Path, cache: Path
-) -> None:
+def test_an_unreachable_runner_is_an_error_and_its_traceback_is_only_logged(tmp_path: Path, cache: Path) -> None:
     with own_port() as port, gate(tmp_path, cache) as found:
         policy = tmp_path / "policy" / "runners.yaml"
         policy.write_text(policy.read_text().replace(found.runner.address, f"http://127.0.0.1:{port}/"))
@@ -535,7 +537,7 @@ def test_runs_that_wait_for_their_runner_block_no_other_request(front: Gate) -> 
     front.runner.released.clear()
 
 
-def test_more_runs_than_are_taken_on_are_told_so(front: Gate) -> None:
+def test_a_run_over_the_limit_gets_503_with_retry_after(front: Gate) -> None:
     front.runner.behavior = holding
     with ThreadPoolExecutor(MOST_RUNS) as pool:
         try:
@@ -553,7 +555,7 @@ def test_more_runs_than_are_taken_on_are_told_so(front: Gate) -> None:
 
 
 @pytest.mark.full
-def test_an_engine_that_is_told_to_stop_does_not_wait_for_a_run_for_ever(tmp_path: Path, cache: Path) -> None:
+def test_a_stopping_engine_waits_for_a_run_only_up_to_its_deadline(tmp_path: Path, cache: Path) -> None:
     with small(tmp_path, cache, {"seconds": 600}, {"stop_seconds": 0.5}) as found:
         found.runner.behavior = holding
         with ThreadPoolExecutor(1) as pool:
@@ -621,9 +623,7 @@ EVENTS = (
 @pytest.mark.parametrize(
     "behavior", [streaming(*LINES), streaming(*EVENTS, media="text/event-stream")], ids=["ndjson", "sse"]
 )
-def test_a_run_is_followed_while_it_lasts_in_the_form_that_was_asked_for(
-    front: Gate, behavior: Behavior, asked: str
-) -> None:
+def test_a_run_is_streamed_in_the_requested_format(front: Gate, behavior: Behavior, asked: str) -> None:
     front.runner.behavior = behavior
     front.runner.released.clear()
     events = followed(front.engine, RUN, asked)
@@ -660,7 +660,9 @@ def test_a_run_is_followed_only_if_it_is_allowed_and_the_client_asks_for_it(fron
     ],
     ids=["no event", "cut", "ambiguous", "endless", "after the end", "too large"],
 )
-def test_what_cannot_be_passed_on_ends_the_run_with_an_error(front: Gate, parts: tuple[bytes, ...], error: str) -> None:
+def test_an_invalid_stream_from_the_runner_ends_the_run_with_an_error(
+    front: Gate, parts: tuple[bytes, ...], error: str
+) -> None:
     front.runner.behavior = streaming(*parts)
     front.runner.released.set()
     *events, last = followed(front.engine, RUN)
@@ -820,7 +822,7 @@ def everything(engine: Serving) -> bytes:
 # covers: B41 B43.2 D29.1-3
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("detail", ["facts", "payload"])
-def test_what_a_run_carries_gets_to_its_runner_and_nowhere_else(tmp_path: Path, cache: Path, detail: str) -> None:
+def test_the_content_of_a_run_reaches_its_runner_and_no_log_or_record(tmp_path: Path, cache: Path, detail: str) -> None:
     with ExitStack() as stack:
         runner, other = stack.enter_context(running()), stack.enter_context(running())
         policy = policy_for(tmp_path, runner, other)

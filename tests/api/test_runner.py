@@ -145,7 +145,7 @@ REMOTE: dict[str, Any] = {
 
 
 # covers: D08.1 D21.2 D67.1
-def test_a_platform_is_believed_for_the_run_that_it_made_a_sandbox_for(front: Agents) -> None:
+def test_a_platform_boundary_counts_only_for_the_run_it_was_created_for(front: Agents) -> None:
     for number in (1, 2):
         made = len(front.platform.made)
         reply = front.run(REMOTE, X_Run_ID=f"remote-{number}")
@@ -257,7 +257,7 @@ def test_a_call_that_a_person_must_approve_waits_and_others_go_on(front: Agents,
     assert (gone.status, gone.json["code"]) == (404, "engine.run_unknown")
 
 
-def test_a_call_that_nobody_approves_in_time_is_refused_and_the_run_goes_on(tmp_path: Path, cache: Path) -> None:
+def test_a_call_with_an_expired_approval_is_refused_and_the_run_continues(tmp_path: Path, cache: Path) -> None:
     with agents(tmp_path, cache, approvals={"valid_seconds": 1}) as front:
         reply = front.run(front.with_tools('change {"text": "x"}\nlookup {"text": "y"}', tool("change"), tool()))
         assert reply.json["ok"] is True, reply.json
@@ -331,7 +331,7 @@ def test_a_harness_that_fails_is_reported_in_a_sentence(front: Agents, harness: 
 
 
 # covers: D33.1 D39 D62.1-3 D64.1
-def test_it_publishes_what_it_can_hold_and_how_that_is_known(front: Agents) -> None:
+def test_capabilities_list_boundaries_with_the_source_of_their_evidence(front: Agents) -> None:
     found = front.engine.ask("GET", "/capabilities").json
     assert found["backends"] == {
         "daytona": {

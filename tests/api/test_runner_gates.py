@@ -106,7 +106,7 @@ def deployed(
 
 
 # covers: D22.1 D23.1 D28.1 D28.6
-def test_it_listens_where_it_was_told_to_and_runs_without_a_token_if_none_is_set(deployed: Deployed) -> None:
+def test_a_runner_listens_on_its_configured_address_and_needs_no_token_unless_set(deployed: Deployed) -> None:
     for one, address in ((deployed.open, deployed.open_at), (deployed.guarded, LOOPBACK)):
         assert listening(one.process.pid) == {(address, one.port)}
         assert one.ask("GET", "/health").status == 200
@@ -149,7 +149,9 @@ ELSEWHERE = {"sandbox": "elsewhere"}
         ({"tools": [{**tool(), "kind": "code", "code": "print()"}]}, "code tools are not supported by the runner"),
     ],
 )
-def test_what_it_cannot_hold_is_refused_in_these_words(deployed: Deployed, change: dict[str, Any], error: str) -> None:
+def test_a_run_with_an_unenforceable_boundary_is_refused_with_the_documented_error(
+    deployed: Deployed, change: dict[str, Any], error: str
+) -> None:
     reply = deployed.open.ask("POST", "/run", {"harness": "pi_core", "messages": HELLO, **change})
     assert (reply.status, reply.json["ok"], reply.json["error"]) == (200, False, error)
     assert reply.json["decision"]["outcome"] == "deny"

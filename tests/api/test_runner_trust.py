@@ -150,7 +150,7 @@ def test_the_scoped_token_of_the_manual_is_enough_for_a_run_with_tools(tmp_path:
 
 # covers: D53.1-2
 @needs("bubblewrap")
-def test_both_sides_publish_the_stored_schemas_and_keep_to_them(sealing: tuple[Agents, Path], api: Serving) -> None:
+def test_runner_and_gate_publish_and_follow_the_stored_schemas(sealing: tuple[Agents, Path], api: Serving) -> None:
     agents, _ = sealing
     stored = ROOT / "docs" / "schemas"
     request = json.loads((stored / "requests" / "runner_request.schema.json").read_text(encoding="utf-8"))
@@ -175,7 +175,7 @@ def test_both_sides_publish_the_stored_schemas_and_keep_to_them(sealing: tuple[A
 
 
 # covers: D47.1 D54.1
-def test_port_is_read_and_operators_are_told_what_is_lost(tmp_path: Path, cache: Path) -> None:
+def test_the_port_variable_is_read_and_removed_features_are_logged(tmp_path: Path, cache: Path) -> None:
     log = tmp_path / "log"
     command = [sys.executable, "-m", "engine", "runner", "serve", "--state", str(tmp_path / "state")]
     with own_port() as port, log.open("wb") as file, ExitStack() as stack:
@@ -198,6 +198,6 @@ def test_port_is_read_and_operators_are_told_what_is_lost(tmp_path: Path, cache:
 # covers: D47
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("url", ["agenta.example.com", "http://agenta.example.com", "https://a.example.com/path?x"])
-def test_a_platform_that_is_no_origin_does_not_start(tmp_path: Path, cache: Path, url: str) -> None:
+def test_a_platform_url_that_is_not_an_origin_is_refused_at_startup(tmp_path: Path, cache: Path, url: str) -> None:
     code, said = refused(tmp_path, cache, "--port", "0", env={"AGENTA_HOST": url}, command=("runner", "serve"))
     assert (code, "use an origin" in said) == (2, True)

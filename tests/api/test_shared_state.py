@@ -80,7 +80,7 @@ def outcomes(replies: Sequence[Reply]) -> list[str]:
     return [reply.json.get("decision", reply.json)["outcome"] for reply in replies]
 
 
-def test_what_a_person_approves_at_one_is_used_once_at_any(
+def test_an_approval_granted_at_one_engine_is_used_once_across_all(
     engines: tuple[Serving, Serving], address: str, command: Command
 ) -> None:
     one, two = engines
@@ -103,7 +103,7 @@ def test_a_budget_is_exact_over_both(engines: tuple[Serving, Serving]) -> None:
     assert {code for reply in replies for code in codes(reply)} == {"budget_exhausted"}
 
 
-def test_a_key_a_token_and_a_stop_of_one_count_at_the_other(
+def test_keys_tokens_and_stops_are_shared_by_engines(
     engines: tuple[Serving, Serving], address: str, command: Command
 ) -> None:
     one, two = engines
@@ -171,7 +171,7 @@ def wait_for(engine: Serving, status: int) -> None:
     until(lambda: engine.ask("GET", "/ready").status == status)
 
 
-def test_what_lacks_is_told_by_the_doctor(postgres: Server, address: str, command: Command) -> None:
+def test_the_doctor_reports_a_shared_state_without_tables(postgres: Server, address: str, command: Command) -> None:
     def doctor(database: str) -> dict[str, str]:
         checks = command("doctor", "--state", database, "--format", "json").json["checks"]
         return next(one for one in checks if one["name"] == "shared state")

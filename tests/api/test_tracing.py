@@ -120,7 +120,7 @@ def test_requests_side_by_side_on_many_connections_have_one_span_each(traced: Se
     )
 
 
-def test_the_engine_names_itself_and_nothing_of_the_machine(traced: Serving, collector: Collector) -> None:
+def test_the_resource_names_the_engine_and_nothing_of_the_machine(traced: Serving, collector: Collector) -> None:
     of(collector, traced.ask("GET", "/health"))
     (path, headers, _), request = collector.posts[0], collector.requests()[0]
     assert (path, headers["content-type"]) == ("/v1/traces", "application/x-protobuf")
@@ -129,7 +129,7 @@ def test_the_engine_names_itself_and_nothing_of_the_machine(traced: Serving, col
 
 
 # covers: B41.1 B43.3 D29
-def test_nothing_of_what_was_asked_reaches_the_collector(tmp_path: Path, cache: Path) -> None:
+def test_no_request_content_reaches_the_collector(tmp_path: Path, cache: Path) -> None:
     """Every place a caller can write into holds a canary; every such request has its span all the same."""
     call = {"tool": CANARY, "arguments": {"path": CANARY, CANARY: CANARY}, "result": CANARY}
     run = {"harness": CANARY, "secrets": {"KEY": CANARY}, "messages": [{"role": "user", "content": CANARY}]}
@@ -234,7 +234,7 @@ def test_a_collector_that_is_not_there_changes_no_answer(
 
 
 @pytest.mark.full
-def test_a_collector_that_never_answers_holds_up_neither_answers_nor_the_end(
+def test_a_hanging_collector_delays_neither_answers_nor_shutdown(
     tmp_path: Path, cache: Path, plain: list[tuple[int, Any]]
 ) -> None:
     with collecting(slow=True) as collector, serving(tmp_path, cache, "--otlp", collector.url) as running:
@@ -247,7 +247,7 @@ def test_a_collector_that_never_answers_holds_up_neither_answers_nor_the_end(
 
 
 @pytest.mark.full
-def test_a_collector_that_refuses_and_then_takes_is_told_once_each(tmp_path: Path, cache: Path) -> None:
+def test_a_collector_failure_and_its_recovery_are_each_logged_once(tmp_path: Path, cache: Path) -> None:
     with collecting(status=400) as collector, serving(tmp_path, cache, "--otlp", collector.url) as running:
         running.decide("license", ALLOWED)
         (line,) = until(lambda: told(running))
@@ -267,7 +267,7 @@ def logging(path: Path) -> Iterator[OperationalLog]:
         yield log
 
 
-def test_what_waits_is_bounded_and_the_end_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_queue_of_spans_and_the_shutdown_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracing, "_STOP_SECONDS", 0.1)
     monkeypatch.setattr(tracing, "_SEND_SECONDS", 600.0)
     with logging(tmp_path / "log") as log, collecting(slow=True) as collector:
@@ -286,7 +286,7 @@ def test_what_waits_is_bounded_and_the_end_too(tmp_path: Path, monkeypatch: pyte
     assert (lines[0]["event"], lines[0]["spans"]) == ("spans_lost", 10_000)
 
 
-def test_a_span_that_cannot_be_made_is_lost_alone(tmp_path: Path) -> None:
+def test_an_invalid_span_is_lost_alone(tmp_path: Path) -> None:
     with logging(tmp_path / "log") as log, collecting() as collector:
         spans = Tracing(collector.url, log)
         spans.answered(an_exchange(Trace("no hexadecimal digits", PARENT)), Response(200), 1_000)
@@ -330,14 +330,14 @@ def an_exchange(trace: Trace = Trace(TRACE, PARENT)) -> Exchange:  # noqa: B008 
         "",
     ],
 )
-def test_what_is_no_address_is_refused_and_not_repeated(tmp_path: Path, url: str) -> None:
+def test_an_invalid_collector_url_is_refused_and_not_echoed(tmp_path: Path, url: str) -> None:
     with logging(tmp_path / "log") as log, pytest.raises(GatherError) as caught:
         Tracing(url, log)
     assert caught.value.code == "engine.otlp_invalid"
     assert CANARY not in caught.value.message + caught.value.remedy
 
 
-def test_an_engine_does_not_start_with_what_is_no_address(tmp_path: Path, cache: Path) -> None:
+def test_an_invalid_collector_url_is_refused_at_startup(tmp_path: Path, cache: Path) -> None:
     code, said = refused(tmp_path, cache, "--port", "0", "--otlp", f"http://user:{CANARY}@127.0.0.1:4318")
     assert code == 2
     assert "OTEL_EXPORTER_OTLP_HEADERS" in said

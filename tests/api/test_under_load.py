@@ -34,7 +34,7 @@ ROUNDS = int(os.environ.get("ENGINE_KILL_ROUNDS", "4"))
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class VisibleText:
     """One answer: when it was asked for and came, its status, and its decision where there was one."""
 
     asked: float
@@ -47,7 +47,7 @@ class Seen:
 class Load:
     """Answers so far, and the connections that ask for more."""
 
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[VisibleText] = field(default_factory=list)
     broken: int = 0
     _ended: threading.Event = field(default_factory=threading.Event)
 
@@ -62,7 +62,7 @@ class Load:
                 response = connection.getresponse()
                 found = json.loads(response.read())
                 decision = found if response.status == 200 else found.get("decision")
-                self.seen.append(Seen(asked, time.monotonic(), response.status, decision))
+                self.seen.append(VisibleText(asked, time.monotonic(), response.status, decision))
         except (OSError, http.client.HTTPException, ValueError):
             self.broken += 1
         finally:
@@ -72,7 +72,7 @@ class Load:
         """No more requests."""
         self._ended.set()
 
-    def since(self, moment: float) -> list[Seen]:
+    def since(self, moment: float) -> list[VisibleText]:
         """Answers that came after a moment."""
         return [one for one in self.seen if one.at > moment]
 
@@ -93,11 +93,11 @@ def load(api: Serving) -> Iterator[Load]:
             thread.join()
 
 
-def outcome(one: Seen) -> str:
+def outcome(one: VisibleText) -> str:
     return "none" if one.decision is None else one.decision["outcome"]
 
 
-def codes(one: Seen) -> set[str]:
+def codes(one: VisibleText) -> set[str]:
     return set() if one.decision is None else {finding["code"] for finding in one.decision["findings"]}
 
 

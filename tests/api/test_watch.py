@@ -17,7 +17,7 @@ def test_a_change_is_activated_once_it_stays_the_same() -> None:
     ]
 
 
-def test_a_file_that_is_being_written_is_waited_for_however_long_it_takes() -> None:
+def test_a_file_open_for_writing_delays_the_activation() -> None:
     changes = Changes("a")
     assert not any(changes.ready("b", OPEN) for _ in range(100))
     assert not changes.ready("c", {})

@@ -103,7 +103,7 @@ def test_a_case_is_decided_on_the_state_it_states_and_no_other_case_sees_it(runn
     assert other.services.store().prefixes(None, None, 9) == ()
 
 
-def test_a_state_that_no_engine_would_have_is_told(runner: Runner, tmp_path: Path) -> None:
+def test_an_impossible_state_of_a_case_is_reported(runner: Runner, tmp_path: Path) -> None:
     path = tmp_path / "impossible_state.yaml"
     path.write_text(WITH_STATE.replace("[git, status]", "[]"), encoding="utf-8")
     engine = runner.at(read_case(path))
@@ -136,7 +136,7 @@ def test_a_case_leaves_nothing_behind_in_the_engine_of_its_values(runner: Runner
         ),
     ],
 )
-def test_a_mistake_in_a_case_is_told_like_one_in_a_value(
+def test_an_invalid_field_of_a_case_is_reported_like_one_of_a_value(
     line: str, place: tuple[int, str], message: str, remedy: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "case.yaml"
@@ -159,7 +159,7 @@ def test_a_mistake_in_a_case_is_told_like_one_in_a_value(
         ("nothing_here", ("purpose",), {}, "cannot read "),
     ],
 )
-def test_a_change_of_what_is_not_there_is_told(
+def test_a_change_of_a_missing_field_or_folder_is_reported(
     folder: str, drop: tuple[str, ...], set_: dict[str, object], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(GatherError) as caught:
@@ -168,7 +168,7 @@ def test_a_change_of_what_is_not_there_is_told(
     assert caught.value.remedy
 
 
-def test_a_case_that_the_engine_refused_is_told_with_the_reason(runner: Runner, tmp_path: Path) -> None:
+def test_a_case_refused_by_the_engine_is_reported_with_its_reason(runner: Runner, tmp_path: Path) -> None:
     path = tmp_path / "misspelled_value.yaml"
     request = f"{{purpose: train, export_license: null, license: MIT, sha256: '{'0' * 64}', decisions: []}}"
     case = f'description: a case\npoint: license\nrequest: {request}\nnow: "2026-11-21T00:00:00Z"\n'

@@ -116,9 +116,7 @@ def test_stopping_needs_no_policy_and_lifting_does(agreed: Command, made: Made) 
 
 
 @pytest.mark.parametrize("named", ["policy", "values"])
-def test_a_dry_run_may_try_a_policy_that_is_named(
-    agreed: Command, request_file: Path, tmp_path: Path, named: str
-) -> None:
+def test_a_dry_run_may_use_a_named_policy(agreed: Command, request_file: Path, tmp_path: Path, named: str) -> None:
     """An edit is tried beside engines that go on under their release; nothing is enforced under it."""
     shutil.copytree(ROOT / "policy", tmp_path / "policy")
     own, tried = ("--policy", tmp_path / "policy"), ("--values", "licenses.licenses.MIT.decision=admit")
@@ -134,7 +132,7 @@ def test_a_dry_run_may_try_a_policy_that_is_named(
     assert (refused.code, NEEDED in " ".join(refused.stdout.split())) == (Exit.FAILED_CLOSED, True)
 
 
-def test_a_bulk_run_tries_no_other_policy(agreed: Command, tmp_path: Path) -> None:
+def test_a_bulk_run_under_another_policy_is_refused(agreed: Command, tmp_path: Path) -> None:
     if find_spec("ray") is None:  # importing it here would settle how later tests of this process reach Ray
         pytest.skip("the extra `ray` is not installed")
     from tests.ray.samples import COLUMNS_YAML
@@ -147,7 +145,7 @@ def test_a_bulk_run_tries_no_other_policy(agreed: Command, tmp_path: Path) -> No
     assert not [*(tmp_path / "run").glob("manifest.json")]
 
 
-def test_an_agreement_is_left_by_an_act_of_the_agreed_release(agreed: Command, made: Made, request_file: Path) -> None:
+def test_leaving_an_agreement_is_decided_under_its_release(agreed: Command, made: Made, request_file: Path) -> None:
     leave = ("policy", "leave", *made.options)
     assert "reason_missing" in agreed(*leave).stderr
     done = agreed(*leave, "--reason", "each team has its own")
@@ -165,7 +163,7 @@ def test_an_agreement_is_left_by_an_act_of_the_agreed_release(agreed: Command, m
     agreed(*leave, "--reason", "again").refused("have agreed on no release", code=Exit.UNREADABLE)
 
 
-def test_there_is_nothing_to_leave(command: Command, request_file: Path) -> None:
+def test_leaving_without_an_agreement_is_refused(command: Command, request_file: Path) -> None:
     command("policy", "leave", "--reason", "x").refused("has no state")
     command("decide", "license", "-i", request_file)
     command("policy", "leave", "--reason", "x").refused("have agreed on no release", code=Exit.UNREADABLE)
@@ -186,7 +184,7 @@ def test_a_policy_that_is_named_outranks_releases_of_variables(
     agreed(*line, env=env | {"ENGINE_POLICY": str(tmp_path / "policy")}).refused("brings its own rules and values")
 
 
-def test_a_command_that_goes_on_for_long_follows_what_is_activated(agreed: Command, made: Made) -> None:
+def test_a_long_running_command_follows_activations(agreed: Command, made: Made) -> None:
     """As a proxy in front of a server of MCP."""
     sources = options.Sources(state=options.StateAt(agreed.state), releases=made.releases, release_key=made.keys.public)
     with sources.engine("license", follow=True) as engine:

@@ -58,7 +58,7 @@ def expired(store: Store) -> ApprovalRow:
     return ask(store, requester="late", created_at=now - 100, expires_at=now - 50)
 
 
-def test_what_waits_is_listed_newest_first(command: Command, store: Store) -> None:
+def test_approvals_are_listed_newest_first(command: Command, store: Store) -> None:
     rows = [ask(store, requester=f"pipeline-{number}") for number in range(3)]
     late = expired(store)
     store.resolve(rows[0].id, "refused", "user:lee", "no", rows[0].created_at)
@@ -76,7 +76,7 @@ def test_what_waits_is_listed_newest_first(command: Command, store: Store) -> No
 
 
 @pytest.mark.full
-def test_a_time_without_a_date_is_shown(command: Command, store: Store) -> None:
+def test_an_expiry_after_the_year_9999_is_shown_in_words(command: Command, store: Store) -> None:
     row = ask(store, expires_at=2**53 - 1)
     for arguments in (["list"], ["show", row.id]):
         run = command("approvals", *arguments)
@@ -84,7 +84,7 @@ def test_a_time_without_a_date_is_shown(command: Command, store: Store) -> None:
         assert "after the year 9999" in run.stdout
 
 
-def test_what_is_asked_is_shown_with_the_way_to_its_input(command: Command, store: Store) -> None:
+def test_a_shown_approval_names_the_command_that_shows_its_input(command: Command, store: Store) -> None:
     row = ask(store)
     shown = command("approvals", "show", row.id).stdout
     for word in (row.id, "REQUESTED", "source", "pipeline-7", *row.codes, row.input_digest, row.rules, row.values):
@@ -192,7 +192,7 @@ def test_a_requester_without_a_name_is_approved_as_the_values_say(command: Comma
 
 
 @pytest.mark.full
-def test_a_grant_is_a_line_of_the_record_with_who_and_why(command: Command, store: Store) -> None:
+def test_a_grant_is_recorded_with_principal_and_reason(command: Command, store: Store) -> None:
     row = ask(store)
     assert command("approvals", "grant", row.id, "--reason", "seen the contract").code == 0
     made, done = lines(command.state)
@@ -204,7 +204,7 @@ def test_a_grant_is_a_line_of_the_record_with_who_and_why(command: Command, stor
 
 
 @pytest.mark.full
-def test_a_program_with_the_engine_inside_takes_the_acts_of_the_command_line(command: Command, cache: Path) -> None:
+def test_an_embedded_engine_carries_out_acts_of_the_command_line(command: Command, cache: Path) -> None:
     """The record has one writer, so that one decides and records the act."""
     request = case("license", "review_required").case.request
     agent, me = (Caller(via=Via.PROCESS, principal=name) for name in ("agent", ME))
@@ -246,7 +246,7 @@ def test_without_a_record_nothing_is_granted(command: Command, store: Store) -> 
 
 
 @pytest.mark.full
-def test_what_is_closed_is_not_decided_again(command: Command, store: Store) -> None:
+def test_a_closed_approval_cannot_be_granted_or_refused(command: Command, store: Store) -> None:
     row, late = ask(store), expired(store)
     assert command("approvals", "grant", row.id).code == 0
     told = {
@@ -278,7 +278,7 @@ LOOKING = [
 
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("line", LOOKING)
-def test_a_state_that_is_missing_or_spoiled_is_told(line: str, command: Command) -> None:
+def test_a_missing_or_corrupt_state_is_reported(line: str, command: Command) -> None:
     command(*line.split()).refused("has no state", "--state")
     assert not command.state.exists()
     command.state.mkdir(mode=0o700)

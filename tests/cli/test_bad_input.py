@@ -255,7 +255,7 @@ def _place(finding: Mapping[str, Any]) -> str:
     return f"{where.get('file')}:{where.get('line')} {where.get('field')}"
 
 
-def test_the_whole_battery_ends_as_its_worst_and_leaves_nothing_but_its_output(checked: Checked) -> None:
+def test_every_bad_input_is_recorded_and_the_exit_code_is_the_worst(checked: Checked) -> None:
     assert checked.code == 2
     assert len(checked.recorded) == len(BAD)
     assert checked.files == ["report.json", "state"]
@@ -266,14 +266,14 @@ def test_a_file_name_cannot_forge_a_line_of_the_report(checked: Checked) -> None
     assert re.search(r"a.{1,4}::error::b", checked.text)
 
 
-def test_the_message_does_not_say_the_file_twice(checked: Checked) -> None:
+def test_the_message_names_the_file_only_once(checked: Checked) -> None:
     """`x/bundle.yaml:4: `x/bundle.yaml` has the key …` says it twice, and the place says it a third time."""
     finding = checked.reports["duplicate-key"]["findings"][0]
     assert finding["requirement"].count("bundle.yaml") <= 1
 
 
 @pytest.mark.parametrize("name", ["unknown-key", "wrong-types", "id-with-newline", "another-format"])
-def test_a_field_that_does_not_fit_is_told_with_what_is_wrong_about_it(name: str, checked: Checked) -> None:
+def test_an_invalid_field_is_reported_with_the_kind_of_its_error(name: str, checked: Checked) -> None:
     """Otherwise a person sees `fits format 1` and has to guess whether it is missing, unknown or of a wrong type."""
     words = {"unknown-key": "unknown", "wrong-types": "number", "id-with-newline": "form", "another-format": "range"}
     (finding,) = [one for one in checked.reports[name]["findings"] if one["code"] == "bundle_invalid"]
@@ -281,7 +281,7 @@ def test_a_field_that_does_not_fit_is_told_with_what_is_wrong_about_it(name: str
 
 
 @pytest.mark.full
-def test_a_name_that_is_not_utf_8_is_told_as_one(command: Command, tmp_path: Path) -> None:
+def test_a_path_that_is_not_utf_8_is_reported_as_such(command: Command, tmp_path: Path) -> None:
     (report,) = command.reports(edited("offline_fixture", tmp_path / os.fsdecode(b"caf\xe9")))
     assert report["exit"] == 2
     assert "UTF-8" in report["findings"][0]["requirement"] + report["findings"][0]["remedy"]
@@ -290,7 +290,7 @@ def test_a_name_that_is_not_utf_8_is_told_as_one(command: Command, tmp_path: Pat
 
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("option", ["--principal", "--run", "--approval"])
-def test_what_would_be_recorded_and_is_not_utf_8_is_an_error_of_usage(option: str, command: Command) -> None:
+def test_a_recorded_option_that_is_not_utf_8_is_a_usage_error(option: str, command: Command) -> None:
     run = command("decide", "license", option, os.fsdecode(b"caf\xe9"), stdin='{"license": "MIT"}')
     run.refused(f"'{option}': it is not UTF-8 text")
 
@@ -317,7 +317,7 @@ def test_a_path_below_a_closed_folder_is_a_recorded_deny(command: Command, tmp_p
 
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("newline", [b"\r\n", b"\n"], ids=["windows", "with-a-byte-order-mark"])
-def test_what_editors_do_to_a_file_is_no_fault(newline: bytes, command: Command, tmp_path: Path) -> None:
+def test_byte_order_marks_and_windows_newlines_are_accepted(newline: bytes, command: Command, tmp_path: Path) -> None:
     bundle = edited("offline_fixture", tmp_path / "bundle")
     data = (BUNDLES / "offline_fixture" / "bundle.yaml").read_bytes()
     mark = b"\xef\xbb\xbf" if newline == b"\n" else b""
@@ -391,7 +391,7 @@ def test_an_invalid_policy_denies_everything_says_where_and_ends_with_5(
 
 
 @pytest.mark.full
-def test_every_wrong_value_of_an_option_is_told_and_nothing_is_recorded(command: Command) -> None:
+def test_every_invalid_option_value_is_reported_and_nothing_is_recorded(command: Command) -> None:
     wrong = [option for key in ("MIT", "0BSD") for option in ("--values", f"licenses.licenses.{key}.decision=perhaps")]
     run = command.check(GOOD, *wrong)
     assert (run.code, run.stdout, decisions(command.state)) == (2, "", [])

@@ -33,7 +33,9 @@ OPTIONS = ("--ray", "local", "--columns", "columns.yaml", "--into", "run")
     ],
     ids=["no columns", "no folder", "folder alone", "workers alone", "format", "changed"],
 )
-def test_a_wrong_call_is_refused(command: Command, corpus: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_contradictory_options_are_refused(
+    command: Command, corpus: Path, arguments: tuple[str, ...], said: str
+) -> None:
     command.check("a.parquet", *arguments, cwd=corpus).refused(said)
 
 

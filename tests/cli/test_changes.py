@@ -122,7 +122,7 @@ def test_an_unknown_revision_is_named(revision: str, changed: Changed) -> None:
         changed(revision)
 
 
-def test_without_git_or_outside_of_a_repository_it_says_so(
+def test_a_missing_git_or_repository_is_reported(
     changed: Changed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(GatherError, match="is not in the git repository"):

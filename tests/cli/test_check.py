@@ -68,9 +68,7 @@ def test_it_ends_with_the_worst_exit_code(
         assert len(decisions(command.state)) == len(paths)
 
 
-def test_what_is_no_source_bundle_is_an_entry_of_the_report_and_the_others_are_checked(
-    command: Command, tmp_path: Path
-) -> None:
+def test_an_invalid_source_bundle_is_reported_and_the_others_are_checked(command: Command, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     shutil.copytree(BUNDLES / "offline_fixture", tree / "good")
     (tree / "wrong").mkdir()
@@ -111,7 +109,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 @pytest.mark.full
-def test_a_tree_gives_every_source_bundle_in_it_once_and_in_order(command: Command, tree: Path) -> None:
+def test_every_source_bundle_of_a_tree_is_checked_once_in_order(command: Command, tree: Path) -> None:
     run = command.check(tree.name, "--format", "json", cwd=tree.parent)
     found = [(report["path"], report["decision"]["outcome"]) for report in run.json["reports"]]
     assert sorted(found) == [
@@ -138,7 +136,7 @@ def test_an_archive_decides_as_its_folder_does(command: Command, tree: Path) -> 
 
 
 @pytest.mark.parametrize("hidden", ["a folder that may not be listed", "a document that is a folder"])
-def test_what_a_tree_hides_is_never_passed_over_in_silence(hidden: str, command: Command, tree: Path) -> None:
+def test_an_unreadable_entry_of_a_tree_is_reported(hidden: str, command: Command, tree: Path) -> None:
     """A tree with something in it that cannot be looked at must not end with `all are allowed`."""
     shutil.rmtree(tree / "a-denied")
     closed = tree / "closed"
@@ -155,7 +153,7 @@ def test_what_a_tree_hides_is_never_passed_over_in_silence(hidden: str, command:
     assert "closed" in run.stdout + run.stderr
 
 
-def test_several_formats_at_once_tell_the_same(command: Command, tmp_path: Path) -> None:
+def test_several_formats_at_once_report_the_same_result(command: Command, tmp_path: Path) -> None:
     names = ("json", "sarif", "junit", "github")
     options = [text for name in names for text in ("--output", f"{name}={tmp_path / name}")]
     run = command.check(GOOD, DENIED, REVIEW, UNREADABLE, *options)
@@ -186,7 +184,7 @@ def test_outputs_are_all_written_or_none(command: Command, tmp_path: Path) -> No
     assert len(decisions(command.state)) == 1
 
 
-def test_an_output_that_is_no_regular_file_is_written_to_and_not_replaced(command: Command, tmp_path: Path) -> None:
+def test_a_pipe_or_device_as_output_is_written_to_and_not_replaced(command: Command, tmp_path: Path) -> None:
     """`--output /dev/null` or `/dev/stdout` run as root must not take the device away from everybody."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -210,7 +208,7 @@ def test_an_output_through_a_link_keeps_the_link(command: Command, tmp_path: Pat
     assert json.loads(target.read_text(encoding="utf-8"))["exit"] == 0
 
 
-def test_explain_tells_rule_row_revisions_and_limits(command: Command) -> None:
+def test_explain_shows_rule_row_revisions_and_limits(command: Command) -> None:
     text = command.check(GOOD, DENIED, "--explain").stdout
     taken = decisions(command.state)
     for decision in taken:
@@ -230,7 +228,7 @@ def one(run: Run) -> dict[str, Any]:
 
 
 @pytest.mark.full
-def test_a_value_tried_on_the_command_line_changes_the_outcome_and_says_so(command: Command) -> None:
+def test_a_value_on_the_command_line_changes_the_outcome_and_is_named(command: Command) -> None:
     report = one(command.check(GOOD, "--values", REFUSE_CC_BY, "--format", "json"))
     assert (report["exit"], codes(report)) == (1, ["license_incompatible"])
     rows = {row["path"]: row for row in report["findings"][0]["policy_rows"]}
@@ -276,7 +274,7 @@ def test_the_digest_of_an_earlier_check_admits_exactly_that_source_bundle(comman
 
 # covers: A96
 @pytest.mark.full
-def test_the_digest_covers_every_member_also_what_no_record_names(command: Command, tmp_path: Path) -> None:
+def test_the_digest_covers_members_that_no_record_names(command: Command, tmp_path: Path) -> None:
     bundle = edited("license_text_beside", tmp_path / "bundle")
     digest = command.reports(bundle)[0]["decision"]["limits"]["bundle_digest"]
     packed = shutil.make_archive(str(tmp_path / "packed"), "gztar", bundle)
@@ -286,7 +284,7 @@ def test_the_digest_covers_every_member_also_what_no_record_names(command: Comma
     assert (report["exit"], codes(report)) == (1, ["bundle_changed"])
 
 
-def test_what_systems_leave_in_folders_needs_no_record(command: Command, tmp_path: Path) -> None:
+def test_files_created_by_operating_systems_need_no_record(command: Command, tmp_path: Path) -> None:
     bundle = edited("offline_fixture", tmp_path / "bundle")
     for name in (".DS_Store", "content/.DS_Store", "content/._contacts.json", "content/Thumbs.db", "desktop.ini"):
         (bundle / name).write_bytes(b"\0")
@@ -295,7 +293,7 @@ def test_what_systems_leave_in_folders_needs_no_record(command: Command, tmp_pat
 
 
 @pytest.mark.full
-def test_what_no_record_names_is_told_by_its_path(command: Command, tmp_path: Path) -> None:
+def test_undeclared_content_is_reported_by_its_path(command: Command, tmp_path: Path) -> None:
     """Whole folders once, links and what stands beside the folder in an archive too; nothing of it is read out."""
     bundle = edited("offline_fixture", tmp_path / "bundle")
     for name in (".git/config", ".git/objects/aa/bb", "content/old.csv", "content/old/a.csv", "LICENSE/inside"):
@@ -315,7 +313,7 @@ def test_what_no_record_names_is_told_by_its_path(command: Command, tmp_path: Pa
 
 
 @pytest.mark.full
-def test_as_many_as_there_may_be_are_named_one_by_one(command: Command, tmp_path: Path) -> None:
+def test_undeclared_files_are_listed_up_to_the_limit(command: Command, tmp_path: Path) -> None:
     bundle = edited("offline_fixture", tmp_path / "bundle")
     for index in range(1_002):
         (bundle / f"{index:04}").touch()
@@ -331,7 +329,7 @@ def test_text_for_people(command: Command, snapshot: SnapshotAssertion) -> None:
 
 
 @pytest.mark.full
-def test_a_reader_that_goes_away_is_no_fault_and_everything_is_recorded(command: Command) -> None:
+def test_a_closed_output_pipe_is_not_an_engine_fault_and_loses_no_decision(command: Command) -> None:
     """As `engine check … | head -1` does."""
     read, write = os.pipe()
     os.close(read)
@@ -358,12 +356,12 @@ def test_progress_is_reported_from_the_third_second_on(
     assert err == "[1/2] hashing 2/9 a?[2Jb\n[1/2] hashing 4/9 a?[2Jb\n"
 
 
-def test_the_version_is_told(command: Command) -> None:
+def test_the_version_is_printed(command: Command) -> None:
     run = command("--version")
     assert (run.code, run.stdout.strip(), run.stderr) == (0, __version__, "")
 
 
-def test_a_link_in_a_tree_is_told_and_not_followed(command: Command, tmp_path: Path) -> None:
+def test_a_link_in_a_tree_is_reported_and_not_followed(command: Command, tmp_path: Path) -> None:
     shutil.copytree(ROOT / GOOD, tmp_path / "tree" / "real")
     (tmp_path / "tree" / "linked").symlink_to(ROOT / DENIED)
     run = command.check(tmp_path / "tree", "--format", "json")

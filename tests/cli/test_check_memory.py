@@ -90,7 +90,9 @@ def report(number: int) -> Report:
 
 
 @pytest.mark.parametrize("memory", [1, 4 << 20])
-def test_reports_come_back_as_they_were_also_from_a_file(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_are_read_back_unchanged_from_memory_and_from_a_file(
+    memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("engine.reports.spool._MEMORY_BYTES", memory)
     made = [report(number) for number in range(30)]
     with closing(ReportSpool()) as spool:
@@ -103,7 +105,7 @@ def test_reports_come_back_as_they_were_also_from_a_file(memory: int, monkeypatc
             spool[30]
 
 
-def test_without_room_for_a_file_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.reports.spool._MEMORY_BYTES", 1)
     with (
         closing(ReportSpool()) as spool,

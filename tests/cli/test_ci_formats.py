@@ -28,7 +28,7 @@ REPORTS = {**ALL, "hostile": [hostile()], "none": []}
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_github_takes_the_sarif(name: str) -> None:
+def test_the_sarif_meets_the_requirements_of_github(name: str) -> None:
     log = json.loads(told("sarif", REPORTS[name], docs=PAGE))
     assert [f"{problem}: {log}" for problem in refused_by_github(log)] == []
 

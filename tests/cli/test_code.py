@@ -15,7 +15,7 @@ import pytest
 
 from admission_adapters.files.artifact_store import ArtifactStore
 from engine.cli import streams
-from engine.cli.code.commands import Shown, written
+from engine.cli.code.commands import OutputPrinter, written
 from engine.errors import GatherError
 from tests.api.serving import until
 from tests.code.conftest import CODE, golden, printing
@@ -67,7 +67,7 @@ def test_a_program_alone_is_run_with_its_input_and_contract(command: Command, tm
 
 
 @pytest.mark.full
-def test_a_program_in_the_profile_of_its_language_is_told_how_to_run(command: Command, tmp_path: Path) -> None:
+def test_a_program_refused_by_its_profile_gets_a_remedy(command: Command, tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text("import csv\n", encoding="utf-8")
     done = command("code", "run", tmp_path / "p.py")
     assert done.code == 1
@@ -98,7 +98,7 @@ def test_json_is_the_whole_result_and_nothing_else(command: Command) -> None:
     ],
     ids=["import", "output", "field", "half", "nan", "twice", "deep"],
 )
-def test_what_is_refused_says_why_and_is_recorded(
+def test_a_refused_document_is_recorded_and_its_reason_printed(
     command: Command, tmp_path: Path, document: Any, code: int, said: str
 ) -> None:
     done = command("code", "run", write(tmp_path, document))
@@ -117,7 +117,7 @@ def test_a_file_that_is_not_there_is_a_recorded_refusal(command: Command, tmp_pa
 @pytest.mark.parametrize(
     ("name", "text"), [("a.js", "console.log(1)"), ("program", "import json\nprint(1)"), ("a", "[]")]
 )
-def test_a_program_without_its_suffix_is_told_what_is_missing(
+def test_a_program_without_its_suffix_is_refused_with_a_hint(
     command: Command, tmp_path: Path, name: str, text: str
 ) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
@@ -165,12 +165,12 @@ def test_a_repair_program_that_gives_no_action_says_so(
     command("code", "run", path, "--repair", program, "--repair-seconds", "0.5").refused(said)
 
 
-def test_a_key_for_one_run_is_not_taken_for_a_loop_of_several(command: Command) -> None:
+def test_an_idempotency_key_is_refused_for_a_repair_loop(command: Command) -> None:
     command("code", "run", GOLDEN, "--repair", "true", "--idempotency-key", "once").refused("is for one run")
 
 
 @pytest.mark.full
-def test_a_repair_program_that_prints_without_end_is_ended(command: Command, tmp_path: Path) -> None:
+def test_a_repair_program_with_endless_output_is_killed(command: Command, tmp_path: Path) -> None:
     path = write(tmp_path, golden("import os"))
     command("code", "run", path, "--repair", "yes", "--repair-seconds", "60").refused("it printed more than")
 
@@ -182,9 +182,7 @@ def test_a_repair_program_that_says_nothing_ends_the_loop(command: Command, tmp_
 
 
 @pytest.mark.full
-def test_a_confirm_says_how_to_approve_and_the_approval_is_brought_along(
-    command: Command, policy: Path, tmp_path: Path
-) -> None:
+def test_a_confirm_prints_the_approval_option_for_the_next_run(command: Command, policy: Path, tmp_path: Path) -> None:
     levels = policy / "levels.yaml"
     added = f"  code_scan: {{import_not_allowed: {lowered('warn')}}}\n"
     added += f"  code_execution: {{static_policy_violation: {lowered('confirm')}}}\n"
@@ -200,7 +198,7 @@ def test_a_confirm_says_how_to_approve_and_the_approval_is_brought_along(
 
 
 @pytest.mark.full
-def test_a_repeated_key_is_told_again(command: Command) -> None:
+def test_a_repeated_idempotency_key_replays_the_result(command: Command) -> None:
     first, again = (command("code", "run", GOLDEN, "--idempotency-key", "k-1") for _ in range(2))
     assert (first.code, again.code) == (0, 0)
     assert "replayed" in again.stdout
@@ -234,14 +232,14 @@ def test_ctrl_c_kills_the_sandbox_and_the_run_is_recorded_as_cancelled(command: 
     assert found == ["cancelled", "run_stopped"]
 
 
-def test_what_is_not_kept_is_told(command: Command) -> None:
+def test_an_unknown_digest_is_reported_as_not_stored(command: Command) -> None:
     for unknown in ("sha256:" + "0" * 64, "x", "../../etc/passwd"):
         command("code", "show", unknown).refused("nothing is stored under")
 
 
 @pytest.mark.threat("injection")
 @pytest.mark.parametrize("path", [".git/hooks/post-checkout", "linked/new/a.txt", "file/a.txt"])
-def test_files_of_a_program_go_where_no_tool_runs_them_and_behind_no_link(path: str, tmp_path: Path) -> None:
+def test_files_of_a_program_are_not_written_to_hooks_or_through_links(path: str, tmp_path: Path) -> None:
     into, outside = tmp_path / "into", tmp_path / "outside"
     into.mkdir()
     outside.mkdir()
@@ -257,12 +255,12 @@ def test_files_of_a_program_go_where_no_tool_runs_them_and_behind_no_link(path: 
     assert (tmp_path / "new" / "plain" / "a.txt").read_bytes() == b"out"
 
 
-def test_what_a_program_prints_may_have_no_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_output_pipe_does_not_fail_printing_program_output(monkeypatch: pytest.MonkeyPatch) -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w", encoding="utf-8") as stream:
         monkeypatch.setattr(sys, "stdout", streams._text(stream, streams._Results))
-        shown = Shown()
+        shown = OutputPrinter()
         shown.take("stdout", b"one\n")
         shown.close()
         with Path(os.devnull).open("wb") as nowhere:  # where the line goes at last

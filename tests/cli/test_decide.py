@@ -104,7 +104,7 @@ def test_a_request_may_be_yaml(command: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_an_unknown_point_names_those_there_are(command: Command) -> None:
+def test_an_unknown_point_is_refused_with_the_list_of_points(command: Command) -> None:
     run = command("decide", "nowhere", stdin="{}")
     run.refused("`nowhere`")
     assert all(point in run.stderr for point in POINTS)

@@ -23,7 +23,7 @@ from syrupy.assertion import SnapshotAssertion
 import engine
 from engine.binaries import Binary, find_binary
 from engine.cli.machine.doctor import examine, run
-from engine.cli.machine.machine import Check, State, bubblewrap, shown, tried
+from engine.cli.machine.machine import Check, State, bubblewrap, display_path, tried
 from engine.engine import Engine
 from engine.errors import DecideError, Exit
 from engine.record import chains
@@ -74,7 +74,7 @@ def test_this_machine_has_what_check_needs(settings: Settings, capsys: pytest.Ca
     assert opa["detail"].startswith("engine/_bundled/opa, version ")
 
 
-def test_text_says_the_same_and_nothing_stays_behind(
+def test_text_output_lists_every_check_and_leaves_no_files(
     settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(settings) is Exit.ALLOW
@@ -162,7 +162,7 @@ def test_installed_copy_with_a_broken_opa_ends_with_4(tmp_path: Path, fault: str
     assert done.stdout.splitlines()[-1] == "`engine check` cannot work until this is fixed: opa; exit 4"
 
 
-def test_existing_state_is_tried_and_left_as_it_was(settings: Settings) -> None:
+def test_existing_state_is_checked_and_left_unchanged(settings: Settings) -> None:
     records = settings.state / "records"
     records.mkdir(parents=True)
     (records / "decisions.000001.jsonl").write_text("{}\n", encoding="utf-8")
@@ -219,7 +219,7 @@ def test_state_or_record_that_no_engine_uses_is_fatal(settings: Settings, change
     assert {*settings.state.rglob("*")} <= {*files}
 
 
-def test_disk_that_takes_no_byte_is_fatal(settings: Settings) -> None:
+def test_disk_that_accepts_no_writes_is_fatal(settings: Settings) -> None:
     call = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); from pathlib import Path; "
     call += "from engine.cli.machine.doctor import examine; from engine.settings import Settings; "
     call += (
@@ -230,7 +230,7 @@ def test_disk_that_takes_no_byte_is_fatal(settings: Settings) -> None:
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 0
 
 
-def test_a_full_disk_is_told_apart_from_a_folder_of_others(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_with_its_own_remedy(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -251,7 +251,9 @@ def held(lock: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def test_only_chains_that_are_all_held_are_fatal(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_held_lock_is_fatal_only_when_every_chain_is_in_use(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with held(settings.state / "records" / "lock"):
         found = by_name(examine(settings, find_binary))["record lock"]
         assert (found.state, found.detail) == (State.OK, "1 of 64 chains in use")
@@ -282,7 +284,7 @@ def test_temp_folder_that_others_prepared_is_fatal(
     assert by_name(examine(settings, find_binary))["temp folder"].state is State.OK
 
 
-def test_unwritable_cache_and_missing_tools_are_told_but_not_fatal(tmp_path: Path, settings: Settings) -> None:
+def test_unwritable_cache_and_missing_tools_are_reported_but_not_fatal(tmp_path: Path, settings: Settings) -> None:
     (tmp_path / "file").touch()
     lacking = Settings(state=settings.state, cache=tmp_path / "file" / "cache")
     found = by_name(examine(lacking, find_binary, lambda _: None))
@@ -292,7 +294,7 @@ def test_unwritable_cache_and_missing_tools_are_told_but_not_fatal(tmp_path: Pat
     assert run(lacking, find_tool=lambda _: None) is Exit.ALLOW
 
 
-def test_namespaces_are_tried_not_believed(short: Path) -> None:
+def test_namespaces_are_probed_and_not_assumed(short: Path) -> None:
     """A bwrap that has a version and cannot make a namespace."""
     text = '[ "$1" = --version ] && echo bubblewrap 9 || { echo No permissions >&2; exit 1; }'
     fake = program(short / "bwrap", text)
@@ -323,11 +325,11 @@ def test_check_that_breaks_does_not_end_the_others(settings: Settings) -> None:
 
 def test_home_folder_is_shown_as_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/someone")
-    assert shown(Path("/home/someone/.local/state")) == "~/.local/state"
-    assert shown(Path("/home/someone")) == "~"
-    assert shown(Path("/home/someoneelse/x")) == "/home/someoneelse/x"
+    assert display_path(Path("/home/someone/.local/state")) == "~/.local/state"
+    assert display_path(Path("/home/someone")) == "~"
+    assert display_path(Path("/home/someoneelse/x")) == "/home/someoneelse/x"
     monkeypatch.setenv("HOME", "/")
-    assert shown(Path("/var")) == "/var"
+    assert display_path(Path("/var")) == "/var"
 
 
 def test_probe_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:

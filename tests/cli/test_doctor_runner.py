@@ -52,7 +52,7 @@ def test_a_port_where_nothing_listens_is_reported_with_what_to_set(command: Comm
 @pytest.mark.parametrize(
     "url", ["runner:8765", "ftp://runner", "http://", "http://runner:0", "http://runner:99999", "http://a@runner/?b"]
 )
-def test_what_is_no_address_of_a_runner_is_a_wrong_call(command: Command, url: str) -> None:
+def test_an_invalid_runner_url_is_a_usage_error(command: Command, url: str) -> None:
     command("doctor", "--runner", url).refused("such as http://runner:8765", code=2)
 
 
@@ -120,7 +120,7 @@ def certified(command: Command, address: str, *options: str | Path) -> tuple[int
     return found.code, found.stdout
 
 
-def test_over_plain_http_no_certificate_is_shown(command: Command, tmp_path: Path) -> None:
+def test_a_client_certificate_over_plain_http_is_reported(command: Command, tmp_path: Path) -> None:
     mine = Authority(tmp_path).issue("mine", (NameOID.COMMON_NAME, "gate"))
     with running(answering({"status": "ok"})) as runner:
         code, told = certified(command, runner.address)
@@ -131,7 +131,7 @@ def test_over_plain_http_no_certificate_is_shown(command: Command, tmp_path: Pat
 
 
 @pytest.mark.full
-def test_a_client_certificate_is_demanded_accepted_or_refused_in_words(
+def test_a_required_accepted_or_refused_client_certificate_is_reported(
     command: Command, tmp_path: Path, cache: Path
 ) -> None:
     authority, other = Authority(tmp_path), Authority(tmp_path, "other")

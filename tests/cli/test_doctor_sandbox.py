@@ -99,7 +99,7 @@ def test_text_of_machines(capsys: pytest.CaptureFixture[str], snapshot: Snapshot
     ],
     ids=["whole", "bounded", "open", "empty", "missing", "failing"],
 )
-def test_it_ends_with_0_only_where_every_boundary_is_held(
+def test_the_exit_code_is_0_only_if_every_boundary_is_enforced(
     capsys: pytest.CaptureFixture[str], backend: Simulated, code: Exit
 ) -> None:
     assert told(capsys, "text", backend)[0] is code
@@ -112,7 +112,7 @@ def test_json_has_every_act(capsys: pytest.CaptureFixture[str], snapshot: Snapsh
 
 
 # covers: C80.2
-def test_the_plain_subprocess_is_never_called_more_than_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plain_subprocess_is_never_called_a_sandbox(capsys: pytest.CaptureFixture[str]) -> None:
     for format_ in ("text", "json"):
         text = told(capsys, format_, Simulated(rows=(FILES,)))[1]
         assert WORDING in text

@@ -165,9 +165,7 @@ def text() -> str:
     return (BUNDLES / "license_text_beside" / "bundle.yaml").read_text(encoding="utf-8")
 
 
-def test_each_wrong_field_is_told_with_what_it_should_be_at_its_line(
-    text: str, command: Command, tmp_path: Path
-) -> None:
+def test_each_invalid_field_is_reported_at_its_line_with_its_error(text: str, command: Command, tmp_path: Path) -> None:
     """One command for all of them: its start is what takes time."""
     content = (BUNDLES / "license_text_beside" / "content" / "contacts.json").read_bytes()
     for name, (old, new, _) in WRONG.items():

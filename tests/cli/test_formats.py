@@ -159,11 +159,11 @@ def test_each_format_reads_like_this(name: str, case: str, snapshot: SnapshotAss
     assert told(name, ALL[case]) == snapshot
 
 
-def test_explain_tells_each_subject_with_rule_labels_revisions_and_limits(snapshot: SnapshotAssertion) -> None:
+def test_explain_shows_each_subject_with_rule_labels_revisions_and_limits(snapshot: SnapshotAssertion) -> None:
     assert told("text", [allowed(), denied()], explain=True) == snapshot
 
 
-def test_an_approved_finding_tells_its_approval_in_place_of_what_to_do() -> None:
+def test_an_approved_finding_shows_its_approval_instead_of_a_fix() -> None:
     report = confirmed()
     used = Approval(id="a1", state="used", expires_at="1970-01-01T00:00:00Z")
     decision = report.decision.model_copy(update={"outcome": Outcome.ALLOW, "approval": used})
@@ -364,7 +364,7 @@ def test_sarif_maps_levels() -> None:
 
 
 @pytest.mark.parametrize(("case", "successful"), [("denied", True), ("faulted", False), ("unreadable", False)])
-def test_sarif_tells_a_deny_from_an_engine_that_could_not_decide(case: str, successful: bool) -> None:  # noqa: FBT001
+def test_sarif_distinguishes_a_deny_from_an_engine_failure(case: str, successful: bool) -> None:  # noqa: FBT001
     (invocation,) = json.loads(told("sarif", ALL[case]))["runs"][0]["invocations"]
     assert invocation["executionSuccessful"] is successful
     assert ("toolExecutionNotifications" in invocation) is not successful
@@ -416,7 +416,7 @@ def test_github_escapes_what_would_end_a_property_or_a_command() -> None:
     assert "%0Afix: " in line
 
 
-def test_github_tells_the_first_findings_and_counts_the_rest() -> None:
+def test_github_lists_the_first_findings_and_counts_the_rest() -> None:
     lines = told("github", [large()]).splitlines()
     assert len(lines) == 51
     assert lines[-1].startswith("::error title=deny::")

@@ -55,7 +55,7 @@ def test_a_standard_input_that_cannot_be_read_is_a_deny(command: Command) -> Non
     assert (done.returncode, done.stderr.startswith("engine: cannot read `standard input`: ")) == (2, True), done.stderr
 
 
-def test_a_working_folder_that_was_removed_is_told(command: Command) -> None:
+def test_a_removed_working_folder_is_reported(command: Command) -> None:
     line = (
         "bash",
         "-c",
@@ -70,7 +70,7 @@ def test_a_working_folder_that_was_removed_is_told(command: Command) -> None:
     assert "the folder of this command was removed; nothing was allowed\n" in done.stderr
 
 
-def test_what_the_system_refuses_is_told_and_is_no_fault_of_the_engine(command: Command, tmp_path: Path) -> None:
+def test_an_operating_system_error_is_not_reported_as_an_engine_fault(command: Command, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     run = command("policy", "init", tmp_path / "file" / "new")
     assert run.code in {2, 4}
@@ -82,7 +82,7 @@ def test_a_store_that_is_not_utf_8_is_an_error_of_usage(command: Command) -> Non
     command("record", "ship", os.fsdecode(b"file:///caf\xe9")).refused("it is not UTF-8 text")
 
 
-def test_no_package_environment_is_told(command: Command) -> None:
+def test_an_empty_list_of_package_environments_is_reported(command: Command) -> None:
     run = command("sandbox", "env", "list", env={"XDG_CACHE_HOME": str(command.home)})
     assert (run.code, run.stdout) == (0, "no package environments\n")
     listed = command("sandbox", "env", "list", "--format", "json", env={"XDG_CACHE_HOME": str(command.home)})

@@ -49,7 +49,7 @@ def test_a_prefix_is_approved_listed_and_revoked(command: Command) -> None:
     assert listed["state"] == "revoked"
 
 
-def test_the_three_states_and_whose_they_are(command: Command) -> None:
+def test_approvals_are_listed_with_their_state_and_principal(command: Command) -> None:
     now = int(time.time())
     with closing(open_store(command.state)) as store:
         for principal, begun in (("late", now - 100), ("early", now)):
@@ -108,7 +108,7 @@ def test_only_a_plain_command_can_be_approved(command: Command, words: list[str]
     ],
     ids=str,
 )
-def test_what_it_is_bound_to_has_to_be_plain(command: Command, changes: dict[str, str], said: str) -> None:
+def test_an_invalid_binding_is_refused(command: Command, changes: dict[str, str], said: str) -> None:
     approve(command, "git", "status", **changes).refused(said)
 
 
@@ -118,7 +118,7 @@ def test_what_it_is_bound_to_has_to_be_plain(command: Command, changes: dict[str
     [(["--principal", ME], "prefix_approver_is_runner"), (["--days", "367"], "prefix_too_long")],
     ids=str,
 )
-def test_what_the_policy_does_not_admit_is_not_approved(command: Command, options: list[str], code: str) -> None:
+def test_a_prefix_that_the_policy_denies_is_not_approved(command: Command, options: list[str], code: str) -> None:
     bound = ("--principal", "agent-7", "--cwd", "/work", "--tool", "shell", *options)
     command("tools", "prefixes", "approve", *bound, "--", "git", "status").refused(f"{code}: required: ", code=1)
     assert kept(command) == ()
@@ -126,7 +126,7 @@ def test_what_the_policy_does_not_admit_is_not_approved(command: Command, option
 
 
 @pytest.mark.full
-def test_approving_and_revoking_are_lines_of_the_record_with_who_and_why(command: Command) -> None:
+def test_approving_and_revoking_are_recorded_with_principal_and_reason(command: Command) -> None:
     approve(command, "git", "status")
     (row,) = kept(command)
     assert command("tools", "prefixes", "revoke", row.id, "--reason", "no longer needed").code == 0

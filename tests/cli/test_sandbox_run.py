@@ -18,7 +18,7 @@ REFUSED = {
 
 # covers: B11 C80
 @pytest.mark.full
-def test_what_is_refused_is_told_and_does_not_run(command: Command) -> None:
+def test_a_denied_program_is_reported_and_not_run(command: Command) -> None:
     for code, words in REFUSED.items():
         done = command("sandbox", "run", *words)
         done.refused(code, code=1)
@@ -34,7 +34,7 @@ def test_a_limit_is_a_name_and_a_number(command: Command, text: str) -> None:
 # covers: B11 C81
 @pytest.mark.full
 @needs("bubblewrap")
-def test_a_program_runs_and_the_record_says_what_held(command: Command, tmp_path: Path) -> None:
+def test_a_program_runs_and_its_enforced_boundaries_are_recorded(command: Command, tmp_path: Path) -> None:
     given = tmp_path / "given"
     given.write_bytes(b"one\ntwo\n")
     done = command("sandbox", "run", "--profile", "standard", "-i", given, "--", "head", "-n", "1")

@@ -39,14 +39,14 @@ def test_an_option_outranks_a_variable_a_variable_a_file_and_a_file_the_default(
     assert (parsed([])["port"], parsed(["--port", "4"])["port"]) == (3, 4)
 
 
-def test_the_older_name_of_the_host_counts_after_the_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_new_host_variable_outranks_the_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTA_AGENT_RUNNER_HOST", "127.0.0.2")
     assert parsed([])["host"] == "127.0.0.2"
     monkeypatch.setenv("ENGINE_HOST", "127.0.0.3")
     assert parsed([])["host"] == "127.0.0.3"
 
 
-def test_a_variable_of_a_flag_says_yes_or_no(command: Command) -> None:
+def test_an_invalid_boolean_variable_is_refused(command: Command) -> None:
     command("serve", env={"ENGINE_WATCH": "maybe"}).refused("`maybe` is not true or false")
 
 

@@ -51,7 +51,7 @@ def test_an_agent_waits_for_a_person_and_is_ended(command: Command) -> None:
     assert command("agent", "list").stdout.split()[1] == "ended"
 
 
-def test_what_is_no_json_exits_with_1_and_names_the_code(command: Command, tmp_path: Path) -> None:
+def test_malformed_json_exits_with_1_and_names_the_code(command: Command, tmp_path: Path) -> None:
     (tmp_path / "agent.js").write_text("function() {}", encoding="utf-8")
     refused = command("agent", "provision", str(tmp_path / "agent.js"))
     assert (refused.code, "provisioning_not_json" in refused.stderr) == (1, True)

@@ -33,14 +33,14 @@ def ended(command: Command, redirection: str, *arguments: str, keep: int = 2) ->
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_standard_output_that_is_full_is_told_as_that(name: str, command: Command) -> None:
+def test_a_full_standard_output_is_reported(name: str, command: Command) -> None:
     done = ended(command, ">/dev/full", *COMMANDS[name])
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("engine: cannot write to standard output: no space left on device\n"), done.stderr
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_reader_that_has_gone_is_told_by_the_exit_code_alone(name: str, command: Command) -> None:
+def test_a_closed_output_pipe_shows_only_in_the_exit_code(name: str, command: Command) -> None:
     read, write = os.pipe()
     os.close(read)
     done = ended(command, f">&{write}", *COMMANDS[name], keep=write)
@@ -49,7 +49,7 @@ def test_a_reader_that_has_gone_is_told_by_the_exit_code_alone(name: str, comman
 
 
 @pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-", "2>&1 >/dev/null | true"])
-def test_messages_that_nobody_takes_change_no_exit_code(redirection: str, command: Command) -> None:
+def test_unwritable_standard_error_changes_no_exit_code(redirection: str, command: Command) -> None:
     assert ended(command, redirection, "approvals", "show", "f" * 32).returncode == 2
     assert ended(command, redirection, "decide", "license").returncode == 2
     assert len(decisions(command.state)) == 1

@@ -31,7 +31,7 @@ def test_a_terminal_gets_a_table_of_its_width(variable: str, monkeypatch: pytest
         assert max(map(len, drawn.splitlines())) <= 30
 
 
-def test_work_that_counts_nothing_is_told_on_a_terminal_and_leaves_no_line(
+def test_progress_without_a_count_is_shown_on_a_terminal_and_erased(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(waiting, "_EVERY", 0.01)

@@ -66,7 +66,7 @@ def test_a_token_may_be_short_for_one_server_and_one_request(command: Command) -
 
 
 @pytest.mark.full
-def test_all_points_are_those_of_today(command: Command) -> None:
+def test_a_token_for_all_points_covers_the_points_that_exist_now(command: Command) -> None:
     assert issue(command, "--all-points").code == 0
     assert command("tokens", "list", "--format", "json").json["tokens"][0]["points"] == sorted(POINTS)
 
@@ -86,14 +86,14 @@ def test_all_points_are_those_of_today(command: Command) -> None:
     ],
     ids=str,
 )
-def test_other_wishes_are_refused_and_issue_nothing(command: Command, options: list[str]) -> None:
+def test_invalid_options_are_refused_and_issue_no_token(command: Command, options: list[str]) -> None:
     run = issue(command, *options)
     assert (run.code, run.stdout) == (2, "")
     assert not command.state.exists()
 
 
 @pytest.mark.parametrize("principal", ["", " ", "a\nb", "x" * 257, "\udcff"])
-def test_a_name_that_nobody_could_read_is_refused(command: Command, principal: str) -> None:
+def test_a_blank_unprintable_or_oversized_principal_is_refused(command: Command, principal: str) -> None:
     run = issue(command, "--point", "source", principal=principal)
     assert (run.code, run.stdout) == (2, "")
 
@@ -108,7 +108,7 @@ def test_a_name_that_nobody_could_read_is_refused(command: Command, principal: s
     ],
     ids=str,
 )
-def test_what_the_policy_does_not_admit_is_refused_and_recorded(
+def test_a_token_that_the_policy_denies_is_refused_and_recorded(
     command: Command, options: list[str], code: str
 ) -> None:
     issue(command, "--point", "source", *options).refused(f"{code}: required: ", code=1)
@@ -119,7 +119,7 @@ def test_what_the_policy_does_not_admit_is_refused_and_recorded(
 
 
 @pytest.mark.full
-def test_issuing_and_revoking_are_lines_of_the_record_with_who_and_why(command: Command) -> None:
+def test_issuing_and_revoking_are_recorded_with_principal_and_reason(command: Command) -> None:
     options = ("--point", "license", "--approve", "source", "--reason", "nightly run")
     issued = issue(command, *options)
     assert command("tokens", "revoke", issued.stdout[4:12], "--reason", "the run is over").code == 0

@@ -86,7 +86,7 @@ def test_list_for_people(tools: Tools, snapshot: SnapshotAssertion) -> None:
     ],
     ids=str,
 )
-def test_list_tells_what_is_visible(engine: Engine, options: tuple[str, ...], visible: list[str]) -> None:
+def test_list_shows_visible_tools(engine: Engine, options: tuple[str, ...], visible: list[str]) -> None:
     stated = dict(zip(options[::2], options[1::2], strict=True))
     wanted = {"policy": stated.get("--tool-policy"), "profile": stated.get("--profile")}
     rows = listing(engine, wanted, context(None))
@@ -94,7 +94,7 @@ def test_list_tells_what_is_visible(engine: Engine, options: tuple[str, ...], vi
     assert all(row.hidden_for for row in rows if not row.visible)
 
 
-def test_list_tells_what_a_call_gets_and_which_value_says_so(engine: Engine) -> None:
+def test_list_shows_the_outcome_of_a_call_and_the_value_behind_it(engine: Engine) -> None:
     lines = VALUES.read_text(encoding="utf-8").splitlines()
 
     def told(tool: str, principal: str | None = None, **stated: str | None) -> tuple[str, str, str]:
@@ -222,7 +222,9 @@ def test_explain_says_what_to_change_and_where(engine: Engine, need: str) -> Non
     ],
     ids=["destination", "command", "effect"],
 )
-def test_what_no_value_can_change_is_for_the_caller(engine: Engine, call: dict[str, Any], code: str) -> None:
+def test_a_finding_that_no_value_can_change_is_addressed_to_the_caller(
+    engine: Engine, call: dict[str, Any], code: str
+) -> None:
     told = told_of(engine, call, AGENT)
     (finding,) = [one for one in told.report.decision.findings if one.code == code]
     assert any(one.text.startswith(finding.remedy) and one.where is None for one in told.changes)
@@ -238,7 +240,7 @@ def test_no_allow_rule_is_suggested_where_a_rule_refuses_or_asks(engine: Engine,
     assert "prefixes approve" not in told
 
 
-def test_a_call_without_a_folder_is_told_to_name_one(engine: Engine) -> None:
+def test_a_call_denied_for_lack_of_a_working_folder_gets_the_cwd_hint(engine: Engine) -> None:
     """A rule on the working folder matches every path of a call that names none."""
     call = own("files_read", path="/work/notes.txt")
     (change,) = told_of(engine, call, AGENT[:-2]).changes
@@ -260,7 +262,7 @@ def test_a_call_without_a_folder_is_told_to_name_one(engine: Engine) -> None:
         ("FOO=1 make test &", ("unknown", "execute")),
     ],
 )
-def test_what_it_says_helps(tools: Tools, policy: Path, text: str, less: tuple[str, str]) -> None:
+def test_the_suggested_rule_allows_the_call(tools: Tools, policy: Path, text: str, less: tuple[str, str]) -> None:
     """The rule that is told to be written, written where it is told, allows the call; a smaller one does not."""
     call = own("shell", command=text)
     told = tools("explain", "shell", *AGENT, "--format", "json", call=call).json["changes"]
@@ -275,7 +277,7 @@ def test_what_it_says_helps(tools: Tools, policy: Path, text: str, less: tuple[s
 
 
 @pytest.mark.full
-def test_an_approved_beginning_that_it_suggests_helps(tools: Tools, command: Command) -> None:
+def test_the_suggested_command_prefix_allows_the_call(tools: Tools, command: Command) -> None:
     call = own("shell", command=["git", "status", "--short"])
     told = tools("explain", "shell", *AGENT, "--format", "json", call=call).json["changes"]
     (change,) = [one for one in told if "approve the command prefix" in one["text"]]
@@ -331,7 +333,7 @@ def test_contradictions_are_refused(tools: Tools, call: Any, options: tuple[str,
 
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("verb", [("explain", "http_get"), ("call",)], ids=lambda verb: verb[0])
-def test_what_is_no_call_is_a_recorded_refusal(tools: Tools, command: Command, verb: tuple[str, ...]) -> None:
+def test_a_malformed_call_is_a_recorded_refusal(tools: Tools, command: Command, verb: tuple[str, ...]) -> None:
     for number, call in enumerate(([], "http_get", {}, {"name": "http_get"}, {"type": "tool_use"}), start=1):
         run = tools(*verb, *AGENT, call=call)
         assert run.code == 2, call

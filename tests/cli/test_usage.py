@@ -63,7 +63,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_call_is_told_in_plain_words(name: str, command: Command) -> None:
+def test_a_usage_error_shows_no_python_types(name: str, command: Command) -> None:
     line, said = WRONG[name]
     run = command(*shlex.split(line))
     run.refused(said)
@@ -157,7 +157,7 @@ def faulty(command: Command, loaded: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_fault_of_ours_is_told_with_its_place_and_without_its_type(command: Command) -> None:
+def test_an_engine_fault_is_reported_with_its_place_and_without_its_type(command: Command) -> None:
     run = faulty(command, "{}.__getitem__")
     assert (run.returncode, run.stdout) == (4, "")
     place = r"report the command, `engine --version` and this place: [a-z_]+\.py:[0-9]+"
@@ -172,7 +172,9 @@ def test_a_fault_of_ours_is_told_with_its_place_and_without_its_type(command: Co
         ("lambda _: threading.stack_size(1 << 46) or threading.Thread().start()", "no thread can be started"),
     ],
 )
-def test_what_the_machine_lacks_is_no_fault_of_ours(loaded: str, said: str, command: Command) -> None:
+def test_exhausted_memory_or_threads_are_not_reported_as_an_engine_fault(
+    loaded: str, said: str, command: Command
+) -> None:
     run = faulty(command, loaded)
     assert run.returncode == 4
     assert run.stderr.startswith(f"engine: {said}; nothing was allowed\n  raise the limit")

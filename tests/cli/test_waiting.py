@@ -17,7 +17,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_it_tells_from_the_second_second_on_once_a_second(
+def test_progress_is_reported_once_a_second_from_the_second_second_on(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Waiting() as told:

@@ -69,7 +69,9 @@ def test_a_verifier_sees_the_table(bench: Bench) -> None:
     assert bench.run(printing({"rows": ROWS[:1]}, verifier=own)).stop_reason == "verifier:invalid_code_output:passed"
 
 
-def test_only_what_was_decided_on_is_given(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_content_that_differs_from_the_decided_one_is_not_returned(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(program, "content_of", lambda *_: ([{"label": "another"}], "0" * 64))
     done = bench.run(printing({"rows": ROWS}))
     assert (done.ok, done.document["stop_reason"].split(":")[0]) == (False, "engine_fault")

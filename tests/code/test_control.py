@@ -100,7 +100,7 @@ def test_a_confirm_at_any_point_ends_the_run(opening: Callable[..., Any], name: 
 
 
 # covers: C63
-def test_a_try_that_ran_counts_although_a_person_is_asked_about_its_output(opening: Callable[..., Any]) -> None:
+def test_a_run_counts_as_an_attempt_even_if_its_output_needs_approval(opening: Callable[..., Any]) -> None:
     spent = "budgets.budgets.code_output.all={limit: 1, window_seconds: 0}"
     with opening(values=(spent, f"levels.levels.code_output={{budget_exhausted: {lowered('confirm')}}}")) as bench:
         assert bench.run(golden()).ok
@@ -132,7 +132,7 @@ def test_a_repeated_key_gives_the_whole_result_and_runs_nothing(bench: Bench) ->
 
 
 # covers: C68.1
-def test_under_a_stop_no_result_is_given_again(bench: Bench) -> None:
+def test_under_a_stop_no_result_is_replayed(bench: Bench) -> None:
     context = replace(PIPELINE, idempotency_key=str(uuid.uuid4()))
     first = bench.run(golden(), context)
     with stopped(bench.engine):
@@ -142,7 +142,7 @@ def test_under_a_stop_no_result_is_given_again(bench: Bench) -> None:
     assert bench.run(golden(), context).document == first.document
 
 
-def test_a_failed_run_is_told_again_too(bench: Bench) -> None:
+def test_a_failed_run_is_replayed_too(bench: Bench) -> None:
     context = replace(PIPELINE, idempotency_key=str(uuid.uuid4()))
     first, again = (bench.run(golden(printing(sample_size=0)), context) for _ in range(2))
     assert (again.document, again.exit, again.replayed) == (first.document, 1, True)
@@ -220,7 +220,7 @@ def test_a_run_that_was_cancelled_before_it_began_starts_nothing(bench: Bench) -
     assert ran(bench, done) == ["cancelled"]
 
 
-def test_no_more_run_at_once_than_were_taken_on_and_each_is_known_to_its_caller_only(
+def test_concurrent_runs_are_limited_and_visible_only_to_their_caller(
     opening: Callable[..., Any],
 ) -> None:
     own = str(uuid.uuid4())
@@ -251,7 +251,7 @@ def test_no_more_run_at_once_than_were_taken_on_and_each_is_known_to_its_caller_
         assert bench.run(golden()).ok
 
 
-def test_a_run_waits_for_its_turn_is_told_its_place_and_may_be_cancelled_there(opening: Callable[..., Any]) -> None:
+def test_a_queued_run_learns_its_place_and_can_be_cancelled(opening: Callable[..., Any]) -> None:
     with opening(code_runs=1, code_waiting=2) as bench, ThreadPoolExecutor(3) as pool:
         first, waiting, gone = RunWatcher(), RunWatcher(), RunWatcher()
         places: list[int] = []
@@ -274,7 +274,7 @@ def test_a_run_waits_for_its_turn_is_told_its_place_and_may_be_cancelled_there(o
         assert begun.result(60).stop_reason == "cancelled"
 
 
-def test_what_waits_is_refused_when_the_engine_stops(opening: Callable[..., Any]) -> None:
+def test_a_queued_run_is_refused_when_the_engine_stops(opening: Callable[..., Any]) -> None:
     with opening(code_runs=1) as bench, ThreadPoolExecutor(2) as pool:
         first = RunWatcher()
         begun = pool.submit(bench.run, golden(SLOW, policy_hints={"exec_timeout_seconds": 20}), watch=first)
@@ -412,7 +412,7 @@ def test_a_sandbox_that_fails_is_never_a_verdict_on_the_program(bench: Bench) ->
 
 
 @pytest.mark.usefixtures("broken")
-def test_a_fault_that_is_told_again_is_a_fault(bench: Bench) -> None:
+def test_a_replayed_fault_is_a_fault(bench: Bench) -> None:
     context = replace(PIPELINE, idempotency_key=str(uuid.uuid4()))
     first, again = (bench.run(golden(), context) for _ in range(2))
     assert (again.replayed, again.document, again.exit) == (True, first.document, first.exit)

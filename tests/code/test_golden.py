@@ -87,7 +87,7 @@ def test_the_answer_is_the_sentence_of_the_seed_but_for_the_milliseconds(done: C
 
 
 # covers: C45.1-6
-def test_a_result_has_one_of_two_shapes(done: CodeRun, bench: Bench) -> None:
+def test_a_result_has_the_shape_of_a_success_or_of_a_stop(done: CodeRun, bench: Bench) -> None:
     stopped = bench.run(golden("import os")).document
     for document in (done.document, stopped):
         assert str(uuid.UUID(document["run_id"])) == document["run_id"]
@@ -120,7 +120,7 @@ def test_the_trace_has_the_four_phases_in_order(done: CodeRun) -> None:
 
 
 # covers: C50.2-5
-def test_the_history_has_what_was_proposed_and_what_came_of_it(done: CodeRun) -> None:
+def test_the_history_lists_the_proposed_action_and_its_result(done: CodeRun) -> None:
     assert done.document["history"] == [
         {"step": 1, "action": "propose_code_execution_plan", "proposed_action": done.document["proposed_action"]},
         {"step": 2, "action": "policy_check", "decision": {"kind": "allow", "reason": "policy_pass"}},
@@ -145,7 +145,7 @@ def test_neither_code_nor_payload_gets_into_trace_history_or_record(bench: Bench
 
 
 # covers: C01.1
-def test_each_decision_is_recorded_before_what_follows_and_one_line_ties_the_run(bench: Bench) -> None:
+def test_each_decision_of_a_run_is_recorded_before_the_next_step(bench: Bench) -> None:
     done = bench.run(golden())
     found = bench.recorded(done)
     assert [line.get("point") or line["status"] for line in found] == [
@@ -186,7 +186,7 @@ def test_two_runs_with_a_seed_give_the_same_and_the_seed_is_recorded(bench: Benc
 
 
 # covers: C81.2
-def test_a_backend_that_holds_the_network_says_that_its_denial_is_enforced(done: CodeRun, bench: Bench) -> None:
+def test_a_backend_with_a_network_boundary_reports_it_as_enforced(done: CodeRun, bench: Bench) -> None:
     assert done.document["execution"]["network_denied"] == "enforced"
     assert done.document["execution"]["boundaries"]["network"] == "kernel"
     found = bench.recorded(done)
@@ -195,7 +195,7 @@ def test_a_backend_that_holds_the_network_says_that_its_denial_is_enforced(done:
 
 
 # covers: C82.1
-def test_the_output_changes_nothing_that_the_request_says(bench: Bench) -> None:
+def test_the_output_cannot_override_the_request(bench: Bench) -> None:
     done = bench.run(golden(printing(report_date="1999-01-01", region="us")))
     assert done.ok, done.document
     assert done.document["aggregate"]["report_date"] == "2026-03-07"
@@ -209,7 +209,7 @@ def test_the_output_changes_nothing_that_the_request_says(bench: Bench) -> None:
 
 
 # covers: C74.1
-def test_a_further_key_of_the_output_is_told_and_recorded_nowhere(bench: Bench) -> None:
+def test_an_undeclared_output_key_is_neither_returned_nor_recorded(bench: Bench) -> None:
     done = bench.run(golden(printing(quokka="canary-key-2207")))
     assert done.ok, done.document
     told = json.dumps([done.document, bench.recorded(done)])

@@ -67,7 +67,7 @@ def ended(bench: Bench, done: CodeRun) -> str:
 
 # covers: H18
 @pytest.mark.parametrize("asked", [one for _, one in NOT_JSON], ids=[name for name, _ in NOT_JSON])
-def test_what_is_no_run_is_refused_and_recorded(bench: Bench, asked: Any) -> None:
+def test_a_malformed_run_is_refused_and_recorded(bench: Bench, asked: Any) -> None:
     done = bench.run(asked)
     assert ended(bench, done) == "invalid_request:unreadable"
     assert (done.document["phase"], done.exit) == ("plan", 2)
@@ -101,7 +101,7 @@ ODD: list[Any] = [
 # covers: H18
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("name", ["id", "language", "entrypoint", "code", "input_payload"])
-def test_odd_values_in_an_action_end_in_a_reason(bench: Bench, name: str) -> None:
+def test_invalid_values_in_an_action_give_a_stop_reason(bench: Bench, name: str) -> None:
     for odd in ODD:
         reason = ended(bench, bench.run(golden(action={name: odd})))
         assert reason != "success" or (name, odd) in {("id", "x"), ("id", "\u2028")}, odd
@@ -111,7 +111,7 @@ def test_odd_values_in_an_action_end_in_a_reason(bench: Bench, name: str) -> Non
 # covers: H18
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("name", ["action", "request", "policy_hints"])
-def test_odd_values_in_the_place_of_objects_end_in_a_reason(bench: Bench, name: str) -> None:
+def test_invalid_values_in_place_of_objects_give_a_stop_reason(bench: Bench, name: str) -> None:
     for odd in ODD:
         reason = ended(bench, bench.run({**golden(), name: odd}))
         assert not reason.startswith("engine_fault"), (reason, odd)
@@ -119,7 +119,7 @@ def test_odd_values_in_the_place_of_objects_end_in_a_reason(bench: Bench, name: 
 
 # covers: C07 C08.3-4 H18.3
 @pytest.mark.parametrize("odd", [float("inf"), float("-inf"), float("nan"), 1e308, "1e999", "NaN", [], {}])
-def test_hints_that_are_no_numbers_give_the_defaults(bench: Bench, odd: Any) -> None:
+def test_invalid_numeric_hints_fall_back_to_the_defaults(bench: Bench, odd: Any) -> None:
     hints = {"max_code_chars": odd, "exec_timeout_seconds": odd}
     done = bench.run(golden(policy_hints=hints))
     assert done.ok, done.document
@@ -157,7 +157,9 @@ def test_code_that_bombs_the_parser_is_refused(bench: Bench, code: str) -> None:
         value if isinstance(value, str) else next(iter(value)) + type(next(iter(value.values()))).__name__
     ),
 )
-def test_odd_values_in_the_output_have_their_own_reason(bench: Bench, changes: dict[str, Any], field: str) -> None:
+def test_invalid_values_in_the_output_have_their_own_stop_reason(
+    bench: Bench, changes: dict[str, Any], field: str
+) -> None:
     assert ended(bench, bench.run(golden(printing(**changes)))) == f"invalid_code_output:{field}"
 
 
@@ -177,12 +179,12 @@ def test_odd_values_in_the_output_have_their_own_reason(bench: Bench, changes: d
         printing()[:-20] + '")',
     ],
 )
-def test_output_that_readers_do_not_share_is_refused(bench: Bench, code: str) -> None:
+def test_output_that_json_parsers_read_differently_is_refused(bench: Bench, code: str) -> None:
     reason = ended(bench, bench.run(golden(code)))
     assert reason.startswith(("invalid_code_output:", "policy_block:static_policy_violation:", "code_runtime_error:"))
 
 
-def test_the_caller_cannot_change_what_was_decided_on(bench: Bench) -> None:
+def test_a_document_changed_during_its_run_has_no_effect(bench: Bench) -> None:
     document = golden()
 
     def change(phase: str) -> None:

@@ -82,7 +82,7 @@ def test_each_failure_log_has_a_class_of_its_root_cause(bench: Bench, code: str,
     ],
     ids=["policy", "action", "request"],
 )
-def test_what_never_ran_has_a_root_cause_and_nothing_kept(bench: Bench, document: Any, cause: str) -> None:
+def test_a_refused_run_has_a_root_cause_and_stores_nothing(bench: Bench, document: Any, cause: str) -> None:
     done = bench.run(document)
     last = bench.recorded(done)[-1]["facts"]
     assert (last["root_cause"], last["stored"]) == (cause, {})

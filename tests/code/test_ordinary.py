@@ -72,7 +72,7 @@ def as_written(one: dict[str, Any], done: CodeRun) -> None:
     assert "artifacts_not_kept" not in done.document
 
 
-def test_there_are_a_hundred_and_twenty() -> None:
+def test_the_corpus_has_a_hundred_and_twenty_programs() -> None:
     assert len(PLAIN) + len(INSTALLED) == 120
 
 
@@ -81,7 +81,7 @@ def test_a_program_runs_as_written(name: str, bench: Bench) -> None:
     as_written(PLAIN[name], bench.run(asked(PLAIN[name], profile="analysis")))
 
 
-def test_findings_of_the_scan_are_told_and_recorded(bench: Bench) -> None:
+def test_findings_of_an_advisory_scan_are_returned_and_recorded(bench: Bench) -> None:
     one = PLAIN["text-text_that_looks_like_a_path"]
     done = bench.run(asked(one, profile="analysis"))
     assert {"code": "literal_not_allowed", "subject": "literals/path"} in done.document["scan_advice"]
@@ -119,7 +119,7 @@ def test_files_are_given_read_only_and_by_name_alone(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("data", ["!!", "aGk==", "aGk=aGk=", "=", "hello", "a-_="])
-def test_a_file_that_is_no_base64_is_refused_and_not_read_in_part(data: str, bench: Bench) -> None:
+def test_an_invalid_base64_file_is_refused_as_a_whole(data: str, bench: Bench) -> None:
     request = asked({"program": "print(1)"}, profile="analysis", files={"a": data})
     refused = bench.run(request)
     assert refused.stop_reason == "invalid_request:unreadable"
@@ -141,7 +141,7 @@ def test_the_path_of_the_working_folder_is_not_taken_for_a_secret(bench: Bench) 
         )
 
 
-def test_kept_files_are_in_the_answer_if_asked_for(bench: Bench) -> None:
+def test_kept_files_are_inlined_on_request(bench: Bench) -> None:
     program = {"program": "open('artifacts/a.bin', 'wb').write(bytes(range(256)))"}
     (kept,) = bench.run(asked(program, profile="analysis", inline_artifacts=True)).document["artifacts"]
     assert base64.b64decode(kept["content"]) == bytes(range(256)) == bench.kept(kept["stored"])
@@ -149,7 +149,7 @@ def test_kept_files_are_in_the_answer_if_asked_for(bench: Bench) -> None:
     assert "content" not in kept
 
 
-def test_a_package_environment_that_nobody_admitted_is_refused(bench: Bench) -> None:
+def test_an_unadmitted_package_environment_is_refused(bench: Bench) -> None:
     done = bench.run(asked({"program": "print(1)"}, packages="analysis"))
     assert (done.document["phase"], done.exit) == ("policy_check", 1)
     assert done.document["findings"][0]["code"] in {"packages_unknown", "profile_unknown"}

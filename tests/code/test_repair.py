@@ -29,7 +29,7 @@ def action(code: str) -> dict[str, Any]:
 
 
 # covers: C63.1
-def test_rejected_code_goes_back_with_its_reasons_and_what_comes_instead_is_decided_anew(bench: Bench) -> None:
+def test_rejected_code_is_returned_with_reasons_and_its_repair_decided_anew(bench: Bench) -> None:
     told: list[Rejection] = []
 
     def repair(rejection: Rejection) -> Any:
@@ -83,7 +83,7 @@ def test_the_policy_ends_a_loop_of_actions_that_never_run(bench: Bench, code: st
 
 
 # covers: C63.3
-def test_failed_code_is_not_tried_again_and_other_code_is(bench: Bench) -> None:
+def test_failed_code_is_not_retried_but_changed_code_is(bench: Bench) -> None:
     name, bad = task(), golden(printing(sample_size=0))
     assert bench.run({**bad, "task": name}).stop_reason == "invalid_code_output:sample_size"
     again = bench.run({**bad, "task": name})
@@ -104,7 +104,7 @@ def test_actions_that_break_their_contract_count_too(bench: Bench) -> None:
     assert [row.state for row in rows] == ["failed"] * 4
 
 
-def test_the_loop_ends_where_no_action_comes_and_where_none_would_help(bench: Bench) -> None:
+def test_the_loop_ends_without_a_new_action_or_when_none_would_help(bench: Bench) -> None:
     def never(_: Rejection) -> Any:
         return None
 
@@ -135,7 +135,7 @@ def test_the_same_loop_runs_on_an_event_loop(opening: Callable[..., Any], tmp_pa
 
 
 @pytest.mark.parametrize("principal", [True, False])
-def test_tries_of_others_do_not_count(bench: Bench, principal: bool) -> None:  # noqa: FBT001
+def test_attempts_of_other_callers_do_not_count(bench: Bench, principal: bool) -> None:  # noqa: FBT001
     name, bad = task(), golden(printing(sample_size=0))
     bench.engine.run_code({**bad, "task": name})
     again = bench.run({**bad, "task": name}) if principal else bench.engine.run_code({**bad, "task": name})

@@ -22,7 +22,7 @@ def enter(running: Running, stack: ExitStack, caller: Caller) -> Ticket:
     return stack.enter_context(running.slot(str(uuid.uuid4()), caller, RunWatcher(), 0))
 
 
-def test_callers_take_turns() -> None:
+def test_callers_are_served_in_turn() -> None:
     running = Running(1, 8)
     with ExitStack() as first, ExitStack() as second, ExitStack() as rest:
         ada = enter(running, first, named("ada"))
@@ -34,7 +34,7 @@ def test_callers_take_turns() -> None:
         assert bob.place == 0
 
 
-def test_one_caller_gets_half_of_the_turns_and_of_the_places_and_the_process_itself_all() -> None:
+def test_one_caller_gets_half_of_the_slots_and_the_process_itself_all() -> None:
     with ExitStack() as stack:
         running = Running(4, 4)
         assert [enter(running, stack, named("ada")).place for _ in range(4)] == [0, 0, 1, 2]

@@ -40,7 +40,7 @@ def finding(code: str, subject: str | None = None, level: Level = Level.DENY) ->
 
 # covers: C51.1-14
 @pytest.mark.parametrize("reason", REGISTERED)
-def test_what_is_registered_can_be_emitted(reason: str) -> None:
+def test_a_registered_reason_can_be_emitted(reason: str) -> None:
     assert why.registered(reason) == reason
 
 
@@ -53,13 +53,13 @@ def test_what_is_registered_can_be_emitted(reason: str) -> None:
         "policy_block:" + "x" * 600,
     ],
 )
-def test_nothing_else_can_be_emitted(text: str) -> None:
+def test_an_unregistered_reason_cannot_be_emitted(text: str) -> None:
     with pytest.raises(EngineError):
         why.registered(text)
 
 
 # covers: C19.1
-def test_a_scan_is_told_by_its_first_three_violations_sorted_without_repeats() -> None:
+def test_a_scan_reason_lists_its_first_three_distinct_violations_sorted() -> None:
     scanned = [
         finding("name_not_allowed", "names/os"),
         finding("call_not_allowed", "calls/open"),
@@ -93,7 +93,7 @@ def test_a_code_of_the_catalogue_is_its_own_reason_and_any_other_one_blocks(make
     assert make([finding("warned", level=Level.WARN), given]) == reason
 
 
-def test_faults_of_the_engine_and_of_the_request_are_told_apart() -> None:
+def test_engine_faults_and_request_errors_have_different_reasons() -> None:
     assert why.of_fault(DecideError("m", remedy="r")) == "engine_fault:policy_unavailable"
     assert why.of_request(GatherError("m", remedy="r")) == "invalid_request:unreadable"
     assert why.of_request(EngineError("m", remedy="r")) == "engine_fault:engine.internal"

@@ -100,7 +100,7 @@ def test_an_action_that_breaks_its_contract_stops_in_plan(bench: Bench, action: 
     ],
     ids=named,
 )
-def test_what_policy_blocks_stops_in_policy_check(bench: Bench, changes: dict[str, Any], reason: str) -> None:
+def test_a_run_blocked_by_the_policy_stops_in_policy_check(bench: Bench, changes: dict[str, Any], reason: str) -> None:
     done = bench.run(golden(changes.pop("code", None), **changes))
     proposed = ["propose_code_execution_plan", "policy_check"]
     assert shape(done) == (f"policy_block:{reason}", "policy_check", JUDGED, proposed)
@@ -153,7 +153,7 @@ def test_output_that_breaks_its_contract_gives_no_answer(bench: Bench, changes: 
         ("print('{}')", "missing_required"),
     ],
 )
-def test_output_that_is_no_result_has_its_own_reason(bench: Bench, code: str, reason: str) -> None:
+def test_invalid_output_has_its_own_stop_reason(bench: Bench, code: str, reason: str) -> None:
     failed(bench.run(golden(code)), f"invalid_code_output:{reason}")
 
 
@@ -177,7 +177,7 @@ def test_too_much_output_is_cut_off_while_it_streams(wider: Bench, code: str, re
 
 
 # covers: C36.1-2 C49.7-9 C50.4 C73
-def test_an_exit_code_is_told_with_one_short_line_of_what_was_printed(wider: Bench) -> None:
+def test_an_exit_code_is_reported_with_one_short_line_of_output(wider: Bench) -> None:
     code = "import os\nprint('one\\ntwo ' + 'x' * 300, flush=True)\nos.write(2, b'\\n bad:\\n\\nend ')\nos._exit(3)"
     step = failed(wider.run(golden(code)), "code_runtime_error:3")
     assert step["stderr_snippet"] == "bad:  end"
@@ -212,7 +212,7 @@ def test_a_traceback_shows_no_line_of_the_code_and_no_payload(bench: Bench) -> N
 
 
 # covers: C83
-def test_a_text_of_the_payload_that_a_program_tells_is_in_no_snippet(bench: Bench) -> None:
+def test_payload_text_printed_by_a_program_is_removed_from_snippets(bench: Bench) -> None:
     own = 'Kim O\'Hara "K\u00e9k"'
     code = (
         "import json\npayload = json.loads(input())\n"
@@ -278,7 +278,7 @@ def test_a_program_has_a_folder_of_its_own_the_payload_and_two_variables(wider: 
 
 
 # covers: C30.3
-def test_output_that_is_no_utf_8_is_replaced(wider: Bench) -> None:
+def test_invalid_utf_8_in_the_output_is_replaced(wider: Bench) -> None:
     done = wider.run(golden("import os\nos.write(1, b'\\xff\\xfe{')\nos.write(2, b'\\xc3')"))
     failed(done, "invalid_code_output:non_json")
     log = json.loads(wider.kept(done.document["stored"]["log"]))

@@ -66,7 +66,7 @@ def test_a_verifier_that_passes_is_a_step_of_its_own(bench: Bench) -> None:
     ],
     ids=lambda value: value[:40],
 )
-def test_output_that_its_verifier_does_not_pass_is_no_result(bench: Bench, code: str, reason: str) -> None:
+def test_output_rejected_by_its_verifier_gives_no_answer(bench: Bench, code: str, reason: str) -> None:
     done = bench.run(verified(code))
     assert (done.stop_reason, done.document["phase"], done.exit) == (f"verifier:{reason}", "execute", 1)
     assert "answer" not in done.document

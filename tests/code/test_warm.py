@@ -15,7 +15,7 @@ from tests.processes import alive, until
 pytestmark = needs("bubblewrap")
 
 
-def test_runs_take_what_waits_and_nothing_waits_after_the_engine(opening: Callable[..., Any]) -> None:
+def test_runs_use_warm_sandboxes_and_none_outlives_the_engine(opening: Callable[..., Any]) -> None:
     asked = golden(policy_hints={"exec_timeout_seconds": 10})  # with the same bounds however late it is
     with opening("cold") as cold:
         settings = cold.engine.settings

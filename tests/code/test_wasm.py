@@ -89,7 +89,7 @@ def test_a_module_runs_where_policy_admits_its_language(tmp_path: Path, cache: P
         "AGFzbQEAAAA=",
     ],
 )
-def test_what_hides_its_imports_is_no_program(code: str) -> None:
+def test_a_module_that_hides_its_imports_is_refused(code: str) -> None:
     found = scan("wasm", code)
     assert (found.parsed, found.problem) == (False, "syntax")
 

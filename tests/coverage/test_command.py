@@ -53,21 +53,21 @@ def test_json_has_every_gap_with_its_place(command: Command, folder: Path, recor
         assert f"id: {subject.partition('/')[2]}," in lines[where["line"] - 1]
 
 
-def test_only_decisions_from_a_time_on(command: Command, folder: Path, recorded: Path) -> None:
+def test_the_since_option_limits_the_decisions(command: Command, folder: Path, recorded: Path) -> None:
     run = coverage(command, folder, "--state", recorded, "--since", "2026-11-21T12:00:00Z", "--format", "json")
     assert (run.code, run.json["record"]["decisions"]) == (0, 2)
     unused = [gap["subject"] for gap in run.json["gaps"] if gap["kind"] == "rule_never_used"]
     assert "workspace/own_folder" in unused
 
 
-def test_nothing_is_told_twice(command: Command, folder: Path, recorded: Path) -> None:
+def test_a_rule_is_reported_as_one_kind_of_gap_only(command: Command, folder: Path, recorded: Path) -> None:
     """A rule that nothing can reach was of course never used."""
     gaps = coverage(command, folder, "--state", recorded, "--format", "json").json["gaps"]
     of = {kind.value: {gap["subject"] for gap in gaps if gap["kind"] == kind} for kind in Kind}
     assert not of["rule_never_used"] & (of["rule_shadowed"] | of["rule_without_tool"])
 
 
-def test_without_a_record_the_values_are_still_told(command: Command, folder: Path) -> None:
+def test_without_a_record_the_values_are_still_checked(command: Command, folder: Path) -> None:
     run = coverage(command, folder)
     assert run.code == 0
     assert "record  there is none yet" in run.stdout
@@ -88,11 +88,13 @@ def test_without_a_record_the_values_are_still_told(command: Command, folder: Pa
     ],
     ids=str,
 )
-def test_what_cannot_be_read(command: Command, folder: Path, arguments: list[str], code: int, said: str) -> None:
+def test_an_unreadable_argument_is_refused(
+    command: Command, folder: Path, arguments: list[str], code: int, said: str
+) -> None:
     coverage(command, folder, *arguments).refused(said, code=code)
 
 
-def test_an_unreadable_line_is_told(command: Command, folder: Path, recorded: Path) -> None:
+def test_an_unreadable_line_is_reported(command: Command, folder: Path, recorded: Path) -> None:
     with (recorded / "records" / "decisions.000001.jsonl").open("ab") as file:
         file.write(b"no record\n")
     run = coverage(command, folder, "--state", recorded)

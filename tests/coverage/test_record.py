@@ -28,19 +28,19 @@ def test_one_pass_counts_what_was_used(recorded: Path) -> None:
     }
 
 
-def test_only_from_a_time_on(recorded: Path) -> None:
+def test_the_filter_limits_the_counted_decisions(recorded: Path) -> None:
     found = usage(recorded, Filter(since="2026-11-22T00:00:00.000000Z"), lambda _: None)
     assert (found.decisions, found.rules) == (2, set())
 
 
-def test_lines_that_are_no_records_are_told_and_passed_over(recorded: Path) -> None:
+def test_invalid_lines_are_reported_and_skipped(recorded: Path) -> None:
     file = recorded / DECISIONS
     file.write_bytes(b"no record\n" + file.read_bytes())
     found = usage(recorded, Filter(), lambda _: None)
     assert (found.decisions, [place.line for place in found.unreadable]) == (4, [1])
 
 
-def test_hosts_that_no_rule_covers_for_the_tool_that_asked(gaps: list[Gap]) -> None:
+def test_hosts_without_a_rule_for_the_calling_tool_are_listed(gaps: list[Gap]) -> None:
     assert subjects(gaps, Kind.HOST_WITHOUT_RULE) == ["https://docs.example.com", "https://other.example.net"]
     docs, other = (gap.why for gap in gaps if gap.kind is Kind.HOST_WITHOUT_RULE)
     assert "`mail_send`" in docs
@@ -55,7 +55,7 @@ def test_a_rule_for_any_host_covers_all(make: Make, recorded: Path, folder: Path
     assert subjects(found, Kind.HOST_WITHOUT_RULE) == []
 
 
-def test_what_no_decision_used(gaps: list[Gap]) -> None:
+def test_unused_policies_profiles_and_rules_are_listed(gaps: list[Gap]) -> None:
     assert subjects(gaps, Kind.POLICY_NEVER_ASKED) == ["careful"]
     assert subjects(gaps, Kind.PROFILE_NEVER_ASKED) == ["nothing", "remote"]
     never = subjects(gaps, Kind.RULE_NEVER_USED)

@@ -25,7 +25,7 @@ def gaps(values: ToolValues) -> list[Gap]:
     return list(value_gaps(values))
 
 
-def test_a_tool_that_no_rule_of_a_policy_names(gaps: list[Gap]) -> None:
+def test_a_tool_without_a_rule_in_a_policy_is_listed(gaps: list[Gap]) -> None:
     """A rule for every tool that only keeps some calls away says nothing about this one; nor does an unused ruleset."""
     assert subjects(gaps, Kind.TOOL_WITHOUT_RULE) == ["mail_send"]
     (gap,) = [one for one in gaps if one.subject == "mail_send"]
@@ -41,12 +41,12 @@ def test_a_tool_that_no_rule_of_a_policy_names(gaps: list[Gap]) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("section", ["deny", "confirm", "allow"])
-def test_a_tool_that_a_rule_names_in_any_way_is_no_gap(make: Make, rule: dict[str, Any], section: str) -> None:
+def test_a_tool_covered_by_any_kind_of_rule_is_not_listed(make: Make, rule: dict[str, Any], section: str) -> None:
     text = edited(lambda it: it["rulesets"]["workspace"][section].append({"id": "one_more", **rule}))
     assert subjects(list(value_gaps(make(text))), Kind.TOOL_WITHOUT_RULE) == []
 
 
-def test_what_nothing_uses(gaps: list[Gap]) -> None:
+def test_unused_rulesets_rules_profiles_and_groups_are_listed(gaps: list[Gap]) -> None:
     assert subjects(gaps, Kind.RULESET_UNUSED) == ["lost"]
     assert subjects(gaps, Kind.RULE_WITHOUT_TOOL) == ["workspace/ask_remote"]
     assert subjects(gaps, Kind.PROFILE_WITHOUT_TOOL) == ["nothing", "remote"]
@@ -112,7 +112,7 @@ def test_a_rule_that_one_policy_can_reach_is_reached(make: Make, values: ToolVal
         ),
     ],
 )
-def test_only_what_certainly_hides_hides(
+def test_a_rule_counts_as_shadowed_only_when_certainly_unreachable(
     make: Make, section: str, before: dict[str, Any], after: dict[str, Any], *, reached: bool
 ) -> None:
     both = [

@@ -103,7 +103,7 @@ def test_only_the_lines_of_the_value_differ(path: tuple[str, ...], value: Any, w
 
 
 @pytest.mark.parametrize("path", [("hosts", "x"), ("flow", "x", "y"), ("deep", "under", "text", "x")], ids=str)
-def test_what_would_say_something_else_is_refused(path: tuple[str, ...]) -> None:
+def test_an_edit_that_would_change_the_structure_is_refused(path: tuple[str, ...]) -> None:
     with pytest.raises(GatherError, match="something else is in its place"):
         changed(BLOCK, path, 1)
     with pytest.raises(GatherError):

@@ -73,7 +73,7 @@ def test_values_and_lines() -> None:
 
 
 @pytest.mark.parametrize(("name", "language"), [("some.json", "JSON"), ("some.yaml", "YAML")])
-def test_what_cannot_be_parsed_is_called_by_its_language(name: str, language: str) -> None:
+def test_a_malformed_document_is_reported_with_its_language(name: str, language: str) -> None:
     with pytest.raises(GatherError, match=f"the document is not {language}: "):
         load(b'{"a": [1}', name, LIMITS)
 
@@ -121,7 +121,7 @@ def test_newlines_in_a_name_do_not_reach_the_message(tmp_path: Path) -> None:
     assert "\x1b" not in str(caught.value)
 
 
-def test_nothing_above_and_no_link(tmp_path: Path) -> None:
+def test_a_path_outside_the_folder_or_through_a_link_is_refused(tmp_path: Path) -> None:
     inside = tmp_path / "inside"
     (inside / "folder").mkdir(parents=True)
     (inside / "folder" / "file").write_text("content")

@@ -49,7 +49,7 @@ def pieces(text: str, piece: int = PIECE) -> str:
 @settings(max_examples=examples(600))
 @given(VALUES, EDITS, st.sampled_from([{}, {"ensure_ascii": False, "indent": 1}]))
 @example([[]], [(1, 0, "[" * 126), (2, 0, "]" * 126)], {})
-def test_it_is_refused_exactly_where_the_whole_text_is(
+def test_json_is_refused_in_pieces_exactly_when_refused_as_a_whole(
     value: Any, edits: list[tuple[int, int, str]], how: dict[str, Any]
 ) -> None:
     text = json.dumps(value, **how)
@@ -108,7 +108,7 @@ def test_each_fault_is_found_wherever_it_is(name: str) -> None:
         '["\\\\ud800", "\\ud83d\\ude00"' + ', "\\\\\\\\u003a"' * 30 + "]", "[" + " " * 200 + "]",
     ],
 )  # fmt: skip
-def test_what_has_one_reading_is_admitted(text: str) -> None:
+def test_unambiguous_json_is_accepted(text: str) -> None:
     assert pieces(text) == whole(text) == "one reading"
 
 
@@ -175,6 +175,6 @@ def test_no_body_as_large_as_a_fetch_may_bring_takes_more_memory_than_its_size(n
     assert peak(bomb(name, CAP), fetched_content) <= CAP
 
 
-def test_read_as_a_whole_a_body_takes_more() -> None:
+def test_a_body_read_as_a_whole_takes_more_memory() -> None:
     """The control: the measure sees what the pieces save."""
     assert peak(bomb("lists", 250_000), lambda text: read_strict(text.decode())) > 10 * 250_000

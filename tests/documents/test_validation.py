@@ -27,7 +27,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-def test_a_missing_field_that_may_be_null_is_told_so() -> None:
+def test_a_missing_nullable_field_is_reported_with_the_hint_to_send_null() -> None:
     with pytest.raises(FieldsError) as caught:
         validate(SourceRequest, b'{"path": "contacts"}', "point `source`", "remedy", ReadLimits())
     assert caught.value.fields == (("digest", "is missing; send null where there is none"),)
@@ -47,7 +47,7 @@ def test_a_missing_field_that_may_be_null_is_told_so() -> None:
         ({"license": 5}, "license", "must be text"),
     ],
 )
-def test_a_field_that_does_not_fit_is_told_with_what_fits(change: dict[str, Any], field: str, problem: str) -> None:
+def test_an_invalid_field_is_reported_with_its_allowed_form(change: dict[str, Any], field: str, problem: str) -> None:
     ((name, value),) = change.items()
     decision = {**GOOD["decisions"][0], **({name: value} if name.startswith("deci") else {})}
     request = {**GOOD, "decisions": [decision], **({} if name.startswith("deci") else {name: value})}
@@ -62,7 +62,7 @@ def _fields_of(model: type[BaseModel], request: dict[str, Any]) -> tuple[tuple[s
     return caught.value.fields
 
 
-def test_a_number_on_its_excluded_bound_is_told_the_bound() -> None:
+def test_a_number_at_an_exclusive_bound_is_reported_with_the_bound() -> None:
     request = {"profile": "standard", "tighten": {"wall_seconds": 0}}
     assert _fields_of(SandboxRequest, request) == (("tighten.wall_seconds", "must be greater than 0.0"),)
 
@@ -79,11 +79,13 @@ def test_a_number_on_its_excluded_bound_is_told_the_bound() -> None:
         ),
     ],
 )
-def test_fields_of_a_code_run_are_told_in_words(fields: dict[str, object], wanted: tuple[str, str]) -> None:
+def test_invalid_fields_of_a_code_run_are_reported_in_plain_words(
+    fields: dict[str, object], wanted: tuple[str, str]
+) -> None:
     assert _fields_of(CodeRunRequest, fields) == (wanted,)
 
 
-def test_a_list_with_an_invalid_item_is_not_told_to_be_too_short() -> None:
+def test_a_list_with_an_invalid_item_is_not_reported_as_too_short() -> None:
     sample: dict[str, Any] = {"id": "1", "kind": "Synthetic", "provenance": [], "treatment": None, "content": {}}
     assert [field for field, _ in _fields_of(ExportRequest, {"samples": [sample]})] == ["samples.0.kind"]
 
@@ -96,7 +98,7 @@ def test_a_list_with_an_invalid_item_is_not_told_to_be_too_short() -> None:
         ("reset", "environment", "must be an object"),
     ],
 )
-def test_a_field_with_several_forms_is_told_by_its_own_path(stated: object, field: str, problem: str) -> None:
+def test_an_invalid_union_field_is_reported_by_its_own_path(stated: object, field: str, problem: str) -> None:
     request = {"call": {"name": "contacts_delete", "arguments": {}}, "environment": stated}
     assert _fields_of(ToolCallRequest, request) == ((field, problem),)
 
@@ -109,5 +111,5 @@ def test_a_field_with_several_forms_is_told_by_its_own_path(stated: object, fiel
         (5, "tools"),
     ],
 )
-def test_a_listing_is_told_by_its_own_path(tools: object, field: str) -> None:
+def test_an_invalid_listing_is_reported_by_its_own_path(tools: object, field: str) -> None:
     assert {path for path, _ in _fields_of(VisibilityRequest, {"tools": tools})} == {field}

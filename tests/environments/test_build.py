@@ -161,7 +161,7 @@ TEXTS: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=[words.replace(" ", "_") for _, words in TEXTS.values()])
-def test_texts_that_others_would_run_build_nothing(text: str, engine: Engine, tmp_path: Path) -> None:
+def test_executable_text_builds_nothing(text: str, engine: Engine, tmp_path: Path) -> None:
     content = json.dumps([{"id": 1, "name": "Ada", "note": text}]).encode()
     answer = engine.build(bundle(tmp_path / "b", content), tmp_path / "i")
     assert [one.code for one in answer.decision.findings] == [TEXTS[text][0]]
@@ -182,7 +182,7 @@ def test_more_rows_than_admitted_are_refused(engine: Engine, tmp_path: Path) -> 
     assert left(tmp_path / "i") == []
 
 
-def test_more_material_than_is_read_is_refused(settings: Settings, tmp_path: Path) -> None:
+def test_material_beyond_the_read_limit_is_refused(settings: Settings, tmp_path: Path) -> None:
     small = Settings(state=settings.state, cache=settings.cache, read=settings.read.__class__(document_bytes=4_000))
     with Engine(small, now=lambda: MOMENT) as engine:
         one, two = contacts(20), contacts(90).replace(b'"id": ', b'"id": 77')
@@ -229,7 +229,7 @@ def test_a_content_that_is_gone_after_the_admission_is_refused(settings: Setting
     assert {one["event"] for one in events(settings)} == {"environment_source_rejected"}
 
 
-def test_what_is_built_is_what_was_decided_on_whatever_changes_later(settings: Settings, tmp_path: Path) -> None:
+def test_a_source_changed_after_the_decision_does_not_change_the_build(settings: Settings, tmp_path: Path) -> None:
     source, recorded = bundle(tmp_path / "b", contacts(3)), []
 
     def change(what: str, *_: int) -> None:
@@ -346,7 +346,7 @@ def test_no_permit_of_another_decision_builds(engine: Engine, tmp_path: Path) ->
     assert left(tmp_path / "i") == []
 
 
-def test_a_request_cannot_state_that_its_source_was_admitted(engine: Engine) -> None:
+def test_a_request_cannot_claim_an_admitted_source(engine: Engine) -> None:
     asked = {"path": str(MATERIAL / "contacts"), "digest": "sha256:" + "ab" * 32}
     assert [one.code for one in engine.decide("environment", asked).decision.findings] == ["source_not_admitted"]
     answer = engine.decide("environment", asked | {"admitted": {"digest": asked["digest"], "records": {}}})
@@ -358,7 +358,7 @@ async def _built(settings: Settings, into: Path) -> Any:
         return await engine.build(MATERIAL / "contacts", into)
 
 
-def test_the_engine_of_an_event_loop_builds_too(settings: Settings, tmp_path: Path) -> None:
+def test_the_async_engine_builds_an_environment(settings: Settings, tmp_path: Path) -> None:
     import asyncio
 
     assert asyncio.run(_built(settings, tmp_path / "i")).result is not None
@@ -376,7 +376,7 @@ def test_events_name_no_host_address_path_or_content(settings: Settings, tmp_pat
         assert word not in text
 
 
-def test_the_command_builds_and_tells_where(command: Command, tmp_path: Path) -> None:
+def test_the_build_command_prints_the_folder_and_reports_errors(command: Command, tmp_path: Path) -> None:
     done = command("build", MATERIAL / "contacts", "--into", tmp_path / "i", "--format", "json")
     assert (done.code, done.json["environment"]["folder"]) == (0, str(tmp_path / "i" / CONTACTS))
     again = command("build", MATERIAL / "contacts", "--into", tmp_path / "i")

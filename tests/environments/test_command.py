@@ -52,7 +52,7 @@ def test_a_folder_without_an_environment_is_unreadable_input(command: Command, t
 
 
 # covers: B28.2
-def test_a_result_that_is_cut_says_so_beside_it(command: Command, folder: Path, policy: Path) -> None:
+def test_a_truncated_result_is_reported_on_stderr(command: Command, folder: Path, policy: Path) -> None:
     tools = policy / "tools.yaml"
     text = tools.read_text(encoding="utf-8").replace("result_bytes: 200000", "result_bytes: 20")
     tools.write_text(text, encoding="utf-8")
@@ -103,7 +103,7 @@ def test_acts_are_recorded_with_what_they_did(command: Command, tmp_path: Path) 
         (("restore", "../contacts_sqlite/base.sqlite"), "", 1, "state_not_held"),
     ],
 )
-def test_what_is_refused_changes_nothing(
+def test_a_refused_command_changes_nothing(
     arguments: tuple[str, ...], stdin: str, code: int, words: str, command: Command, folder: Path
 ) -> None:
     done = command("environment", arguments[0], folder, *arguments[1:], stdin=stdin)
@@ -129,7 +129,7 @@ def test_an_act_that_needs_a_person_waits_for_the_approval(command: Command, fol
     assert command(*reset, "--approval", approval).code == 1  # used once
 
 
-def test_an_environment_that_another_program_changed_is_told_as_such(command: Command, folder: Path) -> None:
+def test_an_environment_changed_by_another_program_is_reported(command: Command, folder: Path) -> None:
     (folder / "base.sqlite").chmod(0o600)
     (folder / "base.sqlite").write_bytes(b"x")
     done = command("environment", "show", folder)

@@ -19,7 +19,7 @@ PEOPLE = [{"id": 1, "name": "Ada", "city": "London"}, {"id": 2, "name": "Ben", "
 
 
 # covers: A07, A08.2, A40.1-2, A41.1, A42
-def test_the_record_leads_from_the_url_to_the_side_effect_and_back(settings: Settings, tmp_path: Path) -> None:
+def test_the_record_links_the_url_to_the_side_effect(settings: Settings, tmp_path: Path) -> None:
     authority, into = Authority(tmp_path), tmp_path / "contacts"
     with serving(authority.context()) as server:
         server.answers(response(json.dumps(PEOPLE).encode()))

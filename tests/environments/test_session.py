@@ -92,7 +92,7 @@ def test_the_curated_tools_are_shown_and_answer(session: EnvironmentSession) -> 
     assert session.trajectory == []  # reading changes nothing
 
 
-def test_no_environment_is_used_after_the_day_until_which_its_records_may_be_kept(
+def test_an_environment_is_unusable_after_its_retention_date(
     engine: Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     last = datetime(2035, 11, 2, 23, 59, 59, tzinfo=UTC).timestamp()
@@ -109,7 +109,7 @@ def test_no_environment_is_used_after_the_day_until_which_its_records_may_be_kep
 
 
 @pytest.mark.parametrize("query", ["' OR 1=1 --", "%", "_", "x'); DROP TABLE contacts; --", '"', "\\"])
-def test_a_query_is_a_text_and_no_language(query: str, session: EnvironmentSession) -> None:
+def test_a_query_is_matched_literally(query: str, session: EnvironmentSession) -> None:
     assert found(call(session, "search", search=query)) == {"total": 0, "contacts": []}
     assert session.verify() == []
 
@@ -196,12 +196,12 @@ def test_only_a_checkpoint_that_the_engine_holds_admits_a_delete(engine: Engine,
         assert refusals({"held": held}) == irreversible
         assert environment.undo_point() != name
         assert refusals({"held": held}) == []
-        engine.let_go(held)
+        engine.forget_environment(held)
         assert refusals({"held": held}) == irreversible
 
 
 @pytest.mark.parametrize("what", ["nothing", "a folder", "a link", "a pipe", "another file"])
-def test_only_the_file_that_was_kept_is_restored(what: str, folder: Path, tmp_path: Path) -> None:
+def test_only_the_original_checkpoint_file_is_restored(what: str, folder: Path, tmp_path: Path) -> None:
     with OpenEnvironment(folder) as environment:
         name = environment.checkpoint()["name"]
         assert environment.held(name).restorable
@@ -255,7 +255,7 @@ def test_a_delete_can_be_undone_alone_though_another_thread_wrote_after_its_deci
 
 
 @pytest.mark.parametrize("what", ["empty", "missing"])
-def test_a_folder_that_is_no_environment_is_told_as_such(what: str, tmp_path: Path) -> None:
+def test_a_folder_without_an_environment_is_reported(what: str, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     if what == "empty":
         folder.mkdir()
@@ -320,7 +320,7 @@ def test_tools_work_only_within_a_permitted_call(folder: Path) -> None:
         assert (environment.trajectory, environment.verify()) == ([], [])
 
 
-def test_one_process_at_a_time(session: EnvironmentSession, folder: Path) -> None:
+def test_an_open_environment_cannot_be_opened_again(session: EnvironmentSession, folder: Path) -> None:
     assert session.verify() == []
     with refused(WorkError, "engine.environment_in_use"):
         OpenEnvironment(folder)
@@ -469,7 +469,7 @@ def test_the_verifier_sees_a_line_that_was_changed_or_taken_out(session: Environ
     assert session.verify() == []
 
 
-def test_a_line_of_which_a_part_was_written_is_taken_back(
+def test_a_partially_written_trajectory_line_is_rolled_back(
     session: EnvironmentSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call(session, "add", id="n-1", name="Nia")
@@ -508,7 +508,7 @@ def test_a_file_that_changes_while_it_is_restored_is_not_put_in_place(
 
 
 @pytest.mark.parametrize("where", ["before the commit", "in a line", "in a restore"])
-def test_a_process_that_is_killed_leaves_a_state_that_the_trajectory_tells(
+def test_a_killed_process_leaves_a_state_consistent_with_the_trajectory(
     where: str, engine: Engine, folder: Path
 ) -> None:
     program = f"""
@@ -596,7 +596,7 @@ def test_an_event_loop_uses_an_environment_and_undoes_its_changes(settings: Sett
         assert environment.verify() == []
 
 
-def test_acts_are_decided_on_and_a_policy_without_them_refuses_them(settings: Settings, folder: Path) -> None:
+def test_an_act_that_the_policy_does_not_admit_is_refused(settings: Settings, folder: Path) -> None:
     own = f"environments.environments.{CONTACTS}.acts=[checkpoint]"
     with (
         Engine(settings, now=lambda: MOMENT, values=(own,)) as engine,

@@ -66,7 +66,7 @@ def test_the_first_decision_that_differs_is_named(engine: Engine, market: Episod
     assert found.end is None
 
 
-def test_an_episode_that_was_stopped_and_went_on_replays(engine: Engine, served: Candidate, *, full: bool) -> None:
+def test_an_interrupted_and_resumed_episode_replays(engine: Engine, served: Candidate, *, full: bool) -> None:
     reasons = set()
     for after in range(1, stopped(engine, "replay-counted", 10_000), 1 if full else 23):
         stopped(engine, f"replay-{after}", after)
@@ -129,7 +129,7 @@ def test_a_record_that_does_not_follow_from_its_decisions_is_refused(
         replayed(tmp_path / "state", market.id, served)
 
 
-def test_what_was_redacted_is_not_guessed(engine: Engine, served: Candidate) -> None:
+def test_a_redacted_input_cannot_be_replayed(engine: Engine, served: Candidate) -> None:
     document = DEFINED.model_dump(mode="json") | {"parallel": False}
     document["state"]["Agent_A_Concessions"]["values"]["note"] = SECRET
     done = engine.episode(definition_of(document, "test", ReadLimits()), episode="secret")

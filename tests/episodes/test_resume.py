@@ -54,7 +54,7 @@ def whole(engine: Engine) -> Episode:
 
 
 # covers: E37.2, H16.1
-def test_stopped_anywhere_it_goes_on_or_ends_as_corrupted(engine: Engine, whole: Episode, *, full: bool) -> None:
+def test_an_interrupted_episode_resumes_or_ends_as_corrupted(engine: Engine, whole: Episode, *, full: bool) -> None:
     steps = stopped(engine, "counted", 10_000)
     assert ended(whole)[0] == "timeout"
     outcomes = set()

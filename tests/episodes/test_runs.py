@@ -51,7 +51,7 @@ def test_a_negotiation_runs_from_one_file(engine: Engine, market: EpisodeDefinit
 
 
 # covers: E36.1-2
-def test_an_actor_reads_what_is_for_it(engine: Engine, market: EpisodeDefinition) -> None:
+def test_an_actor_sees_no_monologue_of_others(engine: Engine, market: EpisodeDefinition) -> None:
     seen: dict[str, Turn] = {}
 
     def judge(turn: Turn) -> ActorReply:
@@ -161,7 +161,7 @@ def test_the_errors_are_registered() -> None:
     assert {"CostLimitExceededError", "EpisodeCorruptedError", "MaxAgentsExceededError"} <= ERRORS.keys()
 
 
-def test_many_episodes_side_by_side(engine: Engine, market: EpisodeDefinition) -> None:
+def test_many_episodes_run_concurrently(engine: Engine, market: EpisodeDefinition) -> None:
     done = engine.episodes([(None, market)] * 8)
     assert len({one.id for one in done}) == 8
     assert {one.end.reason for one in done if one.end} == {"completed"}
@@ -172,7 +172,7 @@ async def _run_async(settings: Settings, market: EpisodeDefinition) -> Any:
         return await engine.episode(market)
 
 
-def test_from_an_event_loop(settings: Settings, market: EpisodeDefinition) -> None:
+def test_an_episode_can_run_from_an_event_loop(settings: Settings, market: EpisodeDefinition) -> None:
     import asyncio
 
     assert asyncio.run(_run_async(settings, market)).end.reason == "completed"
@@ -197,7 +197,7 @@ def test_a_file_that_describes_no_episode_is_refused(engine: Engine, change: dic
         engine.episode(definition_of(document, "test", ReadLimits()))
 
 
-def test_an_episode_runs_in_one_place(engine: Engine) -> None:
+def test_a_running_episode_cannot_be_started_again(engine: Engine) -> None:
     def again(_: Turn) -> ActorReply:
         with pytest.raises(WorkError, match="already running"):
             engine.episode(defined, episode="one-place")
@@ -219,7 +219,7 @@ def test_the_record_has_no_text_of_actors(settings: Settings) -> None:
     assert {path.stat().st_mode & 0o077 for path in [private, *private.iterdir()]} == {0}
 
 
-def test_a_quota_takes_the_tokens_of_an_episode_and_gets_back_what_was_not_used(settings: Settings) -> None:
+def test_an_episode_beyond_the_token_quota_is_refused(settings: Settings) -> None:
     defined = episode([proposal()], [proposal()], ceilings={"max_turns": 2})
     with Engine(settings, values=("budgets.quotas.episode.tokens.limit=20150",)) as engine:
         reasons = [engine.episode(defined) for _ in range(2)]

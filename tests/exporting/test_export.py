@@ -115,7 +115,7 @@ def test_text_of_a_source_for_internal_use_does_not_leave(world: World, tmp_path
 
 
 # covers: A89, A13, A16
-def test_what_its_source_was_admitted_under_has_to_hold_when_a_sample_leaves(
+def test_the_terms_of_a_source_are_checked_again_at_export(
     module_settings: Settings, world: World, tmp_path: Path
 ) -> None:
     asked, last = tmp_path / "a.samples", datetime(2035, 11, 2, 23, 59, 59, tzinfo=UTC)
@@ -146,7 +146,7 @@ def test_many_redacted_keys_stay_as_many_and_short() -> None:
     assert max(map(len, clean)) < 20
 
 
-def test_two_redacted_keys_stay_two() -> None:
+def test_distinct_redacted_keys_stay_distinct() -> None:
     assert redacted_content({"a@example.org": 1, "b@example.org": 2}) == {"[redacted]": 1, "[redacted]+": 2}
 
 
@@ -173,7 +173,7 @@ def test_a_file_that_exists_is_left_as_it_is(world: World, tmp_path: Path) -> No
     assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == "mine"
 
 
-def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+def test_a_concurrently_created_file_is_not_replaced(tmp_path: Path) -> None:
     from admission_adapters.files.exports import ExportFile
 
     with ExportFile(tmp_path / "out.jsonl") as file:
@@ -193,7 +193,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
         ("ÿ", "is not JSON"),
     ],
 )
-def test_a_line_that_is_no_sample_is_named_and_nothing_is_written(
+def test_a_malformed_sample_is_reported_by_its_line_and_nothing_is_written(
     world: World, tmp_path: Path, line: str, problem: str
 ) -> None:
     asked = tmp_path / "in.samples"
@@ -254,7 +254,7 @@ async def _async_export(settings: Settings, asked: Path, into: Path) -> Exported
         return await engine.export(asked, into)
 
 
-def test_an_event_loop_exports_alike(world: World, tmp_path: Path) -> None:
+def test_the_async_engine_exports_alike(world: World, tmp_path: Path) -> None:
     import asyncio
 
     asked = tmp_path / "in.samples"

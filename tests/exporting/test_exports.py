@@ -25,7 +25,7 @@ def lines(_: Any) -> Sequence[dict[str, Any]]:
     return LINES
 
 
-def test_a_file_is_there_once_it_is_finished_and_only_for_its_user(tmp_path: Path) -> None:
+def test_a_file_appears_once_finished_and_is_private(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     with ExportFile(path) as file:
         assert file.add(sealed("export", Limits()), DIGEST, lines).facts == {"samples": 1}
@@ -46,7 +46,7 @@ def test_samples_are_written_under_their_own_permit_only(wrong: str, tmp_path: P
         assert file.finish()[0] == 0
 
 
-def test_a_file_that_was_not_opened_takes_nothing(tmp_path: Path) -> None:
+def test_an_unopened_file_accepts_nothing(tmp_path: Path) -> None:
     file = ExportFile(tmp_path / "out.jsonl")
     for use in (file.finish, lambda: file.add(sealed("export", Limits()), DIGEST, lines)):
         with pytest.raises(WorkError, match="is not open"):
@@ -56,7 +56,7 @@ def test_a_file_that_was_not_opened_takes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "remedy"), [(errno.ENOSPC, "free disk space"), (errno.EEXIST, "name a new file")], ids=["full", "there"]
 )
-def test_a_file_that_cannot_be_named_says_why_and_is_not_there(
+def test_a_file_that_cannot_be_renamed_into_place_is_reported_and_removed(
     number: int, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*_: Any, **__: Any) -> None:
@@ -72,12 +72,12 @@ def test_a_file_that_cannot_be_named_says_why_and_is_not_there(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(GatherError, match="cannot be written: no such file"), ExportFile(tmp_path / "no" / "out.jsonl"):
         pass
 
 
-def test_what_a_killed_export_left_is_removed_by_the_next_one_of_that_name(tmp_path: Path) -> None:
+def test_the_partial_file_of_a_killed_export_is_removed_by_the_next_one(tmp_path: Path) -> None:
     path, other = tmp_path / "out.jsonl", tmp_path / ".other.jsonl.0123456789abcdef.part"
     killed = tmp_path / ".out.jsonl.0123456789abcdef.part"
     for one in (killed, other):

@@ -25,7 +25,7 @@ LIMITS = ReadLimits()
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_reads_the_same(form: str, tmp_path: Path) -> None:
+def test_every_archive_form_has_the_same_content(form: str, tmp_path: Path) -> None:
     path = FORMS[form](tmp_path)
     with open_bundle(path, LIMITS) as tree:
         assert tree.name == str(path)
@@ -41,7 +41,7 @@ def test_every_form_reads_the_same(form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_not_there_or_too_large_has_a_message(form: str, tmp_path: Path) -> None:
+def test_a_missing_or_oversized_member_is_reported(form: str, tmp_path: Path) -> None:
     with open_bundle(FORMS[form](tmp_path), LIMITS) as tree:
         with pytest.raises(GatherError, match="has no `other`"):
             tree.read_document("other", 100)
@@ -65,7 +65,7 @@ def test_a_closed_tree_leaves_no_descriptor(form: str, tmp_path: Path) -> None:
     assert not leaks(read)
 
 
-def test_an_error_of_the_reader_stays_its_own(tmp_path: Path) -> None:
+def test_an_exception_of_the_caller_propagates_unchanged(tmp_path: Path) -> None:
     with open_bundle(FORMS["folder"](tmp_path), LIMITS) as tree:  # noqa: SIM117
         with pytest.raises(OSError, match="disk full"), tree.open("bundle.yaml"):
             raise OSError("disk full")
@@ -84,7 +84,7 @@ def test_an_empty_folder_and_one_without_a_document(tmp_path: Path) -> None:
         tree.read_document("bundle.yaml", 100)
 
 
-def test_two_top_folders_hold_no_document(tmp_path: Path) -> None:
+def test_a_bundle_with_two_top_folders_has_no_document(tmp_path: Path) -> None:
     path = zip_of(tmp_path / "x.zip", {"a/bundle.yaml": b"", "b/bundle.yaml": b""})
     with open_bundle(path, LIMITS) as tree, pytest.raises(GatherError, match=r"has no `bundle\.yaml`"):
         tree.read_document("bundle.yaml", 100)
@@ -104,7 +104,7 @@ def test_a_folder_follows_no_link(tmp_path: Path) -> None:
             assert refused.value.where is not None
 
 
-def test_the_members_of_a_folder_are_told_without_opening_what_is_no_file(tmp_path: Path) -> None:
+def test_folder_members_are_listed_without_opening_links_or_pipes(tmp_path: Path) -> None:
     root = folder(tmp_path / "bundle", FILES)
     (root / "link").symlink_to(tmp_path)
     os.mkfifo(root / "content" / "pipe")
@@ -121,7 +121,7 @@ def test_a_member_of_a_folder_has_a_plain_name(tmp_path: Path) -> None:
 
 
 @needs("not_root")
-def test_what_may_not_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_folder_is_refused(tmp_path: Path) -> None:
     path = folder(tmp_path / "bundle", FILES)
     path.chmod(0)
     with pytest.raises(GatherError, match="may not be read"):

@@ -169,7 +169,7 @@ FAULTS: dict[str, tuple[Callable[[Path], Path], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_cannot_be_read_safely_is_refused_with_a_message(fault: str, tmp_path: Path) -> None:
+def test_an_unsafe_archive_is_refused_with_a_message(fault: str, tmp_path: Path) -> None:
     make, message = FAULTS[fault]
     path = make(tmp_path)
     with pytest.raises(GatherError, match=message) as refused:
@@ -192,14 +192,14 @@ def test_deflate_that_never_ends_is_refused(tmp_path: Path) -> None:
         open_bundle(file(tmp_path / "x.zip", body + entry + end), LIMITS)
 
 
-def test_digits_in_a_row_that_a_header_may_have_pass(tmp_path: Path) -> None:
+def test_long_digit_runs_in_headers_are_accepted(tmp_path: Path) -> None:
     names = {"1" * 90: b"", f"{'2' * 40}/{'a' * 100}": b""}
     assert open_bundle(tar_of(tmp_path / "named", names), LIMITS).members().keys() == names.keys()
     assert open_bundle(pax(tmp_path / "commented", "1" * 40), LIMITS).members() == {"a.txt": True}
 
 
 @pytest.mark.parametrize("form", ["tar", "zip"])
-def test_folders_that_only_names_have_are_counted(form: str, tmp_path: Path) -> None:
+def test_implicit_folders_count_toward_the_limit(form: str, tmp_path: Path) -> None:
     """Each name of a member costs a text for each of its folders."""
     files = {f"{number}/{'a/' * 9}x": b"" for number in range(10)}
     path = (tar_of if form == "tar" else zip_of)(tmp_path / "x", files)

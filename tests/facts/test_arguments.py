@@ -67,7 +67,7 @@ def origins(found: Walked) -> list[tuple[str, str | None]]:
         ({"command": {"run": [["curl", EVIL]]}}, "arguments/command/run/0"),
     ],
 )
-def test_a_url_is_found_wherever_it_stands(arguments: dict[str, Any], place: str) -> None:
+def test_a_url_is_found_at_any_place(arguments: dict[str, Any], place: str) -> None:
     assert (place, "https://evil.org") in origins(walked(arguments))
 
 
@@ -83,7 +83,7 @@ def test_a_line_of_data_that_connects_to_a_host_is_a_command(text: str) -> None:
     "text",
     ["ssh key of the user", "curl timeout errors", "node.js notes", "scp or rsync?", "ask contacts.example first"],
 )
-def test_a_line_of_data_that_only_names_a_program_is_no_command(text: str) -> None:
+def test_prose_that_names_a_program_is_not_a_command(text: str) -> None:
     assert not walked({"data": text}).commands
 
 
@@ -104,7 +104,7 @@ def test_a_line_of_data_that_only_names_a_program_is_no_command(text: str) -> No
         {"data": '{"u": "\\u0068ttps://evil.org/"} trailing'},
     ],
 )
-def test_what_has_no_origin_is_a_destination_all_the_same(arguments: dict[str, Any]) -> None:
+def test_a_destination_without_an_origin_is_still_found(arguments: dict[str, Any]) -> None:
     assert list(dict.fromkeys(one.origin for one in walked(arguments).destinations)) == [None]
 
 
@@ -140,13 +140,13 @@ def test_a_path_is_found_wherever_it_stands(arguments: dict[str, Any], path: str
 
 # covers: B07
 @pytest.mark.parametrize("value", [["/etc/passwd"], {"x": "/etc/passwd"}, [{"a": "/etc/passwd"}]])
-def test_a_list_or_object_is_no_path_and_what_is_in_it_counts(value: Any) -> None:
+def test_paths_inside_a_list_or_object_given_as_path_are_found(value: Any) -> None:
     assert [one.path for one in walked({"path": value}).paths] == [None, "/etc/passwd"]
 
 
 # covers: B07
 @pytest.mark.parametrize("value", [["https://docs.example.com"], {"x": "https://docs.example.com"}])
-def test_a_list_or_object_is_no_url_and_what_is_in_it_counts(value: Any) -> None:
+def test_urls_inside_a_list_or_object_given_as_url_are_found(value: Any) -> None:
     assert [one.origin for one in walked({"url": value}).destinations] == [None, "https://docs.example.com"]
 
 
@@ -187,7 +187,9 @@ def test_a_pattern_in_a_path_of_a_command_is_not_canonical() -> None:
         ("tr '\\\\a'", [], []),
     ],
 )
-def test_a_value_or_a_text_to_look_for_names_only_what_it_can(text: str, hosts: list[str], paths: list[str]) -> None:
+def test_search_patterns_and_option_values_name_only_possible_paths_and_hosts(
+    text: str, hosts: list[str], paths: list[str]
+) -> None:
     found = walked({"command": text})
     assert [one.origin for one in found.destinations if "evil.org" in (one.origin or "")] == hosts
     assert [one.path or "" for one in found.paths] == paths
@@ -205,7 +207,7 @@ def test_a_host_is_found_inside_of_a_word_of_a_command(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["+10M", "+7", "%s", "^HEAD", "8080:80", "{}", "+%Y-%m-%d", "Accept: text/html"])
-def test_what_cannot_be_a_host_of_a_command_is_none(word: str) -> None:
+def test_words_that_cannot_be_hosts_are_not_destinations(word: str) -> None:
     assert walked({"command": ["find", word]}).destinations == []
 
 
@@ -224,18 +226,18 @@ def test_a_host_without_a_scheme_is_a_word_of_its_command(word: str, remote: boo
     }
 
 
-def test_a_url_with_a_scheme_is_no_word_of_its_command() -> None:
+def test_a_url_with_a_scheme_is_not_a_word_of_its_command() -> None:
     assert [one.word for one in walked({"command": ["git", EVIL]}).destinations] == [None]
 
 
-def test_a_colon_and_one_slash_begin_an_address_only_behind_a_scheme() -> None:
+def test_a_colon_and_one_slash_begin_a_url_only_after_a_scheme() -> None:
     found = walked({"command": ["docker", "-v", "/srv:/app"]})
     assert ({one.path for one in found.paths}, found.destinations) == ({"/srv:/app", "/srv", "/app"}, [])
     assert [one.canonical for one in walked({"command": ["curl", "sftp:/evil.org"]}).destinations] == [False]
     assert [one.canonical for one in walked({"command": ["x", "some://evil.org"]}).destinations] == [False]
 
 
-def test_a_command_may_touch_what_its_words_name() -> None:
+def test_a_command_touches_the_paths_that_its_words_name() -> None:
     assert walked({"command": ["bin/ls", "-l", "keys/a", ".env", "f=x"]}).commands[0].touches == (
         "/work/bin/ls",
         "/work/keys/a",
@@ -248,7 +250,7 @@ def test_a_command_may_touch_what_its_words_name() -> None:
     assert walked({"command": "ls; rm a"}).commands[0].touches == ()
 
 
-def test_no_piece_of_a_secret_is_a_path() -> None:
+def test_parts_of_a_secret_are_not_paths() -> None:
     for command in (["db", "--password=hunter2-xyz", "keys/a"], ["db", f"x={TOKEN}", "keys/a"]):
         found = walked({"command": command})
         assert found.secrets
@@ -264,7 +266,7 @@ def test_a_secret_in_data_hides_no_path_beside_it(secret: str) -> None:
     assert (found.unplaced, found.paths) == (False, [])
 
 
-def test_a_secret_of_data_that_may_be_a_path_counts_as_any_and_is_not_shown() -> None:
+def test_a_secret_in_data_that_may_be_a_path_is_hidden_and_unplaced() -> None:
     relative = walked({"data": f"password=keys/hunter2 x={TOKEN}"})
     assert (relative.unplaced, relative.touches, relative.paths) == (True, {}, [])
     absolute = walked({"data": "password=/etc/hunter2"})
@@ -272,7 +274,7 @@ def test_a_secret_of_data_that_may_be_a_path_counts_as_any_and_is_not_shown() ->
 
 
 @pytest.mark.parametrize("value", [None, [], {}, [None], {"a": None}, [[]]])
-def test_nothing_is_no_address_path_or_command(value: Any) -> None:
+def test_empty_values_are_not_canonical_urls_paths_or_commands(value: Any) -> None:
     found = walked({"url": value, "path": value, "command": value, "host": value})
     assert [one.canonical for one in found.destinations] == [False] * 2
     assert [one.canonical for one in found.paths] == [False]
@@ -285,13 +287,13 @@ def test_nothing_is_no_address_path_or_command(value: Any) -> None:
     ['{"a": "/etc/passwd",}', '\ufeff{"a": "/etc/passwd"}', '{"a": 1}\n{"b": "/etc/passwd"}', "['/etc/passwd']",
      '{"x\\" ": "/etc/passwd",}'],
 )  # fmt: skip
-def test_what_a_lenient_reader_takes_for_json_is_searched(text: str) -> None:
+def test_text_that_lenient_json_parsers_accept_is_searched(text: str) -> None:
     assert "/etc/passwd" in [one.path for one in walked({"data": text}).paths]
     hosts = text.replace("/etc/passwd", "evil.org")
     assert origins(walked({"data": hosts})) == [("arguments/data", "https://evil.org")]
 
 
-def test_a_path_has_links_and_its_folder() -> None:
+def test_a_path_reports_links_and_its_position_below_the_folder() -> None:
     linked = walk({"path": "a"}, TYPES, "/work", FORMS, lambda _: Lead("linked", "/elsewhere"), ROWS)
     assert linked.paths[0].model_dump(exclude_none=True) == {
         "id": "arguments/path",
@@ -353,7 +355,7 @@ def test_commands_are_arrays_or_text(arguments: dict[str, Any], commands: list[A
         ({"path": f"/work/{TOKEN}"}, "arguments/path"),
     ],
 )
-def test_secrets_have_a_place_and_no_text(arguments: dict[str, Any], place: str) -> None:
+def test_secrets_are_reported_by_place_without_their_text(arguments: dict[str, Any], place: str) -> None:
     found = walked(arguments)
     assert place in [one.id for one in found.secrets]
     assert TOKEN not in repr(found.secrets) + repr(found.arguments)
@@ -370,13 +372,13 @@ def test_an_option_of_a_program_hands_it_a_secret(option: str) -> None:
     ["docker run -u app:app img", "docker run --user node:node img", "rsync -u host:/a b", "date -u +%H:%M",
      "curl -u 1000:1000 x", "sort -u a:b"],
 )  # fmt: skip
-def test_the_option_of_another_program_is_no_secret(command: str) -> None:
+def test_the_same_option_of_another_program_passes_no_secret(command: str) -> None:
     found = walked({"command": command})
     assert (found.handed, found.commands[0].canonical, found.secrets) == (False, True, [])
 
 
 @pytest.mark.parametrize("text", ["bob@example.com", "4111 1111 1111 1111", "a plain sentence", ""])
-def test_addresses_of_people_and_cards_are_no_secrets(text: str) -> None:
+def test_emails_card_numbers_and_plain_text_are_not_secrets(text: str) -> None:
     assert walked({"data": text, "text": text}).secrets == []
 
 
@@ -385,13 +387,13 @@ def test_addresses_of_people_and_cards_are_no_secrets(text: str) -> None:
     ["a\x00b", "a\x1b[0m", "a\u202eb", "$(rm)", "${IFS}", "`rm`", 2**53, -(2**53), 1e300,
      '{"a": 1, "a": 2}', "[NaN]", "[1e999]", '["\\ud800"]', "[" * 200 + "]" * 200, "[" + "9" * 5_000 + "]"],
 )  # fmt: skip
-def test_what_has_no_one_reading_is_said_so(value: Any) -> None:
+def test_ambiguous_values_are_reported_as_unreadable(value: Any) -> None:
     assert [one.id for one in walked({"data": {"x": value}}).unreadable] == ["arguments/data/x"]
     places = [one.id for one in walked({"text": {"x": value}}).unreadable]
     assert places == ([] if isinstance(value, str) else ["arguments/text/x"])
 
 
-def test_json_in_json_is_walked_so_often_and_not_once_more() -> None:
+def test_nested_json_is_walked_up_to_a_bounded_depth() -> None:
     text = EVIL
     for _ in range(walking.WRAPPINGS):
         text = json.dumps([text])
@@ -401,11 +403,11 @@ def test_json_in_json_is_walked_so_often_and_not_once_more() -> None:
 
 
 @pytest.mark.parametrize("text", ["[draft] of {cwd}", "{not json}", '"quoted" words', "[1, 2", "{}x"])
-def test_text_that_only_begins_like_json_is_text(text: str) -> None:
+def test_text_that_only_starts_like_json_is_readable(text: str) -> None:
     assert walked({"data": text}).unreadable == []
 
 
-def test_text_is_only_searched_for_secrets() -> None:
+def test_text_arguments_are_searched_only_for_secrets() -> None:
     found = walked({"text": f"{EVIL} /etc/passwd `rm` $(rm)\x00"})
     assert (found.destinations, found.paths, found.commands, found.secrets, found.unreadable) == ([], [], [], [], [])
 
@@ -421,7 +423,7 @@ def test_arguments_have_their_names_and_types() -> None:
     assert walk({"a": "x"}, {"a": "unheard_of"}, None, FORMS, lambda _: Lead("none"), ROWS).arguments[0].type is None
 
 
-def test_the_same_place_has_a_number_the_second_time() -> None:
+def test_repeated_places_are_numbered() -> None:
     found = walked({"data": f"{A}1 {A}2 {A}3"})
     assert [one.id for one in found.destinations] == ["arguments/data", "arguments/data#2", "arguments/data#3"]
 
@@ -440,7 +442,7 @@ def test_the_same_place_has_a_number_the_second_time() -> None:
         ({"data": ["/a"] * (walking.FACTS + 1)}, "facts"),
     ],
 )
-def test_there_is_an_end_to_what_is_walked(arguments: dict[str, Any], bound: str) -> None:
+def test_exceeding_a_walk_limit_is_reported_as_incomplete(arguments: dict[str, Any], bound: str) -> None:
     found = walked(arguments)
     assert not found.complete, bound
     assert found.count <= 2 * walking.VALUES + 1
@@ -449,7 +451,7 @@ def test_there_is_an_end_to_what_is_walked(arguments: dict[str, Any], bound: str
 
 @pytest.mark.full
 @pytest.mark.parametrize("separator", [":", ",", " "])
-def test_there_is_an_end_to_hosts_in_a_word(separator: str) -> None:
+def test_the_number_of_hosts_in_a_word_is_bounded(separator: str) -> None:
     hosts = separator.join(f"a{number}.com" for number in range(6_000))
     found = walked({"command": ["x", f"curl {hosts}" if separator == " " else hosts]})
     assert not found.complete
@@ -457,7 +459,7 @@ def test_there_is_an_end_to_hosts_in_a_word(separator: str) -> None:
     assert walked({"command": ["x", separator.join(f"a{number}.com" for number in range(100))]}).complete
 
 
-def test_there_is_an_end_to_levels() -> None:
+def test_the_nesting_depth_is_bounded() -> None:
     value: Any = "x"
     for _ in range(walking.LEVELS - 2):
         value = [value]
@@ -466,7 +468,7 @@ def test_there_is_an_end_to_levels() -> None:
     assert walked({"data": [value]}).depth == walking.LEVELS
 
 
-def test_one_less_is_complete() -> None:
+def test_arguments_just_below_a_limit_are_complete() -> None:
     """Positive control of the bounds."""
     assert walked({"data": "x" * (walking.CHARACTERS - 4)}).complete
     assert walked({"data": list(range(walking.VALUES - 2))}).complete
@@ -474,13 +476,13 @@ def test_one_less_is_complete() -> None:
     assert walked({"data": [EVIL] * (walking.FACTS - 1)}).complete
 
 
-def test_depth_and_count_are_those_of_the_values() -> None:
+def test_depth_and_count_cover_all_values() -> None:
     found = walked({"data": {"a": [1, {"b": None}]}, "text": "x"})
     assert (found.depth, found.count) == (4, 6)
     assert (walked({}).depth, walked({}).count) == (1, 0)
 
 
-def test_places_do_not_grow_without_end() -> None:
+def test_the_length_of_a_place_is_bounded() -> None:
     value: Any = EVIL
     for _ in range(30):
         value = {"k" * 60: value}
@@ -518,7 +520,7 @@ JSON = st.recursive(
 
 @settings(max_examples=examples(300))
 @given(st.dictionaries(st.sampled_from(sorted(TYPES)) | st.text(max_size=6), JSON, max_size=5), st.booleans())
-def test_nothing_raises_and_ids_are_unique(arguments: dict[str, Any], here: bool) -> None:  # noqa: FBT001
+def test_arbitrary_arguments_never_raise_and_ids_are_unique(arguments: dict[str, Any], here: bool) -> None:  # noqa: FBT001
     found = walked(arguments, "/work" if here else None)
     for kind in (found.destinations, found.paths, found.commands, found.secrets, found.unreadable):
         ids = [one.id for one in kind]
@@ -527,12 +529,12 @@ def test_nothing_raises_and_ids_are_unique(arguments: dict[str, Any], here: bool
 
 
 @given(JSON, st.sampled_from(["data", "url", "other"]))
-def test_a_url_is_not_lost_below_anything(value: Any, name: str) -> None:
+def test_a_url_is_found_beside_any_other_value(value: Any, name: str) -> None:
     found = walked({name: [value, {"x": EVIL}]})
     assert not found.complete or "https://evil.org" in [one.origin for one in found.destinations]
 
 
-def test_what_is_found_in_a_command_says_in_which() -> None:
+def test_paths_and_destinations_reference_their_command() -> None:
     found = walked({"command": "cat /a; curl https://a.example.com/ > b"})
     cat, curl = (one.id for one in found.commands)
     assert [(one.path, one.command) for one in found.paths] == [("/a", cat), ("/work/b", curl)]
@@ -546,7 +548,7 @@ def test_a_command_touches_paths_in_each_folder_that_it_changes_to() -> None:
     assert {"/work/a", "/work/keys/a"} <= set(found.touches)
 
 
-def test_patterns_are_absolute() -> None:
+def test_patterns_are_made_absolute() -> None:
     found = walked({"command": "cd keys; cat s[e]crets/key ./*.py /e*c/x"}).commands[-1]
     assert set(found.patterns) == {"/work/s**", "/work/keys/s**", "/work/*.py", "/work/keys/*.py", "/e*c/x"}
     assert walked({"command": "cat *.py"}, cwd=None).commands[0].patterns == ()

@@ -28,7 +28,7 @@ def test_names_are_trimmed_and_the_language_is_in_lower_case() -> None:
 
 
 # covers: C12 C16.1
-def test_code_is_measured_as_it_came() -> None:
+def test_code_is_measured_untrimmed() -> None:
     code = " \u00e9\U0001f600 \n"
     facts = action_facts({**ACTION, "code": code}).code
     assert (facts.chars, facts.bytes) == (5, len(code.encode()))
@@ -45,7 +45,7 @@ def test_neither_code_nor_payload_is_in_the_facts() -> None:
 
 # covers: C10.1 C11
 @pytest.mark.parametrize("raw", [None, [], "x", 7, True, {}, {"id": None, "code": [], "input_payload": "x", "y": 1}])
-def test_whatever_comes_has_facts(raw: Any) -> None:
+def test_an_empty_or_malformed_action_has_facts(raw: Any) -> None:
     facts = action_facts(raw)
     assert facts.object == isinstance(raw, dict)
     assert not (facts.id.text)
@@ -55,18 +55,18 @@ def test_whatever_comes_has_facts(raw: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a" * 129, "a\u2028b", "a\0"])
-def test_a_name_that_can_stand_in_no_record_is_no_fact(name: str) -> None:
+def test_an_overlong_or_unprintable_name_is_dropped(name: str) -> None:
     assert action_facts({**ACTION, "id": name}).id.value is None
 
 
 @pytest.mark.parametrize(("name", "found"), [("a/b", True), ("a\\b", True), ("/" * 500, True), ("main.py", False)])
-def test_separators(name: str, found: bool) -> None:  # noqa: FBT001
+def test_path_separators_in_an_entry_point_are_detected(name: str, found: bool) -> None:  # noqa: FBT001
     assert action_facts({**ACTION, "entrypoint": name}).entrypoint.separators is found
 
 
 # covers: C02
 @pytest.mark.parametrize("raw", [None, [], "denied", 7, True])
-def test_hints_that_are_no_object_are_none(raw: Any) -> None:
+def test_hints_that_are_not_an_object_count_as_empty(raw: Any) -> None:
     assert hint_facts(raw) == hint_facts({}).model_copy(update={"object": False})
 
 
@@ -76,7 +76,7 @@ def test_hints_that_are_no_object_are_none(raw: Any) -> None:
     [("denied", "denied"), (" OFF ", "off"), ("None", "none"), ("allowed", "allowed"), (None, None), (False, None),
      (0, None), ("", None), (" \t", None), (["none"], None), ({}, None), ("no\nne", None)],
 )  # fmt: skip
-def test_what_is_asked_of_the_network(value: Any, word: str | None) -> None:
+def test_the_network_access_hint_is_normalized(value: Any, word: str | None) -> None:
     found = hint_facts({"network_access": value}).network_access
     assert (found.stated, found.value) == (True, word)
     assert hint_facts({}).network_access.stated is False
@@ -88,7 +88,7 @@ def test_what_is_asked_of_the_network(value: Any, word: str | None) -> None:
     [([" PYTHON ", "javascript", "python"], ("javascript", "python")), (["python", 7, None, ""], ("python",)),
      (["two words"], ()), ("python", None), ([], None), ([" ", 7, None, ["python"]], None), ({"python": 1}, None)],
 )  # fmt: skip
-def test_languages(value: Any, languages: tuple[str, ...] | None) -> None:
+def test_language_hints_are_normalized(value: Any, languages: tuple[str, ...] | None) -> None:
     found = hint_facts({"allowed_languages": value}).allowed_languages
     assert (found.readable, found.values) == (languages is not None, languages)
 
@@ -103,7 +103,7 @@ WHOLE: list[tuple[Any, int | None]] = [
 
 
 # covers: C07 C78 H18
-def test_a_whole_number() -> None:
+def test_integer_hints_are_parsed_strictly() -> None:
     for value, number in WHOLE:
         found = hint_facts({"max_code_chars": value}).max_code_chars
         assert (found.readable, found.value) == (number is not None, number)
@@ -117,14 +117,14 @@ SECONDS: list[tuple[Any, float | None]] = [
 
 
 # covers: C08 C78 H18
-def test_a_number_of_seconds() -> None:
+def test_seconds_hints_are_parsed_strictly() -> None:
     for value, number in SECONDS:
         found = hint_facts({"exec_timeout_seconds": value}).exec_timeout_seconds
         assert (found.readable, found.value) == (number is not None, number)
 
 
 # covers: C08 H18
-def test_hints_that_are_no_numbers_or_no_languages_are_unreadable() -> None:
+def test_invalid_hint_values_are_unreadable() -> None:
     raw = {"max_code_chars": "inf", "exec_timeout_seconds": "nan", "allowed_languages": ["python", None]}
     facts = hint_facts({**raw, "network_access": None})
     assert not (facts.max_code_chars.readable)

@@ -41,14 +41,14 @@ def test_bytes_are_counted_on_the_whole_text() -> None:
      "{'x': 1}", '{"x": 01}', '{"x": 1,}', "\0", '{"x": ' + "9" * 5_000 + "}"],
     ids=lambda text: text[:24] + str(len(text)),
 )  # fmt: skip
-def test_what_readers_read_differently_is_no_json(text: str) -> None:
+def test_ambiguous_or_malformed_json_is_not_parsed(text: str) -> None:
     found = output_facts(text, {"x": None})
     assert (found.parsed, found.object, found.fields) == (False, False, ())
 
 
 # covers: C37
 @pytest.mark.parametrize("text", ["[]", "7", "null", '"{}"', "true"])
-def test_what_is_no_object_has_no_fields(text: str) -> None:
+def test_json_that_is_not_an_object_has_no_fields(text: str) -> None:
     found = output_facts(text, {"x": None})
     assert (found.parsed, found.object, found.fields) == (True, False, ())
 
@@ -64,7 +64,7 @@ def test_only_the_fields_of_the_contract_are_facts_and_in_its_order() -> None:
 
 
 # covers: C40 C42 H02 H18
-def test_kinds_and_numbers() -> None:
+def test_kinds_and_numbers_of_values_are_recognized() -> None:
     facts: list[tuple[Any, str, Any]] = [
         (True, "boolean", None), (None, "null", None), ([1], "list", None), ({"y": 1}, "object", None),
         (1, "integer", 1), (-3, "integer", -3), (1.0, "number", 1.0), (2.5, "number", 2.5),
@@ -89,7 +89,7 @@ def test_texts_are_known_by_their_digests() -> None:
 
 
 # covers: C82
-def test_what_is_carried_is_text_that_can_be_printed() -> None:
+def test_only_printable_text_and_numbers_are_echoed() -> None:
     request = {"a": "us", "b": 7, "c": " ", "d": "x" * 201, "e": "a\nb", "f": True, "g": ["x"], "quokka": "x"}
     found = echoed_facts(request, [*"abcdefgh"])
     assert [(one.id, one.text, one.upper) for one in found] == [
@@ -117,7 +117,7 @@ def test_result_and_metrics_come_from_the_limits() -> None:
 
 
 # covers: C79
-def test_a_sentence_is_filled_in_once() -> None:
+def test_placeholders_are_replaced_once_and_without_format_syntax() -> None:
     assert sentence("{a} in {b}: {c}%", {"a": 167.0, "b": "{c}"}, {"c": 3.33}) == "167.0 in {c}: 3.33%"
     with pytest.raises(KeyError):
         sentence("{a.__class__}{a}", {"b": 1})
@@ -131,7 +131,7 @@ def column(*values: Any) -> ColumnFacts:
 
 
 # covers: C39 C40 H02
-def test_a_column_is_counts_and_bounds() -> None:
+def test_a_column_is_summarized_by_counts_and_bounds() -> None:
     found = column(*json.loads("[1, 2.5, -3, true, null]"), "7", "\u00e9\u00e9\u00e9", [1], {}, 2**53)
     counts = {
         name: getattr(found, name) for name in ("missing", "values", "booleans", "integers", "numbers", "strings")
@@ -144,7 +144,7 @@ def test_a_column_is_counts_and_bounds() -> None:
     assert (empty.values, empty.least, empty.most, empty.longest, empty.texts) == (0, None, None, 0, ())
 
 
-def test_many_texts_are_not_told_apart() -> None:
+def test_distinct_texts_are_listed_up_to_a_bound() -> None:
     texts = [str(number) for number in range(MOST_TEXTS)]
     assert len(column(*texts, *texts).texts or ()) == MOST_TEXTS
     assert column(*texts, "another").texts is None
@@ -171,7 +171,7 @@ def test_of_a_table_only_its_columns_count() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 7, True, {}, {"a": 1}])
-def test_what_is_no_list_has_no_content(value: Any) -> None:
+def test_a_value_that_is_not_a_list_has_no_content(value: Any) -> None:
     text = json.dumps({"x": value})
     whole, first = output_facts(text, {"x": ("a",)}).fields
     assert (whole.entries, whole.content, (first.column or column(1)).values) == (None, None, 0)

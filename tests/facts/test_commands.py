@@ -110,7 +110,7 @@ def test_a_command_with_many_options_that_no_row_lists_is_refused() -> None:
         "trap - EXIT", "cat <<EOF\nrm a\nEOF", "bash x.sh <<EOF\nrm a\nEOF", "python - <<'EOF'\nprint('rm')\nEOF",
     ],
 )  # fmt: skip
-def test_commands_that_start_no_other_have_none_inside(text: str) -> None:
+def test_commands_that_start_no_other_contain_no_inner_command(text: str) -> None:
     assert [one.refused for one in facts(text)] == [None]
 
 
@@ -176,7 +176,7 @@ def test_simple_commands(text: str, found: list[tuple[str, ...]]) -> None:
         ("bash -c 'bash -c \"bash -c \\\"bash -c ls\\\"\"'", "nesting"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_says_why(text: Any, reason: str) -> None:
+def test_an_unreadable_command_is_refused_with_its_reason(text: Any, reason: str) -> None:
     refused = [one for one in facts(text) if one.refused is not None]
     assert [one.refused for one in refused] == [reason]
     assert refused[0].words is None
@@ -200,7 +200,7 @@ def test_what_cannot_be_read_says_why(text: Any, reason: str) -> None:
         ("echo `ls`", {("word", "substitution"), ("syntax", "substitution")}),
         ("git commit -m \"$(cat <<'E'\na $b\n\nc\nE\n)\"", {("option", "-m")}),
         ("echo $(cat <<'E'\na\nE\n)", {("word", "substitution"), ("syntax", "substitution")}),
-        ("echo \"$(cat <<E\na\nE\n)\"", {("word", "substitution"), ("syntax", "substitution")}),
+        ('echo "$(cat <<E\na\nE\n)"', {("word", "substitution"), ("syntax", "substitution")}),
         ("echo \"$(cat f <<'E'\na\nE\n)\"", {("word", "substitution"), ("syntax", "substitution")}),
         ("echo \"$(cat <<'E' >f\na\nE\n)\"",
          {("word", "substitution"), ("syntax", "substitution"), ("redirect", "write")}),
@@ -243,11 +243,11 @@ def test_what_cannot_be_read_says_why(text: Any, reason: str) -> None:
         ("python -m frob -x", {("option", "-m"), ("option", "-x")}),
     ],
 )  # fmt: skip
-def test_what_a_rule_has_to_permit(text: str, found: set[tuple[str, str]]) -> None:
+def test_command_parts_that_a_rule_must_permit_are_listed(text: str, found: set[tuple[str, str]]) -> None:
     assert named(text) == found
 
 
-def test_a_list_is_one_command_and_the_text_that_it_would_make() -> None:
+def test_a_word_list_is_read_as_a_command_and_as_joined_text() -> None:
     told = ["git", "commit", "-m", "a; rm b"]
     assert words(["git", "log"]) == [("git", "log")]
     assert words(told) == [tuple(told), ("git", "commit", "-m", "a"), ("rm", "b")]
@@ -261,7 +261,7 @@ def test_words_without_the_options_before_a_subcommand() -> None:
     assert [one.short for one in facts("git push -f")] == [()]
 
 
-def test_only_the_first_words_are_compared_and_all_are_searched() -> None:
+def test_only_leading_words_are_compared_but_all_are_searched() -> None:
     (one,) = facts("ls " + "a " * 100 + "/etc/passwd")
     assert one.words == ("ls", *["a"] * (MOST_WORDS - 1))
     assert one.rest[-1] == "/etc/passwd"
@@ -282,7 +282,7 @@ def test_folders_are_not_combined_beyond_their_limit() -> None:
     assert [one.refused for one in many] == ["folders"] * MOST_COMMANDS
 
 
-def test_first_words_that_rules_and_approvals_may_name() -> None:
+def test_only_plain_words_form_a_command_prefix() -> None:
     assert all(map(is_prefix, [["git", "status"], ["./run"], ["["], [":"], ["/bin/ls"], [".", "a"]]))
     odd: list[list[str]] = [[], [""], ["git", ""], ["git", "a;b"], ["$x"], ["-x"], ["../x"], ["a"] * (MOST_WORDS + 1)]
     assert not any(map(is_prefix, odd))
@@ -310,7 +310,7 @@ def test_the_parts_of_a_word() -> None:
     assert parts("a") == ("a",)
 
 
-def test_what_of_a_word_may_be_a_path() -> None:
+def test_possible_paths_in_a_word_are_found() -> None:
     assert path_pieces("a/b") == ("a/b",)
     assert set(path_pieces("-vofile")) >= {"ofile", "file"}
     assert set(path_pieces("--f=@a,b")) >= {"a", "b"}
@@ -320,7 +320,7 @@ def test_what_of_a_word_may_be_a_path() -> None:
     assert len(path_pieces("-" + "a" * 10_000)) < 50
 
 
-def test_what_of_a_word_may_be_a_host() -> None:
+def test_possible_hosts_in_a_word_are_found() -> None:
     assert host_pieces("evil") == ("evil",)
     assert set(host_pieces("--to=a,b")) >= {"a", "b"}
     assert "evil:80" in host_pieces("-xevil:80")
@@ -335,7 +335,7 @@ def test_what_of_a_word_may_be_a_host() -> None:
 
 @settings(max_examples=examples(100))
 @given(st.text(max_size=40) | st.text(alphabet="ls ab'\"\\$;|&/.=-~#\n(){}<>*`!", max_size=40))
-def test_every_text_has_commands_or_a_reason(text: str) -> None:
+def test_every_text_yields_commands_or_a_refusal_reason(text: str) -> None:
     found = facts(text)
     assert found
     assert all((one.words is None) is (one.refused is not None) for one in found)
@@ -370,5 +370,5 @@ def test_a_secret_that_is_handed_to_a_program_is_seen(text: str) -> None:
         "pytest -k token",
     ],
 )
-def test_an_option_without_a_secret_hands_none(text: str) -> None:
+def test_an_option_without_a_secret_passes_none(text: str) -> None:
     assert not hands_secret(text)

@@ -198,17 +198,17 @@ def test_a_destination_in_any_other_spelling_has_none(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [f"{A}\t.evil.org/", f"{A}\n.evil.org/"])
-def test_a_host_that_goes_on_behind_a_blank_is_found_too(text: str) -> None:
+def test_a_host_continued_after_whitespace_is_found(text: str) -> None:
     assert [found.origin for found in destinations(text)] == [A, None]
 
 
 @pytest.mark.parametrize("text", NOWHERE)
-def test_other_text_leads_nowhere(text: str) -> None:
+def test_ordinary_text_has_no_destination(text: str) -> None:
     assert destinations(text) == []
 
 
 @pytest.mark.parametrize("hidden", [text for text in HIDDEN if urls(text)])
-def test_a_good_url_covers_up_for_nothing(hidden: str) -> None:
+def test_a_canonical_url_does_not_hide_a_disguised_one(hidden: str) -> None:
     for text in (f"{A}/ {hidden}", f"{hidden} {A}/"):
         assert not all(found.canonical for found in destinations(text)), text
 
@@ -334,23 +334,23 @@ def test_an_address_in_a_word_is_not_canonical(text: str) -> None:
         "+",
     ],
 )
-def test_other_words_are_no_hosts(text: str) -> None:
+def test_ordinary_words_are_not_hosts(text: str) -> None:
     assert word_host(text) is None
 
 
-def test_words_of_commands_are_seldom_hosts() -> None:
+def test_file_names_in_commands_are_not_hosts() -> None:
     assert destinations("setup.py", PROGRAM_ENDINGS) == []
     assert destinations("setup.py") != []
     assert destinations("evil.example.py", PROGRAM_ENDINGS) != []
     assert destinations("root@evil.org", PROGRAM_ENDINGS) != []
 
 
-def test_what_is_left_without_urls() -> None:
+def test_urls_are_removed_from_text() -> None:
     assert without_urls(f"a {A}/b c {B}/d").split() == ["a", "c"]
 
 
 @pytest.mark.parametrize("unit", ["https://", "a:/", "//a ", "http://a.example.com/ ", ":/", "%2f%2fa ", "h\nttps://"])
-def test_there_is_an_end_to_what_is_found(unit: str) -> None:
+def test_the_number_of_destinations_is_bounded(unit: str) -> None:
     found = destinations(unit * 5_000)
     assert len(found) <= MOST + 2
     assert not found or not all(one.canonical for one in found)
@@ -358,7 +358,7 @@ def test_there_is_an_end_to_what_is_found(unit: str) -> None:
 
 @settings(max_examples=examples(300))
 @given(st.text(max_size=60) | st.text(alphabet="htps:/\\.@%2fF a0\n\t\u3002\uff48[]#?&;", max_size=60))
-def test_nothing_raises_and_nothing_is_half_canonical(text: str) -> None:
+def test_only_canonical_destinations_have_an_origin(text: str) -> None:
     for found in (*destinations(text), *destinations(text, PROGRAM_ENDINGS), reached(text), host_origin(text)):
         assert found.canonical is (found.origin is not None)
     found_word = word_host(text)

@@ -11,7 +11,7 @@ from engine.facts.net.addresses import HostAddress, host_addresses
     ("text", "family"),
     [("8.8.8.8", "ipv4"), ("2606:4700::1111", "ipv6"), ("::1", "ipv6"), ("::", "ipv6"), ("::ffff:8.8.8.8", "ipv6")],
 )
-def test_an_address_in_its_own_spelling(text: str, family: str) -> None:
+def test_a_canonical_address_keeps_its_text_and_family(text: str, family: str) -> None:
     (facts,) = host_addresses((text,))
     assert (facts.id, facts.text, facts.family, facts.isatap, facts.scoped) == (text, text, family, False, False)
 
@@ -23,7 +23,7 @@ def test_an_address_in_its_own_spelling(text: str, family: str) -> None:
         *("2606:4700:0::1", "2606:4700::ABCD", "::ffff:808:808", "[::1]", "", "localhost", "1.2.3.4.5", "\uff11.1.1.1"),
     ],
 )
-def test_any_other_spelling_has_no_text(text: str) -> None:
+def test_a_non_canonical_address_has_no_text(text: str) -> None:
     (facts,) = host_addresses((text,))
     assert (facts.id, facts.text) == ("#0", None)
 
@@ -41,11 +41,11 @@ def test_any_other_spelling_has_no_text(text: str) -> None:
         ("94.254.0.1", False),
     ],
 )
-def test_isatap(text: str, isatap: bool) -> None:  # noqa: FBT001
+def test_isatap_addresses_are_detected(text: str, isatap: bool) -> None:  # noqa: FBT001
     assert host_addresses((text,))[0].isatap is isatap
 
 
-def test_a_scope_is_told_and_the_address_is_not_used() -> None:
+def test_a_scoped_address_is_flagged_and_has_no_text() -> None:
     assert host_addresses(("fe80::1%eth0", "2606:4700::1%2", "10.0.0.1%1")) == (
         HostAddress(id="#0", family="unknown", isatap=False, scoped=True),
         HostAddress(id="#1", family="ipv6", isatap=False, scoped=True),

@@ -108,7 +108,7 @@ def test_calls_and_attributes(code: str, calls: list[str], attributes: list[str]
         ("x = {[a]: 1}", ["member_variable"]), ("with (a) {}", ["scope"]), ("a = <b/>", ["jsx"]),
     ],
 )  # fmt: skip
-def test_what_is_put_together_at_run_time(code: str, computed: list[str]) -> None:
+def test_constructs_computed_at_run_time_are_classified(code: str, computed: list[str]) -> None:
     assert ids(code, "computed") == computed
 
 
@@ -185,13 +185,13 @@ def test_reads_of_the_input() -> None:
         ("".join(f"a{i};" for i in range(1_100)), "too_large"), ("[" * (DEPTH + 9) + "]" * (DEPTH + 9), "too_deep"),
     ],
 )  # fmt: skip
-def test_what_is_not_read(code: str, problem: str | None) -> None:
+def test_bad_syntax_and_excess_size_or_depth_are_reported(code: str, problem: str | None) -> None:
     facts = scan("javascript", code)
     assert (facts.parsed, facts.problem) == (problem is None, problem)
     assert facts.complete == (problem in {None, "syntax"})
 
 
-def test_a_scope_of_packages_is_part_of_the_name() -> None:
+def test_a_package_scope_is_part_of_the_module_name() -> None:
     assert ids("import '@a/b/c'", "imports") == ids("import '@a/b'", "imports") != ids("import '@a/c'", "imports")
 
 
@@ -230,7 +230,7 @@ def test_bombs_end_within_bounds(bomb: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("unit", ["/[", "`if a:\n"])
-def test_code_that_takes_the_parser_many_steps_a_byte_is_not_read_to_its_end(unit: str) -> None:
+def test_code_with_excessive_parser_steps_is_too_large(unit: str) -> None:
     facts = scan("javascript", unit * (60_000 // len(unit)))
     assert (facts.parsed, facts.complete, facts.problem) == (False, False, "too_large")
 
@@ -252,7 +252,7 @@ TOKENS = [
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_any_order_of_its_tokens_gives_facts(seed: int) -> None:
+def test_arbitrary_token_sequences_give_stable_facts(seed: int) -> None:
     chosen = random.Random(seed)  # noqa: S311  (the same each time)
     for size in (5, 30, 2_000):
         for _ in range(20 if size < 100 else 1):
@@ -264,7 +264,7 @@ def test_any_order_of_its_tokens_gives_facts(seed: int) -> None:
 
 @hypothesis_settings(max_examples=examples(200))
 @given(st.text())
-def test_any_text_in_a_string_is_looked_at(text: str) -> None:
+def test_escaped_text_in_a_string_is_inspected(text: str) -> None:
     escaped = "".join(f"\\u{{{ord(letter):x}}}" for letter in text)
     facts = found(f"a['{escaped}']")
     assert len(facts.attributes) == 1

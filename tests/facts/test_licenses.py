@@ -105,7 +105,7 @@ def test_label_does_not_parse(label: str) -> None:
 
 # covers: A11
 @pytest.mark.parametrize("label", ["", " ", "\t\r\n", "\u00a0", "\u3000"])
-def test_blank_label_states_nothing(label: str) -> None:
+def test_a_blank_label_states_no_license(label: str) -> None:
     assert license_alternatives(label) is None
 
 
@@ -124,7 +124,7 @@ LIMITS: dict[str, tuple[Callable[[int], str], int]] = {
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_limits(limit: str) -> None:
+def test_label_limits_are_exact(limit: str) -> None:
     label, most = LIMITS[limit]
     assert license_alternatives(label(most)) is not None
     assert license_alternatives(label(most + 1)) is None
@@ -213,7 +213,7 @@ def test_alternatives_mean_what_the_expression_means(made: tuple[str, int, Meani
 
 
 @given(EXPRESSIONS)
-def test_one_form(made: tuple[str, int, Meaning]) -> None:
+def test_alternatives_are_normalized_and_reparse_to_themselves(made: tuple[str, int, Meaning]) -> None:
     alternatives = there(license_alternatives(made[0]))
     assert list(alternatives) == sorted(set(alternatives))
     assert all(list(alternative) == sorted(set(alternative)) for alternative in alternatives)
@@ -226,7 +226,7 @@ TOKENS = ("MIT", "ISC", "Zlib", "LLVM-exception", "AND", "OR", "WITH", "(", ")")
 
 @given(st.lists(st.sampled_from(TOKENS), min_size=1, max_size=12))
 @example(["(", "MIT", ")", "WITH", "LLVM-exception"])
-def test_only_the_grammar_is_read(tokens: list[str]) -> None:
+def test_only_the_spdx_grammar_is_accepted(tokens: list[str]) -> None:
     """SPDX 3.0, annex B, read a second time by hand."""
     rest = list(tokens)
     try:
@@ -270,7 +270,7 @@ def _one(rest: list[str]) -> set[frozenset[str]]:
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=60) | st.text("()+-. ANDORWITHMIT\t", max_size=60))
-def test_any_text_is_answered(text: str) -> None:
+def test_arbitrary_text_never_raises(text: str) -> None:
     found = license_alternatives(text)
     assert found is None or all(found)
 
@@ -308,7 +308,7 @@ ALIASES = {
         ("", None),
     ],
 )
-def test_an_alias_counts_as_its_id(label: str, alternatives: object) -> None:
+def test_an_alias_is_resolved_to_its_license_id(label: str, alternatives: object) -> None:
     assert license_alternatives(label, ALIASES) == alternatives
 
 

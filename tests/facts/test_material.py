@@ -73,7 +73,7 @@ def test_contacts_that_fit_are_read_column_by_column(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*UNFIT, *SLOW])
-def test_whatever_may_not_fit_is_read_one_by_one(name: str) -> None:
+def test_contacts_that_may_not_fit_are_read_one_by_one(name: str) -> None:
     assert fitting_contacts({**UNFIT, **SLOW}[name]) is None
     assert (one_by_one({**UNFIT, **SLOW}[name]) is None) == (name in UNFIT)
 
@@ -88,7 +88,7 @@ _CONTACT = st.lists(_FIELD, max_size=4).map(lambda more: [("id", 1), ("name", "A
 
 
 @given(st.lists(_CONTACT, min_size=1, max_size=3), st.booleans())
-def test_both_ways_have_one_result(contacts: list[list[tuple[str, Any]]], ascii_: bool) -> None:  # noqa: FBT001
+def test_the_column_and_row_readers_agree(contacts: list[list[tuple[str, Any]]], ascii_: bool) -> None:  # noqa: FBT001
     def written(value: Any) -> str:
         return json.dumps(value, ensure_ascii=ascii_)
 
@@ -98,7 +98,7 @@ def test_both_ways_have_one_result(contacts: list[list[tuple[str, Any]]], ascii_
 
 
 @given(st.lists(st.text(st.sampled_from("a=+-@ \t\x00\u2003\u200bé1"), max_size=4), max_size=4))
-def test_texts_are_counted_together_as_each_by_itself(texts: list[str]) -> None:
+def test_batch_counts_equal_individual_counts(texts: list[str]) -> None:
     together = Texts(texts)
     assert together.formulas() == sum(material._FORMULA.match(one) is not None for one in texts)
     assert together.controls() == sum(material._CONTROL.search(one) is not None for one in texts)

@@ -33,7 +33,7 @@ def test_a_server_id_with_underscores_cannot_imitate_another_server() -> None:
 
 
 # covers: B37
-def test_names_that_are_there_twice_collide() -> None:
+def test_duplicate_names_collide() -> None:
     assert collisions(["a", "b", "a"]) == [True, False, True]
 
 
@@ -59,7 +59,7 @@ def test_names_that_are_there_twice_collide() -> None:
         ("id", "\u0131d"),
     ],
 )
-def test_names_that_look_alike_are_told(one: str, other: str) -> None:
+def test_confusable_names_are_detected(one: str, other: str) -> None:
     assert confusables([one, "another", other]) == [True, False, True]
 
 
@@ -67,10 +67,10 @@ def test_names_that_look_alike_are_told(one: str, other: str) -> None:
     ("one", "other"),
     [("search", "research"), ("list", "lists"), ("files_read", "files_write"), ("a1", "a2"), ("get", "set")],
 )
-def test_names_that_do_not_look_alike_are_not(one: str, other: str) -> None:
+def test_distinct_names_are_not_confusable(one: str, other: str) -> None:
     assert confusables([one, other]) == [False, False]
     assert skeleton(one) != skeleton(other)
 
 
-def test_one_name_twice_is_no_look_alike() -> None:
+def test_duplicate_names_are_not_confusable() -> None:
     assert confusables(["a", "a"]) == [False, False]

@@ -27,10 +27,10 @@ ALIASES = {"creative commons attribution 4.0": "CC-BY-4.0", "gplv3": "GPL-3.0-on
         ("x" * 100_000, ()),
     ],
 )
-def test_the_nearest_keys(text: str, keys: tuple[str, ...]) -> None:
+def test_the_nearest_license_keys_are_suggested(text: str, keys: tuple[str, ...]) -> None:
     assert nearest(text, KEYS, ALIASES) == keys
 
 
-def test_a_suggestion_is_a_question() -> None:
+def test_suggestions_are_phrased_as_a_question() -> None:
     assert did_you_mean(("A", "B", "C")) == "did you mean `A`, `B` or `C`?"
     assert did_you_mean(("A",)) == "did you mean `A`?"

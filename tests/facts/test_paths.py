@@ -33,7 +33,7 @@ from engine.facts.paths import canonical_folder, collapsed, lead, looks_like_pat
         ("/" + "a/" * 2_047, "/" + "a/" * 2_047, None),
     ],
 )
-def test_a_path_in_its_one_form(text: str, path: str, below: str | None) -> None:
+def test_a_canonical_path_is_resolved(text: str, path: str, below: str | None) -> None:
     facts = path_facts(text, "/work")
     assert (facts.canonical, facts.path, facts.below) == (True, path, below)
 
@@ -45,12 +45,12 @@ def test_a_path_in_its_one_form(text: str, path: str, below: str | None) -> None
      "C:\\x", "C:x", "c:/x", "cafe\u0301", "a\u200bb", "a\u202eb", "\ufeffa", "a\u00a0b", "a\uff0fb", "\U000e0041",
      "a\ud800", "x" * 256, "é" * 128, "/" + "a/" * 2_048],
 )  # fmt: skip
-def test_a_path_with_another_reading_has_none(text: str) -> None:
+def test_an_ambiguous_path_is_not_canonical(text: str) -> None:
     facts = path_facts(text, "/work")
     assert (facts.canonical, facts.path, facts.below) == (False, None, None)
 
 
-def test_a_relative_path_without_a_folder_says_nothing() -> None:
+def test_a_relative_path_without_a_folder_is_not_canonical() -> None:
     assert not path_facts("notes.txt", None).canonical
     assert path_facts("/notes.txt", None).path == "/notes.txt"
     assert path_facts("notes.txt", "/").path == "/notes.txt"
@@ -120,17 +120,17 @@ def test_the_first_link_is_replaced_by_its_text(tmp_path: Path, path: str, targe
 
 
 @pytest.mark.parametrize("text", ["a//b", "a/./b", "./a/b", "a/b/.", "a/././/b", "./a//b/."])
-def test_what_changes_nothing_of_a_path_is_left_out(text: str) -> None:
+def test_redundant_path_segments_are_removed(text: str) -> None:
     assert collapsed(text) == "a/b"
 
 
-def test_what_cannot_be_looked_at_is_unknown() -> None:
+def test_a_path_that_cannot_be_inspected_has_unknown_links() -> None:
     assert lead("/" + "x" * 300).links == "unknown"
     assert lead("/a\0").links == "unknown"
 
 
 @given(st.text(max_size=40) | st.text(alphabet="./\\~%2eaé\u0301\u200b\n:", max_size=40))
-def test_nothing_raises_and_nothing_leaves(text: str) -> None:
+def test_a_canonical_path_is_normalized_and_stays_below_its_folder(text: str) -> None:
     facts = path_facts(text, "/work")
     assert facts.canonical is (facts.path is not None)
     if facts.path is not None:

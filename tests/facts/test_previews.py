@@ -27,7 +27,7 @@ def clean(value: Any) -> Any:
         ({"a": {"b": {"c": {}}}}, '{"a":{"b":{"c":{}}}}'),
     ],
 )
-def test_a_short_preview_is_all_of_it(arguments: dict[str, Any], text: str) -> None:
+def test_a_short_preview_is_complete(arguments: dict[str, Any], text: str) -> None:
     assert preview(arguments, clean) == (text, False)
 
 
@@ -69,7 +69,7 @@ def test_no_piece_of_a_secret_shows_at_the_cut(before: int) -> None:
         assert not text.endswith(("[", "[r", "[redac"))
 
 
-def test_names_that_say_secret_and_secrets_as_names() -> None:
+def test_secrets_by_field_name_and_in_names_are_hidden() -> None:
     text, _ = preview({"password": "hunter2", TOKEN: 1, "headers": {"Authorization": "x"}}, clean)
     assert "hunter2" not in text
     assert TOKEN not in text

@@ -23,19 +23,19 @@ def delivered(contract: dict[str, Any]) -> set[tuple[str, str]]:
 
 # covers: H15
 @pytest.mark.parametrize("text", HARMLESS)
-def test_prose_delivers_nothing(text: str) -> None:
+def test_prose_contains_no_executable_content(text: str) -> None:
     assert delivered({"description": text}) == set()
     assert delivered({"notes": [{"more": [text, 1]}]}) == set()
 
 
-def test_there_are_enough_of_both() -> None:
+def test_enough_harmless_and_hostile_examples_exist() -> None:
     assert len(HARMLESS) >= 50
     assert len(HOSTILE) >= 70
 
 
 # covers: A70.1 A71.1 A72.1 A73.1 A74.1 H15
 @pytest.mark.parametrize(("text", "what", "form"), HOSTILE)
-def test_what_can_run_is_seen(text: str, what: str, form: str) -> None:
+def test_executable_content_is_detected(text: str, what: str, form: str) -> None:
     assert (what, form) in delivered({"description": text})
     assert (what, form) in delivered({"notes": [{"more": [text, 1]}]})
 
@@ -50,7 +50,7 @@ def test_what_can_run_is_seen(text: str, what: str, form: str) -> None:
         ("We do not use (x) => { y } here", "executable_handler"),
     ],
 )
-def test_a_mention_is_told_as_one(text: str, what: str) -> None:
+def test_an_inline_mention_is_reported_as_inline(text: str, what: str) -> None:
     assert seen(proposal_facts({"description": text})) == {(what, "inline", "contract/description:1")}
 
 
@@ -83,7 +83,7 @@ def test_a_mention_is_told_as_one(text: str, what: str) -> None:
         ({"schema_migration": "x"}, "migration", "contract/schema_migration"),
     ],
 )  # fmt: skip
-def test_a_field_delivers_by_its_name_or_value(contract: dict[str, Any], what: str, place: str) -> None:
+def test_a_field_is_flagged_by_its_name_or_value(contract: dict[str, Any], what: str, place: str) -> None:
     assert (what, "field", place) in seen(proposal_facts(contract))
 
 
@@ -118,7 +118,7 @@ def test_a_place_never_holds_content() -> None:
     assert places == {"contract/#0/#0:1"}
 
 
-def test_no_more_than_enough_is_told() -> None:
+def test_reported_hits_are_capped() -> None:
     facts = proposal_facts({"description": "rm -rf /tmp/x\n" * 100})
     assert len(facts.hits["shell_command"]) == HITS
     assert facts.complete
@@ -133,7 +133,7 @@ def test_no_more_than_enough_is_told() -> None:
         {"notes": "[" * 40 + "1" + "]" * 40},
     ],
 )
-def test_what_is_too_large_is_not_read_to_its_end(contract: dict[str, Any]) -> None:
+def test_an_oversized_contract_is_reported_as_incomplete(contract: dict[str, Any]) -> None:
     assert not proposal_facts(contract).complete
 
 
@@ -157,7 +157,7 @@ SLOW = {
 
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("name", SLOW)
-def test_no_text_takes_long(name: str) -> None:
+def test_hostile_text_is_scanned_in_bounded_time(name: str) -> None:
     """Half a second here; a minute or more where a pattern needs the square of the length."""
     started = time.process_time()
     assert proposal_facts({"description": SLOW[name]}).complete == (name not in {"decorators", "nested"})

@@ -45,7 +45,7 @@ def name(code: str, wanted: str) -> tuple[bool, bool, bool, bool]:
 
 
 # covers: C54.1
-def test_the_golden_code_is_as_it_was_written() -> None:
+def test_the_golden_code_has_its_expected_facts() -> None:
     assert len(GOLDEN) == 1229
     assert GOLDEN.strip() == GOLDEN
     facts = found(GOLDEN)
@@ -196,7 +196,7 @@ def test_literals(code: str, kinds: list[str]) -> None:
         ("format(1, '>10')", []),
     ],
 )
-def test_formats_that_are_no_literals(code: str, computed: list[str]) -> None:
+def test_format_is_computed_only_on_non_literals(code: str, computed: list[str]) -> None:
     assert ids(code, "computed") == computed
 
 
@@ -245,7 +245,7 @@ def test_names_that_are_long_or_not_plain_are_known_by_their_digest() -> None:
     assert long not in facts.model_dump_json()
 
 
-def test_letters_are_those_that_python_takes_them_for() -> None:
+def test_unicode_letters_are_normalized_as_python_does() -> None:
     assert ids("\uff45val(1)\nimport \uff4fs\nx.\uff53ystem", "calls") == ["eval"]
     assert ids("import \uff4fs", "imports") == ["os"]
     assert ids("x.\uff53ystem", "attributes") == ["system"]
@@ -269,7 +269,7 @@ def test_letters_are_those_that_python_takes_them_for() -> None:
         ("".join(f"a{i}\n" for i in range(ITEMS + 1)), "too_large"),
     ],
 )
-def test_what_is_not_read(code: str, problem: str) -> None:
+def test_unparsable_or_oversized_code_yields_no_facts(code: str, problem: str) -> None:
     facts = scan("python", code)
     assert (facts.parsed, facts.problem, facts.complete) == (False, problem, problem == "syntax")
     assert not [*facts.names, *facts.calls, *facts.imports]
@@ -313,7 +313,7 @@ BOMBS: dict[str, Callable[[int], str]] = {
 # covers: C65 H18
 @pytest.mark.parametrize("bomb", BOMBS)
 @pytest.mark.parametrize("size", [DEPTH * 4, 6_000, CODE_BYTES])
-def test_bombs_end_within_bounds(bomb: str, size: int) -> None:
+def test_hostile_code_is_scanned_in_bounded_time(bomb: str, size: int) -> None:
     started = time.process_time()
     facts = scan("python", BOMBS[bomb](size - 20))
     assert time.process_time() - started < 10  # about half a second
@@ -322,7 +322,7 @@ def test_bombs_end_within_bounds(bomb: str, size: int) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("size", [CODE_BYTES, 6_000])
-def test_bombs_end_on_a_thread_of_a_small_stack(size: int) -> None:
+def test_hostile_code_is_scanned_on_a_thread_with_a_small_stack(size: int) -> None:
     found_there: list[ScanFacts] = []
     before = threading.stack_size(128 << 10)
     try:
@@ -339,7 +339,7 @@ def test_bombs_end_on_a_thread_of_a_small_stack(size: int) -> None:
     assert threading.stack_size() == before
 
 
-def test_the_depth_of_the_caller_makes_no_difference() -> None:
+def test_the_scan_does_not_depend_on_the_callers_stack_depth() -> None:
     code = "-" * (DEPTH - 20) + "1"
 
     def deep(rounds: int) -> ScanFacts:
@@ -378,7 +378,7 @@ def test_many_threads_at_once() -> None:
 # covers: H18
 @hypothesis_settings(max_examples=examples(300))
 @given(st.one_of(st.text(), st.text(st.characters()), st.binary().map(lambda data: data.decode("latin-1"))))
-def test_any_text_gives_facts(code: str) -> None:
+def test_arbitrary_text_gives_stable_facts(code: str) -> None:
     for language in ("python", "javascript", "other"):
         facts = scan(language, code)
         assert facts.parsed == (facts.problem is None)
@@ -405,7 +405,7 @@ def test_any_order_of_its_tokens_gives_facts(seed: int) -> None:
 @hypothesis_settings(max_examples=examples(100))
 @example(["1", "in", " ", "a"], [])
 @given(st.lists(st.sampled_from(TOKENS), max_size=12), st.lists(st.sampled_from(TOKENS), max_size=12))
-def test_code_of_ours_inside_of_code_of_others(before: list[str], after: list[str]) -> None:
+def test_calls_are_found_within_arbitrary_surrounding_code(before: list[str], after: list[str]) -> None:
     code = "".join(before) + "\neval(__x)\n" + "".join(after)
     facts = scan("python", code)
     try:

@@ -39,7 +39,7 @@ def _longest(text: str, source: str) -> int:
 
 
 @given(st.text("ab", max_size=12) | st.text("abc", max_size=9), st.text("abc", max_size=10))
-def test_the_longest_run_is_that_of_trying_all(text: str, source: str) -> None:
+def test_the_longest_run_equals_a_brute_force_search(text: str, source: str) -> None:
     assert Runs(text).longest_in(source) == _longest(text, source)
 
 
@@ -63,7 +63,7 @@ def test_a_quote_is_found_in_linear_steps(unit: str) -> None:
     assert _Counted.hashed < 100_000
 
 
-def test_more_text_than_is_compared_leaves_its_quotes_open() -> None:
+def test_quotes_are_unknown_beyond_the_comparison_limit() -> None:
     entry = NewEntry(actor="a", kind="dialogue", recipient=None, claimed_role=None, text="no less than 95")
     long = entry.model_copy(update={"text": "no " * 100_001})
     said = Monologue(actor="b", text="no " * 250_001)

@@ -12,7 +12,7 @@ from engine.facts import shell
 from engine.facts.shell import Parsed, parse
 
 
-def test_texts_are_answered_in_their_order() -> None:
+def test_results_keep_the_order_of_the_texts() -> None:
     found = parse(["ls", "ls 'a", "rm a"])
     assert [one.refused for one in found] == [None, "syntax", None]
     assert [word.value for word in found[2].commands[0].words] == ["rm", "a"]
@@ -23,14 +23,14 @@ def test_texts_are_answered_in_their_order() -> None:
     "text",
     ["$(" * 10_000, "(" * 60_000, "{" * 30_000, "`" * 2_001, "ls|" * 5_000, "a=(" * 3_000, "${" * 20_000, "x" * 70_000],
 )
-def test_what_would_take_long_is_refused_at_once(text: str) -> None:
+def test_overly_complex_text_is_refused(text: str) -> None:
     assert parse([text])[0].refused in {"nesting", "size", "syntax"}
 
 
 @pytest.mark.parametrize(
     "text", ["$((" * 600, "<(" * 900 + "ls" + ")" * 900, "{a,b}" * 12, "$(" * 63 + "ls" + ")" * 63]
 )
-def test_what_is_within_the_bounds_ends_in_time(text: str) -> None:
+def test_text_within_the_bounds_is_parsed_in_time(text: str) -> None:
     parse([text])
 
 
@@ -44,7 +44,7 @@ def test_what_is_within_the_bounds_ends_in_time(text: str) -> None:
         "echo " + "{a,b}" * 1_900,
     ],
 )
-def test_what_braces_and_groups_repeat_is_bounded_in_bytes(text: str) -> None:
+def test_expanded_braces_and_groups_are_bounded_in_bytes(text: str) -> None:
     """Otherwise 64 KiB of text become hundreds of MiB."""
     assert parse([text, "ls"])[0] == Parsed(refused="size")
 
@@ -92,7 +92,7 @@ FAILED = [Parsed(refused="parser_failed")] * 2
      "printf '\\377'",
      "printf 'null\\n{\"commands\": 5}\\n'", "printf '{\"commands\":[{}]}\\n{\"commands\":[{}]}\\n'"],
 )  # fmt: skip
-def test_nothing_of_a_parser_that_fails_counts(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_of_a_failing_parser_is_discarded(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _stand_in(tmp_path, monkeypatch, script)
     assert parse(["ls", "rm"]) == FAILED
 

@@ -64,12 +64,12 @@ def test_a_plain_path_has_parts() -> None:
         ("a/" + "b" * (LONGEST - 1), False, False),
     ],
 )
-def test_any_other_path_has_none(text: str, absolute: bool, dotdot: bool) -> None:  # noqa: FBT001
+def test_a_non_canonical_path_has_no_parts(text: str, absolute: bool, dotdot: bool) -> None:  # noqa: FBT001
     assert path_facts(text) == PathFacts(canonical=False, absolute=absolute, dotdot=dotdot)
 
 
 @given(st.text(st.sampled_from("./\\~ab%2f\0é\uff0f "), max_size=12))
-def test_whatever_has_parts_is_put_together_from_them(text: str) -> None:
+def test_a_path_with_parts_is_canonical_and_relative(text: str) -> None:
     facts = path_facts(text)
     if facts.text is not None:
         parts = text.split("/")

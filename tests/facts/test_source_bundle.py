@@ -69,7 +69,7 @@ def errors(found: Reading) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("folder", BUNDLES, ids=lambda path: path.name)
-def test_fixtures_fit_but_for_the_fault_they_are_named_by(folder: Path) -> None:
+def test_each_fixture_has_only_its_expected_errors(folder: Path) -> None:
     with open_bundle(folder, LIMITS) as tree:
         document = load(tree.read_document(DOCUMENT, LIMITS.document_bytes), tree.place(DOCUMENT), LIMITS)
         found = read(document)
@@ -82,13 +82,13 @@ def test_fixtures_fit_but_for_the_fault_they_are_named_by(folder: Path) -> None:
                 assert tree.hash(path) == (sha256, (folder / path).stat().st_size)
 
 
-def test_enough_fixtures() -> None:
+def test_at_least_30_fixtures_exist() -> None:
     assert len(BUNDLES) >= 30
     assert set(WRONG) < {folder.name for folder in BUNDLES}
 
 
 @pytest.mark.parametrize("folder", sorted((FIXTURES / "source_bundles_unreadable").iterdir()), ids=lambda p: p.name)
-def test_unreadable_fixtures_say_where(folder: Path) -> None:
+def test_unreadable_fixtures_are_reported_with_file_and_line(folder: Path) -> None:
     with open_bundle(folder, LIMITS) as tree, pytest.raises(GatherError) as refused:
         read(load(tree.read_document(DOCUMENT, LIMITS.document_bytes), tree.place(DOCUMENT), LIMITS))
     assert refused.value.where is not None
@@ -215,7 +215,7 @@ def lookup(tree: Any, dotted: str) -> Any:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_one_wrong_field_is_taken_out_and_named(fault: str) -> None:
+def test_an_invalid_field_is_pruned_and_reported(fault: str) -> None:
     change, at, kind = FAULTS[fault]
     value = good()
     change(value)
@@ -255,21 +255,21 @@ def test_an_unknown_key_is_named_by_its_parent_only(path: tuple[str | int, ...],
 @pytest.mark.parametrize(
     ("value", "kind"), [(None, "missing"), ([], "wrong_type"), ("x", "wrong_type"), (1, "wrong_type")]
 )
-def test_a_root_that_is_no_mapping(value: Any, kind: str) -> None:
+def test_a_root_that_is_not_a_mapping_is_an_error(value: Any, kind: str) -> None:
     found = reading(value)
     assert found.pruned == {}
     assert found.errors == (SchemaError(id="bundle", kind=kind),)
     assert found.places["bundle"].file == "bundle.yaml"
 
 
-def test_an_empty_mapping_lacks_everything() -> None:
+def test_an_empty_mapping_lacks_every_field() -> None:
     found = reading({})
     assert found.pruned == {}
     assert {kind for _, kind in errors(found)} == {"missing"}
     assert {name for name, _ in errors(found)} == set(SourceBundle.model_fields)
 
 
-def test_what_may_be_null_or_left_out() -> None:
+def test_optional_fields_may_be_null_or_omitted() -> None:
     value = good()
     put(None, "export_license")(value)
     put(None, "records", 0, "url")(value)
@@ -299,7 +299,7 @@ def test_a_path_that_leaves_the_source_bundle_cannot_be_read(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["content\\a.csv", "C:\\a.csv"])
-def test_a_path_with_a_backslash_is_told_to_be_written_with_slashes(path: str) -> None:
+def test_a_path_with_a_backslash_is_refused_with_a_remedy(path: str) -> None:
     value = good()
     put(path, "records", 1, "path")(value)
     with pytest.raises(GatherError, match=r"the path of a record has `\\`") as refused:
@@ -307,14 +307,14 @@ def test_a_path_with_a_backslash_is_told_to_be_written_with_slashes(path: str) -
     assert refused.value.remedy == "write `/` between folders"
 
 
-def test_the_place_of_a_record() -> None:
+def test_a_record_has_its_file_and_line() -> None:
     document = load(GOOD.read_bytes(), "b/bundle.yaml", LIMITS)
     place = read(document).document.where(("records", 1))
     assert place.file == "b/bundle.yaml"
     assert GOOD.read_text(encoding="utf-8").splitlines()[there(place.line) - 1] == "  - id: cities-1"
 
 
-def test_a_day_lasts_to_its_last_second() -> None:
+def test_a_date_is_valid_to_its_last_second() -> None:
     assert last_second("1970-01-01") == 86_399
     assert last_second("2027-11-02") == 1_825_199_999
     for text in ("2027-11-31", "2027-11-2", "02.11.2027", "2027-11-02T00:00:00Z", "", "1969-12-31"):
@@ -322,14 +322,14 @@ def test_a_day_lasts_to_its_last_second() -> None:
             last_second(text)
 
 
-def test_many_errors_are_counted_and_taken_out() -> None:
+def test_many_errors_are_pruned_and_reported_up_to_a_bound() -> None:
     found = reading({"records": [{"x": 1}] * (MOST_ERRORS // 5)})
     assert len(found.errors) < MOST_ERRORS + 20
     assert found.errors[-1] == SchemaError(id="bundle", kind="too_many_errors")
     assert found.pruned == {"records": [{}] * (MOST_ERRORS // 5)}
 
 
-def test_too_many_records_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_records_are_reported_and_not_validated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.facts.archives.source_bundle.MOST_RECORDS", 1)
     found = reading(good())
     assert errors(found) == {("records", "too_long"), ("license_decisions", "too_long")}
@@ -342,7 +342,7 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.di
 
 @settings(max_examples=examples(150))
 @given(data=st.data())
-def test_whatever_is_put_anywhere_never_crashes_and_never_stays_unless_it_fits(data: st.DataObject) -> None:
+def test_arbitrary_values_never_crash_the_reader_and_invalid_ones_are_pruned(data: st.DataObject) -> None:
     value = good()
     for _ in range(data.draw(st.integers(1, 3))):
         tree: Any = value

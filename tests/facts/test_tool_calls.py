@@ -77,7 +77,7 @@ def test_only_mcp_may_leave_arguments_out() -> None:
         {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "f"}, "name": "g"},
     ],
 )
-def test_a_shape_is_one_shape(call: Any) -> None:
+def test_a_malformed_or_mixed_call_shape_is_refused(call: Any) -> None:
     with pytest.raises(ValidationError):
         read(call)
 
@@ -93,12 +93,12 @@ def test_text_without_one_reading_is_a_fact(text: str) -> None:
     assert call == Call("f", None, text.encode("utf-8"))
 
 
-def test_what_has_no_json_has_no_arguments() -> None:
+def test_arguments_without_a_json_form_are_absent() -> None:
     call = ADAPTER.validate_python({"name": "f", "arguments": {"a": float("nan")}})
     assert call_of(call) == Call("f", None, b"")
 
 
-def test_levels_are_counted_outside_of_strings() -> None:
+def test_nesting_levels_are_counted_outside_strings() -> None:
     assert read_strict('["' + "[" * 500 + '\\"' + "{" * 500 + '\\\\"]')
     assert read_strict("[" * LEVELS + "]" * LEVELS)
     assert len(read_strict("[" + "[]," * 500 + "[]]")) == 501

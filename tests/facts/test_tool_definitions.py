@@ -49,7 +49,7 @@ def test_any_change_is_another_definition(change: dict[str, Any]) -> None:
     assert definition_of({**SHAPES["mcp"], **change}).digest() != definition_of(SHAPES["mcp"]).digest()
 
 
-def test_the_order_of_keys_is_no_change() -> None:
+def test_key_order_does_not_change_the_digest() -> None:
     turned = dict(reversed(SHAPES["mcp"].items()))
     assert definition_of(turned).digest() == definition_of(SHAPES["mcp"]).digest()
 
@@ -75,12 +75,12 @@ def test_the_order_of_keys_is_no_change() -> None:
         {"type": "function", "name": "x", "function": {"name": "y"}},
     ],
 )
-def test_what_is_no_definition_is_said_so(value: Any) -> None:
+def test_a_malformed_definition_is_refused(value: Any) -> None:
     with pytest.raises(UnreadableDefinitionError):
         definition_of(value)
 
 
-def test_what_has_no_json_has_no_digest() -> None:
+def test_a_definition_without_a_json_form_has_no_digest() -> None:
     with pytest.raises(UnreadableDefinitionError):
         definition_of({"name": "x", "inputSchema": {"minimum": float("nan")}}).digest()
 
@@ -96,7 +96,7 @@ def test_what_has_no_json_has_no_digest() -> None:
         ),
     ],
 )
-def test_a_hint_that_is_missing_is_the_worst_case(annotations: dict[str, Any], hints: Hints) -> None:
+def test_a_missing_or_invalid_hint_defaults_to_the_worst_case(annotations: dict[str, Any], hints: Hints) -> None:
     assert definition_of({"name": "x", "annotations": annotations}).hints() == hints
 
 
@@ -127,7 +127,7 @@ LEAVES = st.none() | st.text(max_size=5) | st.integers()
 
 
 @given(st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(FIELDS, inner)))
-def test_anything_is_a_definition_or_none(value: Any) -> None:
+def test_arbitrary_values_are_definitions_or_refused(value: Any) -> None:
     before = copy.deepcopy(value)
     for read in (definition_of, listing_of):
         try:

@@ -52,5 +52,5 @@ def test_a_stack_trace_is_found(text: str) -> None:
 
 # covers: B30.3
 @pytest.mark.parametrize("text", WORDS)
-def test_words_are_no_stack_trace(text: str) -> None:
+def test_ordinary_messages_are_not_stack_traces(text: str) -> None:
     assert not has_trace(text)

@@ -144,7 +144,7 @@ def test_a_canonical_url_has_parts(text: str, parts: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_any_other_spelling_has_no_parts(text: str) -> None:
+def test_a_non_canonical_url_has_no_parts(text: str) -> None:
     assert url_facts(text) == UrlFacts(canonical=False, scheme=None, host=None, port=None)
 
 
@@ -177,7 +177,7 @@ def test_canonical_hosts(host: str) -> None:
         "::1",
     ],
 )
-def test_other_hosts(host: str) -> None:
+def test_invalid_hosts_are_not_canonical(host: str) -> None:
     assert not canonical_host(host)
 
 
@@ -215,7 +215,7 @@ TEXTS = st.lists(st.one_of(ODD, PIECES), max_size=12).map("".join)
 @given(st.one_of(TEXTS, TEXTS.map("https://data.example.org/".__add__), TEXTS.map("https://".__add__)))
 @example("https://evil.example.com\\@data.example.org/")
 @example("https://data.example.org/%c3%a4")
-def test_what_is_called_canonical_means_the_same_to_every_parser(text: str) -> None:
+def test_a_canonical_url_means_the_same_to_every_parser(text: str) -> None:
     facts = url_facts(text)
     if not facts.canonical:
         assert (facts.scheme, facts.host, facts.port) == (None, None, None)
@@ -228,7 +228,7 @@ def test_what_is_called_canonical_means_the_same_to_every_parser(text: str) -> N
     assert canonical_host(facts.host)
 
 
-def test_parsers_really_disagree_on_what_is_refused() -> None:
+def test_parsers_disagree_on_several_refused_urls() -> None:
     """The positive control: without the grammar, the two parsers would name different hosts or ports."""
     differing = [text for text in BAD if _host_by_httpx(text) != _host_by_urllib(text)]
     assert len(differing) >= 10

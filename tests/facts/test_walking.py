@@ -75,7 +75,7 @@ def test_a_link_that_leads_out_is_not_followed(world: Path, skill: Folder, targe
 
 
 # covers: B33
-def test_a_chain_of_links_that_ends_outside(world: Path, skill: Folder) -> None:
+def test_a_chain_of_links_that_ends_outside_escapes(world: Path, skill: Folder) -> None:
     (world / "skill/scripts/first").symlink_to("second")
     (world / "skill/scripts/second").symlink_to("../assets/third")
     (world / "skill/assets/third").symlink_to("../../outside/secret")
@@ -102,7 +102,7 @@ def test_a_link_inside_leads_to_the_real_file(world: Path, skill: Folder, target
     ("path", "kind"),
     [("scripts/pipe", "fifo"), ("scripts/socket", "socket"), ("scripts/folder", "folder"), ("scripts", "folder")],
 )
-def test_what_is_no_file_is_told_and_not_opened(
+def test_a_pipe_socket_or_folder_is_reported_and_not_opened(
     world: Path, skill: Folder, path: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(world / "skill/scripts/pipe")
@@ -114,14 +114,14 @@ def test_what_is_no_file_is_told_and_not_opened(
     assert (found.kind, found.file) == (kind, None)
 
 
-def test_a_device_is_told_and_not_opened() -> None:
+def test_a_device_is_reported_and_not_opened() -> None:
     with closing(open_folder("/dev", None)) as folder:
         found = find(folder, "null")
     assert (found.kind, found.file) == ("device", None)
 
 
 @pytest.mark.parametrize("path", ["scripts/none", "none/none", "scripts/run.sh/x", "scripts/" + "a" * 300])
-def test_what_is_not_there_has_no_kind(skill: Folder, path: str) -> None:
+def test_a_missing_path_has_no_kind(skill: Folder, path: str) -> None:
     assert find(skill, path) == Target(linked=False)
 
 
@@ -131,7 +131,7 @@ def test_a_loop_of_links_has_no_kind(world: Path, skill: Folder) -> None:
     assert find(skill, "scripts/a") == Target(linked=True)
 
 
-def test_a_hard_link_shows_in_the_number_of_names(world: Path, skill: Folder) -> None:
+def test_a_hard_link_is_visible_in_the_link_count(world: Path, skill: Folder) -> None:
     os.link(world / "outside/secret", world / "skill/scripts/copy")
     assert look(skill, "scripts/copy").names == 2
 
@@ -157,7 +157,7 @@ def test_a_file_that_changes_between_looking_and_opening_is_missing(
     assert find(skill, "scripts/run.sh") == Target(linked=False)
 
 
-def test_nothing_stays_open(world: Path, skill: Folder) -> None:
+def test_looking_leaks_no_descriptor(world: Path, skill: Folder) -> None:
     (world / "skill/scripts/out").symlink_to("../../outside/secret")
     (world / "skill/scripts/in").symlink_to("../assets/a")
 
@@ -194,19 +194,19 @@ def test_a_folder_outside_of_the_root_is_refused(world: Path, path: str) -> None
         open_folder(path.format(world=world), root)
 
 
-def test_below_a_root_that_is_no_folder_there_is_nothing() -> None:
+def test_a_root_that_is_not_a_folder_is_refused() -> None:
     with pytest.raises(GatherError, match="below the folder that this engine serves"):
         open_folder(".", Path(os.devnull))
 
 
-def test_without_a_root_any_folder_may_be_named_and_must_be_there(world: Path) -> None:
+def test_without_a_root_any_existing_folder_can_be_opened(world: Path) -> None:
     open_folder(str(world / "skill"), None).close()
     for path in (str(world / "none"), str(world / "outside/secret"), "a\0b"):
         with pytest.raises(GatherError):
             open_folder(path, None)
 
 
-def test_a_system_that_fails_is_no_missing_file(skill: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_io_error_is_not_reported_as_a_missing_file(skill: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> int:
         raise OSError(5, "Input/output error")
 

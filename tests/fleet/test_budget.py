@@ -127,7 +127,7 @@ class Faults:
             until(lambda engine=engine: engine.ask("GET", "/ready").status == 503)  # type: ignore[misc]
 
 
-def test_a_budget_over_three_servers_is_exact_whatever_happens_to_the_database(tmp_path: Path, cache: Path) -> None:
+def test_a_budget_over_three_servers_is_exact_despite_database_faults(tmp_path: Path, cache: Path) -> None:
     authority, chosen = Authority(tmp_path), policy(tmp_path)
     with running() as server, ExitStack() as stack:
         settings = server.encrypted(authority.certificate(NAME), ADDRESS)

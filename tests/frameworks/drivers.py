@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from engine.engine import Engine
 from engine.flow import Context
 from engine.model import Caller, Via
-from tests.frameworks.office import SCHEMA, Seen, Tool
+from tests.frameworks.office import SCHEMA, Tool, VisibleText
 
 PERSON = "user:ana"
 
@@ -21,7 +21,7 @@ class Driver(Protocol):
 
     def __call__(
         self, engine: Engine, tools: Sequence[Tool], calls: Sequence[str], run: str, answers: Sequence[bool] = ()
-    ) -> Seen: ...
+    ) -> VisibleText: ...
 
 
 def gate_of(engine: Engine, answers: Sequence[bool]) -> Any:
@@ -34,7 +34,7 @@ def gate_of(engine: Engine, answers: Sequence[bool]) -> Any:
 
 def openai_agents(
     engine: Engine, tools: Sequence[Tool], calls: Sequence[str], run: str, answers: Sequence[bool] = ()
-) -> Seen:
+) -> VisibleText:
     from agents import Agent, FunctionTool, RunConfig, Runner, RunState
     from agents.exceptions import ModelBehaviorError
     from agents.items import ModelResponse
@@ -91,7 +91,7 @@ def openai_agents(
         told = asyncio.run(conversation())
     except ModelBehaviorError as error:  # a tool that was not offered
         told = [str(error)]
-    return Seen(offered[0], tuple(told))
+    return VisibleText(offered[0], tuple(told))
 
 
 def langgraph(
@@ -102,7 +102,7 @@ def langgraph(
     answers: Sequence[bool] = (),
     *,
     blocking: bool = False,
-) -> Seen:
+) -> VisibleText:
     from langchain.agents import create_agent
     from langchain_core.language_models import GenericFakeChatModel
     from langchain_core.messages import AIMessage, ToolMessage
@@ -148,12 +148,12 @@ def langgraph(
         assert result["__interrupt__"][0].value["codes"]
         result = invoke(Command(resume="approve" if answer else "no"))
     told = [str(one.content) for one in result["messages"] if isinstance(one, ToolMessage)]
-    return Seen(offered[0] if offered else frozenset(), tuple(told))
+    return VisibleText(offered[0] if offered else frozenset(), tuple(told))
 
 
 def pydantic_ai(
     engine: Engine, tools: Sequence[Tool], calls: Sequence[str], run: str, answers: Sequence[bool] = ()
-) -> Seen:
+) -> VisibleText:
     from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
     from pydantic_ai import Tool as Made
     from pydantic_ai.messages import ModelResponse, RetryPromptPart, TextPart, ToolCallPart, ToolReturnPart
@@ -187,7 +187,7 @@ def pydantic_ai(
     result = asyncio.run(conversation())
     parts = [part for message in result.all_messages() for part in message.parts]
     told = [str(part.content) for part in parts if isinstance(part, ToolReturnPart | RetryPromptPart)]
-    return Seen(offered[0], tuple(told))
+    return VisibleText(offered[0], tuple(told))
 
 
 class _FakeCli:
@@ -290,7 +290,7 @@ class _FakeCli:
 
 def claude_agent(
     engine: Engine, tools: Sequence[Tool], calls: Sequence[str], run: str, answers: Sequence[bool] = ()
-) -> Seen:
+) -> VisibleText:
     from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, SdkMcpTool
 
     from admission_adapters.frameworks.claude_agent import ClaudeGate
@@ -319,12 +319,12 @@ def claude_agent(
                 pass
 
     asyncio.run(conversation())
-    return Seen(cli.offered, tuple(cli.told))
+    return VisibleText(cli.offered, tuple(cli.told))
 
 
 def mcp_proxy(
     engine: Engine, tools: Sequence[Tool], calls: Sequence[str], run: str, answers: Sequence[bool] = ()
-) -> Seen:
+) -> VisibleText:
     import mcp_types as types
 
     from tests.adapters.proxied import Scripted, gate_of_server, proxied, text_of
@@ -339,15 +339,15 @@ def mcp_proxy(
     async def person(*_: Any) -> types.ElicitResult:
         return types.ElicitResult(action="accept", content={"approve": left.pop(0)})
 
-    async def do(client: Any) -> Seen:
+    async def do(client: Any) -> VisibleText:
         listed = await client.list_tools()
         told = [text_of(await client.call_tool(name, {"text": name})) for name in calls]
-        return Seen(frozenset(tool.name for tool in listed.tools), tuple(told))
+        return VisibleText(frozenset(tool.name for tool in listed.tools), tuple(told))
 
     gate = gate_of_server(engine, "office", PERSON if answers else None, run=run)
     more: dict[str, Any] = {"elicitation_callback": person} if answers else {}
     seen, _ = proxied(gate, server, do, "legacy", **more)
-    found: Seen = seen
+    found: VisibleText = seen
     return found
 
 

@@ -90,7 +90,7 @@ def values() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Seen:
+class VisibleText:
     """What a model saw: the tools of its first prompt, and what it was told of each of its calls."""
 
     offered: frozenset[str]

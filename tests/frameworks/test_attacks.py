@@ -12,7 +12,7 @@ from engine.engine import Engine
 from engine.settings import Settings
 from tests.command import lines
 from tests.frameworks.drivers import DRIVERS, Driver
-from tests.frameworks.office import INSTRUCTIONS, TOKEN, Seen, Tool, office, values
+from tests.frameworks.office import INSTRUCTIONS, TOKEN, Tool, VisibleText, office, values
 
 POINTS = frozenset({"administration", "mcp", "tool_call", "tool_result", "tool_visibility"})
 FAST = {"pydantic_ai", "mcp_proxy"}
@@ -33,7 +33,7 @@ def drive(request: pytest.FixtureRequest) -> Driver:
     return driver
 
 
-def seen(drive: Driver, engine: Engine, tools: dict[str, Tool], *calls: str, **more: object) -> Seen:
+def seen(drive: Driver, engine: Engine, tools: dict[str, Tool], *calls: str, **more: object) -> VisibleText:
     """A conversation of its own, or the one that `run` names."""
     return drive(engine, [*tools.values()], calls, **{"run": uuid4().hex, **more})  # type: ignore[arg-type]
 
@@ -48,7 +48,7 @@ def test_ordinary_calls_pass_and_are_recorded_under_their_conversation(drive: Dr
     assert [line["outcome"] for line in decided if line["point"] in {"tool_call", "tool_result"}] == ["allow"] * 4
 
 
-def test_a_refusal_tells_the_model_what_must_hold_and_what_to_do(drive: Driver, engine: Engine) -> None:
+def test_a_refusal_gives_the_model_the_reason_and_a_remedy(drive: Driver, engine: Engine) -> None:
     tools = office()
     (told,) = seen(drive, engine, tools, "wipe").told
     assert "this call is refused: denied_by_rule" in told
@@ -56,9 +56,7 @@ def test_a_refusal_tells_the_model_what_must_hold_and_what_to_do(drive: Driver, 
     assert tools["wipe"].ran == []
 
 
-def test_the_third_of_three_needs_a_person_also_in_a_later_run_of_the_conversation(
-    drive: Driver, engine: Engine
-) -> None:
+def test_a_risky_flow_completed_in_a_later_run_needs_approval(drive: Driver, engine: Engine) -> None:
     tools, run = office(), uuid4().hex
     seen(drive, engine, tools, "news", "orders", run=run)
     (told,) = seen(drive, engine, tools, "post", run=run).told
@@ -77,13 +75,13 @@ def test_a_definition_that_changed_after_its_review_is_not_offered_and_not_calle
     assert ("clock" in found.offered, tools["clock"].ran) == (False, [])
 
 
-def test_a_description_that_steers_the_model_is_not_offered_and_not_called(drive: Driver, engine: Engine) -> None:
+def test_a_tool_with_a_steering_description_is_not_offered_or_called(drive: Driver, engine: Engine) -> None:
     tools = office()
     found = seen(drive, engine, tools, "poisoned")
     assert ("poisoned" in found.offered, tools["poisoned"].ran) == (False, [])
 
 
-def test_an_image_that_carries_data_out_is_taken_out_of_a_result(drive: Driver, engine: Engine) -> None:
+def test_an_exfiltrating_image_is_redacted_in_a_result(drive: Driver, engine: Engine) -> None:
     tools = office()
     (told,) = seen(drive, engine, tools, "picture").told
     assert ("Done. ![x]([redacted])" in told, "SGVsbG8" in told) == (True, False)

@@ -88,7 +88,7 @@ def text(told: str) -> list[dict[str, str]]:
     return [{"type": "text", "text": told}]
 
 
-def test_a_result_that_was_decided_on_is_shown_as_it_is_or_without_what_was_taken_out(engine: Engine) -> None:
+def test_a_decided_result_is_shown_unchanged_or_redacted(engine: Engine) -> None:
     async def do(session: Session) -> None:
         for use, told in (("1", "fine"), ("2", IMAGE)):
             assert await session.before("news", use) == "allow"
@@ -99,7 +99,7 @@ def test_a_result_that_was_decided_on_is_shown_as_it_is_or_without_what_was_take
     held(engine, do)
 
 
-def test_a_result_without_a_decision_is_withheld_in_its_own_shape(engine: Engine) -> None:
+def test_an_undecided_result_is_withheld_in_its_own_shape(engine: Engine) -> None:
     async def do(session: Session) -> None:
         for shown, seen in (
             (text("secret"), text(_WITHHELD)),
@@ -125,7 +125,7 @@ def test_a_tool_that_failed_is_recorded_and_its_late_result_withheld(engine: Eng
     held(engine, do)
 
 
-def test_a_person_is_heard_once_and_only_about_a_call_that_was_decided_on(engine: Engine) -> None:
+def test_a_permission_answer_counts_once_and_only_for_a_decided_call(engine: Engine) -> None:
     async def do(session: Session) -> None:
         assert await session.may("news", "never-asked") == ("deny", _WITHHELD)
         assert await session.before("news", "1") == "allow"
@@ -150,7 +150,7 @@ def test_a_person_who_may_not_approve_lets_nothing_through(engine: Engine) -> No
     held(engine, do, approver="agent", words=[True])
 
 
-def test_a_call_that_waits_is_denied_where_nobody_would_tell_us_who_approved_it(engine: Engine) -> None:
+def test_a_pending_call_is_denied_if_its_approver_cannot_be_identified(engine: Engine) -> None:
     async def ask() -> None:
         session = Session(engine, PERSON, [], listens=False)
         await session.serve(office()["ask"])

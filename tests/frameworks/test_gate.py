@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from admission_adapters.frameworks import gate as gates
-from admission_adapters.frameworks.gate import AgentGate, Told
+from admission_adapters.frameworks.gate import AgentGate, GateReply
 from engine.engine import Engine
 from engine.flow import Context
 from engine.model import Caller, Via
@@ -34,12 +34,14 @@ def gate_of(engine: Engine, approver: str | None = None, run: str | None = None,
     return AgentGate(engine, context, policy="assistant", profile="coding", cwd="/work", approver=approver, **more)
 
 
-def called(gate: AgentGate, tool: Tool, text: str = "x", make: Callable[..., Any] | None = None, **more: Any) -> Told:
+def called(
+    gate: AgentGate, tool: Tool, text: str = "x", make: Callable[..., Any] | None = None, **more: Any
+) -> GateReply:
     call = {"name": tool.name, "arguments": {"text": text}}
     return gate.call(call, make or (lambda given: tool.run(**given)), tool.definition(), **more)
 
 
-def resolved(engine: Engine, waiting: Told, act: str) -> None:
+def resolved(engine: Engine, waiting: GateReply, act: str) -> None:
     """Grant or refuse an approval outside of the framework."""
     by = Context(caller=Caller(via=Via.PROCESS, principal=PERSON))
     assert engine.administer({"act": act, "id": waiting.result.approval, "reason": "a test"}, by).done is not None
@@ -50,7 +52,7 @@ def decided(engine: Engine, run: str) -> list[tuple[str, str]]:
     return [(line["point"], line["outcome"]) for line in found]
 
 
-def test_calls_are_counted_by_the_run_of_the_gate_or_of_the_conversation(engine: Engine) -> None:
+def test_calls_belong_to_the_run_of_the_gate_or_of_the_conversation(engine: Engine) -> None:
     stated, conversation = uuid4().hex, uuid4().hex
     gate, clock = gate_of(engine, run=stated), office()["clock"]
     assert called(gate, clock).value == "clock: x"
@@ -64,18 +66,18 @@ def test_calls_are_counted_by_the_run_of_the_gate_or_of_the_conversation(engine:
     assert called(gate_of(engine), office()["post"]).ok
 
 
-def test_only_a_tool_whose_name_is_its_own_may_be_shown(engine: Engine) -> None:
+def test_only_a_tool_with_a_unique_name_is_shown(engine: Engine) -> None:
     definitions = [tool.definition() for tool in office().values()]
     gate = gate_of(engine)
-    shown = gate.shown(definitions)
+    shown = gate.visible_tools(definitions)
     assert {"clock", "news", "ask"} <= shown
     assert "poisoned" not in shown
     twice = [*definitions, office()["news"].definition()]
-    assert gate.shown(twice) == shown - {"news"}
-    assert asyncio.run(gate.shown_async([*definitions, {"description": "without a name"}])) == shown
+    assert gate.visible_tools(twice) == shown - {"news"}
+    assert asyncio.run(gate.visible_tools_async([*definitions, {"description": "without a name"}])) == shown
 
 
-def test_the_person_is_asked_before_the_call_only_where_there_is_one_and_the_call_waits(engine: Engine) -> None:
+def test_only_a_pending_call_with_an_approver_prompts_the_person(engine: Engine) -> None:
     def asks(approver: str | None, name: str) -> bool:
         tool = office()[name]
         call = {"name": name, "arguments": {"text": "x"}}
@@ -87,7 +89,7 @@ def test_the_person_is_asked_before_the_call_only_where_there_is_one_and_the_cal
     assert asks(None, "ask") is False
 
 
-def test_an_engine_that_is_closed_asks_nobody_and_makes_no_call(settings: Settings) -> None:
+def test_a_closed_engine_requests_no_approval_and_makes_no_call(settings: Settings) -> None:
     engine = Engine(settings, values=values(), points=POINTS)
     with engine:
         gate = gate_of(engine, PERSON)
@@ -95,7 +97,7 @@ def test_an_engine_that_is_closed_asks_nobody_and_makes_no_call(settings: Settin
     assert gate.asks({"name": "ask", "arguments": {"text": "x"}}, tool.definition()) is False
     assert not called(gate, tool).ok
     assert tool.ran == []
-    assert gate.shown([tool.definition()]) == frozenset()
+    assert gate.visible_tools([tool.definition()]) == frozenset()
 
 
 def test_a_call_waits_for_the_person_and_is_made_once_it_is_approved(engine: Engine) -> None:
@@ -119,7 +121,7 @@ def test_an_approval_is_for_one_call_of_one_conversation(engine: Engine) -> None
     assert tool.ran == ["one"]
 
 
-def test_a_word_of_approval_counts_only_for_what_the_person_was_told(engine: Engine) -> None:
+def test_an_approval_covers_only_the_reasons_shown_to_the_person(engine: Engine) -> None:
     gate, tools = gate_of(engine, PERSON), office()
     assert called(gate, tools["ask"], "told").waits
     for name in ("news", "orders"):
@@ -135,7 +137,7 @@ def test_a_call_may_be_approved_before_it_is_made(engine: Engine) -> None:
     assert called(gate, office()["clock"], approved=True).ok
 
 
-def test_a_refused_call_waits_for_nobody_and_is_decided_on_once(engine: Engine) -> None:
+def test_a_refused_call_is_decided_once_and_does_not_wait(engine: Engine) -> None:
     gate, wipe, run = gate_of(engine, PERSON), office()["wipe"], uuid4().hex
     for approved in (False, True):
         told = called(gate, wipe, approved=approved, run=run)
@@ -144,7 +146,7 @@ def test_a_refused_call_waits_for_nobody_and_is_decided_on_once(engine: Engine) 
     assert decided(engine, run) == [("tool_call", "deny")] * 2
 
 
-def test_without_a_person_a_word_of_approval_counts_for_nothing(engine: Engine) -> None:
+def test_an_approval_without_an_approver_has_no_effect(engine: Engine) -> None:
     gate, tool = gate_of(engine), office()["ask"]
     for _ in range(2):
         told = called(gate, tool, approved=True)
@@ -167,7 +169,7 @@ def test_an_approval_that_was_granted_outside_of_the_framework_lets_the_call_thr
     assert tool.ran == ["x"]
 
 
-def test_an_approval_that_was_refused_is_asked_for_anew(engine: Engine) -> None:
+def test_a_refused_approval_is_requested_again(engine: Engine) -> None:
     gate, tool = gate_of(engine), office()["ask"]
     waiting = called(gate, tool)
     resolved(engine, waiting, "refuse_approval")
@@ -176,7 +178,7 @@ def test_an_approval_that_was_refused_is_asked_for_anew(engine: Engine) -> None:
     assert again.result.approval not in {None, waiting.result.approval}
 
 
-def test_of_many_calls_that_wait_the_oldest_is_forgotten(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_of_too_many_pending_calls_is_dropped(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates, "_WAITING", 2)
     gate, tool = gate_of(engine), office()["ask"]
     waiting = {text: called(gate, tool, text) for text in ("one", "two", "three")}
@@ -186,7 +188,7 @@ def test_of_many_calls_that_wait_the_oldest_is_forgotten(engine: Engine, monkeyp
     assert tool.ran == ["three", "two"]
 
 
-def test_a_result_that_waits_is_shown_to_nobody_in_the_framework(engine: Engine) -> None:
+def test_a_pending_result_stays_hidden_until_approved_outside_the_framework(engine: Engine) -> None:
     gate, tool = gate_of(engine, PERSON), office()["orders_of_a_page"]
     told = called(gate, tool)
     assert (told.ok, told.waits, tool.ran) == (False, False, ["x"])
@@ -199,7 +201,7 @@ def test_a_result_that_waits_is_shown_to_nobody_in_the_framework(engine: Engine)
     assert tool.ran == ["x"]
 
 
-def test_a_result_of_any_type_is_given_back_as_it_was_unless_something_was_taken_out(engine: Engine) -> None:
+def test_a_result_keeps_its_type_and_is_changed_only_by_redaction(engine: Engine) -> None:
     gate, clock = gate_of(engine), office()["clock"]
     whole = {"at": [1, 2]}
     assert called(gate, clock, make=lambda _: whole).value is whole
@@ -210,7 +212,7 @@ def test_a_result_of_any_type_is_given_back_as_it_was_unless_something_was_taken
     assert called(gate, clock, make=lambda _: json.dumps({"at": TOKEN})).value == json.dumps({"at": "[redacted]"})
 
 
-def test_a_result_that_is_no_json_is_told_and_not_given_back(engine: Engine) -> None:
+def test_a_result_without_a_json_form_becomes_an_error(engine: Engine) -> None:
     told = called(gate_of(engine), office()["clock"], make=lambda _: object())
     assert (told.ok, told.result.status, type(told.value)) == (False, "error", str)
 
@@ -223,7 +225,7 @@ def test_a_result_that_is_too_long_is_cut(engine: Engine) -> None:
     assert len(str(told.value)) < len(long)
 
 
-def test_only_what_the_framework_needs_passes_and_every_other_failure_is_told(engine: Engine) -> None:
+def test_only_listed_exceptions_propagate_and_others_become_results(engine: Engine) -> None:
     def fails(error: Exception) -> Callable[..., Any]:
         def make(_: Any) -> Any:
             raise error
@@ -238,11 +240,11 @@ def test_only_what_the_framework_needs_passes_and_every_other_failure_is_told(en
     assert "c4nary" not in str(told.value)
 
 
-def test_an_event_loop_calls_alike(engine: Engine) -> None:
+def test_async_calls_return_results_and_propagate_listed_exceptions(engine: Engine) -> None:
     gate, clock = gate_of(engine), office()["clock"]
     call = {"name": "clock", "arguments": {"text": "x"}}
 
-    async def calling(make: Callable[[dict[str, Any]], Any]) -> Told:
+    async def calling(make: Callable[[dict[str, Any]], Any]) -> GateReply:
         return await gate.call_async(call, make, definition=clock.definition(), passing=(KeyError,))
 
     async def make(given: dict[str, Any]) -> str:

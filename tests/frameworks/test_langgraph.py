@@ -60,13 +60,13 @@ def command(*messages: Any, **more: Any) -> Any:
     return Command(update={"messages": [*messages], **more})
 
 
-def test_a_call_of_a_tool_that_is_not_there_is_refused(engine: Engine) -> None:
+def test_a_call_of_an_unknown_tool_is_refused(engine: Engine) -> None:
     answer = asked(engine, message("found"), "nothing")
     assert (answer.status, answer.tool_call_id) == ("error", "c-1")
     assert "refused" in answer.content
 
 
-def test_the_conversation_is_the_thread_and_without_one_that_of_the_gate(engine: Engine) -> None:
+def test_the_thread_id_is_the_run_or_else_that_of_the_gate(engine: Engine) -> None:
     asked(engine, message("found"), thread=71)
     assert decided(engine, "71")
     gate = gate_of(engine, run="of-the-gate")
@@ -75,12 +75,12 @@ def test_the_conversation_is_the_thread_and_without_one_that_of_the_gate(engine:
     assert not decided(engine, "None")
 
 
-def test_an_output_of_which_nothing_is_taken_out_is_given_back_as_it_is(engine: Engine) -> None:
+def test_an_output_without_redactions_is_returned_unchanged(engine: Engine) -> None:
     for output in (message("found"), command(message("found"), at=1), command(message("a"), message("b"))):
         assert asked(engine, output) is output
 
 
-def test_what_is_taken_out_of_a_message_is_out_of_the_output(engine: Engine) -> None:
+def test_text_redacted_from_a_message_is_redacted_in_the_output(engine: Engine) -> None:
     one = asked(engine, message(f"a {TOKEN}"))
     assert (one.content, one.tool_call_id, one.status) == ("a [redacted]", "c-1", "success")
     whole = asked(engine, command(message(f"a {TOKEN}"), at=1))

@@ -18,7 +18,7 @@ __all__ = ["engine"]
 
 
 @pytest.mark.parametrize("always", [False, True])
-def test_an_approval_of_all_calls_of_a_tool_is_none(engine: Engine, always: bool) -> None:  # noqa: FBT001
+def test_only_an_approval_of_a_single_call_counts(engine: Engine, always: bool) -> None:  # noqa: FBT001
     from agents import Agent, FunctionTool, RunContextWrapper
     from agents.items import ToolApprovalItem
     from agents.tool_context import ToolContext

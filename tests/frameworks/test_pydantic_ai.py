@@ -46,7 +46,7 @@ def functions(**tools: Callable[..., Any]) -> Any:
     return found
 
 
-def test_a_tool_that_others_run_is_not_offered(engine: Engine) -> None:
+def test_an_external_or_unknown_tool_is_not_offered(engine: Engine) -> None:
     from pydantic_ai.tools import ToolDefinition
     from pydantic_ai.toolsets import CombinedToolset, ExternalToolset
 
@@ -58,7 +58,7 @@ def test_a_tool_that_others_run_is_not_offered(engine: Engine) -> None:
     assert offered == {"news"}  # no policy has the other one
 
 
-def test_a_tool_gets_its_arguments_as_it_declared_them(engine: Engine) -> None:
+def test_a_tool_gets_its_arguments_in_the_declared_types(engine: Engine) -> None:
     got: list[Any] = []
 
     def news(text: dt.date) -> str:

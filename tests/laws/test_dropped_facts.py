@@ -243,7 +243,7 @@ def test_every_fact_that_an_allow_can_do_without_is_listed_with_a_reason(
     assert not full or listed <= found.keys(), sorted(listed - found.keys())
 
 
-def test_no_fact_less_shows_one_tool_more(runner: Runner, *, full: bool) -> None:
+def test_a_dropped_fact_makes_no_further_tool_visible(runner: Runner, *, full: bool) -> None:
     """The fast lane asks with one case of each form of request."""
     files = [file for file in ALLOWED if file.case.point == "tool_visibility"]
     for file in files if full else covering(files, shape):

@@ -156,16 +156,16 @@ def compared(engine: Engine, reads: Projection, documents: Iterable[dict[str, An
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_10_what_no_rule_can_tell_apart_is_decided_alike(
-    engine: Engine, found: Plan, runner: Runner, point: str
-) -> None:
+def test_10_indistinguishable_inputs_are_decided_alike(engine: Engine, found: Plan, runner: Runner, point: str) -> None:
     reads = projection(found, point)
     assert not compared(engine, reads, generated(engine, runner, point, 5))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("point", POINTS)
-def test_10_many_inputs_are_decided_alike(engine: Engine, found: Plan, runner: Runner, point: str) -> None:
+def test_10_many_indistinguishable_inputs_are_decided_alike(
+    engine: Engine, found: Plan, runner: Runner, point: str
+) -> None:
     """With `EQUAL_CASES=27000` a million in all."""
     reads = projection(found, point)
     count = int(os.environ.get("EQUAL_CASES", "1000"))
@@ -173,7 +173,9 @@ def test_10_many_inputs_are_decided_alike(engine: Engine, found: Plan, runner: R
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_10_a_hole_in_what_is_read_is_seen(engine: Engine, found: Plan, runner: Runner, point: str) -> None:
+def test_10_a_fact_missing_from_the_projection_is_detected(
+    engine: Engine, found: Plan, runner: Runner, point: str
+) -> None:
     """The control: without one thing that rules read, the comparison above finds inputs that are decided otherwise."""
     reads = projection(found, point)
     documents = [*generated(engine, runner, point, 20)]
@@ -205,7 +207,7 @@ def one_more(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_10_a_rule_that_reads_one_fact_more_tells_it_apart(
+def test_10_a_rule_that_reads_a_further_fact_distinguishes_it(
     found: Plan, one_more: Plan, runner: Runner, point: str
 ) -> None:
     document = taken(runner, _cases(point)[0])[1]
@@ -217,7 +219,7 @@ def test_10_a_rule_that_reads_one_fact_more_tells_it_apart(
     assert one != other
 
 
-def test_10_a_rule_that_reads_one_field_more_tells_it_apart(
+def test_10_a_rule_that_reads_a_further_field_distinguishes_it(
     engine: Engine, found: Plan, runner: Runner, tmp_path: Path
 ) -> None:
     document = next(taken(runner, file)[1] for file in _cases("license"))

@@ -22,7 +22,7 @@ NAMES = sorted({*DOCUMENTS, *DERIVED})
 _COARSE = 4
 """Parts of a path into derived values, which nobody edits: a lookup, a policy, a section of it."""
 
-Taken: TypeAlias = tuple[Engine, dict[str, Any], str]
+ClaimedKey: TypeAlias = tuple[Engine, dict[str, Any], str]
 """A case with its engine, its input as OPA sees it, and its outcome."""
 
 Kind: TypeAlias = Callable[[Path_], Path_]
@@ -33,7 +33,7 @@ class Group(NamedTuple):
 
     removed: list[Path_]
     policies: list[Any]
-    cases: list[Taken]
+    cases: list[ClaimedKey]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -50,7 +50,7 @@ def test_3_no_value_of_a_case_removed_widens(point: str, runner: Runner, *, full
     """With the other tests of the point, for which the engines of these values run already."""
     groups = []
     for name in NAMES:
-        served: dict[int, list[Taken]] = {}
+        served: dict[int, list[ClaimedKey]] = {}
         for file in _about(name, runner, full=full):
             if file.case.values and file.case.point == point:
                 case = taken(runner, file)
@@ -77,7 +77,7 @@ def _none_widens(groups: list[Group], runner: Runner) -> None:
                 assert RANK[got["outcome"]] <= RANK[outcome], f"without {'.'.join(map(str, path))}"
 
 
-def _removed_one_by_one(name: str, cases: list[Taken], *, thinned: bool) -> list[Group]:
+def _removed_one_by_one(name: str, cases: list[ClaimedKey], *, thinned: bool) -> list[Group]:
     """Each value of a document removed by itself, for those of these cases that it is about; all have the same values.
 
     What is about one point is removed for the cases of that point.

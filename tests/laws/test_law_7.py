@@ -24,7 +24,7 @@ from tests.laws.asking import DECIDED, codes, context, parts, served_values, tak
 
 
 @pytest.mark.parametrize("file", lane(DECIDED, codes), ids=case_id)
-def test_7_one_by_one_and_again_gives_the_same_bytes(file: CaseFile, runner: Runner) -> None:
+def test_7_a_repeated_decision_gives_the_same_bytes(file: CaseFile, runner: Runner) -> None:
     engine = runner.at(file)
     fixed = replace(parts(engine), new_id=lambda: "0" * 32)
     twice = [

@@ -14,7 +14,7 @@ from engine.values.code import Scan
 from tests.conftest import ROOT
 
 
-def test_9_no_policy_value_stands_in_python() -> None:
+def test_9_no_policy_value_is_hard_coded_in_python() -> None:
     values = _policy_words()
     assert {"MIT", "CC-BY-4.0", "artifact_subdir"} <= values  # the control: the words are found in policy/
     everywhere: dict[str, list[str]] = {}

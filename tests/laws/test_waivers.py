@@ -23,7 +23,7 @@ WAIVED = [file for file in CASES if file.case.want.waivers]
 
 
 @pytest.mark.parametrize("file", WAIVED, ids=case_id)
-def test_a_waiver_that_is_removed_or_broken_lets_nothing_more_through(file: CaseFile, runner: Runner) -> None:
+def test_a_removed_or_invalid_waiver_admits_nothing_more(file: CaseFile, runner: Runner) -> None:
     """Every field of the values of waivers; in the waiver itself, each one counts."""
     engine, document, outcome = taken(runner, file)
     values = served_values(engine)
@@ -53,7 +53,7 @@ def changed_rows(row: dict[str, Any]) -> Iterator[tuple[Path_, Any]]:
 
 
 @pytest.mark.parametrize("file", WAIVED, ids=case_id)
-def test_what_is_reported_of_a_waiver_is_what_the_rules_do(file: CaseFile, runner: Runner) -> None:
+def test_the_report_on_a_waiver_agrees_with_the_rules(file: CaseFile, runner: Runner) -> None:
     engine, document, outcome = taken(runner, file)
     values = served_values(engine)
     at: Path_ = ("waivers", file.case.point, *file.case.want.codes, *file.case.want.waivers)

@@ -38,7 +38,7 @@ def test_every_form_of_an_event_is_read() -> None:
     assert streamed_answer(events(pretty, *WHOLE[1:])) == READ
 
 
-def test_usage_counts_wherever_it_is_stated_last() -> None:
+def test_the_last_stated_usage_counts() -> None:
     early = (chunk("a", usage={"prompt_tokens": 12, "completion_tokens": 1}), chunk("b", usage=USAGE))
     assert streamed_answer(events(*early, chunk(finish="stop"), "[DONE]")) == READ
     assert streamed_answer(events(chunk("ab", "stop"), "[DONE]")) == ModelAnswer("ab", "m", "stop", None)
@@ -67,7 +67,7 @@ def test_usage_counts_wherever_it_is_stated_last() -> None:
         "an end first", "no end", "no reason", "two reasons", "an end alone", "other fields", "other encoding",
     ],
 )  # fmt: skip
-def test_half_a_stream_is_none(data: bytes) -> None:
+def test_an_incomplete_or_malformed_stream_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  (whatever says so)
         streamed_answer(data)
 

@@ -13,7 +13,7 @@ SECRET = "sk-c4nary-0123456789"  # noqa: S105  (looks like one)
 OURS = {BASE_URL: "https://models.example/v1", KEY: SECRET, MODEL: "m-1"}
 
 
-def test_without_any_variable_ours_are_asked_for() -> None:
+def test_without_openai_variables_the_agent_data_variables_are_required() -> None:
     for nothing in ({}, {OPENAI_MODEL: "m", TIMEOUT: "5"}, {OPENAI_KEY: " "}):
         found = Provider.read(nothing)
         assert (found.settings.missing[:3], found.settings.defaults, found.key) == ((BASE_URL, KEY, MODEL), False, None)

@@ -39,7 +39,7 @@ def client(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAI]:
 
 # covers: A102.1
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
-def test_the_same_wire(*, stream: bool, world: World, client: OpenAI) -> None:
+def test_both_clients_send_the_same_request(*, stream: bool, world: World, client: OpenAI) -> None:
     said = streamed(*chunks("Hello ", "from ", "the model")) if stream else completion()
     world.server.answers(said)
     ours = world.ask(max_output_tokens=64, stream=stream)
@@ -64,7 +64,7 @@ def test_the_same_wire(*, stream: bool, world: World, client: OpenAI) -> None:
     assert shared[0] == shared[1]
 
 
-def test_an_error_is_one_for_both(world: World, client: OpenAI) -> None:
+def test_both_clients_report_an_error(world: World, client: OpenAI) -> None:
     world.server.answers(failed("400 Bad Request"))
     assert world.ask().error == "request_refused"
     with pytest.raises(APIStatusError) as caught:

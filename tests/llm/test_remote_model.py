@@ -234,7 +234,7 @@ def test_a_429_is_retried_after_a_growing_wait(world: World) -> None:
 
 
 # covers: E15.2-3
-def test_429_for_ever_ends_in_order_after_the_attempts_of_the_policy(world: World) -> None:
+def test_a_permanent_429_ends_after_the_attempts_of_the_policy(world: World) -> None:
     world.server.answers(THROTTLED)
     done = world.ask()
     assert (done.text, done.error, done.exit, done.retries, done.tokens) == (None, "throttled", Exit.DENY, 4, None)
@@ -251,14 +251,14 @@ def test_429_for_ever_ends_in_order_after_the_attempts_of_the_policy(world: Worl
         ("-1", None),
     ],
 )
-def test_retry_after_is_kept_to(asked_for: str, waited: float | None, world: World) -> None:
+def test_a_valid_retry_after_is_honored(asked_for: str, waited: float | None, world: World) -> None:
     world.server.answers(failed("429 Too Many Requests", f"Retry-After: {asked_for}"), completion())
     assert world.ask().text == SAID
     (wait,) = world.waits
     assert wait == waited if waited is not None else 0.5 <= wait <= 1
 
 
-def test_a_provider_that_asks_for_more_than_the_longest_wait_is_not_asked_again(world: World) -> None:
+def test_a_retry_after_above_the_longest_wait_is_not_retried(world: World) -> None:
     world.server.answers(failed("429 Too Many Requests", "Retry-After: 86400"), completion())
     done = world.ask()
     assert (done.error, done.retries, world.waits) == ("throttled", 0, [])
@@ -348,7 +348,7 @@ def test_a_server_that_cannot_prove_its_name_gets_no_key(world: World, tmp_path:
         ({}, {"messages": [{"role": "root", "content": "x"}]}, "engine.request_invalid"),
     ],
 )
-def test_what_is_refused_before_a_socket_opens(
+def test_a_denied_request_opens_no_connection(
     changes: dict[str, str], how: dict[str, Any], code: str, world: World
 ) -> None:
     world.configured(variables(world.server, **changes))
@@ -484,7 +484,7 @@ def test_a_wait_of_exactly_the_longest_one_is_kept_to(world: World) -> None:
     assert model.wait(Limits(), None) is None
 
 
-def test_a_decision_alone_asks_nobody(world: World) -> None:
+def test_a_decision_alone_sends_no_request(world: World) -> None:
     request = {
         "target": HOST, "messages": HELLO, "max_output_tokens": 1, "stream": False, "attempt": 1, "after": "none",
     }  # fmt: skip
@@ -501,7 +501,7 @@ def test_a_record_that_cannot_be_written_gives_no_text(world: World, monkeypatch
     assert len(world.server.requests) == 1
 
 
-def test_an_event_loop_asks_alike(world: World, tmp_path: Path) -> None:
+def test_the_async_engine_asks_alike(world: World, tmp_path: Path) -> None:
     world.server.answers(THROTTLED, completion())
 
     async def asked() -> Completion:
@@ -525,7 +525,7 @@ def test_nothing_of_prompt_and_answer_is_recorded(world: World) -> None:
     assert decisions(world.engine.settings.state)
 
 
-def test_a_key_says_where_it_is_found() -> None:
+def test_a_key_is_found_in_text_and_bytes() -> None:
     key = ProviderKey(KEY)
     assert key.found_in("x", f"a{KEY}b")
     assert key.found_in(f"a{KEY}b".encode())

@@ -79,7 +79,7 @@ def test_an_entry_from_outside_waits_for_a_person_who_approves_exactly_it(engine
     assert again.entries == ()
 
 
-def test_what_is_forgotten_is_gone(engine: Engine) -> None:
+def test_a_forgotten_entry_is_gone(engine: Engine) -> None:
     written = engine.remember(entry(), caller("agent-11")).entries[0]
     assert engine.forget(written.id, caller("agent-11")).entries == (written,)
     assert codes(engine.recall(written.id, caller("agent-11"))) == ["memory_unknown"]
@@ -94,7 +94,7 @@ def test_no_text_is_recorded(engine: Engine) -> None:
     assert not any(b"Quillfeather" in data for data in records)
 
 
-def test_an_event_loop_remembers_alike(engine: Engine) -> None:
+def test_the_async_engine_remembers_alike(engine: Engine) -> None:
     async def both() -> tuple[Memory, Memory, Memory]:
         async with AsyncEngine(engine.settings) as running:
             written = await running.remember(entry(), caller("agent-13"))

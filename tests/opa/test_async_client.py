@@ -153,7 +153,7 @@ def test_a_caller_that_leaves_hangs_up_and_its_place_is_free_again(leaves: str) 
     [body(b'{"result": 2}'), b"H", b"\x00", b"HTTP/1.1 100 Continue\r\n\r\n"],
     ids=["another-answer", "a-byte", "garbage", "continue"],
 )
-def test_more_than_one_answer_is_none(more: bytes) -> None:
+def test_a_peer_that_sends_extra_bytes_is_refused(more: bytes) -> None:
     async def main(peer: Peer, client: AsyncClient) -> None:
         outcomes = await asyncio.gather(client.ask("decision", {}), return_exceptions=True)
         assert denied(outcomes[0], "policy_unavailable")
@@ -183,7 +183,7 @@ def test_an_unexpected_byte_ends_the_connection() -> None:
     against(talk, main)
 
 
-def test_a_peer_that_went_away_in_between_is_asked_on_a_new_connection() -> None:
+def test_a_connection_closed_between_calls_is_replaced() -> None:
     def once(connection: socket.socket) -> None:
         ONE(connection)
         connection.shutdown(socket.SHUT_RDWR)
@@ -210,7 +210,7 @@ def test_closing_fails_what_is_under_way_and_what_waits() -> None:
     against(Held(), main, connections=1)
 
 
-def test_a_fork_may_not_ask() -> None:
+def test_a_forked_process_may_not_use_the_client() -> None:
     async def main(_: Peer, client: AsyncClient) -> None:
         assert (await client.ask("decision", {})).result == 1
         assert in_fork(lambda: client.ask("decision", {}).send(None))

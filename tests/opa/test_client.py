@@ -86,7 +86,7 @@ def test_after_a_fault_the_next_answer_is_the_right_one(name: str) -> None:
 
 
 @both
-def test_what_a_correct_peer_says_is_the_answer(ask: Ask) -> None:
+def test_a_valid_answer_is_read_in_any_framing(ask: Ask) -> None:
     chunked = HEAD + b'Transfer-Encoding: chunked\r\n\r\n4\r\n{"re\r\n9\r\nsult": 2}\r\n0\r\n\r\n'
     closing = HEAD + b'Connection: close\r\nContent-Length: 13\r\n\r\n{"result": 3}'
 
@@ -110,7 +110,7 @@ def test_a_proxy_in_the_environment_changes_nothing(ask: Ask, monkeypatch: pytes
 
 
 @both
-def test_nothing_listens(ask: Ask) -> None:
+def test_a_missing_socket_is_refused_at_once(ask: Ask) -> None:
     started = time.monotonic()
     with refused(DecideError, "policy_unavailable"):
         ask("/nonexistent/socket", OpaLimits(answer_seconds=60), {})
@@ -128,7 +128,7 @@ def test_a_deadline_that_is_over_leaves_no_socket_open(ask: Ask) -> None:
 
 
 @both
-def test_what_is_no_json_is_never_sent(ask: Ask) -> None:
+def test_a_document_that_is_not_json_is_never_sent(ask: Ask) -> None:
     with serving(ONE) as peer:
         for odd in (float("nan"), object()):
             with refused(DecideError, "engine.internal"):
@@ -228,7 +228,7 @@ def test_an_interrupt_between_head_and_body_hangs_up_at_once() -> None:
         assert caught.tb.tb_next is not None
 
 
-def test_a_fork_may_not_ask() -> None:
+def test_a_forked_process_may_not_use_the_client() -> None:
     with serving(ONE) as peer, closing(Client(peer.path, OpaLimits(answer_seconds=20))) as client:
         assert client.ask("decision", {}).result == 1  # the control
         assert in_fork(lambda: client.ask("decision", {}))

@@ -160,20 +160,20 @@ LIKE_TEXT = ["\u00e9", "e\u0301", "\u00c9", "e", "\u0435", "", "null"]
 
 
 @pytest.mark.parametrize("name", ALIKE)
-def test_what_a_rule_cannot_tell_apart(found: Plan, name: str) -> None:
+def test_indistinguishable_inputs_have_one_canonical_form(found: Plan, name: str) -> None:
     one, other = ALIKE[name]
     reads = projection(found, name)
     assert canonical(reads, **one) == canonical(reads, **other)
 
 
 @pytest.mark.parametrize("name", APART)
-def test_what_a_rule_tells_apart(found: Plan, name: str) -> None:
+def test_distinguishable_inputs_have_different_canonical_forms(found: Plan, name: str) -> None:
     one, other = APART[name]
     reads = projection(found, name)
     assert canonical(reads, **one) != canonical(reads, **other)
 
 
-def test_values_that_look_alike_are_told_apart(found: Plan) -> None:
+def test_similar_values_have_different_canonical_forms(found: Plan) -> None:
     for name in ("unread", "marshalled", "typed"):
         reads = projection(found, name)
         documents = [canonical(reads, a={"b": one} if name == "typed" else one) for one in LIKE_ONE + LIKE_TEXT]
@@ -181,13 +181,13 @@ def test_values_that_look_alike_are_told_apart(found: Plan) -> None:
         assert len({as_json(one) for one in documents}) == len(documents)
 
 
-def test_the_order_of_keys_tells_nothing_apart(found: Plan) -> None:
+def test_the_order_of_keys_does_not_change_the_canonical_form(found: Plan) -> None:
     reads = projection(found, "marshalled")
     one, other = ({"x": 1, "y": [2]}, {"y": [2], "x": 1})
     assert as_json(canonical(reads, a=one)) == as_json(canonical(reads, a=other))
 
 
-def test_points_are_told_apart(found: Plan) -> None:
+def test_points_have_different_canonical_forms(found: Plan) -> None:
     """Also if no rule reads the name of its point: all points have their answers in one place."""
     reads = projection(found, "unread")
     assert canonical(reads, a=1, point="x") != canonical(reads, a=1, point="y")
@@ -199,7 +199,7 @@ def test_a_rule_that_replaces_the_input_ends_the_search(found: Plan) -> None:
 
 
 @pytest.mark.parametrize("used", MUST_BE_EMPTY)
-def test_what_uses_something_up_stands_for_itself(found: Plan, used: str) -> None:
+def test_an_input_with_consumable_facts_is_never_shared(found: Plan, used: str) -> None:
     reads = projection(found, "unread")
     assert canonical(reads, a=1) is not None
     assert canonical(reads, a=1, **{used: [{"id": "x"}]}) is None

@@ -19,7 +19,7 @@ from tests.opa.served import DENIED, DOCUMENT, LIMITS, files, serving
 from tests.processes import gone, opened_by
 
 
-def test_answers_and_ends(policy: PolicyBundle) -> None:
+def test_a_server_answers_and_leaves_nothing_behind(policy: PolicyBundle) -> None:
     with serving(files(policy)) as server:
         pid = there(server.pid)
         assert server.ask("decision", DOCUMENT).result == DENIED
@@ -31,12 +31,12 @@ def test_answers_and_ends(policy: PolicyBundle) -> None:
     assert not folder.exists()
 
 
-def test_no_binary_to_run(policy: PolicyBundle, tmp_path: Path) -> None:
+def test_a_missing_binary_is_refused(policy: PolicyBundle, tmp_path: Path) -> None:
     with refused(DecideError, "engine.opa_binary"):
         Server.start(replace(find_binary(), path=tmp_path / "missing"), files(policy), LIMITS)
 
 
-def test_what_runs_is_the_file_that_was_verified(policy: PolicyBundle, tmp_path: Path) -> None:
+def test_the_executed_file_is_the_verified_one(policy: PolicyBundle, tmp_path: Path) -> None:
     real, path = find_binary(), tmp_path / "opa"
     shutil.copy(real.path, path)
     verified = replace(real, path=path).verified
@@ -52,7 +52,7 @@ def test_what_runs_is_the_file_that_was_verified(policy: PolicyBundle, tmp_path:
     assert real.path not in opened
 
 
-def test_a_base_folder_of_someone_else_is_refused(
+def test_a_base_folder_of_another_user_is_refused(
     policy: PolicyBundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = tmp_path / f"admission-engine-{os.getuid()}"
@@ -101,7 +101,7 @@ def test_rules_of_points_bring_those_that_they_refer_to() -> None:
         (b"x if input.d", False),
     ],
 )
-def test_a_reference_in_another_form_is_never_left_undefined(reference: bytes, *, found: bool) -> None:
+def test_rules_referred_to_in_another_form_are_loaded_too(reference: bytes, *, found: bool) -> None:
     files = {"admission/requirements/a/one.rego": reference, "admission/requirements/d/w.rego": b"w if true"}
     kept = unpacked(_rules_of(pack(files), frozenset({"a"})), "rules")
     assert ("admission/requirements/d/w.rego" in kept) == found

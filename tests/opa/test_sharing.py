@@ -92,7 +92,7 @@ def shown(answer: Answer) -> Any:
     return answer.decision.model_dump(mode="json", exclude={"decision_id", "input_digest"})
 
 
-def test_equal_cases_are_asked_once_and_each_has_its_record(settings: Settings) -> None:
+def test_equal_requests_are_evaluated_once_and_recorded_each(settings: Settings) -> None:
     requests = [request(number, ("MIT", "GPL-3.0-only")[number % 2], number // 2 % 2) for number in range(60)]
     with learned(settings) as engine, counted(engine) as asked:
         answers = engine.decide_many("license", requests)
@@ -114,7 +114,7 @@ def test_equal_cases_are_asked_once_and_each_has_its_record(settings: Settings) 
             assert written[source]["outcome"] == written[one]["outcome"]
 
 
-def test_a_case_is_asked_once_in_a_batch_of_several_questions(settings: Settings) -> None:
+def test_equal_requests_are_evaluated_once_across_the_chunks_of_a_batch(settings: Settings) -> None:
     requests = [request(number, ("MIT", "GPL-3.0-only")[number % 2]) for number in range(3 * BATCH_ITEMS)]
     with learned(settings) as engine, counted(engine) as asked:
         answers = engine.decide_many("license", requests)
@@ -127,7 +127,7 @@ async def _apart(engine: Engine, requests: list[Any]) -> list[Answer]:
     return [await run_async(engine._steps("license", one, Mode.ENFORCE, Context(), None)) for one in requests[:10]]
 
 
-def test_what_rules_read_is_told_apart(settings: Settings) -> None:
+def test_requests_that_differ_in_a_read_fact_are_evaluated_separately(settings: Settings) -> None:
     """Each pair differs in one thing, and both are asked."""
     base = request(1)
     other = hashlib.sha256(b"other").hexdigest()
@@ -151,7 +151,7 @@ def test_what_rules_read_is_told_apart(settings: Settings) -> None:
         assert sum(asked) == len(changed) + 2
 
 
-def test_inputs_that_are_never_kept_do_not_have_it_found_out_what_a_point_reads() -> None:
+def test_large_inputs_do_not_trigger_the_analysis_of_a_point() -> None:
     found: list[str] = []
     shared = SharedAnswers(8, found.append)
     large: Request = ({"point": "source", "records": ["x" * LARGE]}, "a")
@@ -162,7 +162,7 @@ def test_inputs_that_are_never_kept_do_not_have_it_found_out_what_a_point_reads(
     assert found == ["license"]
 
 
-def test_every_request_is_asked_if_it_cannot_be_found_out_what_a_point_reads() -> None:
+def test_every_request_is_evaluated_if_the_analysis_of_its_point_fails() -> None:
     tried: list[str] = []
 
     def find(point: str) -> None:
@@ -177,7 +177,7 @@ def test_every_request_is_asked_if_it_cannot_be_found_out_what_a_point_reads() -
     assert tried == ["license"]
 
 
-def test_requests_that_use_something_up_are_asked(settings: Settings) -> None:
+def test_requests_that_consume_a_budget_are_not_shared(settings: Settings) -> None:
     limit = ('budgets.budgets.license.all={"limit": 3, "window_seconds": 0}',)
     with learned(settings, values=limit) as engine:
         answers = [engine.decide("license", request(number)) for number in range(3)]
@@ -257,6 +257,6 @@ class Whole:
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(0, []), (1, [1]), (128, [128]), (129, [65, 64]), (300, [100, 100, 100])])
-def test_questions_side_by_side_are_of_about_the_same_size(count: int, sizes: list[int]) -> None:
+def test_parallel_chunks_have_about_the_same_size(count: int, sizes: list[int]) -> None:
     questions: list[Any] = next(answers(None, [({}, "")] * count, many, 128), [])
     assert [len(document["items"]) for _, document in questions] == sizes

@@ -95,7 +95,7 @@ FAULTS = (tampered, added_to, taken_from, with_another_revision, without_a_key)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_is_not_signed_as_it_is_is_refused(
+def test_an_archive_without_a_valid_signature_is_refused(
     fault: Callable[[Served, Path], Served], release: Served, tmp_path: Path
 ) -> None:
     server = Server.start(find_binary(), fault(release, tmp_path), LIMITS)

@@ -149,7 +149,7 @@ def test_while_it_is_down_every_call_is_refused_at_once(policy: PolicyBundle) ->
         assert supervisor.restarts == 0
 
 
-def test_it_is_started_again_however_often_it_dies(policy: PolicyBundle) -> None:
+def test_opa_is_restarted_after_every_crash(policy: PolicyBundle) -> None:
     with supervised(policy) as (supervisor, events):
         pids = [pid_of(supervisor)]
         for count in range(1, 4):
@@ -230,7 +230,7 @@ def test_an_observer_that_fails_does_not_stop_the_supervision(policy: PolicyBund
         assert "opa_exited" in dict(event)
 
 
-def test_one_ends_while_another_goes_on_beside_it(policy: PolicyBundle) -> None:
+def test_one_supervisor_closes_while_another_keeps_running(policy: PolicyBundle) -> None:
     with supervised(policy) as (other, _):
         begun = time.monotonic()
         with supervised(policy) as (supervisor, _):
@@ -278,7 +278,7 @@ def test_stopped_while_idle_it_is_replaced_too(policy: PolicyBundle, monkeypatch
 
 
 @pytest.mark.full
-def test_as_long_as_it_answers_others_it_is_not_probed(policy: PolicyBundle) -> None:
+def test_an_opa_that_answers_callers_is_not_probed(policy: PolicyBundle) -> None:
     """Each probe fails here, as it has no time: only the answers to others show that OPA works."""
     with supervised(policy) as (supervisor, _):
         watch = HealthHistory(SupervisionLimits(probe_seconds=1e-9, probe_failures=3))
@@ -289,7 +289,7 @@ def test_as_long_as_it_answers_others_it_is_not_probed(policy: PolicyBundle) -> 
 
 
 @pytest.mark.full
-def test_one_probe_that_fails_is_no_reason(policy: PolicyBundle) -> None:
+def test_a_single_failed_probe_does_not_count_as_a_hang(policy: PolicyBundle) -> None:
     with supervised(policy) as (supervisor, _):
         generation = supervisor.current
         watch = HealthHistory(SupervisionLimits(probe_seconds=0.2, probe_failures=2))
@@ -568,7 +568,7 @@ def test_a_fork_may_neither_ask_nor_end_it(policy: PolicyBundle) -> None:
         assert supervisor.current.ask("decision", DOCUMENT).result == DENIED
 
 
-def test_both_ways_of_asking_give_the_same(policy: PolicyBundle) -> None:
+def test_sync_and_async_calls_return_the_same_answer(policy: PolicyBundle) -> None:
     async def main(rule: str, document: dict[str, Any]) -> dict[str, Any]:
         body = (await supervisor.current.ask_async(rule, document)).body
         await supervisor.leave()

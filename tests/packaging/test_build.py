@@ -32,7 +32,7 @@ def test_installs_the_binary_and_its_note(workshop: Workshop) -> None:
     assert {path.name for path in workshop.out.iterdir()} == set(build.read_pin(workshop.module).files)
 
 
-def test_what_is_linked_in_is_listed_with_its_licenses(workshop: Workshop) -> None:
+def test_linked_modules_are_listed_with_their_licenses(workshop: Workshop) -> None:
     workshop.build()
     listed = json.loads((workshop.out / "hammer.cdx.json").read_text(encoding="utf-8"))
 
@@ -57,7 +57,7 @@ def _brought(path: Path, version: str) -> str:
     return f"{path}@sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
-def test_a_binary_can_be_brought(workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prebuilt_binary_is_accepted(workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workshop.remove_go()
     monkeypatch.setenv("ENGINE_HAMMER", _brought(tmp_path / "prebuilt", "1.2.3"))
 
@@ -145,7 +145,7 @@ def test_tampered_installation_is_replaced(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize("name", ["go.mod", "go.sum", "main.go"])
-def test_changed_pin_is_another_build(workshop: Workshop, name: str) -> None:
+def test_a_changed_pin_triggers_a_rebuild(workshop: Workshop, name: str) -> None:
     workshop.build()
     with (workshop.module / name).open("a", encoding="utf-8") as file:
         file.write("\n")
@@ -154,7 +154,7 @@ def test_changed_pin_is_another_build(workshop: Workshop, name: str) -> None:
     assert workshop.compiled() == 2
 
 
-def test_another_go_is_another_build(workshop: Workshop) -> None:
+def test_a_newer_go_triggers_a_rebuild(workshop: Workshop) -> None:
     workshop.build()
     workshop.install_go("go1.27.0")
 
@@ -195,7 +195,7 @@ def test_remains_of_a_killed_build_are_not_used(workshop: Workshop) -> None:
     assert workshop.entry().name == entry.name
 
 
-def test_two_builds_at_once_make_one(workshop: Workshop) -> None:
+def test_concurrent_builds_compile_once(workshop: Workshop) -> None:
     workshop.build()
     (lock,) = workshop.cache.glob("*.lock")
     command = [sys.executable, build.__file__, str(workshop.module), "--out", str(workshop.out / "second")]
@@ -211,7 +211,7 @@ def test_two_builds_at_once_make_one(workshop: Workshop) -> None:
     assert (second.returncode, made_early, workshop.compiled()) == (0, False, 1)
 
 
-def test_what_decides_the_outcome_is_fixed(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_build_environment_is_fixed(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"GOOS": "plan9", "GOARCH": "mips", "GOFLAGS": "-mod=mod", "CGO_ENABLED": "1"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("GOPROXY", "https://modules.example")

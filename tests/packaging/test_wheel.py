@@ -98,7 +98,7 @@ def test_wheel_requires_python_3_11(wheel: Path) -> None:
     assert "License-Expression: Apache-2.0" in metadata
 
 
-def test_installed_package_stands_alone(command: Path, tmp_path: Path) -> None:
+def test_installed_package_uses_only_its_own_files(command: Path, tmp_path: Path) -> None:
     code = "import engine.settings as s; print(s.Settings().rego, s.Settings().policy, s.Settings().recipe, sep='\\n')"
     folders = _run([str(command.with_name("python")), "-c", code], tmp_path).stdout.split()
 
@@ -121,21 +121,21 @@ def test_the_parts_of_an_installation_are_listed(command: Path, wheel: Path, tmp
     assert all(f"\n{module['name']} {module['version']}: " in notices for module in modules)
 
 
-def test_doctor(command: Path, tmp_path: Path) -> None:
+def test_the_installed_doctor_command_runs(command: Path, tmp_path: Path) -> None:
     answer = json.loads(_run([str(command), "doctor", "--format", "json"], tmp_path).stdout)
 
     assert str(command.parent.parent) in json.dumps(answer)
 
 
 @pytest.mark.full
-def test_check(command: Path, tmp_path: Path) -> None:
+def test_the_installed_check_command_decides(command: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "fixtures" / "source_bundles" / _GOOD, tmp_path / _GOOD)
     done = _run([str(command), "check", _GOOD, "--now", "2026-11-21T00:00:00Z"], tmp_path)
 
     assert "allow" in done.stdout
 
 
-def test_a_policy_of_ones_own(command: Path, tmp_path: Path) -> None:
+def test_a_new_policy_passes_its_cases(command: Path, tmp_path: Path) -> None:
     _run([str(command), "policy", "init", "my-policy"], tmp_path)
     done = _run([str(command), "policy", "test", "--policy", "my-policy"], tmp_path)
 

@@ -108,13 +108,13 @@ def test_a_granted_approval_turns_the_confirm_into_an_allow_once(engine: Engine,
     assert recorded[2]["redactions"] == []
 
 
-def test_before_anybody_decided_it_is_pending(engine: Engine) -> None:
+def test_an_undecided_approval_is_pending(engine: Engine) -> None:
     first = ask(engine)
     got = ask(engine, there(first.decision.approval).id)
     assert (got.decision.outcome, codes(got)) == ("deny", ["approval_pending", "license_review_required"])
 
 
-def test_a_refused_one_refuses(engine: Engine, store: Store, clock: Clock) -> None:
+def test_a_refused_approval_denies(engine: Engine, store: Store, clock: Clock) -> None:
     first = ask(engine)
     assert first.decision.approval is not None
     store.resolve(first.decision.approval.id, "refused", "user:ana", "no contract", clock.seconds)
@@ -123,13 +123,13 @@ def test_a_refused_one_refuses(engine: Engine, store: Store, clock: Clock) -> No
     assert "approval_refused" in codes(got)
 
 
-def test_an_unknown_one_refuses(engine: Engine) -> None:
+def test_an_unknown_approval_denies(engine: Engine) -> None:
     got = ask(engine, "0" * 32)
     assert (got.decision.outcome, codes(got)) == ("deny", ["approval_unknown", "license_review_required"])
 
 
 # covers: H09.1
-def test_a_changed_input_is_another_request(engine: Engine, store: Store, clock: Clock) -> None:
+def test_an_approval_does_not_cover_a_changed_input(engine: Engine, store: Store, clock: Clock) -> None:
     row = approved(engine, store, clock)
     got = ask(engine, row.id, {**REVIEWED, "purpose": "eval"})
     assert got.decision.outcome == "deny"
@@ -138,28 +138,30 @@ def test_a_changed_input_is_another_request(engine: Engine, store: Store, clock:
 
 
 # covers: H09.1
-def test_another_caller_is_another_request(engine: Engine, store: Store, clock: Clock) -> None:
+def test_an_approval_does_not_cover_another_caller(engine: Engine, store: Store, clock: Clock) -> None:
     row = approved(engine, store, clock)
     got = ask(engine, row.id, caller=Caller(via=Via.PROCESS, principal="somebody"))
     assert "approval_input_changed" in codes(got)
 
 
 # covers: H09.4
-def test_after_its_time_it_does_not_count(engine: Engine, store: Store, clock: Clock) -> None:
+def test_an_expired_approval_denies(engine: Engine, store: Store, clock: Clock) -> None:
     row = approved(engine, store, clock)
     clock.now += timedelta(days=1)
     got = ask(engine, row.id)
     assert (got.decision.outcome, codes(got)) == ("deny", ["approval_expired", "license_review_required"])
 
 
-def test_just_before_its_time_is_over_it_counts(engine: Engine, store: Store, clock: Clock) -> None:
+def test_an_approval_counts_until_its_expiry(engine: Engine, store: Store, clock: Clock) -> None:
     row = approved(engine, store, clock)
     clock.now += timedelta(days=1, seconds=-1)
     assert ask(engine, row.id).decision.outcome == "allow"
 
 
 # covers: H09.2
-def test_under_another_policy_it_does_not_count(engine: Engine, store: Store, clock: Clock, settings: Settings) -> None:
+def test_an_approval_does_not_count_under_another_policy(
+    engine: Engine, store: Store, clock: Clock, settings: Settings
+) -> None:
     row = approved(engine, store, clock)
     engine.__exit__()
     with Engine(settings, values=("approvals.valid_seconds=3600",), now=clock, points=LOADED) as other:
@@ -212,7 +214,7 @@ def test_the_same_request_asks_for_the_same_approval(engine: Engine) -> None:
 
 
 # covers: H09.3
-def test_of_many_who_use_one_approval_at_once_one_is_allowed(engine: Engine, store: Store, clock: Clock) -> None:
+def test_of_concurrent_uses_of_an_approval_one_is_allowed(engine: Engine, store: Store, clock: Clock) -> None:
     row = approved(engine, store, clock)
     together = threading.Barrier(8)
 
@@ -226,7 +228,7 @@ def test_of_many_who_use_one_approval_at_once_one_is_allowed(engine: Engine, sto
     assert verify(engine.settings.state).ok
 
 
-def test_requests_it_was_not_given_for_never_keep_it_from_the_one_it_was_given_for(
+def test_concurrent_requests_with_other_input_do_not_consume_an_approval(
     engine: Engine, store: Store, clock: Clock
 ) -> None:
     others = {**REVIEWED, "purpose": "eval"}
@@ -275,7 +277,7 @@ def test_without_the_values_nothing_can_be_approved(settings: Settings, clock: C
     assert (got.decision.outcome, codes(got)) == ("deny", ["engine.policy_invalid"])
 
 
-def test_the_policy_takes_one_approval_and_no_more(engine: Engine, store: Store, clock: Clock) -> None:
+def test_the_policy_accepts_exactly_one_approval(engine: Engine, store: Store, clock: Clock) -> None:
     row = approved(engine, store, clock)
     document = there(ask(engine, row.id).document)
     one = engine.opa.ask("decision", document).result
@@ -290,7 +292,7 @@ LOWERED = (
 )
 
 
-def test_it_covers_no_finding_that_its_approver_did_not_see(settings: Settings, clock: Clock) -> None:
+def test_an_approval_does_not_cover_findings_added_later(settings: Settings, clock: Clock) -> None:
     with Engine(settings, values=LOWERED, now=clock, points=LOADED) as engine:
         store = engine.store()
         row = approved(engine, store, clock)

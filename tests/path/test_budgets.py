@@ -89,7 +89,7 @@ def test_a_new_window_begins_again(settings: Settings) -> None:
         assert codes(engine.decide("license", ACCEPTED)) == []
 
 
-def test_what_is_refused_spends_nothing(settings: Settings) -> None:
+def test_a_denied_request_spends_nothing(settings: Settings) -> None:
     with Engine(settings, values=ceiling("all", 1), now=lambda: START, points=LOADED) as engine:
         for _ in range(5):
             assert "license_unknown" in codes(engine.decide("license", {**ACCEPTED, "license": "Nobody-1.0"}))
@@ -119,7 +119,7 @@ def test_a_dry_run_sees_the_count_and_spends_nothing(settings: Settings) -> None
         assert codes(engine.check("license", ACCEPTED)) == ["budget_exhausted"]
 
 
-def test_what_was_not_used_is_given_back(settings: Settings) -> None:
+def test_an_unused_amount_is_returned_to_the_budget(settings: Settings) -> None:
     with Engine(settings, values=ceiling("all", 1), now=lambda: START, points=LOADED) as engine:
         first = engine.decide("license", ACCEPTED)
         engine.settle(first.decision.decision_id, {"license.all": 0})

@@ -67,7 +67,7 @@ def all_of(opa: Opa, count: int) -> list[Any]:
     return found
 
 
-def test_one_question_is_asked_here_and_many_at_once() -> None:
+def test_one_batch_is_sent_from_the_calling_thread_and_several_in_parallel() -> None:
     opa = Opa()
     assert run_all([asking(opa, number) for number in range(BATCH_ITEMS)]) == list(range(BATCH_ITEMS))
     assert opa.threads == [threading.get_ident()]
@@ -95,7 +95,7 @@ def test_a_batch_is_answered_item_by_item_or_not_at_all(opa: Opa, defined: bool)
     assert all_of(opa, 3) == ([0, 1, 2] if defined else ["engine.answer_malformed"] * 3)
 
 
-def test_each_pace_has_threads_of_its_own() -> None:
+def test_each_pace_has_its_own_threads() -> None:
     """Short, slow and bundle calls run at once, as many as there are threads for; heavy ones take turns."""
 
     async def threads(pace: Pace, meeting: int, count: int) -> set[str]:
@@ -154,7 +154,7 @@ def test_calls_and_questions_of_many_paths_end_in_their_own_order() -> None:
     assert run_all([path(Opa(), number) for number in range(3)]) == [0, 1, 2]
 
 
-def test_opa_is_asked_about_a_wave_while_the_next_one_begins_and_the_one_before_is_recorded() -> None:
+def test_opa_decides_one_wave_while_its_neighbours_begin_and_are_recorded() -> None:
     asked, begun, recorded = threading.Event(), threading.Event(), threading.Event()
     seen: list[bool] = []
 
@@ -187,7 +187,7 @@ def test_opa_is_asked_about_a_wave_while_the_next_one_begins_and_the_one_before_
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-def test_work_that_ends_as_if_it_were_cancelled_ends(*, cancelled: bool) -> None:
+def test_work_that_raises_cancelled_error_ends_its_caller(*, cancelled: bool) -> None:
     """Whether or not its caller is cancelled too, the event loop goes on."""
     began, released = threading.Event(), threading.Event()
 

@@ -62,7 +62,7 @@ def test_requests_are_read_a_batch_at_a_time(settings: Settings) -> None:
     assert (source.read, len(decisions(settings.state))) == (WAVE, WAVE)
 
 
-def test_a_source_that_fails_ends_it_after_what_was_decided(settings: Settings) -> None:
+def test_a_failing_source_raises_after_the_decided_requests(settings: Settings) -> None:
     def failing() -> Iterator[Any]:
         yield from [ACCEPTED] * WAVE
         raise OSError("the file is gone")

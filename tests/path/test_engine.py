@@ -32,7 +32,7 @@ GOOD = BUNDLES / "offline_fixture"
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_engine_allows_nothing_and_leaves_the_parents_whole(settings: Settings) -> None:
+def test_a_forked_engine_denies_and_leaves_the_parent_intact(settings: Settings) -> None:
     """A child that shared the connection could read the answer to another request."""
     request = {"path": str(GOOD), "digest": None}
     with Engine(settings) as engine:
@@ -82,7 +82,7 @@ def test_without_threads_an_engine_allows_nothing_and_keeps_nothing(settings: Se
         assert engine.decide("source", request).decision.outcome is Outcome.ALLOW
 
 
-def test_an_opa_that_nobody_can_watch_is_not_served(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_opa_without_a_supervisor_is_not_served(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     start = threading.Thread.start
 
     def refuse(thread: threading.Thread) -> None:
@@ -97,7 +97,7 @@ def test_an_opa_that_nobody_can_watch_is_not_served(settings: Settings, monkeypa
 
 
 @pytest.mark.own_opa
-def test_each_part_is_closed_whatever_the_others_do(settings: Settings) -> None:
+def test_a_control_socket_that_cannot_be_removed_leaves_no_other_part_open(settings: Settings) -> None:
     before = children(os.getpid())
     with Engine(settings) as engine:
         there(engine.services).store()  # opens the control socket
@@ -171,7 +171,7 @@ def test_an_engine_of_an_event_loop_whose_opening_is_cancelled_leaves_nothing_op
     assert Storage(settings.state).locked(LOCK) is False
 
 
-def test_a_permit_is_for_exactly_what_it_was_sealed_for(settings: Settings) -> None:
+def test_a_forged_permit_is_refused(settings: Settings) -> None:
     held: list[tuple[Permit, Job]] = []
 
     def executor(permit: Permit, job: Job) -> Result:
@@ -278,7 +278,7 @@ def test_values_of_another_version_are_a_fault_of_the_policy(
     assert [got.decision.outcome, got.decision.findings[0].code] == [Outcome.DENY, "engine.policy_invalid"]
 
 
-def test_what_gather_looks_up_follows_the_policy(settings: Settings, policy: Path) -> None:
+def test_lookups_while_gathering_follow_the_active_policy(settings: Settings, policy: Path) -> None:
     asked: Any = {**case("license", "accepted").case.request, "license": "the house license"}
     licenses = policy / "licenses.yaml"
     with Engine(replace(settings, policy=policy)) as engine:

@@ -170,7 +170,7 @@ def checking(command: Command, short: Path, count: int = MANY) -> Iterator[subpr
 
 
 @pytest.mark.full
-def test_opa_killed_in_the_middle_of_many_checks_denies_until_another_answers(command: Command, short: Path) -> None:
+def test_opa_killed_during_checks_denies_until_it_is_restarted(command: Command, short: Path) -> None:
     with checking(command, short) as process:
         opa = opa_of(process.pid)
         os.kill(opa, signal.SIGKILL)
@@ -198,9 +198,7 @@ def left_over(short: Path) -> list[Path]:
 
 
 @pytest.mark.full
-def test_an_engine_killed_in_the_middle_leaves_a_record_that_holds_and_nothing_after_the_next_start(
-    command: Command, short: Path
-) -> None:
+def test_an_engine_killed_midway_leaves_an_intact_record_and_no_lasting_files(command: Command, short: Path) -> None:
     with checking(command, short) as process:
         opa = opa_of(process.pid)
         assert alive(opa)
@@ -222,7 +220,7 @@ def test_an_engine_killed_in_the_middle_leaves_a_record_that_holds_and_nothing_a
 
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-def test_an_engine_asked_to_end_cleans_up_at_once(number: signal.Signals, command: Command, short: Path) -> None:
+def test_a_terminated_engine_cleans_up_at_once(number: signal.Signals, command: Command, short: Path) -> None:
     with checking(command, short) as process:
         opa = opa_of(process.pid)
         os.kill(process.pid, number)
@@ -421,7 +419,7 @@ def test_a_read_only_file_system_denies_and_the_record_stays_as_it_was(command: 
 
 @needs("mounts")
 @pytest.mark.parametrize("words", [("record", "verify"), ("approvals", "list")])
-def test_what_only_reads_works_on_a_read_only_file_system(words: tuple[str, ...], command: Command) -> None:
+def test_read_only_commands_work_on_a_read_only_file_system(words: tuple[str, ...], command: Command) -> None:
     assert command.check(GOOD).code == 0
     done = mounted(READ_ONLY, command, *words)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -468,7 +466,7 @@ def test_no_room_for_the_private_folder_of_opa_denies(command: Command, short: P
 
 
 @needs("other_users")
-def test_a_user_without_a_home_is_told_what_to_set(command: Command) -> None:
+def test_without_a_home_folder_the_error_names_the_variable_to_set(command: Command) -> None:
     """As in a container that is given a user id that no one has."""
     unset = [word for name in ("HOME", "XDG_CACHE_HOME", "COVERAGE_PROCESS_CONFIG") for word in ("-u", name)]
     nobody = ("env", *unset, "setpriv", "--reuid=54321", "--clear-groups")

@@ -20,7 +20,7 @@ from engine.drive import Call, Steps, run
 from engine.engine import AsyncEngine, Engine
 from engine.errors import DecideError, EngineError, GatherError, StateError
 from engine.flow import HEAVY_BYTES, Answer, Context, answer
-from engine.idempotency import Whole, answer_once, asked_again, whole_once
+from engine.idempotency import Whole, answer_once, facts_to_ask, whole_once
 from engine.model import Caller, Mode, Pace, Permit, Result, Via
 from engine.points.registry import POINTS
 from engine.record.model import ReplayRecord
@@ -107,7 +107,7 @@ def test_the_same_key_with_another_body_is_an_error(engine: Engine) -> None:
 
 
 # covers: C69.3
-def test_of_many_at_once_one_has_the_effect(engine: Engine) -> None:
+def test_of_concurrent_requests_with_one_key_one_is_executed(engine: Engine) -> None:
     executor, ran = counting()
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: engine.decide("license", ACCEPTED, executor, KEY), range(8)))
@@ -116,14 +116,14 @@ def test_of_many_at_once_one_has_the_effect(engine: Engine) -> None:
         assert one.decision.decision_id in ran or codes(one) == ["engine.idempotency_pending"]
 
 
-def test_keys_of_others_are_others(engine: Engine) -> None:
+def test_keys_are_separate_for_each_caller(engine: Engine) -> None:
     first = engine.decide("license", ACCEPTED, context=KEY)
     other = Context(caller=Caller(via=Via.PROCESS, principal="somebody"), idempotency_key=KEY.idempotency_key)
     assert engine.decide("license", ACCEPTED, context=other).decision.decision_id != first.decision.decision_id
 
 
 # covers: H13.5
-def test_no_earlier_allow_is_given_again_when_the_policy_changed_or_is_down(engine: Engine, settings: Settings) -> None:
+def test_an_allow_is_not_replayed_when_the_policy_changed_or_is_down(engine: Engine, settings: Settings) -> None:
     assert engine.decide("license", ACCEPTED, context=KEY).decision.outcome == "allow"
     engine.__exit__()
     with Engine(settings, values=("approvals.valid_seconds=60",), points=LOADED) as other:
@@ -151,7 +151,7 @@ def test_a_fault_takes_no_key(engine: Engine, settings: Settings) -> None:
     ],
     ids=["a token with another scope", "another run"],
 )
-def test_what_another_scope_or_run_was_allowed_is_not_given(changed: Context, engine: Engine) -> None:
+def test_an_allow_of_another_scope_or_run_is_not_replayed(changed: Context, engine: Engine) -> None:
     first = Context(caller=Caller(via=Via.TOKEN, principal="pipeline", points=("license",)), run="run-1")
     allowed = engine.decide("license", ACCEPTED, context=replace(first, idempotency_key="k"))
     assert allowed.decision.outcome == "allow"
@@ -181,7 +181,7 @@ def test_another_input_that_is_allowed_too_is_not_the_one_that_was_allowed(engin
     assert (got.decision.outcome, codes(got)) == ("deny", ["engine.idempotency_stale"])
 
 
-def test_a_deny_of_another_input_is_not_given_again(engine: Engine, tmp_path: Path) -> None:
+def test_a_deny_of_another_input_is_not_replayed(engine: Engine, tmp_path: Path) -> None:
     request, document = copied("non_commercial_for_training", tmp_path)
     first = engine.decide("source", request, context=KEY)
     assert (first.decision.outcome, engine.decide("source", request, context=KEY).decision) == ("deny", first.decision)
@@ -191,7 +191,7 @@ def test_a_deny_of_another_input_is_not_given_again(engine: Engine, tmp_path: Pa
     assert codes(engine.decide("source", request, context=KEY)) == ["engine.idempotency_stale"]
 
 
-def test_a_confirm_that_would_be_a_deny_now_is_not_given_again(engine: Engine) -> None:
+def test_a_confirm_that_would_now_be_a_deny_is_not_replayed(engine: Engine) -> None:
     asked = case("tool_call", "confirm_all").case.request
     first = engine.decide("tool_call", asked, context=KEY)
     assert first.decision.outcome == "confirm"
@@ -202,7 +202,7 @@ def test_a_confirm_that_would_be_a_deny_now_is_not_given_again(engine: Engine) -
 
 
 # covers: H13
-def test_the_same_input_that_is_no_longer_allowed_is_not_allowed_again(settings: Settings, tmp_path: Path) -> None:
+def test_an_allow_that_the_policy_no_longer_gives_is_not_replayed(settings: Settings, tmp_path: Path) -> None:
     request, _ = copied("offline_fixture", tmp_path, "2035-11-02", "2026-11-21")
     moment = [datetime(2026, 11, 21, 23, 59, 59, tzinfo=UTC)]
     with Engine(settings, now=lambda: moment[0], points=LOADED) as engine:
@@ -215,7 +215,7 @@ def test_the_same_input_that_is_no_longer_allowed_is_not_allowed_again(settings:
     assert (fresh.decision.input_digest, codes(fresh)) == (first.decision.input_digest, ["retention_expired"])
 
 
-def test_a_dry_run_takes_no_key_and_is_not_given_again(engine: Engine) -> None:
+def test_a_dry_run_takes_no_key_and_is_not_replayed(engine: Engine) -> None:
     first, second = (engine.check("license", ACCEPTED, KEY) for _ in range(2))
     enforced = engine.decide("license", ACCEPTED, context=KEY)
     assert [one.decision.outcome for one in (first, second, enforced)] == ["allow"] * 3
@@ -223,14 +223,14 @@ def test_a_dry_run_takes_no_key_and_is_not_given_again(engine: Engine) -> None:
     assert enforced.decision.mode == "enforce"
 
 
-def test_a_deny_is_given_again_too(engine: Engine) -> None:
+def test_a_deny_is_replayed_too(engine: Engine) -> None:
     refused = {**ACCEPTED, "decisions": []}
     first = engine.decide("license", refused, context=KEY)
     assert first.decision.outcome == "deny"
     assert engine.decide("license", refused, context=KEY).decision == first.decision
 
 
-def test_work_that_failed_is_not_done_again(engine: Engine) -> None:
+def test_failed_work_is_not_repeated(engine: Engine) -> None:
     executor, ran = counting(ZeroDivisionError())
     first = engine.decide("license", ACCEPTED, executor, KEY)
     assert first.fault is not None
@@ -290,7 +290,7 @@ def test_an_answer_of_other_rules_or_values_is_stale(what: str, engine: Engine) 
     assert codes(engine.decide("license", ACCEPTED, context=KEY)) == ["engine.idempotency_stale"]
 
 
-def test_a_decision_of_an_unknown_policy_is_neither_kept_nor_given_again(tmp_path: Path) -> None:
+def test_a_decision_of_an_unknown_policy_is_neither_kept_nor_replayed(tmp_path: Path) -> None:
     with opened(tmp_path / "state") as store:
         bench = Bench(store)
 
@@ -312,7 +312,7 @@ def test_a_repetition_leaves_no_file_open(engine: Engine) -> None:
     assert not leaks(lambda: engine.decide("source", request, context=KEY))
 
 
-def test_the_last_of_a_budget_is_given_again_to_whoever_took_it(settings: Settings) -> None:
+def test_the_allow_that_exhausted_a_budget_is_replayed_to_its_caller(settings: Settings) -> None:
     ceiling = json.dumps({"limit": 1, "window_seconds": 0})
     with Engine(settings, values=(f"budgets.budgets.license.all={ceiling}",), points=LOADED) as engine:
         first = engine.decide("license", ACCEPTED, context=KEY)
@@ -322,7 +322,7 @@ def test_the_last_of_a_budget_is_given_again_to_whoever_took_it(settings: Settin
 
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("key", ["", "x" * 5000, "\ud800"], ids=["empty", "long", "half a character"])
-def test_a_key_that_cannot_be_kept_is_refused_and_not_dropped(key: str, engine: Engine) -> None:
+def test_an_invalid_key_is_refused_and_not_ignored(key: str, engine: Engine) -> None:
     got = engine.decide("license", ACCEPTED, context=replace(KEY, idempotency_key=key))
     assert (got.decision.outcome, codes(got)) == ("deny", ["engine.request_invalid"])
 
@@ -366,7 +366,7 @@ def test_a_caller_that_is_cancelled_leaves_a_decision_that_is_recorded_and_no_ke
     assert verify(settings.state).ok
 
 
-def test_an_allow_is_not_given_again_after_its_prefix_was_revoked(engine: Engine) -> None:
+def test_an_allow_is_not_replayed_after_its_prefix_was_revoked(engine: Engine) -> None:
     control = Context(caller=Caller(via=Via.CONTROL, principal="user:ana"))
     command = ["cargo", "test", "--all"]
     asked = {
@@ -384,7 +384,7 @@ def test_an_allow_is_not_given_again_after_its_prefix_was_revoked(engine: Engine
     assert codes(engine.decide("tool_call", asked, context=KEY)) == ["engine.idempotency_stale"]
 
 
-def test_an_allow_is_not_given_again_after_a_later_check_of_the_artifact_failed(engine: Engine) -> None:
+def test_an_allow_is_not_replayed_after_a_later_artifact_check_failed(engine: Engine) -> None:
     store, digest = engine.store(), "ab" * 32
 
     def checked(name: Literal["sandbox", "validation"], *, passed: bool) -> None:
@@ -400,7 +400,7 @@ def test_an_allow_is_not_given_again_after_a_later_check_of_the_artifact_failed(
     assert codes(engine.decide("artifact", asked, context=KEY)) == ["engine.idempotency_stale"]
 
 
-def test_a_key_is_for_the_request_that_was_decided_whatever_becomes_of_it(engine: Engine) -> None:
+def test_a_key_belongs_to_the_request_as_it_was_when_decided(engine: Engine) -> None:
     asked, parts = {**ACCEPTED}, engine.services
     assert parts is not None
 
@@ -467,7 +467,7 @@ def test_a_whole_run_of_another_run_or_approval_is_another_request(whole: Run, c
         whole.ask(replace(KEY, **changes))
 
 
-def test_a_whole_run_that_made_nothing_leaves_its_key_to_the_next(whole: Run) -> None:
+def test_a_whole_run_without_a_result_frees_its_key(whole: Run) -> None:
     whole.made = False
     whole.ask()
     whole.made, whole.fault = True, GatherError("before anything", remedy="none", code="engine.own")
@@ -481,7 +481,7 @@ def test_a_whole_run_that_made_nothing_leaves_its_key_to_the_next(whole: Run) ->
     assert whole.runs == 4
 
 
-def test_a_whole_run_that_was_allowed_is_not_given_again_once_it_would_be_denied(whole: Run) -> None:
+def test_a_whole_run_that_would_now_be_denied_is_not_replayed(whole: Run) -> None:
     first = whole.ask()
     whole.bench.policy.answer = DENY
     with refused(DecideError, "engine.idempotency_stale"):
@@ -493,7 +493,7 @@ def test_a_whole_run_that_was_allowed_is_not_given_again_once_it_would_be_denied
     assert [stop["id"] for stop in whole.bench.policy.asked[-1]["stops"]] == ["stop-1"]
 
 
-def test_a_whole_run_that_was_denied_is_given_again_without_a_question(whole: Run) -> None:
+def test_a_denied_whole_run_is_replayed_without_asking_the_policy(whole: Run) -> None:
     whole.bench.policy.answer = DENY
     first = whole.ask()
     asked = len(whole.bench.policy.asked)
@@ -514,5 +514,5 @@ def test_a_result_of_a_whole_run_that_cannot_be_kept_has_a_fault_and_its_key_sta
     assert whole.runs == 1
 
 
-def test_what_a_repetition_is_asked_again_is_an_allow() -> None:
-    assert asked_again(None) is None
+def test_without_a_stored_decision_nothing_is_decided_again() -> None:
+    assert facts_to_ask(None) is None

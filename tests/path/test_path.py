@@ -213,7 +213,7 @@ def test_an_allow_is_recorded_then_worked_on_then_recorded_again(bench: Bench) -
         (ALLOW, Mode.CHECK, Exit.ALLOW),
     ],
 )
-def test_nothing_else_is_worked_on(said: Any, mode: Mode, code: Exit, bench: Bench) -> None:
+def test_a_deny_a_confirm_and_a_dry_run_execute_nothing(said: Any, mode: Mode, code: Exit, bench: Bench) -> None:
     bench.policy.answer = said
     got = bench.ask(mode=mode, executor=lambda *_: pytest.fail("it ran"))
     assert (got.exit, got.result, len(bench.record.bodies)) == (code, None, 1)
@@ -242,7 +242,7 @@ def test_only_a_release_that_the_engines_agreed_on_decides(bench: Bench) -> None
     assert codes(bench.ask()) == ["policy_stale"]
 
 
-def test_without_a_hand_an_allow_is_only_recorded(bench: Bench) -> None:
+def test_without_an_executor_an_allow_is_only_recorded(bench: Bench) -> None:
     got = bench.ask()
     assert (got.exit, got.result, len(bench.record.bodies)) == (Exit.ALLOW, None, 1)
 
@@ -258,7 +258,7 @@ def test_without_a_hand_an_allow_is_only_recorded(bench: Bench) -> None:
         ({**ACCEPTED, "purpose": object()}, "engine.request_invalid", "plain JSON"),
     ],
 )
-def test_what_cannot_be_gathered_is_a_recorded_deny(request_: Any, code: str, words: str, bench: Bench) -> None:
+def test_an_ungatherable_request_is_a_recorded_deny(request_: Any, code: str, words: str, bench: Bench) -> None:
     got = bench.ask(request_)
     assert (got.decision.outcome, codes(got), got.exit) == ("deny", [code], Exit.UNREADABLE)
     assert words in got.decision.findings[0].requirement
@@ -308,14 +308,14 @@ def test_a_fault_while_deciding_is_a_recorded_deny(raised: Exception, code: str,
     ("raised", "words"),
     [(RuntimeError("can't start new thread"), "no thread can be started"), (MemoryError(), "no memory is left")],
 )
-def test_what_the_machine_lacks_is_told_by_the_deny(raised: Exception, words: str, bench: Bench) -> None:
+def test_exhausted_memory_or_threads_are_named_in_the_deny(raised: Exception, words: str, bench: Bench) -> None:
     bench.policy.answer = raised
     got = bench.ask()
     assert (codes(got), got.exit) == (["engine.internal"], Exit.FAILED_CLOSED)
     assert words in got.decision.findings[0].requirement
 
 
-def test_what_was_opened_is_closed_once(bench: Bench) -> None:
+def test_an_opened_resource_is_closed_once(bench: Bench) -> None:
     opened = Opened()
     bench.gathering(lambda found, _: replace(found, close=opened.close))
     bench.ask(executor=lambda *_: Result("open" if not opened.closed else "closed", {}))
@@ -323,7 +323,7 @@ def test_what_was_opened_is_closed_once(bench: Bench) -> None:
     assert bench.record.bodies[1].status == "open"
 
 
-def test_what_was_opened_is_closed_when_the_facts_cannot_be_written_down(bench: Bench) -> None:
+def test_an_opened_resource_is_closed_when_the_facts_cannot_be_serialized(bench: Bench) -> None:
     opened = Opened()
 
     def broken(found: Gathered, _: GatherContext) -> Gathered:
@@ -333,7 +333,7 @@ def test_what_was_opened_is_closed_when_the_facts_cannot_be_written_down(bench: 
     assert (codes(bench.ask()), opened.closed) == (["engine.internal"], 1)
 
 
-def test_an_interrupt_is_recorded_and_goes_on(bench: Bench) -> None:
+def test_an_interrupt_is_recorded_as_a_deny_and_raised_again(bench: Bench) -> None:
     bench.policy.answer = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         bench.ask()
@@ -341,7 +341,7 @@ def test_an_interrupt_is_recorded_and_goes_on(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("wanted", [Call, Append, Work])
-def test_a_path_that_nobody_walks_on_ends_at_once(wanted: type, bench: Bench) -> None:
+def test_an_abandoned_path_ends_without_a_further_record(wanted: type, bench: Bench) -> None:
     bench.policy.counted = {"all": 0}
     steps = answer(bench.point, ACCEPTED, Mode.ENFORCE, bench.parts(), WHO, done)
     step = next(steps)
@@ -359,7 +359,7 @@ def _performed(step: Any) -> Any:
 
 
 @pytest.mark.parametrize("pace", [*Pace, None])
-def test_only_what_reads_files_is_gathered_elsewhere(pace: Pace | None, bench: Bench) -> None:
+def test_a_point_with_a_pace_is_gathered_in_another_thread(pace: Pace | None, bench: Bench) -> None:
     bench.point = replace(bench.point, pace=pace)
     steps = answer(bench.point, ACCEPTED, Mode.CHECK, bench.parts(), WHO)
     first = next(steps)
@@ -376,7 +376,7 @@ def test_a_large_request_is_read_elsewhere_too(size: int, heavy: bool, bench: Be
     steps.close()
 
 
-def test_a_rule_that_failed_is_told_where_its_author_finds_it(bench: Bench) -> None:
+def test_a_failed_rule_is_reported_at_its_place_in_the_source(bench: Bench) -> None:
     bench.policy.answer = DecideError(
         "a rule failed", remedy="mend", where=Location("served.rego", 7), code="engine.own"
     )
@@ -406,7 +406,7 @@ HELD = Boundary(backend="jail", boundary="files", kind="kernel", enforced=True, 
 
 @pytest.mark.parametrize("backend", [None, "jail"])
 @pytest.mark.parametrize("shown", [True, False])
-def test_limits_are_held_to_what_the_machine_was_shown_to_hold(
+def test_a_limit_is_enforceable_only_with_evidence_from_the_backend(
     backend: str | None,
     shown: bool,  # noqa: FBT001
     bench: Bench,
@@ -428,7 +428,7 @@ def test_limits_are_held_to_what_the_machine_was_shown_to_hold(
     assert asked == ([] if backend is None else [("jail", 7)])
 
 
-def test_only_names_that_a_value_has_are_told_to_a_resolver(bench: Bench) -> None:
+def test_only_hosts_named_in_the_policy_are_resolved(bench: Bench) -> None:
     told: list[str] = []
     found: list[Any] = []
 
@@ -478,7 +478,7 @@ def used(bench: Bench, name: str = "license.all", key: str = "") -> int:
     ("said", "mode", "taken"),
     [(ALLOW, Mode.ENFORCE, 1), (DENY, Mode.ENFORCE, 0), (CONFIRM, Mode.ENFORCE, 0), (ALLOW, Mode.CHECK, 0)],
 )
-def test_only_an_enforced_allow_takes_of_a_budget(said: Any, mode: Mode, taken: int, bench: Bench) -> None:
+def test_only_an_enforced_allow_consumes_a_budget(said: Any, mode: Mode, taken: int, bench: Bench) -> None:
     bench.policy.answer, bench.policy.counted = said, {"all": 0}
     bench.ask(mode=mode)
     assert used(bench) == taken
@@ -489,25 +489,25 @@ def test_only_an_enforced_allow_takes_of_a_budget(said: Any, mode: Mode, taken: 
 
 
 @pytest.mark.parametrize("raised", [DecideError("down", remedy="none"), ZeroDivisionError()])
-def test_a_fault_gives_back_what_was_taken(raised: Exception, bench: Bench) -> None:
+def test_a_fault_releases_its_reservation(raised: Exception, bench: Bench) -> None:
     bench.policy.counted, bench.policy.answer = {"all": 0}, raised
     bench.ask()
     assert used(bench) == 0
 
 
-def test_an_allow_whose_limits_cannot_be_held_gives_back_what_was_taken(bench: Bench) -> None:
+def test_an_unenforceable_allow_releases_its_reservation(bench: Bench) -> None:
     bench.point = replace(bench.point, limits=Bound)
     bench.policy.counted, bench.policy.answer = {"all": 0}, {**ALLOW, "limits": {"backend": None}}
     assert (codes(bench.ask()), used(bench)) == (["engine.limit_unenforceable"], 0)
 
 
-def test_a_fault_at_the_end_of_judging_gives_back_what_was_taken(bench: Bench) -> None:
+def test_a_fault_at_the_end_of_judging_releases_its_reservation(bench: Bench) -> None:
     bench.policy.counted, bench.policy.ends_badly = {"all": 0}, True
     got = bench.ask()
     assert (got.decision.outcome, codes(got), used(bench)) == ("deny", ["engine.internal"], 0)
 
 
-def test_an_allow_that_cannot_be_recorded_gives_back_what_was_taken(bench: Bench) -> None:
+def test_an_unrecordable_allow_releases_its_reservation(bench: Bench) -> None:
     row = granted(bench)
     bench.policy.counted, bench.policy.answer = {"all": 0}, APPROVED
     bench.record.fails = RecordError("full", remedy="none")
@@ -538,7 +538,7 @@ def test_principals_and_runs_count_alone(bench: Bench) -> None:
     assert (used(bench, "license.principal"), used(bench, "license.run")) == (1, 1)
 
 
-def test_only_quotas_that_the_policy_states_are_counted(bench: Bench) -> None:
+def test_only_quotas_stated_in_the_policy_are_counted(bench: Bench) -> None:
     bench.policy.windows = {"children": 0}
     bench.gathering(lambda found, _: replace(found, quotas={"children": "parent", "others": "parent"}))
     bench.ask()
@@ -547,7 +547,7 @@ def test_only_quotas_that_the_policy_states_are_counted(bench: Bench) -> None:
     assert (used(bench, "license/children", "parent"), used(bench, "license/others", "parent")) == (1, 0)
 
 
-def test_budgets_and_quotas_stand_in_lists_of_their_own(bench: Bench) -> None:
+def test_budgets_and_quotas_are_separate_lists(bench: Bench) -> None:
     bench.policy.counted, bench.policy.windows = {"all": 0}, {"children": 0}
     bench.gathering(lambda found, _: replace(found, quotas={"children": "parent"}))
     bench.ask()
@@ -556,7 +556,7 @@ def test_budgets_and_quotas_stand_in_lists_of_their_own(bench: Bench) -> None:
     assert [one["id"] for one in asked["quotas"]] == ["children"]
 
 
-def test_facts_of_the_state_are_those_there_may_be(bench: Bench) -> None:
+def test_only_declared_facts_of_the_state_reach_the_policy(bench: Bench) -> None:
     seen: list[Any] = []
 
     def ask(store: Store, caller: Caller) -> dict[str, list[dict[str, Any]]]:
@@ -588,7 +588,7 @@ def with_state(bench: Bench) -> Context:
 
 @pytest.mark.parametrize("what", [counted, with_quotas, with_state, lambda _: replace(WHO, approval="a" * 32)])
 @pytest.mark.parametrize("mode", list(Mode))
-def test_whatever_needs_the_state_is_denied_without_it(
+def test_a_request_that_needs_the_state_is_denied_without_it(
     what: Callable[[Bench], Context], mode: Mode, bench: Bench
 ) -> None:
     context, bench.stateless = what(bench), True
@@ -656,14 +656,14 @@ def test_a_granted_approval_is_used_by_the_allow_that_needed_it(bench: Bench) ->
 
 
 @pytest.mark.parametrize("said", [ALLOW, DENY, CONFIRM, DecideError("down", remedy="none")])
-def test_an_approval_that_was_not_used_is_there_as_before(said: Any, bench: Bench) -> None:
+def test_an_unused_approval_stays_granted(said: Any, bench: Bench) -> None:
     row = granted(bench)
     bench.policy.answer = said
     bench.ask(context=replace(WHO, approval=row.id))
     assert state(bench, row) == "granted"
 
 
-def test_an_approval_whose_limits_cannot_be_held_is_there_as_before(bench: Bench) -> None:
+def test_an_approval_with_unenforceable_limits_stays_granted(bench: Bench) -> None:
     row = granted(bench)
     bench.point = replace(bench.point, limits=Bound)
     bench.policy.answer = {**APPROVED, "limits": {"backend": None}}
@@ -671,7 +671,7 @@ def test_an_approval_whose_limits_cannot_be_held_is_there_as_before(bench: Bench
     assert state(bench, row) == "granted"
 
 
-def test_the_facts_of_an_approval_are_those_it_has(bench: Bench) -> None:
+def test_the_policy_gets_only_the_known_facts_of_an_approval(bench: Bench) -> None:
     row = requested(bench)
     bench.ask(context=replace(WHO, approval=row.id))
     (given,) = bench.policy.asked[-1]["approvals"]
@@ -696,7 +696,7 @@ def test_the_facts_of_an_approval_are_those_it_has(bench: Bench) -> None:
     assert unknown.keys() == {"id", "expected"}
 
 
-def test_no_policy_makes_an_approval_of_what_was_not_granted(bench: Bench) -> None:
+def test_an_ungranted_approval_is_refused_even_if_the_policy_accepts_it(bench: Bench) -> None:
     row = requested(bench)
     bench.policy.answer = APPROVED
     for context in (WHO, replace(WHO, approval=row.id), replace(WHO, approval="f" * 32)):
@@ -706,7 +706,7 @@ def test_no_policy_makes_an_approval_of_what_was_not_granted(bench: Bench) -> No
     assert state(bench, row) == "requested"
 
 
-def test_a_confirm_without_an_end_is_a_deny(bench: Bench) -> None:
+def test_a_confirm_without_an_expiry_is_a_deny(bench: Bench) -> None:
     bench.policy.answer = {**CONFIRM, "approval_seconds": None}
     assert codes(bench.ask()) == ["engine.limit_unenforceable"]
     assert bench.store.approvals(None, 9) == ()
@@ -729,7 +729,7 @@ def test_without_revisions_nothing_can_be_approved(bench: Bench) -> None:
     [(RecordError("full", remedy="none"), "engine.record_unavailable"), (OSError("canary"), "engine.internal")],
 )
 @pytest.mark.parametrize("said", [ALLOW, CONFIRM])
-def test_what_cannot_be_recorded_is_denied_and_not_worked_on(
+def test_a_decision_that_cannot_be_recorded_is_denied_and_not_executed(
     fails: Exception, code: str, said: Any, bench: Bench
 ) -> None:
     bench.record.fails, bench.policy.answer = fails, said

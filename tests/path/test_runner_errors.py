@@ -56,7 +56,7 @@ def test_each_boundary_has_its_own_class(code: str) -> None:
 
 
 # covers: D15
-def test_no_class_is_another_one() -> None:
+def test_error_classes_are_distinct() -> None:
     assert len({one.code for one in CLASSES.values()}) == len({one.text for one in CLASSES.values()}) == len(CLASSES)
     for one in CLASSES.values():
         assert [other for other in CLASSES.values() if issubclass(one, other)] == [one]
@@ -68,7 +68,7 @@ def test_the_first_of_several_is_raised() -> None:
         raise_unsupported(decision(*reversed(CLASSES)))
 
 
-def test_nothing_is_raised_for_what_is_no_boundary() -> None:
+def test_a_finding_about_no_boundary_raises_nothing() -> None:
     raise_unsupported(decision("backend_not_admitted", "tool_permission_missing"))
     raise_unsupported(decision())
 
@@ -77,7 +77,7 @@ def test_an_allow_raises_nothing() -> None:
     raise_unsupported(decision("MCP_UNSUPPORTED_MESSAGE", outcome=Outcome.ALLOW))
 
 
-def test_a_warning_that_asks_for_a_person_raises() -> None:
+def test_a_confirm_about_a_boundary_raises_too() -> None:
     with pytest.raises(McpUnsupportedError):
         raise_unsupported(decision("MCP_UNSUPPORTED_MESSAGE", outcome=Outcome.CONFIRM))
 

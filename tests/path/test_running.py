@@ -17,7 +17,7 @@ def never(*_: object) -> NoReturn:
     raise AssertionError("nothing is looked up while no work is under way")
 
 
-def test_it_is_closed_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_never_loses_its_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads change places as often as they can, so that a wake-up that can be lost is lost, and no look ends it."""
     monkeypatch.setattr("engine.running._LOOK_SECONDS", 3600)
     before = sys.getswitchinterval()
@@ -35,7 +35,7 @@ def test_it_is_closed_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
         sys.setswitchinterval(before)
 
 
-def test_work_ends_and_is_watched_on_where_a_look_fails_in_an_unforeseen_way() -> None:
+def test_an_unexpected_exception_of_the_watcher_ends_work_but_not_the_watching() -> None:
     """A thread that ended would watch nothing for as long as the engine runs."""
 
     def broken(*_: object) -> NoReturn:

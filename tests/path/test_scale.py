@@ -99,7 +99,7 @@ def grows_as(work: dict[int, int]) -> None:
         assert work[more] / work[fewer] < 1.05 * more / fewer, work
 
 
-def test_what_grows_faster_would_be_noticed() -> None:
+def test_superlinear_growth_fails_the_check() -> None:
     for power in (1.1, 2):
         with pytest.raises(AssertionError):
             grows_as({count: int(10 * count**power) for count in (1000, 3000)})
@@ -161,7 +161,9 @@ def test_files_opened_grow_with_the_records(small: dict[int, Path], tmp_path: Pa
 
 
 @pytest.mark.full
-def test_what_opa_evaluates_grows_with_the_records(small: dict[int, Path], tmp_path: Path, cache: Path) -> None:
+def test_the_number_of_evaluations_grows_linearly_with_the_records(
+    small: dict[int, Path], tmp_path: Path, cache: Path
+) -> None:
     """Counted by OPA's own profiler on the served archives."""
     evaluated: dict[int, int] = {}
     with Engine(Settings(state=tmp_path / "state", cache=cache), now=lambda: MOMENT) as engine:

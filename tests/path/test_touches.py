@@ -15,7 +15,7 @@ RUN = "run-1"
 
 
 @pytest.mark.parametrize(("before", "outcome"), [((), "allow"), (("outward", "untrusted"), "confirm")])
-def test_what_a_call_touches_is_kept_if_it_is_allowed(
+def test_the_touches_of_a_call_are_kept_if_it_is_allowed(
     settings: Settings, before: tuple[str, ...], outcome: str
 ) -> None:
     file = case("tool_call", "flow_first").case

@@ -51,7 +51,7 @@ def test_an_allow_has_its_limits_and_its_warnings_in_order() -> None:
     assert (got.approved, got.approval_seconds) == (False, None)
 
 
-def test_an_answer_that_was_given_before_has_limits_of_its_own_and_the_words_of_its_policy() -> None:
+def test_a_cached_answer_has_its_own_limits_and_the_words_of_its_policy() -> None:
     answer = {"outcome": "allow", "findings": [found("one", "warn")], "limits": LIMITS}
     first, again = (read(POINT, Reply({"result": answer}), CATALOGUE) for _ in range(2))
     assert first == again
@@ -64,7 +64,7 @@ def test_an_answer_that_was_given_before_has_limits_of_its_own_and_the_words_of_
     assert read(POINT, Reply({"result": {**answer, "limits": {**LIMITS, "purpose": "eval"}}}), CATALOGUE) != first
 
 
-def test_no_more_answers_are_remembered_than_so_many() -> None:
+def test_the_cache_of_answers_is_bounded() -> None:
     _checked_before.clear()
     for number in range(_REMEMBERED):
         verdict("deny", found("one", "deny", subject=f"record {number}"))
@@ -86,7 +86,7 @@ def test_a_waived_finding_is_a_warning_that_names_its_waiver() -> None:
     assert [(one.code, one.level, one.waiver) for one in got.findings] == [("one", Level.WARN, "w-1")]
 
 
-def test_a_finding_twice_is_one_and_the_message_of_an_added_rule_is_shown() -> None:
+def test_duplicate_findings_of_an_added_rule_are_merged() -> None:
     got = verdict("deny", found("one", "deny", requirement="own words"), found("one", "deny", requirement="own words"))
     assert [(one.requirement, one.level) for one in got.findings] == [("own words", Level.DENY)]
 
@@ -140,20 +140,20 @@ def test_an_approved_confirm_is_an_allow() -> None:
         None,
     ],
 )
-def test_what_is_not_exactly_a_decision_is_malformed(answer: Any) -> None:
+def test_a_malformed_decision_is_refused(answer: Any) -> None:
     with refused(DecideError, "engine.answer_malformed"):
         read(POINT, Reply({"result": answer}), CATALOGUE)
 
 
 @pytest.mark.parametrize("code", ["engine.internal", "policy_stale"])
-def test_no_catalogue_makes_a_code_of_the_engine_one_of_the_policy(code: str) -> None:
+def test_a_policy_cannot_use_a_reserved_engine_code(code: str) -> None:
     words = {code: Words(code=code, title="holds", remedy="mend")}
     catalogue = Catalogue(points={"license": Entries(requirements={}, generated=words)})
     with pytest.raises(DecideError, match="only the engine"):
         read(POINT, Reply({"result": {"outcome": "deny", "findings": [found(code, "deny")]}}), catalogue)
 
 
-def test_no_decision_is_undefined_whatever_stands_beside_it() -> None:
+def test_an_answer_without_a_result_is_undefined() -> None:
     with refused(DecideError, "engine.decision_undefined"):
         read(POINT, Reply({"decision": {"outcome": "allow", "findings": [], "limits": LIMITS}}), CATALOGUE)
 
@@ -243,7 +243,7 @@ def test_the_permit_of_an_enforced_allow_is_for_exactly_that() -> None:
         {"policy": None},
     ],
 )
-def test_nothing_else_has_one(changes: dict[str, Any]) -> None:
+def test_only_an_enforced_allow_has_a_permit(changes: dict[str, Any]) -> None:
     assert permit(decided(**changes)) is None
 
 
@@ -261,7 +261,7 @@ def test_a_permit_is_for_its_point_its_input_and_its_limits(demanded: tuple[str,
 JOB = Job(DIGEST, None)
 
 
-def test_work_gives_what_the_hand_gives() -> None:
+def test_work_returns_the_result_of_the_executor() -> None:
     given = there(permit(decided()))
     seen: list[tuple[Permit, Job]] = []
 
@@ -280,7 +280,7 @@ def test_work_gives_what_the_hand_gives() -> None:
         (EngineError("no", remedy="none", code="engine.own"), "engine.own"),
     ],
 )
-def test_what_a_hand_raises_is_an_error_of_the_engine_without_its_text(raised: Exception, code: str) -> None:
+def test_an_exception_of_an_executor_becomes_an_engine_error_without_its_text(raised: Exception, code: str) -> None:
     def executor(_permit: Permit, _job: Job) -> Result:
         raise raised
 

@@ -41,7 +41,7 @@ def test_the_newest_check_of_each_name_counts(tmp_path: Path) -> None:
 
 
 # covers: A01
-def test_a_check_behind_many_others_counts_no_more(tmp_path: Path) -> None:
+def test_a_check_followed_by_many_others_is_ignored(tmp_path: Path) -> None:
     rows = [("validation", True, "container"), *[("sandbox", True, "container")] * 128]
     assert [one["id"] for one in checks(tmp_path, *rows)] == ["sandbox"]
 

@@ -37,13 +37,13 @@ def without(name: str) -> dict[str, Any]:
 
 # covers: C10.1
 @pytest.mark.parametrize("action", [None, [], [ACTION], "print(1)", 7, True], ids=str)
-def test_what_is_no_object_is_no_action(action: Any, runner: Runner) -> None:
+def test_an_action_that_is_not_an_object_is_refused(action: Any, runner: Runner) -> None:
     assert code(runner, action) == "invalid_action:not_object"
 
 
 # covers: C11.1-4
 @pytest.mark.parametrize("name", ["id", "language", "entrypoint", "code"])
-def test_text_that_is_missing_of_another_kind_or_blank(name: str, runner: Runner) -> None:
+def test_missing_blank_or_mistyped_text_is_refused(name: str, runner: Runner) -> None:
     assert code(runner, without(name)) == f"invalid_action:{name}"
     for value in NO_TEXT:
         assert code(runner, {**ACTION, name: value}) == f"invalid_action:{name}"
@@ -51,7 +51,7 @@ def test_text_that_is_missing_of_another_kind_or_blank(name: str, runner: Runner
 
 
 # covers: C11.5
-def test_a_payload_that_is_missing_or_no_object(runner: Runner) -> None:
+def test_a_missing_or_non_object_payload_is_refused(runner: Runner) -> None:
     assert code(runner, without("input_payload")) == "invalid_action:input_payload"
     for value in NO_OBJECT:
         assert code(runner, {**ACTION, "input_payload": value}) == "invalid_action:input_payload"
@@ -74,7 +74,7 @@ def test_length_is_counted_in_characters_of_the_untrimmed_code(runner: Runner) -
      ("x" * 500, "denied")],
     ids=lambda text: repr(text)[:20],
 )  # fmt: skip
-def test_entry_points(entrypoint: str, want: str, runner: Runner) -> None:
+def test_invalid_entry_points_are_refused(entrypoint: str, want: str, runner: Runner) -> None:
     assert code(runner, {**ACTION, "entrypoint": entrypoint}) == f"invalid_action:entrypoint_{want}"
 
 
@@ -94,7 +94,7 @@ def test_the_order_of_the_checks(runner: Runner) -> None:
 
 
 # covers: C02.4 C03.1-3 C77.1 C77.3 H19
-def test_the_network_is_asked_for_first(runner: Runner) -> None:
+def test_network_access_is_checked_first(runner: Runner) -> None:
     refused = "invalid_request:network_access_must_be_denied"
     for value in ("denied", "none", "off", " OFF ", "Denied"):
         assert code(runner, hints={"network_access": value}) is None
@@ -110,7 +110,7 @@ def limits(runner: Runner, hints: Any) -> CodeActionLimits:
 
 
 # covers: C02.1-3 C04.1 C05 C07 C08.1-5 C78.2 H18 H19
-def test_what_hints_make_of_the_limits(runner: Runner) -> None:
+def test_hints_are_clamped_to_the_policy_limits(runner: Runner) -> None:
     default = limits(runner, None)
     assert (default.max_code_chars, default.exec_timeout_seconds, default.max_seconds) == (2400, 2.0, 25.0)
     assert default.allowed_languages_policy == ("javascript", "python")
@@ -127,7 +127,7 @@ def test_what_hints_make_of_the_limits(runner: Runner) -> None:
 
 
 # covers: H18.1
-def test_what_has_no_form_in_json_is_refused_with_a_code(runner: Runner) -> None:
+def test_values_without_a_json_form_are_refused_with_a_code(runner: Runner) -> None:
     assert code(runner, {**ACTION, "code": "x\0"}) == "invalid_action:code"
     for name, bad in (("code", "\ud800"), ("id", "\udfff"), ("input_payload", {"x": float("nan")}), ("\ud800", 1)):
         assert code(runner, {**ACTION, name: bad}) == "engine.request_invalid"

@@ -45,12 +45,12 @@ def codes(runner: Runner, **changes: Any) -> list[str]:
         ("Infinity", 2.0), ("-inf", 2.0), ("soon", 2.0), (None, 2.0), (True, 2.0), ([], 2.0), ({}, 2.0), ("3.5", 3.5),
     ],
 )  # fmt: skip
-def test_the_hint_of_a_time_is_clamped(runner: Runner, hint: Any, seconds: float) -> None:
+def test_a_timeout_hint_is_clamped(runner: Runner, hint: Any, seconds: float) -> None:
     assert limits(runner, policy_hints={"exec_timeout_seconds": hint}).wall_seconds == seconds
 
 
 # covers: C06.1 C08 C09.1-2
-def test_what_holds_without_hints(runner: Runner) -> None:
+def test_missing_hints_give_the_default_limits(runner: Runner) -> None:
     stated: tuple[Any, ...] = (None, "none", [], {})
     for hints in stated:
         found = limits(runner, policy_hints=hints)
@@ -68,19 +68,19 @@ def test_what_holds_without_hints(runner: Runner) -> None:
         {"environment": {"PYTHONPATH": "/srv"}, "retention_days": 1, "profile": "wasm"},
     ],
 )  # fmt: skip
-def test_hints_set_only_what_they_may(runner: Runner, hints: dict[str, Any]) -> None:
+def test_unsupported_hints_change_no_limit(runner: Runner, hints: dict[str, Any]) -> None:
     assert limits(runner, policy_hints=hints) == limits(runner)
 
 
 # covers: C78
-def test_a_number_given_as_text_is_that_number(runner: Runner) -> None:
+def test_a_numeric_hint_given_as_text_is_accepted(runner: Runner) -> None:
     code = {**case("code_execution", "defaults").case.request["action"], "code": "print(1)" + " " * 2_393}
     assert codes(runner, action=code) == ["invalid_action:contract"]  # 2,401 characters
     assert codes(runner, action=code, policy_hints={"max_code_chars": "2401"}) == []
 
 
 # covers: C44
-def test_little_time_left_is_all_there_is(runner: Runner) -> None:
+def test_the_remaining_time_limits_the_wall_clock(runner: Runner) -> None:
     assert limits(runner, elapsed_ms=24_000).wall_seconds == 1.0
     assert limits(runner, elapsed_ms=23_000).wall_seconds == 2.0
 
@@ -101,7 +101,7 @@ def _tuples(found: dict[str, Any]) -> dict[str, Any]:
 
 
 # covers: A86.1
-def test_the_seed_is_set_and_recorded_and_gives_the_same_again(runner: Runner) -> None:
+def test_the_seed_is_recorded_and_reproduces_the_limits(runner: Runner) -> None:
     twice = [limits(runner, seed=4_294_967_295) for _ in range(2)]
     assert twice[0] == twice[1]
     assert twice[0].seed == 4_294_967_295
@@ -117,7 +117,7 @@ def test_the_seed_is_set_and_recorded_and_gives_the_same_again(runner: Runner) -
 
 
 # covers: A86.1
-def test_two_seeds_are_no_limits(runner: Runner) -> None:
+def test_an_environment_without_the_matching_hash_seed_is_invalid(runner: Runner) -> None:
     found = _tuples(limits(runner).model_dump(mode="json"))
     for environment in ({}, {"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "random"}):
         with pytest.raises(ValidationError):
@@ -136,13 +136,13 @@ def test_a_verifier_has_limits_of_its_own(runner: Runner) -> None:
     assert solution.artifact_files > 0
 
 
-def test_nothing_comes_out_unless_it_is_asked_for(runner: Runner) -> None:
+def test_no_artifacts_are_permitted_by_default(runner: Runner) -> None:
     found = limits(runner)
     assert (found.artifact_files, found.artifact_bytes) == (0, 0)
 
 
 # covers: C04.2 C53.1
-def test_the_two_lists_of_languages_are_apart(runner: Runner) -> None:
+def test_policy_and_execution_languages_are_separate_lists(runner: Runner) -> None:
     action = {**case("code_execution", "defaults").case.request["action"], "language": "javascript"}
     assert codes(runner, action=action) == ["language_denied_execution"]
     assert codes(runner, action={**action, "language": "ruby"}) == ["language_denied_policy"]
@@ -171,12 +171,12 @@ def test_neither_code_nor_payload_is_in_the_input() -> None:
 
 # covers: H18
 @pytest.mark.parametrize("action", [None, [], "print(1)", {}, {"code": 1}, {"language": "python"}, {"code": "x"}])
-def test_what_cannot_be_scanned_has_no_scan(action: Any) -> None:
+def test_an_action_that_cannot_be_scanned_has_no_scan(action: Any) -> None:
     assert facts(action=action).scan is None
 
 
 # covers: C63
-def test_attempts_are_those_of_who_asks_before_this_one(tmp_path: Path) -> None:
+def test_only_earlier_attempts_of_the_same_principal_are_listed(tmp_path: Path) -> None:
     with closing(open_store(tmp_path)) as store:
         for number, principal in enumerate(("ana", "ana", "bo", "ana"), 1):
             store.begin_attempt(AttemptRow(f"{ID}{number}", principal, "t", f"{number}" * 64, number))

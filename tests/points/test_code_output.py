@@ -80,7 +80,7 @@ BAD: dict[str, tuple[Any, ...]] = {
 
 # covers: C39.1-8 C40.1-7 C41.1 C42.1-2 C56.1 C57.1 H02.1-2 H18.4-5 H20
 @pytest.mark.parametrize("name", BAD)
-def test_values(name: str, runner: Runner) -> None:
+def test_each_field_accepts_only_values_within_its_bounds(name: str, runner: Runner) -> None:
     for value in GOOD.get(name, ()):
         assert told(runner, {**VALUES, name: value}) is None, value
     for value in BAD[name]:
@@ -116,7 +116,7 @@ def test_the_order_of_the_checks(runner: Runner) -> None:
 
 
 # covers: C85.4
-def test_bytes_on_the_edge(runner: Runner) -> None:
+def test_output_size_limits_are_exact(runner: Runner) -> None:
     text = json.dumps(VALUES)
     assert told(runner, text.ljust(4096)) is None
     assert told(runner, text.ljust(4097)) == "code_output_too_large"
@@ -126,7 +126,7 @@ def test_bytes_on_the_edge(runner: Runner) -> None:
 
 
 # covers: C34.1 C36
-def test_how_a_program_may_end(runner: Runner) -> None:
+def test_each_end_of_a_run_has_its_code(runner: Runner) -> None:
     for status in ("timeout_wall", "timeout_cpu"):
         assert told(runner, "", status=status, exit_code=None, signal=9) == "code_timeout"
         assert told(runner, VALUES, status=status, exit_code=None) == "code_timeout"
@@ -140,7 +140,7 @@ def test_how_a_program_may_end(runner: Runner) -> None:
 
 
 # covers: C82
-def test_a_request_that_lacks_what_is_repeated(runner: Runner) -> None:
+def test_a_request_without_the_echoed_field_is_invalid(runner: Runner) -> None:
     others: tuple[Any, ...] = ({**REQUEST, "report_date": None}, {**REQUEST, "report_date": "x\ny"}, {}, [])
     for request in others:
         assert told(runner, VALUES, request) == "invalid_request:carried_field"

@@ -95,7 +95,7 @@ EXACTLY = {
 # covers: A79.1 A80.1 A81.1 A82.1 A83.1 C19 C20.2 C21.1-8 C22.1 C22.3-4 C22.6-7
 # covers: C23.1-4 C23.6-8 C24.1 C24.3-6 C25 C26 C27.1 C28.1 C54.1
 @pytest.mark.parametrize("code", EXACTLY)
-def test_exactly_these_violations(engine: Engine, code: str) -> None:
+def test_each_program_has_exactly_its_listed_violations(engine: Engine, code: str) -> None:
     assert violations(engine, code) == EXACTLY[code]
 
 
@@ -122,7 +122,7 @@ DETOURS = [
 
 # covers: A80.1 E08 H03 H17.2-4 H18
 @pytest.mark.parametrize("code", DETOURS)
-def test_detours_are_refused(engine: Engine, code: str) -> None:
+def test_evasion_attempts_are_refused(engine: Engine, code: str) -> None:
     assert ask(engine, code).decision.outcome is Outcome.DENY
 
 
@@ -156,7 +156,7 @@ SCRIPTS = [
 
 # covers: A79.1 C71 H03
 @pytest.mark.full
-def test_one_meaning_wherever_it_is_asked(engine: Engine, tmp_path: Path) -> None:
+def test_the_point_and_the_helper_agree_on_every_program(engine: Engine, tmp_path: Path) -> None:
     """The point and the helper `clean` agree on every program here and in the cases."""
     programs = [("python", code) for code in [*EXACTLY, *DETOURS, *PLAIN]] + [("javascript", code) for code in SCRIPTS]
     programs += [
@@ -192,7 +192,7 @@ def _clean(engine: Engine, documents: list[Any], folder: Path) -> list[bool]:
 
 
 # covers: H03.7
-def test_a_clean_scan_is_no_permit_to_run_anything(engine: Engine) -> None:
+def test_a_clean_scan_does_not_permit_execution(engine: Engine) -> None:
     permits: list[tuple[Permit, str]] = []
 
     def executor(permit: Permit, _: Any) -> Result:
@@ -208,7 +208,7 @@ def test_a_clean_scan_is_no_permit_to_run_anything(engine: Engine) -> None:
 
 
 # covers: C29.1
-def test_it_looks_at_generated_code_and_not_at_the_engine_itself(engine: Engine) -> None:
+def test_the_scan_does_not_apply_to_the_engine_itself(engine: Engine) -> None:
     own = (ROOT / "engine" / "settings.py").read_text(encoding="utf-8")
     assert "import os" in own
     assert "import_not_allowed:os" in violations(engine, own)  # as generated code it would be refused
@@ -216,12 +216,12 @@ def test_it_looks_at_generated_code_and_not_at_the_engine_itself(engine: Engine)
 
 
 @pytest.mark.parametrize("language", ["c++ 17", "PYTHON", " python", "python/../x", "$", "\u202e"])
-def test_a_language_that_is_none_of_ours_is_not_scanned(engine: Engine, language: str) -> None:
+def test_an_unknown_language_is_not_scanned(engine: Engine, language: str) -> None:
     assert violations(engine, "x = 1", language) == ["language_not_scanned"]
 
 
 # covers: C71
-def test_javascript_has_facts_and_is_executed_by_nobody(engine: Engine) -> None:
+def test_javascript_is_scanned_but_not_executed(engine: Engine) -> None:
     code = there(engine.policy).data["code"]
     assert "javascript" in code["languages"]
     assert "javascript" in code["scan"]
@@ -238,13 +238,13 @@ def test_the_input_holds_names_and_no_text_of_the_code(engine: Engine) -> None:
 
 # covers: H18
 @pytest.mark.parametrize("code", ["\ud800", "x = '\udfff'", "", "x = 1\0\ud800"])
-def test_text_that_is_none_is_refused(engine: Engine, code: str) -> None:
+def test_empty_or_unencodable_code_is_an_invalid_request(engine: Engine, code: str) -> None:
     answer = ask(engine, code)
     assert answer.decision.outcome is Outcome.DENY
     assert answer.decision.findings[0].code == "engine.request_invalid"
 
 
-def test_members_that_are_allowed_are_no_modules() -> None:
+def test_allowed_members_are_not_modules() -> None:
     """A module among the allowed members would lead to all others; the values say so, and hold it."""
     import importlib
     import types
@@ -254,7 +254,7 @@ def test_members_that_are_allowed_are_no_modules() -> None:
         assert not [one for one in members if isinstance(getattr(module, one), types.ModuleType)]
 
 
-def test_a_case_of_each_kind_of_finding(runner: Runner) -> None:
+def test_every_finding_code_has_a_case(runner: Runner) -> None:
     codes = {code for file in CASES if file.case.point == "code_scan" for code in file.case.want.codes}
     policy = there(there(runner.engine({}).policy))
     own = {code for code, one in policy.catalogue.points["code_scan"].requirements.items() if one.point == "code_scan"}

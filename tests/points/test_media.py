@@ -86,13 +86,13 @@ def test_every_address_that_is_not_public_is_refused_and_every_public_one_is_not
     assert sorted(decision.limits.destinations[0].addresses) == sorted(ALLOWED)
 
 
-def test_the_list_finds_what_the_standard_library_lets_through() -> None:
+def test_many_blocked_addresses_are_global_to_the_standard_library() -> None:
     """The control: these addresses are no easy ones."""
     let_through = [text for text in BLOCKED if ipaddress.ip_address(text).is_global]
     assert len(let_through) > 10
 
 
-def test_one_by_one_each_refused_address_refuses_its_host(runner: Runner) -> None:
+def test_each_blocked_address_alone_refuses_its_host(runner: Runner) -> None:
     for text in BLOCKED:
         decision, _ = asked(runner, (text,))
         assert [finding.code for finding in decision.findings] == ["address_not_public"], text
@@ -111,12 +111,12 @@ def test_one_by_one_each_refused_address_refuses_its_host(runner: Runner) -> Non
         ("https://127.0.0.1/", []),
     ],
 )
-def test_only_a_host_that_a_value_names_is_looked_up(runner: Runner, url: str, looked_up: list[str]) -> None:
+def test_only_a_host_listed_in_the_policy_is_looked_up(runner: Runner, url: str, looked_up: list[str]) -> None:
     """A lookup sends the host name to its name server, so it could leak secrets."""
     assert asked(runner, ("8.8.8.8",), url)[1] == looked_up
 
 
-def test_as_shipped_nothing_is_looked_up(runner: Runner) -> None:
+def test_the_shipped_policy_looks_up_no_host(runner: Runner) -> None:
     engine = runner.engine({})
     hosts = ("a.example.org", "data.example.org", "localhost")
     assert not any(
@@ -124,21 +124,21 @@ def test_as_shipped_nothing_is_looked_up(runner: Runner) -> None:
     )
 
 
-def test_path_and_query_are_only_under_the_digest() -> None:
+def test_path_and_query_appear_only_in_the_digest() -> None:
     facts = _facts({**URL, "url": "https://a.example.org/canary?key=canary"})
     assert "canary" not in facts.model_dump_json()
     other = _facts({**URL, "url": "https://a.example.org/canary?key=other"})
     assert there(facts.media.url).digest != there(other.media.url).digest
 
 
-def test_what_is_no_media_type_is_not_shown() -> None:
+def test_an_invalid_media_type_is_not_shown() -> None:
     assert _facts({**URL, "media_type": "canary with spaces"}).media.media_type is None
 
 
 # Content that is brought
 
 
-def test_base64_is_measured() -> None:
+def test_base64_content_is_decoded_and_measured() -> None:
     data = b"any\x00content"
     media = _facts(_base64(base64.b64encode(data).decode())).media
     assert (media.readable, media.size.stated, media.size.bytes) == (True, True, len(data))
@@ -169,13 +169,13 @@ def test_base64_is_measured() -> None:
         (b" \x89PNG\r\n\x1a\n", ()),
     ],
 )
-def test_content_has_the_types_of_its_bytes(tmp_path: Path, data: bytes, types: tuple[str, ...]) -> None:
+def test_media_types_are_detected_from_the_content(tmp_path: Path, data: bytes, types: tuple[str, ...]) -> None:
     (tmp_path / "a").write_bytes(data)
     assert _facts(_base64(base64.b64encode(data).decode())).media.types == types
     assert _facts(_file("a"), replace(WORLD, root=tmp_path)).media.types == types
 
 
-def test_all_of_a_text_is_looked_at(tmp_path: Path) -> None:
+def test_a_text_file_is_inspected_to_its_end(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes("ü".encode() * (1 << 20) + b"\x00")
     (tmp_path / "b").write_bytes(b"x" + "ü".encode() * (1 << 20))  # letters over the borders of chunks
     assert _facts(_file("a"), replace(WORLD, root=tmp_path)).media.types == ()
@@ -191,7 +191,7 @@ def test_base64_has_one_spelling(text: str) -> None:
     assert (media.readable, media.size.bytes, media.digest) == (False, None, None)
 
 
-def test_a_file_is_measured(tmp_path: Path) -> None:
+def test_the_size_and_digest_of_a_file_are_measured(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     (tmp_path / "link").symlink_to("a")
     for path, root in (("a", tmp_path), (f"{tmp_path}/a", None), ("link", tmp_path)):
@@ -200,7 +200,7 @@ def test_a_file_is_measured(tmp_path: Path) -> None:
         assert media.digest == "sha256:" + hashlib.sha256(b"abc").hexdigest()
 
 
-def test_what_is_no_file_of_the_folder_is_not_readable(tmp_path: Path) -> None:
+def test_only_regular_files_inside_the_root_are_readable(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "sub").mkdir(parents=True)
     (tmp_path / "secret").write_text("secret")
@@ -223,7 +223,7 @@ def test_what_is_no_file_of_the_folder_is_not_readable(tmp_path: Path) -> None:
     assert seen("plain", Path(os.devnull)) == (False, False)
 
 
-def test_a_second_name_is_counted(tmp_path: Path) -> None:
+def test_hard_links_of_a_file_are_counted(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "root/copy").hardlink_to(tmp_path / "secret")

@@ -45,7 +45,7 @@ def test_every_address_that_is_not_public_is_refused_and_every_public_one_is_not
 
 
 # covers: A32, A33
-def test_no_bad_address_is_accepted(runner: Runner) -> None:
+def test_every_non_canonical_url_is_refused(runner: Runner) -> None:
     assert len(BAD) >= 75
     wide = (HOST, "evil.example.org", "example.org")
     passed = [url for url in BAD if asked(runner, url, ALLOWED[:1], wide).outcome is not Outcome.DENY]
@@ -55,7 +55,7 @@ def test_no_bad_address_is_accepted(runner: Runner) -> None:
 
 # covers: A40
 @pytest.mark.parametrize("mode", [Mode.CHECK, Mode.ENFORCE])
-def test_only_an_enforced_decision_is_an_event(mode: Mode, runner: Runner) -> None:
+def test_only_an_enforced_decision_emits_events(mode: Mode, runner: Runner) -> None:
     engine = runner.engine({})
     assert engine.services is not None
     request = {"id": "a", "alias": "a", "urls": [], "network": {"budget": {"max_requests": 0}}}

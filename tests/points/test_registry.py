@@ -15,7 +15,7 @@ def test_every_point_stands_under_its_own_name() -> None:
     assert len(modules) == len(POINTS)
 
 
-def test_only_what_is_asked_for_is_imported() -> None:
+def test_only_the_requested_point_is_imported() -> None:
     code = "import sys; from engine.points.registry import find; find('license')"
     told = f"{code}; print(sorted(name for name in sys.modules if name.startswith('engine.points.')))"
     done = subprocess.run([sys.executable, "-c", told], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -62,17 +62,17 @@ from tests.values.shipped import SHIPPED
         ("\uff11\uff12\uff17.0.0.1", "name"),
     ],
 )
-def test_reach(text: str, reach: str) -> None:
+def test_the_reach_follows_from_the_address(text: str, reach: str) -> None:
     assert bound_address(text)[1] == reach
 
 
-def test_an_address_has_one_spelling() -> None:
+def test_an_address_is_normalized() -> None:
     assert bound_address("0:0:0:0:0:0:0:1")[0] == "::1"
     assert bound_address("runner.internal")[0] == "runner.internal"
 
 
 # covers: H22
-def test_the_guard_is_the_engines_own_and_not_the_requests() -> None:
+def test_the_guard_comes_from_the_engine_and_not_from_the_request() -> None:
     request = BindRequest(host="0.0.0.0", port=1, published=False)  # noqa: S104
     for gate in (Gate(), Gate(shared_token=True)):
         world = GatherContext(clock=lambda: 0, boundaries=lambda: (), gate=gate)
@@ -82,13 +82,13 @@ def test_the_guard_is_the_engines_own_and_not_the_requests() -> None:
 
 
 @pytest.mark.parametrize("host", ["", " ", "0.0.0.0\n", "a b", "ä", "x" * 254])
-def test_what_no_listener_could_be_given_is_no_request(host: str, runner: Runner) -> None:
+def test_an_invalid_host_makes_the_request_invalid(host: str, runner: Runner) -> None:
     got = runner.engine({}).check("runner_bind", {"host": host, "port": 1, "published": False})
     assert [finding.code for finding in got.decision.findings] == ["engine.request_invalid"]
 
 
 @pytest.mark.parametrize("port", [-1, 65_536, True, "80", 1.5, None])
-def test_a_port_is_a_port(port: Any, runner: Runner) -> None:
+def test_an_invalid_port_makes_the_request_invalid(port: Any, runner: Runner) -> None:
     got = runner.engine({}).check("runner_bind", {"host": "127.0.0.1", "port": port, "published": False})
     assert [finding.code for finding in got.decision.findings] == ["engine.request_invalid"]
 
@@ -100,7 +100,7 @@ def test_no_default_setting_listens_everywhere() -> None:
     assert not found
 
 
-def test_the_search_for_defaults_finds_an_open_one() -> None:
+def test_the_scan_for_defaults_detects_an_open_listener() -> None:
     """Positive control: a default of any of these forms would be noticed."""
     tree = ast.parse('HOST = "0.0.0.0"\n\ndef serve(host: str = "::") -> None:\n    """Not 0.0.0.0."""\n')
     assert [bound_address(text)[1] for text in _constants(tree)] == ["unspecified", "unspecified", "name"]

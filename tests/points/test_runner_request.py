@@ -73,13 +73,13 @@ def test_another_run_is_another_input() -> None:
         assert facts(SNAKE | change).content != facts(SNAKE).content
 
 
-def test_the_same_run_with_another_secret_is_the_same_input() -> None:
+def test_a_different_secret_does_not_change_the_input() -> None:
     other = json.loads(json.dumps(SNAKE).replace("canary-callback", "another"))
     assert facts(other) == facts(SNAKE)
 
 
 # covers: D57
-def test_no_field_may_come_in_two_spellings() -> None:
+def test_a_field_in_two_spellings_is_refused() -> None:
     for name, camel in [
         ("sandbox_permission", "sandboxPermission"),
         ("mcp_servers", "mcpServers"),
@@ -94,13 +94,13 @@ def test_no_field_may_come_in_two_spellings() -> None:
 @pytest.mark.parametrize(
     "name", ["McpServers", "mcp-servers", "MCP_SERVERS", "mcpservers", "mcp_servers ", "mcpServer"]
 )
-def test_no_other_spelling_is_known(name: str) -> None:
+def test_an_unknown_field_spelling_is_refused(name: str) -> None:
     with pytest.raises(ValidationError):
         facts({"messages": [], "harness": "pi_core", name: []})
 
 
 @pytest.mark.parametrize("shape", [{}, {"agent": {"harness": "pi_core"}}], ids=["legacy", "agent"])
-def test_null_is_no_answer(shape: dict[str, Any]) -> None:
+def test_a_null_field_is_refused(shape: dict[str, Any]) -> None:
     for name in ("harness", "sandbox", "permission_policy", "agent", "sandbox_permission", "mcp_servers", "tools"):
         with pytest.raises(ValidationError):
             facts({"messages": [], **shape, name: None})
@@ -122,7 +122,7 @@ def test_no_legacy_key_stays_at_the_top_level() -> None:
 
 
 # covers: D45 D63
-def test_a_key_inside_agent_wins_whatever_else_is_stated() -> None:
+def test_a_key_inside_agent_overrides_the_top_level_key() -> None:
     for names in itertools.chain.from_iterable(
         itertools.combinations(("harness", "sandbox", "permission_policy"), count) for count in range(4)
     ):
@@ -138,7 +138,7 @@ def test_a_key_inside_agent_wins_whatever_else_is_stated() -> None:
 
 
 # covers: D45 D63.2
-def test_an_outer_permission_policy_does_not_mend_an_inner_one(runner: Runner) -> None:
+def test_only_the_inner_permission_policy_counts(runner: Runner) -> None:
     request = {"messages": [], "permission_policy": "ask", "agent": {"harness": "pi_core", "permission_policy": "auto"}}
     engine = runner.engine({})
     refused = engine.check("runner_request", request).decision
@@ -192,7 +192,7 @@ def test_no_secret_gets_into_a_record_or_an_answer(broken: dict[str, Any], runne
 
 
 # covers: D08.1 H22
-def test_a_proof_comes_from_the_engine_alone() -> None:
+def test_boundary_proofs_come_only_from_the_engine() -> None:
     request = {
         "harness": "pi_core",
         "sandbox": "daytona",
@@ -229,7 +229,7 @@ CLAIMS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
 
 # covers: H22
 @pytest.mark.parametrize("point", CLAIMS)
-def test_a_claim_about_what_the_engine_computes_is_refused(point: str, runner: Runner) -> None:
+def test_a_request_cannot_state_facts_that_the_engine_computes(point: str, runner: Runner) -> None:
     request, claims = CLAIMS[point]
     engine = runner.engine({})
     assert engine.check(point, request).decision.outcome is Outcome.ALLOW  # the control
@@ -271,7 +271,7 @@ def test_the_matrix_names_a_case_for_every_boundary() -> None:
 
 
 @pytest.mark.parametrize("place", [{}, {"host": "a.example.com"}, {"port": 443}])
-def test_the_limit_of_a_server_has_its_whole_address_unless_it_is_started_here(place: dict[str, Any]) -> None:
+def test_only_an_http_server_limit_has_host_and_port(place: dict[str, Any]) -> None:
     server, address = {"name": "docs", "permission": "ask"}, {"host": "a.example.com", "port": 443}
     assert ServerLimit.model_validate({**server, "transport": "http", **address}).port == 443
     assert ServerLimit.model_validate({**server, "transport": "stdio"}).host is None

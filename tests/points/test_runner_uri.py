@@ -69,7 +69,7 @@ def test_a_canonical_address_has_an_origin(text: str, origin: str) -> None:
         "https://" + "a" * 2_048 + ".example.com/",
     ],
 )
-def test_anything_else_has_none(text: str) -> None:
+def test_a_non_canonical_address_has_no_origin(text: str) -> None:
     facts = origin_facts(text)
     assert (facts.canonical, facts.origin) == (False, None)
 
@@ -88,7 +88,7 @@ def test_anything_else_has_none(text: str) -> None:
         ({"inherited": None, "override": "https://b.example.com/"}, "override"),
     ],
 )
-def test_presence_of_the_key_counts(request_: dict[str, Any], source: str) -> None:
+def test_a_present_override_key_takes_precedence_even_if_blank(request_: dict[str, Any], source: str) -> None:
     assert _facts(request_).source == source
 
 
@@ -98,7 +98,7 @@ def test_an_address_that_is_not_canonical_is_not_shown() -> None:
 
 
 # covers: D41.2
-def test_a_refused_address_leaves_a_caller_without_the_limits_that_it_needs(runner: Runner) -> None:
+def test_a_refused_address_yields_no_limits(runner: Runner) -> None:
     """A caller that resolves anything only with the address in its limits resolves nothing."""
     engine = runner.engine({})
     refused = engine.decide("runner_uri", {"inherited": None, "override": "https://evil.example.org/"})

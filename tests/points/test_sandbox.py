@@ -44,7 +44,7 @@ def facts(**request: Any) -> SandboxInput:
 
 
 # covers: H05
-def test_what_the_machine_holds_comes_from_the_machine() -> None:
+def test_boundary_facts_come_only_from_the_machine() -> None:
     found = facts(declared=["network"])
     assert (found.boundaries, found.probes) == ((HELD,), (TRIED,))
     for stated in ("boundaries", "probes", "required", "now"):
@@ -53,14 +53,14 @@ def test_what_the_machine_holds_comes_from_the_machine() -> None:
 
 
 # covers: D19
-def test_every_boundary_is_asked_for_whatever_is_declared() -> None:
+def test_every_boundary_is_required_regardless_of_the_declaration() -> None:
     for declared in ([], ["network", "network"]):
         assert tuple(one.id for one in facts(declared=declared).required.boundaries) == BOUNDARIES
     assert [one.id for one in facts(declared=["cpu", "cpu"]).declared] == ["cpu"]
 
 
 # covers: B11
-def test_of_a_command_only_its_name_and_digest_are_seen() -> None:
+def test_only_the_name_and_digest_of_a_command_are_visible() -> None:
     words = ("cat", "quokka.txt", "--quokka")
     found = facts(command=words)
     assert "quokka" not in found.model_dump_json()
@@ -72,7 +72,7 @@ def test_of_a_command_only_its_name_and_digest_are_seen() -> None:
 
 # covers: B11
 @pytest.mark.parametrize("words", [("cat",), ("cat", ""), ("cat", "a b", "é", "\n")])
-def test_hand_and_point_know_a_command_by_the_same_digest(words: tuple[str, ...]) -> None:
+def test_executor_and_point_compute_the_same_command_digest(words: tuple[str, ...]) -> None:
     assert digest_at_the_hand(words) == digest_of(words)
     assert digest_of(("cat", "a", "b")) != digest_of(("cat", "ab"))
 
@@ -92,7 +92,7 @@ def test_a_command_is_an_array_of_arguments(command: Any) -> None:
     "tighten",
     [{"wall_seconds": 0}, {"wall_seconds": "2"}, {"wall_seconds": True}, {"processes": 0}, {"patience": 1}, [], 1],
 )
-def test_a_limit_that_is_none_is_refused(tighten: Any) -> None:
+def test_an_invalid_limit_is_refused(tighten: Any) -> None:
     with pytest.raises(ValidationError):
         facts(tighten=tighten)
 
@@ -113,7 +113,7 @@ def test_the_permit_names_every_boundary_and_the_record_has_the_proof(runner: Ru
 
 
 # covers: C81.1
-def test_the_record_of_a_run_without_network_enforcement_says_so(runner: Runner) -> None:
+def test_the_record_shows_a_missing_network_enforcement(runner: Runner) -> None:
     file = case("sandbox", "declared_network_not_enforced")
     record = runner._record(file, runner.answer(file).decision.decision_id)
     assert record["outcome"] == "deny"
@@ -122,13 +122,13 @@ def test_the_record_of_a_run_without_network_enforcement_says_so(runner: Runner)
 
 
 # covers: E33.1 H05
-def test_what_is_missing_is_told_with_what_to_do(runner: Runner) -> None:
+def test_a_missing_probe_is_reported_with_a_remedy(runner: Runner) -> None:
     (finding,) = runner.answer(case("sandbox", "nothing_probed")).decision.findings
     assert "engine doctor --sandbox" in finding.remedy
 
 
 # covers: H05
-def test_the_age_of_a_probe_does_not_change_what_was_asked(runner: Runner) -> None:
+def test_the_probe_age_does_not_change_the_input_digest(runner: Runner) -> None:
     digests = {
         runner.answer(case("sandbox", name)).decision.input_digest for name in ("probe_stale", "probe_of_a_day_ago")
     }

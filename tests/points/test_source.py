@@ -10,7 +10,7 @@ from engine.points import GatherContext
 from engine.points.source import SourceRequest, gather
 
 
-def test_the_folders_of_declared_paths_take_no_memory_of_their_own(tmp_path: Path) -> None:
+def test_many_deep_declared_paths_use_bounded_memory(tmp_path: Path) -> None:
     records = [{"path": f"{number}/{'a/' * 400}b"} for number in range(1_000)]
     (tmp_path / "bundle.yaml").write_text(json.dumps({"records": records}), encoding="utf-8")
     (tmp_path / "0" / "c").mkdir(parents=True)

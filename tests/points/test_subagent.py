@@ -66,7 +66,7 @@ class Counting:
 # covers: B23.2
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("operation", ["poll", "cancel", "kill", "spawn", "run"])
-def test_an_id_that_is_no_uuid_is_refused_before_anything_is_read(engine: Engine, operation: str) -> None:
+def test_an_invalid_child_id_is_refused_before_any_state_is_read(engine: Engine, operation: str) -> None:
     store = Counting(engine)
     conversation = str(uuid.UUID(int=7))
     for text in ("", "child", CHILD[:-1], f"{{{CHILD}}}", f"{CHILD}\n", "%", CHILD.replace("0", "\u0660")):
@@ -78,7 +78,7 @@ def test_an_id_that_is_no_uuid_is_refused_before_anything_is_read(engine: Engine
 
 
 # covers: B22 B23.3
-def test_a_uuid_is_looked_up_and_goes_on_to_the_ownership_check(engine: Engine) -> None:
+def test_a_valid_uuid_reaches_the_ownership_check(engine: Engine) -> None:
     store = Counting(engine)
     assert codes(engine.decide("subagent", POLL)) == ["not_parent"]
     assert store.asked["child"] == 1
@@ -116,7 +116,7 @@ def test_no_spelling_of_its_id_lets_a_subagent_start_another_one(engine: Engine,
 
 
 # covers: B19.1 B20
-def test_what_is_asked_for_only_makes_limits_smaller(engine: Engine) -> None:
+def test_a_requested_turn_limit_only_lowers_the_policy_limit(engine: Engine) -> None:
     engine.store().add_child(ChildRow(CHILD, "chat-7", 0))
     found = {}
     for turns in (None, 1, 49, 50, 51, 2**53 - 1):
@@ -156,9 +156,7 @@ def test_every_operation_has_a_timeout_that_a_request_only_makes_shorter(engine:
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("scope", ["conversation", "user", "account"])
 @pytest.mark.parametrize("operation", ["spawn", "run"])
-def test_each_quota_counts_alone_and_what_is_refused_does_not_count(
-    settings: Settings, scope: str, operation: str
-) -> None:
+def test_each_quota_counts_separately_and_only_admitted_spawns(settings: Settings, scope: str, operation: str) -> None:
     values = (f"budgets.quotas.subagent.{scope}={json.dumps({'limit': 2, 'window_seconds': 3600})}",)
     moment = [NOW]
     with Engine(settings, values=values, now=lambda: moment[0], points=LOADED) as engine:
@@ -191,7 +189,7 @@ def test_a_recorded_refusal_replays_to_the_same_reason(settings: Settings, scope
 
 
 # covers: B24
-def test_of_many_that_want_the_last_of_a_quota_exactly_one_starts(settings: Settings) -> None:
+def test_of_many_concurrent_spawns_for_the_last_quota_unit_one_starts(settings: Settings) -> None:
     values = ("budgets.quotas.subagent.user.limit=1",)
     requests = [{**SPAWN, "conversation": f"chat-{number}"} for number in range(16)]
     with Engine(settings, values=values, now=lambda: NOW, points=LOADED) as engine, ThreadPoolExecutor(16) as pool:
@@ -199,7 +197,7 @@ def test_of_many_that_want_the_last_of_a_quota_exactly_one_starts(settings: Sett
     assert Tally(tuple(codes(answer)) for answer in answers) == {(): 1, ("spawn_quota:user",): 15}
 
 
-def test_a_quota_that_nobody_stated_refuses(settings: Settings) -> None:
+def test_a_spawn_with_a_missing_quota_is_refused(settings: Settings) -> None:
     for scope in ("conversation", "user", "account"):
         own = replace(settings, state=settings.state / scope)
         (own.state).mkdir(parents=True)
@@ -253,12 +251,12 @@ def _gathered(**changes: Any) -> SubagentInput:
         ("\U0001f600", None),
     ],
 )
-def test_a_child_is_named_by_a_uuid_or_not_at_all(text: str, id_: str | None) -> None:
+def test_only_a_canonical_uuid_identifies_a_child(text: str, id_: str | None) -> None:
     child = _gathered(operation="poll", child_conversation_id=text).child
     assert (child.stated, child.id_valid, child.id) == (True, id_ is not None, id_)
 
 
-def test_what_the_state_knows_is_what_the_policy_sees(engine: Engine) -> None:
+def test_the_policy_sees_the_child_state_from_the_store(engine: Engine) -> None:
     store: Store = engine.store()
     store.add_child(ChildRow(CHILD, "chat-7", 5))
     store.end_child(CHILD, "killed", 6)

@@ -57,7 +57,7 @@ def test_every_shape_gives_the_same_input(arguments: dict[str, Any]) -> None:
     assert len(found) == 1
 
 
-def test_the_input_as_a_whole() -> None:
+def test_a_call_has_its_complete_expected_input() -> None:
     found = facts(shapes("files_read", ARGUMENTS)["own"], policy="assistant", cwd="/nowhere").model_dump(
         exclude_none=True
     )
@@ -120,7 +120,7 @@ def test_the_input_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a": NaN}', "[" * 1_000, "", "[]", "not json"])
-def test_arguments_that_have_no_reading_are_a_fact(text: str) -> None:
+def test_unreadable_arguments_are_reported_as_a_fact(text: str) -> None:
     found = facts({"type": "function", "function": {"name": "f", "arguments": text}})
     assert (found.call.readable, found.call.complete, found.call.summary) == (False, False, "")
     assert found.call.bytes == len(text)
@@ -172,7 +172,7 @@ def test_arguments_of_ten_megabytes_are_not_walked() -> None:
 
 
 @pytest.mark.parametrize("cwd", ["", "work", "/work/", "/work/../x", "//", "/work\n", "~"])
-def test_a_working_directory_is_canonical_or_the_request_is_none(cwd: str) -> None:
+def test_a_non_canonical_working_directory_is_refused(cwd: str) -> None:
     with pytest.raises(ValueError, match="cwd"):
         facts({"name": "f", "arguments": {}}, cwd=cwd)
 
@@ -204,7 +204,7 @@ SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "require
         ({}, False, False),
     ],
 )
-def test_a_definition_is_a_digest_and_whether_the_call_fits(definition: dict[str, Any], valid: bool, fit: bool) -> None:  # noqa: FBT001
+def test_a_definition_is_checked_for_validity_and_fit(definition: dict[str, Any], valid: bool, fit: bool) -> None:  # noqa: FBT001
     found = there(facts({"name": "f", "arguments": {"path": "a"}}, definition=definition).definition)
     assert (found.schema_valid, found.fits) == (valid, fit)
     unread = there(
@@ -252,7 +252,7 @@ def test_approved_prefixes_are_those_of_the_caller_in_this_folder() -> None:
 
 
 # covers: B09
-def test_without_principal_folder_or_command_nobody_asks_for_prefixes() -> None:
+def test_prefixes_are_queried_only_with_principal_folder_and_command() -> None:
     alice, nobody = Caller(via=Via.PROCESS, principal="alice"), Caller(via=Via.PROCESS)
     call = {"name": "shell", "arguments": {"command": "git status"}}
     nothing: Any = ({"agents": []}, [])

@@ -25,12 +25,12 @@ _VALUES = {
 
 
 @pytest.mark.parametrize(("command", "outcome"), _EXAMPLES)
-def test_an_example_is_decided_as_it_says(runner: Runner, command: str, outcome: str) -> None:
+def test_each_documented_example_has_its_stated_outcome(runner: Runner, command: str, outcome: str) -> None:
     call = {"name": "shell", "arguments": {"command": command}}
     request = {"call": call, "policy": "example", "profile": "coding", "cwd": "/srv/project"}
     decision = runner.engine(_VALUES).check("tool_call", request).decision
     assert decision.outcome == outcome, decision
 
 
-def test_there_are_examples() -> None:
+def test_examples_exist_for_every_outcome() -> None:
     assert {outcome for _, outcome in _EXAMPLES} == {"allow", "confirm", "deny"}

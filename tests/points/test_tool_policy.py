@@ -87,7 +87,7 @@ def test_a_person_approves_a_call(settings: Settings, tool: str, arguments: dict
 
 
 # covers: B10
-def test_the_words_of_the_default_say_what_a_prefix_is_not(runner: Runner) -> None:
+def test_the_default_findings_document_the_limits_of_prefixes(runner: Runner) -> None:
     policy = there(runner.engine({}).policy)
     for code in ("denied_by_default", "confirmation_by_default"):
         words = " ".join(policy.catalogue.points["tool_call"].requirements[code].description.split())
@@ -95,7 +95,7 @@ def test_the_words_of_the_default_say_what_a_prefix_is_not(runner: Runner) -> No
         assert "guarantee nothing about the program that runs" in words
 
 
-def test_why_a_call_is_decided_as_it_is(runner: Runner) -> None:
+def test_a_tool_call_decision_is_explained(runner: Runner) -> None:
     engine = runner.engine({})
     answer = engine.check(
         "tool_call",
@@ -127,7 +127,7 @@ def ordinary() -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_a_path_over_a_link_is_refused_and_one_that_nobody_looked_at_too(settings: Settings, ordinary: Path) -> None:
+def test_linked_paths_and_paths_outside_the_root_are_refused(settings: Settings, ordinary: Path) -> None:
     work = ordinary / "work"
     (work / "notes").mkdir(parents=True)
     (work / "plain.txt").write_text("x", encoding="utf-8")

@@ -75,7 +75,7 @@ def test_size_and_digest_are_those_of_the_text_unless_more_was_returned(stated: 
         "2026/03/07/x", "2026/03/07.csv", "A/B/c", "DATA/RAW/CONTACTS", "/2026/03/07", "../1/2", "data/x.csv",
     ],
 )  # fmt: skip
-def test_paths_are_found_in_every_disguise(text: str) -> None:
+def test_plain_and_disguised_paths_are_detected(text: str) -> None:
     assert names_a_path(text)
 
 
@@ -87,7 +87,7 @@ def test_paths_are_found_in_every_disguise(text: str) -> None:
         "</b> is not allowed", "<td>a</td>", "</record >", "<br/>",
     ],
 )  # fmt: skip
-def test_words_are_no_paths(text: str) -> None:
+def test_ordinary_text_does_not_name_a_path(text: str) -> None:
     assert not names_a_path(text)
 
 
@@ -105,7 +105,7 @@ def test_words_are_no_paths(text: str) -> None:
         {"error": {"kind": "validation", "class": "E\nTraceback"}},
     ],
 )
-def test_other_requests_are_refused(changes: dict[str, Any]) -> None:
+def test_malformed_requests_are_refused(changes: dict[str, Any]) -> None:
     request = {"tool": "t", "status": "error", "error": {"kind": "other", "class": "E"}, "side_effects": []}
     ToolResultRequest.model_validate_json(json.dumps(request))  # the control
     with pytest.raises(ValidationError):

@@ -71,7 +71,7 @@ def test_a_profile_only_narrows(engine: Engine, policy: str | None, profile: str
 
 
 # covers: B06.1
-def test_profiles_differ(engine: Engine) -> None:
+def test_each_profile_shows_its_own_tools(engine: Engine) -> None:
     shown = {profile: visible(engine, "assistant", profile) for profile in NARROW["profiles"]}
     assert shown["begun"] == {"files_read", "files_write", "contacts_list"}
     assert shown["grouped"] == {tool for tool in SHIPPED["tools"] if tool.startswith("subagent_")}
@@ -79,7 +79,7 @@ def test_profiles_differ(engine: Engine) -> None:
     assert shown["nothing"] == set()
 
 
-def test_no_fact_missing_or_of_another_type_shows_more(engine: Engine) -> None:
+def test_a_missing_or_mistyped_fact_shows_no_more_tools(engine: Engine) -> None:
     request = VisibilityRequest(policy="assistant", profile="reading", tools=[*TOOLS[:7], TOOLS[0]])
     found = POINT.document(gather(request, WORLD), 100)
     caller = {"via": "process", "principal": "ana", "points": []}
@@ -117,7 +117,7 @@ def test_a_list_in_every_shape() -> None:
     assert listed(["a"]) == listed(own) == [("a", "a", 1)]
 
 
-def test_what_has_no_name() -> None:
+def test_an_unnamed_tool_is_identified_by_its_position() -> None:
     assert listed(["a", "b c", {"description": "x"}, {"name": ""}, "", "ghp/x"]) == [
         ("a", "a", 1),
         *[(f"#{number}", None, 5) for number in range(1, 6)],
@@ -127,7 +127,7 @@ def test_what_has_no_name() -> None:
 
 
 @pytest.mark.parametrize("tools", [None, 1, "a", [1], [None], {"tools": ["a"]}, {"result": []}, [["a"]], ["a" * 129]])
-def test_what_is_no_list_of_tools(engine: Engine, tools: Any) -> None:
+def test_a_malformed_tool_list_is_an_invalid_request(engine: Engine, tools: Any) -> None:
     answer = engine.check("tool_visibility", {"policy": "assistant", "profile": "coding", "tools": tools})
     assert answer.decision.outcome is Outcome.DENY
     assert answer.decision.findings[0].code == "engine.request_invalid"

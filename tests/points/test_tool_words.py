@@ -91,7 +91,7 @@ def test_a_word_that_ends_like_a_file_may_be_a_host(runner: Runner, ending: str)
     ["2852039166/x", "127.1:80/x", "0:80", "0", "2852039166", "0x7f.1/x", "017700000001", "025177524776/x", "127.1",
      "root@2852039166", "1.1/x", "1.5:80", "::1/x", "root@::1", "[::1]:80/x", "fe80::1%eth0", "2130706433:8080"],
 )  # fmt: skip
-def test_an_address_in_any_spelling_is_no_host_that_a_rule_covers(runner: Runner, word: str) -> None:
+def test_an_ip_address_in_any_spelling_is_refused(runner: Runner, word: str) -> None:
     assert command(runner, BY_COMMAND, f"curl {word}") != []
     assert "destination_not_canonical" in command(runner, ANYWHERE, f"curl {word}")
 
@@ -111,7 +111,7 @@ def test_one_label_may_be_a_host(runner: Runner, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["git commit -m 'fix the bug'", "grep 'a b' f", "sed -n 5p f", "echo 'see a.pl'"])
-def test_words_with_blanks_of_programs_that_start_no_other_are_no_hosts(runner: Runner, text: str) -> None:
+def test_quoted_text_of_ordinary_programs_is_not_a_host(runner: Runner, text: str) -> None:
     laid = values({"commands": [["git"], ["grep"], ["sed"], ["echo"]]})
     assert decided(runner, laid, {"command": text}) == []
 
@@ -122,11 +122,11 @@ def test_words_with_blanks_of_programs_that_start_no_other_are_no_hosts(runner: 
      "tar tf a.tar.gz", "git commit -m fixed", "git show HEAD:notes.md", "cat 127.1:80/x", "ls 2026/11",
      "git add src/a.py", "cp a.py b.py", "ls", "cat -n notes.txt"],
 )  # fmt: skip
-def test_what_is_known_to_read_no_hosts_needs_none(runner: Runner, text: str) -> None:
+def test_commands_that_read_no_hosts_need_no_host_rule(runner: Runner, text: str) -> None:
     assert command(runner, BY_COMMAND, text) == []
 
 
-def test_a_rule_that_names_a_word_covers_it(runner: Runner) -> None:
+def test_a_command_rule_covers_only_the_words_it_names(runner: Runner) -> None:
     laid = values({"commands": [["unheard-of", "build"], ["ssh", "buildhost"]]})
     for text in ("unheard-of build", "ssh buildhost"):
         assert command(runner, laid, text) == []
@@ -190,7 +190,7 @@ def test_a_working_folder_counts_as_what_it_leads_to(runner: Runner, cloned: str
     assert "denied_by_rule" in command(runner, NO_SECRETS, "ls", f"{cloned}/link_etc")
 
 
-def test_words_that_nobody_could_look_at_are_refused(runner: Runner) -> None:
+def test_a_word_that_may_be_a_path_is_refused_without_a_working_folder(runner: Runner) -> None:
     assert command(runner, BY_COMMAND, "cat notes.txt", None) == ["command_not_looked_at"]
     assert command(runner, BY_COMMAND, "ls", None) == []
 
@@ -214,7 +214,7 @@ def test_data_holds_paths(runner: Runner, body: Any) -> None:
     assert "denied_by_rule" in decided(runner, NO_SECRETS, {"body": body})
 
 
-def test_data_may_hold_paths_below_a_folder_that_nobody_named(runner: Runner) -> None:
+def test_data_that_may_be_a_denied_path_is_refused_without_a_working_folder(runner: Runner) -> None:
     for body in ("secrets/key", "other/key", "key", "a note on secrets/key"):
         assert decided(runner, NO_SECRETS, {"body": body}, None) == ["denied_by_rule"]
     for other in ("a plain sentence", "", {"n": 5}):

@@ -57,7 +57,7 @@ def activate(state: Path) -> Result:
     return CliRunner().invoke(app, ["activate", "--state", str(state)])
 
 
-def test_the_new_policy_is_told(tmp_path: Path) -> None:
+def test_the_new_policy_is_printed(tmp_path: Path) -> None:
     with server(tmp_path, 200, json.dumps({**NEW, "previous": OLD}).encode()) as asked:
         result = activate(tmp_path)
     assert asked == [("/v1/policy/activate", b"")]
@@ -66,7 +66,7 @@ def test_the_new_policy_is_told(tmp_path: Path) -> None:
     assert result.stderr == ""
 
 
-def test_each_code_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_each_removed_code_is_printed(tmp_path: Path) -> None:
     gone = ["source: a_code", "tool_call: b\u001b[31m"]
     with server(tmp_path, 200, json.dumps({**NEW, "previous": OLD, "removed_codes": gone}).encode()):
         result = activate(tmp_path)
@@ -74,13 +74,13 @@ def test_each_code_that_is_gone_is_named(tmp_path: Path) -> None:
     assert result.stdout.endswith("\nremoved source: a_code\nremoved tool_call: b?[31m\n")
 
 
-def test_the_first_policy_is_told(tmp_path: Path) -> None:
+def test_the_first_policy_is_printed(tmp_path: Path) -> None:
     """A server that had none before, since its policy did not build."""
     with server(tmp_path, 200, json.dumps({**NEW, "previous": None}).encode()):
         assert activate(tmp_path).stdout.startswith(f"rules   none → {NEW['rules']}\n")
 
 
-def test_a_refused_policy(tmp_path: Path) -> None:
+def test_a_refused_policy_is_reported_with_its_problems(tmp_path: Path) -> None:
     with server(tmp_path, 409, json.dumps({"title": "refused", "problems": [PROBLEM, PROBLEM]}).encode()):
         result = activate(tmp_path)
     assert result.exit_code == Exit.POLICY_INVALID
@@ -108,14 +108,14 @@ def test_a_refusal_without_problems(body: bytes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"<html>", b"\xff", b"[" * 100_000])
-def test_an_answer_that_is_none(body: bytes, tmp_path: Path) -> None:
+def test_a_malformed_answer_is_refused(body: bytes, tmp_path: Path) -> None:
     with server(tmp_path, 200, body):
         result = activate(tmp_path)
     assert result.exit_code == Exit.FAILED_CLOSED
     assert result.stderr.startswith("engine: no server answers at ")
 
 
-def test_every_server_is_told_and_the_worst_answer_counts(tmp_path: Path) -> None:
+def test_every_server_is_notified_and_the_worst_answer_counts(tmp_path: Path) -> None:
     good = json.dumps({**NEW, "previous": OLD}).encode()
     with (
         server(tmp_path, 200, good) as first,
@@ -130,7 +130,7 @@ def test_every_server_is_told_and_the_worst_answer_counts(tmp_path: Path) -> Non
     assert result.stderr.startswith("policy/levels.yaml:3: no such code\n")
 
 
-def test_one_server_that_fails_keeps_no_other_from_being_told(tmp_path: Path) -> None:
+def test_a_failing_server_does_not_stop_the_notification_of_others(tmp_path: Path) -> None:
     good = json.dumps({**NEW, "previous": OLD}).encode()
     with server(tmp_path, 200, b"<html>"), server(tmp_path / "chains/002", 200, good) as second:
         result = activate(tmp_path)
@@ -138,7 +138,7 @@ def test_one_server_that_fails_keeps_no_other_from_being_told(tmp_path: Path) ->
     assert "server on chain 2:\nrules " in result.stdout
 
 
-def test_half_an_answer(tmp_path: Path) -> None:
+def test_a_truncated_answer_is_an_error(tmp_path: Path) -> None:
     with server(tmp_path, 200, b'{"rules":', length=100), pytest.raises(EngineError, match="an incomplete answer"):
         post(tmp_path, "/v1/policy/activate")
 

@@ -112,7 +112,7 @@ def test_levels_and_length_of_messages(policy: Served) -> None:
     assert (found["code"], found["level"], len(found["requirement"])) == ("labels_deny", "confirm", 500)
 
 
-def test_words_come_from_metadata_or_name_the_owner(policy: Served) -> None:
+def test_titles_and_remedies_come_from_metadata_or_name_the_owner(policy: Served) -> None:
     one = there(policy.bundle.catalogue.requirement("source", "old_archive"))
     assert (one.title, one.remedy, one.labels) == (
         "Nothing from the old archive",

@@ -126,7 +126,7 @@ def test_a_start_with_a_kept_policy_makes_no_schema(settings: Settings, monkeypa
 
 
 @pytest.mark.usefixtures("no_opa")
-def test_without_a_cache_opa_is_asked(sources: PolicySources, tmp_path: Path) -> None:
+def test_without_a_cache_opa_is_started(sources: PolicySources, tmp_path: Path) -> None:
     """The control: `no_opa` does notice."""
     with pytest.raises(AssertionError, match="OPA was started"):
         built(sources, tmp_path / "cache")
@@ -148,7 +148,7 @@ def _damages(policy: PolicyBundle) -> list[Path]:
 
 
 @pytest.mark.full
-def test_whatever_is_damaged_is_made_anew(sources: PolicySources, tmp_path: Path) -> None:
+def test_a_damaged_cache_file_is_rebuilt(sources: PolicySources, tmp_path: Path) -> None:
     policy = built(sources, tmp_path / "cache")
     good = {path: path.read_bytes() for path in _damages(policy)}
     assert len(good) == 6
@@ -169,7 +169,7 @@ def test_a_file_too_many_is_noticed(sources: PolicySources, tmp_path: Path) -> N
     assert sorted(path.name for path in policy.rules.path.parent.parent.iterdir()) == [policy.rules.path.parent.name]
 
 
-def test_a_cache_that_is_no_folder_is_told(sources: PolicySources, tmp_path: Path) -> None:
+def test_a_cache_that_is_not_a_folder_is_reported(sources: PolicySources, tmp_path: Path) -> None:
     (tmp_path / "cache").write_bytes(b"")
     with pytest.raises(DecideError, match="cannot be used") as caught:
         built(sources, tmp_path / "cache")
@@ -184,7 +184,7 @@ def test_builds_at_once_agree(sources: PolicySources, tmp_path: Path) -> None:
     assert names == [made[0].rules.path.parent.name]
 
 
-def test_what_nobody_used_for_long_is_removed(sources: PolicySources, tmp_path: Path) -> None:
+def test_unused_cache_entries_are_removed(sources: PolicySources, tmp_path: Path) -> None:
     old = built(sources, tmp_path / "cache")
     kept = tmp_path / "cache/policy/rules/.partial-x"
     kept.mkdir()
@@ -198,7 +198,7 @@ def test_what_nobody_used_for_long_is_removed(sources: PolicySources, tmp_path: 
     assert [path.name for path in new.rules.path.parent.parent.iterdir()] == [new.rules.path.parent.name]
 
 
-def test_a_failed_build_leaves_what_was_there(sources: PolicySources, tmp_path: Path) -> None:
+def test_a_failed_build_keeps_the_previous_files(sources: PolicySources, tmp_path: Path) -> None:
     built(sources, tmp_path / "cache")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*") if path.is_file()}
     (sources.rego / "admission/requirements/source/other.rego").write_text(

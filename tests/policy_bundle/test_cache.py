@@ -64,7 +64,7 @@ def sources(tmp_path: Path) -> PolicySources:
 REFUSED = [("admitted", "records/one")]
 
 
-def test_an_archive_and_its_note_changed_together_are_made_again(sources: PolicySources, tmp_path: Path) -> None:
+def test_an_archive_changed_together_with_its_note_is_rebuilt(sources: PolicySources, tmp_path: Path) -> None:
     approved = built(sources, tmp_path / "cache")
     assert serve(approved) == REFUSED
     tamper(approved.rules.path, open_rules)
@@ -73,7 +73,7 @@ def test_an_archive_and_its_note_changed_together_are_made_again(sources: Policy
     assert serve(again) == REFUSED
 
 
-def test_values_and_their_note_changed_together_are_made_again(sources: PolicySources, tmp_path: Path) -> None:
+def test_values_changed_together_with_their_note_are_rebuilt(sources: PolicySources, tmp_path: Path) -> None:
     approved = built(sources, tmp_path / "cache")
     tamper(approved.values.path, other_values)
     again = built(sources, tmp_path / "cache")
@@ -83,7 +83,7 @@ def test_values_and_their_note_changed_together_are_made_again(sources: PolicySo
 
 
 @pytest.mark.parametrize(("part", "change"), [("rules", open_rules), ("values", other_values)])
-def test_what_is_changed_after_the_build_is_never_served(
+def test_an_archive_changed_after_the_build_is_never_served(
     part: str, change: Callable[[dict[str, bytes]], dict[str, bytes]], sources: PolicySources, tmp_path: Path
 ) -> None:
     """Between the build and the start of OPA; its own manifest still states the approved revision."""
@@ -107,7 +107,7 @@ def test_a_revision_is_always_of_the_content(
         serve(approved)
 
 
-def test_words_that_were_changed_are_made_again(sources: PolicySources, tmp_path: Path) -> None:
+def test_a_changed_catalogue_is_rebuilt(sources: PolicySources, tmp_path: Path) -> None:
     """The words of findings are under the revision of the rules too."""
     approved = built(sources, tmp_path / "cache")
     catalogue = approved.rules.path.with_name("catalogue.json")

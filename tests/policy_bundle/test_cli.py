@@ -30,7 +30,7 @@ def broken(tmp_path: Path) -> Path:
     return rego
 
 
-def test_build_tells_the_revisions() -> None:
+def test_build_prints_the_revisions() -> None:
     result = run("build")
     assert result.exit_code == 0, result.output
     assert [line.split()[0] for line in result.stdout.splitlines()] == ["policy", "rules", "values"]
@@ -47,7 +47,7 @@ def test_problems_go_to_standard_error(command: str, broken: Path) -> None:
     assert "Traceback" not in result.output
 
 
-def test_lint_tells_file_line_and_remedy(broken: Path) -> None:
+def test_lint_prints_file_line_and_remedy(broken: Path) -> None:
     result = run("lint", "--rego", str(broken))
     assert result.exit_code == Exit.POLICY_INVALID
     first, second = result.stdout.splitlines()[:2]

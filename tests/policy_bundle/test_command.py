@@ -18,7 +18,7 @@ def tool(tmp_path: Path, script: str) -> Path:
     return path
 
 
-def test_code_and_both_streams(tmp_path: Path) -> None:
+def test_the_exit_code_and_both_streams_are_returned(tmp_path: Path) -> None:
     finished = OpaCommand(tool(tmp_path, 'echo "[1]"; echo no >&2; exit 3')).run("a b", "c")
     assert (finished.code, finished.stdout, finished.stderr) == (3, b"[1]\n", b"no\n")
     assert finished.json() == [1]
@@ -43,7 +43,7 @@ def test_too_slow(tmp_path: Path) -> None:
         OpaCommand(tool(tmp_path, "exec sleep 60"), seconds=0.2).run()
 
 
-def test_too_much(tmp_path: Path) -> None:
+def test_oversized_output_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DecideError, match="more than 1000 bytes"):
         OpaCommand(tool(tmp_path, "exec yes"), output_bytes=1000).run()
 
@@ -55,7 +55,7 @@ def test_no_such_binary(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reason", ["runtime: out of memory: cannot allocate", "fatal error: failed to reserve"])
-def test_a_lack_of_the_machine_is_no_refusal_of_what_it_was_given(reason: str, tmp_path: Path) -> None:
+def test_exhausted_memory_is_reported_as_an_opa_failure(reason: str, tmp_path: Path) -> None:
     with pytest.raises(DecideError, match=reason) as caught:
         OpaCommand(tool(tmp_path, f'echo "{reason}" >&2; yes pc=0x1 | head -c 9999 >&2; exit 2')).run("check")
     assert caught.value.code == "engine.opa_binary"
@@ -66,7 +66,7 @@ def test_a_tool_that_is_not_opa(tmp_path: Path) -> None:
         OpaCommand(tool(tmp_path, "echo hello")).capabilities()
 
 
-def test_no_child_is_left(tmp_path: Path) -> None:
+def test_a_stopped_command_leaves_no_child_process(tmp_path: Path) -> None:
     note = tmp_path / "pid"
     with pytest.raises(DecideError):
         OpaCommand(tool(tmp_path, f"echo $$ > {note}; exec yes"), output_bytes=1000).run()

@@ -66,7 +66,7 @@ LISTED = {"id": "mail", "tools": ["mail_send"], "hosts": "any", "paths": "any"}
         ),
     ],
 )
-def test_one_mistake_is_one_problem_and_says_what_should_be_there(
+def test_one_mistake_is_one_problem_with_the_expected_form(
     name: str, over: dict[str, Any], field: str, message: str
 ) -> None:
     file = f"policy/{name}.yaml"
@@ -104,7 +104,7 @@ def test_a_field_that_is_there_is_not_suggested() -> None:
     )
 
 
-def test_a_field_that_is_missing_and_unlike_the_unknown_one_is_told_too() -> None:
+def test_a_missing_field_unlike_the_unknown_one_is_reported_too() -> None:
     found = _problems_of("networks", [], lambda values: {"x": values.pop("ports"), **values})
     assert {one.message for one in found} == {"`ports` is missing", "`x` is not a known field"}
 

@@ -98,7 +98,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Served, Served]:
     return inlined, called
 
 
-def test_the_two_forms_are_two(both: tuple[Served, Served]) -> None:
+def test_inlined_and_called_forms_differ(both: tuple[Served, Served]) -> None:
     """Otherwise agreement would show nothing. What cannot be written out for certain is called in both."""
     inlined, called = (one.bundle.module("source") for one in both)
     for name in [*BODIES, "two_definitions"]:
@@ -120,7 +120,7 @@ def test_both_forms_agree(both: tuple[Served, Served]) -> None:
     assert set(held) == {"implicit_variable", "negated_block", "raw_lines", "replaced"}
 
 
-def test_text_that_does_not_read_back_is_called(tmp_path: Path) -> None:
+def test_a_condition_that_does_not_parse_back_is_called(tmp_path: Path) -> None:
     """The guard behind the guard: written-out conditions are parsed again and compared."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(generate, "_body", lambda _module, _rule: "\t\tinput.now > 0")

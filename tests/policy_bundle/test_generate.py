@@ -73,7 +73,7 @@ def test_allow_has_no_findings_and_all_limits(policy: Served) -> None:
     assert policy.ask(request()) == want
 
 
-def test_a_list_that_is_missing_empty_or_none_denies(policy: Served) -> None:
+def test_a_missing_empty_or_invalid_list_denies(policy: Served) -> None:
     facts = request()
     del facts["bundle"]["records"]
     lists = [*ODD, {"0": record()}]
@@ -93,13 +93,13 @@ def test_an_empty_list_is_enough_only_where_allowed(policy: Served) -> None:
     assert all(("notes_missing", None) in codes(one) for one in answers[1:])
 
 
-def test_what_is_not_exactly_true_is_not_proven(policy: Served) -> None:
+def test_a_value_that_is_not_exactly_true_is_not_proven(policy: Served) -> None:
     notes = [{"short": odd} for odd in ODD if odd is not True]
     answer = policy.ask(request(notes=[*notes, {}, {"short": True}]))
     assert set(codes(answer)) == {("notes_short", f"notes/#{index}") for index in range(len(notes) + 1)}
 
 
-def test_functions_of_what_is_undefined_are_not_proven(policy: Served) -> None:
+def test_a_function_of_an_undefined_value_is_not_proven(policy: Served) -> None:
     answer = policy.ask(request({"id": "one", "copies": 1}))
     assert codes(answer) == [("license_missing", "records/one")]
     without_values = policy.ask_with([request()], {"levels": POLICY["levels"]})
@@ -107,7 +107,7 @@ def test_functions_of_what_is_undefined_are_not_proven(policy: Served) -> None:
     assert without_values[0]["outcome"] == "confirm"
 
 
-def test_every_item_is_asked_and_named(policy: Served) -> None:
+def test_every_item_is_checked_and_named(policy: Served) -> None:
     items = [record("one", license="GPL-2.0-only"), {"license": "MIT"}, record(7, license=1), "text", None, [record()]]
     answer = policy.ask(request(*items))
     assert [subject for code, subject in codes(answer) if code == "id_unique"] == [
@@ -154,13 +154,13 @@ def test_levels_fold_to_the_strictest(policy: Served) -> None:
         {"levels": {"license": {"license_refused": "warn", "purpose_known": "warn"}}},
     ],
 )
-def test_a_level_that_is_missing_or_odd_denies(levels: Any, policy: Served) -> None:
+def test_a_missing_or_invalid_level_denies(levels: Any, policy: Served) -> None:
     documents = [request(record(license="GPL-2.0-only")), request(purpose="x")]
     for values in ({**POLICY, "levels": levels}, {"licenses": POLICY["licenses"]}):
         assert [one["outcome"] for one in policy.ask_with(documents, values)] == ["deny", "deny"]
 
 
-def test_missing_limits_deny_what_would_go_on(policy: Served) -> None:
+def test_missing_limits_deny_an_allow_or_confirm(policy: Served) -> None:
     facts = request()
     del facts["bundle"]["rooms"]
     confirm = request(record(license="GPL-2.0-only"))
@@ -174,7 +174,7 @@ def test_missing_limits_deny_what_would_go_on(policy: Served) -> None:
     assert codes(answers[2]) == [("id_unique", "records/one")]
 
 
-def test_after_hides_only_for_the_same_subject_or_the_whole(policy: Served) -> None:
+def test_after_hides_only_findings_of_the_same_or_the_whole_subject(policy: Served) -> None:
     answer = policy.ask(request({"id": "one", "copies": 1}, record("two", license="GPL-2.0-only")))
     assert codes(answer) == [("license_missing", "records/one"), ("license_refused", "records/two")]
     whole = policy.ask(request() | {"bundle": {"purpose": "x", "records": [], "notes": [], "rooms": 1}})
@@ -190,7 +190,7 @@ def test_after_is_transitive(policy: Served) -> None:
     assert codes(alone) == [("copies_few", "records/one")]
 
 
-def test_after_never_hides_what_is_stricter(policy: Served) -> None:
+def test_after_never_hides_a_stricter_finding(policy: Served) -> None:
     """The trap: a deny hidden behind a confirm or warn would be shown as less than it is."""
     documents = [request({"id": "one", "copies": 1})]
     strict = {"license_missing": "warn", "license_refused": "deny"}
@@ -202,7 +202,7 @@ def test_after_never_hides_what_is_stricter(policy: Served) -> None:
         assert "deny" in {one["level"] for one in answer["findings"]}
 
 
-def test_shown_findings_always_fold_to_the_outcome(policy: Served) -> None:
+def test_the_outcome_is_the_strictest_level_of_its_findings(policy: Served) -> None:
     words = ("deny", "confirm", "warn")
     documents = [
         request({"id": "one", "copies": copies}, purpose=purpose) for copies in (1, 2) for purpose in ("x", "eval")
@@ -289,7 +289,7 @@ def test_served_rules_keep_their_lines_and_lose_their_comments(policy: Served) -
         assert line == ("" if author[number].startswith("#") else author[number])
 
 
-def test_the_catalogue_names_what_is_demanded(policy: Served) -> None:
+def test_the_catalogue_lists_requirements_and_their_words(policy: Served) -> None:
     catalogue = policy.bundle.catalogue
     one = there(catalogue.requirement("source", "license_refused"))
     assert (one.rule, one.each, one.after, one.topic) == (

@@ -25,11 +25,11 @@ def told(folder: Path, changes: Files) -> tuple[str, str, str]:
     return str(one.where).removeprefix(f"{folder}/"), one.message, one.remedy
 
 
-def test_what_is_listed_and_there_is_built(tmp_path: Path) -> None:
+def test_a_complete_inventory_is_built(tmp_path: Path) -> None:
     assert policy(tmp_path, TWO).catalogue.codes("source") == {"admitted", "stated"}
 
 
-def test_a_requirement_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_a_removed_requirement_is_named(tmp_path: Path) -> None:
     policy(tmp_path, TWO)
     where, message, remedy = told(tmp_path, {**TWO, f"{REQUIREMENTS}/purpose.rego": None})
     assert where == f"{INVENTORY}:4"
@@ -57,7 +57,7 @@ def test_a_moved_requirement_is_still_there(tmp_path: Path) -> None:
     assert "stated" in policy(tmp_path, {**TWO, **moved}).catalogue.codes("source")
 
 
-def test_the_inventory_itself_must_be_there(tmp_path: Path) -> None:
+def test_a_missing_inventory_is_refused(tmp_path: Path) -> None:
     found = problems(tmp_path, {**TWO, INVENTORY: None})
     assert any(one.where.file.endswith(INVENTORY) and "missing" in one.message for one in found)
     for code in ("admitted", "stated"):
@@ -77,7 +77,7 @@ def test_the_inventory_itself_must_be_there(tmp_path: Path) -> None:
     ],
     ids=["unsorted", "twice", "no_list", "no_mapping", "empty", "unknown_point", "doubled_key"],
 )
-def test_an_inventory_that_cannot_be_meant(text: str, line: int, words: str, tmp_path: Path) -> None:
+def test_an_invalid_inventory_is_refused(text: str, line: int, words: str, tmp_path: Path) -> None:
     found = problems(tmp_path, {**TWO, INVENTORY: text})
     assert any(
         one.where.file.endswith(INVENTORY) and one.where.line == line and words in one.message and one.remedy
@@ -108,13 +108,13 @@ def test_added_rules_have_an_inventory_beside_them(tmp_path: Path) -> None:
     assert (where, message) == (f"{ADDED}:2", "the code `house_deny` of `source` must exist, but no rule has it")
 
 
-def test_added_rules_without_an_inventory_are_told(tmp_path: Path) -> None:
+def test_added_rules_without_an_inventory_are_reported(tmp_path: Path) -> None:
     found = problems(tmp_path, {**TWO, f"{RULES}/house.rego": DENY, ADDED: None})
     assert any(one.where.file.endswith(ADDED) and "missing" in one.message for one in found)
     assert any("`  - house_deny`" in one.remedy for one in found)
 
 
-def test_one_of_several_denies_of_a_set_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_removed_deny_rule_of_several_with_one_code_is_reported(tmp_path: Path) -> None:
     """All have one code, and each refuses on its own: so their number is listed."""
     files = {
         **TWO,

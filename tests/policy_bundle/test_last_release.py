@@ -19,7 +19,7 @@ def last(sequence: int, name: str = "house", letter: str = "a") -> LastRelease:
     return LastRelease(name=name, sequence=sequence, digest=f"sha256:{letter * 64}")
 
 
-def test_nothing_then_something(tmp_path: Path) -> None:
+def test_the_first_and_later_releases_are_stored(tmp_path: Path) -> None:
     assert read_last(tmp_path) is None
     write_last(tmp_path, last(1))
     write_last(tmp_path, last(1))
@@ -32,7 +32,7 @@ def test_nothing_then_something(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("new", [last(4), last(5, letter="b"), last(6, name="home")])
-def test_what_must_not_follow(new: LastRelease, tmp_path: Path) -> None:
+def test_a_lower_conflicting_or_foreign_release_is_refused(new: LastRelease, tmp_path: Path) -> None:
     write_last(tmp_path, last(5))
     with pytest.raises(PolicyError):
         write_last(tmp_path, new)
@@ -50,7 +50,7 @@ def test_a_damaged_file_refuses(data: bytes, tmp_path: Path) -> None:
         write_last(tmp_path, last(6))
 
 
-def test_what_is_no_file_refuses(tmp_path: Path) -> None:
+def test_a_last_release_that_is_not_a_regular_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / FILE).mkdir(parents=True)
     with pytest.raises(PolicyError):
         read_last(tmp_path)
@@ -67,7 +67,7 @@ def test_what_is_no_file_refuses(tmp_path: Path) -> None:
         read_last(tmp_path)
 
 
-def test_an_unfinished_write_is_nothing(tmp_path: Path) -> None:
+def test_an_unfinished_write_is_ignored(tmp_path: Path) -> None:
     write_last(tmp_path, last(5))
     (tmp_path / "policy/.last_release.json.partial").write_bytes(b'{"format"')
     assert read_last(tmp_path) == last(5)
@@ -75,7 +75,7 @@ def test_an_unfinished_write_is_nothing(tmp_path: Path) -> None:
     assert read_last(tmp_path) == last(6)
 
 
-def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_and_keeps_the_old_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The old one stays when the new one cannot be made durable."""
     write_last(tmp_path, last(5))
 
@@ -89,7 +89,7 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert read_last(tmp_path) == last(5)
 
 
-def test_engines_at_once_keep_the_highest(tmp_path: Path) -> None:
+def test_concurrent_writers_keep_the_highest_release(tmp_path: Path) -> None:
     def write(sequence: int) -> None:
         with suppress(PolicyError):  # a higher one was faster
             write_last(tmp_path, last(sequence))

@@ -92,7 +92,7 @@ def taken(runner: Runner) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("level", ["warn", "confirm"])
-def test_it_is_lowered_to_the_end_of_its_last_day_and_denies_afterwards(level: str, runner: Runner) -> None:
+def test_a_level_is_lowered_until_the_end_of_its_last_day(level: str, runner: Runner) -> None:
     engine, document = runner.engine({"levels": laid_over({**ROW, "level": level})}), taken(runner)
     outcome = {"warn": "allow", "confirm": "confirm"}[level]
     assert levels(engine, {**document, "now": LAST}) == (outcome, [("retention_unknown", level)])
@@ -110,7 +110,7 @@ def test_without_a_clock_nothing_is_lowered(now: Any, runner: Runner) -> None:
     assert (outcome, ("retention_unknown", "deny") in found) == ("deny", True)
 
 
-def test_what_may_never_be_lowered(runner: Runner) -> None:
+def test_fixed_requirements_cannot_be_lowered(runner: Runner) -> None:
     policy = there(runner.engine({}).policy)
     catalogue: Catalogue = policy.catalogue
     everywhere = {code for code in catalogue.codes("license") if code.startswith(("approval_", "caller_", "stopped"))}
@@ -123,7 +123,7 @@ def test_what_may_never_be_lowered(runner: Runner) -> None:
     assert all(catalogue.points[point].requirements[code].fixed for point in catalogue.points for code in everywhere)
 
 
-def test_check_shows_it_and_the_decision_keeps_the_finding(tmp_path: Path, cache: Path) -> None:
+def test_check_reports_a_lowered_level_and_the_decision_keeps_the_finding(tmp_path: Path, cache: Path) -> None:
     command = Command.of(tmp_path, cache)
     row = f"levels.levels.source.retention_unknown={json.dumps(ROW)}"
     other = f"levels.levels.license.license_unknown={json.dumps(ROW)}"
@@ -136,7 +136,7 @@ def test_check_shows_it_and_the_decision_keeps_the_finding(tmp_path: Path, cache
     assert "lowered" not in command.check(BUNDLE).stderr
 
 
-def test_a_level_whose_last_day_is_over_is_told(command: Command, policy: Path) -> None:
+def test_an_expired_level_is_reported(command: Command, policy: Path) -> None:
     levels = policy / "levels.yaml"
     text = levels.read_text(encoding="utf-8").replace(
         "  source: {", f"  source: {{retention_unknown: {lowered('warn')}, "
@@ -150,7 +150,7 @@ def test_a_level_whose_last_day_is_over_is_told(command: Command, policy: Path) 
     assert f"{told}\n  remove the row, or have its owner state a later day" in lint.stdout
 
 
-def test_show_tells_the_level_and_its_last_day(settings: Settings) -> None:
+def test_show_prints_the_level_and_its_last_day(settings: Settings) -> None:
     with Engine(settings, values=(f"levels.levels.source.retention_unknown={json.dumps(ROW)}",)) as engine:
         assert there(engine.policy).level("source", "retention_unknown") == "warn"
 

@@ -41,7 +41,7 @@ def test_a_new_folder_passes_its_own_tests_and_cases(own: Path) -> None:
     assert result.stdout.splitlines() == ["5 tests passed; 100 % of lines covered in 2 files", "2 cases passed"]
 
 
-def test_editors_accept_what_is_there_and_refuse_other_names(own: Path) -> None:
+def test_the_schemas_for_editors_accept_the_files_and_refuse_unknown_keys(own: Path) -> None:
     checked = 0
     for path in own.rglob("*.yaml"):
         if match := re.match(r"# yaml-language-server: \$schema=(\S+)", path.read_text(encoding="utf-8")):
@@ -72,7 +72,7 @@ def test_init_writes_only_schemas_into_a_policy_folder_and_nothing_into_any_othe
     assert not (tmp_path / "My Policy").exists()
 
 
-def test_init_on_a_full_disk_says_so_and_leaves_no_recipe(command: Command, tmp_path: Path) -> None:
+def test_init_on_a_full_disk_reports_it_and_leaves_no_recipe(command: Command, tmp_path: Path) -> None:
     limited = ("env", "-u", "COVERAGE_PROCESS_CONFIG", "PYTHONDONTWRITEBYTECODE=1", "prlimit", "--fsize=100")
     done = command("policy", "init", tmp_path / "mine", prefix=limited)
     assert (done.code, "mine`: file too large" in done.stderr) == (2, True)
@@ -80,7 +80,7 @@ def test_init_on_a_full_disk_says_so_and_leaves_no_recipe(command: Command, tmp_
 
 
 @pytest.mark.full
-def test_failed_tests_and_cases_are_told_together(own: Path) -> None:
+def test_failed_tests_and_cases_are_reported_together(own: Path) -> None:
     (own / "values" / "parameters.yaml").write_text("teams: [research]\n", encoding="utf-8")
     (own / "cases" / "source" / "typo.yaml").write_text("pint: source\n", encoding="utf-8")
     result = run("test", "--policy", str(own), "--format", "json")
@@ -93,7 +93,7 @@ def test_failed_tests_and_cases_are_told_together(own: Path) -> None:
     ]
 
 
-def test_values_are_listed_with_their_files_and_shown_as_they_are_in_force(own: Path) -> None:
+def test_values_are_listed_with_their_files_and_shown_as_merged(own: Path) -> None:
     lines = run("values", "--policy", str(own)).stdout.splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith("licenses "))
     assert [Path(line.strip()).parent.name for line in lines[at + 1 : at + 3]] == ["policy", "values"]
@@ -123,7 +123,7 @@ def test_findings_and_problems_name_the_file_in_which_the_value_is_edited(
 
 
 @pytest.mark.full
-def test_a_server_takes_a_changed_value_and_refuses_a_broken_one(own: Path, tmp_path: Path, cache: Path) -> None:
+def test_a_server_activates_a_changed_value_and_refuses_an_invalid_one(own: Path, tmp_path: Path, cache: Path) -> None:
     request = json.loads((ROOT / "docs" / "examples" / "license.json").read_text(encoding="utf-8"))
     values = own / "values" / "licenses.yaml"
     with serving(tmp_path, cache, "--policy", own) as server:
@@ -160,7 +160,7 @@ def test_answers_of_a_server_and_pages_name_that_file_without_the_path_of_the_fo
 
 
 @pytest.mark.full
-def test_lint_formats_rules_when_asked(own: Path) -> None:
+def test_lint_formats_rules_with_the_fix_option(own: Path) -> None:
     rule = own / "rules" / "lib" / "names.rego"
     formatted = rule.read_text(encoding="utf-8")
     rule.write_text(formatted.replace(" := ", ":="), encoding="utf-8")
@@ -225,7 +225,7 @@ def test_a_request_that_does_not_fit_has_no_facts(tmp_path: Path) -> None:
     assert "`purpose` is missing" in refused.exception.message
 
 
-def test_a_source_bundle_starts_under_the_values_of_ones_own(own: Path, command: Command, tmp_path: Path) -> None:
+def test_source_init_follows_the_values_of_the_own_policy(own: Path, command: Command, tmp_path: Path) -> None:
     (own / "values" / "sources.yaml").write_text("extra_files: [NOTES.md]\n", encoding="utf-8")
     folder = tmp_path / "data"
     folder.mkdir()
@@ -236,6 +236,6 @@ def test_a_source_bundle_starts_under_the_values_of_ones_own(own: Path, command:
     assert ("a.csv" in text, "NOTES.md" in text) == (True, False)
 
 
-def test_rules_added_to_one_point_keep_no_command_about_another_from_deciding(own: Path, command: Command) -> None:
+def test_rules_added_to_one_point_do_not_affect_another(own: Path, command: Command) -> None:
     done = command("tools", "call", "--policy", own, stdin='{"name": "no_such_tool", "arguments": {}}')
     assert (done.code, "tool_unknown" in done.stdout) == (1, True), done.stdout

@@ -81,7 +81,9 @@ def test_windows_line_ends_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", [r"zzz", r"^package zzz$"])
-def test_the_served_text_is_what_counts(pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_served_text_is_parsed_again_and_checked(
+    pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The guard behind the guard: whatever is replaced, the served file is parsed again."""
     monkeypatch.setattr(added, "_PACKAGE_LINE", re.compile(f"({pattern})", re.MULTILINE))
     text = "package other\n\ndeny contains `\npackage zzz\n` if input.bundle.closed == true\n"
@@ -100,14 +102,14 @@ def test_a_served_text_that_does_not_parse_is_refused(tmp_path: Path, monkeypatc
     "name",
     ["rule/source/house.rego", "Rules/source/house.rego", "house.rego", "rules.rego", "recipe.yml", "levels.yaml"],
 )
-def test_a_recipe_holds_nothing_that_is_not_read(name: str, tmp_path: Path) -> None:
+def test_an_unread_file_in_a_recipe_is_refused(name: str, tmp_path: Path) -> None:
     first = name.partition("/")[0]
     assert (f"{RECIPE}/{first}", "this would be ignored") in refused(tmp_path, {f"{RECIPE}/{name}": DENY})
 
 
 @pytest.mark.parametrize("target", ["elsewhere", "nowhere"])
 @pytest.mark.parametrize("link", [RULES, f"{REQUIREMENTS}/more", "rego/admission/lib"])
-def test_linked_folders_are_not_passed_over(link: str, target: str, tmp_path: Path) -> None:
+def test_linked_folders_are_refused(link: str, target: str, tmp_path: Path) -> None:
     write(tmp_path, {"elsewhere/house.rego": DENY})
     (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / link).symlink_to(tmp_path / target)
@@ -115,7 +117,7 @@ def test_linked_folders_are_not_passed_over(link: str, target: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "file"])
-def test_rules_that_are_no_folder(kind: str, tmp_path: Path) -> None:
+def test_rules_that_are_not_a_folder_are_refused(kind: str, tmp_path: Path) -> None:
     write(tmp_path, {"elsewhere/source/house.rego": DENY})
     rules = tmp_path / RECIPE / "rules"
     if kind == "file":

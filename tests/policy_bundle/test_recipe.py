@@ -47,7 +47,7 @@ def test_values_of_nothing_but_comments_change_nothing(text: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("text", ["", " \n\n"])
-def test_a_file_that_was_emptied_is_refused(text: str, tmp_path: Path) -> None:
+def test_an_empty_file_is_refused(text: str, tmp_path: Path) -> None:
     """A full disk or a killed editor leaves one, and without what it said more might be admitted."""
     told = problems(tmp_path, {f"{HOUSE}/values/{name}.yaml": text for name in ("licenses", "parameters")})
     remedy = "restore it, from version control or a backup; without the file, shipped values are in force"
@@ -64,13 +64,13 @@ def test_a_misspelled_field_is_recognized_also_where_the_shipped_file_has_it(tmp
     assert [one.remedy for one in told] == ["correct the spelling or remove it"]
 
 
-def test_a_file_without_fields_is_told_how_they_are_written(tmp_path: Path) -> None:
+def test_a_file_without_fields_is_refused_with_their_syntax(tmp_path: Path) -> None:
     (told,) = problems(tmp_path, {f"{HOUSE}/values/licenses.yaml": "most:3\n"})
     assert told.message == "the document is text; it should be a mapping"
     assert told.remedy == "write `name: value`, with a space after the colon"
 
 
-def test_a_wrong_value_is_told_where_it_was_laid(tmp_path: Path) -> None:
+def test_an_invalid_value_is_reported_at_its_place_in_the_recipe(tmp_path: Path) -> None:
     laid = "# ours\nmost: many\nmore: 1\n"
     told = problems(tmp_path, {f"{HOUSE}/values/licenses.yaml": laid})
     file = str(tmp_path / HOUSE / "values" / "licenses.yaml")
@@ -138,7 +138,7 @@ HELPER = f"{HOUSE}/rules/lib/names.rego"
         ),
     ],
 )  # fmt: skip
-def test_what_could_never_apply_is_refused(
+def test_a_rule_or_value_without_effect_is_refused(
     files: Files, place: tuple[str, int | None], message: str, tmp_path: Path
 ) -> None:
     found = {(one.where.file, one.where.line): one.message for one in problems(tmp_path, files)}

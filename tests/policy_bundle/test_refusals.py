@@ -417,7 +417,7 @@ def test_the_base_is_accepted(tmp_path: Path) -> None:
     assert built(write(tmp_path), tmp_path / "cache").catalogue.codes("source") == {"admitted"}
 
 
-def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
+def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
     """Rules of several files, values and recipe in one go, sorted by file and line."""
     broken = {
         FILE: HEAD + "ok if input.x == 1\n\nother if input.y == 1\n",

@@ -110,7 +110,7 @@ def serve(policy: PolicyBundle, key: Path | None) -> str:
         return error.message
 
 
-def test_a_release_gives_what_was_built(release: Path, bundle: PolicyBundle, keys: Keys, tmp_path: Path) -> None:
+def test_a_loaded_release_equals_the_build(release: Path, bundle: PolicyBundle, keys: Keys, tmp_path: Path) -> None:
     got = loaded(release, keys, tmp_path)
     assert (got.name, got.revisions, got.catalogue) == (bundle.name, bundle.revisions, bundle.catalogue)
     assert (got.data, got.places, got.metadata) == (bundle.data, bundle.places, bundle.metadata)
@@ -236,7 +236,7 @@ ATTACKS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
 
 # covers: H13
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
-def test_what_only_a_signature_tells(
+def test_a_change_with_matching_digests_fails_the_signature(
     attack: tuple[Callable[[Path], object], tuple[str, ...]], release: Path, keys: Keys, tmp_path: Path
 ) -> None:
     """Every digest fits, so without a key it would be served: that is the control."""
@@ -249,7 +249,7 @@ def test_what_only_a_signature_tells(
 
 
 # covers: H13.4
-def test_another_key(release: Path, other_keys: Keys, tmp_path: Path) -> None:
+def test_a_release_signed_by_another_key_is_refused(release: Path, other_keys: Keys, tmp_path: Path) -> None:
     told = refused(release, other_keys, tmp_path)
     assert told.count("failed to verify JWT signature") == 3
 
@@ -273,7 +273,9 @@ def test_one_part_of_another_release_of_the_same_key(
 
 # covers: H13
 @pytest.mark.parametrize("name", SIGNED)
-def test_every_file_is_vouched_for(name: str, release: Path, keys: Keys, tmp_path: Path) -> None:
+def test_every_changed_or_missing_file_of_a_release_is_refused(
+    name: str, release: Path, keys: Keys, tmp_path: Path
+) -> None:
     good = (release / name).read_bytes()
     for at in range(0, len(good), max(len(good) // 6, 1)):
         (release / name).write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
@@ -309,7 +311,7 @@ def test_links_pipes_and_folders(release: Path, keys: Keys, tmp_path: Path) -> N
     refused(release, keys, tmp_path)
 
 
-def test_no_release_at_all(keys: Keys, tmp_path: Path) -> None:
+def test_a_missing_release_is_refused(keys: Keys, tmp_path: Path) -> None:
     assert "not a release" in refused(tmp_path / "none", keys, tmp_path)
     (tmp_path / "file").write_bytes(b"")
     assert "not a release" in refused(tmp_path / "file", keys, tmp_path)
@@ -411,14 +413,14 @@ def test_a_signature_alone_is_not_enough(
         sign_release(release, keys.private, opa())
 
 
-def test_our_own_way_to_sign_in_these_tests_is_accepted(release: Path, keys: Keys, tmp_path: Path) -> None:
+def test_the_signing_helper_of_these_tests_is_accepted(release: Path, keys: Keys, tmp_path: Path) -> None:
     """The control of the test above."""
     _signed(release, keys)
     assert loaded(release, keys, tmp_path).statement.sequence == 7
 
 
 # covers: H13
-def test_a_release_that_is_swapped_after_it_was_verified(
+def test_a_release_swapped_after_verification_is_not_served(
     release: Path, bundle: PolicyBundle, originals: Path, keys: Keys, tmp_path: Path
 ) -> None:
     got = loaded(release, keys, tmp_path)
@@ -445,14 +447,14 @@ def test_a_kept_release_that_was_changed_is_not_served(
     assert loaded(release, keys, tmp_path).values.path.read_bytes() == good
 
 
-def test_what_was_kept_long_ago_is_used_again(release: Path, keys: Keys, tmp_path: Path) -> None:
+def test_an_old_cached_release_is_used_again(release: Path, keys: Keys, tmp_path: Path) -> None:
     got = loaded(release, keys, tmp_path)
     os.utime(got.values.path.parent, (1, 1))
     assert loaded(release, keys, tmp_path).values.path.read_bytes() == got.values.path.read_bytes()
 
 
 # covers: H13
-def test_no_rollback(release: Path, originals: Path, keys: Keys, tmp_path: Path) -> None:
+def test_a_rollback_is_refused(release: Path, originals: Path, keys: Keys, tmp_path: Path) -> None:
     def after(folder: Path, last: Release) -> Release:
         return load_release(folder, keys.public, opa(), tmp_path / "cache", last.statement.last)
 
@@ -508,7 +510,7 @@ def test_the_folder_of_a_new_release(bundle: PolicyBundle, tmp_path: Path) -> No
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "new"]
 
 
-def test_a_cache_that_cannot_be_used_is_told(release: Path, keys: Keys, tmp_path: Path) -> None:
+def test_an_unusable_cache_is_reported(release: Path, keys: Keys, tmp_path: Path) -> None:
     (tmp_path / "cache").write_bytes(b"")
     with pytest.raises(DecideError, match="cannot be used"):
         loaded(release, keys, tmp_path)
@@ -525,7 +527,7 @@ def test_a_real_policy_fits(keys: Keys, cache: Path, tmp_path: Path) -> None:
         assert server.ask("decision", DOCUMENT).result == DENIED
 
 
-def test_a_release_needs_the_yes_of_another_person(bundle: PolicyBundle, keys: Keys, tmp_path: Path) -> None:
+def test_a_release_needs_an_approver_other_than_its_author(bundle: PolicyBundle, keys: Keys, tmp_path: Path) -> None:
     folder = tmp_path / "release"
     statement = write_release(bundle, folder, 1, Authorship(AUTHOR, MOMENT))
     with pytest.raises(PolicyError, match="has approved this release"):
@@ -544,7 +546,7 @@ def test_a_release_needs_the_yes_of_another_person(bundle: PolicyBundle, keys: K
 @pytest.mark.parametrize(
     "by", [Authorship("", MOMENT), Authorship(AUTHOR, MOMENT, "n" * 2_001)], ids=["author", "notes"]
 )
-def test_what_a_release_cannot_state_is_refused(bundle: PolicyBundle, tmp_path: Path, by: Authorship) -> None:
+def test_an_invalid_author_or_note_is_refused(bundle: PolicyBundle, tmp_path: Path, by: Authorship) -> None:
     with pytest.raises(GatherError, match=r"a release cannot state this as its (author|notes): string should have at "):
         write_release(bundle, tmp_path / "release", 1, by)
     assert not [*tmp_path.iterdir()]

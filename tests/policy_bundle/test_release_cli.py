@@ -84,7 +84,7 @@ def test_build_sign_verify(command: Command, build: Run, keys: Keys) -> None:
 
 # covers: H13
 @pytest.mark.full
-def test_verify_names_what_does_not_hold(command: Command, build: Run, keys: Keys, tmp_path: Path) -> None:
+def test_verify_names_the_failing_part(command: Command, build: Run, keys: Keys, tmp_path: Path) -> None:
     assert build.code == 0
     folder = command.home / "one"
     assert command("policy", "approve", folder).code == 0
@@ -127,7 +127,7 @@ def test_the_number_follows_that_of_the_release_before(command: Command, build: 
 
 
 @pytest.mark.full
-def test_each_code_that_is_gone_since_the_release_before_is_named(
+def test_each_code_removed_since_the_previous_release_is_named(
     command: Command, build: Run, keys: Keys, tmp_path: Path
 ) -> None:
     """By the build of the next release and by its verification, though the inventory has dropped it too."""
@@ -162,7 +162,9 @@ def test_each_code_that_is_gone_since_the_release_before_is_named(
         ("--after", "y"),
     ],
 )
-def test_numbers_that_say_nothing(command: Command, arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_contradictory_or_invalid_build_options_are_refused(
+    command: Command, arguments: tuple[str, ...], tmp_path: Path
+) -> None:
     run = command("policy", "build", *arguments, cwd=tmp_path)
     assert run.code == Exit.UNREADABLE
     assert not (tmp_path / "x").exists()

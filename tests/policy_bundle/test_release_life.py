@@ -34,7 +34,7 @@ def put(folder: Path, live: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_release_is_activated_and_rolled_back_and_history_tells(tmp_path: Path, cache: Path) -> None:
+def test_a_release_is_activated_and_rolled_back_and_history_shows_both(tmp_path: Path, cache: Path) -> None:
     command, keys = Command.of(tmp_path, cache), Keys.make(tmp_path / "keys")
     one, two, three, live = (tmp_path / name for name in ("one", "two", "three", "live"))
     assert command("policy", "build", "--output", one, "--sequence", "1", *AUTHOR).code == 0

@@ -127,7 +127,7 @@ UNKNOWN: dict[str, tuple[dict[str, str], str, int, str, str]] = {
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_what_no_schema_knows_is_refused(name: str, tmp_path: Path) -> None:
+def test_an_unknown_fact_or_value_is_refused(name: str, tmp_path: Path) -> None:
     files, file, line, message, remedy = UNKNOWN[name]
     sources = write(tmp_path, files)
     with pytest.raises(PolicyError) as caught:
@@ -238,7 +238,7 @@ KNOWN = {
 
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("name", KNOWN)
-def test_what_the_schemas_know_is_built(name: str, tmp_path: Path) -> None:
+def test_a_rule_that_fits_the_schemas_is_built(name: str, tmp_path: Path) -> None:
     build(write(tmp_path, KNOWN[name]), CLOSED, opa(), tmp_path / "cache", DOCUMENTS)
 
 
@@ -274,7 +274,7 @@ def test_paths_of_a_schema(path: list[str | None], there: bool) -> None:  # noqa
     assert schemas.at({}, path) == {}
 
 
-def test_definitions_of_several_schemas_keep_apart() -> None:
+def test_definitions_of_joined_schemas_do_not_collide() -> None:
     other = {"type": "object", "properties": {"x": {"$ref": "#/$defs/Record"}}, "$defs": {"Record": {"type": "string"}}}
     joined = schemas.union({"a": INPUT, "b": other})
     assert joined["$defs"]["a.Record"]["type"] == "object"
@@ -283,7 +283,7 @@ def test_definitions_of_several_schemas_keep_apart() -> None:
     assert schemas.at(joined, ["bundle", "purpose"]) is not None
 
 
-def test_what_all_inputs_have() -> None:
+def test_the_common_properties_of_all_inputs_are_extracted() -> None:
     other = {"type": "object", "properties": {"now": {"type": "integer"}, "y": {}}, "additionalProperties": False}
     shared = schemas.common({"a": INPUT, "b": other})
     assert list(shared["properties"]) == ["now"]

@@ -36,7 +36,7 @@ def said(files: dict[str, bytes], keys: Keys) -> str | None:
     return complaint(pack(files), public_key(keys.public), OpaCommand(opa().path))
 
 
-def test_signed_is_taken(keys: Keys, token: bytes) -> None:
+def test_a_signed_archive_is_accepted(keys: Keys, token: bytes) -> None:
     assert said({**FILES, SIGNATURES: token}, keys) is None
 
 
@@ -69,21 +69,23 @@ def test_nothing_of_the_private_key_is_in_the_signature(keys: Keys, token: bytes
         ({SIGNATURES: b""}, ""),
     ],
 )
-def test_whatever_was_changed_is_told(changes: dict[str, bytes | None], reason: str, keys: Keys, token: bytes) -> None:
+def test_a_changed_signed_archive_is_refused(
+    changes: dict[str, bytes | None], reason: str, keys: Keys, token: bytes
+) -> None:
     files = {**FILES, SIGNATURES: token, **changes}
     found = there(said({name: data for name, data in files.items() if data is not None}, keys))
     assert reason in found
 
 
 # covers: H13
-def test_another_key_is_told(token: bytes, tmp_path: Path) -> None:
+def test_a_signature_of_another_key_is_refused(token: bytes, tmp_path: Path) -> None:
     found = there(said({**FILES, SIGNATURES: token}, Keys.make(tmp_path / "other")))
     assert "failed to verify JWT signature" in found
 
 
 # covers: H13
 @pytest.mark.parametrize("algorithm", ["HS256", "none", "ES384"])
-def test_a_token_of_another_algorithm_is_no_signature(algorithm: str, keys: Keys, token: bytes) -> None:
+def test_a_signature_of_another_algorithm_is_refused(algorithm: str, keys: Keys, token: bytes) -> None:
     """Also not the one for which the public key would be the secret."""
     payload = json.loads(token)["signatures"][0].split(".")[1].encode()
     signed = _encoded(json.dumps({"alg": algorithm, "typ": "JWT"}).encode()) + b"." + payload
@@ -93,7 +95,7 @@ def test_a_token_of_another_algorithm_is_no_signature(algorithm: str, keys: Keys
     assert said({**FILES, SIGNATURES: forged}, keys) is not None
 
 
-def test_what_is_no_archive_is_told(keys: Keys) -> None:
+def test_a_malformed_archive_is_refused(keys: Keys) -> None:
     assert complaint(b"no archive", public_key(keys.public), OpaCommand(opa().path)) is not None
 
 

@@ -41,7 +41,7 @@ def test_failing(tmp_path: Path) -> None:
     assert found.passed == 3
 
 
-def test_skipped_is_no_pass(tmp_path: Path) -> None:
+def test_a_skipped_test_does_not_pass(tmp_path: Path) -> None:
     (problem,) = run(tmp_path, {TEST: GOOD + "\ntodo_test_later if false\n"}).problems
     assert "is skipped" in problem.message
 
@@ -64,7 +64,7 @@ def test_tests_that_do_not_compile(tmp_path: Path) -> None:
     assert "undefined function" in problem.message
 
 
-def test_of_a_recipe_with_rules_the_added_rules_are_tested_with_their_generated_part(tmp_path: Path) -> None:
+def test_added_rules_of_a_recipe_are_tested_with_their_generated_module(tmp_path: Path) -> None:
     test = """package admission.added.source.house_test
 
 test_house if {

@@ -48,13 +48,13 @@ def test_a_later_override_wins(tmp_path: Path) -> None:
     assert bundle(tmp_path, "licenses.most=7", "licenses.most=8").row(("licenses", "most")).value == 8
 
 
-def test_an_override_into_a_list_or_scalar_needs_what_is_there(tmp_path: Path) -> None:
+def test_an_override_into_a_list_or_scalar_is_refused(tmp_path: Path) -> None:
     for override in ("licenses.most.x=1", "licenses.licenses.MIT.decision=refuse", "licenses=1"):
         with pytest.raises(PolicyError, match="does not exist"):
             bundle(tmp_path, override)
 
 
-def test_an_edit_stands_for_its_file_which_stays_as_it_is(tmp_path: Path) -> None:
+def test_an_edit_replaces_its_file_in_memory_only(tmp_path: Path) -> None:
     sources = write(tmp_path)
     file = tmp_path / "policy" / "licenses.yaml"
     before = file.read_bytes()
@@ -67,12 +67,12 @@ def test_an_edit_stands_for_its_file_which_stays_as_it_is(tmp_path: Path) -> Non
     assert built(sources, tmp_path / "cache").revisions == edited.revisions
 
 
-def test_null_is_left_out(tmp_path: Path) -> None:
+def test_null_values_are_omitted(tmp_path: Path) -> None:
     policy = bundle(tmp_path, licenses="licenses: {}\nmost: 1\nnote: null\n")
     assert policy.data["licenses"] == {"licenses": {}, "most": 1}
 
 
-def test_rows_and_their_places(tmp_path: Path) -> None:
+def test_a_row_has_its_value_and_place(tmp_path: Path) -> None:
     policy = bundle(tmp_path)
     row = policy.row(("licenses", "licenses", "GPL-2.0-only"))
     assert (row.path, row.value) == ("licenses.licenses.GPL-2.0-only", "refuse")
@@ -98,7 +98,7 @@ def test_levels_for_people(tmp_path: Path) -> None:
     assert policy.level("other", "admitted") == "deny"
 
 
-def test_what_opa_gets_is_canonical(tmp_path: Path) -> None:
+def test_the_data_served_to_opa_is_canonical_json(tmp_path: Path) -> None:
     policy = bundle(tmp_path)
     policy.unpack(tmp_path / "served")
     text = (tmp_path / "served/policy/data.json").read_text(encoding="utf-8")

@@ -58,7 +58,7 @@ def test_reports_name_the_waiver_and_its_place(command: Command, policy: Path) -
     assert "waived by terms" in command("record", "show").stdout
 
 
-def test_a_waiver_that_does_nothing_is_told(command: Command, policy: Path) -> None:
+def test_a_waiver_without_effect_is_reported(command: Command, policy: Path) -> None:
     waiving(policy, until="2026-11-20")
     run = command.check(BUNDLE, "--policy", policy)
     assert run.code == 1
@@ -92,7 +92,9 @@ def test_rows_without_waivers_below_an_unknown_point_or_code_are_reported(comman
     assert "\n  correct the code, or remove the row\n" in lint.stdout
 
 
-def test_they_are_listed_with_what_they_let_through(command: Command, policy: Path, settings: Settings) -> None:
+def test_waivers_are_listed_with_the_decisions_they_let_through(
+    command: Command, policy: Path, settings: Settings
+) -> None:
     waiving(policy)
     with_policy = ("--policy", policy, "--now", "2026-11-21T00:00:00Z")
     assert command.check(BUNDLE, "--policy", policy).code == 0
@@ -113,7 +115,7 @@ def test_they_are_listed_with_what_they_let_through(command: Command, policy: Pa
     assert changed.startswith("waivers\n  waivers.waivers.source: added, {")
 
 
-def test_what_may_not_be_waived(command: Command, policy: Path) -> None:
+def test_a_requirement_that_may_not_be_waived_is_refused(command: Command, policy: Path) -> None:
     file = policy / "waivers.yaml"
     exact = {"facts": ["bundle.digest"], "any": []}
     codes = ("content_hash_mismatch", "stopped", "engine_fault", "limits_missing")

@@ -151,14 +151,14 @@ def test_imports_point_down() -> None:
     assert not wrong
 
 
-def test_no_module_imports_itself_by_way_of_others() -> None:
+def test_no_import_cycles_exist() -> None:
     below = {name: imports(path) & known() - {name} for name, path in modules().items()}
     while leaves := {name for name, items in below.items() if not items}:
         below = {name: items - leaves for name, items in below.items() if name not in leaves}
     assert not below, f"modules in a circle, or above one: {sorted(below)}"
 
 
-def test_one_package_one_place() -> None:
+def test_each_third_party_package_is_imported_in_its_allowed_place() -> None:
     wrong = {}
     for name, path in modules().items():
         foreign = {item.split(".")[0] for item in imports(path)} - {"engine", "admission_adapters", "pydantic"}

@@ -109,7 +109,7 @@ def test_only_a_median_beyond_ten_percent_falls_short(
     ("values", "verdict"),
     [((0.7, 0.1, 0.9), "pass"), ((0.63, 0.63, 0.63), "pass"), ((0.62, 0.62, 0.62), "falls short")],
 )
-def test_where_more_is_better_only_less_falls_short(values: tuple[float, ...], verdict: str) -> None:
+def test_a_minimum_is_missed_only_by_a_smaller_median(values: tuple[float, ...], verdict: str) -> None:
     row = Row("P0", "something", 0.7, values, least=True)
     assert row.verdict == verdict
     assert ">= 0.7" in table([row])
@@ -151,7 +151,9 @@ def test_a_process_that_fails_is_not_measured(tmp_path: Path) -> None:
         cost([sys.executable, "-c", "import sys; print('why', file=sys.stderr); sys.exit(3)"], tmp_path, surroundings)
 
 
-def test_what_cannot_be_measured_is_told_and_the_rest_measured(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unmeasurable_row_is_reported_and_the_others_are_measured(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refusing(_: Bench) -> Iterator[Row]:
         yield Row("P1", "before", None, (1.0,))
         raise NotMeasuredError("wrk is missing")
@@ -165,7 +167,9 @@ def test_what_cannot_be_measured_is_told_and_the_rest_measured(bench: Bench, mon
     assert refusals == ["bench: not measured: P1, P2: wrk is missing"]
 
 
-def test_without_wrk_and_no_way_to_install_it(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_wrk_is_reported_with_its_install_command(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NotMeasuredError, match="sudo apt-get install wrk"):
         Wrk.find(bench)
@@ -179,7 +183,7 @@ def test_the_measured_process_sees_nothing_of_ours(tmp_path: Path, monkeypatch: 
     assert surroundings["ENGINE_STATE_DIR"] == str(tmp_path / "state")
 
 
-def test_license_tables_differ_only_in_rows_nobody_asks_for() -> None:
+def test_license_tables_of_different_sizes_share_the_requested_rows() -> None:
     table_ = {key: {"category": key} for key in ("CC-BY-4.0", "CC0-1.0", "MIT", "Apache-2.0", "GPL-2.0-only")}
     few, many = license_rows(table_, 10), license_rows(table_, 1000)
     assert (len(few), len(many)) == (10, 1000)
@@ -292,7 +296,7 @@ def test_record_check_row(bench: Bench) -> None:
     assert _names(record_check.rows(bench, size=100_000)) == {"P11"}
 
 
-def test_tool_values_differ_only_in_rules_nobody_asks_for() -> None:
+def test_tool_values_of_different_sizes_share_the_rules_in_use() -> None:
     for make in (tool_rules.rule_each, tool_rules.host_each):
         few, many = (make(count)["rulesets"]["bench"]["allow"] for count in (10, 1000))
         assert (len(few), len(many)) == (10, 1000)
@@ -317,7 +321,7 @@ def test_tool_values_differ_only_in_rules_nobody_asks_for() -> None:
         pytest.param(latency.rows, {"P4"}, marks=needs("wrk")),
     ],
 )
-def test_rows_that_are_asked_for_are_measured(
+def test_the_requested_rows_are_measured(
     bench: Bench, measurement: command_line.Measurement, asked: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (bulk, memory, shared_state, throughput):

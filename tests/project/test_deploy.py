@@ -103,7 +103,7 @@ def resolved(text: str, variables: Mapping[str, str]) -> str:
 
 # covers: D46.1-4 D47.1 D66
 @pytest.mark.parametrize("name", COMPOSED)
-def test_what_listens_everywhere_takes_host_and_token_from_listed_variables(name: str) -> None:
+def test_services_on_all_interfaces_take_host_and_token_from_listed_variables(name: str) -> None:
     assert len(COMPOSED) == 3  # this test knows every one
     for service in read(name)["services"].values():
         stated = service["environment"]
@@ -135,7 +135,7 @@ def test_other_files_that_listen_everywhere_take_a_token_too() -> None:
     assert {path.relative_to(DEPLOY).as_posix() for path in files} <= listed
 
 
-def test_envoy_asks_the_engine_and_fails_closed() -> None:
+def test_envoy_consults_the_engine_and_fails_closed() -> None:
     static = read("envoy/envoy.yaml")["static_resources"]
     manager = static["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
     guard = manager["http_filters"][0]["typed_config"]
@@ -146,7 +146,7 @@ def test_envoy_asks_the_engine_and_fails_closed() -> None:
     assert f"'port_value': {PORT}" in str(cluster)
 
 
-def test_nothing_is_killed_before_it_has_stopped() -> None:
+def test_grace_periods_are_longer_than_the_shutdown() -> None:
     pod = read("kubernetes/statefulset.yaml")["spec"]["template"]["spec"]
     pause = int(container()["lifecycle"]["preStop"]["exec"]["command"][1])
     assert pod["terminationGracePeriodSeconds"] > STOP_SECONDS + pause
@@ -154,7 +154,7 @@ def test_nothing_is_killed_before_it_has_stopped() -> None:
     assert int(re.findall(r"^TimeoutStopSec=(\d+)$", UNIT, re.MULTILINE)[0]) > STOP_SECONDS
 
 
-def test_the_image_has_what_the_wheel_is_built_from_and_runs_as_nobody() -> None:
+def test_the_image_contains_the_sources_of_the_wheel_and_runs_unprivileged() -> None:
     copied = [word for line in re.findall(r"^COPY (.*)$", IMAGE, re.MULTILINE) for word in line.split()[:-1]]
     assert [name for name in copied if not (ROOT / name).exists()] == []
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
@@ -201,7 +201,7 @@ def test_the_engine_serves_with_a_read_only_root_and_without_rights(tmp_path: Pa
 
 @pytest.mark.full
 @needs("systemd_analyze")
-def test_systemd_takes_the_unit_and_finds_little_exposure(tmp_path: Path) -> None:
+def test_systemd_accepts_the_unit_with_low_exposure(tmp_path: Path) -> None:
     unit = tmp_path / "admission-engine.service"
     unit.write_text(UNIT.replace(COMMANDS["unit"][0], "/bin/true"), encoding="utf-8")
     assert run("systemd-analyze", "verify", unit) == ""
@@ -224,7 +224,7 @@ def test_linters_accept_image_and_compose_file(tools: Path) -> None:
 @pytest.mark.full
 @needs("package_index", "kubectl")
 @pytest.mark.parametrize("folder", ["kubernetes", "kubernetes-replicas", "kubernetes-sidecar"])
-def test_kubernetes_accepts_what_the_folder_builds(folder: str, tools: Path, tmp_path: Path) -> None:
+def test_the_kubernetes_manifests_are_valid(folder: str, tools: Path, tmp_path: Path) -> None:
     built = tmp_path / "built.yaml"
     built.write_text(run("kubectl", "kustomize", DEPLOY / folder), encoding="utf-8")
     run(tools / "kubernetes-validate", "--strict", built)
@@ -326,6 +326,6 @@ def test_replicas_share_a_state_and_each_has_a_volume() -> None:
 
 @pytest.mark.full
 @needs("promtool")
-def test_prometheus_takes_the_alerts_and_they_fire() -> None:
+def test_prometheus_accepts_the_alerts_and_they_fire() -> None:
     run("promtool", "check", "rules", DEPLOY / "prometheus" / "alerts.yaml")
     run("promtool", "test", "rules", DEPLOY / "prometheus" / "alerts_test.yaml")

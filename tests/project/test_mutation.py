@@ -40,7 +40,7 @@ def test_every_becomes_some_and_not_is_dropped() -> None:
     assert "as_agreed: not code_output.fits(earlier) → without `not`" in names
 
 
-def test_a_change_that_a_test_notices_is_told_from_one_that_none_does(tmp_path: Path) -> None:
+def test_killed_and_surviving_mutants_are_distinguished(tmp_path: Path) -> None:
     judge = rego.Judge(Results(tmp_path / "results.json"))
     verdicts = {mutant.name: judge.verdict(mutant) for mutant in rego.mutants(DIGEST)}
     assert verdicts == {
@@ -76,7 +76,7 @@ def imported(path: Path) -> ModuleType:
     return module
 
 
-def test_functions_that_are_there_get_the_changed_code(tmp_path: Path) -> None:
+def test_existing_functions_get_the_mutated_code(tmp_path: Path) -> None:
     path, before = tmp_path / "small.py", "def small(x):\n    return x < 3\n"
     path.write_text(before)
     small = imported(path).small
@@ -88,7 +88,7 @@ def test_functions_that_are_there_get_the_changed_code(tmp_path: Path) -> None:
     gc.freeze()
 
 
-def test_of_a_file_that_no_test_was_seen_to_run_all_are_asked() -> None:
+def test_a_file_without_measured_coverage_is_tested_by_every_test() -> None:
     """As of one that is run in a sandbox, where nobody counts lines."""
     once, *_ = python.mutants(ROOT / "engine/idempotency.py")
     seconds = {"tests/a.py::slow": 2.0, "tests/a.py::fast": 1.0}
@@ -119,7 +119,7 @@ def test_the_run_fails_for_a_survivor_that_is_not_accepted_and_for_a_stale_entry
     assert told in capsys.readouterr().out
 
 
-def test_a_sample_has_about_one_mutant_in_so_many_and_always_the_same() -> None:
+def test_a_sample_has_the_requested_share_and_is_reproducible() -> None:
     names = [f"rule: x == {number} → true" for number in range(3_000)]
     found = [name for name in names if in_sample("rego/a.rego", name, 30)]
     assert 70 < len(found) < 130

@@ -27,7 +27,7 @@ from tests.provisioning.agents import (
 
 
 # covers: E13.1-4
-def test_what_a_person_is_to_approve_is_recorded_and_nothing_is_mounted_before(engine: Engine) -> None:
+def test_an_approval_request_records_the_configuration_and_mounts_nothing(engine: Engine) -> None:
     asked(engine, specification())
     (line,) = lines(engine.settings.state)
     recorded = line["input"]
@@ -67,7 +67,7 @@ def test_without_an_answer_in_time_nothing_is_mounted(settings: Settings) -> Non
 
 
 # covers: E34.3
-def test_a_yes_to_another_configuration_mounts_nothing(engine: Engine) -> None:
+def test_an_approval_of_another_configuration_mounts_nothing(engine: Engine) -> None:
     approval = asked(engine, specification())
     resolved(engine, approval)
     others: tuple[dict[str, Any], ...] = (
@@ -83,7 +83,7 @@ def test_a_yes_to_another_configuration_mounts_nothing(engine: Engine) -> None:
     assert with_approval(engine, specification(), approval).agent is not None  # the control: it was not used up
 
 
-def test_one_yes_mounts_one_agent_and_a_second_yes_is_none(engine: Engine) -> None:
+def test_an_approval_mounts_exactly_one_agent(engine: Engine) -> None:
     approval = asked(engine, specification())
     resolved(engine, approval)
     again = engine.administer({"act": "grant_approval", "id": approval}, ANA)
@@ -116,7 +116,7 @@ def test_an_agent_is_ended_once_and_stays_in_the_state(engine: Engine) -> None:
     assert there(unknown.fault).remedy == "list the ids with `engine agent list`"
 
 
-def test_on_an_event_loop(settings: Settings) -> None:
+def test_an_agent_can_be_provisioned_from_an_event_loop(settings: Settings) -> None:
     async def ask() -> Provisioned:
         async with AsyncEngine(settings, points=frozenset({"provisioning"})) as engine:
             return await engine.provision(specification(), PROVISIONER)
@@ -125,7 +125,7 @@ def test_on_an_event_loop(settings: Settings) -> None:
     assert (waiting.answer.decision.outcome, waiting.agent) == ("confirm", None)
 
 
-def test_the_command_says_approved_in_place_of_what_was_done(command: Command) -> None:
+def test_the_command_prints_the_approval_it_used(command: Command) -> None:
     call = ("agent", "provision", "fixtures/agents/buyer.json", "--principal", "provisioner")
     waits = command(*call)
     assert (waits.code, "approve it with `engine approvals grant`" in waits.stderr) == (3, True)

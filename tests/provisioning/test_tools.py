@@ -53,7 +53,7 @@ def test_an_agent_has_the_tools_that_a_person_approved_until_it_is_ended(engine:
         assert seen(engine, other) == ["files_read", "files_write"]
 
 
-def test_a_first_allow_does_not_outlive_the_agent(engine: Engine) -> None:
+def test_a_replayed_allow_is_stale_after_the_agent_ends(engine: Engine) -> None:
     agent = mounted(engine, specification(name="short_lived", tools=["files_read"]))
     caller = Caller(via=Via.TOKEN, principal=agent, points=("tool_visibility",))
     context = Context(caller=caller, idempotency_key="once")

@@ -156,7 +156,7 @@ def kill_opa() -> None:
 
 
 @pytest.mark.parametrize("kill", [kill_worker, kill_opa])
-def test_what_is_killed_midway_loses_nothing_and_doubles_nothing(
+def test_a_worker_or_opa_killed_midway_loses_and_duplicates_no_decision(
     engine: Engine, cluster: str, tmp_path: Path, kill: Callable[[], None]
 ) -> None:
     some = rows(6_000)
@@ -297,7 +297,7 @@ def test_the_command_decides_a_corpus_and_verifies_its_record(command: Any, clus
 
 
 @pytest.mark.full
-def test_another_token_does_not_get_in(command: Any, cluster: str, tmp_path: Path) -> None:
+def test_a_wrong_cluster_token_is_refused(command: Any, cluster: str, tmp_path: Path) -> None:
     write_parquet(tmp_path / "a.parquet", rows(10), 10)
     (tmp_path / "columns.yaml").write_text(COLUMNS_YAML, encoding="utf-8")
     (tmp_path / "token").write_text("0" * 64, encoding="ascii")

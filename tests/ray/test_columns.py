@@ -79,7 +79,7 @@ def test_a_row_that_states_no_request_is_an_error_with_its_place(change: dict[st
         (b"{", "the line is not JSON"),
     ],
 )
-def test_a_line_that_is_no_object_says_what_it_is(line: bytes, said: str) -> None:
+def test_a_line_that_is_not_a_json_object_is_refused_with_the_reason(line: bytes, said: str) -> None:
     assert str(object_in(line, "line", "write one JSON object a line")) == said
 
 
@@ -183,7 +183,7 @@ def test_a_column_of_another_type_is_refused(tmp_path: Path, change: dict[str, A
         ("", "the path of a corpus is empty"),
     ],
 )
-def test_what_is_no_corpus_is_refused(tmp_path: Path, name: str, said: str) -> None:
+def test_a_missing_empty_or_malformed_corpus_is_refused(tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "odd.parquet").write_bytes(b"PAR1 and more")
     with pytest.raises(GatherError, match=said):
@@ -203,7 +203,7 @@ def test_a_folder_may_have_the_name_of_a_file(tmp_path: Path) -> None:
     assert [unit.path for unit in plan([str(folder)], COLUMNS)] == [part.as_uri()]
 
 
-def test_the_folder_of_the_run_is_no_part_of_the_corpus(tmp_path: Path) -> None:
+def test_the_output_folder_of_the_run_is_excluded_from_the_corpus(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", rows(3))
     (tmp_path / "run" / "rows").mkdir(parents=True)
     write_lines(tmp_path / "run" / "rows" / "b.jsonl", [{"decision_id": "1"}])
@@ -261,7 +261,7 @@ def test_a_local_name_may_have_a_question_mark(tmp_path: Path) -> None:
     assert [one for batch in batches(unit, COLUMNS) for one in batch.requests] == [request(one) for one in rows(2)]
 
 
-def test_a_unit_is_named_by_what_it_is(tmp_path: Path) -> None:
+def test_the_name_of_a_unit_depends_on_content_policy_and_request(tmp_path: Path) -> None:
     from engine.model import Revisions
 
     policy = Revisions(rules="sha256:" + "a" * 64, values="sha256:" + "b" * 64)

@@ -28,7 +28,7 @@ def engine(settings: Settings) -> Iterator[Engine]:
         yield opened
 
 
-def test_a_license_needs_nothing_else(engine: Engine) -> None:
+def test_a_license_decision_needs_no_state(engine: Engine) -> None:
     demand_stateless(engine, POINT, CONTEXT)
 
 

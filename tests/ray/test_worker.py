@@ -159,7 +159,7 @@ def test_a_unit_that_is_whole_is_not_decided_again(
     assert [*decisions(tmp_path / "run")] == before
 
 
-def test_a_decision_without_a_record_reaches_nobody(
+def test_an_unrecorded_decision_is_not_returned(
     worker: CorpusWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file that decisions are written to goes away while a batch is decided."""

@@ -228,7 +228,7 @@ def test_another_state_has_not_signed_it(run: RunRecord, tmp_path: Path) -> None
     assert [broken.kind.value for broken in found.breaks] == ["bad_signature"]
 
 
-def test_a_unit_that_nobody_recorded_is_refused_at_the_join(run: RunRecord, tmp_path: Path) -> None:
+def test_an_unrecorded_unit_is_refused_at_the_join(run: RunRecord, tmp_path: Path) -> None:
     planned = dict.fromkeys([*NAMES, "f" * 64], 3)
     with pytest.raises(RecordError, match="no worker recorded this unit"):
         run.join(planned, signer(tmp_path / "state"), TIME)

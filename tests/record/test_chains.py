@@ -121,7 +121,7 @@ def test_a_chain_whose_first_start_was_interrupted_is_started_again(state: Path)
     assert chain == 2
 
 
-def test_many_that_start_at_once_have_a_chain_each(state: Path) -> None:
+def test_engines_started_concurrently_get_a_chain_each(state: Path) -> None:
     claimed = at_once([lambda: claim(state)] * 16)
     assert sorted(chain for chain, _ in claimed) == list(range(1, 17))
     for _, storage in claimed:
@@ -177,7 +177,7 @@ def edit(path: Path) -> None:
 
 @pytest.mark.parametrize("chain", [1, 2])
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_chain_that_cannot_be_used_is_no_reason_for_another_one(three: Path, name: str, chain: int) -> None:
+def test_an_unusable_chain_is_not_replaced_by_a_new_one(three: Path, name: str, chain: int) -> None:
     spoil, code = FAULTS[name]
     with closing(open_store(three)) as store, ExitStack() as stack:
         if chain == 2:
@@ -190,7 +190,7 @@ def test_a_chain_that_cannot_be_used_is_no_reason_for_another_one(three: Path, n
     assert len(chain_folders(three)) == 3
 
 
-def test_a_chain_that_is_gone_is_not_made_anew(three: Path) -> None:
+def test_a_deleted_chain_is_not_recreated(three: Path) -> None:
     shutil.rmtree(three / "chains/003")
     with closing(open_store(three)) as store, ExitStack() as stack:
         logs = [standing(three, stack, store) for _ in THREE]
@@ -201,7 +201,7 @@ def test_a_chain_that_is_gone_is_not_made_anew(three: Path) -> None:
 
 
 @pytest.mark.parametrize("remembered", [True, False])
-def test_a_gap_in_the_numbers_is_neither_filled_nor_overlooked(three: Path, *, remembered: bool) -> None:
+def test_a_gap_in_the_chain_numbers_is_reported_and_not_filled(three: Path, *, remembered: bool) -> None:
     shutil.rmtree(three / "chains/002")
     if not remembered:
         (three / "state.sqlite3").unlink()
@@ -211,7 +211,7 @@ def test_a_gap_in_the_numbers_is_neither_filled_nor_overlooked(three: Path, *, r
     assert breaks(three) == [("rolled_back", "chains/002/installation.json" if remembered else "chains/002/records")]
 
 
-def test_the_first_chain_is_not_made_anew_below_others(three: Path) -> None:
+def test_a_missing_first_chain_is_not_recreated_beside_others(three: Path) -> None:
     for name in (RECORDS, "checkpoints", "keys"):
         shutil.rmtree(three / name)
     for name in (INSTALLATION, "state.sqlite3"):
@@ -221,7 +221,7 @@ def test_the_first_chain_is_not_made_anew_below_others(three: Path) -> None:
     assert breaks(three) == [("rolled_back", "records")]
 
 
-def test_what_is_no_chain_is_left_alone(three: Path) -> None:
+def test_folders_without_a_chain_number_are_ignored(three: Path) -> None:
     for name in ("1", "02", "0004", "000", "001", "065", "002.bak", "notes"):
         (three / "chains" / name).mkdir()
     assert list(chain_folders(three)) == [1, 2, 3]
@@ -318,7 +318,7 @@ def test_a_kept_checkpoint_is_compared_with_the_chain_that_signed_it(three: Path
     assert breaks(three, kept) == [("rolled_back", "--against")]
 
 
-def test_a_chain_without_a_record_is_none_that_signed_a_kept_checkpoint(three: Path) -> None:
+def test_a_chain_without_a_record_is_not_blamed_for_a_kept_checkpoint(three: Path) -> None:
     kept = (three / "chains/003" / CHECKPOINT).read_bytes()
     (three / "state.sqlite3").unlink()
     for name in ("checkpoints", "keys", INSTALLATION, DECISIONS, "records/source_events.jsonl"):
@@ -348,7 +348,7 @@ def test_a_clock_that_was_set_back_changes_no_order_within_a_chain(state: Path) 
     assert [number(found) for found in newest(state, Filter())] == [11, 10, 5, 2, 9, 1]
 
 
-def test_a_line_that_cannot_be_read_is_told_with_its_chain(three: Path) -> None:
+def test_an_unreadable_line_is_reported_with_its_chain(three: Path) -> None:
     path = three / "chains/002" / DECISIONS
     add(path, b"no record\n")
     selection = select(three, Filter(), 20)
@@ -389,7 +389,7 @@ def test_one_line_of_each_chain_is_in_memory() -> None:
     assert pulled <= 103
 
 
-def test_a_lock_that_a_reader_looks_at_costs_no_decision(state: Path) -> None:
+def test_a_lock_probed_by_a_reader_costs_no_decision(state: Path) -> None:
     """A look at the lock shares it for a moment: an engine that starts just then takes the next chain."""
     claim(state)[1].close()
     with (state / LOCK).open("rb") as looking:

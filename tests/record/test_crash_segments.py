@@ -109,7 +109,7 @@ def segmented(disk: SimulatedDisk | None = None) -> Batches:
     return Batches(disk or SimulatedDisk()).batches((3, 4, 2, 4, 3))
 
 
-def test_no_crash_between_batches_and_segments_loses_what_was_acknowledged() -> None:
+def test_no_crash_between_batches_and_segments_loses_acknowledged_lines() -> None:
     session = Batches()
     found = crashes(session, lambda: session.batches((1, 4, 3, 5, 2)), stride=60)
     assert faults(found) == []
@@ -117,7 +117,7 @@ def test_no_crash_between_batches_and_segments_loses_what_was_acknowledged() -> 
     assert verify_storage(session.disk).segments > 2
 
 
-def test_no_crash_of_retention_loses_what_is_to_be_kept() -> None:
+def test_no_crash_of_retention_loses_retained_lines() -> None:
     session = segmented()
     before = verify_storage(session.disk)
     states = crashes(session, session.retained, STRIDE)
@@ -130,7 +130,7 @@ def test_no_crash_of_retention_loses_what_is_to_be_kept() -> None:
     )
 
 
-def test_no_crash_of_a_second_retention_loses_what_is_to_be_kept() -> None:
+def test_no_crash_of_a_second_retention_loses_retained_lines() -> None:
     session = segmented()
     session.retained()
     first = verify_storage(session.disk).removed
@@ -160,7 +160,7 @@ def test_every_failing_operation_under_concurrent_appends_denies_and_a_restart_g
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5], ids=["nothing of it happens", "half of it happens"])
-def test_every_failing_operation_of_retention_is_told_and_a_restart_goes_on(share: float) -> None:
+def test_every_failing_operation_of_retention_is_reported_and_a_restart_recovers(share: float) -> None:
     tree = segmented().disk.tree()
     clean = Batches(SimulatedDisk(tree)).retained()
     for number in range(1, clean.disk.steps + 1):

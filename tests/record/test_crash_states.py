@@ -54,7 +54,7 @@ def same_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "urandom", random.Random(11).randbytes)  # noqa: S311 (keys of no real record)
 
 
-def test_no_crash_loses_what_was_acknowledged() -> None:
+def test_no_crash_loses_acknowledged_lines() -> None:
     session = Single()
     found = crashes(session, session.run, stride=7)
     assert faults(found) == []
@@ -62,7 +62,7 @@ def test_no_crash_loses_what_was_acknowledged() -> None:
 
 
 @pytest.mark.full
-def test_no_crash_loses_what_was_acknowledged_torn_at_every_byte() -> None:
+def test_no_crash_loses_acknowledged_lines_torn_at_every_byte() -> None:
     session = Single()
     found = crashes(session, lambda: session.run(2), stride=1)
     assert faults(found) == []
@@ -161,7 +161,7 @@ def goes_on(session: Session, log: RecordLog, count: int) -> RecordLog:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0], ids=["nothing happens", "half happens", "all happens"])
-def test_a_record_opened_again_by_its_process_has_exactly_what_was_answered(share: float) -> None:
+def test_a_record_reopened_by_its_process_has_exactly_the_acknowledged_lines(share: float) -> None:
     before = Single().run(0, close=False).disk.steps
     whole = Single().run(4, close=False).disk.steps
     for number in range(before + 1, whole + 1):
@@ -188,7 +188,7 @@ def test_no_crash_while_a_process_opens_its_record_again_loses_anything(monkeypa
     assert len(judged) > 300
 
 
-def test_what_was_answered_and_is_gone_is_never_begun_anew() -> None:
+def test_a_lost_acknowledged_record_is_not_restarted() -> None:
     session = Single()
     log = goes_on(session, open_log(session.disk), 3)
     old = SimulatedDisk(Single().run(1).disk.tree())

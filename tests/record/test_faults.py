@@ -96,9 +96,7 @@ FAULTS: dict[str, Callable[[Path], Callable[[], None]]] = {
 
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_record_that_is_not_in_its_place_denies_at_once_and_recovers_when_it_is_back(
-    fault: str, settings: Settings
-) -> None:
+def test_a_missing_or_damaged_record_denies_and_recovers_when_restored(fault: str, settings: Settings) -> None:
     with opened(settings) as engine:
         first = engine.decide("source", REQUEST)
         assert (first.exit, engine.status().record) == (0, True)  # the control
@@ -117,7 +115,7 @@ def test_a_record_that_is_not_in_its_place_denies_at_once_and_recovers_when_it_i
     assert there == [first.decision.decision_id, last.decision.decision_id]
 
 
-def test_a_removed_record_stays_refused_and_no_new_one_is_begun(settings: Settings) -> None:
+def test_a_removed_record_keeps_denying_and_is_not_recreated(settings: Settings) -> None:
     with opened(settings) as engine:
         assert engine.decide("source", REQUEST).exit == 0
         for path in (settings.state / RECORDS).glob("*.jsonl"):
@@ -133,7 +131,7 @@ def test_a_removed_record_stays_refused_and_no_new_one_is_begun(settings: Settin
 
 
 @pytest.mark.full
-def test_an_idle_engine_notices_by_itself_that_its_record_is_gone(tmp_path: Path, cache: Path) -> None:
+def test_an_idle_engine_notices_the_loss_of_its_record(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as api:
         assert api.decide("license", ALLOWED).json["outcome"] == "allow"
         assert api.ask("GET", "/ready").status == 200
@@ -169,7 +167,7 @@ def test_a_fault_of_the_record_is_not_shared_by_callers_that_are_not_identified(
 
 
 @pytest.mark.full
-def test_a_second_engine_that_comes_in_because_the_lock_was_removed_breaks_nothing(
+def test_a_second_engine_after_a_removed_lock_breaks_no_chain(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ExitStack() as stack:
@@ -227,7 +225,7 @@ def ask(engine: Engine, request: Any = ACCEPTED, mode: str = "enforce", **contex
 
 
 @pytest.mark.full
-def test_a_disk_that_was_full_is_written_to_again_and_the_chain_is_whole(settings: Settings) -> None:
+def test_after_a_full_disk_writing_resumes_with_an_intact_chain(settings: Settings) -> None:
     with opened(grown(settings)) as engine:
         first = ask(engine)
         assert first.exit == 0
@@ -288,7 +286,7 @@ def test_a_decision_that_is_not_recorded_uses_no_approval_and_names_none(setting
 
 
 @pytest.mark.full
-def test_a_request_for_approval_that_another_decision_has_told_of_stays(settings: Settings) -> None:
+def test_an_approval_request_also_reported_by_a_recorded_decision_is_kept(settings: Settings) -> None:
     with opened(grown(settings)) as engine, closing(open_store(settings.state)) as store:
         engine._now = lambda: MOMENT
         asked = there(ask(engine, REVIEWED).decision.approval)
@@ -348,7 +346,7 @@ def test_lines_that_were_written_and_never_answered_are_cut_after_a_failed_sync(
 
 
 @pytest.mark.full
-def test_a_state_that_a_disk_failed_is_opened_again_and_has_counted_on(settings: Settings) -> None:
+def test_a_state_is_reopened_after_a_disk_failure_with_its_counts(settings: Settings) -> None:
     with Engine(settings, values=ceiling("all", 3), now=lambda: MOMENT) as engine:
         assert ask(engine).exit == 0
         with full(settings.state, "state.sqlite3-wal"):
@@ -359,7 +357,7 @@ def test_a_state_that_a_disk_failed_is_opened_again_and_has_counted_on(settings:
 
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("name", ["state.sqlite3", "state.sqlite3-wal"])
-def test_a_state_that_is_not_in_its_place_counts_nothing_elsewhere(name: str, settings: Settings) -> None:
+def test_a_moved_state_denies_and_keeps_its_counts_when_restored(name: str, settings: Settings) -> None:
     with Engine(settings, values=ceiling("all", 2), now=lambda: MOMENT) as engine:
         assert ask(engine).exit == 0
         back = aside(settings.state / name)
@@ -458,9 +456,7 @@ def test_a_record_that_was_removed_with_all_that_belongs_to_it_is_refused_until_
 
 
 @pytest.mark.full
-def test_lines_of_a_killed_engine_are_vouched_for_within_moments_and_cannot_be_cut_off(
-    tmp_path: Path, cache: Path
-) -> None:
+def test_lines_of_a_killed_engine_are_soon_covered_by_a_checkpoint(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as api:
         for _ in range(3):
             assert api.decide("license", ALLOWED).json["outcome"] == "allow"

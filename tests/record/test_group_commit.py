@@ -163,7 +163,7 @@ def workers() -> Callable[[], int]:
     return lambda: sum(one.name == "record" for one in set(threading.enumerate()) - others)
 
 
-def test_a_single_thread_needs_no_other(tmp_path: Path) -> None:
+def test_a_single_thread_needs_no_worker(tmp_path: Path) -> None:
     started = workers()
     with open_log(tmp_path / "state") as log:
         for number in range(1, 20):
@@ -235,7 +235,7 @@ def test_a_cancelled_waiter_neither_loses_nor_doubles_its_record(tmp_path: Path)
     assert verify(tmp_path / "state").ok
 
 
-def test_a_loop_that_is_gone_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_closed_event_loop_does_not_block_other_callers(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
 
         async def leave() -> None:
@@ -360,7 +360,7 @@ def test_a_worker_that_cannot_start_fails_those_who_need_it_and_closing_ends(tmp
     assert verify(tmp_path / "state").ok
 
 
-def test_a_line_left_behind_that_no_worker_can_take_fails_and_the_durable_one_is_told(tmp_path: Path) -> None:
+def test_a_queued_line_without_a_worker_fails_and_the_durable_one_succeeds(tmp_path: Path) -> None:
     storage = Gated(tmp_path / "state")
     log = open_log(storage)
     first = held(log, storage)
@@ -423,7 +423,7 @@ def test_many_threads_and_tasks_at_once(tmp_path: Path) -> None:
     assert verify(tmp_path / "state").ok
 
 
-def test_many_lines_of_one_caller_share_one_sync_and_fail_each_for_itself(tmp_path: Path) -> None:
+def test_lines_of_one_caller_share_one_sync_and_fail_individually(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
         bodies: list[Any] = [(decision(number), (event(number),)) for number in (1, 2)]
         told = log.append_many([*bodies, (decision(3, {"a": float("nan")}), ()), (decision(4), ())])
@@ -438,7 +438,7 @@ def test_many_lines_of_one_caller_share_one_sync_and_fail_each_for_itself(tmp_pa
     assert numbers(tmp_path / "state")[:3] == [1, 2, 4]
 
 
-def test_all_who_close_at_once_wait_for_what_is_on_its_way(tmp_path: Path) -> None:
+def test_concurrent_close_calls_wait_for_queued_lines(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
         callers = [held(log, storage), Caller(log, 2)]
         queue_of(log, 1)
@@ -558,7 +558,7 @@ def test_an_interrupted_join_closes_no_file_that_another_thread_writes(
     assert numbers(tmp_path / "state") == [1]
 
 
-def test_a_worker_that_cannot_start_lets_the_files_go(tmp_path: Path) -> None:
+def test_a_worker_that_cannot_start_releases_the_files(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
         log.append(decision(1))
         with no_more_threads(), pytest.raises(RecordError, match="no more threads"):

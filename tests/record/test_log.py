@@ -82,7 +82,7 @@ def test_words_of_findings_are_not_recorded(tmp_path: Path) -> None:
     assert taken(1).findings[0].requirement.encode() not in lines(tmp_path / "state")[0]
 
 
-def test_a_body_made_by_hand_is_redacted_too() -> None:
+def test_a_directly_constructed_body_is_redacted_too() -> None:
     secret = "AKIAIOSFODNN7EXAMPLE"  # noqa: S105 (the example of AWS's own documentation)
     made = ResultRecord(time=TIME, decision_id="1", status=secret, facts={"a": [secret]}, duration=1)
     assert secret not in made.model_dump_json()
@@ -95,7 +95,7 @@ def test_a_body_made_by_hand_is_redacted_too() -> None:
     assert {"findings.0.subject", "run"} < set(again.redactions)
 
 
-def test_what_was_searched_for_secrets_is_what_is_written() -> None:
+def test_the_redacted_copy_is_the_one_that_is_written() -> None:
     made = decision(1)
     asked, stated = there(made.input), json.loads(encode_body(made))["input"]
     asked["later"] = "AKIAIOSFODNN7EXAMPLE"
@@ -214,7 +214,7 @@ def test_threads_share_one_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["records", DECISIONS, EVENTS, CHECKPOINT, "keys", "records/lock"])
-def test_something_else_in_the_place_of_a_file_or_folder(tmp_path: Path, path: str) -> None:
+def test_a_file_of_the_wrong_type_is_refused_at_opening(tmp_path: Path, path: str) -> None:
     state = tmp_path / "state"
     place = state / path
     place.parent.mkdir(parents=True)
@@ -240,7 +240,7 @@ def test_a_link_in_the_place_of_the_record_is_not_followed(tmp_path: Path) -> No
         verify(state)
 
 
-def test_a_last_checkpoint_without_room_takes_no_answer_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_last_checkpoint_loses_no_acknowledged_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: str, __: bytes) -> None:
         raise OSError(28, "No space left on device")
 
@@ -255,7 +255,7 @@ def test_a_last_checkpoint_without_room_takes_no_answer_back(tmp_path: Path, mon
     assert (found.ok, found.records) == (True, 2)
 
 
-def test_a_file_changed_by_another_program_is_told_when_the_log_is_closed(tmp_path: Path) -> None:
+def test_a_file_changed_by_another_program_is_reported_at_close(tmp_path: Path) -> None:
     log = open_log(tmp_path / "state", segment_bytes=1)
     log.append(decision(1))
     log.append(decision(2))

@@ -54,7 +54,7 @@ def test_every_object_is_listed_once_with_its_bytes(store: ObjectStore) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 5, 6, 7])
-def test_no_more_than_the_bytes_that_were_asked_for_is_written_and_read(store: ObjectStore, size: int) -> None:
+def test_only_the_requested_number_of_bytes_is_written_and_read(store: ObjectStore, size: int) -> None:
     store.put("one", io.BytesIO(b"123456"), size)
     assert store.read("one", 100) == b"123456"[:size]
     assert store.read("one", 2) == b"123456"[: min(2, size)]

@@ -54,7 +54,7 @@ def test_every_decision_is_on_one_page_the_newest_first(state: Path, most: int, 
     assert max(map(len, pages)) <= most
 
 
-def test_a_page_looks_through_no_more_than_it_may(state: Path) -> None:
+def test_a_page_scans_no_more_bytes_than_allowed(state: Path) -> None:
     longest = max(len(line) for file in state.rglob("decisions.*.jsonl") for line in file.read_bytes().splitlines())
     nothing = Filter(principal="nobody")
     page = read_page(state, nothing, 100, 2_000, None)
@@ -63,12 +63,12 @@ def test_a_page_looks_through_no_more_than_it_may(state: Path) -> None:
     assert read(state, 100, 2_000, nothing)[-1] == []
 
 
-def test_a_filter_of_times_takes_the_first_and_not_the_last(state: Path) -> None:
+def test_a_time_filter_includes_its_start_and_excludes_its_end(state: Path) -> None:
     assert read(state, 100, 1 << 20, Filter(since=at(4).time, until=at(7).time)) == [[6, 5, 4]]
     assert read_page(state, Filter(since=at(12).time), 100, 1 << 20, None).bytes < 5_000  # and reads no further
 
 
-def test_what_is_written_later_is_on_no_page_of_before(state: Path) -> None:
+def test_later_decisions_do_not_appear_on_pages_of_an_earlier_cursor(state: Path) -> None:
     first = read_page(state, ALL, 4, 1 << 20, None)
     with closing(StandingLog(state, NoState, clock=clock)) as log:
         log.append(at(13))
@@ -86,7 +86,7 @@ def cursor_of(rows: object) -> str:
     return urlsafe_b64encode(json.dumps(rows).encode()).decode().rstrip("=")
 
 
-def test_a_cursor_with_any_numbers_shows_whole_decisions_of_the_record_only(state: Path) -> None:
+def test_a_forged_cursor_shows_only_whole_decisions_of_the_record(state: Path) -> None:
     whole = {number for page in read(state, 100, 1 << 20) for number in page}
     size = (state / DECISIONS).stat().st_size
     for end in (*range(0, size + 2, 97), 2**52):

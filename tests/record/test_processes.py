@@ -255,7 +255,7 @@ class Overtaken(Storage):
         return handle
 
 
-def test_a_lock_on_a_file_that_was_removed_meanwhile_is_taken_again(tmp_path: Path) -> None:
+def test_a_lock_on_a_concurrently_removed_file_is_taken_again(tmp_path: Path) -> None:
     storage = Overtaken(tmp_path / "state")
     with open_log(storage) as log:
         assert storage.done

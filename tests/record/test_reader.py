@@ -56,7 +56,7 @@ def shown(found: Selection) -> list[int]:
     return [entry.seq for entry in found.entries]
 
 
-def test_each_field_shows_what_has_its_value(state: Path) -> None:
+def test_each_filter_field_selects_lines_with_its_value(state: Path) -> None:
     assert {*OF_FIRST, "until", "kind", "waived", "episodes"} == {field.name for field in fields(Filter)}
     assert shown(select(state, Filter(until=OF_FIRST["since"]), 10)) == [2, 3]
     assert shown(select(state, Filter(), 10)) == [1, 2, 3]
@@ -68,7 +68,7 @@ def test_each_field_shows_what_has_its_value(state: Path) -> None:
     assert shown(select(state, Filter(decision_id="0" * 10), 10)) == [1]
 
 
-def test_lines_of_one_kind_and_decisions_with_a_waiver(state: Path) -> None:
+def test_lines_are_filtered_by_kind_and_by_waiver(state: Path) -> None:
     with open_log(state) as log:
         made = taken(5)
         waived = [one.model_copy(update={"level": Level.WARN, "waiver": "terms"}) for one in made.findings]
@@ -89,7 +89,7 @@ def test_decisions_on_episodes(state: Path) -> None:
     assert shown(select(state, Filter(episodes=("e-",)), 10)) == []
 
 
-def test_a_value_in_another_place_does_not_fit(state: Path) -> None:
+def test_a_value_in_another_field_does_not_match(state: Path) -> None:
     with open_log(state) as log:
         made = taken(5, outcome=Outcome.ALLOW, mode=Mode.CHECK).model_copy(update={"point": "license"})
         hidden = {"input": {name: value for name, value in OF_FIRST.items() if name != "since"}}
@@ -112,7 +112,7 @@ def test_a_line_that_cannot_fit_is_not_read(state: Path) -> None:
         (state / DECISIONS).write_bytes(whole + other)
 
 
-def test_an_entry_is_admitted_by_each_field_for_itself(state: Path) -> None:
+def test_each_filter_field_admits_entries_independently(state: Path) -> None:
     first, second, _ = select(state, Filter(), 10).entries
     for name, value in OF_FIRST.items():
         assert (Filter(**{name: value}).admits(first), Filter(**{name: value}).admits(second)) == (True, False), name
@@ -133,7 +133,7 @@ def test_the_time_of_a_line_is_read_from_its_end() -> None:
 
 
 @given(st.lists(st.binary(max_size=9).map(lambda line: line.replace(b"\n", b"")), max_size=8), st.binary(max_size=4))
-def test_lines_from_the_end_are_those_from_the_beginning_turned_round(whole: list[bytes], rest: bytes) -> None:
+def test_reading_backwards_returns_the_lines_in_reverse_order(whole: list[bytes], rest: bytes) -> None:
     rest = rest.replace(b"\n", b"")
     data = b"".join(line + b"\n" for line in whole) + rest
     starts = accumulate((len(line) + 1 for line in whole), initial=0)

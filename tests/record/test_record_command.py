@@ -44,13 +44,13 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_verify_tells_that_the_record_holds(state: Path, snapshot: SnapshotAssertion) -> None:
+def test_verify_reports_an_intact_record(state: Path, snapshot: SnapshotAssertion) -> None:
     told = run("verify", "--state", state)
     assert told.exit_code == 0
     assert told.stdout == snapshot
 
 
-def test_verify_tells_where_it_broke(state: Path, snapshot: SnapshotAssertion) -> None:
+def test_verify_reports_the_place_of_a_break(state: Path, snapshot: SnapshotAssertion) -> None:
     data = (state / DECISIONS).read_bytes()
     (state / DECISIONS).write_bytes(data.replace(b"contacts-2", b"contacts-9", 1))
     told = run("verify", "--state", state)
@@ -58,7 +58,7 @@ def test_verify_tells_where_it_broke(state: Path, snapshot: SnapshotAssertion) -
     assert told.stdout == snapshot
 
 
-def test_verify_tells_an_unfinished_end_in_other_words(state: Path, snapshot: SnapshotAssertion) -> None:
+def test_verify_reports_a_torn_tail_as_such(state: Path, snapshot: SnapshotAssertion) -> None:
     with (state / DECISIONS).open("ab") as file:
         file.write(b'{"seq":5,')
     with (state / EVENTS).open("ab") as file:
@@ -73,7 +73,7 @@ def test_verify_tells_an_unfinished_end_in_other_words(state: Path, snapshot: Sn
     assert run("verify", "--state", state).exit_code == 0
 
 
-def test_verify_tells_a_missing_checkpoint(state: Path, snapshot: SnapshotAssertion) -> None:
+def test_verify_reports_a_missing_checkpoint(state: Path, snapshot: SnapshotAssertion) -> None:
     (state / CHECKPOINT).unlink()
     told = run("verify", "--state", state)
     assert told.exit_code == 4
@@ -88,14 +88,14 @@ def test_verify_for_programs(state: Path, snapshot: SnapshotAssertion) -> None:
     assert [good, json.loads(bad.stdout)] == snapshot
 
 
-def test_show_tells_the_last_decisions(state: Path, snapshot: SnapshotAssertion) -> None:
+def test_show_prints_the_last_decisions(state: Path, snapshot: SnapshotAssertion) -> None:
     told = run("show", "--state", state)
     assert told.exit_code == 0
     assert told.stdout == snapshot
     assert SECRET not in told.stdout
 
 
-def test_show_tells_all_about_one_decision(state: Path, snapshot: SnapshotAssertion) -> None:
+def test_show_prints_every_field_of_one_decision(state: Path, snapshot: SnapshotAssertion) -> None:
     assert run("show", "--state", state, "--decision-id", f"{1:032x}").stdout == snapshot
     assert run("show", "--state", state, "--decision-id", f"{2:032x}").stdout == snapshot
 
@@ -148,7 +148,7 @@ def told_state(tmp_path: Path) -> Path:
         (("--decision-id", f"{1:032x}"), [1, 4]),
     ],
 )
-def test_show_filters_by_who_when_and_why(
+def test_show_filters_by_principal_time_and_code(
     told_state: Path, filters: tuple[str, ...], numbers: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Clock(datetime):
@@ -171,7 +171,7 @@ def test_a_time_that_cannot_be_read_is_refused(told_state: Path, since: str) -> 
         assert "--since" in told.stderr
 
 
-def test_show_tells_who_asked_and_what_was_given_again(told_state: Path, snapshot: SnapshotAssertion) -> None:
+def test_show_prints_principals_and_replayed_decisions(told_state: Path, snapshot: SnapshotAssertion) -> None:
     assert run("show", "--state", told_state).stdout == snapshot
     assert run("show", "--state", told_state, "--decision-id", f"{1:032x}").stdout == snapshot
     assert run("show", "--state", told_state, "--decision-id", f"{2:032x}").stdout == snapshot
@@ -226,7 +226,7 @@ def test_an_export_that_ends_midway_leaves_no_file(told_state: Path, tmp_path: P
     assert not output.exists()
 
 
-def test_export_gives_csv_of_what_was_done_and_why(tmp_path: Path) -> None:
+def test_export_writes_acts_and_reasons_to_csv(tmp_path: Path) -> None:
     state = tmp_path / "state"
     act = {"act": "stop", "id": "0123456789abcdef", "reason": "=a drill", "scope": None}
     with open_log(state) as log:
@@ -265,7 +265,7 @@ def test_export_goes_on_without_a_policy_and_without_the_id_of_the_installation(
         assert [event["id"] for event in events] == ["unknown-1", "unknown-2"]
 
 
-def test_export_writes_over_nothing_and_passes_what_is_no_record(told_state: Path, tmp_path: Path) -> None:
+def test_export_overwrites_no_file_and_skips_invalid_lines(told_state: Path, tmp_path: Path) -> None:
     output = tmp_path / "there"
     output.write_text("mine")
     told = run("export", "--state", told_state, "--output", output)
@@ -306,7 +306,7 @@ def test_show_ends_with_2_where_the_decision_is_not_there(state: Path) -> None:
     assert run("show", "--state", state, "--point", "license").exit_code == 0
 
 
-def test_show_goes_on_past_what_is_no_record(state: Path) -> None:
+def test_show_skips_invalid_lines(state: Path) -> None:
     lines = (state / DECISIONS).read_bytes().splitlines(keepends=True)
     (state / DECISIONS).write_bytes(b"".join([lines[0], b"[" * 100_000 + b"\n", *lines[1:]]))
     told = run("show", "--state", state)
@@ -327,7 +327,7 @@ COMMANDS = [("verify",), ("show",), ("export",), ("retain", "--keep-days", "3650
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_an_empty_state_is_no_fault_and_a_missing_one_is(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_empty_state_is_accepted_and_a_missing_one_is_refused(command: tuple[str, ...], tmp_path: Path) -> None:
     told = run(*command, "--state", tmp_path / "nowhere")
     assert isinstance(told.exception, GatherError)
     assert told.exception.exit == 2
@@ -339,7 +339,7 @@ def test_an_empty_state_is_no_fault_and_a_missing_one_is(command: tuple[str, ...
     assert list((tmp_path / "empty").iterdir()) == []
 
 
-def test_what_is_kept_for_ages_is_refused_as_an_argument(told_state: Path) -> None:
+def test_an_oversized_retention_period_is_refused(told_state: Path) -> None:
     for days in ("36501", "800000", "9" * 30):
         told = run("retain", "--state", told_state, "--keep-days", days)
         assert (told.exit_code, told.stdout) == (2, "")
@@ -348,14 +348,14 @@ def test_what_is_kept_for_ages_is_refused_as_an_argument(told_state: Path) -> No
     assert verify(told_state).removed == 0
 
 
-def test_show_says_when_there_is_no_such_point(state: Path) -> None:
+def test_show_refuses_an_unknown_point(state: Path) -> None:
     told = run("show", "--state", state, "--point", "licens")
     assert told.exit_code == 2
     assert "`licens` is not one of source, license, " in told.stderr
     assert run("show", "--state", state, "--point", "license").stderr == ""
 
 
-def test_what_cannot_be_read_is_an_error_of_the_record(tmp_path: Path) -> None:
+def test_an_unreadable_record_file_is_a_record_error(tmp_path: Path) -> None:
     write(tmp_path / "state", 1)
     (tmp_path / "state" / DECISIONS).unlink()
     (tmp_path / "state" / DECISIONS).mkdir()
@@ -366,7 +366,7 @@ def test_what_cannot_be_read_is_an_error_of_the_record(tmp_path: Path) -> None:
         assert "cannot be read" in told.exception.message
 
 
-def test_the_command_knows_every_word() -> None:
+def test_the_command_covers_every_break_kind_outcome_and_mode() -> None:
     assert {kind.value for kind in BreakKind} == set(_MEANINGS)
     assert {*get_args(Outcomes)} == {word.value for word in Outcome}
     assert {*get_args(Modes)} == {word.value for word in Mode}

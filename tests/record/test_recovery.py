@@ -114,7 +114,7 @@ def survives(disk: SimulatedDisk, numbers: list[int]) -> None:
         assert set(numbers) <= set(there(after))
 
 
-def test_a_first_use_that_failed_at_its_last_step_is_made_durable_by_the_next_start() -> None:
+def test_an_interrupted_first_use_is_made_durable_by_the_next_start() -> None:
     disk = Interrupted()
     disk.breaks = lambda name, path: name == "sync_folder" and path == "" and INSTALLATION in disk.view
     with pytest.raises(RecordError):
@@ -136,7 +136,7 @@ def test_a_first_use_that_failed_between_its_files_goes_on() -> None:
             survives(disk, [1])
 
 
-def test_a_segment_whose_name_was_not_durable_is_by_the_next_start() -> None:
+def test_a_segment_name_that_is_not_durable_becomes_so_at_the_next_start() -> None:
     disk, second = Interrupted(), segment_file(2)
     log = opened(disk)
     for number in (1, 2):
@@ -153,7 +153,7 @@ def test_a_segment_whose_name_was_not_durable_is_by_the_next_start() -> None:
 
 @pytest.mark.parametrize("lines", [1, 2, 3, 4])
 @pytest.mark.parametrize("path", ["decisions", EVENTS])
-def test_bytes_that_a_failed_sync_shows_are_written_again_before_lines_stand_on_them(path: str, lines: int) -> None:
+def test_bytes_of_a_failed_sync_are_rewritten_before_further_lines(path: str, lines: int) -> None:
     """In the first segment and in the next one, which no checkpoint vouches for."""
     disk = Interrupted()
     log = opened(disk)
@@ -169,7 +169,7 @@ def test_bytes_that_a_failed_sync_shows_are_written_again_before_lines_stand_on_
 
 @pytest.mark.parametrize("tails", [(b"{", b""), (b"", b"{"), (b"{", b"{"), (b'{"a":', b"{"), (b"{" * (3 << 20), b"")])
 @pytest.mark.parametrize("lines", [0, 2])
-def test_each_unfinished_end_is_kept_and_told_of_once(tails: tuple[bytes, bytes], lines: int) -> None:
+def test_each_torn_tail_is_kept_and_reported_once(tails: tuple[bytes, bytes], lines: int) -> None:
     """Also where both ends have the same bytes at the same place."""
     disk = with_tail(written(lines), decisions=tails[0], events=tails[1])
     with opened(disk) as log:
@@ -194,7 +194,7 @@ def test_each_unfinished_end_is_kept_and_told_of_once(tails: tuple[bytes, bytes]
     ],
     ids=" ".join,
 )
-def test_a_mending_that_was_interrupted_is_finished_by_the_next_start(step: tuple[str, str]) -> None:
+def test_an_interrupted_recovery_is_finished_by_the_next_start(step: tuple[str, str]) -> None:
     disk = with_tail(written(2), decisions=b"abc", events=b"defgh")
     disk.breaks = lambda name, path: name == step[0] and path.endswith(step[1])
     with pytest.raises(RecordError):
@@ -205,7 +205,7 @@ def test_a_mending_that_was_interrupted_is_finished_by_the_next_start(step: tupl
     survives(disk, [1, 2])
 
 
-def test_what_was_kept_for_another_end_is_not_taken_for_this_one() -> None:
+def test_a_kept_tail_of_another_place_or_content_is_not_reused() -> None:
     """Another content, another place, another file."""
     disk = with_tail(written(2), decisions=b"abc")
     size = (disk.size(DECISIONS) or 0) - 3
@@ -246,7 +246,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("refused", REFUSED, ids=range(len(REFUSED)))
-def test_a_record_that_is_not_as_it_was_vouched_for_is_not_opened(refused: Refused) -> None:
+def test_a_record_that_contradicts_its_checkpoint_is_not_opened(refused: Refused) -> None:
     tree = written(3).tree()
     opened(SimulatedDisk(tree)).close()  # the control
     changed = tree | {refused.path: refused.change(tree[refused.path] or b"")}
@@ -276,7 +276,7 @@ def answered(disk: SimulatedDisk, log: RecordLog, *, alone: bool) -> Answered:
 
 @pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.parametrize("more", [0, 1, 2])
-def test_what_follows_what_was_answered_is_cut_by_its_only_writer(more: int, *, alone: bool) -> None:
+def test_unacknowledged_lines_are_cut_only_by_the_sole_writer(more: int, *, alone: bool) -> None:
     disk = written(2)
     log = opened(disk, segment_bytes=1 << 20)
     end = answered(disk, log, alone=alone)
@@ -293,7 +293,7 @@ def test_what_follows_what_was_answered_is_cut_by_its_only_writer(more: int, *, 
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_a_record_without_what_was_answered_is_not_opened_and_no_new_one_is_begun(*, alone: bool) -> None:
+def test_a_record_that_lost_acknowledged_lines_is_neither_opened_nor_replaced(*, alone: bool) -> None:
     older = written(1).tree()
     disk = written(1, first=2, tree=older)
     log = opened(disk)

@@ -72,7 +72,7 @@ def floor(policy: Path, days: int) -> None:
     path.write_text(text.replace("retention_days_min: 30", f"retention_days_min: {days}"), encoding="utf-8")
 
 
-def test_what_is_old_is_removed_under_the_policy_that_was_in_force(
+def test_old_segments_are_removed_under_the_policy_in_force(
     settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = decided(settings, policy)
@@ -97,7 +97,7 @@ def test_what_is_old_is_removed_under_the_policy_that_was_in_force(
 
 
 @pytest.mark.full
-def test_below_the_fewest_days_nothing_is_removed(
+def test_a_period_below_the_retention_floor_removes_nothing(
     settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = decided(settings, policy)
@@ -113,7 +113,7 @@ def test_below_the_fewest_days_nothing_is_removed(
 
 
 @pytest.mark.full
-def test_a_folder_of_values_that_was_not_in_force_decides_nothing(
+def test_a_policy_that_is_not_in_force_is_refused(
     settings: Settings, policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = decided(settings, policy)
@@ -141,7 +141,7 @@ def test_a_changed_policy_counts_once_it_is_enforced(
 
 
 @pytest.mark.full
-def test_chains_that_engines_hold_are_shortened_by_them(
+def test_chains_in_use_are_pruned_by_their_engines(
     settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = decided(settings, policy)  # chain 1
@@ -163,7 +163,7 @@ def test_chains_that_engines_hold_are_shortened_by_them(
 
 
 @pytest.mark.full
-def test_an_order_that_an_engine_does_not_carry_out_in_time_waits_for_the_next_one(
+def test_an_order_not_carried_out_in_time_waits_for_the_next_engine(
     settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = decided(settings, policy)
@@ -180,7 +180,7 @@ def test_an_order_that_an_engine_does_not_carry_out_in_time_waits_for_the_next_o
 
 
 @pytest.mark.full
-def test_a_chain_that_is_broken_is_not_shortened_and_said_so(
+def test_a_broken_chain_is_reported_and_not_pruned(
     settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = decided(settings, policy)

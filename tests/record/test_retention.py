@@ -32,7 +32,7 @@ def log(tmp_path: Path) -> RecordLog:
     return opened
 
 
-def test_of_two_who_remove_at_once_one_waits_for_the_other(
+def test_concurrent_retention_runs_are_serialized(
     log: RecordLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen, other_done = threading.Event(), threading.Event()
@@ -56,7 +56,7 @@ def test_of_two_who_remove_at_once_one_waits_for_the_other(
     assert len(list((tmp_path / "records").glob("decisions.*"))) < 5
 
 
-def test_what_is_removed_while_the_record_is_verified_is_not_missing(
+def test_retention_during_verification_is_not_reported_as_missing_segments(
     log: RecordLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verifying = sys.modules["engine.record.verify"]
@@ -75,7 +75,7 @@ def test_what_is_removed_while_the_record_is_verified_is_not_missing(
     log.close()
 
 
-def test_a_file_that_goes_right_before_it_is_read_is_no_fault_where_it_was_removed_by_retention(
+def test_a_segment_removed_by_retention_before_its_read_is_not_a_break(
     log: RecordLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verifying = sys.modules["engine.record.verify"]
@@ -93,7 +93,7 @@ def test_a_file_that_goes_right_before_it_is_read_is_no_fault_where_it_was_remov
     log.close()
 
 
-def test_a_file_that_goes_right_before_it_is_read_is_a_fault_otherwise(
+def test_a_segment_removed_otherwise_before_its_read_is_a_break(
     log: RecordLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log.close()

@@ -141,7 +141,7 @@ def test_every_deletion_duplicate_and_swap_is_found(original: Path) -> None:
             assert (found.breaks[0].file, found.breaks[0].kind) == (path, BreakKind.SEQ_GAP)
 
 
-def test_every_truncated_segment_is_found_and_is_no_torn_tail(original: Path) -> None:
+def test_every_truncated_segment_is_found_and_not_taken_for_a_torn_tail(original: Path) -> None:
     tree = tree_of(original)
     for path in segments(tree):
         data = content(tree, path)
@@ -178,7 +178,7 @@ def test_a_segment_after_a_missing_stretch_of_the_one_before_is_found(original: 
     assert [broken.kind for broken in found.breaks] == [BreakKind.CHECKPOINT_MISMATCH]
 
 
-def test_a_verifier_that_stops_at_the_first_segment_does_not_call_the_record_whole(
+def test_a_verifier_that_skips_segments_does_not_report_an_intact_record(
     original: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = tree_of(original)
@@ -188,7 +188,7 @@ def test_a_verifier_that_stops_at_the_first_segment_does_not_call_the_record_who
     assert [broken.kind for broken in checked(tree, {}).breaks] == [BreakKind.BEFORE_CHECKPOINT]
 
 
-def test_retention_removes_whole_old_segments_and_tells(state: Path) -> None:
+def test_retention_removes_whole_old_segments_and_records_it(state: Path) -> None:
     before = segments(tree_of(state))
     told = shortened(state, 200, YEAR_LATER)
     assert told == Retained(1, len(before), MADE, told.size if told else 0)
@@ -211,7 +211,7 @@ def test_retention_keeps_what_is_not_old_enough(state: Path) -> None:
     assert shortened(state, 364, YEAR_LATER) is not None
 
 
-def test_one_young_line_keeps_its_segment(state: Path) -> None:
+def test_a_recent_line_keeps_its_segment(state: Path) -> None:
     with opened(state) as log:
         log.append(decision(200).model_copy(update={"time": "2027-11-20T00:00:00.000000Z"}))
         for number in range(201, 230):
@@ -240,7 +240,7 @@ def test_retention_of_a_record_in_use_goes_through_its_own_log(state: Path) -> N
     assert verify(state).ok
 
 
-def test_removal_by_anybody_else_is_tampering(original: Path, removed: Path) -> None:
+def test_a_removal_without_retention_is_reported_as_tampering(original: Path, removed: Path) -> None:
     assert verify(removed).ok
     tree, whole = tree_of(removed), tree_of(original)
     first = segments(tree)[0]
@@ -333,7 +333,7 @@ def installation(tree: Tree) -> str:
     return str(json.loads(content(tree, INSTALLATION))["id"])
 
 
-def test_every_end_that_the_record_ever_had_is_contained_and_no_other(original: Path, removed: Path) -> None:
+def test_only_real_earlier_heads_match_the_record(original: Path, removed: Path) -> None:
     whole, shorter = tree_of(original), tree_of(removed)
     anchor = there(read_anchor(SimulatedDisk(shorter), None))
     before, after = ends_of(whole), ends_of(shorter)
@@ -368,7 +368,7 @@ def test_the_command_says_how_much_of_the_record_is_gone(original: Path) -> None
         assert (broken.seq, broken.found) == (end.seq, found)
 
 
-def test_a_record_is_not_the_one_that_is_remembered_or_not_there_at_all(original: Path) -> None:
+def test_a_missing_or_foreign_record_is_reported_as_rolled_back(original: Path) -> None:
     tree = tree_of(original)
     end, own = ends_of(tree)[-1], installation(tree)
     for tried, heads, found in (
@@ -427,7 +427,7 @@ def test_only_a_state_that_was_never_used_may_have_no_installation(original: Pat
                     open_log(disk)
 
 
-def test_an_anchor_that_says_other_things_than_its_line_is_found(state: Path) -> None:
+def test_an_anchor_that_contradicts_its_retention_line_is_found(state: Path) -> None:
     (last,) = [one.end for one in verify(state).ends[-1:]]
     true: dict[str, Any] = {"last_segment": last.segment, "last_seq": last.seq, "last_hash": last.hash}
     before = tree_of(state)
@@ -496,7 +496,7 @@ def test_a_checkpoint_is_due_after_exactly_its_lines(tmp_path: Path, monkeypatch
     assert found == [0, 0, 0, 3, 3, 3, 6]
 
 
-def test_where_nothing_is_new_no_checkpoint_is_written(state: Path) -> None:
+def test_no_checkpoint_is_written_without_new_lines(state: Path) -> None:
     with opened(state) as log:
         log.append(decision(200))
         log.vouch()
@@ -532,7 +532,7 @@ def test_a_line_is_old_when_it_is_older_than_so_many_days_and_not_before(state: 
     assert verify(state).ok
 
 
-def test_a_record_of_which_only_a_removed_segment_is_left_misses_its_own(original: Path, removed: Path) -> None:
+def test_a_restored_removed_segment_does_not_replace_a_missing_one(original: Path, removed: Path) -> None:
     tree = {path: data for path, data in tree_of(removed).items() if path not in {*segments(tree_of(removed))}}
     tree[segment_file(1)] = content(tree_of(original), segment_file(1))
     (first, *_) = segments(tree_of(removed))
@@ -544,7 +544,7 @@ def test_a_record_of_which_only_a_removed_segment_is_left_misses_its_own(origina
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_line_that_tells_of_a_removal_that_was_not_done_changes_nothing(state: Path, *, closed: bool) -> None:
+def test_a_retention_line_without_its_removal_changes_nothing(state: Path, *, closed: bool) -> None:
     """As a crash between the line and the anchor leaves it, whether a checkpoint vouches for it or not."""
     log = opened(state)
     assert retain(log, order(200, YEAR_LATER)) is not None
@@ -562,7 +562,7 @@ def test_a_line_that_tells_of_a_removal_that_was_not_done_changes_nothing(state:
     opened(state).close()
 
 
-def test_lines_that_a_checkpoint_vouches_for_are_proven_by_their_digests_alone(state: Path) -> None:
+def test_lines_covered_by_a_checkpoint_are_verified_by_digest_only(state: Path) -> None:
     """Also in the segments before its own, however long they are: another version may have written them."""
     storage = Storage(state)
     identity, checkpoint = read_identity(storage), verify(state).checkpoint

@@ -136,7 +136,7 @@ def retain(state: Path) -> int:
         return 0 if done is None else done.lines
 
 
-def test_what_was_shipped_verifies_at_the_store_line_by_line(state: Path, url: str) -> None:
+def test_a_shipped_record_verifies_at_the_store(state: Path, url: str) -> None:
     sent = ship(state, url)[1]
     there = chain(url)
     local = {path.name: path.read_bytes() for path in (state / "records").glob("decisions.*.jsonl")}
@@ -473,7 +473,7 @@ def test_a_store_that_keeps_other_bytes_than_it_was_sent_is_noticed(
     assert not list(place.rglob("chain.json"))
 
 
-def test_a_segment_that_becomes_shorter_while_it_is_shipped_is_not_stated(
+def test_a_segment_truncated_during_its_shipment_is_not_stated(
     state: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put, path = ObjectStore.put, state / "records/decisions.000002.jsonl"
@@ -532,7 +532,7 @@ def interrupted(*_: object) -> None:
     raise InterruptedError
 
 
-def test_what_the_store_lost_is_noticed_by_the_next_shipment(state: Path, store: Path) -> None:
+def test_a_segment_lost_by_the_store_is_noticed_by_the_next_shipment(state: Path, store: Path) -> None:
     path = next(store.rglob("decisions.000002.jsonl"))
     cut = path.read_bytes()[:-1]
     path.write_bytes(cut)
@@ -620,7 +620,7 @@ def identity(state: Path) -> Any:
         return read_identity(storage)
 
 
-def test_removal_by_retention_is_told_apart_from_removal_at_the_store(state: Path, store: Path) -> None:
+def test_removal_by_retention_is_distinguished_from_loss_at_the_store(state: Path, store: Path) -> None:
     retain(state)
     write(state, 60, 61)
     ship(state, str(store))
@@ -646,7 +646,7 @@ def test_removal_by_retention_is_told_apart_from_removal_at_the_store(state: Pat
     ]
 
 
-def test_a_record_that_was_shortened_before_is_shipped_from_its_anchor(state: Path, url: str) -> None:
+def test_a_pruned_record_is_shipped_from_its_anchor(state: Path, url: str) -> None:
     removed = retain(state)
     write(state, 60, 61)
     ship(state, url)
@@ -658,9 +658,7 @@ def test_a_record_that_was_shortened_before_is_shipped_from_its_anchor(state: Pa
     assert only(url, state).found.ok
 
 
-def test_a_record_that_was_shortened_beyond_what_was_shipped_is_shipped_from_its_anchor(
-    state: Path, store: Path
-) -> None:
+def test_a_record_pruned_beyond_its_last_shipment_is_shipped_from_its_anchor(state: Path, store: Path) -> None:
     (state / SHIPPING).unlink()  # the operator stopped shipping, and retention no longer waits for it
     write(state, 60, 61)
     removed = retain(state)
@@ -671,7 +669,7 @@ def test_a_record_that_was_shortened_beyond_what_was_shipped_is_shipped_from_its
     assert (one.found.ok, one.found.removed) == (True, removed), one.found.breaks
 
 
-def test_what_retention_removed_after_a_shipment_is_not_sent_again(state: Path, store: Path) -> None:
+def test_segments_removed_by_retention_are_not_shipped_again(state: Path, store: Path) -> None:
     assert retain(state) > 0
     write(state, 5, 61)
     assert ship(state, str(store))[1].segments == 1
@@ -694,7 +692,7 @@ def test_a_lost_statement_is_signed_again_for_what_retention_removed_here(state:
     check_whole(store, state)
 
 
-def test_what_no_statement_covered_when_retention_removed_it_is_stated_later(
+def test_shipped_segments_removed_before_their_statement_are_stated_later(
     state: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(state, 60, 61)

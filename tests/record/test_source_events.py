@@ -43,7 +43,7 @@ def test_the_seven_facts_are_recorded_and_beside_them_only_the_name() -> None:
 
 # covers: A27.7
 @pytest.mark.parametrize("name", ["time", "url", "decision_id", "bytes", "path", "message"])
-def test_another_fact_is_refused(name: str) -> None:
+def test_an_unknown_fact_is_refused(name: str) -> None:
     facts: dict[str, Any] = {name: "x"}
     with pytest.raises(ValidationError):
         event(**facts)
@@ -74,7 +74,7 @@ def test_no_fact_may_be_left_out(name: str) -> None:
         "acme\ncontacts",
     ],
 )
-def test_an_alias_that_says_more_than_an_alias_is_redacted(origin: str) -> None:
+def test_an_alias_that_is_not_a_plain_name_is_redacted(origin: str) -> None:
     written = json.loads(line(event(origin_alias=origin, source_id=origin)))
     assert (written["origin_alias"], written["source_id"]) == (redacted(origin), redacted(origin))
 
@@ -93,7 +93,7 @@ def test_causes_are_sorted_codes_each_once() -> None:
     )
 
 
-def test_only_these_names_and_hex_hashes() -> None:
+def test_unknown_event_names_and_non_hex_hashes_are_refused() -> None:
     assert [name.value for name in EventName] == [
         "source_checked",
         "environment_source_admitted",
@@ -225,7 +225,7 @@ def test_the_first_event_that_cannot_be_ours_is_named(tmp_path: Path) -> None:
         assert (broken.kind, broken.line) == (BreakKind.EVENTS_MISMATCH, number)
 
 
-def test_a_claim_is_these_bytes_and_this_many_lines() -> None:
+def test_a_claim_matches_only_its_exact_bytes_and_line_count() -> None:
     data = line(event(1)) + line(event(2))
     sha = sha256(data).hexdigest()
     start = Events(size=0, lines=0, hash="a" * 64)
@@ -253,7 +253,7 @@ def test_the_last_line_is_found_however_long_it_is(length: int, before: bytes) -
     assert found == (len(before), sha256(text).hexdigest())
 
 
-def test_where_no_line_ends_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tail_without_a_complete_line_has_no_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
     data = b"one\ntwo\n"
     assert last_line(io.BytesIO(data), 0, "genesis") == (0, "genesis")
     for size in (1, 3, 7, 9, 100):

@@ -144,7 +144,7 @@ def test_a_socket_guard_sees_no_connection_but_the_one_to_opa(tmp_path: Path, ca
 # covers: A26.2
 @pytest.mark.full
 @needs("network_namespace")
-def test_without_any_network_the_command_says_and_writes_the_same(tmp_path: Path, cache: Path) -> None:
+def test_without_a_network_the_command_prints_and_writes_the_same(tmp_path: Path, cache: Path) -> None:
     """In a network namespace of its own not even OPA could reach anything."""
     probe = "import socket\ntry:\n socket.create_connection(('127.0.0.1', 9), 1)\nexcept OSError as e: print(e.errno)"
     apart = ("unshare", "-rn")
@@ -283,9 +283,7 @@ UNACCEPTED: dict[str, tuple[str, Callable[[dict[str, Any]], object], int]] = {
 
 # covers: A27
 @pytest.mark.parametrize("name", UNACCEPTED)
-def test_a_license_that_nobody_has_accepted_is_never_recorded_as_accepted(
-    name: str, engine: Engine, tmp_path: Path
-) -> None:
+def test_an_unaccepted_license_is_never_recorded_as_accepted(name: str, engine: Engine, tmp_path: Path) -> None:
     """A finding about the license may be hidden behind another one (`after`); that does not accept the license."""
     fixture, edit, index = UNACCEPTED[name]
     assert told(engine, edited(fixture, tmp_path / "bundle", edit))[index]["license_outcome"] != "accepted"

@@ -96,7 +96,7 @@ def works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Disk, "error", None)
 
 
-def test_a_record_whose_chains_are_all_held_is_not_usable_until_one_is_free(
+def test_a_record_with_all_chains_in_use_is_unusable_until_one_is_free(
     tmp_path: Path, opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chains, "MOST_CHAINS", 1)
@@ -137,13 +137,13 @@ def test_a_record_that_is_closed_says_so(tmp_path: Path, opened: Opener) -> None
     open_log(tmp_path / "state", lock_seconds=0.0).close()  # and holds nothing
 
 
-def test_what_the_opening_cut_off_is_told(tmp_path: Path, opened: Opener) -> None:
+def test_the_torn_tail_cut_at_opening_is_reported(tmp_path: Path, opened: Opener) -> None:
     open_log(tmp_path / "state").close()
     (tmp_path / "state" / DECISIONS).write_bytes(b'{"half')
     assert [one.bytes for one in opened().recovered] == [6]
 
 
-def test_an_attempt_in_vain_is_followed_by_a_rest(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_attempt_is_followed_by_a_pause(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chains, "MOST_CHAINS", 1)
     first = opened()
     with monkeypatch.context() as patched:
@@ -154,7 +154,7 @@ def test_an_attempt_in_vain_is_followed_by_a_rest(opened: Opener, monkeypatch: p
     assert not second.usable
 
 
-def test_new_lines_are_vouched_for_and_remembered_once(tmp_path: Path, opened: Opener) -> None:
+def test_new_lines_get_one_checkpoint_and_one_remembered_head(tmp_path: Path, opened: Opener) -> None:
     heads, events = Heads(), Events()
     log = opened(heads, events)
     own = log.usable_log()
@@ -174,7 +174,7 @@ def test_new_lines_are_vouched_for_and_remembered_once(tmp_path: Path, opened: O
     assert heads.told == [0, 2, 3]
 
 
-def test_a_state_that_fails_is_asked_again_and_costs_no_decision(opened: Opener) -> None:
+def test_a_failing_state_is_retried_and_costs_no_decision(opened: Opener) -> None:
     heads = Heads()
     log = opened(heads)
     heads.fault = StateError("locked", remedy="wait")
@@ -236,7 +236,7 @@ def test_a_line_that_was_never_answered_is_cut_when_the_fault_has_passed(
     assert verify(tmp_path / "state").ok
 
 
-def test_lines_of_an_engine_that_had_the_record_meanwhile_are_never_cut(
+def test_lines_of_an_engine_that_took_over_the_record_are_never_cut(
     tmp_path: Path, opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, state = opened(), tmp_path / "state"
@@ -257,7 +257,7 @@ def test_lines_of_an_engine_that_had_the_record_meanwhile_are_never_cut(
     assert verify(state).ok
 
 
-def test_each_fault_is_told_once_and_its_end_too(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_fault_and_its_recovery_are_reported_once(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     events: Events = []
     log = opened(events=events)
     log.append(decision(1))
@@ -309,7 +309,7 @@ def test_threads_tasks_and_batches_write_one_record_which_its_own_thread_vouches
     assert verify(tmp_path / "state").records == 4
 
 
-def test_what_nobody_expected_is_a_fault_that_may_pass_too(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_exception_is_a_recoverable_fault(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standing, "_TICK_SECONDS", 0.01)
     events, heads = Events(), Heads()
 

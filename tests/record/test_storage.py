@@ -22,7 +22,7 @@ def storage(tmp_path: Path) -> Iterator[Storage]:
     opened.close()
 
 
-def test_what_is_written_in_part_is_an_error(storage: Storage, tmp_path: Path) -> None:
+def test_a_partial_write_is_an_error(storage: Storage, tmp_path: Path) -> None:
     storage.append("file", b"x" * 100)
     storage.rewrite("file", 90, b"y" * 10)
     with limited(resource.RLIMIT_FSIZE, 120), pytest.raises(OSError, match="No space left"):
@@ -38,7 +38,7 @@ def test_a_file_that_is_not_there_has_no_size_and_no_content(storage: Storage) -
     assert (storage.size("file"), read_file(storage, "file")) == (7, b"content")
 
 
-def test_a_lock_is_waited_for_as_long_as_was_asked_for_and_let_go_by_closing(tmp_path: Path) -> None:
+def test_a_lock_is_awaited_until_its_timeout_and_released_by_close(tmp_path: Path) -> None:
     first, second = Storage(tmp_path), Storage(tmp_path)
     second.close()  # which never took it
     assert not first.locked("lock")

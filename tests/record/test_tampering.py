@@ -49,7 +49,7 @@ def checked(tree: Tree, **changes: bytes | None) -> Verification:
     return verify_storage(SimulatedDisk(tree | {names[name]: content for name, content in changes.items()}))
 
 
-def test_the_record_holds_as_it_was_written(original: Path, tree: Tree) -> None:
+def test_an_unmodified_record_is_intact(original: Path, tree: Tree) -> None:
     found = verify(original)
     assert found.ok
     assert found.records == 120
@@ -100,7 +100,7 @@ def test_every_deletion_duplicate_and_swap_is_found_in_its_place(tree: Tree) -> 
     assert [broken.line for broken in without.breaks] == [len(lines)]
 
 
-def test_every_truncation_is_found_and_is_no_torn_tail(tree: Tree) -> None:
+def test_every_truncation_is_found_and_not_taken_for_a_torn_tail(tree: Tree) -> None:
     data = content(tree, DECISIONS)
     ends = [index + 1 for index, byte in enumerate(data) if byte == 10][:-1]
     for size in [0, *ends, *(end - 1 for end in ends), *(end + 5 for end in ends), len(data) - 1]:
@@ -175,7 +175,7 @@ def test_a_longer_file_is_cut_only_behind_the_last_newline(state: Path, path: st
     assert (state / CUT).is_dir()
 
 
-def test_a_whole_line_of_somebody_else_is_not_cut(state: Path) -> None:
+def test_a_foreign_complete_line_is_reported_and_not_cut(state: Path) -> None:
     before = (state / DECISIONS).read_bytes()
     (state / DECISIONS).write_bytes(before + b'{"half": true}\n')
     assert verify(state).breaks[0].kind is BreakKind.BAD_KEYS
@@ -184,7 +184,7 @@ def test_a_whole_line_of_somebody_else_is_not_cut(state: Path) -> None:
     assert (state / DECISIONS).read_bytes() == before + b'{"half": true}\n'
 
 
-def test_a_line_added_in_our_form_by_somebody_else_is_found_unless_it_continues_the_chain(state: Path) -> None:
+def test_a_forged_line_that_does_not_continue_the_chain_is_found(state: Path) -> None:
     before = (state / DECISIONS).read_bytes()
     (state / DECISIONS).write_bytes(before + encode(121, "f" * 64, decision(500)) + b"\n")
     assert verify(state).breaks[0].kind is BreakKind.CHAIN_BREAK
@@ -278,7 +278,7 @@ def line_with(**changes: object) -> bytes:
     return b'{"seq":1,"prev":"%s",' % (b"a" * 64) + canonical(written)[1:]
 
 
-def test_a_line_with_a_key_too_many_or_too_few_is_no_record() -> None:
+def test_a_line_with_an_unknown_or_missing_key_is_invalid() -> None:
     parse(line_with())
     for key, value in {"unknown": 1, **dict.fromkeys(DecisionRecord.model_fields, ...)}.items():
         with pytest.raises(LineError) as caught:
@@ -298,7 +298,7 @@ def test_a_line_with_a_key_too_many_or_too_few_is_no_record() -> None:
         (b'"kind":"decision"', b'"kind":["decision"]'),
     ],
 )
-def test_a_line_with_another_seq_prev_or_kind_is_no_record(old: bytes, new: bytes) -> None:
+def test_a_line_with_a_malformed_seq_prev_or_kind_is_invalid(old: bytes, new: bytes) -> None:
     line = line_with()
     assert parse(line).seq == 1
     with pytest.raises(LineError) as caught:
@@ -307,7 +307,7 @@ def test_a_line_with_another_seq_prev_or_kind_is_no_record(old: bytes, new: byte
 
 
 @pytest.mark.parametrize("form", [b"%b ", b" %b", b"%b\r"])
-def test_a_record_in_another_form_of_json_is_no_record(form: bytes) -> None:
+def test_a_line_with_extra_whitespace_is_invalid(form: bytes) -> None:
     with pytest.raises(LineError) as caught:
         parse(form % line_with())
     assert caught.value.kind is BreakKind.BAD_JSON
@@ -317,14 +317,14 @@ def test_a_record_in_another_form_of_json_is_no_record(form: bytes) -> None:
     "key", ["time", "mode", "outcome", "findings", "versions", "durations", "policy", "input_digest"]
 )
 @pytest.mark.parametrize("value", [True, 0, "x", [[]], {"a": 1}])
-def test_a_line_with_a_value_of_another_type_is_no_record(key: str, value: object) -> None:
+def test_a_line_with_a_value_of_a_wrong_type_is_invalid(key: str, value: object) -> None:
     with pytest.raises(LineError) as caught:
         parse(line_with(**{key: value}))
     assert caught.value.kind is BreakKind.BAD_KEYS
 
 
 @pytest.mark.parametrize("value", ["1", 1.0, True])
-def test_a_number_written_in_another_way_is_no_record(value: object) -> None:
+def test_a_number_of_a_wrong_type_is_invalid(value: object) -> None:
     with pytest.raises(LineError):
         parse(line_with(durations={"gather": value, "decide": 1}))
 
@@ -425,7 +425,7 @@ def test_a_broken_line_is_named_when_the_record_is_opened_too(tmp_path: Path) ->
             open_log(state)
 
 
-def test_a_whole_record_chained_anew_is_found_by_a_checkpoint_in_its_middle(tmp_path: Path) -> None:
+def test_a_rechained_record_is_found_by_a_checkpoint_in_its_middle(tmp_path: Path) -> None:
     state = tmp_path / "state"
     log = open_log(state)
     for number in range(1, 7):

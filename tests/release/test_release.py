@@ -119,7 +119,7 @@ def test_docstrings_are_counted_by_folder(project: Path) -> None:
 
 
 @pytest.mark.parametrize("since", ["v9", "--output=x", "HEAD:README.md"])
-def test_a_revision_that_is_no_commit_is_refused(engine: Engine, project: Path, since: str) -> None:
+def test_an_invalid_revision_is_refused(engine: Engine, project: Path, since: str) -> None:
     assert decide(engine, project, since)[:2] == ("deny", {"engine.input_unreadable"})
 
 
@@ -159,7 +159,7 @@ def test_the_report_of_pytest_has_the_security_tests(tmp_path: Path) -> None:
         ("".join(("<testsuites>", *(f"<testsuite name='{n}'/>" for n in range(1001)), "</testsuites>")), "1000"),
     ],
 )
-def test_a_report_that_is_none_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+def test_an_invalid_report_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "it.xml").write_text(text, encoding="utf-8")
     with pytest.raises(GatherError, match=problem):
         Reports().read(tmp_path / "it.xml", 1000 if "x" * 9 in text else 1 << 20)
@@ -209,7 +209,7 @@ def test_no_program_runs_that_a_repository_names(key: str, *, inside: bool, proj
 
 
 @pytest.mark.parametrize("mark", ["--assume-unchanged", "--skip-worktree"])
-def test_a_file_that_git_was_told_to_overlook_is_not_clean(mark: str, project: Path) -> None:
+def test_a_file_hidden_from_git_status_is_not_clean(mark: str, project: Path) -> None:
     git(project, "update-index", mark, "greeter/more.py")
     (project / "greeter/more.py").write_text("changed", encoding="utf-8")
     assert not change_of(project, None).clean

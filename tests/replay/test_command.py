@@ -26,7 +26,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Command:
     return command
 
 
-def test_what_a_refused_license_would_change(recorded: Command) -> None:
+def test_a_replay_under_a_refused_license_lists_the_new_denies(recorded: Command) -> None:
     before = (recorded.state / DECISIONS).read_bytes()
     done = recorded("record", "replay", *REFUSED)
     assert done.code == 6, done.stderr
@@ -50,7 +50,7 @@ def test_nothing_changes_under_the_policy_of_the_record(recorded: Command) -> No
     recorded("record", "replay", "--principal", "nobody").refused("no recorded decision matches")
 
 
-def test_a_replay_that_compares_nothing_is_no_success(command: Command) -> None:
+def test_a_replay_that_compares_nothing_fails(command: Command) -> None:
     command("decide", "license", stdin='{"purpose": 7}')
     done = command("record", "replay")
     assert done.code == 2
@@ -66,7 +66,7 @@ def test_the_page_is_whole_and_loads_nothing(recorded: Command) -> None:
     assert any(text.startswith("licenses.licenses.CC-BY-4.0 = ") for text in read.texts)
 
 
-def test_a_broken_record_is_named_and_stops_the_replay_unless_told(recorded: Command, tmp_path: Path) -> None:
+def test_a_broken_record_stops_the_replay_unless_overridden(recorded: Command, tmp_path: Path) -> None:
     state = Path(shutil.copytree(recorded.state, tmp_path / "state", ignore=shutil.ignore_patterns("run")))
     data = (state / DECISIONS).read_bytes()
     (state / DECISIONS).write_bytes(data.replace(b"contacts-1", b"contacts-9", 1))

@@ -116,7 +116,7 @@ def test_the_requirement_and_the_value_behind_a_flip_are_named(found: Replay) ->
     assert group.decisions == sum(group.subjects.values())
 
 
-def test_what_cannot_be_decided_is_counted_and_named(recorded: Recorded, found: Replay) -> None:
+def test_undecidable_records_are_counted_and_listed(recorded: Recorded, found: Replay) -> None:
     reasons = Counter(
         (body.point, reason) for body in recorded.bodies.values() if (reason := undecidable(body)) is not None
     )

@@ -52,7 +52,7 @@ def shadows(state: Path) -> list[ShadowRecord]:
     return found  # type: ignore[return-value]
 
 
-def test_a_candidate_decides_beside_and_its_lines_are_no_decisions(strict: Path, settings: Settings) -> None:
+def test_the_lines_of_a_shadow_candidate_do_not_count_as_decisions(strict: Path, settings: Settings) -> None:
     events: list[str] = []
     shadow = beside(strict, settings, events)
     with Engine(settings, points=frozenset({"license"}), recorded=shadow.offer) as engine:
@@ -73,7 +73,7 @@ def test_a_candidate_decides_beside_and_its_lines_are_no_decisions(strict: Path,
     assert (shadow.dropped, shadow.decided) == (Counter(), Counter(newly_denied=1))
 
 
-def test_what_it_cannot_hold_is_dropped_and_counted(strict: Path, settings: Settings) -> None:
+def test_excess_shadow_decisions_are_dropped_and_counted(strict: Path, settings: Settings) -> None:
     shadow = beside(strict, settings, [], waiting=1, values=200, characters=1_000)
     with Engine(settings, points=frozenset({"license"}), recorded=shadow.offer) as engine:
         assert engine.decide("license", ALLOWED).decision.outcome is Outcome.ALLOW
@@ -93,7 +93,7 @@ def test_what_it_cannot_hold_is_dropped_and_counted(strict: Path, settings: Sett
     assert shadows(settings.state) == []
 
 
-def test_a_broken_candidate_is_told_and_nothing_else(strict: Path, settings: Settings) -> None:
+def test_an_invalid_candidate_is_reported_without_affecting_decisions(strict: Path, settings: Settings) -> None:
     (strict / "licenses.yaml").write_text("licenses: nonsense\n", encoding="utf-8")
     events: list[str] = []
     shadow = beside(strict, settings, events)
@@ -130,7 +130,7 @@ def test_a_candidate_that_is_killed_or_hangs_delays_no_answer(
 
 
 @pytest.mark.full
-def test_serve_tells_of_it_in_metrics_and_record(strict: Path, tmp_path: Path, cache: Path) -> None:
+def test_serve_reports_a_candidate_in_metrics_and_record(strict: Path, tmp_path: Path, cache: Path) -> None:
     command = Command.of(tmp_path, cache)
     with serving(tmp_path, cache, "--shadow", strict) as running:
         until(lambda: "engine_shadow_up 1.0" in running.ask("GET", "/metrics").body.decode())

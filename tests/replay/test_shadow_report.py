@@ -79,7 +79,9 @@ def in_any_order(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "changes": changes}
 
 
-def test_it_says_of_the_same_decisions_what_a_replay_says(recorded: tuple[Settings, Path], command: Command) -> None:
+def test_the_shadow_report_agrees_with_a_replay_of_the_same_decisions(
+    recorded: tuple[Settings, Path], command: Command
+) -> None:
     settings, strict = recorded
     own = ("--state", settings.state, "--policy", strict)
     first = [one.body.time for one in newest(settings.state, Filter(kind="decision"))][2]
@@ -101,9 +103,7 @@ def test_it_says_of_the_same_decisions_what_a_replay_says(recorded: tuple[Settin
     command("record", "shadow", *own, "--point", "source").refused("no recorded shadow decision matches")
 
 
-def test_a_candidate_that_is_no_longer_there_is_reported_without_its_words(
-    recorded: tuple[Settings, Path], command: Command
-) -> None:
+def test_a_replaced_candidate_is_reported_without_its_titles(recorded: tuple[Settings, Path], command: Command) -> None:
     settings, strict = recorded
     refusing(strict, "Apache-2.0", "permissive")
     told = command("record", "shadow", "--state", settings.state, "--policy", strict)

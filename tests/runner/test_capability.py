@@ -42,7 +42,7 @@ def found(done: Ran) -> list[tuple[str, str | None]]:
 
 # covers: D38.1-2 D39
 @needs("bubblewrap")
-def test_what_a_probed_harness_lacks_is_named_with_the_tools_that_it_would_drop(runner: Runner) -> None:
+def test_a_missing_capability_is_reported_with_the_tools_it_would_drop(runner: Runner) -> None:
     assert found_or_later(ran(runner, RELAYED)) == "tool_visibility"
     lacking = RELAYED.replace('"mcpTools": True', '"mcpTools": False')
     assert found(ran(runner, lacking)) == [("capability_missing", "capabilities/mcpTools (2 tools dropped)")]
@@ -59,7 +59,7 @@ def found_or_later(done: Ran) -> str:
 
 # covers: D39.1-2
 @needs("bubblewrap")
-def test_a_probe_that_fails_leaves_what_is_assumed_which_a_strict_profile_refuses(runner: Runner) -> None:
+def test_assumed_capabilities_after_a_failed_probe_fail_a_strict_profile(runner: Runner) -> None:
     assumed = {"mcpTools": True, "toolCalls": True}
     assert found_or_later(ran(runner, "exit()", assumed=assumed)) == "tool_visibility"
     assert found(ran(runner, "exit()", "strict", assumed=assumed)) == [("capability_not_probed", None)]

@@ -57,7 +57,7 @@ def broken(error: pytest.ExceptionInfo[InvariantError]) -> None:
 
 # covers: D40.1
 @pytest.mark.parametrize(("asked", "granted"), [(("a", "b"), ("a",)), (("a",), ("a", "b")), (("a", "a"), ("a", "a"))])
-def test_a_plan_names_exactly_the_tools_of_its_permit_each_once(
+def test_a_plan_must_match_the_permitted_tools_without_duplicates(
     asked: tuple[str, ...], granted: tuple[str, ...]
 ) -> None:
     assert plan("a", "b").names == ["a", "b"]
@@ -118,7 +118,7 @@ def listener(*tools: str) -> Listener:
     ],
     ids=["less able", "fewer", "more", "others", "none", "called unseen", "never shown"],
 )
-def test_a_harness_starts_as_it_was_probed_and_shows_the_tools_before_it_calls_one(say: Any) -> None:
+def test_a_harness_must_match_its_probe_and_advertise_tools_before_calls(say: Any) -> None:
     good = listener("a", "b")
     good.started({"capabilities": {"toolCalls": True, "mcpTools": True}})
     good.advertised(["a", "b"])
@@ -128,7 +128,7 @@ def test_a_harness_starts_as_it_was_probed_and_shows_the_tools_before_it_calls_o
     broken(error)
 
 
-def test_a_call_over_the_relay_waits_for_what_the_harness_said_before_it() -> None:
+def test_a_relayed_call_waits_for_the_advertised_tools() -> None:
     one = listener("a")
     calls: Any = SimpleNamespace(made=lambda *_: ToolResult("ok", "done"))
     one.calls = calls
@@ -140,7 +140,7 @@ def test_a_call_over_the_relay_waits_for_what_the_harness_said_before_it() -> No
             one.advertised(["a"])
             return super().wait(timeout)
 
-    one.shown = Late()
+    one.tools_advertised = Late()
     assert one.relayed("a", {}) == ("done", False)
 
 
@@ -152,6 +152,6 @@ def test_a_call_over_the_relay_waits_for_what_the_harness_said_before_it() -> No
         (ROW, {"host": "remote", "platform": "https://platform.example.com"}, "the tool `a` cannot be called from"),
     ],
 )
-def test_what_this_runner_cannot_do_is_refused_in_words(row: dict[str, Any], place: dict[str, Any], words: str) -> None:
+def test_an_unsupported_run_is_refused_with_a_reason(row: dict[str, Any], place: dict[str, Any], words: str) -> None:
     with pytest.raises(WorkError, match=words):
         planned(request("a"), limits("a"), row, place)

@@ -83,7 +83,7 @@ ELSEWHERE = [
 
 
 # covers: C60.1 C60.3 H06
-def test_no_other_name_number_port_or_scheme_leads_out(world: World) -> None:
+def test_no_other_host_address_port_or_scheme_is_reachable(world: World) -> None:
     urls = [url.replace("PORT", str(world.server.port)) for url in ELSEWHERE]
     run = ran(world, "; ".join(f"curl -sS -g --max-time 5 '{url}'" for url in urls), HOST, OTHER)
     assert run.ended is not None, run.answer
@@ -128,7 +128,7 @@ def test_a_connection_that_needs_an_approval_is_refused_and_says_so(world: World
     assert world.server.connections == 0
 
 
-def test_an_approved_connection_is_made_once_by_the_run_that_asked(world: World, tmp_path: Path) -> None:
+def test_an_approval_admits_one_connection_of_its_own_run(world: World, tmp_path: Path) -> None:
     url = world.server.url()
     with asking(world, tmp_path) as engine:
 
@@ -202,7 +202,7 @@ def test_a_host_with_an_address_that_is_not_public_is_refused(
     assert world.server.connections == 0
 
 
-def test_a_name_that_leads_elsewhere_the_next_time_is_decided_again(world: World) -> None:
+def test_each_connection_is_decided_on_freshly_resolved_addresses(world: World) -> None:
     """Each connection goes to the addresses that its own decision saw; the name is looked up once for each."""
     text = f"curl -sS {world.server.url()} {world.server.url()} -H 'Connection: close'"
     look = world.look
@@ -255,7 +255,7 @@ print("\\n".join(out))
 
 
 # covers: C60.1-4
-def test_nothing_leads_out_beside_the_listener(world: World) -> None:
+def test_no_socket_type_bypasses_the_proxy(world: World) -> None:
     run = ran(world, f"/usr/bin/python3 - {world.server.port} <<'END'\n{DIRECT}\nEND")
     assert run.ended is not None, run.answer
     found = dict(line.rsplit(" ", 1) for line in run.ended.stdout.decode().splitlines())
@@ -279,7 +279,7 @@ def test_nothing_leads_out_beside_the_listener(world: World) -> None:
         "git clone -q ssh://git@HOST/x.git",
     ],
 )
-def test_a_client_that_goes_around_the_proxy_gets_nowhere(text: str, world: World) -> None:
+def test_a_client_that_bypasses_the_proxy_cannot_connect(text: str, world: World) -> None:
     place = f"{HOST}:{world.server.port}"
     run = ran(world, text.replace("HOST", place).replace("PORT", str(world.server.port)))
     assert run.ended is not None, run.answer
@@ -288,21 +288,21 @@ def test_a_client_that_goes_around_the_proxy_gets_nowhere(text: str, world: Worl
     assert world.server.connections == 0
 
 
-def test_the_name_in_the_hello_has_to_be_the_host_that_was_decided_on(world: World) -> None:
+def test_a_hello_naming_another_host_than_decided_is_refused(world: World) -> None:
     port = world.server.port
     run = ran(world, f"curl -sS --connect-to {OTHER}:{port}:{HOST}:{port} https://{OTHER}:{port}/")
     assert [(one.url, one.outcome) for one in run.connections] == [(f"https://{HOST}:{port}/", "other_name")]
     assert world.server.requests == []
 
 
-def test_without_hosts_there_is_no_way_out(world: World) -> None:
+def test_a_run_without_hosts_has_no_network_access(world: World) -> None:
     run = world.engine.run_shell(f"curl -sS {world.server.url()}", context=AGENT)
     assert run.ended is not None, run.answer
     assert (run.ended.exit_code != 0, run.connections) == (True, ())
 
 
 @pytest.mark.full
-def test_a_profile_without_a_way_out_is_refused(world: World) -> None:
+def test_a_profile_without_egress_is_refused_for_a_run_with_hosts(world: World) -> None:
     run = world.engine.run_shell("true", hosts=(HOST,), profile="standard", context=AGENT)
     codes = sorted(one.code for one in run.answer.decision.findings)
     assert (run.ended, codes) == (None, ["egress_unsupported", "shell_not_permitted"])
@@ -321,7 +321,7 @@ def test_a_stop_closes_the_tunnel_and_ends_the_command(world: World) -> None:
 
 
 @pytest.mark.full
-def test_what_a_run_may_move_is_limited(world: World) -> None:
+def test_received_bytes_and_connections_of_a_run_are_limited(world: World) -> None:
     values = (*world.values, "networks.tunnels.received_bytes=20000", "networks.tunnels.most=1")
     with Engine(replace(world.engine.settings), values=values) as engine:
         resolving(engine, world)

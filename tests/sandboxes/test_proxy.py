@@ -169,7 +169,7 @@ def test_a_second_hello_for_another_name_does_not_reach_the_server(early: bool, 
 
 
 @pytest.mark.parametrize("head", [b"\x05\x01\x00", b"\x16\x03\x01\x00\x02\x01\x00", b"GET / HTTP/1.1\r\n\r\n", b""])
-def test_what_asks_for_no_tunnel_is_refused_with_a_recorded_reason(head: bytes, world: World) -> None:
+def test_a_request_that_is_not_connect_is_refused_and_recorded(head: bytes, world: World) -> None:
     with proxied(world) as (server, place), asked(place, head) as client:
         client.shutdown(socket.SHUT_WR)
         assert rest(client).startswith(b"HTTP/1.1 403 url_count_not_admitted")
@@ -185,7 +185,7 @@ def test_a_client_that_says_nothing_is_ended_at_the_deadline(settings: Settings,
         assert outcomes(server) == ["deadline"]
 
 
-def test_no_more_are_open_at_a_time_than_permitted_and_the_next_waits(world: World) -> None:
+def test_a_connection_beyond_the_limit_waits_for_a_free_slot(world: World) -> None:
     with proxied(world) as (server, place):
         first, second = opened(world, place), opened(world, place)
         with second, asked(place, connect(world)) as third:
@@ -217,7 +217,7 @@ def test_the_end_of_the_run_closes_what_is_open(world: World) -> None:
             socket.create_connection(place, timeout=20)
 
 
-def test_what_is_sent_is_limited_for_all_connections_together(world: World) -> None:
+def test_the_limit_of_sent_bytes_covers_all_connections_together(world: World) -> None:
     context = ssl.create_default_context(cafile=str(world.authority.path))
     with proxied(world, LIMITS.model_copy(update={"sent_bytes": 1_500})) as (server, place):
         for _ in range(2):

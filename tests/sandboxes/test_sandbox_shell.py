@@ -45,7 +45,7 @@ def call(command: str) -> dict[str, Any]:
 
 
 @needs("bubblewrap", "curl")
-def test_a_call_says_what_it_printed_and_where_it_connected(world: World) -> None:
+def test_a_result_has_the_output_and_the_connections(world: World) -> None:
     before = len(decisions(world.state))
     allowed, other = world.server.url(), world.server.url(host=OTHER)
     result = gate(world).call(call(f"curl -sS {allowed} && curl -s {other}"))
@@ -69,11 +69,11 @@ def test_a_call_says_what_it_printed_and_where_it_connected(world: World) -> Non
 
 
 @needs("bubblewrap")
-def test_programs_still_need_a_rule(world: World) -> None:
+def test_programs_started_by_a_command_need_a_rule(world: World) -> None:
     assert gate(world).call(call("echo x | sh")).status == "awaiting_approval"
 
 
-def test_a_tool_that_is_judged_by_its_text_needs_a_rule_for_each_host(world: World) -> None:
+def test_only_a_tool_judged_by_its_text_needs_a_host_rule(world: World) -> None:
     request = {"policy": "assistant", "profile": "coding", "cwd": "/work"}
     outcomes = {
         name: world.engine.check(

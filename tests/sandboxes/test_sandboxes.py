@@ -145,7 +145,7 @@ FAULTS: dict[str, Callable[[Path], object]] = {
 
 # covers: H05
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_result_that_is_not_ours_is_made_again(tmp_path: Path, fault: str) -> None:
+def test_a_missing_or_untrusted_result_is_probed_again(tmp_path: Path, fault: str) -> None:
     machine, state = Machine(), tmp_path / "state"
     first = machine.facts(state)
     FAULTS[fault](state)
@@ -197,7 +197,7 @@ def test_a_policy_that_wants_younger_results_gets_them(tmp_path: Path) -> None:
 
 
 # covers: A94
-def test_only_what_is_registered_and_asked_for_is_tried(tmp_path: Path) -> None:
+def test_an_unregistered_backend_is_not_probed(tmp_path: Path) -> None:
     machine = Machine()
     sandboxes = machine.sandboxes(tmp_path)
     assert sandboxes.facts("container") == sandboxes.facts("subprocess") == SandboxFacts()
@@ -207,7 +207,7 @@ def test_only_what_is_registered_and_asked_for_is_tried(tmp_path: Path) -> None:
 
 
 # covers: A94
-def test_two_backends_are_told_apart(tmp_path: Path) -> None:
+def test_results_of_two_backends_are_kept_apart(tmp_path: Path) -> None:
     one, two = Machine(name="one"), Machine(name="two", rows=(HELD, OPEN))
     sandboxes = Sandboxes(tmp_path, lambda: NOW, lambda: {**one.registered(), **two.registered()})
     found = {name: sandboxes.facts(name) for name in ("one", "two")}
@@ -220,7 +220,7 @@ def test_two_backends_are_told_apart(tmp_path: Path) -> None:
 
 
 # covers: D19
-def test_a_backend_that_is_not_there_claims_nothing(tmp_path: Path) -> None:
+def test_a_missing_backend_claims_no_boundary(tmp_path: Path) -> None:
     machine = Machine(lack="bubblewrap is missing: install it")
     assert machine.facts(tmp_path) == SandboxFacts()
     assert not any(tmp_path.iterdir())
@@ -229,7 +229,7 @@ def test_a_backend_that_is_not_there_claims_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", [WorkError("it does not start", remedy="mend it"), OSError(28, "no space")])
-def test_a_probe_that_fails_claims_nothing_and_is_made_again_later(tmp_path: Path, fault: Exception) -> None:
+def test_a_failed_probe_claims_no_boundary_and_is_retried_later(tmp_path: Path, fault: Exception) -> None:
     machine = Machine(fault=fault)
     sandboxes = machine.sandboxes(tmp_path)
     for _ in range(3):
@@ -252,7 +252,7 @@ def test_a_result_with_an_open_boundary_is_not_kept_for_long(tmp_path: Path) -> 
     assert [each.enforced for each in sandboxes.facts("simulated").boundaries] == [True]
 
 
-def test_state_that_cannot_be_written_costs_a_probe_and_nothing_else(tmp_path: Path) -> None:
+def test_an_unwritable_state_folder_does_not_prevent_probing(tmp_path: Path) -> None:
     (tmp_path / "state").touch()
     machine = Machine()
     sandboxes = machine.sandboxes(tmp_path / "state")
@@ -260,7 +260,7 @@ def test_state_that_cannot_be_written_costs_a_probe_and_nothing_else(tmp_path: P
     assert machine.probes == 1
 
 
-def test_many_at_once_try_it_once(tmp_path: Path) -> None:
+def test_concurrent_requests_share_one_probe(tmp_path: Path) -> None:
     machine = Machine()
     sandboxes, together = machine.sandboxes(tmp_path), threading.Barrier(8)
 
@@ -273,7 +273,7 @@ def test_many_at_once_try_it_once(tmp_path: Path) -> None:
     assert found == [found[0]] * 8
 
 
-def test_engines_that_start_together_agree_on_one_key(tmp_path: Path) -> None:
+def test_engines_starting_concurrently_share_one_key(tmp_path: Path) -> None:
     machines = [Machine() for _ in range(8)]
     at_once(partial(machine.facts, tmp_path) for machine in machines)
     late = Machine()
@@ -305,7 +305,7 @@ def test_limits_with_a_boundary_that_was_not_shown_are_refused(tmp_path: Path) -
 
 @pytest.mark.full
 @needs("bubblewrap")
-def test_the_engine_tries_nothing_before_somebody_asks(settings: Settings) -> None:
+def test_a_backend_is_probed_only_on_request(settings: Settings) -> None:
     with Engine(settings, now=lambda: datetime.fromtimestamp(NOW, UTC)) as engine:
         assert engine.services is not None
         engine.check("license", {"expression": "MIT", "purpose": "train"})

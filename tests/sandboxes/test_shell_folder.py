@@ -67,7 +67,7 @@ def test_files_go_in_and_those_that_a_command_leaves_come_back(engine: Engine, f
 
 
 @needs("bubblewrap")
-def test_what_is_hidden_or_a_link_does_not_go_in_and_files_are_read_only(engine: Engine, folder: Path) -> None:
+def test_hidden_files_and_links_are_excluded_and_inputs_are_read_only(engine: Engine, folder: Path) -> None:
     done = ran(engine, "find inputs -type f -o -type l; stat -c %a inputs/*/*; echo x >> 'inputs/src/a b.txt'", folder)
     assert done.ended is not None, done.answer
     assert done.ended.stdout == b"inputs/src/a b.txt\n400\n"
@@ -76,7 +76,7 @@ def test_what_is_hidden_or_a_link_does_not_go_in_and_files_are_read_only(engine:
 
 
 @needs("bubblewrap")
-def test_what_may_not_be_kept_does_not_come_back(engine: Engine, folder: Path) -> None:
+def test_secret_linked_and_hidden_artifacts_are_not_copied_back(engine: Engine, folder: Path) -> None:
     text = (
         f"cd artifacts; echo {KEY} > key; mkdir .git linked; echo x > .git/config; echo x > linked/secret.txt;"
         "ln -s /etc/passwd link; echo y > .env; echo z > good"
@@ -156,7 +156,7 @@ def test_files_deep_in_a_project_go_in_and_come_back(engine: Engine, folder: Pat
 
 
 @pytest.mark.parametrize("path", ["/".join("a" * 33), "a\\b", "a\nb", "/".join(["a" * 250] * 5)])
-def test_a_path_that_no_command_can_get_is_named_and_does_not_come_back(path: str, tmp_path: Path) -> None:
+def test_an_unsupported_path_is_reported_and_not_copied(path: str, tmp_path: Path) -> None:
     assert put_back(tmp_path, {path: b"x"}) == (path,)
     assert not list(tmp_path.iterdir())
     (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -175,7 +175,7 @@ def test_a_folder_that_is_too_large_or_missing_is_not_read(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/x", "a//x", ".x", "linked/x", ""])
-def test_no_path_leads_out_of_the_folder(path: str, folder: Path) -> None:
+def test_no_path_escapes_the_folder(path: str, folder: Path) -> None:
     assert put_back(folder, {path: b"x"}) == (path,)
     assert not list(folder.parent.rglob("x"))
 

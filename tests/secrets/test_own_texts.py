@@ -25,7 +25,7 @@ def _stated(value: ast.expr) -> Iterator[str]:
         yield "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in value.values)
 
 
-def test_no_message_is_redacted() -> None:
+def test_no_message_of_the_engine_is_redacted() -> None:
     texts = list(_texts())
     assert len(texts) > 500
     assert redact_text("send `Authorization: Bearer TOKEN`") != "send `Authorization: Bearer TOKEN`"  # the control

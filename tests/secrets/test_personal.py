@@ -96,7 +96,7 @@ def test_a_number_of_a_person_is_found_and_redacted(text: str, around: str) -> N
 
 
 @pytest.mark.parametrize("text", SAID)
-def test_a_number_that_is_said_to_be_of_a_phone_is_found(text: str) -> None:
+def test_a_number_labelled_as_a_phone_is_found(text: str) -> None:
     assert private_in(text) == 1
     assert not any(map(str.isdigit, redacted_content(text)))
 
@@ -112,7 +112,7 @@ NOT_SAID = [
 
 
 @pytest.mark.parametrize("text", [*ORDINARY, *NOT_SAID])
-def test_another_number_is_not(text: str) -> None:
+def test_an_ordinary_number_is_not_personal(text: str) -> None:
     assert [*find_private(text)] == []
     assert redacted_content(text) == text
 

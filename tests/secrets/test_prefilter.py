@@ -88,14 +88,14 @@ def leaves_as_it_is(value: Any) -> bool:
         {"coo\u212aie": "a: b"},
     ],
 )
-def test_what_was_once_called_clean_and_was_not(value: Any) -> None:
+def test_known_false_negatives_stay_fixed(value: Any) -> None:
     prefilter._inert.clear()
     for _ in range(2):
         leaves_as_it_is(value)
 
 
 @given(CHANCE)
-def test_what_is_called_clean_the_walk_leaves_as_it_is(chance: random.Random) -> None:
+def test_redaction_leaves_a_clean_value_unchanged(chance: random.Random) -> None:
     for value in [made(chance) for _ in range(50)]:
         prefilter._inert.clear()
         first = leaves_as_it_is(value)
@@ -103,7 +103,7 @@ def test_what_is_called_clean_the_walk_leaves_as_it_is(chance: random.Random) ->
 
 
 @given(CHANCE)
-def test_what_other_texts_left_in_memory_makes_nothing_clean(chance: random.Random) -> None:
+def test_the_cache_of_harmless_strings_hides_no_secret(chance: random.Random) -> None:
     for _ in range(20):
         leaves_as_it_is(made(chance))
 
@@ -127,7 +127,7 @@ def test_no_known_secret_is_called_clean(name: str, place: Any) -> None:
 
 # covers: A63.1
 @pytest.mark.parametrize("key", [DIGEST[:32], "lower_case_words", 'with"quotes', "Zq7+planted/key"])
-def test_a_known_key_is_a_secret_whatever_its_form(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_known_key_is_a_secret_in_any_form(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     values: list[Any] = [key, {key: 1}, {"note": f"see {key} there"}, [{"a": [f"x{key}"]}]]
     for value in values:
         leaves_as_it_is(value)  # its words count as harmless from now on
@@ -163,7 +163,7 @@ PHRASE = SECRETS["seed phrase"].split()
         [",", ",", ", ".join(PHRASE[:6]), ",", ",".join(PHRASE[6:])],
     ],
 )
-def test_no_list_of_words_that_are_a_secret_together_is_called_clean(words: list[str]) -> None:
+def test_a_word_list_forming_a_secret_is_not_clean(words: list[str]) -> None:
     """Nor when each word was seen alone before, and is remembered."""
     prefilter._inert.clear()
     for value in (words, *words, {"a": [words]}):
@@ -194,13 +194,13 @@ def test_no_list_of_words_that_are_a_secret_together_is_called_clean(words: list
     ],
     ids=str,
 )
-def test_what_only_resembles_a_secret_is_spared_the_walk(value: Any) -> None:
+def test_a_secret_lookalike_skips_the_full_walk(value: Any) -> None:
     prefilter._inert.clear()
     assert redact(value) == (value, ())
     assert clean(canonical(value))
 
 
-def test_what_is_as_long_or_deep_as_may_be_is_spared_the_walk() -> None:
+def test_a_value_at_the_size_or_depth_bound_skips_the_full_walk() -> None:
     for more in (0, 1):
         text = b'"' + b"x " * (prefilter.TEXT_BYTES // 2 - 1) + b" " * more + b'"'
         assert clean(text) == (not more)
@@ -237,12 +237,12 @@ def test_short_strings_are_remembered_up_to_a_bound() -> None:
     ],
     ids=["number", "capitals", "short card", "card alone", "word", "list", "card", "long", "behind", "before"],
 )
-def test_what_is_secret_for_its_name_form_or_length_is_not_called_clean(value: Any) -> None:
+def test_a_secret_by_name_form_or_length_is_not_clean(value: Any) -> None:
     assert redact(value)[1]
     assert not clean(canonical(value))
 
 
-def test_what_is_too_deep_is_not_called_clean_whatever_strings_say() -> None:
+def test_a_value_that_is_nested_too_deeply_is_not_clean() -> None:
     for opening in ("", "]" * 100, "}" * 100):
         value: Any = opening
         for _ in range(DEPTH + 1):
@@ -253,14 +253,14 @@ def test_what_is_too_deep_is_not_called_clean_whatever_strings_say() -> None:
     assert clean(canonical(wide))
 
 
-def test_most_ordinary_records_are_spared_the_walk() -> None:
+def test_most_ordinary_records_skip_the_full_walk() -> None:
     """Not safety but the reason for it all: were it never to say clean, it would be of no use."""
     spared = [value for value in ORDINARY if value.isascii() and clean(canonical({"value": value}))]
     assert len(spared) > 0.7 * len(ORDINARY)
     assert clean(encode(1, "a" * 64, decision(1)))
 
 
-def test_neighbors_do_not_make_a_name_together() -> None:
+def test_adjacent_strings_do_not_form_a_secret_name() -> None:
     prefilter._inert.clear()
     assert clean(canonical({"caller": {"via": "token"}, "id": "access", "api": ["auth", "session", "key"]}))
     assert not clean(canonical({"id-token": "x"}))
@@ -288,7 +288,7 @@ def slow(value: dict[str, Any], **more: Any) -> DecisionRecord:
 
 
 @given(CHANCE)
-def test_the_quick_way_makes_the_same_record_as_the_slow_one(chance: random.Random) -> None:
+def test_the_fast_and_slow_paths_produce_the_same_record(chance: random.Random) -> None:
     for _ in range(5):
         quick_as_slow({text(chance): made(chance) for _ in range(chance.randrange(5))}, text(chance))
 
@@ -336,7 +336,7 @@ class SomeLimits(Limits):
 @pytest.mark.parametrize(
     "document", [None, {"point": "source"}, {"a": SECRETS["github"]}], ids=["none", "clean", "not"]
 )
-def test_a_record_has_what_its_decision_has_and_null_for_what_it_lacks(document: dict[str, Any] | None) -> None:
+def test_a_record_has_null_for_values_missing_in_its_decision(document: dict[str, Any] | None) -> None:
     full = taken(1).model_copy(update={"limits": SomeLimits(seconds=7)})
     lacks = taken(1).model_copy(update={"limits": None, "policy": None, "input_digest": None})
     events = CoveredEvents(bytes=5, count=1, sha256="a" * 64)
@@ -363,7 +363,7 @@ def test_a_field_of_another_type_is_refused(wrong: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"principal": "jane", "trace": "f" * 32}], ids=["little", "more"])
-def test_an_ordinary_record_is_made_the_quick_way(more: dict[str, Any]) -> None:
+def test_an_ordinary_record_takes_the_fast_path(more: dict[str, Any]) -> None:
     """It sets every field; validation, which takes several times as long, sets only those that it was given."""
     fields: dict[str, Any] = {"time": TIME, "versions": VERSIONS, "durations": {}, **more}
     quick = DecisionRecord.of(taken(1), document={"point": "source"}, **fields)

@@ -246,12 +246,12 @@ def letters(count: int, of: str) -> str:
         ("able " * 11, False),
     ],
 )
-def test_what_looks_like_a_key_or_phrase_counts_from_its_bounds_on(value: str, *, found: bool) -> None:
+def test_random_keys_and_phrases_are_detected_from_exact_thresholds(value: str, *, found: bool) -> None:
     assert bool(redact(value)[1]) == found
 
 
 @pytest.mark.parametrize("name", ["aws access key", "github", "basic", "openai", "hugging face", "bearer"])
-def test_a_character_that_nobody_sees_hides_no_secret(name: str) -> None:
+def test_an_invisible_character_hides_no_secret(name: str) -> None:
     secret = SECRETS[name]
     wide = "".join(chr(0xFEE0 + ord(one)) if one.isalnum() else one for one in secret)
     for hidden in ("\u200b", "\xad", "\u2060", "\u034f", "\ufff3", "\U0001bca0"):
@@ -266,7 +266,7 @@ def test_words_around_a_secret_stay_in_a_message() -> None:
     assert re.sub(r"[0-9a-f]{12}", "…", message) == "the alias `[redacted:…]` of [redacted:…] is not known"
 
 
-def test_keys_paths_and_numbers() -> None:
+def test_secret_keys_values_and_numbers_are_redacted_with_their_paths() -> None:
     value = {
         "records": [{"id": "a", "url": SECRETS["userinfo"]}, {"id": "b", SECRETS["github"]: 1}],
         "card": 4111111111111111,
@@ -297,7 +297,7 @@ def test_keys_paths_and_numbers() -> None:
     )
 
 
-def test_a_name_that_looks_like_a_replacement_stays_and_is_not_lost() -> None:
+def test_a_name_equal_to_a_replacement_is_preserved() -> None:
     name, secret = redacted(SECRETS["github"]), SECRETS["github"]
     for value in ({secret: 1, name: 2}, {name: 2, secret: 1}):
         assert redact(value) == ({f"{name}+": 1, name: 2}, (f"{name}+",))
@@ -323,17 +323,17 @@ def test_deep_and_long_values_are_taken_out_whole() -> None:
     assert redact_text(longest) == longest
 
 
-def test_a_number_with_more_digits_than_python_writes_is_no_card() -> None:
+def test_an_integer_too_long_to_print_is_not_a_card() -> None:
     longest = 10 ** (sys.get_int_max_str_digits() + 1)
     assert redact({"numbers": [longest, -longest]}) == ({"numbers": [longest, -longest]}, ())
 
 
-def test_secrets_without_anything_between_them_are_replaced_as_one() -> None:
+def test_adjacent_secrets_are_replaced_as_one() -> None:
     secret = SECRETS["private key"] + SECRETS["key assignment"]
     assert redact_text(f"see {secret}, please") == f"see {redacted(secret)}, please"
 
 
-def test_only_the_words_that_are_a_secret_together_are_taken_out_of_a_list() -> None:
+def test_only_the_words_forming_a_secret_are_redacted_in_a_list() -> None:
     words = ["sudo", "", "login", "--password", "swordfish", "", "--verbose"]
     clean, paths = redact(words)
     assert clean == [*words[:3], redacted("--password"), redacted("swordfish"), *words[5:]]
@@ -372,7 +372,7 @@ def test_no_secret_survives_wherever_it_stands(name: str, around: str, way: list
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
-def test_messages_keep_what_is_no_secret(message: str) -> None:
+def test_a_message_without_secrets_is_unchanged(message: str) -> None:
     clean = redact_text(message)
     assert redact_text(clean) == clean
     if not redact(message)[1]:
@@ -417,7 +417,7 @@ def test_random_words_and_dates_are_not_taken_for_keys() -> None:
         assert redact(name)[1] == (), name
 
 
-def test_card_numbers_are_told_by_prefix_length_and_check_digit() -> None:
+def test_card_numbers_are_recognized_by_prefix_length_and_check_digit() -> None:
     assert all(
         is_card(card) for card in ("4111111111111111", "378282246310005", "5555555555554444", "6011111111111117")
     )
@@ -450,7 +450,7 @@ def test_hostile_text_costs_linear_time(unit: str) -> None:
 
 
 @pytest.mark.parametrize("letter", ["\u017f", "\u212a"])  # in lower and upper case `s` and `K`
-def test_a_letter_that_equals_an_ascii_one_in_another_case_is_no_base64(letter: str) -> None:
+def test_a_non_ascii_letter_with_an_ascii_case_variant_is_not_base64(letter: str) -> None:
     text = f"basic abc{letter}abcd"
     assert redact(text) == (text, ())
     assert redact(f"basic dXNlcjpwYXNz{letter}")[1] == ("",)

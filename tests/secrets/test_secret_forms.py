@@ -32,7 +32,7 @@ PLAIN = {"random hex"}
 
 
 @pytest.mark.parametrize("name", sorted(SECRETS.keys() - PRIVATE - PLAIN))
-def test_what_opens_something_is_a_secret(name: str) -> None:
+def test_a_credential_is_a_secret(name: str) -> None:
     assert is_secret(SECRETS[name], FORMS)
     assert is_secret(f"see {SECRETS[name]}", FORMS)
 
@@ -92,7 +92,7 @@ def test_random_text_is_a_secret_in_an_address_or_path_too(before: str, word: st
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_what_opens_nothing_is_no_secret(name: str) -> None:
+def test_a_harmless_value_is_not_a_secret(name: str) -> None:
     assert not is_secret(HARMLESS[name], FORMS)
 
 
@@ -111,12 +111,12 @@ CODE = [
 
 
 @pytest.mark.parametrize("value", CODE)
-def test_ordinary_code_is_no_secret(value: str) -> None:
+def test_ordinary_code_is_not_a_secret(value: str) -> None:
     assert not is_secret(value, FORMS)
 
 
 @pytest.mark.full
-def test_the_standard_library_of_python_can_be_written() -> None:
+def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
     files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
     refused = [file.name for file in files if is_secret(file.read_text("utf-8", "replace"), FORMS)]
     assert len(refused) <= len(files) // 50, refused
@@ -136,24 +136,24 @@ def test_a_value_in_code_is_a_secret_all_the_same(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ORDINARY)
-def test_ordinary_text_is_no_secret(value: str) -> None:
+def test_ordinary_text_is_not_a_secret(value: str) -> None:
     assert not is_secret(value, FORMS)
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/threat-model.md", "docs/requirements.md"])
-def test_the_prose_of_this_project_is_no_secret(name: str) -> None:
+def test_the_project_documentation_contains_no_secret(name: str) -> None:
     for paragraph in (ROOT / name).read_text(encoding="utf-8").split("\n\n"):
         assert not is_secret(paragraph, FORMS), paragraph
 
 
 @pytest.mark.parametrize("name", sorted(SECRETS.keys() - PRIVATE - PLAIN))
-def test_without_any_form_no_secret_is_overlooked(name: str) -> None:
+def test_secrets_are_detected_without_a_loaded_policy(name: str) -> None:
     """What no policy was loaded for is written with more taken out, never with less."""
     assert next(find_secrets(SECRETS[name], UNKNOWN_FORMS), None) is not None
     assert is_secret(SECRETS[name], UNKNOWN_FORMS)
 
 
-def test_without_any_form_ids_and_words_stay() -> None:
+def test_ids_and_words_are_kept_without_a_loaded_policy() -> None:
     for value in (
         "9f86d081" * 4,
         "9f86d081" * 8,
@@ -195,7 +195,7 @@ def test_a_form_that_would_match_words_is_refused() -> None:
 
 
 @given(st.text(alphabet="AZaz09-_.{},[]", max_size=12))
-def test_what_is_accepted_matches_what_it_says(pattern: str) -> None:
+def test_an_accepted_pattern_matches_at_least_its_minimum_length(pattern: str) -> None:
     try:
         least = least_length(pattern)
     except ValueError:
@@ -223,7 +223,7 @@ def test_a_pattern_at_a_bound_is_accepted(pattern: str, least: int) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["SK", "sky"])
-def test_a_form_is_found_where_a_word_begins_however_short_its_prefix_is(prefix: str) -> None:
+def test_a_form_matches_at_a_word_start_with_a_short_prefix(prefix: str) -> None:
     forms = SecretForms(frozenset({Form((prefix,), "[0-9]{16}")}))
     secret = prefix + "0123456789012345"
     for line, found in ((secret, True), (f"{prefix}-1 ({secret})", True), (f"x{secret}", False), (prefix * 9, False)):
@@ -287,7 +287,7 @@ def test_a_secret_in_an_argument_is_a_fact_and_in_no_record(name: str, place: st
 
 
 @pytest.mark.full
-def test_a_form_that_is_removed_is_seen_no_longer(tmp_path: Path, cache: Path) -> None:
+def test_a_removed_form_is_no_longer_detected(tmp_path: Path, cache: Path) -> None:
     """Like a deny rule, as the header of policy/secrets.yaml says; the row is what did it."""
     row = json.dumps({"prefixes": ["quuxnet-"], "rest": "[a-z]{6}"})
     call = CALL | {"call": {"name": "shell", "arguments": {"note": "quuxnet-qwerty"}}}

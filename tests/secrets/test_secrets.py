@@ -169,7 +169,7 @@ def test_a_secret_in_a_license_request_is_kept_nowhere(shape: str, engine: Engin
     absent(planted, kept(engine.settings.state))
 
 
-def test_what_is_no_secret_is_kept_so_that_the_record_can_be_used(engine: Engine, tmp_path: Path) -> None:
+def test_harmless_ids_aliases_and_hosts_are_recorded(engine: Engine, tmp_path: Path) -> None:
     """The control of the tests above: ids, aliases and hosts do reach the record when they are harmless."""
     bundle = edited("external_contacts", tmp_path / "b", lambda document: document.update(id=f"contacts-{WORD}"))
     engine.check("source", {"path": str(bundle), "digest": None})
@@ -234,7 +234,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Shown:
 
 
 @pytest.mark.full
-def test_nothing_that_is_no_fact_reaches_the_state_folder(shown: Shown) -> None:
+def test_only_facts_reach_the_state_folder(shown: Shown) -> None:
     absent(WORD, shown.kept)
     for shape in ("github token", "openai key", "aws key", "private key", "password"):
         absent(SHAPES[shape], shown.kept)

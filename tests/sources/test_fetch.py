@@ -426,7 +426,7 @@ def test_a_host_that_cannot_prove_its_name_gets_no_request(fault: str, world: Wo
         (("a", "b", "c"), {}, "url_count_not_admitted"),
     ],
 )
-def test_what_is_refused_before_a_socket_opens(
+def test_a_denied_fetch_opens_no_connection(
     urls: tuple[str, ...], changes: dict[str, Any], code: str, world: World, tmp_path: Path
 ) -> None:
     done = world.fetch(tmp_path / "refused", *urls, **changes)
@@ -473,7 +473,9 @@ def test_an_address_that_refuses_connections_is_passed_over(world: World, tmp_pa
 
 
 # covers: H06.5
-def test_the_environment_changes_nothing(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_do_not_affect_a_fetch(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other, keys = Authority(tmp_path, "foreign"), tmp_path / "keys.log"
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "HTTP_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -544,7 +546,7 @@ def test_a_folder_that_cannot_be_written_is_a_fault_and_leaves_nothing(world: Wo
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_what_a_killed_fetch_left_is_removed_by_the_next_one(world: World, tmp_path: Path) -> None:
+def test_the_draft_of_a_killed_fetch_is_removed_by_the_next_one(world: World, tmp_path: Path) -> None:
     dead, other = tmp_path / f".draft-{'0' * 16}", tmp_path / ".draft-letters"
     for folder in (dead, other):  # the second one is not ours
         (folder / "content").mkdir(parents=True)
@@ -553,7 +555,7 @@ def test_what_a_killed_fetch_left_is_removed_by_the_next_one(world: World, tmp_p
     assert {path.name for path in tmp_path.iterdir()} == {"contacts", other.name}
 
 
-def test_an_interrupted_run_leaves_nothing(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_fetch_leaves_no_files(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> Any:
         assert any(tmp_path.iterdir())  # the control: there was a draft
         raise KeyboardInterrupt
@@ -564,7 +566,7 @@ def test_an_interrupted_run_leaves_nothing(world: World, tmp_path: Path, monkeyp
     assert not list(tmp_path.iterdir())
 
 
-def test_a_decision_alone_fetches_nothing_and_is_no_event(world: World, tmp_path: Path) -> None:
+def test_a_decision_alone_fetches_nothing_and_records_no_event(world: World, tmp_path: Path) -> None:
     world.fetch(tmp_path / "a", hosts=())
     before = events(world.state)
     request = {
@@ -667,7 +669,7 @@ def test_the_body_of_an_answer_that_is_refused_by_its_head_is_not_read(name: str
     assert exchanged(world).facts().keys() == {"transfer"}
 
 
-def test_heads_of_interim_answers_are_no_part_of_the_body(world: World, tmp_path: Path) -> None:
+def test_interim_responses_are_not_part_of_the_body(world: World, tmp_path: Path) -> None:
     early = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
     world.server.answers(early + early + response())
     assert world.fetch(tmp_path / "early").folder is not None
@@ -742,7 +744,7 @@ def test_a_source_bundle_of_a_fetch_is_admitted_once_a_person_has_completed_it(w
     assert world.engine.admit(into, tmp_path / "staged").result is not None
 
 
-def test_an_event_loop_fetches_alike(world: World, tmp_path: Path) -> None:
+def test_the_async_engine_fetches_alike(world: World, tmp_path: Path) -> None:
     async def fetched() -> Fetched:
         settings = replace(world.engine.settings, state=tmp_path / "state")
         async with AsyncEngine(settings, values=world.values) as engine:
@@ -752,7 +754,9 @@ def test_an_event_loop_fetches_alike(world: World, tmp_path: Path) -> None:
     assert asyncio.run(fetched()).folder == tmp_path / "loop"
 
 
-def test_a_fault_of_the_engine_is_no_fetch(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_fault_leaves_no_fetched_folder(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError
 

@@ -123,7 +123,7 @@ def test_a_changed_implementation_is_not_registered(world: World) -> None:
         Changed(world.engine, AGENT, hosts=(HOST,), license=LICENSE).register(ToolRegistry())
 
 
-def test_where_the_decision_failed_it_is_not_registered_for_that_reason(world: World) -> None:
+def test_a_failed_decision_prevents_the_registration(world: World) -> None:
     class Late:
         get_url = world.engine.get_url
 

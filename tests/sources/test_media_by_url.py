@@ -74,7 +74,7 @@ def test_media_by_url_is_decided_on_at_each_point_and_looked_up_once(world: Worl
         (response(PNG, type_="image/png", length=len(PNG) + 1), "payload_incomplete"),
     ],
 )  # fmt: skip
-def test_a_bad_answer_is_no_media(answer: Any, code: str, world: World) -> None:
+def test_an_invalid_answer_is_refused_as_media(answer: Any, code: str, world: World) -> None:
     world.server.answers(answer)
     done = media(world)
     assert (codes(done), done.content) == ([code], None)
@@ -94,7 +94,7 @@ def test_a_bad_answer_is_no_media(answer: Any, code: str, world: World) -> None:
         (f"https://{OTHER}/a.png", {}, "host_not_allowlisted", "network"),
     ],
 )
-def test_what_is_refused_before_a_socket_opens(
+def test_denied_media_opens_no_connection(
     url: str | None, changes: dict[str, str], code: str, point: str, world: World
 ) -> None:
     done = media(world, url, **changes)

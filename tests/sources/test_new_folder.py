@@ -57,7 +57,7 @@ def test_content_is_kept_under_its_own_permit_only(wrong: str, tmp_path: Path) -
     assert not list(tmp_path.iterdir())
 
 
-def test_a_permit_that_names_no_content_keeps_none(tmp_path: Path) -> None:
+def test_a_permit_without_content_stores_none(tmp_path: Path) -> None:
     with NewFolder(tmp_path / "into", "content") as folder, refused(WorkError, "engine.limit_unenforceable"):
         folder.keep(sealed(POINT, Limits()), DIGEST, bytearray(DATA), "a.json")
     assert not list(tmp_path.iterdir())
@@ -79,7 +79,7 @@ def _folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [_file, _folder])
-def test_what_somebody_made_there_meanwhile_is_left_alone(make: Callable[[Path], None], tmp_path: Path) -> None:
+def test_a_concurrently_created_target_is_left_alone(make: Callable[[Path], None], tmp_path: Path) -> None:
     with NewFolder(tmp_path / "into", "content") as folder:
         keep(folder)
         make(tmp_path / "into")
@@ -90,7 +90,7 @@ def test_what_somebody_made_there_meanwhile_is_left_alone(make: Callable[[Path],
     assert not (tmp_path / "into" / "bundle.yaml").exists()
 
 
-def test_a_full_disk_asks_for_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

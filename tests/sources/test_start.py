@@ -49,7 +49,7 @@ CROISSANT = {
 }
 
 
-def test_what_only_a_person_can_state_is_left_open_and_named(command: Command, tmp_path: Path) -> None:
+def test_fields_that_only_a_person_can_state_are_left_as_comments(command: Command, tmp_path: Path) -> None:
     folder = files(tmp_path / "open", {"a.csv": b"1"})
     assert command("source", "init", folder).code == 0
     document = (folder / "bundle.yaml").read_text(encoding="utf-8")
@@ -60,7 +60,7 @@ def test_what_only_a_person_can_state_is_left_open_and_named(command: Command, t
     assert {"purpose_missing", "license_missing"} & codes or "bundle_invalid" in codes, codes
 
 
-def test_what_metadata_and_files_disagree_about_is_told(command: Command, tmp_path: Path) -> None:
+def test_contradictions_between_metadata_and_files_are_reported(command: Command, tmp_path: Path) -> None:
     folder = files(tmp_path / "c", {"croissant.json": as_json(CROISSANT), "p.csv": b"changed", ".cache/x": b"1"})
     (folder / "link.csv").symlink_to("p.csv")
     told = command("source", "init", folder, *ACCEPTED).stderr
@@ -74,7 +74,7 @@ def test_what_metadata_and_files_disagree_about_is_told(command: Command, tmp_pa
     assert command("source", "init", folder, *ACCEPTED, "--quiet").stderr == ""
 
 
-def test_what_systems_leave_in_folders_is_no_record(command: Command, tmp_path: Path) -> None:
+def test_files_created_by_operating_systems_are_not_recorded(command: Command, tmp_path: Path) -> None:
     left = {"a/.DS_Store": b"1", "a/._b.csv": b"1", "Thumbs.db": b"1", "__MACOSX/._b.csv": b"1"}
     folder = files(tmp_path / "c", {"a/b.csv": b"1", **left})
     told = command("source", "init", folder, *ACCEPTED)
@@ -103,7 +103,7 @@ def test_what_systems_leave_in_folders_is_no_record(command: Command, tmp_path: 
         ({"a": b"1"}, ("--retrieved-at", "2026-11-02"), "`2026-11-02` is not written as 2026-11-02T09:30:00Z"),
     ],
 )
-def test_what_cannot_be_started_is_told_and_writes_nothing(
+def test_an_invalid_start_is_refused_and_writes_nothing(
     content: dict[str, bytes], options: tuple[str, ...], said: str, command: Command, tmp_path: Path
 ) -> None:
     folder = files(tmp_path / "bad", content)
@@ -126,7 +126,7 @@ def test_what_cannot_be_started_is_told_and_writes_nothing(
         {},
     ],
 )
-def test_metadata_in_other_shapes_stops_nothing(metadata: dict[str, Any], command: Command, tmp_path: Path) -> None:
+def test_malformed_metadata_does_not_stop_the_start(metadata: dict[str, Any], command: Command, tmp_path: Path) -> None:
     folder = files(tmp_path / "odd", {"croissant.json": as_json(metadata), "a.csv": b"1"})
     assert command("source", "init", folder, *ACCEPTED).code == 0
     assert command("check", folder).code in {0, 1}

@@ -21,7 +21,7 @@ class RefusedByTestError(Exception):
     """Raised where a release must not follow."""
 
 
-def test_each_step_says_which_releases_may_decide(store: Store) -> None:
+def test_each_step_of_an_activation_sets_the_served_releases(store: Store) -> None:
     assert (store.agreement(), store.in_force().agreed.served) == (Agreement(), ())
     asked: list[ActivationRow] = []
     first = release(9)
@@ -45,7 +45,7 @@ def test_each_step_says_which_releases_may_decide(store: Store) -> None:
 
 
 @pytest.mark.parametrize("change", ["propose", "leave"])
-def test_what_is_read_of_the_agreement_holds_until_it_is_changed(
+def test_an_agreement_does_not_change_between_its_read_and_its_update(
     change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another engine ends a switch between the two steps of a change, or rather waits until the change is made."""
@@ -81,7 +81,7 @@ def test_what_is_read_of_the_agreement_holds_until_it_is_changed(
         assert store.agreement() == expected
 
 
-def test_a_proposal_takes_the_place_of_another_and_of_none_that_is_refused(store: Store) -> None:
+def test_a_new_proposal_replaces_the_pending_one_unless_it_is_refused(store: Store) -> None:
     one, two, three = activate(store, release(1)), release(2), release(3)
     store.propose(two, lambda _: None)
 
@@ -99,7 +99,7 @@ def test_a_proposal_takes_the_place_of_another_and_of_none_that_is_refused(store
     assert store.agreement() == Agreement(one)
 
 
-def test_of_many_that_propose_or_end_at_once_one_does(tmp_path: Path) -> None:
+def test_of_concurrent_proposals_or_switches_one_succeeds(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
         rows = [release(number) for number in range(1, 9)]
         together(8, lambda number: store.propose(rows[number], lambda _: None))
@@ -132,7 +132,7 @@ def test_engines_beat_and_are_removed_unless_they_beat_again(store: Store) -> No
 
 
 @pytest.mark.parametrize("changes", [{"sequence": 0.5}, {"actor": ""}, {"name": "x" * 2_000}, {"proposed_at": -1}])
-def test_what_no_caller_states_is_refused(store: Store, changes: dict[str, Any]) -> None:
+def test_an_invalid_release_is_refused(store: Store, changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"text|integer"):
         store.propose(release(1, **changes), lambda _: None)
 
@@ -144,7 +144,7 @@ def test_what_no_caller_states_is_refused(store: Store, changes: dict[str, Any])
         *[("state", value) for value in ("paused", "ACTIVE", "")],
     ],
 )
-def test_a_row_that_no_engine_wrote_lets_nothing_decide(store: Store, column: str, value: str) -> None:
+def test_a_damaged_activation_is_refused(store: Store, column: str, value: str) -> None:
     activate(store, release(1))
 
     def spoil(connection: Any) -> None:
@@ -190,7 +190,7 @@ def test_after_it_was_left_the_same_release_or_a_later_one_is_agreed_on_again(st
     assert store.leave(one.id, "user:lee", None, NOW) is None  # a switch that has begun is finished first
 
 
-def test_the_first_agreement_is_left_by_nobody_while_it_is_switched_to(store: Store) -> None:
+def test_the_first_agreement_cannot_be_left_during_its_switch(store: Store) -> None:
     first = release(1)
     store.propose(first, lambda _: None)
     assert store.leave(first.id, "user:lee", None, NOW) is None
@@ -200,7 +200,7 @@ def test_the_first_agreement_is_left_by_nobody_while_it_is_switched_to(store: St
     assert store.agreement() == Agreement(None, switching)
 
 
-def test_nothing_agreed_on_binds_only_those_that_follow(store: Store) -> None:
+def test_without_an_agreement_only_following_engines_are_bound(store: Store) -> None:
     """As after a restore of a state from before the first activation."""
     assert store.in_force().may_decide(None, follows=False)
     assert not store.in_force().may_decide(release(1).digest, follows=True)

@@ -40,7 +40,7 @@ def test_no_more_agents_are_active_than_are_allowed(store: Store) -> None:
     assert [row.id for row in store.active_agents()] == ["agent-1", "agent-3"]
 
 
-def test_of_many_that_are_added_at_once_as_many_are_stored_as_are_allowed(store: Store) -> None:
+def test_of_concurrent_additions_only_the_limit_is_stored(store: Store) -> None:
     assert sum(together(12, lambda number: store.add_agent(agent(number), 5))) == 5
     assert len(store.agents(20)) == 5
 
@@ -48,7 +48,7 @@ def test_of_many_that_are_added_at_once_as_many_are_stored_as_are_allowed(store:
 @pytest.mark.parametrize(
     "changes", [{"name": ""}, {"role": "x" * 2_000}, {"specification": "\ud800"}, {"created_at": -1}]
 )
-def test_no_other_agent_is_stored(store: Store, changes: dict[str, Any]) -> None:
+def test_an_invalid_agent_is_refused(store: Store, changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"text|integer"):
         store.add_agent(agent(1, **changes), 5)
     assert store.agents(9) == ()

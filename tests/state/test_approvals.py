@@ -17,7 +17,7 @@ from tests.processes import python, said, tell
 from tests.state.samples import DIGEST, LONG_AGO, NOW, asked, opened, together
 
 
-def test_a_request_waits_with_what_is_asked(store: Store) -> None:
+def test_a_new_request_is_stored_with_every_field(store: Store) -> None:
     new = asked()
     row = store.request_approval(new)
     assert len(row.id) == 32
@@ -36,7 +36,7 @@ def test_a_new_request_is_not_granted_yet(store: Store) -> None:
 
 
 @pytest.mark.parametrize("state", ["requested", "granted"])
-def test_asking_again_gives_the_open_request(store: Store, state: str) -> None:
+def test_a_repeated_request_returns_the_open_one(store: Store, state: str) -> None:
     row = store.request_approval(asked())
     if state == "granted":
         row = store.resolve(row.id, "granted", "user:lee", None, NOW)
@@ -58,7 +58,7 @@ def test_asking_again_gives_the_open_request(store: Store, state: str) -> None:
     ],
     ids=str,
 )
-def test_another_binding_is_another_request(store: Store, changes: dict[str, Any]) -> None:
+def test_a_request_with_another_binding_is_a_new_request(store: Store, changes: dict[str, Any]) -> None:
     row = store.request_approval(asked())
     other = store.request_approval(asked(**changes))
     assert other.id != row.id
@@ -139,7 +139,7 @@ def test_a_request_with_another_binding_does_not_use_it_up(store: Store, changes
 
 
 @pytest.mark.parametrize("state", ["requested", "refused"])
-def test_what_is_not_granted_is_not_used(store: Store, state: str) -> None:
+def test_an_approval_that_is_not_granted_cannot_be_used(store: Store, state: str) -> None:
     row = store.request_approval(asked())
     if state == "refused":
         row = store.resolve(row.id, "refused", "user:lee", "no", NOW)
@@ -158,7 +158,7 @@ def test_the_newest_come_first(store: Store) -> None:
     assert store.approvals("used", 2) == ()
 
 
-def test_what_nobody_decided_on_goes_and_what_somebody_did_stays(tmp_path: Path) -> None:
+def test_unresolved_requests_are_swept_and_resolved_ones_kept(tmp_path: Path) -> None:
     asked_then = partial(asked, created_at=LONG_AGO, expires_at=LONG_AGO + 3600)
     with opened(tmp_path / "state", StateLimits(unanswered_seconds=100, sweep=2)) as store:
         rows = [store.request_approval(asked_then(requester=str(number))) for number in range(5)]
@@ -187,17 +187,17 @@ def test_what_nobody_decided_on_goes_and_what_somebody_did_stays(tmp_path: Path)
     ],
     ids=str,
 )
-def test_no_other_request_is_kept(store: Store, changes: dict[str, Any]) -> None:
+def test_an_invalid_request_is_refused(store: Store, changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"text|2\^53|expires"):
         store.request_approval(asked(**changes))
     assert store.approvals(None, 10) == ()
 
 
-def test_threads_that_ask_at_once_get_one_request(store: Store) -> None:
+def test_concurrent_threads_share_one_request(store: Store) -> None:
     assert len({row.id for row in together(32, lambda _: store.request_approval(asked()))}) == 1
 
 
-def test_of_two_people_one_decides(store: Store) -> None:
+def test_of_two_concurrent_approvers_one_decides(store: Store) -> None:
     rows = [store.request_approval(asked(requester=str(number))) for number in range(20)]
 
     def decide(number: int) -> list[bool]:
@@ -247,7 +247,7 @@ def test_of_two_processes_one_uses_an_approval(tmp_path: Path) -> None:
         assert {row.id: row.decision_id for row in rows} == {id_: name for name in won for id_ in won[name]}
 
 
-def test_looking_first_and_using_then_would_use_twice(store: Store) -> None:
+def test_reading_before_using_would_use_an_approval_twice(store: Store) -> None:
     """Positive control: with two steps in the place of one, both see `granted`."""
     id_ = store.request_approval(asked(input_digest=DIGEST)).id
     store.resolve(id_, "granted", "user:lee", None, NOW)

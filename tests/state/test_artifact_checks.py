@@ -17,7 +17,7 @@ NEW = ArtifactCheckRow(SHA, "sandbox", True, "restricted_process", "decision-1",
 
 
 # covers: A01 A02
-def test_an_artifact_has_the_checks_that_were_made_of_it_and_no_others(tmp_path: Path, store: Store) -> None:
+def test_an_artifact_has_only_its_own_checks(tmp_path: Path, store: Store) -> None:
     assert store.artifact_checks(SHA, 9) == ()
     store.add_artifact_check(NEW)
     store.add_artifact_check(replace(NEW, name="validation", passed=False, decision_id="decision-2"))
@@ -52,7 +52,7 @@ def test_each_check_is_a_row_of_its_own(store: Store) -> None:
     ],
     ids=str,
 )
-def test_what_no_caller_gives_is_refused(store: Store, wrong: dict[str, Any]) -> None:
+def test_an_invalid_check_is_refused(store: Store, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="is"):
         store.add_artifact_check(replace(NEW, **wrong))
     assert store.artifact_checks(SHA, 9) == ()

@@ -24,7 +24,7 @@ def numbered(number: int) -> AttemptRow:
 
 
 # covers: C63
-def test_a_try_is_known_to_its_principal_and_task_only(tmp_path: Path, store: Store) -> None:
+def test_an_attempt_is_visible_only_to_its_principal_and_task(tmp_path: Path, store: Store) -> None:
     store.begin_attempt(NEW)
     assert store.attempts("pipeline", "task-1", None, 9) == (BEGUN,)
     assert store.attempts("pipeline", "task-2", None, 9) == store.attempts("", "task-1", None, 9) == ()
@@ -34,7 +34,7 @@ def test_a_try_is_known_to_its_principal_and_task_only(tmp_path: Path, store: St
 
 # covers: C63
 @pytest.mark.parametrize("state", ["ok", "failed"])
-def test_the_first_end_stands(store: Store, state: Any) -> None:
+def test_the_first_recorded_end_is_final(store: Store, state: Any) -> None:
     store.begin_attempt(NEW)
     store.end_attempt(ID, state, NOW + 5)
     for other in ("ok", "failed"):
@@ -45,7 +45,7 @@ def test_the_first_end_stands(store: Store, state: Any) -> None:
 
 
 # covers: C63
-def test_only_earlier_tries_are_before_one(store: Store) -> None:
+def test_only_earlier_attempts_precede_an_attempt(store: Store) -> None:
     for number in range(5):
         store.begin_attempt(numbered(number))
     every = store.attempts("pipeline", "task-1", None, 9)
@@ -57,14 +57,14 @@ def test_only_earlier_tries_are_before_one(store: Store) -> None:
     assert store.attempts("pipeline", "task-1", str(uuid.UUID(int=7)), 9) == every
 
 
-def test_a_try_that_came_to_nothing_is_forgotten(store: Store) -> None:
+def test_a_withdrawn_attempt_is_removed(store: Store) -> None:
     store.begin_attempt(NEW)
     store.withdraw_attempt(ID)
     store.withdraw_attempt(ID)
     assert store.attempts("pipeline", "task-1", None, 9) == ()
 
 
-def test_tries_that_begin_together_are_all_counted(store: Store) -> None:
+def test_concurrent_attempts_are_all_counted(store: Store) -> None:
     together(8, lambda number: store.begin_attempt(numbered(number)))
     assert len(store.attempts("pipeline", "task-1", None, 99)) == 8
 
@@ -84,7 +84,7 @@ def test_tries_that_begin_together_are_all_counted(store: Store) -> None:
     ],
     ids=str,
 )
-def test_what_no_caller_gives_is_refused(store: Store, wrong: dict[str, Any]) -> None:
+def test_an_invalid_attempt_is_refused(store: Store, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         store.begin_attempt(replace(NEW, **wrong))
     with pytest.raises(ValueError, match="must end as"):

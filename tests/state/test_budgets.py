@@ -20,7 +20,7 @@ HOURLY = Counter("source.principal", "pipeline", 3600)
 EVER = Counter("source.all", "", 0, 5)
 
 
-def test_a_reservation_tells_what_was_taken_before(store: Store) -> None:
+def test_a_reservation_returns_the_earlier_use(store: Store) -> None:
     assert store.used(HOURLY, NOW) == 0
     assert store.reserve("first", (HOURLY, EVER), NOW) == (0, 0)
     assert store.reserve("second", (EVER, HOURLY), NOW + 1) == (5, 1)
@@ -28,7 +28,7 @@ def test_a_reservation_tells_what_was_taken_before(store: Store) -> None:
     assert store.reserve("none", (), NOW) == ()
 
 
-def test_counters_are_told_apart_by_name_key_and_window(tmp_path: Path) -> None:
+def test_counters_are_distinguished_by_name_key_and_window(tmp_path: Path) -> None:
     others = (Counter("source.run", "pipeline", 3600), Counter("source.principal", "x", 3600))
     with opened(tmp_path / "state") as store:
         store.reserve("first", (HOURLY,), NOW)
@@ -57,7 +57,7 @@ def test_a_window_begins_at_a_multiple_of_itself(tmp_path: Path) -> None:
         assert [store.used(HOURLY, start + at) for at in (-1, 0, 3599, 3600)] == [0, 1, 1, 0]
 
 
-def test_what_is_given_back_is_free_again(store: Store) -> None:
+def test_a_released_reservation_is_available_again(store: Store) -> None:
     store.reserve("hold", (HOURLY, EVER), NOW)
     store.release("hold")
     store.release("hold")
@@ -66,7 +66,7 @@ def test_what_is_given_back_is_free_again(store: Store) -> None:
     assert store.reserve("hold", (HOURLY, EVER), NOW) == (0, 0)
 
 
-def test_what_was_used_takes_the_place_of_what_was_reserved(store: Store) -> None:
+def test_settling_replaces_the_reserved_amount_by_the_used_one(store: Store) -> None:
     store.reserve("hold", (HOURLY, EVER), NOW)
     store.settle("hold", {EVER.name: 2})
     store.settle("hold", {EVER.name: 900})
@@ -82,14 +82,14 @@ def test_what_was_used_takes_the_place_of_what_was_reserved(store: Store) -> Non
     assert store.used(EVER, NOW) == 57
 
 
-def test_what_nobody_settled_stays_counted(tmp_path: Path) -> None:
+def test_an_unsettled_reservation_stays_counted(tmp_path: Path) -> None:
     with opened(tmp_path / "state") as store:
         store.reserve("crashed", (HOURLY, EVER), NOW)
     with opened(tmp_path / "state") as store:
         assert (store.used(HOURLY, NOW), store.used(EVER, NOW + 10**9)) == (1, 5)
 
 
-def test_old_windows_go_and_what_counts_for_ever_stays(tmp_path: Path) -> None:
+def test_old_windows_are_swept_and_unlimited_ones_kept(tmp_path: Path) -> None:
     limits = StateLimits(open_hold_seconds=100, settled_hold_seconds=10, sweep=3)
     minutely = Counter("minute", "", 60)
     with opened(tmp_path / "state", limits) as store:
@@ -120,7 +120,7 @@ def _rows(store: Any, table: str) -> int:
     return count
 
 
-def test_a_total_that_cannot_be_told_is_refused(store: Store) -> None:
+def test_a_total_above_the_largest_safe_integer_is_refused(store: Store) -> None:
     large = Counter("bytes", "", 0, MAX_SAFE_INTEGER)
     assert store.reserve("first", (large,), NOW) == (0,)
     with refused(StateError, "engine.state_unavailable"):
@@ -134,7 +134,7 @@ def test_a_total_that_cannot_be_told_is_refused(store: Store) -> None:
 
 @pytest.mark.parametrize("bad", [-1, True, 1.0, 2**53, 10**400, "1", None])
 @pytest.mark.parametrize("where", ["amount", "window", "now", "settled"])
-def test_no_other_number_is_counted(store: Store, bad: Any, where: str) -> None:
+def test_an_invalid_number_is_refused(store: Store, bad: Any, where: str) -> None:
     store.reserve("hold", (HOURLY,), NOW)
     with pytest.raises(ValueError, match="2\\^53"):
         _count(store, bad, where)
@@ -151,7 +151,7 @@ def _count(store: Store, bad: Any, where: str) -> None:
 
 
 @pytest.mark.parametrize("bad", ["", "x" * (LONGEST_TEXT + 1), "\ud800", b"x", None, 7])
-def test_no_other_name_is_counted(store: Store, bad: Any) -> None:
+def test_an_invalid_name_is_refused(store: Store, bad: Any) -> None:
     for hold, counter in (
         (bad, HOURLY),
         ("hold", Counter(bad, "k", 60)),
@@ -196,7 +196,7 @@ def test_a_thousand_spend_a_hundred(tmp_path: Path) -> None:
         assert store.used(Counter("spend", "all", 0), NOW) == 1024
 
 
-def test_looking_first_and_counting_then_would_overspend(tmp_path: Path) -> None:
+def test_reading_before_counting_would_overspend(tmp_path: Path) -> None:
     """Positive control: the same threads with two steps in the place of one."""
     counter = Counter("spend", "all", 0)
     with opened(tmp_path / "state") as store:

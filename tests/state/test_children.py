@@ -32,7 +32,7 @@ def test_a_child_has_the_parent_that_started_it(store: Store) -> None:
 
 
 @pytest.mark.parametrize("state", ["ended", "cancelled", "killed"])
-def test_the_first_end_stands(tmp_path: Path, store: Store, state: Any) -> None:
+def test_the_first_recorded_end_is_final(tmp_path: Path, store: Store, state: Any) -> None:
     store.add_child(NEW)
     ended = replace(RUNNING, state=state, ended_at=NOW + 5)
     assert store.end_child(ID, state, NOW + 5) == ended
@@ -71,13 +71,13 @@ def test_the_newest_come_first(store: Store) -> None:
     ],
     ids=lambda changes: ascii(changes)[:50],
 )
-def test_no_other_child_is_kept(store: Store, changes: dict[str, Any]) -> None:
+def test_an_invalid_child_is_refused(store: Store, changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"UUID|text|2\^53"):
         store.add_child(replace(NEW, **changes))
     assert store.children(None, 9) == ()
 
 
-def test_no_other_end_is_kept(store: Store) -> None:
+def test_an_invalid_end_or_query_is_refused(store: Store) -> None:
     store.add_child(NEW)
     for state, now in (("running", NOW), ("gone", NOW), ("ended", -1), ("ended", True)):
         with pytest.raises(ValueError, match=r"states|2\^53"):
@@ -89,7 +89,7 @@ def test_no_other_end_is_kept(store: Store) -> None:
     assert store.child(ID) == RUNNING
 
 
-def test_of_threads_that_end_a_child_one_is_first(store: Store) -> None:
+def test_of_concurrent_ends_of_a_child_the_first_is_kept(store: Store) -> None:
     store.add_child(NEW)
     rows = together(12, lambda number: store.end_child(ID, ("ended", "cancelled", "killed")[number % 3], NOW + number))
     assert set(rows) == {store.child(ID)}
@@ -109,7 +109,7 @@ with opened(Path(sys.argv[1])) as store:
 
 
 @pytest.mark.full
-def test_of_two_processes_one_is_the_parent(tmp_path: Path) -> None:
+def test_of_two_concurrent_processes_one_becomes_the_parent(tmp_path: Path) -> None:
     state = tmp_path / "state"
     with python(CLAIMER, state, ID, "one") as one, python(CLAIMER, state, ID, "two") as two:
         assert [said(one), said(two)] == ["ready", "ready"]

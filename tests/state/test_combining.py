@@ -34,7 +34,7 @@ class Squares:
         return [item * item for item in items]
 
 
-def test_what_gathers_meanwhile_runs_together_and_each_gets_its_own() -> None:
+def test_operations_queued_during_a_run_are_batched_with_separate_results() -> None:
     squares = Squares()
     combined = Combined(squares, 5)
     with ThreadPoolExecutor(16) as pool:
@@ -48,7 +48,7 @@ def test_what_gathers_meanwhile_runs_together_and_each_gets_its_own() -> None:
     assert combined(7) == 49  # nobody is waited for any more
 
 
-def test_a_fault_of_one_item_is_its_own() -> None:
+def test_a_fault_of_one_item_fails_only_that_item() -> None:
     squares = Squares()
     combined = Combined(squares, 100)
     with ThreadPoolExecutor(16) as pool:
@@ -63,7 +63,7 @@ def test_a_fault_of_one_item_is_its_own() -> None:
     assert sorted(map(len, squares.runs)) == [1, 1, 1, 1, 3]
 
 
-def test_a_database_that_is_gone_is_the_fault_of_all_and_not_asked_again() -> None:
+def test_a_lost_database_fails_the_whole_batch_without_a_retry() -> None:
     squares = Squares(StateError)
     squares.go_on.set()
     combined = Combined(squares, 100)
@@ -123,7 +123,7 @@ def test_those_whose_leader_is_interrupted_get_an_error_and_no_result(apart: boo
     assert sorted(type(one).__name__ for one in faults) == ["InterruptedCallError", "StateError", "StateError"]
 
 
-def test_who_is_interrupted_while_waiting_holds_nobody_up() -> None:
+def test_a_waiter_that_is_interrupted_blocks_no_other_caller() -> None:
     squares = Squares()
     combined = Combined(squares, 5)
     main, interrupted = threading.main_thread().ident, threading.Event()
@@ -159,7 +159,7 @@ def test_who_is_interrupted_while_waiting_holds_nobody_up() -> None:
         signal.signal(signal.SIGUSR1, before)
 
 
-def test_who_is_interrupted_when_its_turn_to_lead_has_come_hands_it_on() -> None:
+def test_an_interrupted_leader_hands_over_to_the_next_waiter() -> None:
     combined = Combined(Squares(), 5)
     first, second, third = (_Job(number) for number in (1, 2, 3))
     combined._leader, combined._waiting = first, [second, third]

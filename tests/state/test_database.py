@@ -105,7 +105,7 @@ def _damage(path: Path, table: str) -> None:
         file.write(b"\xff" * size)
 
 
-def test_a_closed_store_is_closed_for_whoever_was_just_coming(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_raced_with_close_is_refused(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(state) as store:
         store.reserve("before", (ONE,), NOW)
     monkeypatch.setattr(Database, "_check", lambda _: None)  # who had been let through before it was closed
@@ -166,7 +166,7 @@ def test_a_commit_is_synced_and_the_schema_guarded(state: Path) -> None:
             store._database.read(lambda reader: reader.execute("DELETE FROM tokens"))
 
 
-def test_a_file_that_is_there_is_not_made_again(state: Path) -> None:
+def test_an_existing_file_is_not_recreated(state: Path) -> None:
     with opened(state):
         before = state.stat().st_mtime_ns
         with opened(state):
@@ -174,7 +174,7 @@ def test_a_file_that_is_there_is_not_made_again(state: Path) -> None:
         assert state.stat().st_mtime_ns == before  # nothing was made in the folder, not even for a moment
 
 
-def test_a_file_that_another_makes_and_uses_meanwhile_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_concurrently_created_file_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, others = location._make_file, list[Store]()
 
     def late(path: Path, create: Callable[[Path], None]) -> None:
@@ -258,7 +258,7 @@ def test_a_file_that_is_not_ours_alone_is_refused(state: Path, spoil: Callable[[
 
 @needs("root")
 @pytest.mark.parametrize(("name", "message"), [(NAME, "the state belongs"), ("", "the state folder belongs")])
-def test_a_file_of_somebody_else_is_refused(state: Path, name: str, message: str) -> None:
+def test_a_file_or_folder_of_another_user_is_refused(state: Path, name: str, message: str) -> None:
     os.chown(state / name, 12345, -1)
     assert refusal(state).message == f"{message} to another user"
     assert "as" in refusal(state).remedy.split()
@@ -293,7 +293,7 @@ def _spoil(path: Path, how: bytes | str) -> None:
 
 
 @pytest.mark.parametrize("name", SPOILED)
-def test_a_file_that_is_not_a_whole_state_is_refused(state: Path, name: str) -> None:
+def test_a_corrupt_state_file_is_refused_and_left_unchanged(state: Path, name: str) -> None:
     how, message = SPOILED[name]
     _spoil(state / NAME, how)
     before = (state / NAME).read_bytes()
@@ -361,7 +361,7 @@ def test_names_that_no_engine_wrote_are_refused(state: Path, stored: str) -> Non
         assert store.used(ONE, NOW) == 3
 
 
-def test_a_constraint_that_fails_harms_nobody_else(state: Path) -> None:
+def test_a_failed_constraint_fails_only_its_own_operation(state: Path) -> None:
     with opened(state) as store:
         store.reserve("hold", (ONE,), NOW)
     with sqlite3.connect(state / NAME) as connection:
@@ -388,7 +388,7 @@ def test_damage_found_in_use_ends_the_store(state: Path) -> None:
         assert not store.writable()
 
 
-def test_damage_ends_what_was_waiting_too(state: Path) -> None:
+def test_damage_fails_queued_operations_too(state: Path) -> None:
     _damage(state / NAME, "approvals")
     ran: list[sqlite3.Connection] = []
     with closing(Database(state, StateLimits(batch=1, checked_bytes=0))) as database:
@@ -421,7 +421,7 @@ def test_a_file_up_to_a_size_is_read_whole_before_it_is_used(state: Path, fewer:
             store.approvals(None, 9)
 
 
-def test_a_file_that_was_replaced_is_used_no_more(state: Path) -> None:
+def test_a_replaced_file_is_refused(state: Path) -> None:
     """A store that went on with the old file would count apart from everybody else."""
     with opened(state) as store:
         assert store.writable()
@@ -438,7 +438,7 @@ def test_a_file_that_was_replaced_is_used_no_more(state: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["", "-wal"])
-def test_what_is_committed_to_a_file_that_was_moved_meanwhile_is_not_taken_for_kept(end: str, state: Path) -> None:
+def test_a_commit_to_a_concurrently_moved_file_is_reported_as_failed(end: str, state: Path) -> None:
     path = Path(f"{state / 'state.sqlite3'}{end}")
     with opened(state) as store:
         with pytest.raises(StateError, match="moved or replaced"):
@@ -447,7 +447,7 @@ def test_what_is_committed_to_a_file_that_was_moved_meanwhile_is_not_taken_for_k
         assert store.writable()
 
 
-def test_a_closed_store_is_used_no_more(state: Path) -> None:
+def test_a_closed_store_is_refused(state: Path) -> None:
     store = open_store(state)
     assert store.writable()
     store.close()
@@ -458,7 +458,7 @@ def test_a_closed_store_is_used_no_more(state: Path) -> None:
     assert not store.writable()
 
 
-def test_closing_finishes_what_was_handed_in(tmp_path: Path) -> None:
+def test_closing_completes_submitted_operations(tmp_path: Path) -> None:
     store = open_store(tmp_path / "state")
 
     def work(number: int) -> int:
@@ -485,7 +485,7 @@ def database(state: Path) -> Iterator[Database]:
         yield database
 
 
-def test_what_was_handed_in_before_a_close_is_done(database: Database) -> None:
+def test_operations_submitted_before_a_close_are_completed(database: Database) -> None:
     with held(database) as pool:
         waiting = pool.submit(database.write, _count)
         gathered(database, 1)
@@ -516,7 +516,7 @@ def test_only_another_writer_is_waited_for(database: Database) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_store_does_nothing_and_leaves_the_parents_whole(state: Path) -> None:
+def test_a_forked_store_does_nothing_and_leaves_the_parent_intact(state: Path) -> None:
     with opened(state) as store:
         pid = os.fork()
         if pid == 0:
@@ -591,7 +591,7 @@ def test_an_operation_that_fails_undoes_only_its_own_writes(tmp_path: Path) -> N
         database.close()
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     long = tmp_path / ("x" * 300)
     assert exists(long)  # perhaps
     assert "too long" in refusal(long).message

@@ -62,7 +62,7 @@ def test_a_result_is_used_until_it_is_old(component: Component, monkeypatch: pyt
     assert check.last()[0]
 
 
-def test_an_older_result_stands_until_a_check_that_blocks_is_overdue(
+def test_an_older_result_is_used_until_a_blocked_check_is_overdue(
     component: Component, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "_BOUND_SECONDS", NEVER)
@@ -80,7 +80,7 @@ def test_an_older_result_stands_until_a_check_that_blocks_is_overdue(
     until(lambda: check.last()[0])
 
 
-def test_a_first_check_that_blocks_is_no_result(component: Component, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_blocked_first_check_counts_as_failed(component: Component, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "_BOUND_SECONDS", 0.01)
     component.gate.clear()
     assert not HealthCheck(component.look).last()[0]

@@ -32,7 +32,7 @@ def test_a_repetition_gets_the_first_answer(tmp_path: Path) -> None:
         assert store.begin(SCOPE, KEY, BODY, NOW) == Begun("done", ANSWER, "r1", "v1")
 
 
-def test_keys_are_told_apart_by_scope(store: Store) -> None:
+def test_keys_are_distinguished_by_scope(store: Store) -> None:
     assert store.begin(SCOPE, KEY, BODY, NOW).kind == "new"
     assert store.begin("runner_request another", KEY, BODY, NOW).kind == "new"
     assert store.begin(SCOPE, "key-2", BODY, NOW).kind == "new"
@@ -61,7 +61,7 @@ def test_an_abandoned_key_is_free(store: Store) -> None:
     assert store.begin(SCOPE, KEY, OTHER, NOW).kind == "done"
 
 
-def test_what_was_not_begun_is_not_finished(store: Store) -> None:
+def test_only_a_pending_key_can_be_finished(store: Store) -> None:
     with refused(StateError, "engine.state_unavailable"):
         store.finish(SCOPE, KEY, ANSWER, "r1", "v1")
     store.begin(SCOPE, KEY, BODY, NOW)
@@ -71,7 +71,7 @@ def test_what_was_not_begun_is_not_finished(store: Store) -> None:
     assert store.begin(SCOPE, KEY, BODY, NOW).answer == ANSWER
 
 
-def test_expired_keys_go_in_small_steps(tmp_path: Path) -> None:
+def test_expired_keys_are_removed_in_small_steps(tmp_path: Path) -> None:
     with opened(tmp_path / "state", StateLimits(idempotency_seconds=100, sweep=4)) as store:
         for number in range(10):
             store.begin(SCOPE, str(number), BODY, LONG_AGO)
@@ -84,13 +84,13 @@ def test_expired_keys_go_in_small_steps(tmp_path: Path) -> None:
         assert count == (4,)
 
 
-def test_one_of_many_at_once_is_the_first(store: Store) -> None:
+def test_of_concurrent_requests_with_one_key_one_is_new(store: Store) -> None:
     kinds = together(32, lambda _: store.begin(SCOPE, KEY, BODY, NOW).kind)
     assert sorted(kinds) == ["new", *["pending"] * 31]
 
 
 @pytest.mark.parametrize("bad", ["", "x" * 2000, "\udcff", None])
-def test_no_other_key_is_kept(store: Store, bad: str) -> None:
+def test_an_invalid_key_is_refused(store: Store, bad: str) -> None:
     for arguments in ((bad, KEY, BODY), (SCOPE, bad, BODY), (SCOPE, KEY, bad)):
         with pytest.raises(ValueError, match="text"):
             store.begin(*arguments, NOW)
@@ -100,7 +100,7 @@ def test_no_other_key_is_kept(store: Store, bad: str) -> None:
     assert store.begin(SCOPE, KEY, BODY, NOW).kind == "pending"
 
 
-def test_an_answer_that_is_too_large_for_the_file_harms_nobody_else(store: LocalStore) -> None:
+def test_an_oversized_answer_fails_and_leaves_its_key_pending(store: LocalStore) -> None:
     store.begin(SCOPE, KEY, BODY, NOW)
     store._database._writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100_000)
     with pytest.raises(StateError):

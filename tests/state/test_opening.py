@@ -61,7 +61,7 @@ def fail(store: LocalStore) -> None:
     assert store.failed
 
 
-def test_all_who_wait_get_the_same_state_and_it_is_opened_once(folder: Folder, opener: Opener[LocalStore]) -> None:
+def test_concurrent_callers_share_one_opened_state(folder: Folder, opener: Opener[LocalStore]) -> None:
     with pytest.raises(StateError, match="is not open yet"):
         opener.now()
     stores = together(8, lambda _: opener.get())
@@ -72,7 +72,7 @@ def test_all_who_wait_get_the_same_state_and_it_is_opened_once(folder: Folder, o
         stores[0].tokens()
 
 
-def test_what_was_never_opened_is_closed_without_a_word(folder: Folder) -> None:
+def test_closing_an_unopened_state_reports_nothing(folder: Folder) -> None:
     Opener(folder).close()
     assert folder.told == []
 
@@ -108,7 +108,7 @@ def test_a_state_that_cannot_be_opened_is_tried_again_after_a_while(
         assert other.now() is other.get()
 
 
-def test_there_is_a_state_where_there_is_a_file_or_an_address(tmp_path: Path) -> None:
+def test_a_state_exists_if_its_file_or_its_address_does(tmp_path: Path) -> None:
     shared = Settings(state=tmp_path / "none", database="postgresql://127.0.0.1:1/name")
     assert has_state(shared)
     own = Settings(state=tmp_path / "state", database=None)
@@ -118,7 +118,7 @@ def test_there_is_a_state_where_there_is_a_file_or_an_address(tmp_path: Path) ->
     assert not has_state(Settings(state=own.state / NAME, database=None))  # no folder
 
 
-def test_what_is_in_a_file_is_at_hand_at_all_times(opener: Opener[LocalStore]) -> None:
+def test_token_lookups_in_a_file_never_wait(opener: Opener[LocalStore]) -> None:
     store = opener.get()
     assert store.tokens_at_hand(None)
     assert store.tokens_at_hand("aet_")

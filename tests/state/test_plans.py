@@ -28,7 +28,7 @@ ASKED: dict[str, Callable[[Store], Any]] = {
 
 
 @pytest.mark.parametrize("asked", ASKED)
-def test_no_table_is_read_as_a_whole(asked: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_query_scans_a_whole_table(asked: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.add_source_record(replace(PLAIN, record="other"), range(5))
     plans: list[str] = []
     execute = database.SqliteConnection.execute

@@ -48,7 +48,7 @@ def test_a_prefix_is_of_one_principal_and_folder(store: Store) -> None:
     assert store.prefixes("pipeline", "/work", 0) == ()
 
 
-def test_a_revoked_prefix_stays_and_says_since_when(tmp_path: Path, store: Store) -> None:
+def test_a_revoked_prefix_is_kept_with_its_revocation_time(tmp_path: Path, store: Store) -> None:
     row, other = store.approve_prefix(approved()), store.approve_prefix(approved())
     with opened(tmp_path / "state") as another:  # as the command line beside a running server
         revoked = another.revoke_prefix(row.id, NOW + 5)
@@ -80,7 +80,7 @@ def test_a_revoked_prefix_stays_and_says_since_when(tmp_path: Path, store: Store
     ],
     ids=lambda changes: str(changes)[:40],
 )
-def test_no_other_prefix_is_kept(store: Store, changes: dict[str, Any]) -> None:
+def test_an_invalid_prefix_is_refused(store: Store, changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"text|words|2\^53|expires"):
         store.approve_prefix(approved(**changes))
     assert store.prefixes(None, None, 9) == ()
@@ -88,7 +88,7 @@ def test_no_other_prefix_is_kept(store: Store, changes: dict[str, Any]) -> None:
         assert store.approve_prefix(approved(words=words)).words == words
 
 
-def test_no_other_question_is_answered(store: Store) -> None:
+def test_an_invalid_query_is_refused(store: Store) -> None:
     for principal, cwd, limit in (("", None, 9), (None, "x" * 2000, 9), (None, None, -1)):
         with pytest.raises(ValueError, match=r"text|2\^53"):
             store.prefixes(principal, cwd, limit)

@@ -64,7 +64,7 @@ def hold_what_was_told(store: Store, told: list[str]) -> None:
     assert store.used(EVER, NOW) <= len(reserved) + sum(line == "open" for line in told)  # one in flight a process
 
 
-def test_kill_at_any_moment_loses_nothing_that_was_told(tmp_path: Path, *, full: bool) -> None:
+def test_kill_at_any_moment_loses_no_acknowledged_write(tmp_path: Path, *, full: bool) -> None:
     state, told = tmp_path / "state", []
     chance = random.Random(11)  # noqa: S311 (when to kill is no secret)
     rounds = 12 if full else 2
@@ -82,7 +82,7 @@ def test_kill_at_any_moment_loses_nothing_that_was_told(tmp_path: Path, *, full:
 
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("room", [8_000, 40_000, 150_000])
-def test_a_full_disk_denies_and_nothing_that_was_told_is_lost(tmp_path: Path, room: int) -> None:
+def test_a_full_disk_denies_and_loses_no_acknowledged_write(tmp_path: Path, room: int) -> None:
     """A limit on file size stands for a full disk: the kernel refuses the write the same way."""
     state = tmp_path / "state"
     with opened(state) as store:
@@ -111,7 +111,7 @@ def test_a_full_disk_denies_and_nothing_that_was_told_is_lost(tmp_path: Path, ro
         "pwrite64:signal=KILL:when=40",
     ],
 )
-def test_a_failing_system_call_denies_and_nothing_that_was_told_is_lost(tmp_path: Path, fault: str) -> None:
+def test_a_failing_system_call_denies_and_loses_no_acknowledged_write(tmp_path: Path, fault: str) -> None:
     state = tmp_path / "state"
     with opened(state) as store:
         store.request_approval(asked())

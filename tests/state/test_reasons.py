@@ -37,7 +37,7 @@ def coded(state: str) -> psycopg.Error:
         ("XX001", "is damaged"),
     ],
 )
-def test_a_code_has_its_reason_and_one_that_is_unknown_the_common_one(state: str, message: str) -> None:
+def test_each_error_code_has_a_reason_and_unknown_codes_a_generic_one(state: str, message: str) -> None:
     for told in (reason(coded(state)), owners_reason(coded(state))):
         assert message in told[0] or state == "42501"
         assert SECRET not in "".join(told)
@@ -45,7 +45,7 @@ def test_a_code_has_its_reason_and_one_that_is_unknown_the_common_one(state: str
     assert message in reason(coded(state))[0]
 
 
-def test_an_owner_is_told_what_only_owners_lack() -> None:
+def test_an_owner_gets_reasons_that_apply_only_to_owners() -> None:
     assert "does not own the tables" in owners_reason(coded("42501"))[0]
     assert "there is no such role" in owners_reason(coded("42704"))[0]
     assert "PostgreSQL refused" in reason(coded("42704"))[0]
@@ -66,13 +66,13 @@ def test_an_owner_is_told_what_only_owners_lack() -> None:
         ("connection refused", "cannot be reached"),
     ],
 )
-def test_words_without_a_code_have_their_reason(words: str, message: str) -> None:
+def test_errors_without_a_code_are_explained_by_their_message(words: str, message: str) -> None:
     told = reason(psycopg.OperationalError(f"{words} ({SECRET})"))
     assert message in told[0]
     assert SECRET not in "".join(told)
 
 
-def test_a_value_that_the_driver_refuses_is_at_fault() -> None:
+def test_a_value_refused_by_the_driver_is_reported() -> None:
     assert "refused a value" in reason(psycopg.DataError("cannot contain NUL"))[0]
 
 
@@ -89,5 +89,5 @@ def test_a_value_that_the_driver_refuses_is_at_fault() -> None:
         ("", StateError),
     ],
 )
-def test_only_what_was_surely_undone_runs_again(state: str, expected: type[StateError]) -> None:
+def test_only_certainly_rolled_back_transactions_are_retried(state: str, expected: type[StateError]) -> None:
     assert kind(coded(state)) is expected

@@ -29,14 +29,14 @@ def test_a_stop_is_in_force_in_every_process_once_it_is_answered(tmp_path: Path)
             stopping.lift_stop(stop.id, NOW)
 
 
-def test_every_process_asks_for_tokens_once_the_first_was_issued(tmp_path: Path) -> None:
+def test_every_process_sees_the_first_issued_token(tmp_path: Path) -> None:
     with opened(tmp_path) as serving, opened(tmp_path) as issuing:
         assert not serving.any_issued()
         issuing.issue("ci", ["license"], NOW + 60, NOW)
         assert serving.any_issued()
 
 
-def test_what_was_read_is_used_for_as_long_as_the_limit_says(tmp_path: Path) -> None:
+def test_a_cached_read_is_used_until_its_limit(tmp_path: Path) -> None:
     with opened(tmp_path, replace(PATIENT, recent_seconds=1e6)) as deciding, opened(tmp_path) as stopping:
         assert _ids(deciding) == []
         assert deciding.at_hand()
@@ -44,7 +44,7 @@ def test_what_was_read_is_used_for_as_long_as_the_limit_says(tmp_path: Path) -> 
         assert (_ids(deciding), _ids(stopping)) == ([], [stop.id])
 
 
-def test_a_store_that_was_closed_tells_nothing_from_memory(tmp_path: Path) -> None:
+def test_a_closed_store_answers_nothing_from_its_cache(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
         assert _ids(store) == []
         store.close()

@@ -56,7 +56,7 @@ def test_orders_that_were_carried_out_are_kept_for_a_day(store: LocalStore) -> N
     assert store.orders(3) == (order,)
 
 
-def test_a_clock_that_is_ahead_removes_no_order_that_somebody_waits_for(store: LocalStore) -> None:
+def test_a_clock_that_is_ahead_removes_no_awaited_order(store: LocalStore) -> None:
     order = replace(ORDER, time=int(time.time()))
     store.leave_order(2, order)
     store.carried_out(2, order.decision_id, None)

@@ -13,7 +13,7 @@ PLAIN = SourceRecordRow("sha256:" + "a" * 64, "mail", "text", "b" * 64, export=T
 SECRET = replace(PLAIN, record="keys", export=False, sensitive=True, terms="{}")
 
 
-def test_a_record_is_found_with_what_may_be_done_with_it(store: Store) -> None:
+def test_a_source_record_is_found_with_its_permissions(store: Store) -> None:
     assert store.source_record(PLAIN.source, PLAIN.record) is None
     assert store.add_source_record(PLAIN, [1, 2, 2, 3]) == replace(PLAIN, blocks=3)
     assert store.add_source_record(SECRET, []) == SECRET

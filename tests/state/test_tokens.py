@@ -23,7 +23,7 @@ from tests.state.samples import NOW, opened, together
 LATER = NOW + 3600
 
 
-def test_a_token_is_what_it_says(store: Store) -> None:
+def test_an_issued_token_is_found_until_it_expires(store: Store) -> None:
     issued = store.issue("pipeline", ["source", "license", "source"], LATER, NOW)
     assert re.fullmatch(r"aet_[0-9a-f]{8}_[A-Za-z0-9_-]{43}", issued.text)
     row = TokenRow(issued.id, "pipeline", ("license", "source"), NOW, LATER)
@@ -33,7 +33,7 @@ def test_a_token_is_what_it_says(store: Store) -> None:
     assert store.tokens() == (row,)
 
 
-def test_a_revoked_token_is_none(tmp_path: Path, store: Store) -> None:
+def test_a_revoked_token_is_refused_at_once(tmp_path: Path, store: Store) -> None:
     issued, other = (store.issue(name, ["source"], LATER, NOW) for name in ("one", "two"))
     assert store.token(issued.text, NOW) is not None
     with opened(tmp_path / "state") as another:  # as the command line beside a running server
@@ -48,7 +48,7 @@ def test_a_revoked_token_is_none(tmp_path: Path, store: Store) -> None:
     assert [row.revoked_at for row in store.tokens()] == [None, NOW + 1]
 
 
-def test_a_token_for_one_server_is_none_at_another(store: Store) -> None:
+def test_a_token_for_one_server_is_refused_at_another(store: Store) -> None:
     issued = store.issue("pipeline", ["source"], LATER, NOW, audience="runner-1")
     assert there(store.token(issued.text, NOW, "runner-1")).audience == "runner-1"
     for other in (None, "runner-2", "runner-", "runner-11", "RUNNER-1", " runner-1"):
@@ -80,7 +80,7 @@ def test_of_many_uses_at_once_one_is_accepted(tmp_path: Path, store: Store) -> N
     assert sum(row is not None for row in found) == 1
 
 
-def test_whatever_else_is_presented_is_none(store: Store) -> None:
+def test_an_altered_token_is_refused(store: Store) -> None:
     issued, other = (store.issue(name, ["source"], LATER, NOW) for name in ("one", "two"))
     text = issued.text
     changed = [text[:at] + ("A" if text[at] != "A" else "B") + text[at + 1 :] for at in range(len(text))]
@@ -94,7 +94,7 @@ def test_whatever_else_is_presented_is_none(store: Store) -> None:
 
 @settings(max_examples=examples(200))
 @given(st.text(st.characters(), max_size=200))
-def test_any_text_is_none(shared: Store, presented: str) -> None:
+def test_arbitrary_text_is_refused_as_a_token(shared: Store, presented: str) -> None:
     assert shared.token(presented, NOW) is None
     assert shared.token(f"aet_{presented}", NOW) is None
 
@@ -151,7 +151,7 @@ def test_no_secret_is_kept_or_shown(tmp_path: Path, store: Store) -> None:
     ],
     ids=str,
 )
-def test_no_other_token_is_issued(store: Store, changes: dict[str, Any]) -> None:
+def test_a_token_with_invalid_fields_is_not_issued(store: Store, changes: dict[str, Any]) -> None:
     asked: dict[str, Any] = {"principal": "pipeline", "points": ["source"], "expires_at": LATER, "now": NOW} | changes
     with pytest.raises(ValueError, match=r"text|point|expires|2\^53"):
         store.issue(**asked)
@@ -189,7 +189,7 @@ def test_a_row_is_read_once_until_something_changes(store: LocalStore) -> None:
     assert store.token(other.text, NOW) is None
 
 
-def test_a_text_that_is_no_token_takes_no_memory(store: Store) -> None:
+def test_unknown_tokens_are_not_cached(store: Store) -> None:
     issued = store.issue("one", ["source"], LATER, NOW)
     for number in range(50):
         assert store.token(f"aet_{number:08x}_{'x' * 43}", NOW) is None

@@ -13,7 +13,7 @@ from tests.state.samples import opened
 KINDS = ("untrusted", "private", "outward")
 
 
-def test_of_many_at_once_exactly_one_sees_all_the_others(tmp_path: Path) -> None:
+def test_of_concurrent_touches_exactly_one_sees_all_others(tmp_path: Path) -> None:
     """Two stores are two processes: whoever reserves last sees what the others have reserved."""
     seen: list[int] = []
     closing = ExitStack()
@@ -33,7 +33,7 @@ def test_of_many_at_once_exactly_one_sees_all_the_others(tmp_path: Path) -> None
     closing.close()
 
 
-def test_what_is_given_back_is_forgotten_and_what_is_kept_stays(tmp_path: Path) -> None:
+def test_released_touches_are_removed_and_kept_ones_stay(tmp_path: Path) -> None:
     with opened(tmp_path / "state") as store:
         _touch_and_give_back(store)
     with opened(tmp_path / "state") as store:

@@ -122,7 +122,7 @@ SPOILED: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("name", SPOILED)
-def test_a_file_that_is_not_whole_is_not_upgraded(state: Path, name: str) -> None:
+def test_a_corrupt_file_is_not_upgraded(state: Path, name: str) -> None:
     spoil, message = SPOILED[name]
     spoil(state / NAME)
     before = (state / NAME).read_bytes()
@@ -163,7 +163,7 @@ def test_a_file_that_a_later_engine_upgrades_first_is_left_to_it(state: Path, mo
     assert _version(state) == LATER
 
 
-def test_a_writer_that_does_not_end_is_not_waited_for_without_end(state: Path) -> None:
+def test_the_wait_for_a_blocking_writer_is_bounded(state: Path) -> None:
     with closing(sqlite3.connect(state / NAME, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StateError, match="another process holds it"):

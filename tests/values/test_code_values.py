@@ -41,11 +41,11 @@ TABLE = "contracts.totals"
         (f"{TABLE}.fields.0.columns.1.maximum", -1, f"{TABLE}.fields.0.columns.1.minimum"),
     ],
 )
-def test_what_does_not_fit_is_told(path: str, value: Any, where: str) -> None:
+def test_inconsistent_values_are_reported_with_a_path(path: str, value: Any, where: str) -> None:
     assert where in [place for place, _ in errors("code", (path.replace(".", "/"), value))]
     Code.model_validate(SHIPPED["code"])  # the control
 
 
 @pytest.mark.parametrize("name", ["minimum", "maximum", "decimals", "type", "name"])
-def test_a_bound_is_written_out(name: str) -> None:
+def test_a_contract_field_without_a_required_property_is_an_error(name: str) -> None:
     assert errors("code", (f"contracts/incident_metrics/fields/0/{name}", DROP))

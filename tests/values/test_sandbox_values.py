@@ -17,14 +17,14 @@ def errors(path: str, value: Any) -> dict[str, str]:
     return {where.replace(".", "/"): message for where, message in shipped.errors("sandbox", (path, value))}
 
 
-def test_boundaries_have_one_list() -> None:
+def test_the_boundary_list_has_19_unique_names() -> None:
     assert len(set(BOUNDARIES)) == 19
 
 
 # covers: H05
 @pytest.mark.parametrize("name", BOUND_NAMES)
 @pytest.mark.parametrize("role", ["limits", "verifier"])
-def test_no_profile_has_more_than_the_floor(role: str, name: str) -> None:
+def test_a_profile_limit_above_the_floor_is_refused(role: str, name: str) -> None:
     most = SHIPPED["sandbox"]["floor"]["limits"][name]
     path = f"profiles/standard/{role}/{name}"
     (message,) = [text for where, text in errors(path, most + 1).items() if where == path]
@@ -35,7 +35,7 @@ def test_no_profile_has_more_than_the_floor(role: str, name: str) -> None:
 
 # covers: H05
 @pytest.mark.parametrize("name", BOUNDARIES)
-def test_no_boundary_is_held_by_less_than_the_floor_asks_for(name: str) -> None:
+def test_a_boundary_kind_weaker_than_the_floor_is_refused(name: str) -> None:
     path = f"profiles/standard/boundaries/{name}"
     admitted = SHIPPED["sandbox"]["floor"]["boundaries"][name]
     for kind in {"kernel", "supervised", "bounded"} - set(admitted):
@@ -48,7 +48,7 @@ def test_no_boundary_is_held_by_less_than_the_floor_asks_for(name: str) -> None:
 # covers: H05
 @pytest.mark.parametrize("name", BOUNDARIES)
 @pytest.mark.parametrize("where", ["floor", "profiles/standard"])
-def test_every_boundary_is_held_by_somebody(where: str, name: str) -> None:
+def test_a_missing_boundary_is_an_error(where: str, name: str) -> None:
     found = errors(f"{where}/boundaries/{name}", DROP)
     assert found[f"{where}/boundaries"] == f"has no `{name}`: every boundary must be enforced"
 
@@ -61,7 +61,7 @@ def test_a_plain_subprocess_cannot_be_a_backend(name: str) -> None:
 
 
 # covers: C80
-def test_a_backend_is_one_of_three_things() -> None:
+def test_an_unknown_isolation_of_a_backend_is_refused() -> None:
     assert list(errors("backends/bubblewrap/isolation", "best_effort")) == ["backends/bubblewrap/isolation"]
 
 
@@ -77,7 +77,7 @@ def test_packages_name_a_profile() -> None:
     assert errors("packages", {"science": row}) == {"packages/science/profile": "is not a profile"}
 
 
-def test_a_profile_in_the_place_of_another_is_there() -> None:
+def test_an_alternative_must_be_an_existing_profile() -> None:
     assert errors("profiles/standard/alternatives", ["lenient"]) == {
         "profiles/standard/alternatives/0": "is not a profile"
     }

@@ -39,14 +39,14 @@ def looked_up(*changes: tuple[str, Any]) -> dict[str, Any]:
         ("policies/assistant/rulesets", ["work"], "policies.assistant.rulesets.0", "no ruleset `work`: use one of "),
     ],
 )
-def test_unknown_names(path: str, value: Any, where: str, message: str) -> None:
+def test_unknown_names_are_reported_with_the_known_ones(path: str, value: Any, where: str, message: str) -> None:
     [(place, told)] = errors((path, value))
     assert place == where
     assert told.startswith(message)
 
 
 # covers: B12.4
-def test_cycles_of_groups() -> None:
+def test_group_cycles_are_reported() -> None:
     found = errors(("groups/contacts", ["group:subagents"]), ("groups/watching_subagents", ["group:contacts"]))
     assert [place for place, _ in found] == [
         "groups.contacts.0",
@@ -71,7 +71,7 @@ def test_ids_of_one_ruleset_differ(section: str) -> None:
 
 
 @pytest.mark.parametrize("section", ["deny", "confirm"])
-def test_one_of_two_conditions_would_admit_more_when_removed(section: str) -> None:
+def test_a_refusing_rule_needs_one_condition_or_all_or_none(section: str) -> None:
     [(place, told)] = errors((f"rulesets/workspace/{section}", rule(paths="any", hosts="any")))
     assert place == f"rulesets.workspace.{section}.0"
     assert "use one of `hosts`, `paths` and `commands`, all three, or none" in told
@@ -148,12 +148,12 @@ def test_one_of_two_conditions_would_admit_more_when_removed(section: str) -> No
         *[("commands", command) for command in (["*"], ["git", "*"], ["git", "a;b"], ["ls", "$HOME"], ["../ls"])],
     ],
 )
-def test_what_no_call_could_match_is_refused(condition: str, value: Any) -> None:
+def test_a_value_that_can_match_no_call_is_refused(condition: str, value: Any) -> None:
     [(place, _)] = errors(("rulesets/workspace/allow", rule(**{condition: [value]})))
     assert place == f"rulesets.workspace.allow.0.{condition}.0"
 
 
-def test_a_pattern_in_a_path_is_told_what_to_write() -> None:
+def test_an_unsupported_path_pattern_is_reported_with_the_supported_syntax() -> None:
     [(_, told)] = errors(("rulesets/workspace/deny", rule(paths=["{cwd}/secrets/[ab]"])))
     assert "`*` is any characters, `**` any folders" in told
 
@@ -179,7 +179,7 @@ def test_a_rule_that_refuses_the_working_folder_names_it_as_a_folder() -> None:
         ("fd00::/8", "*://fd00::/8:*", "*://fd00::/8:*"),
     ],
 )
-def test_a_host_has_one_form(host: str, allows: str, refuses: str) -> None:
+def test_a_host_is_normalized_for_allowing_and_refusing_rules(host: str, allows: str, refuses: str) -> None:
     form = host_form(host)
     assert form is not None
     assert (form.allows, form.refuses) == (allows, refuses)
@@ -228,7 +228,7 @@ def test_a_condition_that_no_call_could_meet_is_refused(kind: str, condition: An
 @pytest.mark.parametrize(
     "condition", [{"one_of": []}, {"prefixes": [""]}, {"sql": {"statements": ["scan"]}}, [], {"x": 1}]
 )
-def test_a_condition_of_another_form_is_refused(condition: Any) -> None:
+def test_a_malformed_argument_condition_is_refused(condition: Any) -> None:
     found = errors(tools("value"), ("rulesets/workspace/allow", where(name=condition)))
     assert all(place.startswith("rulesets.workspace.allow.0.where.name") for place, _ in found)
     assert found
@@ -241,19 +241,19 @@ def test_a_condition_of_another_form_is_refused(condition: Any) -> None:
         ({"one_of": ["\u200b"]}, "`?` has no characters that are compared"),
     ],
 )
-def test_a_condition_of_a_rule_that_refuses(condition: Any, told: str) -> None:
+def test_an_unusable_condition_in_a_deny_rule_is_refused(condition: Any, told: str) -> None:
     [(place, found)] = errors(tools("text"), ("rulesets/workspace/deny", where(name=condition)))
     assert (place, found) == ("rulesets.workspace.deny.0.where.name", told)
 
 
-def test_every_tool_of_a_rule_has_its_arguments() -> None:
+def test_a_rule_on_an_argument_missing_in_a_tool_is_refused() -> None:
     conditional = [{"id": "one", "tools": ["*"], "where": {"email": {"one_of": ["a"]}}}]
     [(place, told)] = errors(("rulesets/workspace/deny", conditional))
     assert place == "rulesets.workspace.deny.0.where.email"
     assert told.endswith("has no argument `email`")
 
 
-def test_the_arguments_whose_values_are_facts_are_those_that_rules_name() -> None:
+def test_only_arguments_named_by_rules_become_facts() -> None:
     laid = changed(tools("value"), ("rulesets/workspace/deny", where(email={"suffixes": [".test"]})))
     values = Tools.model_validate(laid).model_dump(mode="json", exclude_none=True)
     assert ruled_arguments(values) == {"contacts_add": {"email": "text", "name": "value"}}
@@ -261,7 +261,7 @@ def test_the_arguments_whose_values_are_facts_are_those_that_rules_name() -> Non
 
 
 @pytest.mark.parametrize("which", ["all", "plain", "next"])
-def test_words_without_hosts_are_beginnings_of_commands(which: str) -> None:
+def test_words_without_hosts_must_be_command_prefixes(which: str) -> None:
     for words in ([], ["git *"], ["cat", "*"], ["cat;"]):
         assert errors((f"words_without_hosts/{which}", [words]))[0][0] == f"words_without_hosts.{which}.0"
     lookup = looked_up((f"words_without_hosts/{which}", [["cat"], ["git", "log"]]))
@@ -283,7 +283,7 @@ def test_words_without_hosts_are_beginnings_of_commands(which: str) -> None:
         ("commands", ["find", "-name", "*.py"]),
     ],
 )
-def test_what_calls_can_match_is_taken(condition: str, value: Any) -> None:
+def test_a_value_that_can_match_calls_is_accepted(condition: str, value: Any) -> None:
     Tools.model_validate(changed(("rulesets/workspace/allow", rule(**{condition: [value]}))))
 
 
@@ -303,7 +303,7 @@ def test_what_calls_can_match_is_taken(condition: str, value: Any) -> None:
         ("limits/seconds", 3_601, "limits.seconds"),
     ],
 )
-def test_other_mistakes(path: str, value: Any, where: str) -> None:
+def test_other_mistakes_are_reported_at_their_fields(path: str, value: Any, where: str) -> None:
     places = [place for place, _ in errors((path, value))]
     assert any(place == where or place.startswith(f"{where}.") for place in places)
 
@@ -316,7 +316,7 @@ def test_no_field_of_a_row_may_be_left_out(name: str) -> None:
         assert errors(change) == [(f"{name}.{row}.{field}", "Field required")]
 
 
-def test_every_tool_knows_the_selectors_that_mean_it() -> None:
+def test_each_tool_lists_the_selectors_that_match_it() -> None:
     lookup = looked_up(
         ("groups/all_files", ["group:workspace_files", "contacts_*"]),
         ("profiles/reading", ["group:all_files", "files_*", "shell"]),
@@ -328,7 +328,7 @@ def test_every_tool_knows_the_selectors_that_mean_it() -> None:
     assert lookup["tools"].keys() == SHIPPED["tools"].keys()
 
 
-def test_rules_are_numbered_in_the_order_in_which_they_are_asked() -> None:
+def test_rules_are_numbered_in_evaluation_order() -> None:
     lookup = looked_up(("rulesets/delegation/deny", rule(id="second", tools=["*"], paths=["/ETC/", "{cwd}/Keys/"])))
     deny = lookup["policies"]["orchestrator"]["deny"]
     assert deny["names"] == ["workspace/no_system_files", "delegation/second"]
@@ -337,7 +337,7 @@ def test_rules_are_numbered_in_the_order_in_which_they_are_asked() -> None:
     assert deny["selectors"]["*"]["any path without cwd"] == 1
 
 
-def test_aspects_of_conditions() -> None:
+def test_conditions_become_lookup_aspects() -> None:
     rules = rule(hosts=["http://127.0.0.1:80" + "80"], paths="any", commands=[["Git", "status"]])
     lookup = looked_up(("rulesets/workspace/allow", rules), ("rulesets/workspace/confirm", [{**rules[0], "id": "two"}]))
     allow = lookup["policies"]["assistant"]["allow"]

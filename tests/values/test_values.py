@@ -28,7 +28,7 @@ def test_references_to_what_envoy_sends_are_accepted(argument: Any) -> None:
     DOCUMENTS["operations"].model_validate(changed("operations", ("envoy", [_envoy(argument)])))
 
 
-def test_every_document_is_there() -> None:
+def test_every_policy_file_has_a_document_model() -> None:
     assert sorted(DOCUMENTS) == sorted(path.stem for path in POLICY.glob("*.yaml"))
 
 
@@ -40,7 +40,7 @@ def test_shipped_values_fit(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_field_explains_itself(name: str) -> None:
+def test_every_field_has_a_description(name: str) -> None:
     schema = DOCUMENTS[name].model_json_schema()
     for model in (schema, *schema.get("$defs", {}).values()):
         assert model["additionalProperties"] is False
@@ -60,14 +60,14 @@ def test_documents_are_closed_and_frozen(name: str) -> None:
 # Licenses
 
 
-def test_table_is_one_to_start_from() -> None:
+def test_the_license_table_is_well_formed_and_covers_every_category() -> None:
     table = SHIPPED["licenses"]
     assert 120 <= len(table["licenses"]) <= 220
     assert {row["category"] for row in table["licenses"].values()} == set(table["categories"])
     assert all(canonical_key(key) == key for key in table["licenses"])
 
 
-def test_export_licenses_have_rows_themselves() -> None:
+def test_every_export_license_has_a_row() -> None:
     table = SHIPPED["licenses"]["licenses"]
     assert {name for row in table.values() for name in row.get("export_under", ())} <= set(table)
 
@@ -163,7 +163,7 @@ def test_licenses_with_conditions_are_never_admitted_for_training(part: str, cat
         ),
     ],
 )
-def test_license_mistakes(path: str, value: Any, where: str, message: str) -> None:
+def test_license_mistakes_are_reported_at_their_fields(path: str, value: Any, where: str, message: str) -> None:
     assert errors("licenses", (path, value)) == [(where, message)]
 
 
@@ -173,7 +173,7 @@ def test_unknown_category_names_the_known_ones() -> None:
     assert message.startswith("no category `permisive`: use one of `public_domain`, `permissive`, ")
 
 
-def test_every_mistake_is_told_at_once() -> None:
+def test_all_mistakes_are_reported_together() -> None:
     table = changed("licenses", ("licenses/MIT/category", "permisive"))
     table["licenses"]["mit"] = {"category": "permissive", "decision": "admit"}
     assert [where for where, _ in errors_of("licenses", table)] == ["licenses.MIT.category", "licenses.mit"]
@@ -206,7 +206,7 @@ def test_every_mistake_is_told_at_once() -> None:
         *[("networks", "ports", [port], "ports.0") for port in (0, 65536, 443.0, "443", True, None)],
     ],
 )
-def test_other_mistakes(name: str, path: str, value: Any, where: str) -> None:
+def test_other_mistakes_are_reported_at_their_fields(name: str, path: str, value: Any, where: str) -> None:
     assert [place for place, _ in errors(name, (path, value))] == [where]
 
 

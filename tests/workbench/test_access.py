@@ -19,7 +19,7 @@ POSTS = [path.replace("{id}", "x") for path, methods in routes().items() if "POS
 OPEN = {"/login", "/static/workbench.css", "/static/workbench.js"}
 
 
-def test_without_a_login_there_is_no_page_and_no_form_does_anything(bench: Workbench) -> None:
+def test_without_a_login_every_page_and_form_is_refused(bench: Workbench) -> None:
     stranger = Visitor(bench.port)
     assert {path for path in GETS if stranger.get(path).status != 403} == OPEN
     assert {stranger.post(path, {"token": "guess"}).status for path in POSTS} == {403}
@@ -43,7 +43,7 @@ def test_a_link_is_spent_by_its_form_alone_and_works_once(bench: Workbench) -> N
 
 
 @pytest.mark.threat("injection")
-def test_what_a_browser_brings_is_never_a_session(bench: Workbench) -> None:
+def test_a_planted_cookie_never_becomes_a_session(bench: Workbench) -> None:
     name = f"workbench-{bench.port}"
     planted = Visitor(bench.port, f"{name}=planted")
     assert planted.get("/decisions").status == 403

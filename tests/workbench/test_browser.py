@@ -65,9 +65,7 @@ def busy(office: tuple[Workbench, Path], cache: Path) -> tuple[Workbench, Path]:
     return running, policy
 
 
-def test_a_license_is_refused_after_looking_at_what_that_changes(
-    chromium: Browser, office: tuple[Workbench, Path]
-) -> None:
+def test_a_license_is_refused_after_a_preview_of_the_changes(chromium: Browser, office: tuple[Workbench, Path]) -> None:
     running, policy = office
     file = policy / "licenses.yaml"
     before = file.read_bytes().decode()
@@ -126,7 +124,7 @@ def test_the_picture_of_the_documentation_is_small(
         pictured(page, path, 960)
 
 
-def test_a_person_grants_what_waits(chromium: Browser, office: tuple[Workbench, Path]) -> None:
+def test_a_person_grants_a_pending_approval(chromium: Browser, office: tuple[Workbench, Path]) -> None:
     running, _ = office
     page = opened(chromium, running)
     page.get_by_role("link", name="Approvals").click()
@@ -141,9 +139,7 @@ def test_a_person_grants_what_waits(chromium: Browser, office: tuple[Workbench, 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_keeps_people_from_using_the_pages(
-    chromium: Browser, busy: tuple[Workbench, Path], scheme: Any
-) -> None:
+def test_the_pages_pass_the_accessibility_checks(chromium: Browser, busy: tuple[Workbench, Path], scheme: Any) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     running, policy = busy

@@ -94,7 +94,7 @@ def test_an_edit_is_previewed_then_saved_and_changes_its_line_alone(
     assert [one.name for one in values.parent.parent.iterdir()] == ["policy"]
 
 
-def test_the_editor_gives_a_file_back_as_it_is(visitor: Visitor, values: Path) -> None:
+def test_the_editor_shows_a_file_unchanged(visitor: Visitor, values: Path) -> None:
     """A browser drops the newline after the tag; all else is the text."""
     page = visitor.get(f"/edit?file={FILE}")
     area = search(r"<textarea id=\"text\"[^>]*>\n(.*?)</textarea>", page.body, DOTALL)
@@ -103,7 +103,7 @@ def test_the_editor_gives_a_file_back_as_it_is(visitor: Visitor, values: Path) -
     assert page.html.field("before") == digest(values.read_bytes())
 
 
-def test_while_typing_the_words_are_those_of_lint(visitor: Visitor, values: Path, command: Command) -> None:
+def test_problems_shown_while_typing_equal_those_of_lint(visitor: Visitor, values: Path, command: Command) -> None:
     text = values.read_text()
     wrong = text.replace(ADMITTED, ADMITTED.replace("admit", "perhaps"))
     assert json.loads(visitor.post("/lint", {"file": FILE, "text": text}).body) == {"problems": []}
@@ -115,7 +115,7 @@ def test_while_typing_the_words_are_those_of_lint(visitor: Visitor, values: Path
     assert one["line"] == text.splitlines().index(ADMITTED) + 1
 
 
-def test_what_lint_refuses_is_not_previewed(visitor: Visitor, values: Path) -> None:
+def test_an_edit_that_lint_refuses_is_not_previewed(visitor: Visitor, values: Path) -> None:
     before = values.read_bytes()
     page = edited(visitor, "licenses: [", before)
     assert page.status == 422
@@ -124,7 +124,7 @@ def test_what_lint_refuses_is_not_previewed(visitor: Visitor, values: Path) -> N
     assert values.read_bytes() == before
 
 
-def test_what_another_program_wrote_meanwhile_stays(visitor: Visitor, values: Path) -> None:
+def test_a_concurrent_change_by_another_program_is_not_overwritten(visitor: Visitor, values: Path) -> None:
     path, _ = previewed(visitor, values)
     values.write_bytes(by_hand := values.read_bytes() + b"# by hand\n")
     late = visitor.post(path)
@@ -135,7 +135,7 @@ def test_what_another_program_wrote_meanwhile_stays(visitor: Visitor, values: Pa
 
 
 @pytest.mark.full
-def test_of_two_editors_the_first_one_saves(bench: Workbench, visitor: Visitor, values: Path) -> None:
+def test_of_two_concurrent_editors_the_first_one_saves(bench: Workbench, visitor: Visitor, values: Path) -> None:
     path, text = previewed(visitor, values)
     other = bench.visitor()
     second, _ = previewed(other, values)
@@ -205,7 +205,7 @@ def test_no_other_file_is_shown_or_written(visitor: Visitor, name: str) -> None:
     assert visitor.post("/lint", {"file": name, "text": "a: 1"}).status == 422
 
 
-def test_a_policy_that_is_broken_can_be_mended(visitor: Visitor, values: Path) -> None:
+def test_an_invalid_policy_can_be_repaired(visitor: Visitor, values: Path) -> None:
     good = values.read_text()
     values.write_text(good.replace(ADMITTED, ADMITTED.replace("admit", "perhaps")))
     assert visitor.get("/policy").status == 409
@@ -215,7 +215,7 @@ def test_a_policy_that_is_broken_can_be_mended(visitor: Visitor, values: Path) -
     assert visitor.get("/policy").status == 200
 
 
-def test_a_record_that_is_broken_stops_a_preview_until_told(bench: Workbench, visitor: Visitor, values: Path) -> None:
+def test_a_broken_record_blocks_a_preview_until_overridden(bench: Workbench, visitor: Visitor, values: Path) -> None:
     record, before = bench.state / DECISIONS, values.read_bytes()
     text = before.decode().replace(ADMITTED, REFUSED)
     whole = record.read_bytes()
@@ -232,9 +232,7 @@ def test_a_record_that_is_broken_stops_a_preview_until_told(bench: Workbench, vi
 
 
 @pytest.mark.full
-def test_values_are_laid_over_the_shipped_ones_in_a_folder_of_ones_own(
-    command: Command, tmp_path: Path, cache: Path
-) -> None:
+def test_an_own_policy_folder_overlays_the_shipped_values(command: Command, tmp_path: Path, cache: Path) -> None:
     own = tmp_path / "my-policy"
     assert command("policy", "init", own).code == 0
     name = "bundles/my-policy/values/networks.yaml"

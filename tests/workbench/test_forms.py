@@ -145,7 +145,7 @@ def test_a_row_is_added_and_removed(visitor: Visitor, values: Path) -> None:
     assert file.read_text() == before
 
 
-def test_what_lint_refuses_comes_back_as_text(visitor: Visitor, values: Path) -> None:
+def test_an_edit_that_lint_refuses_is_shown_again_as_text(visitor: Visitor, values: Path) -> None:
     before = (values / "licenses.yaml").read_bytes()
     page = form(visitor, FILE, "licenses", "MIT")
     refused = sent(visitor, page, category="nothing", decision="admit")
@@ -156,7 +156,9 @@ def test_what_lint_refuses_comes_back_as_text(visitor: Visitor, values: Path) ->
     assert (values / "licenses.yaml").read_bytes() == before
 
 
-def test_what_another_editor_saved_meanwhile_stays(bench: Workbench, visitor: Visitor, values: Path) -> None:
+def test_a_concurrent_change_by_another_editor_is_not_overwritten(
+    bench: Workbench, visitor: Visitor, values: Path
+) -> None:
     file = values / "licenses.yaml"
     page, other = form(visitor, FILE, "licenses", "MIT"), bench.visitor()
     moved = sent(other, form(other, FILE, "licenses", "CC0-1.0"), category="public_domain", decision="review")
@@ -216,7 +218,7 @@ def test_no_other_file_has_a_form(visitor: Visitor, name: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", sorted(DOCUMENTS))
-def test_every_document_has_forms_as_deep_as_it_goes(visitor: Visitor, name: str) -> None:
+def test_every_level_of_every_document_has_a_form(visitor: Visitor, name: str) -> None:
     waiting, seen = [f"/form?{urlencode({'file': f'policy/{name}.yaml', 'path': '[]'})}"], set[str]()
     while waiting and len(seen) < 40:
         page = visitor.get(waiting.pop())

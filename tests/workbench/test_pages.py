@@ -118,7 +118,7 @@ def test_the_matrix_has_the_answers_of_the_policy(visitor: Visitor) -> None:
 
 
 @pytest.mark.full
-def test_the_matrix_has_the_answers_for_what_is_given_to_others(visitor: Visitor) -> None:
+def test_the_matrix_shows_the_outcomes_for_an_export_license(visitor: Visitor) -> None:
     exported = visitor.get("/licenses?export=CC0-1.0")
     row = re.search(r'<th scope="row">CC-BY-4.0</th>(.*?)</tr>', exported.body, re.DOTALL)
     assert row is not None
@@ -151,7 +151,7 @@ def test_coverage_and_machine_say_what_the_commands_say(visitor: Visitor) -> Non
     assert "The record is intact: " in visitor.post("/machine").html.text
 
 
-def test_waivers_are_shown_with_who_stands_for_them_and_their_faults(visitor: Visitor) -> None:
+def test_waivers_are_shown_with_owner_approver_and_faults(visitor: Visitor) -> None:
     page = visitor.get("/waivers")
     harmless(page.html)
     idle, applying = (part for part in page.html.text.split("retention_unknown at source") if "Subject" in part)
@@ -228,7 +228,7 @@ def test_a_token_names_the_person_who_decides(tmp_path: Path, cache: Path) -> No
     assert granted.approver == "user:lee"
 
 
-def test_before_anything_is_recorded_every_page_says_so(tmp_path: Path, cache: Path) -> None:
+def test_an_empty_record_is_reported_on_the_pages(tmp_path: Path, cache: Path) -> None:
     with workbench(tmp_path, cache) as running:
         visitor = running.visitor()
         assert "Nothing has been recorded yet" in visitor.get("/decisions").html.text

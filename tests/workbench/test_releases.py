@@ -97,7 +97,7 @@ def step(visitor: Visitor, name: str, verb: str, **more: str) -> Page:
     return visitor.post(path, {"verb": verb, "reason": "because", **fields, **more})
 
 
-def test_a_release_says_what_it_changes_and_would_have_decided(house: House) -> None:
+def test_a_release_page_shows_its_changes_and_a_replay(house: House) -> None:
     page = house.author.get("/releases/release-2")
     for words in (
         f"by {ME}, with engine",
@@ -118,7 +118,7 @@ def test_a_release_says_what_it_changes_and_would_have_decided(house: House) -> 
     assert house.author.post("/releases/release-2", {"verb": "sign"}).status == 404
 
 
-def test_another_person_than_the_author_approves(house: House) -> None:
+def test_a_release_is_approved_by_a_person_other_than_its_author(house: House) -> None:
     """The policy decides, and the act is recorded as that of the command is."""
     refused = step(house.author, "release-1", "approve")
     assert (refused.status, "approver_is_requester" in refused.html.text) == (409, True)
@@ -137,7 +137,7 @@ def test_another_person_than_the_author_approves(house: House) -> None:
 
 
 @pytest.mark.full
-def test_of_two_people_who_approve_at_once_one_does_and_the_other_is_told(house: House, cache: Path) -> None:
+def test_of_two_concurrent_approvals_one_succeeds_and_the_other_gets_a_conflict(house: House, cache: Path) -> None:
     kim, together = "user:kim", Barrier(2)
     token = issue(house.state, kim, points=(), approves=("administration",))
     folder = Path(shutil.copytree(house.releases / "release-2", house.releases / "twice"))
@@ -197,7 +197,7 @@ def test_an_activation_is_recorded_as_done_by_the_person_of_the_workbench(tmp_pa
         assert len(lines(running.state)) == count
 
 
-def test_nothing_is_done_where_what_the_page_showed_has_changed(house: House) -> None:
+def test_a_form_of_an_outdated_page_is_refused(house: House) -> None:
     path, policy = "/releases/release-2", house.folder / "policy" / FILE
     seen = {field: house.lee.get(path).html.field(field) for field in ("seen", "newest")}
     build_form = {field: house.author.get("/releases").html.field(field) for field in ("policy", "newest")}
@@ -226,7 +226,7 @@ def test_without_a_server_nothing_is_activated(house: House) -> None:
     assert (refused.status, "nothing listens" in refused.html.text) == (409, True)
 
 
-def test_where_engines_agreed_on_a_release_it_is_activated_for_all_of_them(
+def test_an_agreed_release_is_activated_for_all_engines_of_the_state(
     tmp_path: Path, cache: Path, command: Command
 ) -> None:
     """By the button if the workbench can verify it; else the page shows the command, and does nothing."""

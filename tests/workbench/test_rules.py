@@ -83,7 +83,7 @@ def test_a_rule_is_previewed_with_its_tests_cases_and_decisions_then_saved(
     assert "The tests of your rules and your cases pass." in visitor.get(page.headers["location"]).html.text
 
 
-def test_while_typing_the_words_are_those_of_lint_with_the_line(
+def test_problems_shown_while_typing_equal_those_of_lint_with_the_line(
     visitor: Visitor, own: Path, rule: Path, command: Command
 ) -> None:
     text = rule.read_text()

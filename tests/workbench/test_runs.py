@@ -171,7 +171,7 @@ def test_an_episode_is_shown_decision_by_decision_with_its_texts_and_end(office:
         assert office.visitor.get(f"/episodes/{name}/transcript").status == 404
 
 
-def test_a_transcript_that_is_not_the_recorded_one_is_told_and_not_shown(office: Office) -> None:
+def test_a_changed_transcript_is_reported_and_not_shown(office: Office) -> None:
     file = office.state / "episodes" / "market.jsonl"
     before = file.read_bytes()
     file.write_bytes(before.replace(b"I can go down to 110.", b"I can go down to 10."))
@@ -206,7 +206,7 @@ def test_hostile_text_in_runs_is_shown_and_does_nothing(office: Office) -> None:
 
 
 @pytest.mark.threat("injection")
-def test_a_file_of_a_run_is_an_attachment_that_does_nothing(office: Office) -> None:
+def test_a_file_of_a_run_is_sent_as_an_inert_attachment(office: Office) -> None:
     page = office.visitor.get(f"/runs/{office.hostile}")
     links = [link for link in page.html.values("a", "href") if "/file?" in link]
     assert len(links) == 6

@@ -23,7 +23,7 @@ from tests.workbench.test_pages import SHOWN, harmless
 
 
 @pytest.mark.full
-def test_a_candidate_is_shown_with_what_it_decided_otherwise(tmp_path: Path, cache: Path) -> None:
+def test_a_candidate_is_shown_with_its_differing_decisions(tmp_path: Path, cache: Path) -> None:
     settings, strict = Settings(state=tmp_path / "state", cache=cache), tmp_path / "strict"
     refusing(strict, "MIT", "permissive")
     with beside(strict, settings, 2) as engine:

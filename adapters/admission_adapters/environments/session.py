@@ -25,7 +25,7 @@ from admission_adapters.tools.gate import AsyncToolGate, ToolGate
 from admission_adapters.tools.path import Listed, Question, Steps
 from admission_adapters.tools.registering import contract, require_registered
 from admission_adapters.tools.registry import ToolRegistry
-from admission_adapters.tools.request import named_tool
+from admission_adapters.tools.request import tool_name
 from admission_adapters.tools.result import ToolResult
 from engine.errors import WorkError
 from engine.model import HeldEnvironment, Job, Permit, Result
@@ -49,7 +49,7 @@ class Holds(Decides[AnswerT_co], Protocol[AnswerT_co]):
     def hold(self, held: Held) -> str:
         """An id for an open environment."""
 
-    def let_go(self, name: str) -> None:
+    def forget_environment(self, name: str) -> None:
         """Forget it."""
 
 
@@ -105,7 +105,7 @@ class EnvironmentTools:
 
     def prepare(self, call: Any) -> None:
         """Keep the current state before a destructive call. Without a checkpoint, the engine will refuse it."""
-        operation = self.tools.get(named_tool(call) or "")
+        operation = self.tools.get(tool_name(call) or "")
         if operation is not None and "destructive" in operation[1]:
             with suppress(WorkError):
                 self.environment.undo_point()
@@ -222,7 +222,7 @@ def open_environment(
     with ExitStack() as stack:
         tools = EnvironmentTools(stack.enter_context(OpenEnvironment(folder)), context)
         run(tools.registered(), lambda question: question.put(engine))
-        tools.held = _held(engine, tools, stack)
+        tools.held = _registered(engine, tools, stack)
         environment = {"held": tools.held}
         gate = ToolGate(engine, tools.registry, context, policy=policy, profile=profile, environment=environment)
         yield EnvironmentSession(engine, tools, gate)
@@ -236,7 +236,7 @@ async def open_environment_async(
     with ExitStack() as stack:
         tools = EnvironmentTools(stack.enter_context(await _opened(folder)), context)
         await run_async(tools.registered(), lambda question: question.put(engine))
-        tools.held = _held(engine, tools, stack)
+        tools.held = _registered(engine, tools, stack)
         environment = {"held": tools.held}
         gate = AsyncToolGate(engine, tools.registry, context, policy=policy, profile=profile, environment=environment)
         yield AsyncEnvironmentSession(engine, tools, gate)
@@ -253,8 +253,8 @@ async def _opened(folder: Path) -> OpenEnvironment:
         raise
 
 
-def _held(engine: Holds[Any], tools: EnvironmentTools, stack: ExitStack) -> str:
+def _registered(engine: Holds[Any], tools: EnvironmentTools, stack: ExitStack) -> str:
     """The id under which the engine holds the environment until the stack is closed."""
     held = engine.hold(tools.environment.held)
-    stack.callback(engine.let_go, held)
+    stack.callback(engine.forget_environment, held)
     return held

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from admission_adapters.extras import not_installed
-from admission_adapters.frameworks.gate import AgentGate, Told
+from admission_adapters.frameworks.gate import AgentGate, GateReply
 from admission_adapters.tools.result import NOT_APPROVED
 
 try:
@@ -46,8 +46,8 @@ class ClaudeGate:
     def __init__(self, gate: AgentGate) -> None:
         self._gate = gate
         self._definitions: dict[str, dict[str, Any]] = {}
-        self._running: dict[str, tuple[asyncio.Task[Told], asyncio.Future[Any]]] = {}
-        self._asked: dict[str, str | None] = {}
+        self._running: dict[str, tuple[asyncio.Task[GateReply], asyncio.Future[Any]]] = {}
+        self._waiting: dict[str, str | None] = {}
         self._listens = False
 
     @property
@@ -69,32 +69,32 @@ class ClaudeGate:
             one.model_dump(by_alias=True, exclude_none=True, mode="json") | {"name": f"mcp__{name}__{one.name}"}
             for one in listed
         ]
-        shown = await self._gate.shown_async(definitions)
+        visible = await self._gate.visible_tools_async(definitions)
         self._definitions |= {one["name"]: one for one in definitions}
-        return create_sdk_mcp_server(name, tools=[tool for tool in tools if f"mcp__{name}__{tool.name}" in shown])
+        return create_sdk_mcp_server(name, tools=[tool for tool in tools if f"mcp__{name}__{tool.name}" in visible])
 
     def can_use_tool(self, person: Person) -> Any:
         """The function of ClaudeAgentOptions that asks this person."""
 
-        async def asked(name: str, arguments: dict[str, Any], context: Any) -> Any:
+        async def decide_use(name: str, arguments: dict[str, Any], context: Any) -> Any:
             use = context.tool_use_id
             if not await person(name, arguments, context):
-                self._asked.pop(use, None)
+                self._waiting.pop(use, None)
                 return PermissionResultDeny(message=NOT_APPROVED)
-            if use in self._asked:
-                told = await self._begun(use, name, arguments, self._asked.pop(use), approved=True)
-                if told is not None:
-                    return PermissionResultDeny(message=NOT_APPROVED if told.waits else told.result.told)
+            if use in self._waiting:
+                reply = await self._begin(use, name, arguments, self._waiting.pop(use), approved=True)
+                if reply is not None:
+                    return PermissionResultDeny(message=NOT_APPROVED if reply.waits else reply.result.model_text)
             elif use not in self._running:
                 return PermissionResultDeny(message=_NO_DECISION)
             return PermissionResultAllow()
 
         self._listens = True
-        return asked
+        return decide_use
 
-    async def _begun(
+    async def _begin(
         self, use: str, name: str, arguments: Any, session: str | None, *, approved: bool = False
-    ) -> Told | None:
+    ) -> GateReply | None:
         """What the model is told of a refused call; None if the tool may run, and its call waits for the result."""
         loop = asyncio.get_running_loop()
         allowed: asyncio.Future[None] = loop.create_future()
@@ -114,38 +114,38 @@ class ClaudeGate:
         self._running[use] = task, result
         return None
 
-    async def _before(self, given: Any, _: str | None, __: Any) -> dict[str, Any]:
-        use, session = given["tool_use_id"], given.get("session_id")
+    async def _before(self, event: Any, _: str | None, __: Any) -> dict[str, Any]:
+        use, session = event["tool_use_id"], event.get("session_id")
         try:
-            told = await self._begun(use, given["tool_name"], given["tool_input"], session)
+            reply = await self._begin(use, event["tool_name"], event["tool_input"], session)
         except Exception:  # noqa: BLE001  (what a hook raises refuses nothing)
             return _decided("deny", "this call is refused: engine.internal")
-        if told is None:
+        if reply is None:
             return _decided("allow", "allowed by the tool policy")
-        asks = told.waits and self._listens
+        asks = reply.waits and self._listens
         if asks:
-            self._asked[use] = session
-        return _decided("ask" if asks else "deny", told.result.told)
+            self._waiting[use] = session
+        return _decided("ask" if asks else "deny", reply.result.model_text)
 
-    async def _after(self, given: Any, _: str | None, __: Any) -> dict[str, Any]:
-        shown = given.get("tool_response")
-        task, result = self._running.pop(given["tool_use_id"], (None, None))
+    async def _after(self, event: Any, _: str | None, __: Any) -> dict[str, Any]:
+        output = event.get("tool_response")
+        task, result = self._running.pop(event["tool_use_id"], (None, None))
         try:
             if task is None or result is None:
-                return _instead(_words(shown, _NO_DECISION))
+                return _instead(_words(output, _NO_DECISION))
             if not result.done():
-                result.set_result(shown)
-            told = await task
+                result.set_result(output)
+            reply = await task
         except Exception:  # noqa: BLE001
-            return _instead(_words(shown, _NO_DECISION))
-        if told.value is shown:
+            return _instead(_words(output, _NO_DECISION))
+        if reply.value is output:
             return {}
-        return _instead(told.value if told.ok else _words(shown, told.result.told))
+        return _instead(reply.value if reply.ok else _words(output, reply.result.model_text))
 
-    async def _failed(self, given: Any, _: str | None, __: Any) -> dict[str, Any]:
-        task, result = self._running.pop(given["tool_use_id"], (None, None))
+    async def _failed(self, event: Any, _: str | None, __: Any) -> dict[str, Any]:
+        task, result = self._running.pop(event["tool_use_id"], (None, None))
         if task is not None and result is not None and not result.done():
-            result.set_exception(_ToolFailedError(str(given.get("error", ""))))
+            result.set_exception(_ToolFailedError(str(event.get("error", ""))))
             await task
         return {}
 
@@ -159,10 +159,10 @@ def _instead(output: Any) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": output}}
 
 
-def _words(shown: Any, text: str) -> Any:
+def _words(output: Any, text: str) -> Any:
     """A result of the same shape with this text in place of each other, because the SDK takes no other shape."""
-    if isinstance(shown, dict):
-        return {key: value if key == "type" else _words(value, text) for key, value in shown.items()}
-    if isinstance(shown, list):
-        return [_words(one, text) for one in shown]
-    return text if isinstance(shown, str) else shown
+    if isinstance(output, dict):
+        return {key: value if key == "type" else _words(value, text) for key, value in output.items()}
+    if isinstance(output, list):
+        return [_words(one, text) for one in output]
+    return text if isinstance(output, str) else output

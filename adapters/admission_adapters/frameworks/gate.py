@@ -27,7 +27,7 @@ from admission_adapters.interfaces import Answer, Decides
 from admission_adapters.tools.executor import ToolPlaces
 from admission_adapters.tools.path import CallContext, Question, ToolPath
 from admission_adapters.tools.registry import ToolRegistry, UncuratedToolRegistry
-from admission_adapters.tools.request import named_call, named_tool
+from admission_adapters.tools.request import call_parts, tool_name
 from admission_adapters.tools.result import ToolResult
 from engine.errors import WorkError
 from engine.model import Caller, Outcome, Via
@@ -43,12 +43,12 @@ class Engine(Decides[Answer], Protocol):
     def check(self, point: str, request: Any, context: Any = ...) -> Answer:
         """Decide in a dry run."""
 
-    def administer(self, asked: Any, by: Any) -> Any:
+    def administer(self, request: Any, by: Any) -> Any:
         """Perform an administrative act."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class GateReply:
     """What a model is told of a call.
 
     `value` is the tool's own result if nothing of it was taken out, else what is left of it, or why there is none.
@@ -92,15 +92,15 @@ class AgentGate:
         self._lock = threading.Lock()
         self._waiting: dict[str, ToolResult] = {}
 
-    def shown(self, definitions: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    def visible_tools(self, definitions: Sequence[Mapping[str, Any]]) -> frozenset[str]:
         """The names of the tools that a prompt may show; none if no decision can be made."""
         registry = UncuratedToolRegistry()
-        names = Counter(map(named_tool, definitions))
+        names = Counter(map(tool_name, definitions))
         for one in definitions:
             with suppress(WorkError):  # a name that no tool may have, or one that is in use
-                registry.add(named_tool(one) or "", _nothing, dict(one))
+                registry.add(tool_name(one) or "", _nothing, dict(one))
         listed = run(replace(self._path, registry=registry).listed(), self._decide)
-        return frozenset(name for one in listed.definitions if (name := named_tool(one)) and names[name] == 1)
+        return frozenset(name for one in listed.definitions if (name := tool_name(one)) and names[name] == 1)
 
     def asks(
         self, call: Mapping[str, Any], definition: Mapping[str, Any] | None = None, run: str | None = None
@@ -125,7 +125,7 @@ class AgentGate:
         approved: bool = False,
         passing: tuple[type[Exception], ...] = (),
         loop: asyncio.AbstractEventLoop | None = None,
-    ) -> Told:
+    ) -> GateReply:
         """Decide on a call in any format, make it, decide on its result. Raises only what is `passing`.
 
         `make` gets the arguments that were decided on; what it returns on `loop` is awaited there. `definition` is what
@@ -158,18 +158,20 @@ class AgentGate:
         if passed:
             raise passed[0]
         if made and result.status == "ok" and not _changed(result):
-            return Told(made[0], result)
+            return GateReply(made[0], result)
         waits = self.approver is not None and result.approval is not None and result.approval not in path.held
-        return Told(_left(made, result), result, waits)
+        return GateReply(_left(made, result), result, waits)
 
-    async def call_async(self, call: Mapping[str, Any], make: Callable[[dict[str, Any]], Any], **more: Any) -> Told:
+    async def call_async(
+        self, call: Mapping[str, Any], make: Callable[[dict[str, Any]], Any], **more: Any
+    ) -> GateReply:
         """`call` from an event loop, on which `make` is awaited."""
         loop = asyncio.get_running_loop()
         return await own_thread(partial(self.call, call, make, loop=loop, **more))
 
-    async def shown_async(self, definitions: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-        """`shown` from an event loop."""
-        return await own_thread(partial(self.shown, definitions))
+    async def visible_tools_async(self, definitions: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+        """`visible_tools` from an event loop."""
+        return await own_thread(partial(self.visible_tools, definitions))
 
     async def asks_async(self, call: Mapping[str, Any], **more: Any) -> bool:
         """`asks` from an event loop."""
@@ -184,7 +186,7 @@ class AgentGate:
         loop: asyncio.AbstractEventLoop | None,
     ) -> ToolPath:
         """The path of one call: its registry has this tool alone."""
-        registry, name = UncuratedToolRegistry(), named_tool(call) or ""
+        registry, name = UncuratedToolRegistry(), tool_name(call) or ""
         with suppress(WorkError):  # then there is no such tool, and the call is refused
             registry.add(name, tool, dict(definition or {}))
         context = self._path.context if run is None else replace(self._path.context, run=run)
@@ -194,7 +196,7 @@ class AgentGate:
 
     def _called(self, path: ToolPath, call: Mapping[str, Any], *, approved: bool) -> ToolResult:
         """Make the call, under its approval if it waits for one."""
-        key = digest(repr((path.context.run, named_call(call))).encode("utf-8", "backslashreplace"))
+        key = digest(repr((path.context.run, call_parts(call))).encode("utf-8", "backslashreplace"))
         with self._lock:
             waiting = self._waiting.pop(key, None)
         if waiting is not None and approved:
@@ -204,8 +206,8 @@ class AgentGate:
             result = waiting
         elif waiting is not None and result.status == "refused":  # it was not granted in time
             result = run(path.call(call, None), self._decide)
-        told = waiting is None or _codes(result) <= _codes(waiting)  # the person knew what has to be approved
-        if approved and told and result.approval is not None and self._grant(path, result):
+        person_knew = waiting is None or _codes(result) <= _codes(waiting)  # the person knew what has to be approved
+        if approved and person_knew and result.approval is not None and self._grant(path, result):
             result = run(path.call(call, result.approval), self._decide)
         if result.approval is not None:
             with self._lock:
@@ -218,10 +220,10 @@ class AgentGate:
         """Grant the approval of a call as the person in the framework; that person has not seen a result that waits."""
         if self.approver is None or waiting.approval is None or waiting.approval in path.held:
             return False
-        asked = {"act": "grant_approval", "id": waiting.approval, "reason": "approved in the framework of the agent"}
+        request = {"act": "grant_approval", "id": waiting.approval, "reason": "approved in the framework of the agent"}
         by = replace(path.context, caller=Caller(via=Via.PROCESS, principal=self.approver), run=None)
         try:
-            return self._engine.administer(asked, by).done is not None
+            return self._engine.administer(request, by).done is not None
         except Exception:  # noqa: BLE001  (not granted)
             return False
 
@@ -243,7 +245,7 @@ def _left(made: Sequence[Any], result: ToolResult) -> Any:
     if result.status == "ok" and made and not isinstance(made[0], str):
         with suppress(ValueError):
             return json.loads(result.content)
-    return result.told
+    return result.model_text
 
 
 def _nothing(*_: Any, **__: Any) -> None:

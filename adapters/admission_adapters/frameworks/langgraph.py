@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from admission_adapters.extras import not_installed
-from admission_adapters.frameworks.gate import AgentGate, Told
+from admission_adapters.frameworks.gate import AgentGate, GateReply
 from admission_adapters.tools.outcome import ToolValidationError
 from admission_adapters.tools.result import NOT_APPROVED
 
@@ -40,38 +40,38 @@ class GateMiddleware(AgentMiddleware):
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Offer the tools that may be shown."""
-        return handler(_offering(request, self._gate.shown(_definitions(request.tools))))
+        return handler(_offering(request, self._gate.visible_tools(_definitions(request.tools))))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_model_call` on an event loop."""
-        return await handler(_offering(request, await self._gate.shown_async(_definitions(request.tools))))
+        return await handler(_offering(request, await self._gate.visible_tools_async(_definitions(request.tools))))
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Decide on a call, make it, decide on its result."""
-        asked = _Asked(request)
+        tool_call = _ToolCall(request)
 
         def make(arguments: dict[str, Any]) -> Any:
-            return asked.contents(handler(asked.request(arguments)))
+            return tool_call.contents(handler(tool_call.request(arguments)))
 
-        told = self._gate.call(asked.call, make, **asked.about)
-        if told.waits and _approved(asked, told):
-            told = self._gate.call(asked.call, make, **asked.about, approved=True)
-        return asked.answer(told)
+        reply = self._gate.call(tool_call.call, make, **tool_call.about)
+        if reply.waits and _approved(tool_call, reply):
+            reply = self._gate.call(tool_call.call, make, **tool_call.about, approved=True)
+        return tool_call.answer(reply)
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_tool_call` on an event loop."""
-        asked = _Asked(request)
+        tool_call = _ToolCall(request)
 
         async def make(arguments: dict[str, Any]) -> Any:
-            return asked.contents(await handler(asked.request(arguments)))
+            return tool_call.contents(await handler(tool_call.request(arguments)))
 
-        told = await self._gate.call_async(asked.call, make, **asked.about)
-        if told.waits and _approved(asked, told):
-            told = await self._gate.call_async(asked.call, make, **asked.about, approved=True)
-        return asked.answer(told)
+        reply = await self._gate.call_async(tool_call.call, make, **tool_call.about)
+        if reply.waits and _approved(tool_call, reply):
+            reply = await self._gate.call_async(tool_call.call, make, **tool_call.about, approved=True)
+        return tool_call.answer(reply)
 
 
-class _Asked:
+class _ToolCall:
     """A call as LangGraph asks for it, and the output of its tool."""
 
     def __init__(self, request: Any) -> None:
@@ -96,22 +96,22 @@ class _Asked:
         self._output, self._contents = output, found[0] if len(found) == 1 else found
         return self._contents
 
-    def answer(self, told: Told) -> Any:
+    def answer(self, reply: GateReply) -> Any:
         """The output, with what is left of its contents; a message with the reason if there is nothing."""
-        if told.ok and told.value is self._contents:
+        if reply.ok and reply.value is self._contents:
             return self._output
-        messages = _messages(self._output) if told.ok else []
-        left = [told.value] if len(messages) == 1 else told.value
-        if told.ok and isinstance(left, list) and len(left) == len(messages):
+        messages = _messages(self._output) if reply.ok else []
+        left = [reply.value] if len(messages) == 1 else reply.value
+        if reply.ok and isinstance(left, list) and len(left) == len(messages):
             return _replaced(self._output, dict(zip(map(id, messages), left, strict=True)))
-        text = NOT_APPROVED if told.waits else told.result.told
+        text = NOT_APPROVED if reply.waits else reply.result.model_text
         call = self._request.tool_call
         return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status="error")
 
 
-def _approved(asked: _Asked, told: Told) -> bool:
+def _approved(tool_call: _ToolCall, reply: GateReply) -> bool:
     """The word of the person, for whom the graph stops here."""
-    return bool(interrupt({**asked.call, "codes": list(told.result.metadata["codes"])}) == APPROVE)
+    return bool(interrupt({**tool_call.call, "codes": list(reply.result.metadata["codes"])}) == APPROVE)
 
 
 def _messages(output: Any) -> list[Any]:
@@ -141,5 +141,5 @@ def _definitions(tools: Sequence[Any]) -> list[dict[str, Any]]:
     return [convert_to_openai_tool(tool) for tool in tools if isinstance(tool, BaseTool)]
 
 
-def _offering(request: Any, shown: frozenset[str]) -> Any:
-    return request.override(tools=[tool for tool in request.tools if getattr(tool, "name", None) in shown])
+def _offering(request: Any, visible: frozenset[str]) -> Any:
+    return request.override(tools=[tool for tool in request.tools if getattr(tool, "name", None) in visible])

@@ -45,14 +45,14 @@ def _gated(gate: AgentGate, tool: Tool) -> Tool:
         return {"type": "function", "function": {"name": tool.name, "arguments": arguments}}
 
     async def invoke(context: Any, arguments: str) -> Any:
-        told = await gate.call_async(
+        reply = await gate.call_async(
             call(arguments),
             lambda decided: tool.on_invoke_tool(context, json.dumps(decided)),
             definition=definition,
             run=_conversation(context),
             approved=_approved(context, tool.name),
         )
-        return told.value
+        return reply.value
 
     async def needs_approval(context: Any, arguments: dict[str, Any], call_id: str) -> bool:
         own = await _holds(tool.needs_approval, context, arguments, call_id)
@@ -60,11 +60,11 @@ def _gated(gate: AgentGate, tool: Tool) -> Tool:
             call(json.dumps(arguments)), definition=definition, run=_conversation(context)
         )
 
-    async def shown(context: Any, agent: Any) -> bool:
+    async def is_visible(context: Any, agent: Any) -> bool:
         own = await _holds(tool.is_enabled, context, agent)
-        return own and tool.name in await gate.shown_async([definition])
+        return own and tool.name in await gate.visible_tools_async([definition])
 
-    return replace(tool, on_invoke_tool=invoke, needs_approval=needs_approval, is_enabled=shown)
+    return replace(tool, on_invoke_tool=invoke, needs_approval=needs_approval, is_enabled=is_visible)
 
 
 async def _holds(stated: Any, *arguments: Any) -> bool:

@@ -39,8 +39,8 @@ class GatedToolset(WrapperToolset[Any]):
         """The tools that may be shown."""
         tools = await super().get_tools(ctx)
         here = {name: tool for name, tool in tools.items() if tool.tool_def.kind != "external"}
-        shown = await self.gate.shown_async([_definition(tool) for tool in here.values()])
-        return {name: tool for name, tool in here.items() if name in shown}
+        visible = await self.gate.visible_tools_async([_definition(tool) for tool in here.values()])
+        return {name: tool for name, tool in here.items() if name in visible}
 
     async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
         """Decide on a call, make it, decide on its result."""
@@ -53,7 +53,7 @@ class GatedToolset(WrapperToolset[Any]):
             except ModelRetry as retry:
                 raise ToolValidationError(_RETRY, retry.message) from retry
 
-        told = await self.gate.call_async(
+        reply = await self.gate.call_async(
             {"name": name, "arguments": plain},
             make,
             definition=_definition(tool),
@@ -61,11 +61,11 @@ class GatedToolset(WrapperToolset[Any]):
             approved=ctx.tool_call_approved,
             passing=(ApprovalRequired, CallDeferred),
         )
-        if told.waits and not ctx.tool_call_approved:
-            raise ApprovalRequired(metadata={"codes": list(told.result.metadata["codes"])})
-        if told.result.code == _RETRY:
-            raise ModelRetry(told.value)
-        return told.value
+        if reply.waits and not ctx.tool_call_approved:
+            raise ApprovalRequired(metadata={"codes": list(reply.result.metadata["codes"])})
+        if reply.result.code == _RETRY:
+            raise ModelRetry(reply.value)
+        return reply.value
 
 
 def _definition(tool: Any) -> dict[str, Any]:

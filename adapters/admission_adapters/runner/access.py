@@ -19,7 +19,7 @@ _TOKEN = re.compile(r"[\x21-\x7e]{8,4096}")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Credentials:
     """What one run shows. `token` is empty where none is sent."""
 
     context: ssl.SSLContext
@@ -43,15 +43,15 @@ class RunnerAccess:
     key: Path | None = None
     ca_file: Path | None = None
 
-    def shown(self, *, credentials: bool = True) -> Shown:
+    def credentials_of_run(self, *, credentials: bool = True) -> Credentials:
         """What a run shows to its runner; only the authorities count without `credentials`.
 
         Raises WorkError `engine.runner_credentials`.
         """
         try:
             if not credentials:
-                return Shown(client_tls(self.ca_file))
-            return Shown(client_tls(self.ca_file, self.certificate, self.key), self._read())
+                return Credentials(client_tls(self.ca_file))
+            return Credentials(client_tls(self.ca_file, self.certificate, self.key), self._read())
         except WorkError as error:
             raise WorkError(error.message, remedy=error.remedy, code="engine.runner_credentials") from error
 

@@ -81,9 +81,9 @@ def _unusable(why: str) -> McpServerError:
 class ServerLines:
     """The lines of one server, as the dialogue of its program. Set `over` to end the server."""
 
-    def __init__(self, said: Callable[[bytes | None], object]) -> None:
-        """`said` receives each line, and None once there are no more."""
-        self._said = said
+    def __init__(self, on_line: Callable[[bytes | None], object]) -> None:
+        """`on_line` receives each line, and None once there are no more."""
+        self._on_line = on_line
         self._heard = Lines()
         self._begun = threading.Event()
         self.over = threading.Event()
@@ -96,14 +96,14 @@ class ServerLines:
     def hear(self, data: bytes) -> None:
         """The next piece of its output."""
         for line in self._heard.feed(data):
-            self._said(line)
+            self._on_line(line)
         if len(self._heard.open) > LINE_BYTES:
             self.over.set()
 
     def end(self) -> None:
         """It is dead, or never ran."""
         self.over.set()
-        self._said(None)
+        self._on_line(None)
         self._begun.set()
 
 
@@ -114,7 +114,7 @@ class McpServerTalk(ServerLines):
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         super().__init__(self._lines.put)
         self._lock = threading.Lock()
-        self._asked = 0
+        self._requests = 0
 
     def listing(self) -> dict[str, Any]:
         """Begin the talk; its answer to `tools/list`. Raises McpServerError."""
@@ -136,8 +136,8 @@ class McpServerTalk(ServerLines):
         """One request and its result. Raises McpServerError, also once it is dead."""
         self._begun.wait()
         with self._lock:
-            self._asked += 1
-            number = self._asked
+            self._requests += 1
+            number = self._requests
             self._send(id=number, method=method, params=params)
             while (line := self._lines.get()) is not None:
                 try:

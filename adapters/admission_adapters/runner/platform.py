@@ -62,8 +62,8 @@ class Platform:
 
     def create(self, run: str, nonce: str, network: str, filesystem: str) -> RemoteSandbox:
         """Have a sandbox made for this run; `nonce` is repeated by an answer to exactly this request."""
-        asked = {"run": run, "nonce": nonce, "network": network, "filesystem": filesystem}
-        found = self._ask("POST", "/sandboxes", asked)
+        body = {"run": run, "nonce": nonce, "network": network, "filesystem": filesystem}
+        found = self._ask("POST", "/sandboxes", body)
         made, applied = found.get("id"), found.get("applied")
         valid = isinstance(made, str) and _ID.fullmatch(made) is not None and isinstance(applied, dict)
         if not valid or found.get("nonce") != nonce:
@@ -75,8 +75,8 @@ class Platform:
     ) -> bytes:
         """The standard output of a program that ran in the sandbox, under the permit of its run, until `stop`."""
         grant.demand("runner_request", Limits)
-        asked = {"command": list(command), "stdin": stdin.decode("utf-8")}
-        found = self._ask("POST", f"/sandboxes/{sandbox.id}/run", asked, stop)
+        body = {"command": list(command), "stdin": stdin.decode("utf-8")}
+        found = self._ask("POST", f"/sandboxes/{sandbox.id}/run", body, stop)
         stdout = found.get("stdout")
         if not isinstance(stdout, str):
             raise _wrong("it returned no output")

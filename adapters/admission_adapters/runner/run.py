@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 import httpx
 
 from admission_adapters.grants import GrantT, granted, unenforceable
-from admission_adapters.runner.access import RunnerAccess, Shown
+from admission_adapters.runner.access import Credentials, RunnerAccess
 from admission_adapters.runner.answer import (
     CREDENTIAL_TOLD,
     RunAnswer,
@@ -94,10 +94,10 @@ class Runner:
         """
         run.demand("runner_request", Limits)
         grant = address.demand("runner_uri", UriGrant)
-        url, shown = _target(grant), self._access.shown(credentials=grant.credentials)
-        secrets = (*secrets_of(body), *filter(None, (shown.token,)))
+        url, presented = _target(grant), self._access.credentials_of_run(credentials=grant.credentials)
+        secrets = (*secrets_of(body), *filter(None, (presented.token,)))
         try:
-            status, data, size = run_until(stop or StopSignal(), self._post(url, body, shown, secrets, follow))
+            status, data, size = run_until(stop or StopSignal(), self._post(url, body, presented, secrets, follow))
         except WasStoppedError as error:
             raise RunnerError(
                 "the run was stopped", remedy="see `engine stop list`", code="engine.runner_stopped"
@@ -110,25 +110,25 @@ class Runner:
                 code="engine.runner_unauthorized",
             )
         answer = read_answer(status, data, secrets)
-        if shown.token and shown.token.encode("ascii") in answer.data:
+        if presented.token and presented.token.encode("ascii") in answer.data:
             raise not_an_answer(CREDENTIAL_TOLD)
         went_well = answer.error is None
         facts = {"http_status": status, "bytes": size, "ok": went_well}
         return Result("forwarded" if went_well else "run_failed", facts), answer
 
     async def _post(
-        self, url: httpx.URL, body: bytes, shown: Shown, secrets: tuple[str, ...], follow: Follow | None
+        self, url: httpx.URL, body: bytes, presented: Credentials, secrets: tuple[str, ...], follow: Follow | None
     ) -> tuple[int, bytes, int]:
         """Status, the JSON of the result, and the size of the whole answer."""
         limits, size, answering = self._limits, 0, False
         headers = _HEADERS if follow is None else {**_HEADERS, "accept": f"{_NDJSON}, {_EVENTS}, application/json"}
-        headers = {**headers, "authorization": f"Bearer {shown.token}"} if shown.token else headers
+        headers = {**headers, "authorization": f"Bearer {presented.token}"} if presented.token else headers
         timeout = httpx.Timeout(limits.seconds, connect=min(limits.connect_seconds, limits.seconds))
         try:
             async with (
                 asyncio.timeout(limits.seconds),
                 httpx.AsyncClient(
-                    verify=shown.context, timeout=timeout, trust_env=False, follow_redirects=False
+                    verify=presented.context, timeout=timeout, trust_env=False, follow_redirects=False
                 ) as client,
                 client.stream("POST", url, content=body, headers=headers) as response,
             ):
@@ -141,7 +141,7 @@ class Runner:
                 parts = (
                     None
                     if follow is None or media not in {_NDJSON, _EVENTS}
-                    else EventLines(follow, secrets, shown.token)
+                    else EventLines(follow, secrets, presented.token)
                 )
                 data = bytearray()
                 async for chunk in response.aiter_raw():
@@ -173,9 +173,9 @@ def _failed(error: BaseException, *, answering: bool, encrypted: bool) -> Runner
             code="engine.runner_tls",
         )
     if encrypted and not answering and (at is not None or not isinstance(error, httpx.ConnectError)):
-        told = "" if at is None or not at.reason else f": {at.reason.lower().replace('_', ' ')}"
+        reason = "" if at is None or not at.reason else f": {at.reason.lower().replace('_', ' ')}"
         return RunnerError(
-            f"the runner ended the TLS connection before it answered{told}",
+            f"the runner ended the TLS connection before it answered{reason}",
             remedy="name a client certificate that it accepts, and that has not expired, with --runner-cert and "
             "--runner-key; else see the log of the runner",
             code="engine.runner_hung_up",

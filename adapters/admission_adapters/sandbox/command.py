@@ -73,8 +73,8 @@ def run_command(
     """
     grant = granted(permit, _POINT, input_digest, CommandGrant)
     allowed, files = grant.command, {one.path: one.sha256 for one in grant.files}
-    given = {path: hashlib.sha256(content).hexdigest() for path, content in command.inputs.items()}
-    if not isinstance(allowed, Executable) or (allowed.digest, files) != (digest_of(command.words), given):
+    input_digests = {path: hashlib.sha256(content).hexdigest() for path, content in command.inputs.items()}
+    if not isinstance(allowed, Executable) or (allowed.digest, files) != (digest_of(command.words), input_digests):
         raise WorkError(
             "the permit is for another command or other files",
             remedy="request a decision on exactly this command and these files",

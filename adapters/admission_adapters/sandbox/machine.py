@@ -24,7 +24,7 @@ _VERSION_SECONDS = 5.0
 
 def missing() -> str | None:
     """None, or the first thing that this machine lacks, as a sentence with a remedy."""
-    for look in (_system, _bubblewrap, _python, _namespaces, _nobody):
+    for look in (_system, _bubblewrap, _python, _namespaces, _unprivileged_user):
         lacks = look()
         if lacks is not None:
             return lacks
@@ -66,7 +66,7 @@ def _namespaces() -> str | None:
     return None
 
 
-def _nobody() -> str | None:
+def _unprivileged_user() -> str | None:
     if os.geteuid() == 0 and not os.access(SETPRIV, os.X_OK):
         return f"root cannot become another user: install setpriv (package util-linux) as {SETPRIV}"
     return without_user()

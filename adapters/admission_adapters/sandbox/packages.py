@@ -66,8 +66,8 @@ class Packages:
 
 def place(cache: Path) -> Path:
     """The folder of all environments: in the user's cache, where sandboxes can enter that."""
-    wanted = cache / "packages"
-    return wanted if sandbox_user().own or _open_to_others(cache) else SYSTEM_PLACE
+    own_place = cache / "packages"
+    return own_place if sandbox_user().own or _open_to_others(cache) else SYSTEM_PLACE
 
 
 def build(name: str, lock: Path, folder: Path, wheels: Path | None = None) -> Packages:
@@ -107,10 +107,14 @@ def build(name: str, lock: Path, folder: Path, wheels: Path | None = None) -> Pa
 def find(name: str, folder: Path) -> Packages | None:
     """What the manifest of an environment says; None if there is none. Whether it is true, `tree_of` tells."""
     try:
-        said = json.loads((folder / f"{name}.json").read_bytes()) if _NAME.fullmatch(name) else None
-        if not isinstance(said, dict) or said["name"] != name or not re.fullmatch(r"[0-9a-f]{64}", said["folder"]):
+        stated = json.loads((folder / f"{name}.json").read_bytes()) if _NAME.fullmatch(name) else None
+        if (
+            not isinstance(stated, dict)
+            or stated["name"] != name
+            or not re.fullmatch(r"[0-9a-f]{64}", stated["folder"])
+        ):
             return None
-        return Packages(name, folder / said["folder"], said["tree"], said["lock"], tuple(said["modules"]))
+        return Packages(name, folder / stated["folder"], stated["tree"], stated["lock"], tuple(stated["modules"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -240,8 +244,8 @@ def _run(command: list[str], failed: tuple[int, ...] = ()) -> bytes:
         raise _refused(f"`{Path(command[0]).name}` cannot be run: {type(error).__name__}", "try again") from error
     if done.returncode not in {0, *failed}:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no output"]
-        told = next((line for line in lines if line.startswith("ERROR")), lines[-1])
-        raise _refused(f"the packages cannot be installed: {told[:300]}", "correct the lock file, and build again")
+        reason = next((line for line in lines if line.startswith("ERROR")), lines[-1])
+        raise _refused(f"the packages cannot be installed: {reason[:300]}", "correct the lock file, and build again")
     return done.stdout
 
 

@@ -104,14 +104,14 @@ class AdapterHost:
         return found
 
     def _answer(self, envelope: Any) -> AdapterAnswer:
-        asked = self._decided({"end": "request", "envelope": envelope})
-        if isinstance(asked, AdapterAnswer):
-            return asked
+        request = self._decided({"end": "request", "envelope": envelope})
+        if isinstance(request, AdapterAnswer):
+            return request
         try:
-            result = self._adapter.handle(copy.deepcopy(asked))
+            result = self._adapter.handle(copy.deepcopy(request))
         except Exception:  # noqa: BLE001  (foreign code: it returned no result, which is then decided on)
             result = None
-        found = self._decided({"end": "result", "envelope": result, "asked": asked})
+        found = self._decided({"end": "result", "envelope": result, "asked": request})
         return found if isinstance(found, AdapterAnswer) else _returned(found)
 
     def _decided(self, request: dict[str, Any]) -> dict[str, Any] | AdapterAnswer:

@@ -66,7 +66,7 @@ class Audit(Protocol):
     """What a server lists, as it was decided on."""
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def visible_tools(self) -> tuple[str, ...]:
         """The names of the tools that the client may see and call."""
 
     @property
@@ -113,8 +113,8 @@ class Pump:
         self._open: set[Any] = set()
         self._passed: set[Any] = set()
         self._of_server: set[Any] = set()
-        self._asked_client: _Questions = {}
-        self._asked_server: _Questions = {}
+        self._pending_at_client: _Questions = {}
+        self._pending_at_server: _Questions = {}
         self._capabilities: Any = {}
         self._audit: Audit | None = None
         self._changes = 0
@@ -135,11 +135,11 @@ class Pump:
         async for item in self._client:
             message = getattr(item, "message", None)  # an exception for a line that is none
             if isinstance(message, types.JSONRPCRequest):
-                await self._asked_by_client(message, tasks)
+                await self._on_client_request(message, tasks)
             elif isinstance(message, types.JSONRPCNotification):
-                await self._told_by_client(message)
+                await self._on_client_notification(message)
             elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-                await self._answered(message, self._asked_client, self._of_server, self._to_server)
+                await self._answered(message, self._pending_at_client, self._of_server, self._to_server)
         self._end(tasks)
 
     async def _up(self, tasks: Any) -> None:
@@ -157,20 +157,20 @@ class Pump:
                 if message.method in self._gate.methods[1]:
                     await self._to_client.send(SessionMessage(message))
             elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-                await self._answered(message, self._asked_server, self._passed, self._to_client)
+                await self._answered(message, self._pending_at_server, self._passed, self._to_client)
         self._log("the MCP server has ended")
         self._end(tasks)
 
     def _end(self, tasks: Any) -> None:
         self._over = True
-        for one in (*self._asked_client.values(), *self._asked_server.values()):
+        for one in (*self._pending_at_client.values(), *self._pending_at_server.values()):
             if not one.done():
                 one.set_exception(_failed("the MCP client or server has ended"))
         tasks.cancel_scope.cancel()
 
-    async def _answered(self, message: Any, asked: _Questions, passed: set[Any], to: Any) -> None:
+    async def _answered(self, message: Any, pending: _Questions, passed: set[Any], to: Any) -> None:
         """An answer: to a question of ours to this side, or to one that was passed on; any other is dropped."""
-        future = asked.get(message.id)
+        future = pending.get(message.id)
         if future is not None:
             if future.done():
                 return
@@ -185,8 +185,8 @@ class Pump:
                 self._log("the instructions of the MCP server are left out")
             await to.send(SessionMessage(message))
 
-    async def _asked_by_client(self, request: types.JSONRPCRequest, tasks: Any) -> None:
-        if request.id in self._open or request.id in {*self._asked_client, *self._asked_server}:
+    async def _on_client_request(self, request: types.JSONRPCRequest, tasks: Any) -> None:
+        if request.id in self._open or request.id in {*self._pending_at_client, *self._pending_at_server}:
             await self._refuse(request, self._to_client, "this id is in use")
         elif request.method not in self._gate.methods[0]:
             await self._refuse(request, self._to_client)
@@ -200,18 +200,18 @@ class Pump:
             self._passed.add(request.id)
             await self._to_server.send(SessionMessage(request))
 
-    async def _told_by_client(self, message: types.JSONRPCNotification) -> None:
+    async def _on_client_notification(self, message: types.JSONRPCNotification) -> None:
         if message.method not in self._gate.methods[0]:
             return
         cancelled = (message.params or {}).get("requestId") if message.method == _CANCELLED else None
-        future = self._asked_server.get(cancelled) if isinstance(cancelled, str | int) else None
+        future = self._pending_at_server.get(cancelled) if isinstance(cancelled, str | int) else None
         await self._to_server.send(SessionMessage(message))
         if future is not None and not future.done():
             future.set_exception(_failed("the call was cancelled"))
 
     async def _refuse(self, request: types.JSONRPCRequest, to: Any, why: str = "") -> None:
-        told = why or "policy/mcp.yaml does not list this method under `methods`"
-        error = types.ErrorData(code=types.INVALID_REQUEST if why else types.METHOD_NOT_FOUND, message=told)
+        reason = why or "policy/mcp.yaml does not list this method under `methods`"
+        error = types.ErrorData(code=types.INVALID_REQUEST if why else types.METHOD_NOT_FOUND, message=reason)
         await to.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request.id, error=error)))
 
     async def _ask(self, to: Any, id_: Any, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -219,8 +219,8 @@ class Pump:
         if self._over:  # a call that was being decided on meanwhile
             raise _failed("the MCP client or server has ended")
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        asked = self._asked_client if to is self._to_client else self._asked_server
-        asked[id_] = future
+        pending = self._pending_at_client if to is self._to_client else self._pending_at_server
+        pending[id_] = future
         try:
             request = types.JSONRPCRequest(jsonrpc="2.0", id=id_, method=method, params=params)
             await to.send(SessionMessage(request))
@@ -228,7 +228,7 @@ class Pump:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise _failed("the MCP server has ended") from error
         finally:
-            del asked[id_]
+            del pending[id_]
 
     async def _list(self, request: types.JSONRPCRequest) -> None:
         params = dict(request.params or {})
@@ -237,12 +237,12 @@ class Pump:
             return await self._refuse(request, self._to_client, "there is one page")
         try:
             audit = await self._audited(params, again=True)
-            tools = [one for one in self._definitions if _name(one) in audit.shown]
+            tools = [one for one in self._definitions if _name(one) in audit.visible_tools]
             result = {name: value for name, value in self._first.items() if name != "nextCursor"} | {"tools": tools}
             await self._reply(request, result)
         except Exception as error:  # noqa: BLE001  (an empty list would look like the answer)
-            told = error.message if isinstance(error, WorkError) else "the list of tools is refused"
-            await self._refuse(request, self._to_client, told)
+            reason = error.message if isinstance(error, WorkError) else "the list of tools is refused"
+            await self._refuse(request, self._to_client, reason)
             self._open.discard(request.id)
 
     async def _audited(self, params: Mapping[str, Any], *, again: bool = False) -> Audit:
@@ -265,12 +265,12 @@ class Pump:
             self._first, self._definitions, self._audit = pages[0], definitions, audit
             return audit
 
-    async def _pages(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
+    async def _pages(self, params: dict[str, Any]) -> list[dict[str, Any]]:
         """All pages of the server's list. Raises WorkError."""
         pages: list[dict[str, Any]] = []
         while len(pages) < _PAGES:
             cursor = {} if not pages else {"cursor": pages[-1]["nextCursor"]}
-            pages.append(await self._ask(self._to_server, _new_id(), LIST, {**asked, **cursor}))
+            pages.append(await self._ask(self._to_server, _new_id(), LIST, {**params, **cursor}))
             if pages[-1].get("nextCursor") is None:
                 return pages
         raise _failed(f"the MCP server lists more than {_PAGES} pages")
@@ -289,15 +289,15 @@ class Pump:
         meta, name = _meta(params), params.get("name")
         arguments = {} if params.get("arguments") is None else params["arguments"]
         audit = await self._audited(params)
-        if not isinstance(name, str) or name not in audit.shown:
+        if not isinstance(name, str) or name not in audit.visible_tools:
             codes = audit.refused.get(name, ()) if isinstance(name, str) else ()
             return _error(f"this call is refused: {', '.join(codes or ('engine.tool_missing',))}")
         key = json.dumps([name, arguments], sort_keys=True)
         stated, approval = meta.get(APPROVAL), self._waiting.get(key)
         if str(params.get("requestState", "")).startswith(_STATE):
             state, responses = params.pop("requestState"), params.pop("inputResponses", None)
-            given = responses.get("approval") if isinstance(responses, dict) else None
-            if approval is None or state != _STATE + approval or not await self._granted(given, approval):
+            granted_at_client = responses.get("approval") if isinstance(responses, dict) else None
+            if approval is None or state != _STATE + approval or not await self._granted(granted_at_client, approval):
                 return _error(NOT_APPROVED)
         params["_meta"] = {one: value for one, value in meta.items() if one != APPROVAL}
         if not params["_meta"]:
@@ -312,11 +312,11 @@ class Pump:
             while len(self._waiting) > _WAITING:
                 del self._waiting[next(iter(self._waiting))]
         if result.approval is None or not self._gate.asks or not self._elicits(meta):
-            return self._shown(result)
+            return self._visible_result(result)
         form = {"message": self._question(name, arguments, result), "requestedSchema": _YES}
-        return await self._asked_person(form, result.approval, make, modern=_VERSION in meta)
+        return await self._ask_person(form, result.approval, make, modern=_VERSION in meta)
 
-    async def _asked_person(
+    async def _ask_person(
         self, form: dict[str, Any], approval: str, make: Callable[[str], Awaitable[ToolResult]], *, modern: bool
     ) -> dict[str, Any]:
         """Ask at the client: within the call, or by a result after which the client repeats the call."""
@@ -326,7 +326,7 @@ class Pump:
         answer = await self._ask(self._to_client, _new_id(), _ELICIT, form)
         if not await self._granted(answer, approval):
             return _error(NOT_APPROVED)
-        return self._shown(await make(approval))
+        return self._visible_result(await make(approval))
 
     async def _granted(self, answer: Any, approval: str) -> bool:
         """Whether the person said yes, and the policy lets that person."""
@@ -340,8 +340,8 @@ class Pump:
         loop = asyncio.get_running_loop()
 
         def send() -> Any:
-            asked = self._ask(self._to_server, id_, CALL, params)
-            return asyncio.run_coroutine_threadsafe(asked, loop).result()
+            response = self._ask(self._to_server, id_, CALL, params)
+            return asyncio.run_coroutine_threadsafe(response, loop).result()
 
         result: ToolResult = await self._thread(self._gate.call, name, arguments, send, approval)
         return result
@@ -360,19 +360,19 @@ class Pump:
         verb = "Show the result of the tool to the model" if held else "Approve one call of the tool"
         return f"{verb}: {name}. Reason: {', '.join(result.metadata.get('codes', ()))}. {about}"
 
-    def _shown(self, result: ToolResult) -> dict[str, Any]:
+    def _visible_result(self, result: ToolResult) -> dict[str, Any]:
         """The server's own result as it may be shown, or why there is none."""
         if result.status == "ok":
             try:
                 found = json.loads(result.content)
             except ValueError:
                 return _error(f"the result is too long and was cut: {result.content}")
-            asked = found.get("inputRequests") if isinstance(found, dict) else None
-            methods = [one.get("method") for one in asked.values()] if isinstance(asked, dict) else []
+            requests = found.get("inputRequests") if isinstance(found, dict) else None
+            methods = [one.get("method") for one in requests.values()] if isinstance(requests, dict) else []
             if isinstance(found, dict) and set(methods) <= self._gate.methods[1]:
                 return found
             return _error("the result is withheld: the server asks for what policy/mcp.yaml does not list")
-        return _error(result.told)
+        return _error(result.model_text)
 
     async def _reply(self, request: types.JSONRPCRequest, result: dict[str, Any]) -> None:
         self._open.discard(request.id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from admission_adapters.tools.path import Listed
-from admission_adapters.tools.request import named_tool
+from admission_adapters.tools.request import tool_name
 from admission_adapters.tools.result import ToolResult
 
 LIST, CALL = "tools/list", "tools/call"
@@ -41,12 +41,12 @@ class ToolAdapter:
             listed = self._gate.listed()
             if listed.codes:
                 result |= {"status": "refused", "code": listed.codes[0]}
-            return result | {"content": [one for one in listed.definitions if named_tool(one) in self._tools]}
+            return result | {"content": [one for one in listed.definitions if tool_name(one) in self._tools]}
         call = {"name": envelope["tool"], "arguments": envelope["arguments"]}
         done = self._gate.call(call, envelope["approval"])
         return result | {
             "status": done.status,
-            "content": done.shown,
+            "content": done.text,
             "code": done.code,
             "approval": done.approval,
         }

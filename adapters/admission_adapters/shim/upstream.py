@@ -32,10 +32,10 @@ class SandboxedTalk(ServerLines):
     async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
         """Its messages, and where messages to it go. Start the server within."""
         loop = asyncio.get_running_loop()
-        heard, reading = anyio.create_memory_object_stream[Any](math.inf)
+        received, reading = anyio.create_memory_object_stream[Any](math.inf)
         writing, to_send = anyio.create_memory_object_stream[Any](0)
 
-        def said(line: bytes | None) -> None:
+        def on_line(line: bytes | None) -> None:
             try:
                 loop.call_soon_threadsafe(deliver, line)
             except RuntimeError:  # the client has gone, and its loop with it
@@ -43,13 +43,13 @@ class SandboxedTalk(ServerLines):
 
         def deliver(line: bytes | None) -> None:
             if line is None:
-                heard.close()
+                received.close()
                 return
             try:
                 message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
             except ValueError:  # a stray print
                 return
-            heard.send_nowait(SessionMessage(message))
+            received.send_nowait(SessionMessage(message))
 
         async def send() -> None:
             await anyio.to_thread.run_sync(self._begun.wait)
@@ -63,8 +63,8 @@ class SandboxedTalk(ServerLines):
                     break
             to_send.close()
 
-        self._said = said
-        with heard, reading, writing, to_send:
+        self._on_line = on_line
+        with received, reading, writing, to_send:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(send)
                 try:

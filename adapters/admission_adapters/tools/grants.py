@@ -47,5 +47,5 @@ class DecidedCall(Protocol):
 class DecidedResult(Protocol):
     """The result as it was decided on: the resource that gather leaves open at point `tool_result`."""
 
-    def shown(self, *, secrets: bool, hidden: bool, links: Sequence[str]) -> tuple[str, dict[str, int]]:
+    def without(self, *, secrets: bool, hidden: bool, links: Sequence[str]) -> tuple[str, dict[str, int]]:
         """Its text without these, and how many of each were taken out."""

@@ -16,7 +16,7 @@ from admission_adapters.tools.executor import CallExecutor, ToolPlaces, result_r
 from admission_adapters.tools.grants import ResultGrant, VisibilityGrant
 from admission_adapters.tools.held import HeldResult, HeldResults
 from admission_adapters.tools.registry import ToolRegistry
-from admission_adapters.tools.request import named_call, named_tool, private_copy
+from admission_adapters.tools.request import call_parts, private_copy, tool_name
 from admission_adapters.tools.result import ToolResult, codes_of, not_run, returned, waiting, withheld
 from engine.errors import EngineError
 from engine.model import Job, Permit, Result
@@ -94,7 +94,7 @@ class ToolPath:
 
         try:
             every = {name: self.registry.definition(name) for name in self.registry.names()}
-            known = {name: definition for name, definition in every.items() if named_tool(definition) == name}
+            known = {name: definition for name, definition in every.items() if tool_name(definition) == name}
             request = self.call_context.request("policy", "profile", tools=list(known.values()))
             answer = yield Question("tool_visibility", request, executor, self._context(None))
         except Exception as error:  # noqa: BLE001  (a tool without a decision is not visible)
@@ -105,7 +105,7 @@ class ToolPath:
 
     def call(self, call: Any, approval: str | None) -> Steps[ToolResult]:
         """Decide on the call, run it, decide on the result."""
-        if (held := self.held.take(approval, named_call(call))) is not None:
+        if (held := self.held.take(approval, call_parts(call))) is not None:
             return (yield from self._read_back(held, approval))
         request, name = self.request(call)
         definition = request.get("definition") if isinstance(request, dict) else None
@@ -124,7 +124,7 @@ class ToolPath:
             return not_run(decision)
         if answer.fault is not None:
             return withheld([answer.fault.code], decision.decision_id, ran=True)
-        made = HeldResult(named_call(request["call"]) or ("", None), executor, executor.outcome, decision)
+        made = HeldResult(call_parts(request["call"]) or ("", None), executor, executor.outcome, decision)
         return (yield from self._read_back(made, None))
 
     def _read_back(self, made: HeldResult, approval: str | None) -> Steps[ToolResult]:
@@ -143,14 +143,14 @@ class ToolPath:
             request = result_request(made.executor, outcome, decision.decision_id, self.error_mode)
             answer = yield Question("tool_result", request, executor, self._context(approval))
             codes = codes_of(answer.decision) if answer.fault is None else [answer.fault.code]
-            failed, asked = answer.fault is not None, answer.decision.approval
+            failed, requested = answer.fault is not None, answer.decision.approval
         except Exception as error:  # noqa: BLE001
-            codes, failed, asked = [_code(error)], True, None
+            codes, failed, requested = [_code(error)], True, None
         if results:
             return withheld(codes, decision.decision_id, ran=True) if failed else results[0]
-        if not failed and asked is not None and answer.decision.outcome is Decided.CONFIRM:
-            self.held.put(asked.id, made)
-            return waiting(codes, decision.decision_id, asked.id)
+        if not failed and requested is not None and answer.decision.outcome is Decided.CONFIRM:
+            self.held.put(requested.id, made)
+            return waiting(codes, decision.decision_id, requested.id)
         if approval is not None:  # such as one that is not granted yet, or a fault of the engine
             self.held.put(approval, made)
         return withheld(codes, decision.decision_id, ran=True)
@@ -161,7 +161,7 @@ class ToolPath:
             return call, None
         try:
             frozen = private_copy(call)
-            name = named_tool(frozen)
+            name = tool_name(frozen)
             known = self.registry.names()
             definition = self.registry.definition(name) if name is not None and name in known else None
         except EngineError as error:

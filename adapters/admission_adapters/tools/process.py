@@ -46,7 +46,7 @@ def in_process(
     `engine.tool_not_importable` for a tool that cannot be imported as a function of a module.
     """
     deadline = time.monotonic() + seconds
-    module, name = _named(tool)
+    module, name = _import_name(tool)
     job = {"path": sys.path, "module": module, "name": name, "arguments": arguments, "most": most, "seconds": seconds}
     here, there = socket.socketpair()
     with here:
@@ -119,7 +119,7 @@ def _messages(channel: socket.socket, deadline: float, most: int) -> Iterator[An
             yield json.loads(line)
 
 
-def _named(tool: Callable[..., Any]) -> tuple[str, str]:
+def _import_name(tool: Callable[..., Any]) -> tuple[str, str]:
     """The module and name by which a new process finds exactly this function."""
     module, name = getattr(tool, "__module__", None), getattr(tool, "__qualname__", None)
     found: Any = None

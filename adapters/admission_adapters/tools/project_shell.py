@@ -14,7 +14,7 @@ from typing import Any
 
 from admission_adapters.tools.effects import record_side_effect
 from admission_adapters.tools.registering import Registered, object_schema, refusal
-from admission_adapters.tools.sandbox_shell import Ran, RunsShell, shown
+from admission_adapters.tools.sandbox_shell import Ran, RunsShell, command_report
 
 DEFINITION: dict[str, Any] = {
     "name": "project_shell",
@@ -40,4 +40,4 @@ class ProjectShell(Registered):
         ran: Ran = self._engine.run_shell(command, folder=self._folder, profile=self._profile, context=self._context)
         if ran.ended is None or ran.answer.fault is not None:
             raise refusal(ran.answer)
-        return {**shown(ran.ended), "written": sorted(ran.files), "not_written": dict(ran.not_kept)}
+        return {**command_report(ran.ended), "written": sorted(ran.files), "not_written": dict(ran.not_kept)}

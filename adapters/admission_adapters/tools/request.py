@@ -43,7 +43,7 @@ def _copy(value: Any, depth: int) -> Any:
     raise _refused("it contains a value that has no JSON form")
 
 
-def named_call(call: Any) -> tuple[str, Any] | None:
+def call_parts(call: Any) -> tuple[str, Any] | None:
     """The name and arguments of a call in any format, as they were written; None for anything else."""
     if not isinstance(call, dict):
         return None
@@ -53,9 +53,9 @@ def named_call(call: Any) -> tuple[str, Any] | None:
     return None
 
 
-def named_tool(call: Any) -> str | None:
+def tool_name(call: Any) -> str | None:
     """The name of the tool in a call or a definition of any format; None if there is none."""
-    named = named_call(call)
+    named = call_parts(call)
     return None if named is None else named[0]
 
 

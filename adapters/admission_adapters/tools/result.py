@@ -40,19 +40,19 @@ class ToolResult:
     approval: str | None = None
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         """The content, with a mark where it was cut."""
         if self.metadata.get("truncated") is not True:
             return self.content
         return f"{self.content}\n[cut here; the whole text has {self.metadata['bytes']} bytes]"
 
     @property
-    def told(self) -> str:
+    def model_text(self) -> str:
         """The same, and how a person approves what waits."""
         if self.approval is None:
-            return self.shown
+            return self.text
         how = f"a person approves it with `engine approvals grant {self.approval}`, then repeat the same call"
-        return f"{self.shown}; {how}"
+        return f"{self.text}; {how}"
 
 
 def not_run(decision: Decision) -> ToolResult:
@@ -63,7 +63,7 @@ def not_run(decision: Decision) -> ToolResult:
     status_text = f"waits for the approval {approval} of a person" if waits else "is refused"
     return ToolResult(
         "awaiting_approval" if waits else "refused",
-        "\n".join((f"this call {status_text}: {', '.join(codes)}", *_told(decision))),
+        "\n".join((f"this call {status_text}: {', '.join(codes)}", *_refusal_lines(decision))),
         {"codes": codes},
         codes[0],
         decision.decision_id,
@@ -71,7 +71,7 @@ def not_run(decision: Decision) -> ToolResult:
     )
 
 
-def _told(decision: Decision) -> list[str]:
+def _refusal_lines(decision: Decision) -> list[str]:
     """A line for each code of the first findings that refused: where, what must hold, what to do."""
     refusing = [one for one in decision.findings if one.level is not Level.WARN]
     found: dict[str, str] = {}
@@ -106,7 +106,7 @@ def returned(outcome: Outcome, grant: ResultGrant, decided: DecidedResult | None
         return ToolResult("error", content, beside, code, decision_id)
     if outcome.result_text is None or decided is None:
         raise unenforceable("the permit is for another result of the tool")
-    text, redacted = decided.shown(secrets=grant.redact_secrets, hidden=grant.redact_hidden, links=grant.redact_links)
+    text, redacted = decided.without(secrets=grant.redact_secrets, hidden=grant.redact_hidden, links=grant.redact_links)
     data = text.encode("utf-8", "replace")
     content = cut(data, grant.max_bytes)
     whole = outcome.result_text.bytes == len(outcome.result_text.text.encode("utf-8", "replace"))

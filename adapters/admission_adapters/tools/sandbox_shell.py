@@ -72,7 +72,7 @@ class SandboxShell(Registered):
         if ran.ended is None or ran.answer.fault is not None:
             raise refusal(ran.answer)
         return {
-            **shown(ran.ended),
+            **command_report(ran.ended),
             "connections": [
                 {"to": one.url, "outcome": one.outcome, "codes": list(one.codes)}
                 | ({"approval": one.approval} if one.approval else {})
@@ -81,7 +81,7 @@ class SandboxShell(Registered):
         }
 
 
-def shown(ended: Any) -> dict[str, Any]:
+def command_report(ended: Any) -> dict[str, Any]:
     """How a command ended and what it printed, as a model sees it."""
     return {
         "status": str(ended.status),

@@ -156,8 +156,8 @@ class TunnelServer:
         finally:
             with self._lock:
                 del self._open[number]
-        codes, asked = _codes(answer), answer.decision.approval
-        needed = asked.id if asked is not None and asked.state == "requested" else None
+        codes, requested = _codes(answer), answer.decision.approval
+        needed = requested.id if requested is not None and requested.state == "requested" else None
         if not tunnel.began:
             with suppress(OSError):
                 client.sendall(_refusal(codes, needed))

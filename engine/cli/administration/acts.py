@@ -41,27 +41,27 @@ class ActRefusedError(EngineError):
         return self.message  # a line for each finding
 
 
-def act(sources: options.Sources, asked: dict[str, Any]) -> dict[str, Any]:
+def act(sources: options.Sources, request: dict[str, Any]) -> dict[str, Any]:
     """Take an act and return what it made or changed, as JSON. Raises EngineError, also where policy refuses it.
 
     A server that uses the state folder decides by its own policy; only where there is none is that of `sources` used.
     """
     token = os.environ.get(TOKEN)
     try:
-        reply = post(options.state_folder(sources.state), "/v1/administration", asked, token)
+        reply = post(options.state_folder(sources.state), "/v1/administration", request, token)
     except NotServedError:
-        return _here(sources, asked, token)
+        return _here(sources, request, token)
     document = reply.document
     if "decision" not in document or "done" not in document:
         raise _failed(reply.status, document)
     return _done(document["decision"], document["done"])
 
 
-def _here(sources: options.Sources, asked: dict[str, Any], token: str | None) -> dict[str, Any]:
+def _here(sources: options.Sources, request: dict[str, Any], token: str | None) -> dict[str, Any]:
     from engine.administration.users import bearer_of
 
     with sources.engine("administration") as engine:
-        stated: Any = asked
+        stated: Any = request
         context = options.context(None)  # the user as the kernel knows it
         try:
             if token is not None:

@@ -52,7 +52,7 @@ def _lines(row: ApprovalRow) -> list[str]:
 def show_approval(id_: Id, state: options.State = None, how: options.Output = "text") -> None:
     """Show an approval request: what it covers, its requester and policy, and how to see its input."""
     with acts.found(state) as store:
-        row = _known(store, id_)
+        row = _approval(store, id_)
     asking = _asking(options.state_folder(state), row)
     if how == "json":
         print_text(json_text({**_json(row), "requesting_decisions": asking}, sort=True))
@@ -76,7 +76,7 @@ def refuse_approval(sources: options.Sources, id_: Id, reason: acts.Reason = Non
 
 def _resolve(id_: str, act: str, reason: str | None, sources: options.Sources) -> None:
     with acts.found(sources.state) as store:
-        row = _known(store, id_)
+        row = _approval(store, id_)
     try:
         done = acts.act(sources, {"act": act, "id": row.id, "reason": reason})
     except acts.ActRefusedError as error:
@@ -94,7 +94,7 @@ def _resolution(row: ApprovalRow) -> str | None:
     return f"its state is {_state(row)}{by}; it expires at {time_text(row.expires_at)}"
 
 
-def _known(store: Store, id_: str) -> ApprovalRow:
+def _approval(store: Store, id_: str) -> ApprovalRow:
     row = store.approval(id_)
     if row is None:
         raise GatherError(

@@ -45,9 +45,9 @@ def stop_principal(sources: options.Sources, name: Name, reason: acts.Reason = N
 
 
 def _stop(scope: str, name: str, reason: str | None, sources: options.Sources) -> None:
-    asked = {"act": "stop", "id": uuid.uuid4().hex, "reason": reason, "stop": {"scope": scope, "name": name}}
-    done = acts.act(sources, asked)
-    print_text(f"stopped: {_what(done['scope'], done['name'])}: {done['id']}")
+    request = {"act": "stop", "id": uuid.uuid4().hex, "reason": reason, "stop": {"scope": scope, "name": name}}
+    done = acts.act(sources, request)
+    print_text(f"stopped: {_description(done['scope'], done['name'])}: {done['id']}")
     remark(f"to lift the stop: engine stop lift {done['id']} --reason TEXT")
 
 
@@ -67,10 +67,10 @@ def lift_stop(
 ) -> None:
     """Lift a stop. What it ended stays ended."""
     done = acts.act(sources, {"act": "lift_stop", "id": id_, "reason": reason})
-    print_text(f"lifted: {_what(done['scope'], done['name'])}: {done['id']}")
+    print_text(f"lifted: {_description(done['scope'], done['name'])}: {done['id']}")
 
 
-def _what(scope: str, name: str) -> str:
+def _description(scope: str, name: str) -> str:
     return "everything" if scope == "all" else f"{scope} {printable(name, 256)}"
 
 
@@ -81,7 +81,7 @@ def _state(row: StopRow) -> str:
 _CELLS: dict[str, Callable[[StopRow], str]] = {
     "id": lambda row: row.id,
     "state": _state,
-    "stopped": lambda row: _what(row.scope, row.name),
+    "stopped": lambda row: _description(row.scope, row.name),
     "since": lambda row: time_text(row.created_at),
     "by": lambda row: printable(row.actor, 256),
     "reason": lambda row: printable(row.reason or ""),
@@ -89,6 +89,6 @@ _CELLS: dict[str, Callable[[StopRow], str]] = {
 
 
 def _lines(row: StopRow) -> list[str]:
-    head = f"{row.id}  {_state(row):<8} {_what(row.scope, row.name)}"
+    head = f"{row.id}  {_state(row):<8} {_description(row.scope, row.name)}"
     by = f"      since {time_text(row.created_at)} by {printable(row.actor, 256)}"
     return [head, by + (f": {printable(row.reason)}" if row.reason else "")]

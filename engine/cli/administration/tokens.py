@@ -62,9 +62,9 @@ def issue_token(
     scope |= {"audience": audience, "single_use": single_use}
     issued = acts.act(sources, {"act": "issue_token", "id": new_token_id(), "reason": reason, "scope": scope})
     print_text(issued["text"])
-    told = [", ".join(points), f"approves at {', '.join(approves)}" if approves else ""]
-    told += [f"at {audience} only" if audience else "", "for one request" if single_use else ""]
-    head = f"token {issued['id']} for {principal}, {', '.join(filter(None, told))}"
+    extras = [", ".join(points), f"approves at {', '.join(approves)}" if approves else ""]
+    extras += [f"at {audience} only" if audience else "", "for one request" if single_use else ""]
+    head = f"token {issued['id']} for {principal}, {', '.join(filter(None, extras))}"
     typer.echo(f"{head}, until {issued['expires_at']}", err=True)
     remark(f"it is not shown again; to revoke it: engine tokens revoke {issued['id']}")
 

@@ -134,16 +134,16 @@ def run_action(
         if contract is None and action.suffix == ".py" and isinstance(document, dict):
             with suppress(EngineError):  # then nothing can be decided either, and the run says so
                 document["contract"] = default_contract(engine.opened, "program")
-        shown = Shown()
-        watch = RunWatcher(cancel, _tell, shown.take) if how == "text" else RunWatcher(cancel)
+        printer = OutputPrinter()
+        watch = RunWatcher(cancel, _tell, printer.take) if how == "text" else RunWatcher(cancel)
         if repair is None:
             done = engine.run_code(document, context, watch)
         else:
             done = engine.repair_code(document, repairing(repair, repair_seconds, cancel, variables), context, watch)
-        shown.close()
+        printer.close()
         left = [] if into is None else written(done.document, into, engine.executors.machine().store)
     text = "\n".join([_text(done), *left]) if how == "text" else json_text(done.document)
-    if shown.any:
+    if printer.any:
         typer.echo(text, err=True)
     else:
         print_text(text)
@@ -221,10 +221,12 @@ def show_kept(
 def _stated(packages: str | None, profile: str | None, files: list[Path], into: Path | None) -> dict[str, Any]:
     """What the options state about a run."""
     found: dict[str, Any] = {"packages": packages, "profile": profile, "artifacts": True if into is not None else None}
-    given = {file.name: base64.b64encode(read_bytes(file, _MOST)).decode("ascii") for file in files}
-    if len(given) != len(files):
+    contents = {file.name: base64.b64encode(read_bytes(file, _MOST)).decode("ascii") for file in files}
+    if len(contents) != len(files):
         raise typer.BadParameter("two files have the same name", param_hint="--input")
-    return {name: value for name, value in found.items() if value is not None} | ({"files": given} if given else {})
+    return {name: value for name, value in found.items() if value is not None} | (
+        {"files": contents} if contents else {}
+    )
 
 
 def written(document: dict[str, Any], into: Path, store: ArtifactStore) -> list[str]:
@@ -244,7 +246,7 @@ def written(document: dict[str, Any], into: Path, store: ArtifactStore) -> list[
     return [f"  wrote {into / path} ({len(data)} bytes)" for path, data in files.items()]
 
 
-class Shown:
+class OutputPrinter:
     """Shows what a program prints while it runs, on a thread of its own: a slow terminal delays nothing else."""
 
     def __init__(self) -> None:
@@ -281,9 +283,9 @@ def _document(action: Path, approvals: list[str], payload: Path | None, contract
         raise typer.BadParameter("the document already states them", param_hint="--payload, --contract")
     document = _program(action, payload, contract) if program else content_or_error(action)
     if not isinstance(document, dict | EngineError):
-        shown = printable(str(action))
+        label = printable(str(action))
         document = GatherError(
-            f"`{shown}` is not a JSON object", remedy="pass one, or a Python program whose name ends in .py"
+            f"`{label}` is not a JSON object", remedy="pass one, or a Python program whose name ends in .py"
         )
     if pairs and isinstance(document, dict):
         document = {**document, "approvals": {name: id_ for name, _, id_ in pairs}}
@@ -294,12 +296,12 @@ def _program(file: Path, payload: Path | None, contract: str | None) -> Any:
     """A run of a program alone, with nothing to be repeated in its answer; or the error that the engine records."""
     try:
         code = read_bytes(file, _MOST).decode("utf-8")
-        given = {} if payload is None else content(payload)
+        input_payload = {} if payload is None else content(payload)
     except GatherError as error:
         return error
     except UnicodeDecodeError:
         return GatherError(f"`{printable(str(file))}` is not UTF-8 text", remedy="save it as UTF-8")
-    action = {"id": "cli", "language": "python", "entrypoint": "main.py", "code": code, "input_payload": given}
+    action = {"id": "cli", "language": "python", "entrypoint": "main.py", "code": code, "input_payload": input_payload}
     hints = dict.fromkeys(("max_code_chars", "exec_timeout_seconds"), _AS_MUCH)
     return {"action": action, "request": {}, "policy_hints": hints, "contract": contract}
 
@@ -329,7 +331,7 @@ def _tell(phase: str) -> None:
 
 def _text(done: CodeRun) -> str:
     """A run as text: the answer, or the reason why there is none and a remedy."""
-    from engine.cli.formats.show import said
+    from engine.cli.formats.show import requirement_text
 
     document = done.document
     lines = [document["answer"]] if done.ok else [f"stopped in phase {document['phase']}: {document['stop_reason']}"]
@@ -339,18 +341,18 @@ def _text(done: CodeRun) -> str:
         lines.append("replayed: this idempotency key was used before; nothing was run")
     for one in document.get("findings", ()):
         about = f" ({one['subject']})" if one["subject"] else ""
-        told = said(one["code"], one["requirement"])
-        lines += [f"  {one['point']}: {one['code']}{about}: {told}", f"    {one['remedy']}"]
+        requirement = requirement_text(one["code"], one["requirement"])
+        lines += [f"  {one['point']}: {one['code']}{about}: {requirement}", f"    {one['remedy']}"]
     if advice := document.get("scan_advice"):
         found = sorted({f"{one['code']} {one['subject'] or ''}".strip() for one in advice})
         first = ", ".join(found[:_MOST_TOLD]) + (", …" if len(found) > _MOST_TOLD else "")
         lines.append(f"  allowed by this profile: {len(found)} findings of the scan: {first}")
     for step in document["trace"]:
         lines += [f"  {name}: {step[name]}" for name in ("stderr_snippet", "stdout_snippet") if name in step]
-    if (wanted := document.get("approval")) is not None:
+    if (approval := document.get("approval")) is not None:
         lines.append(
-            f"  a person must approve: engine approvals grant {wanted['id']}; "
-            f"then run it again with --approval {wanted['for']}={wanted['id']}"
+            f"  a person must approve: engine approvals grant {approval['id']}; "
+            f"then run it again with --approval {approval['for']}={approval['id']}"
         )
     if done.fault is not None and not document.get("findings"):
         lines += [f"  {done.fault.one_line()}", f"    {done.fault.remedy}"]
@@ -436,10 +438,10 @@ def _repair_output(
     Raises GatherError where it failed, subprocess.TimeoutExpired, OSError, ValueError.
     """
     end = time.monotonic() + seconds
-    with tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as printed:
-        told.write(sent)
-        told.seek(0)
-        with subprocess.Popen(argv, stdin=told, stdout=printed, env=variables) as child:
+    with tempfile.TemporaryFile() as sent_file, tempfile.TemporaryFile() as printed:
+        sent_file.write(sent)
+        sent_file.seek(0)
+        with subprocess.Popen(argv, stdin=sent_file, stdout=printed, env=variables) as child:
             try:
                 while child.poll() is None and not cancel.is_set() and os.fstat(printed.fileno()).st_size <= _MOST:
                     if time.monotonic() > end:
@@ -448,12 +450,12 @@ def _repair_output(
             finally:
                 child.kill()
         printed.seek(0)
-        said = b"" if cancel.is_set() else printed.read(_MOST + 1)
-    if len(said) > _MOST:
+        output = b"" if cancel.is_set() else printed.read(_MOST + 1)
+    if len(output) > _MOST:
         raise _broken(f"it printed more than {_MOST} bytes", "make it print one action and nothing else")
     if child.returncode != 0 and not cancel.is_set():
         raise _broken(f"it ended with {child.returncode}", "see its standard error")
-    return said
+    return output
 
 
 def _broken(what: str, remedy: str) -> GatherError:

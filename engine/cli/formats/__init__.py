@@ -64,7 +64,7 @@ def render(name: ReportFormat, reports: Sequence[Report], context: Context) -> s
     return text
 
 
-def told(engine: Engine, name: str, answers: Iterable[Answer], code: Exit, *, explain: bool = False) -> str:
+def answers_text(engine: Engine, name: str, answers: Iterable[Answer], code: Exit, *, explain: bool = False) -> str:
     """Answers on what has this name, as text for standard output."""
     from engine.reports.explain import report
 

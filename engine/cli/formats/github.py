@@ -32,11 +32,11 @@ def _commands(report: Report, context: Context) -> Iterator[str]:
     answer = kind(report)
     level = _KINDS.get(answer, "error")
     found = report.explained
-    shown = found if context.explain else found[:_MOST]
-    for item in shown:
+    listed = found if context.explain else found[:_MOST]
+    for item in listed:
         yield _finding(report, answer, item, context.base)
-    if len(found) > len(shown):
-        more = f"{len(found) - len(shown):,} more findings; --explain shows all"
+    if len(found) > len(listed):
+        more = f"{len(found) - len(listed):,} more findings; --explain shows all"
         yield command(level, None, answer.value, f"{_name(report)}: {more}", context.base)
     elif not found or answer is Kind.ALLOW:
         yield command(level, None, answer.value, f"{_name(report)}{_mode(report)}", context.base)
@@ -59,8 +59,8 @@ def command(level: str, where: Location | None, title: str, message: str, base: 
     if where is not None and where.line is not None:
         properties["line"] = str(where.line)
     properties["title"] = title
-    told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{level} {told}::{_data(message)}"
+    named = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{level} {named}::{_data(message)}"
 
 
 def _name(report: Report) -> str:

@@ -98,9 +98,9 @@ def _case(report: Report, name: str, items: list[Explained]) -> ET.Element:
 
 
 def _add_result(case: ET.Element, tag: str, word: str, message: str, items: list[Explained]) -> None:
-    told = ET.Element(tag, type=clean(word), message=clean(message))
-    told.text = _text([item for item in items if item.finding.level is not Level.WARN])
-    case.insert(0, told)  # readers expect it before the output
+    result = ET.Element(tag, type=clean(word), message=clean(message))
+    result.text = _text([item for item in items if item.finding.level is not Level.WARN])
+    case.insert(0, result)  # readers expect it before the output
 
 
 def _text(items: list[Explained]) -> str:

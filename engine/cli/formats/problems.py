@@ -62,8 +62,8 @@ def _github(checked: Sequence[Checked]) -> str:
 
 def _commands(one: Checked) -> Iterator[str]:
     for problem in one.problems:
-        told = f"{clean(problem.message)}\nfix: {clean(problem.remedy)}"
-        yield github.command("error", problem.where, one.title, told, str(Path.cwd()))
+        text = f"{clean(problem.message)}\nfix: {clean(problem.remedy)}"
+        yield github.command("error", problem.where, one.title, text, str(Path.cwd()))
     if not one.problems:
         yield github.command("notice", None, one.title, clean(one.passed), "")
 

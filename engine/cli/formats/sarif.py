@@ -67,11 +67,11 @@ def log(run: dict[str, Any]) -> str:
 
 def _rules(reports: Sequence[Report], context: Context) -> list[dict[str, Any]]:
     """One rule per code, sorted."""
-    said: dict[str, dict[str, Explained]] = {}
+    texts_of: dict[str, dict[str, Explained]] = {}
     for report in reports:
         for item in report.explained:
-            said.setdefault(item.finding.code, {}).setdefault(claim(item), item)
-    rules = {code: _rule(texts, context) for code, texts in said.items()}
+            texts_of.setdefault(item.finding.code, {}).setdefault(claim(item), item)
+    rules = {code: _rule(texts, context) for code, texts in texts_of.items()}
     mute = [_outcome_rule(kind(report)) for report in reports if _is_mute(report)]
     return [rule for _, rule in sorted({**rules, **{rule["id"]: rule for rule in mute}}.items())]
 
@@ -188,14 +188,14 @@ def place(file: str, line: int | None, base: str) -> dict[str, Any]:
 def _invocation(reports: Sequence[Report], left: int, context: Context) -> dict[str, Any]:
     broken = [item for report in reports if kind(report).undecided for item in report.explained]
     failed = broken or context.exit not in {Exit.ALLOW, Exit.CONFIRM, Exit.DENY}
-    told = [
+    notifications = [
         _notification("error", item.finding.code, f"{claim(item)}. fix: {clean(item.finding.remedy)}")
         for item in broken
     ]
     if left:
-        told.append(_notification("warning", "results", f"{left:,} more findings; --format json has all"))
+        notifications.append(_notification("warning", "results", f"{left:,} more findings; --format json has all"))
     invocation: dict[str, Any] = {"executionSuccessful": not failed, "exitCode": int(context.exit)}
-    return {**invocation, "toolExecutionNotifications": told} if told else invocation
+    return {**invocation, "toolExecutionNotifications": notifications} if notifications else invocation
 
 
 def _notification(level: str, identity: str, text: str) -> dict[str, Any]:

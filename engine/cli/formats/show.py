@@ -58,7 +58,7 @@ def claim(item: Explained) -> str:
     """A finding in a sentence: the unmet requirement, or what prevented a decision."""
     finding = item.finding
     waived = "" if finding.waiver is None else f" (waived by {clean(finding.waiver)})"
-    return said(finding.code, finding.requirement) + waived
+    return requirement_text(finding.code, finding.requirement) + waived
 
 
 def there(item: Explained) -> str | None:
@@ -80,7 +80,7 @@ def finding_text(finding: Finding, approval: Approval | None = None) -> str:
     waived = "" if finding.waiver is None else f" (waived by {clean(finding.waiver)})"
     used = approval is not None and approval.state == "used" and finding.level is Level.CONFIRM
     end = f"approved ({clean(approval.id)})" if approval is not None and used else clean(finding.remedy)
-    return f"{finding.code}{about}: {said(finding.code, finding.requirement)}{waived}\n  {end}"
+    return f"{finding.code}{about}: {requirement_text(finding.code, finding.requirement)}{waived}\n  {end}"
 
 
 def tell_findings(decision: Decision) -> None:
@@ -89,7 +89,7 @@ def tell_findings(decision: Decision) -> None:
         typer.echo(finding_text(finding, decision.approval), err=True)
 
 
-def said(code: str, message: str) -> str:
+def requirement_text(code: str, message: str) -> str:
     """The message of a finding with this code as that sentence."""
     from engine.model import is_reserved
 

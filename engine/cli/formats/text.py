@@ -69,9 +69,9 @@ def render(reports: Sequence[Report], context: Context) -> str:
 
 def _summary(reports: Sequence[Report], context: Context) -> str:
     counts = Counter(kind(report) for report in reports)
-    told = ", ".join(f"{counts[name]:,} {name.value}" for name in Kind if counts[name])
+    outcomes = ", ".join(f"{counts[name]:,} {name.value}" for name in Kind if counts[name])
     code = context.exit
-    return f"{len(reports):,} checked: {told or 'none'}; exit {int(code)}: {_MEANING[code]}"
+    return f"{len(reports):,} checked: {outcomes or 'none'}; exit {int(code)}: {_MEANING[code]}"
 
 
 def _report(report: Report, context: Context) -> Iterator[str]:
@@ -81,12 +81,12 @@ def _report(report: Report, context: Context) -> Iterator[str]:
         yield from _wrap(f"not decided by any rule: {_UNDECIDED[answer]}; nothing is allowed", 2, context)
     subjects = by_subject(report)
     blocks = _blocks(subjects, context)
-    shown = blocks if context.explain else blocks[:_MOST_BLOCKS]
+    listed = blocks if context.explain else blocks[:_MOST_BLOCKS]
     approval = report.decision.approval
     approved = approval.id if approval is not None and approval.state == "used" else None
-    for block in shown:
+    for block in listed:
         yield from _block(block, approved, context)
-    if left := sum(map(len, blocks[len(shown) :])):
+    if left := sum(map(len, blocks[len(listed) :])):
         yield from _wrap(f"… and {left:,} more subjects with other findings; --explain shows all", 2, context)
     yield from _without(answer, subjects, context)
     if context.explain:
@@ -126,10 +126,10 @@ def _block(block: _Block, approved: str | None, context: Context) -> Iterator[st
     names = [WHOLE if subject is None else _keep(subject) for subject in block]
     yield from _wrap(_listed(names, _MOST_SUBJECTS), 2, context)
     columns = list(zip(*block.values(), strict=True))  # each is one finding as it is at each subject
-    shown = columns if context.explain else columns[:_MOST_BLOCKS]
-    for column in shown:
+    listed = columns if context.explain else columns[:_MOST_BLOCKS]
+    for column in listed:
         yield from _finding(column, approved, context)
-    if left := len(columns) - len(shown):
+    if left := len(columns) - len(listed):
         yield from _wrap(f"… and {left:,} more findings; --explain shows all", 4, context)
 
 
@@ -159,14 +159,14 @@ def _finding(column: Sequence[Explained], approved: str | None, context: Context
         if first.rule is not None:
             yield from _wrap(f"rule: {_place(first.rule)}", 6, context)
         if first.labels:
-            told = "; ".join(f"{clean(name)} {clean(value)}" for name, value in first.labels)
-            yield from _wrap(f"labels: {told}", 6, context)
+            labels = "; ".join(f"{clean(name)} {clean(value)}" for name, value in first.labels)
+            yield from _wrap(f"labels: {labels}", 6, context)
 
 
 def _row(row: PolicyRow, context: Context) -> str:
     if row.where is None:
-        meant = f"; {clean(did_you_mean(row.nearest))}" if row.nearest else ""
-        return f"{_keep(row.path)}: no row{meant}"
+        suggestion = f"; {clean(did_you_mean(row.nearest))}" if row.nearest else ""
+        return f"{_keep(row.path)}: no row{suggestion}"
     value = clean(json.dumps(row.value, ensure_ascii=False, default=str))
     if len(value) > _MOST_VALUE and not context.explain:
         value = f"{value[:_MOST_VALUE]}…"
@@ -224,9 +224,9 @@ def _places(column: Sequence[Explained]) -> str:
     lines: dict[str, list[str]] = {}
     for file, line in spots[:_MOST_SUBJECTS]:
         lines.setdefault(file, []).extend([] if line is None else [str(line)])
-    told = "; ".join(_keep(file) + (f":{', '.join(numbers)}" if numbers else "") for file, numbers in lines.items())
+    places = "; ".join(_keep(file) + (f":{', '.join(numbers)}" if numbers else "") for file, numbers in lines.items())
     left = len(spots) - _MOST_SUBJECTS
-    return f"{told} … and {left:,} more" if left > 0 else told
+    return f"{places} … and {left:,} more" if left > 0 else places
 
 
 def _keep(text: str) -> str:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import options
-from engine.cli.machine.machine import Check, State, bubblewrap, cgroups, judged, landlock, reason, shown, tried
+from engine.cli.machine.machine import Check, State, bubblewrap, cgroups, display_path, judged, landlock, reason, tried
 from engine.cli.outputs import painted, print_text
 from engine.cli.serve import RunnerCertificate, RunnerKey, RunnerToken, runner_access
 from engine.documents.files import opened_folder
@@ -57,8 +57,8 @@ def doctor(
     if runner is not None:
         from engine.cli.machine import doctor_runner
 
-        told = ("the runner can be used from here", "the runner cannot be used from here")
-        raise typer.Exit(_report(doctor_runner.examine(runner, access), format_, *told))
+        headlines = ("the runner can be used from here", "the runner cannot be used from here")
+        raise typer.Exit(_report(doctor_runner.examine(runner, access), format_, *headlines))
     if sandbox:
         from engine.cli.machine import doctor_sandbox
 
@@ -115,7 +115,7 @@ def _python() -> Iterator[Check]:
     from engine.version import __version__
 
     yield Check("python", State.OK, f"{platform.python_implementation()} {platform.python_version()}")
-    yield Check("engine", State.OK, f"{__version__} in {shown(_package())}")
+    yield Check("engine", State.OK, f"{__version__} in {display_path(_package())}")
     yield Check("platform", State.OK, f"{platform.system()} {platform.release()} {platform.machine()}")
 
 
@@ -126,7 +126,7 @@ def _opa(find: Callable[[], Binary], seconds: float) -> Iterator[Check]:
         yield Check("opa", State.FAILED, error.message, error.remedy)
         return
     path, root = binary.path, _package().parent
-    place = str(path.relative_to(root)) if path.is_relative_to(root) else shown(path)
+    place = str(path.relative_to(root)) if path.is_relative_to(root) else display_path(path)
     yield Check("opa", State.OK, f"{place}, version {binary.version}, sha256 {binary.sha256} as built")
     problem = _problem_of_opa(binary, seconds)
     again = "reinstall the package; if that does not help, check that this machine may execute it"
@@ -135,12 +135,12 @@ def _opa(find: Callable[[], Binary], seconds: float) -> Iterator[Check]:
 
 def _problem_of_opa(binary: Binary, seconds: float) -> str:
     try:
-        code, said = tried([str(binary.path), "version"], seconds)
+        code, output = tried([str(binary.path), "version"], seconds)
     except OSError as error:
         return f"cannot be started: {reason(error)}"
     if code is None:
         return f"gives no answer within {seconds:g} seconds"
-    if code != 0 or f"Version: {binary.version}" not in said.splitlines():
+    if code != 0 or f"Version: {binary.version}" not in output.splitlines():
         return f"ends with {code} and does not report version {binary.version}"
     return ""
 
@@ -232,7 +232,9 @@ def _cache(folder: Path) -> Iterator[Check]:
 def _sockets() -> Iterator[Check]:
     temp = Path(tempfile.gettempdir())
     remedy = "set TMPDIR to a short path of a folder that only this user can write"
-    yield judged("temp folder", _problem_of_sockets(temp), remedy, f"{shown(temp)}, sockets can be created in it")
+    yield judged(
+        "temp folder", _problem_of_sockets(temp), remedy, f"{display_path(temp)}, sockets can be created in it"
+    )
 
 
 def _problem_of_sockets(temp: Path) -> str:
@@ -240,14 +242,14 @@ def _problem_of_sockets(temp: Path) -> str:
 
     base = base_folder()
     if len(os.fsencode(base)) > LONGEST_BASE:
-        return f"{shown(temp)} is too long for the path of a socket"
+        return f"{display_path(temp)} is too long for the path of a socket"
     if os.path.lexists(base) and not private(base):
-        return f"{shown(base)} exists and is not a private folder of this user"
+        return f"{display_path(base)} exists and is not a private folder of this user"
     try:
         with tempfile.TemporaryDirectory(prefix="doctor-", dir=temp) as trial, socket.socket(socket.AF_UNIX) as probe:
             probe.bind(f"{trial}/opa.sock")
     except OSError as error:
-        return f"no socket can be made in {shown(temp)}: {reason(error)}"
+        return f"no socket can be made in {display_path(temp)}: {reason(error)}"
     return ""
 
 
@@ -264,9 +266,9 @@ def _folder(name: str, folder: Path, remedy: str) -> Check:
                 os.fsync(handle)
     except OSError as error:
         full = error.errno in {errno.ENOSPC, errno.EDQUOT}
-        detail = f"{shown(folder)} cannot be written: {reason(error)}"
+        detail = f"{display_path(folder)} cannot be written: {reason(error)}"
         return Check(name, State.FAILED, detail, "free disk space" if full else remedy)
-    return Check(name, State.OK, f"{shown(folder)}, {'writable' if there else 'will be created at first use'}")
+    return Check(name, State.OK, f"{display_path(folder)}, {'writable' if there else 'will be created at first use'}")
 
 
 def _nearest(folder: Path) -> Path:

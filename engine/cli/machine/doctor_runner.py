@@ -80,22 +80,22 @@ def _checks(url: SplitResult, access: RunnerAccess) -> Iterator[Check]:
     yield Check("address", State.OK, f"{host} is {', '.join(places)}")
     problems = {place: _problem(place, port) for place in places}
     reached = [place for place, problem in problems.items() if not problem]
-    told = "; ".join(f"{place} port {port}: {problem}" for place, problem in problems.items() if problem)
-    yield judged("connection", "" if reached else told, _LISTEN, f"to {', '.join(reached)} port {port}")
+    refusals = "; ".join(f"{place} port {port}: {problem}" for place, problem in problems.items() if problem)
+    yield judged("connection", "" if reached else refusals, _LISTEN, f"to {', '.join(reached)} port {port}")
     if not reached:
         return
     try:
-        shown, bare = access.shown(), client_tls(access.ca_file)
+        sent, bare = access.credentials_of_run(), client_tls(access.ca_file)
     except WorkError as error:
         yield Check("credentials", State.FAILED, error.message, error.remedy or "")
         return
-    token = shown.token or os.environ.get(_TOKEN, "").strip()
+    token = sent.token or os.environ.get(_TOKEN, "").strip()
     if url.scheme == "http":
         yield _plain(access)
         yield from _answered(_health(url, host, port, None, token), token)
         return
     without = _health(url, host, port, bare, "" if access.certificate else token)
-    found = _health(url, host, port, shown.context, token) if access.certificate and not without.problem else without
+    found = _health(url, host, port, sent.context, token) if access.certificate and not without.problem else without
     if not found.problem:
         yield _certificate(access, without, found)
     if not found.cut:
@@ -122,8 +122,8 @@ def _certificate(access: RunnerAccess, without: _Health, found: _Health) -> Chec
     ours, expired = _described(access)
     if not without.cut:
         known = (found.document.get("caller") or {}).get("via") == "certificate"
-        told = f"; yours was {'accepted' if known else 'not asked for'}: {ours}" if ours else ""
-        return Check(_CERTIFICATE, State.OK, f"the runner demands none{told}")
+        note = f"; yours was {'accepted' if known else 'not asked for'}: {ours}" if ours else ""
+        return Check(_CERTIFICATE, State.OK, f"the runner demands none{note}")
     if not ours:
         why = f"the runner {without.cut}: most likely it demands one, and none is given"
         return Check(_CERTIFICATE, State.FAILED, why, _ISSUE)
@@ -168,10 +168,10 @@ def _health(url: SplitResult, host: str, port: int, context: ssl.SSLContext | No
     except (ssl.SSLError, ConnectionError) as error:
         if context is None:
             return _Health(problem=f"no usable answer: {reason(error)}", remedy=_speaks("https"))
-        said = (getattr(error, "reason", None) or "").lower().replace("_", " ")
-        if isinstance(error, ssl.SSLError) and "alert" not in said and not isinstance(error, ssl.SSLEOFError):
-            return _Health(problem=f"TLS failed: {said or reason(error)}", remedy=_speaks("http"))
-        return _Health(cut=f"ended TLS before it answered{f' ({said})' if 'alert' in said else ''}")
+        reason_text = (getattr(error, "reason", None) or "").lower().replace("_", " ")
+        if isinstance(error, ssl.SSLError) and "alert" not in reason_text and not isinstance(error, ssl.SSLEOFError):
+            return _Health(problem=f"TLS failed: {reason_text or reason(error)}", remedy=_speaks("http"))
+        return _Health(cut=f"ended TLS before it answered{f' ({reason_text})' if 'alert' in reason_text else ''}")
     except (OSError, http.client.HTTPException, ValueError) as error:
         return _Health(problem=f"no usable answer: {reason(error)}", remedy="check that a runner listens there")
     return _Health(status, document)

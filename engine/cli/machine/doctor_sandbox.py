@@ -54,10 +54,10 @@ def run(
 ) -> Exit:
     """Test every backend and print the results. ALLOW if the first enforces every boundary, else FAILED_CLOSED."""
     with during("probing the sandboxes"):
-        told = [_tried(name, entry, clock) for name, entry in backends().items()]
-    code = Exit.ALLOW if told and told[0].holds else Exit.FAILED_CLOSED
+        tried = [_tried(name, entry, clock) for name, entry in backends().items()]
+    code = Exit.ALLOW if tried and tried[0].holds else Exit.FAILED_CLOSED
     languages = _languages()
-    print_text(_json(told, languages, code) if format == "json" else _text(told, languages, code))
+    print_text(_json(tried, languages, code) if format == "json" else _text(tried, languages, code))
     return code
 
 
@@ -101,7 +101,7 @@ def _languages() -> dict[str, str]:
     }
 
 
-def _json(told: list[BackendReport], languages: Mapping[str, str], code: Exit) -> str:
+def _json(tried: list[BackendReport], languages: Mapping[str, str], code: Exit) -> str:
     backends = [
         {
             "backend": one.backend,
@@ -110,7 +110,7 @@ def _json(told: list[BackendReport], languages: Mapping[str, str], code: Exit) -
             "remedies": list(one.remedies),
             "boundaries": [_boundary(row, time_text(one.probed_at)) for row in one.rows],
         }
-        for one in told
+        for one in tried
     ]
     document = {"format": 1, "backends": backends, "languages": languages, "control": WORDING, "exit": int(code)}
     return json.dumps(document, indent=2)
@@ -122,13 +122,13 @@ def _boundary(row: Row, probed_at: str) -> dict[str, object]:
     return {**document, "class": kind, "requested": requested, "probed_at": probed_at}
 
 
-def _text(told: list[BackendReport], languages: Mapping[str, str], code: Exit) -> str:
+def _text(tried: list[BackendReport], languages: Mapping[str, str], code: Exit) -> str:
     lines: list[str] = []
-    for one in told:
+    for one in tried:
         lines += _backend(one)
     lines += [f"{name}: {state}" for name, state in languages.items()]
     end = "no backend enforces every boundary: code that requires them is refused"
-    if held := ", ".join(one.backend for one in told if one.holds):
+    if held := ", ".join(one.backend for one in tried if one.holds):
         end = f"every boundary is enforced by {held}"
     return "\n".join([*lines, _NOTE, f"{end}; exit {int(code)}"])
 
@@ -139,7 +139,7 @@ def _backend(one: BackendReport) -> list[str]:
     head = f"{one.backend}: probed {time_text(one.probed_at)} in {one.seconds:.1f} s"
     lines = [head, f"  {'boundary':15} {'class':12} evidence"]
     for row in one.rows:
-        lines.append(f"  {row.boundary:15} {row.kind:12} {_seen(row)}")
+        lines.append(f"  {row.boundary:15} {row.kind:12} {_observation(row)}")
         lines += [
             f"  {'':28} open: {clean(act.name)}: {clean(act.inside)} inside, {clean(act.outside)} outside"
             for act in row.red
@@ -151,7 +151,7 @@ def _do(one: BackendReport) -> list[str]:
     return [f"  fix: {remedy}" for remedy in one.remedies]
 
 
-def _seen(row: Row) -> str:
+def _observation(row: Row) -> str:
     """How many acts were blocked, and how many of these are possible outside; or what bounds it; and the digest."""
     evidence = row.evidence.removeprefix("sha256:")[:12]
     enforced = [act for act in row.acts if act.enforced]

@@ -54,10 +54,10 @@ def bubblewrap(path: str | None) -> Iterator[Check]:
         yield Check("bwrap", State.MISSING, "not on PATH", remedy)
         yield Check("user namespaces", State.MISSING, "cannot be tested without bwrap", remedy)
         return
-    code, said = tried([path, "--version"], _PROBE_SECONDS)
-    place = shown(Path(path))
+    code, output = tried([path, "--version"], _PROBE_SECONDS)
+    place = display_path(Path(path))
     problem = "" if code == 0 else f"{place} does not report its version"
-    yield judged("bwrap", problem, "install it again", f"{place}, {said.strip()}")
+    yield judged("bwrap", problem, "install it again", f"{place}, {output.strip()}")
     yield _namespaces(path)
 
 
@@ -66,10 +66,10 @@ def _namespaces(bwrap: str) -> Check:
     root = os.geteuid() == 0
     who = f"tried as uid {_NOBODY}, because this is root" if root else f"tried as uid {os.geteuid()}"
     argv = [bwrap, "--unshare-user", "--ro-bind", "/", "/", "true"]
-    code, said = tried(argv, _PROBE_SECONDS, _NOBODY if root else None)
+    code, output = tried(argv, _PROBE_SECONDS, _NOBODY if root else None)
     if code == 0:
         return Check("user namespaces", State.OK, f"an unprivileged process can create one ({who})")
-    why = "no answer in time" if code is None else " ".join(said.split())[:200] or f"it ended with {code}"
+    why = "no answer in time" if code is None else " ".join(output.split())[:200] or f"it ended with {code}"
     remedy = (
         "allow unprivileged user namespaces (sysctl, AppArmor or the container's settings); until then no code is run"
     )
@@ -99,7 +99,7 @@ def cgroups() -> Iterator[Check]:
     if folder is None:
         problem = "not mounted, or this process is in none"
     elif not (problem := _problem_of_cgroup(folder)):
-        yield Check("cgroup v2", State.OK, f"delegated: {shown(folder)}")
+        yield Check("cgroup v2", State.OK, f"delegated: {display_path(folder)}")
         return
     remedy = "run below a delegated cgroup v2 (systemd: Delegate=yes); "
     remedy += "until then memory is limited per process, not per process tree"
@@ -109,9 +109,9 @@ def cgroups() -> Iterator[Check]:
 def _problem_of_cgroup(folder: Path) -> str:
     controllers = set((folder / "cgroup.controllers").read_text(encoding="ascii").split())
     if lacking := sorted({"memory", "pids"} - controllers):
-        return f"without the controllers {', '.join(lacking)} in {shown(folder)}"
+        return f"without the controllers {', '.join(lacking)} in {display_path(folder)}"
     writable = os.access(folder, os.W_OK) and os.access(folder / "cgroup.subtree_control", os.W_OK)
-    return "" if writable else f"not delegated to this user: {shown(folder)}"
+    return "" if writable else f"not delegated to this user: {display_path(folder)}"
 
 
 def _own_cgroup() -> Path | None:
@@ -127,14 +127,14 @@ def _own_cgroup() -> Path | None:
 
 def tried(argv: Sequence[str], seconds: float, uid: int | None = None) -> tuple[int | None, str]:
     """Exit code (None: killed after a timeout) and the start of its output. Raises OSError."""
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             argv,
             env={},
             cwd="/",
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
             user=uid,
             group=uid,
@@ -148,11 +148,11 @@ def tried(argv: Sequence[str], seconds: float, uid: int | None = None) -> tuple[
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        said.seek(0)
-        return code, said.read(_OUTPUT_BYTES).decode("utf-8", "replace")
+        output.seek(0)
+        return code, output.read(_OUTPUT_BYTES).decode("utf-8", "replace")
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """The path with the home folder as `~`, which keeps user names out of what people paste."""
     try:
         home = Path.home()

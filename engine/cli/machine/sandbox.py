@@ -100,9 +100,9 @@ def run(
     request: dict[str, Any] = {"profile": profile, "command": command}
     if tighten:
         request["tighten"] = dict(map(_amount, tighten))
-    given = b"" if stdin is None else all_bytes(stdin, _INPUT_BYTES)
+    input_bytes = b"" if stdin is None else all_bytes(stdin, _INPUT_BYTES)
     with sources.engine("sandbox", progress=sandbox_tried) as engine:
-        answer, ended = perform(engine, request, given, sources.context())
+        answer, ended = perform(engine, request, input_bytes, sources.context())
     _show(answer, ended)
     raise typer.Exit(_exit(answer, ended))
 

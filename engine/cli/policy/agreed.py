@@ -100,10 +100,10 @@ def _activation_lines(row: ActivationRow) -> list[str]:
 
 def _replica_lines(one: ReplicaRow, rows: Sequence[ActivationRow]) -> list[str]:
     serves = next((f"release {row.sequence}" for row in rows if row.digest == one.serving), "another release")
-    wanted = next((row for row in rows if row.id == one.wanted and row.digest != one.serving), None)
+    target = next((row for row in rows if row.id == one.wanted and row.digest != one.serving), None)
     lines = [f"engine {one.name} serves {serves}, last seen {time_text(one.seen_at)}"]
     if one.fault is not None:
         lines += [f"  {part}" for part in one.fault.splitlines()]
-    elif wanted is not None:
-        lines.append(f"  release {wanted.sequence} is {'loaded' if one.ready else 'being loaded'}")
+    elif target is not None:
+        lines.append(f"  release {target.sequence} is {'loaded' if one.ready else 'being loaded'}")
     return [printable(line, 2_000) for line in lines]

@@ -34,7 +34,7 @@ def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="New folder.
     print_text(f"next: engine policy test --policy {name}")
 
 
-@options.sourced(*options.ASKED, "state", *options.SERVED, "values", "now")
+@options.sourced(*options.DECIDING, "state", *options.SERVED, "values", "now")
 def facts(sources: options.Sources, point: options.Point, request: options.Request = None) -> None:
     """Print what rules see of a request: the `input` document, and the values that the rules of the point read.
 

@@ -163,7 +163,7 @@ def activate_policy(
     for chain, answer in servers.items():
         if len(servers) > 1:
             print_text(f"server on chain {chain}:")
-        code, lines = told_of(answer)
+        code, lines = activation_report(answer)
         if code is Exit.ALLOW:
             print_text("\n".join(lines))
         else:
@@ -250,7 +250,7 @@ def _tell_removed(codes: Iterable[str]) -> None:
         print_text(f"removed  {_one_line(code)}")
 
 
-def told_of(answer: ControlReply | EngineError) -> tuple[Exit, list[str]]:
+def activation_report(answer: ControlReply | EngineError) -> tuple[Exit, list[str]]:
     """What a server answered to an activation, in lines, and the exit code for it."""
     if isinstance(answer, EngineError):
         return answer.exit, [f"engine: {answer}", f"  {answer.remedy}"]
@@ -293,7 +293,7 @@ def _text(built: PolicyBundle, points: list[str]) -> str:
     lines = [f"policy {built.name}: {built.metadata['description']} ({built.metadata['owner']})"]
     lines += [f"  rules   {built.rules.revision}", f"  values  {built.values.revision}"]
     for point in points:
-        entries = built.told.points[point]
+        entries = built.display_catalogue.points[point]
         lines += ["", f"{point}: {len(entries.requirements)} requirements"]
         for one in entries.requirements.values():
             lines += ["", *_requirement_text(built, one)]
@@ -312,12 +312,12 @@ def _proofs_text(built: PolicyBundle, title: str, points: set[str]) -> list[str]
 
 def _requirement_text(built: PolicyBundle, one: Requirement) -> list[str]:
     labels = ", ".join(f"{name} {value}" for name, value in sorted(one.labels.items()))
-    asked = "once" if one.each is None else f"for each of {one.each}"
-    asked += ", which must be empty" if one.empty == "required" else ""
+    applies = "once" if one.each is None else f"for each of {one.each}"
+    applies += ", which must be empty" if one.empty == "required" else ""
     return [
         f"  {one.code}  ({built.level(one.point, one.code)}{', added' if one.added else ''})",
         f"    required    {one.title}",
-        f"    asked       {asked}",
+        f"    asked       {applies}",
         f"    fix         {one.remedy}",
         *([f"    proof       {one.proof}"] if one.proof else []),
         *([f"    labels      {labels}"] if labels else []),

@@ -54,11 +54,11 @@ def coverage(
     gaps = list(value_gaps(read))
     if tools is not None:
         gaps += definition_gaps(read, listed_names(tools, server))
-    wanted = Filter(since=since, mode=mode)
-    used = read_decisions(sources.state, lambda folder, told: usage(folder, wanted, told))
+    criteria = Filter(since=since, mode=mode)
+    used = read_decisions(sources.state, lambda folder, progress: usage(folder, criteria, progress))
     if used is not None and used.decisions:
-        told = {gap.subject for gap in gaps if gap.kind in _IN_VAIN}
-        gaps += (gap for gap in record_gaps(read, used) if gap.kind != "rule_never_used" or gap.subject not in told)
+        unused = {gap.subject for gap in gaps if gap.kind in _IN_VAIN}
+        gaps += (gap for gap in record_gaps(read, used) if gap.kind != "rule_never_used" or gap.subject not in unused)
     order = list(Kind)
     gaps.sort(key=lambda gap: order.index(gap.kind))
     print_text(_json(built, gaps, used, since) if how == "json" else _text(built, gaps, used, since))
@@ -73,8 +73,8 @@ def _text(built: PolicyBundle, gaps: list[Gap], used: Usage | None, since: str |
         found = list(of_kind)
         lines += ["", f"{kind.head}: {len(found)}"]
         lines += _briefly(found) if kind in _BRIEF else _fully(found)
-    told = counted(len(gaps), "gap") if gaps else "no gap"
-    lines += ["", f"{told}: none of this changes a decision; what no rule permits stays refused"]
+    head = counted(len(gaps), "gap") if gaps else "no gap"
+    lines += ["", f"{head}: none of this changes a decision; what no rule permits stays refused"]
     return "\n".join(lines)
 
 

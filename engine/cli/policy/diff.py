@@ -64,18 +64,18 @@ def _text(found: PolicyDifference) -> str:
         ("requirements", [line for one in found.requirements for line in _requirement(one)]),
         ("files of rules", [f"  {kind}: {printable(name)}" for kind, name in found.rules]),
     ]
-    lines = [line for title, told in parts if told for line in (title, *told, "")]
+    lines = [line for title, part in parts if part for line in (title, *part, "")]
     return "\n".join(lines[:-1]) if lines else "the policies are the same"
 
 
 def _value(one: ValueDifference) -> list[str]:
-    told = {
+    words = {
         "added": f"added, {_json(one.after)}",
         "removed": f"removed, was {_json(one.before)}",
         "changed": f"{_json(one.before)} → {_json(one.after)}",
     }
     place = "" if one.where is None else f" ({printable(str(one.where))})"
-    return [f"  {printable(one.path)}: {told[one.kind]}{place}"]
+    return [f"  {printable(one.path)}: {words[one.kind]}{place}"]
 
 
 def _requirement(one: RequirementDifference) -> list[str]:

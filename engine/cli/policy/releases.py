@@ -28,7 +28,7 @@ def approve_policy(sources: options.Sources, folder: Folder, reason: acts.Reason
     from engine.releasing import approve
 
     with refusals():
-        statement, approval = approve(folder, reason, lambda asked: acts.act(sources, asked))
+        statement, approval = approve(folder, reason, lambda request: acts.act(sources, request))
     tell_release("approved", statement)
     print_text(f"author   {printable(statement.author)}\napproved by {printable(approval.approver)}")
 

@@ -22,7 +22,9 @@ def list_waivers(sources: options.Sources, since: Since = None, how: options.Out
 
     built = built_policy(sources)
     now = sources.now or datetime.now(UTC)
-    used = read_decisions(sources.state, lambda folder, told: waivers_used(folder, since, told)) or WaiversUsed()
+    used = (
+        read_decisions(sources.state, lambda folder, progress: waivers_used(folder, since, progress)) or WaiversUsed()
+    )
     for place in used.unreadable:
         tell_unreadable(place)
     rows = waiver_rows(built, used, int(now.timestamp()))

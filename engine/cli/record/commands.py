@@ -205,7 +205,7 @@ def show_record(
     """Show the last decisions, or one in full. Does not verify the chain; `engine record verify` does."""
     from engine.record.reader import Filter, select
 
-    wanted = Filter(
+    criteria = Filter(
         decision_id=decision_id,
         point=point,
         outcome=outcome,
@@ -216,7 +216,7 @@ def show_record(
         trace=trace,
         request_id=request_id,
     )
-    selection = select(existing_folder(state), wanted, limit)
+    selection = select(existing_folder(state), criteria, limit)
     if how == "json":
         print_text(json_text(selection_document(selection), sort=True))
     else:
@@ -248,9 +248,9 @@ def export_record(
     from engine.record.reader import Filter
 
     make = cloudevents if how == "cloudevents" else csv_rows
-    folder, wanted = existing_folder(state), Filter(since=since)
+    folder, criteria = existing_folder(state), Filter(since=since)
     with nullcontext() if output is None else _new_file(output) as file:
-        for line in make(folder, wanted):
+        for line in make(folder, criteria):
             if isinstance(line, Location):
                 tell_unreadable(line)
             elif file is None:
@@ -299,8 +299,8 @@ def retain_record(
     done = {} if answer.result is None or answer.fault is not None else answer.result.facts
     if how == "json":
         decision = answer.decision.model_dump(mode="json")
-        told = {"removed": done.get("removed", []), "waiting": done.get("waiting", [])}
-        print_text(json_text({"keep_days": keep_days, "decision": decision, **told}, sort=True))
+        removal = {"removed": done.get("removed", []), "waiting": done.get("waiting", [])}
+        print_text(json_text({"keep_days": keep_days, "decision": decision, **removal}, sort=True))
     elif answer.decision.findings:
         for finding in answer.decision.findings:
             typer.echo(finding_text(finding), err=True)

@@ -49,8 +49,8 @@ def _summary(entry: Entry) -> list[str]:
         times = "" if body.times == 1 else f", {body.times:,} times"
         return [f"{body.time}  replayed: {printable(body.decision_id)}{times}"]
     if body.kind == "shadow":
-        told = f"{body.candidate.outcome.value}, {body.change or 'unchanged'}"
-        return [f"{body.time}  shadow of {printable(body.decision_id)}: {printable(told)}"]
+        verdict = f"{body.candidate.outcome.value}, {body.change or 'unchanged'}"
+        return [f"{body.time}  shadow of {printable(body.decision_id)}: {printable(verdict)}"]
     if body.kind == "policy":
         return [f"{body.time}  policy {body.outcome}: {_changed(body)}"]
     return [f"{body.time}  {body.kind}: {_cut(entry, body) if body.kind == 'recovery' else _removed(body)}"]
@@ -108,12 +108,12 @@ def _act(body: DecisionRecord) -> list[str]:
         return []
     facts = body.input
     about = facts.get("scope") or facts.get("prefix") or facts.get("approval") or {}
-    told = [f"{name} {_inline(value)}" for name, value in about.items()]
+    named = [f"{name} {_inline(value)}" for name, value in about.items()]
     head = f"{facts.get('act')} {facts.get('id')}"
-    return [f"      {printable(', '.join([head, *told]), _LONG)}{_why(facts.get('reason'))}"]
+    return [f"      {printable(', '.join([head, *named]), _LONG)}{_reason_text(facts.get('reason'))}"]
 
 
-def _why(reason: object) -> str:
+def _reason_text(reason: object) -> str:
     return f": {printable(str(reason), _LONG)}" if reason else ""
 
 
@@ -123,7 +123,7 @@ def _changed(body: PolicyRecord) -> str:
     if (release := body.release) is not None:
         people = f"built by {printable(release.author)}, approved by {printable(release.approver or 'nobody')}"
         now = f"release {release.sequence} of {printable(release.name)}, {people}, {now}"
-    return f"{now}{code} by {printable(body.principal or 'an unnamed caller')}{_why(body.reason)}"
+    return f"{now}{code} by {printable(body.principal or 'an unnamed caller')}{_reason_text(body.reason)}"
 
 
 def _place(entry: Entry) -> str:
@@ -134,7 +134,7 @@ def _removed(body: RetentionRecord) -> str:
     return (
         f"segments {body.first_segment} to {body.last_segment} removed, all lines up to {body.last_seq:,}: "
         f"from before {body.before}, kept for {body.keep_days} days, "
-        f"by {printable(body.principal or 'an unnamed caller')}{_why(body.reason)}"
+        f"by {printable(body.principal or 'an unnamed caller')}{_reason_text(body.reason)}"
     )
 
 

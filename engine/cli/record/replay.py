@@ -61,8 +61,8 @@ def replay_record(
         opened(policy, sources.settings().opa, None if point is None else frozenset({point})) as candidate,
         Waiting() as waiting,
     ):
-        wanted = Filter(since=since, point=point, principal=principal)
-        found = replay(folder, wanted, candidate, sample, lambda done, read: waiting.tell(_bar(done, read, lines)))
+        criteria = Filter(since=since, point=point, principal=principal)
+        found = replay(folder, criteria, candidate, sample, lambda done, read: waiting.tell(_bar(done, read, lines)))
     for place in found.unreadable:
         tell_unreadable(place)
     if not found.decisions:

@@ -17,7 +17,7 @@ def words(kind: str) -> str:
     return kind.replace("_", " ")
 
 
-def what(change: dict[str, Any]) -> str:
+def change_text(change: dict[str, Any]) -> str:
     """What became of a finding, or of a field of the limits, in words."""
     before, after = change["before"], change["after"]
     if change["change"] == "other_limits":
@@ -32,7 +32,9 @@ def replay_page(document: dict[str, Any], title: str | None = None) -> str:
     from engine.workbench.pages import rendered
 
     title = title or f"Replay by policy {document['policy']['name']}"
-    return rendered("replay_page.html", document=document, title=title, words=words, what=what, value_text=value_text)
+    return rendered(
+        "replay_page.html", document=document, title=title, words=words, change_text=change_text, value_text=value_text
+    )
 
 
 def replay_text(document: dict[str, Any]) -> str:
@@ -49,11 +51,11 @@ def replay_text(document: dict[str, Any]) -> str:
     cells = [[one["point"], *(f"{one[kind]:,}" for kind in kinds)] for one in document["points"]]
     cells += [["all", *(f"{document['counts'][kind]:,}" for kind in kinds)]] if len(cells) > 1 else []
     lines.append(table(["POINT", *(words(kind).upper() for kind in kinds)], cells))
-    told = ""
+    heading = ""
     for change in document["changes"]:
-        if change["change"] != told:
-            told = change["change"]
-            lines += ["", words(told)]
+        if change["change"] != heading:
+            heading = change["change"]
+            lines += ["", words(heading)]
         lines += _change(change, known=policy["name"] is not None)
     if document["not_decided"]:
         lines += ["", "not decided"]
@@ -66,7 +68,7 @@ def replay_text(document: dict[str, Any]) -> str:
 
 def _change(change: dict[str, Any], *, known: bool) -> list[str]:
     """One change; `known` where the policy of the candidate is at hand."""
-    lines = [f"  {change['point']} {what(change)} ({counted(change['decisions'], 'decision')})"]
+    lines = [f"  {change['point']} {change_text(change)} ({counted(change['decisions'], 'decision')})"]
     if change["required"] is not None:
         lines.append(f"    required: {printable(change['required'], 1_000)}")
     elif known and change["change"] != "other_limits":

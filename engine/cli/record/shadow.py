@@ -42,9 +42,9 @@ def report_shadow(
     policy = built_policy(sources)
     require_intact(folder, broken=broken)
     with Waiting() as waiting:
-        wanted = Filter(since=since, point=point, principal=principal)
+        criteria = Filter(since=since, point=point, principal=principal)
         found = shadowed(
-            folder, wanted, policy, lambda done, read: waiting.tell(f"lines read: {read:,}, of a candidate: {done:,}")
+            folder, criteria, policy, lambda done, read: waiting.tell(f"lines read: {read:,}, of a candidate: {done:,}")
         )
     if found is None:
         raise GatherError(

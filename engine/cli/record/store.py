@@ -42,12 +42,12 @@ def store_text(url: str, found: Sequence[StoredVerification], strange: Sequence[
     for broken in strange:
         text += break_text(broken, _TAMPERED)
     total = _total(found, strange)
-    said = "all intact" if total["ok"] else f"not intact: {sum(not one.found.ok for one in found)}"
+    summary = "all intact" if total["ok"] else f"not intact: {sum(not one.found.ok for one in found)}"
     unsigned = sum(bool(one.key) and not one.signed for one in found)
-    said += f", signature not checked: {unsigned}" if unsigned else ""
+    summary += f", signature not checked: {unsigned}" if unsigned else ""
     counts = f"{total['records']:,} records, {total['removed']:,} removed by retention, {total['bytes']:,} bytes"
     places = f"{counted(total['engines'], 'engine')}, {counted(len(found), 'chain')}"
-    return "\n".join([*text, f"{places}, {said}: {counts}"])
+    return "\n".join([*text, f"{places}, {summary}: {counts}"])
 
 
 def store_document(url: str, found: Sequence[StoredVerification], strange: Sequence[Break]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from engine.cli.formats import extended
 from engine.cli.inputs import content
 from engine.cli.tools.changes import pasted
-from engine.cli.tools.definition_texts import Shown, compared
+from engine.cli.tools.definition_texts import ComparedDefinition, compared
 from engine.cli.tools.requests import definitions_in
 from engine.documents.edits import scalar
 from engine.documents.files import printable
@@ -45,7 +45,7 @@ class Audit:
 
     report: Report
     server: str
-    definitions: tuple[Shown, ...] = ()
+    definitions: tuple[ComparedDefinition, ...] = ()
     entries: tuple[Entry, ...] = ()
 
     def printed(self, how: str) -> str:
@@ -75,12 +75,12 @@ def audit(engine: Engine, file: Path, server: str, before: Path | None, asker: A
     listed, earlier = content(file), () if before is None else definitions_in(before)
     request = {"phase": "list", "servers": [{"name": server, "transport": "http", "definitions": listed}]}
     answer = engine.check("mcp", request, asker)
-    told, policy = report(str(file), answer, engine.policy), engine.policy
+    outcome, policy = report(str(file), answer, engine.policy), engine.policy
     if policy is None or answer.fault is not None:
-        return Audit(told, server)
+        return Audit(outcome, server)
     found = _definitions(listed)
-    shown = compared(found, _pins(policy, server), earlier)
-    return Audit(told, server, tuple(shown), tuple(_entries(policy, answer, server, found)))
+    comparison = compared(found, _pins(policy, server), earlier)
+    return Audit(outcome, server, tuple(comparison), tuple(_entries(policy, answer, server, found)))
 
 
 def _pins(policy: PolicyBundle, server: str) -> dict[str, str]:
@@ -108,10 +108,10 @@ def _entries(policy: PolicyBundle, answer: Answer, server: str, found: Sequence[
     unknown, fresh = [], {}
     for one in found:
         name = local_name(server, one.name)
-        said = codes.get(name, set())
-        if "tool_unknown" in said:
+        reported = codes.get(name, set())
+        if "tool_unknown" in reported:
             unknown.append(pasted(name, argument_types(one), replace(one, name=name).digest()))
-        if said & {"definition_unknown", "definition_changed"} or server not in admitted:
+        if reported & {"definition_unknown", "definition_changed"} or server not in admitted:
             fresh[one.name] = one.digest()
     if unknown:
         about = f"{len(unknown)} tool{'s have' if len(unknown) > 1 else ' has'} no entry"

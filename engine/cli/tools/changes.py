@@ -106,7 +106,7 @@ def changes(case: Case, findings: tuple[Finding, ...]) -> list[Change]:
         found.append(Change(_APPROVAL))
     for finding in findings:
         if finding.code not in _BY_NEED:
-            found += _OTHERS.get(finding.code, _as_told)(case, finding)
+            found += _OTHERS.get(finding.code, _remedy)(case, finding)
     return list(dict.fromkeys(found))
 
 
@@ -122,7 +122,7 @@ def _first(needs: Sequence[str]) -> list[str]:
     return [need for need in known if need in {"tool", "policy"}] or known
 
 
-def _as_told(_: Case, finding: Finding) -> Iterator[Change]:
+def _remedy(_: Case, finding: Finding) -> Iterator[Change]:
     subject = "" if finding.subject is None else f" ({printable(finding.subject, 300)})"
     yield Change(f"{finding.remedy}{subject}")
 
@@ -178,17 +178,17 @@ def _allow(case: Case) -> Iterator[Change]:
 def _missing(case: Case, rule: CoveredRule) -> str:
     """`add … to `hosts` of`: what of this call the rule does not name."""
     cwd = str(case.document["context"].get("cwd", "")).rstrip("/") + "/"
-    told = []
+    steps = []
     for name, entries in case.found.items():
         stated = rule.conditions.get(name, ())
-        left = [entry for entry in entries if stated != ANY and not _named(entry, stated, cwd)]
+        left = [entry for entry in entries if stated != ANY and not _is_listed(entry, stated, cwd)]
         if left and stated:
-            told.append(f"add {_flow(left)} to `{name}` of")
+            steps.append(f"add {_flow(left)} to `{name}` of")
         elif left:
-            told.append(f"write `{name}: [{_flow(left)}]` into")
-    told += [f"widen the condition on `{name}` in `where` of" for name in case.where if name in rule.where]
-    told += [f"write `{name}: {one}` below `where` of" for name, one in case.where.items() if name not in rule.where]
-    return ", and ".join(told)
+            steps.append(f"write `{name}: [{_flow(left)}]` into")
+    steps += [f"widen the condition on `{name}` in `where` of" for name in case.where if name in rule.where]
+    steps += [f"write `{name}: {one}` below `where` of" for name, one in case.where.items() if name not in rule.where]
+    return ", and ".join(steps)
 
 
 def _condition(fact: Mapping[str, Any]) -> str:
@@ -204,7 +204,7 @@ def _condition(fact: Mapping[str, Any]) -> str:
     return ANY if not items or None in items else f"{{one_of: [{_flow(items)}]}}"
 
 
-def _named(entry: Any, stated: tuple[Any, ...], cwd: str) -> bool:
+def _is_listed(entry: Any, stated: tuple[Any, ...], cwd: str) -> bool:
     if isinstance(entry, CommandsWith):
         rules = map(_with, stated)
         return any(entry.words[: len(one.words)] == one.words and {*entry.can} <= {*one.can} for one in rules)
@@ -249,8 +249,8 @@ def _prefix(case: Case) -> Iterator[Change]:
         hosts = [one["word"]["index"] for one in words if one["word"]["command"] == command["id"]]
         parts = [one["index"] for one in case.document["command_parts"] if one["command"] == command["id"]]
         prefix = shlex.join(command["words"][: max([1, *hosts, *parts]) + 1])
-        told = "have another person approve the command prefix for this principal and folder:"
-        yield Change(f"{told}\n{head} --tool {case.tool} -- {prefix}")
+        instruction = "have another person approve the command prefix for this principal and folder:"
+        yield Change(f"{instruction}\n{head} --tool {case.tool} -- {prefix}")
 
 
 def _type(case: Case, finding: Finding) -> Iterator[Change]:
@@ -260,12 +260,12 @@ def _type(case: Case, finding: Finding) -> Iterator[Change]:
 
 
 def _secrets(case: Case, finding: Finding) -> Iterator[Change]:
-    yield from _as_told(case, finding)
+    yield from _remedy(case, finding)
     yield case.edit("write `secrets: true` if its arguments must contain secrets", "tools", case.tool, "secrets")
 
 
 def _definition(case: Case, finding: Finding) -> Iterator[Change]:
-    yield from _as_told(case, finding)
+    yield from _remedy(case, finding)
     stated = case.document.get("definition")
     if isinstance(stated, dict):
         text = f"after reviewing the new definition, pin it: definition: {stated['digest']}"
@@ -306,14 +306,14 @@ def condition_text(rule: CoveredRule) -> str:
     """The conditions of a rule, in a few words."""
     if not rule.conditions and not rule.where:
         return "every call by name" if rule.section != "allow" else "calls without hosts, paths and commands"
-    told = [
+    names = [
         f"{name} {ANY if stated == ANY else _flow([list(one) if isinstance(one, tuple) else one for one in stated])}"
         for name, stated in rule.conditions.items()
     ]
     where = [f"{name} {_stated(one)}" for name, one in rule.where.items()]
     if rule.section == "allow":
-        return "; ".join((*told, *where))
-    return " and ".join((*([" or ".join(told)] if told else []), *where))
+        return "; ".join((*names, *where))
+    return " and ".join((*([" or ".join(names)] if names else []), *where))
 
 
 def _flow(entries: Sequence[Any]) -> str:

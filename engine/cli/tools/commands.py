@@ -66,19 +66,19 @@ def explain_tool(
     """
     from engine.cli.tools.explain import explained
 
-    given = {"name": tool, "arguments": {}} if call is None else content(call)
-    asked.named(given, tool)
-    wanted = asked.request(given, tool_policy, profile, cwd)
+    tool_call = {"name": tool, "arguments": {}} if call is None else content(call)
+    asked.demand_call_of(tool_call, tool)
+    request = asked.request(tool_call, tool_policy, profile, cwd)
     with sources.engine(*_POINTS) as engine:
         context = sources.context()
-        answer = engine.check("tool_call", wanted, context)
-        told = explained(engine, answer, tool, context.caller.principal)
-    print_text(told.printed(how))
+        answer = engine.check("tool_call", request, context)
+        explanation = explained(engine, answer, tool, context.caller.principal)
+    print_text(explanation.printed(how))
     raise typer.Exit(answer.exit)
 
 
 @app.command("call")
-@options.sourced(*options.ASKED, "state", *options.SERVED)
+@options.sourced(*options.DECIDING, "state", *options.SERVED)
 def call_tool(
     sources: options.Sources,
     call: asked.Input = None,
@@ -97,16 +97,16 @@ def call_tool(
     """
     from engine.cli.tools.explain import explained
 
-    given: Any
+    request: Any
     try:
-        given = asked.request(content(call or Path("-")), tool_policy, profile, cwd)
+        request = asked.request(content(call or Path("-")), tool_policy, profile, cwd)
     except EngineError as error:
-        given = error
+        request = error
     with sources.engine(*_POINTS) as engine:
         context = sources.context()
-        answer = engine.decide("tool_call", given, context=context)
-        told = explained(engine, answer, str(call or "standard input"), context.caller.principal)
-    print_text(told.printed(how))
+        answer = engine.decide("tool_call", request, context=context)
+        explanation = explained(engine, answer, str(call or "standard input"), context.caller.principal)
+    print_text(explanation.printed(how))
     if how == "text":
         print_text(_afterwards(answer))
     raise typer.Exit(answer.exit)
@@ -187,8 +187,8 @@ def _afterwards(answer: Answer) -> str:
     limits = answer.decision.limits
     if limits is None:
         return "no tool was run: this call is not allowed"
-    told = ", ".join(f"{name} {_short(value)}" for name, value in limits.model_dump(mode="json").items())
-    return f"no tool was run: this command only decides; limits: {told}"
+    stated = ", ".join(f"{name} {_short(value)}" for name, value in limits.model_dump(mode="json").items())
+    return f"no tool was run: this command only decides; limits: {stated}"
 
 
 def _short(value: Any) -> str:

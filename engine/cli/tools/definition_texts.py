@@ -29,7 +29,7 @@ State = Literal["pinned", "changed", "new", "not listed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ComparedDefinition:
     """A definition: the lines of its texts, each with its place, and of these what changed since the pinned one.
 
     `changes` is empty where the pinned definition is not known.
@@ -47,7 +47,9 @@ class Shown:
         yield from (f"    {line}" for line in known if self.state != "pinned" or line.startswith("description"))
 
 
-def compared(found: Sequence[Definition], pinned: Mapping[str, str], earlier: Sequence[Definition]) -> Iterator[Shown]:
+def compared(
+    found: Sequence[Definition], pinned: Mapping[str, str], earlier: Sequence[Definition]
+) -> Iterator[ComparedDefinition]:
     """Each listed definition against the digest that is pinned for its name; then pinned names that are not listed.
 
     The pinned definition is known where `earlier` has it.
@@ -58,8 +60,10 @@ def compared(found: Sequence[Definition], pinned: Mapping[str, str], earlier: Se
         old = None if digest is None else known.get((one.name, digest))
         state: State = "new" if digest is None else "pinned" if digest == one.digest() else "changed"
         changes = _changes(_texts(old), texts) if old is not None and state == "changed" else ()
-        yield Shown(_name(one.name), state, _bounded(_placed(texts)), _bounded(changes))
-    yield from (Shown(_name(name), "not listed") for name in sorted(pinned.keys() - {one.name for one in found}))
+        yield ComparedDefinition(_name(one.name), state, _bounded(_placed(texts)), _bounded(changes))
+    yield from (
+        ComparedDefinition(_name(name), "not listed") for name in sorted(pinned.keys() - {one.name for one in found})
+    )
 
 
 _Texts = Mapping[str, Sequence[str]]
@@ -130,12 +134,12 @@ def visible(text: str, name: str = "") -> str:
         gone = [(0, len(text))]
     pieces, at = [], 0
     for start, end in [*gone, (len(text), len(text))]:
-        pieces += [_named(text[i], hidden=i in unseen) for i in range(at, start)]
+        pieces += [_character_text(text[i], hidden=i in unseen) for i in range(at, start)]
         pieces += ["[redacted]"] if start < end else []
         at = end
     return "".join(pieces)
 
 
-def _named(letter: str, *, hidden: bool) -> str:
-    shown = letter == "\n" or (letter.isprintable() and not hidden)
-    return letter if shown else f"<U+{ord(letter):04X}>"
+def _character_text(letter: str, *, hidden: bool) -> str:
+    visible = letter == "\n" or (letter.isprintable() and not hidden)
+    return letter if visible else f"<U+{ord(letter):04X}>"

@@ -43,12 +43,12 @@ class CallExplanation:
 
 def explained(engine: Engine, answer: Answer, path: str, principal: str | None) -> CallExplanation:
     """The answer with OPA's explanation of it. Raises DecideError if OPA ended in the meantime."""
-    told = report(path, answer, engine.policy)
+    outcome = report(path, answer, engine.policy)
     if answer.document is None or engine.policy is None or answer.fault is not None:
-        return CallExplanation(told, None, ())
+        return CallExplanation(outcome, None, ())
     explanation = engine.opa.ask(EXPLANATION, answer.document).result
     case = Case(ToolValues(engine.policy), answer.document, explanation, principal)
-    return CallExplanation(told, case, tuple(changes(case, answer.decision.findings)))
+    return CallExplanation(outcome, case, tuple(changes(case, answer.decision.findings)))
 
 
 def _change(change: Change) -> Iterator[str]:
@@ -59,7 +59,7 @@ def _change(change: Change) -> Iterator[str]:
 
 
 def _matched(case: Case) -> Iterator[str]:
-    values, said = case.values, case.explanation
+    values, explanation = case.values, case.explanation
     stated = case.document["context"]
     yield "deciding values:"
     entry = values.policy.row(("tools", "tools", case.tool))
@@ -71,11 +71,11 @@ def _matched(case: Case) -> Iterator[str]:
     else:
         yield _row("policy", _unknown(stated.get("policy"), "deny_all applies"), values.where("tools", "policies"))
     if case.profile is not None:
-        held = "has the tool" if said.get("in_profile") is True else "does not have the tool"
+        held = "has the tool" if explanation.get("in_profile") is True else "does not have the tool"
         yield _row("profile", f"{case.profile} {held}", values.where("tools", "profiles", case.profile))
     else:
         yield _row("profile", _unknown(stated.get("profile"), "it has no tools"), values.where("tools", "profiles"))
-    yield _row("visible", "yes" if said.get("visible") is True else "no", None)
+    yield _row("visible", "yes" if explanation.get("visible") is True else "no", None)
     yield from _rules(case)
     yield from _uncovered(case)
 
@@ -88,8 +88,8 @@ def _rules(case: Case) -> Iterator[str]:
     chosen = case.explanation.get("rule")
     for rule in case.rules:
         mark = "  <- this one matched" if rule.name == chosen else ""
-        told = f"{rule.section} {rule.name}: {printable(condition_text(rule), 200)}{mark}"
-        yield _row("rule", told, case.values.where(*rule.path))
+        rule_text = f"{rule.section} {rule.name}: {printable(condition_text(rule), 200)}{mark}"
+        yield _row("rule", rule_text, case.values.where(*rule.path))
     if not isinstance(chosen, str):
         yield _row("matched", "no rule; the base of the policy decides", None)
     elif not any(rule.name == chosen for rule in case.rules):
@@ -104,11 +104,11 @@ def _uncovered(case: Case) -> Iterator[str]:
         for id_ in left.get(kind, ()):
             value = facts.get(id_)
             text = " ".join(value) if isinstance(value, list) else value
-            told = "not in a form that a rule could cover" if text is None else f"`{printable(text, 300)}`"
+            note = "not in a form that a rule could cover" if text is None else f"`{printable(text, 300)}`"
             by = f"`{condition}`"
             if kind == "destinations" and id_ in words:
-                told, by = f"{told}, a word that may be a host", f"{by} or `commands`"
-            yield _row("uncovered", f"{printable(id_, 300)}: {told}; no allow rule lists it in {by}", None)
+                note, by = f"{note}, a word that may be a host", f"{by} or `commands`"
+            yield _row("uncovered", f"{printable(id_, 300)}: {note}; no allow rule lists it in {by}", None)
 
 
 def _word(case: Case, one: Mapping[str, Any]) -> str | None:

@@ -46,7 +46,7 @@ class Entries:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _LocalTool:
     """A tool, the types of its arguments, and the digest of the file that implements it here."""
 
     definition: Definition
@@ -76,7 +76,7 @@ def entries(sources: Sequence[str], server: str | None, markers: Markers) -> Ent
     return Entries(_HEAD + "\n".join([*lines, ""]), tuple(rows), tuple(left_out))
 
 
-def _row(one: _Found) -> str:
+def _row(one: _LocalTool) -> str:
     stated, here = one.definition, one.implementation
     first = stated.description.strip().partition("\n")[0].partition(". ")[0].rstrip(".")
     more = {"title": printable(first, _TITLE)} if first else {}
@@ -84,17 +84,17 @@ def _row(one: _Found) -> str:
     return pasted(scalar(stated.name), one.arguments, pinned, curated=here, **more)
 
 
-def _tools(source: str, server: str | None) -> Iterator[_Found]:
+def _tools(source: str, server: str | None) -> Iterator[_LocalTool]:
     file, _, function = source.rpartition(":")
     if file.endswith(".py"):
         yield _function(Path(file), function)
         return
     for one in definitions_in(Path(source)):
         named = one if server is None else replace(one, name=local_name(server, one.name))
-        yield _Found(named, argument_types(one))
+        yield _LocalTool(named, argument_types(one))
 
 
-def _function(file: Path, name: str) -> _Found:
+def _function(file: Path, name: str) -> _LocalTool:
     """A function at the top of a file, as its text states it. Raises GatherError."""
     data = read_bytes(file, ReadLimits().document_bytes)
     try:
@@ -105,7 +105,7 @@ def _function(file: Path, name: str) -> _Found:
         if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == name:
             stated = [*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs]
             arguments = {each.arg: _TYPES.get(_annotation(each), "data") for each in stated}
-            return _Found(Definition(name, ast.get_docstring(one) or ""), arguments, digest(data))
+            return _LocalTool(Definition(name, ast.get_docstring(one) or ""), arguments, digest(data))
     raise GatherError(
         f"there is no function `{printable(name, 128)}` at the top of this file",
         remedy="name one of its functions",

@@ -79,47 +79,47 @@ def listing(engine: Engine, stated: Mapping[str, str | None], context: Context) 
         for tool in values.tools:
             call = {**request, "call": {"name": tool, "arguments": {}}}
             document = gather(find("tool_call"), call, services, context, serving).document
-            said = engine.opa.ask(EXPLANATION, document).result
-            rows.append(_row(values, stated, tool, said, answer.decision))
+            explanation = engine.opa.ask(EXPLANATION, document).result
+            rows.append(_row(values, stated, tool, explanation, answer.decision))
     return rows
 
 
 def _row(
-    values: ToolValues, stated: Mapping[str, str | None], tool: str, said: Mapping[str, Any], decision: Decision
+    values: ToolValues, stated: Mapping[str, str | None], tool: str, explanation: Mapping[str, Any], decision: Decision
 ) -> Row:
     about = rules_about(values, stated.get("policy"), tool)
-    told = tuple(
+    notices = tuple(
         ListedRule(
             f"{rule.section} {rule.name}", condition_text(rule), values.where(*rule.path), rule.selectors == ("*",)
         )
         for rule in about
     )
-    call, by, where = _call(values, stated, about, said)
+    call, by, where = _call(values, stated, about, explanation)
     visible = tool in getattr(decision.limits, "visible", ())
     found = sorted(decision.findings, key=lambda finding: finding.subject is not None)  # of every tool first
     hidden = (one.code for one in found if one.subject is None or one.subject.rpartition("/")[2] == tool)
-    return Row(tool, values.values["tools"][tool]["title"], visible, tuple(hidden), call, by, where, told)
+    return Row(tool, values.values["tools"][tool]["title"], visible, tuple(hidden), call, by, where, notices)
 
 
 def _call(
-    values: ToolValues, stated: Mapping[str, str | None], about: list[CoveredRule], said: Mapping[str, Any]
+    values: ToolValues, stated: Mapping[str, str | None], about: list[CoveredRule], explanation: Mapping[str, Any]
 ) -> tuple[str, str, Location | None]:
     """OPA's explanation of a call in words: the outcome, the deciding value and its place."""
-    matched = next((rule for rule in about if rule.name == said["rule"]), None)
-    refused = [need for need in _REFUSED if need in said["needs"]]
+    matched = next((rule for rule in about if rule.name == explanation["rule"]), None)
+    refused = [need for need in _REFUSED if need in explanation["needs"]]
     if refused and (matched is None or matched.section != "deny"):
         what = "profile" if refused[0] == "profile" else "policy"
         name = stated.get(what)
         section = values.values.get(_SECTIONS[what], {})
         if name is None or name not in section:
-            told = f"no {what} is stated" if name is None else f"there is no {what} {printable(name, 128)}"
-            return _OUTCOMES["deny"], told, values.where("tools", _SECTIONS[what])
+            problem_text = f"no {what} is stated" if name is None else f"there is no {what} {printable(name, 128)}"
+            return _OUTCOMES["deny"], problem_text, values.where("tools", _SECTIONS[what])
         return _OUTCOMES["deny"], f"{what} {name} does not grant it", values.where("tools", _SECTIONS[what], name)
     if matched is not None:
         return _OUTCOMES[matched.section], f"rule {matched.name}", values.where(*matched.path)
-    asks = said["base"] == "confirm_all"
+    asks = explanation["base"] == "confirm_all"
     where = values.where("tools", "policies", stated.get("policy") or "")
-    return _OUTCOMES["confirm" if asks else "deny"], f"base {said['base']}", where
+    return _OUTCOMES["confirm" if asks else "deny"], f"base {explanation['base']}", where
 
 
 def as_text(rows: Sequence[Row], policy: str | None, profile: str | None) -> str:

@@ -79,8 +79,8 @@ def approve_prefix(
     """
     folder, chosen = _folder(cwd), _words(words)
     _tool(tool)
-    wanted = {"principal": principal, "cwd": folder, "tool": tool, "words": list(chosen), "seconds": days * acts.DAY}
-    done = acts.act(sources, {"act": "approve_prefix", "id": uuid.uuid4().hex, "reason": reason, "prefix": wanted})
+    prefix = {"principal": principal, "cwd": folder, "tool": tool, "words": list(chosen), "seconds": days * acts.DAY}
+    done = acts.act(sources, {"act": "approve_prefix", "id": uuid.uuid4().hex, "reason": reason, "prefix": prefix})
     until = done["expires_at"]
     print_text(f"approved by {printable(done['approver'], 256)}: {done['id']}")
     bound = f"by {printable(tool, 128)} in {printable(folder, 1_024)}, until {until}"

@@ -26,13 +26,13 @@ Input = Annotated[
 ]
 
 
-def request(given: Any, policy: str | None, profile: str | None, cwd: str | None) -> Any:
+def request(tool_call: Any, policy: str | None, profile: str | None, cwd: str | None) -> Any:
     """A request of point `tool_call`: made from a bare call, or the given one, completed from the options.
 
     Raises GatherError if an option contradicts it.
     """
-    whole = isinstance(given, Mapping) and "call" in given
-    made: dict[str, Any] = dict(given) if whole else {"call": given}
+    whole = isinstance(tool_call, Mapping) and "call" in tool_call
+    made: dict[str, Any] = dict(tool_call) if whole else {"call": tool_call}
     for name, value in (("policy", policy), ("profile", profile), ("cwd", cwd)):
         if value is None:
             continue
@@ -44,9 +44,9 @@ def request(given: Any, policy: str | None, profile: str | None, cwd: str | None
     return made
 
 
-def named(given: Any, tool: str) -> None:
+def demand_call_of(tool_call: Any, tool: str) -> None:
     """Raises GatherError where a call is one of another tool."""
-    call = given.get("call", given) if isinstance(given, Mapping) else None
+    call = tool_call.get("call", tool_call) if isinstance(tool_call, Mapping) else None
     inner = [call.get(key) for key in ("function", "params")] if isinstance(call, Mapping) else []
     for one in (call, *inner):
         if isinstance(one, Mapping) and isinstance(name := one.get("name"), str) and name != tool:

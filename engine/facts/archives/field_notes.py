@@ -37,8 +37,8 @@ def note(root: type[Model], kind: str, value: Any, path: Path_, line: int | None
 def _unknown(model: type[Model] | None, name: str, line: int | None) -> str:
     known = tuple(model.model_fields) if model else ()
     alike = nearest(name.replace("_", " "), [one.replace("_", " ") for one in known], {})
-    meant = did_you_mean(tuple(one.replace(" ", "_") for one in alike)) if alike else f"known are {', '.join(known)}"
-    return f"unknown field{f' in line {line}' if line else ''}; {meant}"
+    hint = did_you_mean(tuple(one.replace(" ", "_") for one in alike)) if alike else f"known are {', '.join(known)}"
+    return f"unknown field{f' in line {line}' if line else ''}; {hint}"
 
 
 def _names(path: Path_) -> tuple[str, ...]:

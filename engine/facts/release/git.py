@@ -62,9 +62,9 @@ def change_of(project: Path, since: str | None) -> Change:
     paths = tuple(name for name in listed.split("\0") if name)
     if len(paths) > _MOST_PATHS:
         raise GatherError(f"more than {_MOST_PATHS} files changed", remedy="state a newer revision as `since`")
-    shown = tuple(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for path in paths)
+    readable = tuple(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for path in paths)
     kind = "sha1" if len(commit) == _SHA1_DIGITS else "sha256"
-    return Change(commit=f"{kind}:{commit}", committed_at=int(time), clean=clean, paths=shown)
+    return Change(commit=f"{kind}:{commit}", committed_at=int(time), clean=clean, paths=readable)
 
 
 def _is_clean(project: Path, ask: Callable[..., str]) -> bool:
@@ -89,9 +89,9 @@ def _is_clean(project: Path, ask: Callable[..., str]) -> bool:
 @contextmanager
 def _unconfigured(project: Path) -> Iterator[Callable[..., str]]:
     """`git` for the repository around a project: it reads its commits, index and files, and not its configuration."""
-    asked = ("--path-format=absolute", "--show-object-format", "--show-toplevel", "--git-dir", "--git-common-dir")
-    found = git(project, "rev-parse", *asked, "HEAD").splitlines()
-    if len(found) != len(asked):
+    options = ("--path-format=absolute", "--show-object-format", "--show-toplevel", "--git-dir", "--git-common-dir")
+    found = git(project, "rev-parse", *options, "HEAD").splitlines()
+    if len(found) != len(options):
         raise GatherError("a path of the repository has a line break", remedy="rename its folders")
     form, top, own, common, commit = found
     with tempfile.TemporaryDirectory(prefix="engine-git-") as folder:
@@ -144,9 +144,9 @@ def git(
     except OSError as error:
         raise GatherError(f"`{printable(str(folder))}` is not a folder", remedy=instead) from error
     if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip() or f"it ended with {done.returncode}"
+        reason = done.stderr.decode("utf-8", "replace").strip() or f"it ended with {done.returncode}"
         raise GatherError(
-            f"git cannot list what changed: {printable(said)}",
+            f"git cannot list what changed: {printable(reason)}",
             remedy=f"run the command in a git repository, or {instead}",
         )
     return done.stdout.decode("utf-8", "surrogateescape")

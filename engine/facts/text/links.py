@@ -81,9 +81,9 @@ def _addresses(text: str) -> Iterator[tuple[Kind, int, int]]:
     for number, match in enumerate(_INLINE.finditer(text)):
         image = number >= MOST or _is_image(text, match.start())
         yield found("image" if image else "link", *match.span(1))
-    shown = _shown(text)
+    used = _image_labels(text)
     for match in _REFERENCE.finditer(text) if "]:" in text else ():
-        yield found("image" if _label(match[1]) in shown else "link", *match.span(2))
+        yield found("image" if _label(match[1]) in used else "link", *match.span(2))
     for match in _TAG.finditer(text):
         if match[1].lower() in {"http", "https"} or ":" in match[1]:
             continue  # an address between pointed brackets
@@ -121,7 +121,7 @@ def _is_image(text: str, closing: int) -> bool:
     return True
 
 
-def _shown(text: str) -> set[str]:
+def _image_labels(text: str) -> set[str]:
     """The labels of references that images use."""
     if "![" not in text:
         return set()

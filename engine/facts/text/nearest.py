@@ -19,20 +19,20 @@ def nearest(text: str, keys: Collection[str], aliases: Mapping[str, str]) -> tup
 
     `aliases` are other spellings of keys. Letter case and punctuation do not count.
     """
-    wanted = _words(text[:_LONGEST])
+    label = _words(text[:_LONGEST])
     spellings = {_words(alias): key for alias, key in aliases.items() if key in keys}
     spellings |= {_words(key): key for key in keys}
-    if not wanted:
+    if not label:
         return ()
-    named = sorted((one for one in spellings if f" {one} " in f" {wanted} "), key=len, reverse=True)
-    begun = sorted(sorted((one for one in spellings if one.startswith(f"{wanted} ")), reverse=True), key=len)
-    begins = " ".join(wanted.split()[:3])  # without what people add to a name
-    found = named[:1] or begun[:_MOST] or _alike(wanted, spellings) or _alike(begins, spellings)
+    named = sorted((one for one in spellings if f" {one} " in f" {label} "), key=len, reverse=True)
+    longer = sorted(sorted((one for one in spellings if one.startswith(f"{label} ")), reverse=True), key=len)
+    begins = " ".join(label.split()[:3])  # without what people add to a name
+    found = named[:1] or longer[:_MOST] or _alike(label, spellings) or _alike(begins, spellings)
     return tuple(dict.fromkeys(spellings[one] for one in found))
 
 
-def _alike(wanted: str, spellings: Collection[str]) -> list[str]:
-    return get_close_matches(wanted, spellings, n=_MOST, cutoff=_ALIKE)
+def _alike(label: str, spellings: Collection[str]) -> list[str]:
+    return get_close_matches(label, spellings, n=_MOST, cutoff=_ALIKE)
 
 
 def _words(text: str) -> str:

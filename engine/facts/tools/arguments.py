@@ -423,9 +423,9 @@ class _Walk(Walked):
             for facts in found:
                 if not self._room(None, at.level):
                     return
-                shown = replace(facts, words=None, refused="secret") if handed else facts
+                visible = replace(facts, words=None, refused="secret") if handed else facts
                 form: Form = "text" if isinstance(value, str) else "argv"
-                self._command(shown, form, at, hidden=hidden)
+                self._command(visible, form, at, hidden=hidden)
 
     def _command(self, facts: CommandFacts, form: Form, at: _At, *, hidden: bool) -> None:
         touches: dict[str, None] = {}
@@ -478,13 +478,13 @@ class _Walk(Walked):
 
     def _parts(self, facts: CommandFacts, command: str, at: _At, *, hidden: bool) -> None:
         for part in facts.parts:
-            shown = not hidden and len(part.name) <= _LONGEST_NAME and part.name.isprintable()
+            readable = not hidden and len(part.name) <= _LONGEST_NAME and part.name.isprintable()
             self.command_parts.append(
                 CommandPart(
                     id=self._id("parts", at),
                     command=command,
                     kind=part.kind,
-                    name=part.name if shown else None,
+                    name=part.name if readable else None,
                     program=part.program,
                     index=part.index,
                     text=None if hidden else part.text,
@@ -513,8 +513,8 @@ class _Walk(Walked):
             if not self._room(None, at.level):
                 return
             escaped = _ESCAPED.match(part) is not None
-            shown = undisguised(part).replace("\\", "") if escaped else part
-            if looks_like_path(shown) and (escaped or (_PATTERN.search(part) and "://" not in part)):
+            visible = undisguised(part).replace("\\", "") if escaped else part
+            if looks_like_path(visible) and (escaped or (_PATTERN.search(part) and "://" not in part)):
                 self._path("", at)
             elif not escaped:
                 self._undeclared_path(part, at)

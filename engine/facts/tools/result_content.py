@@ -18,7 +18,7 @@ from engine.facts.text.links import MOST, Link, links_in
 from engine.secrets.forms import SecretForms
 from engine.secrets.patterns import find_credentials, is_secret
 from engine.secrets.redaction import is_secret_name, merged
-from engine.secrets.seen import Seen
+from engine.secrets.seen import VisibleText
 
 MARK = "[redacted]"
 """The same for all that is taken out: what can be guessed could be recognized by a digest."""
@@ -59,7 +59,7 @@ class ResultContent:
         self.links: tuple[Link, ...] = tuple(found)[:MOST]
         self.complete = len(found) <= MOST
 
-    def shown(self, *, secrets: bool, hidden: bool, links: Collection[str]) -> tuple[str, dict[str, int]]:
+    def without(self, *, secrets: bool, hidden: bool, links: Collection[str]) -> tuple[str, dict[str, int]]:
         """The result without these, and how many of each were taken out; `links` by their numbers."""
         gone = {self.links[int(number)] for number in links}
         counts = {"secrets": 0, "hidden_characters": 0, "links": 0}
@@ -97,7 +97,7 @@ class ResultContent:
             self.instructions += self._markers.count(text) if instructions else 0
 
     def _look(self, text: str, name: str, *, secrets: bool) -> _Piece:
-        seen = Seen(text)
+        seen = VisibleText(text)
         found = _Piece(hidden=list(hidden_in(text)))
         if name != _ENCODED_DATA:
             if secrets:

@@ -42,7 +42,7 @@ class _Flag(Dumper):
 def parameters(address: str, limits: StateLimits, *, migrating: bool = False) -> dict[str, Any]:
     """The parameters of a connection to this address. Raises StateError if it cannot be one."""
     try:
-        given = conninfo_to_dict(checked(address))
+        parsed = conninfo_to_dict(checked(address))
     except (ValueError, psycopg.Error) as error:
         words = str(error) if isinstance(error, ValueError) else "the address of the shared state is not a URI"
         raise StateError(words, remedy="write it as postgresql://HOST/DATABASE?user=USER") from None
@@ -54,9 +54,9 @@ def parameters(address: str, limits: StateLimits, *, migrating: bool = False) ->
         "lock_timeout": int(waiting * 1000),
         "idle_in_transaction_session_timeout": int(limits.answer_seconds * 1000),  # a stopped engine frees its locks
     }
-    if "sslmode" not in given and "PGSSLMODE" not in os.environ and _elsewhere(given):
-        given["sslmode"] = "verify-full"  # an impostor could grant approvals
-    return given | {
+    if "sslmode" not in parsed and "PGSSLMODE" not in os.environ and _elsewhere(parsed):
+        parsed["sslmode"] = "verify-full"  # an impostor could grant approvals
+    return parsed | {
         "autocommit": True,
         "application_name": "admission-engine",
         "client_encoding": "UTF8",
@@ -66,11 +66,11 @@ def parameters(address: str, limits: StateLimits, *, migrating: bool = False) ->
     }
 
 
-def _elsewhere(given: dict[str, Any]) -> bool:
+def _elsewhere(parsed: dict[str, Any]) -> bool:
     """Whether the server may be on another machine, as one that a service file names."""
 
     def stated(name: str) -> list[str]:
-        return [one for one in str(given.get(name) or os.environ.get(f"PG{name.upper()}", "")).split(",") if one]
+        return [one for one in str(parsed.get(name) or os.environ.get(f"PG{name.upper()}", "")).split(",") if one]
 
     hosts = [host for host in stated("host") if host[0] not in "/@"]
     return bool(stated("service")) or not _LOOPBACK.issuperset(hosts + stated("hostaddr"))

@@ -108,12 +108,12 @@ def _red(row: Row) -> list[str]:
     return [act.name for act in row.red] + weaker
 
 
-def test_every_protection_has_its_act() -> None:
+def test_every_protection_has_a_detecting_act() -> None:
     assert set(SHOWS) == set(PROTECTIONS)
 
 
 @pytest.mark.full
-def test_with_every_protection_nothing_shows(outside: dict[str, str]) -> None:
+def test_with_every_protection_no_act_succeeds(outside: dict[str, str]) -> None:
     assert red(outside) == (
         set() if memory_mode() != "none" else {("memory", "memory_tree"), ("inodes", "inode_flood")}
     )
@@ -122,7 +122,7 @@ def test_with_every_protection_nothing_shows(outside: dict[str, str]) -> None:
 # covers: C58 C59 C60
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("protection", sorted(set(PROTECTIONS) - COVERED))
-def test_a_protection_that_is_left_out_shows(protection: str, outside: dict[str, str]) -> None:
+def test_an_omitted_protection_is_detected(protection: str, outside: dict[str, str]) -> None:
     if protection == "drop_uid" and sandbox_user().own:
         pytest.skip("NOT TRIED: there is no other user to become; run as root")
     if protection == "memory_cgroup" and memory_mode() == "none":
@@ -134,7 +134,7 @@ def test_a_protection_that_is_left_out_shows(protection: str, outside: dict[str,
 @pytest.mark.parametrize(
     ("protection", "act"), sorted({**{name: SHOWS[name] for name in COVERED}, **UNCOVERED}.items())
 )
-def test_a_protection_that_the_filter_covers_shows_without_it(
+def test_an_omitted_protection_covered_by_the_filter_is_detected_without_it(
     protection: str, act: str, outside: dict[str, str], unfiltered: set[tuple[str, str]]
 ) -> None:
     """A namespace is not only another one: without it and the filter the canary is reached."""
@@ -142,14 +142,14 @@ def test_a_protection_that_the_filter_covers_shows_without_it(
 
 
 # covers: C60 D08
-def test_a_way_out_holds_every_boundary_and_leads_to_whoever_serves_it(outside: dict[str, str]) -> None:
+def test_a_sandbox_with_egress_keeps_every_boundary(outside: dict[str, str]) -> None:
     bounded = set() if memory_mode() != "none" else {("memory", "memory_tree"), ("inodes", "inode_flood")}
     assert red(outside, recipe=BubblewrapEgress()) == bounded
 
 
 # covers: C60
 @pytest.mark.full
-def test_without_the_filter_every_kind_of_socket_shows_that_this_machine_has(outside: dict[str, str]) -> None:
+def test_without_the_filter_every_supported_socket_type_is_detected(outside: dict[str, str]) -> None:
     """The control did it, the filter alone refuses it: a namespace of its own has all of these too."""
     acts = {"netlink", "vsock", *(f"socket_{name}" for name in SOCKETS)}
     had = {act for act in acts if outside[act] == "did"}
@@ -168,9 +168,7 @@ with socket.create_connection(("127.0.0.1", int(sys.stdin.read()))) as one:
 # covers: C60.3
 @pytest.mark.full
 @pytest.mark.parametrize(("without", "wanted"), [((), b""), (("unshare_net",), b"seen\n")])
-def test_the_filter_of_a_way_out_leaves_the_hosts_listeners_to_the_namespace(
-    without: tuple[str, ...], wanted: bytes
-) -> None:
+def test_with_egress_the_network_namespace_blocks_host_listeners(without: tuple[str, ...], wanted: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         server.settimeout(5)
         program = Program("python", CONNECTS, str(server.getsockname()[1]).encode())

@@ -53,7 +53,7 @@ LEFT_OUT = {
 
 
 @pytest.mark.parametrize("name", sorted(LEFT_OUT))
-def test_a_protection_that_is_left_out_takes_its_own_words_along(name: str) -> None:
+def test_omitting_a_protection_removes_only_its_own_arguments(name: str) -> None:
     assert changed(name) == LEFT_OUT[name]
 
 
@@ -70,7 +70,7 @@ def _follow(told: list[str], *expected: str) -> bool:
         ("remount_root", ("--chdir", "/work", "--remount-ro", "/", "--seccomp"), ("--chdir", "/work", "--seccomp")),
     ],
 )
-def test_files_are_shown_in_one_way_or_the_other(
+def test_each_file_protection_has_its_own_mount_arguments(
     name: str, with_it: tuple[str, ...], without_it: tuple[str, ...]
 ) -> None:
     whole, less = words(), words(name)
@@ -78,13 +78,13 @@ def test_files_are_shown_in_one_way_or_the_other(
     assert (_follow(less, *with_it), _follow(less, *without_it)) == (False, True)
 
 
-def test_a_folder_of_the_host_is_shown_to_the_probe_only(tmp_path: Path) -> None:
+def test_a_host_folder_is_mounted_only_for_the_probe(tmp_path: Path) -> None:
     bound = ("--bind", str(tmp_path), "/work")
     assert not _follow(words(), "--bind")
     assert _follow(words("private_job", job=tmp_path), *bound)
 
 
-def test_the_table_has_every_protection() -> None:
+def test_the_tests_cover_every_protection_and_namespace() -> None:
     assert {*LEFT_OUT, "ro_usr", "dev", "private_tmp", "private_job", "remount_root"} == set(PROTECTIONS)
     assert {f"--unshare-{one}" for one in NAMESPACES} <= set(words())
 
@@ -97,7 +97,7 @@ MOST = (1 << 60) - 1
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_a_bound_is_above_nothing_and_below_what_the_kernel_takes_for_no_limit(name: str) -> None:
+def test_a_limit_must_be_positive_and_within_the_kernel_maximum(name: str) -> None:
     for number in (1, MOST):
         assert words(within=bounds(**{name: number}))
     for number in (0, -1, MOST + 1):
@@ -116,7 +116,7 @@ def test_a_bound_is_above_nothing_and_below_what_the_kernel_takes_for_no_limit(n
         ({"artifact_files": 1, "artifact_bytes": -1, "open_files": 64}, ["engine.limit_unenforceable"]),
     ],
 )
-def test_artifacts_need_files_to_be_open(fields: dict[str, int], refused: list[str]) -> None:
+def test_artifacts_need_a_sufficient_open_files_limit(fields: dict[str, int], refused: list[str]) -> None:
     codes = []
     try:
         words(within=bounds(**fields))

@@ -40,7 +40,7 @@ print("done")
 
 
 @needs("bubblewrap")
-def test_without_the_bound_nothing_comes_out() -> None:
+def test_without_an_artifact_limit_no_file_is_returned() -> None:
     ended = ran("import os; print(os.path.exists('artifacts')); os.mkdir('artifacts'); open('artifacts/a', 'w')")
     assert (ended.stdout, ended.artifacts, ended.refused_artifacts) == (b"False\n", (), ())
 
@@ -78,7 +78,7 @@ for make in (os.mkfifo, os.mknod):
 
 
 @needs("bubblewrap")
-def test_too_many_and_too_large() -> None:
+def test_excess_and_oversized_artifacts_are_refused_and_counted() -> None:
     many = "for n in range(7): open(f'artifacts/{n}', 'w').write(str(n))"
     ended = ran(many, within=WITH)
     assert [one.path for one in ended.artifacts] == ["0", "1", "2", "3"]
@@ -159,7 +159,7 @@ os._exit(0)
 
 
 @needs("bubblewrap")
-def test_a_program_that_was_ended_leaves_nothing() -> None:
+def test_a_timed_out_program_returns_no_artifacts() -> None:
     ended = ran(
         "open('artifacts/a', 'w').write('x')\nwhile True: pass",
         within=bounds(artifact_files=1, artifact_bytes=9, wall_seconds=0.4),
@@ -168,7 +168,7 @@ def test_a_program_that_was_ended_leaves_nothing() -> None:
     assert ended.refused_artifacts == (RefusedArtifact("(all files)", "not_handed_out"),)
 
 
-def test_a_report_in_order_piece_by_piece() -> None:
+def test_a_report_is_parsed_byte_by_byte() -> None:
     whole = b"E 768 1500\nF 3 2\na/bhiX 1 kind\nxZ\n"
     report = Report(WITH)
     for at in range(len(whole)):
@@ -248,7 +248,7 @@ def test_a_report_is_read_up_to_its_bounds(
     assert (report.artifacts, report.refused) == (artifacts, refused)
 
 
-def test_a_report_is_whole_at_once_where_no_file_may_come_out() -> None:
+def test_a_report_without_artifacts_is_complete_after_its_first_line() -> None:
     for files, complete in ((0, True), (1, False)):
         report = Report(bounds(artifact_files=files))
         report.feed(b"E 0 0\n")

@@ -65,14 +65,14 @@ def _emptied(group: MemoryGroup) -> None:
         file.unlink()
 
 
-def test_version_2_bounds_the_tree_and_ends_it_as_a_whole(tmp_path: Path) -> None:
+def test_version_2_limits_memory_and_kills_the_group_as_a_whole(tmp_path: Path) -> None:
     group = MemoryGroup.ready(Hierarchy(tmp_path, 2), 64 * _MIB)
     told = {file.name: file.read_text(encoding="ascii") for file in group._folder.iterdir()}
     assert told == {"memory.max": str(80 * _MIB), "memory.swap.max": "0", "memory.oom.group": "1"}
     assert (group.thread, group.oom) == (None, None)
 
 
-def test_version_2_takes_a_sandbox_that_waits(tmp_path: Path) -> None:
+def test_version_2_accepts_a_process_until_the_group_is_removed(tmp_path: Path) -> None:
     group = MemoryGroup(Hierarchy(tmp_path, 2), 64 * _MIB)
     with subprocess.Popen(["/usr/bin/cat"], stdin=subprocess.PIPE) as process:
         group.take(process.pid)
@@ -82,14 +82,14 @@ def test_version_2_takes_a_sandbox_that_waits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("said", "killed"), [("oom_kill 1", True), ("oom_kill 0", False), ("max 9", False)])
-def test_version_2_tells_a_kill_for_memory(tmp_path: Path, said: str, killed: object) -> None:
+def test_version_2_detects_a_memory_kill(tmp_path: Path, said: str, killed: object) -> None:
     group = MemoryGroup(Hierarchy(tmp_path, 2), 64 * _MIB)
     assert group.killed() is False  # nothing can be read
     (group._folder / "memory.events").write_text(f"low 3\noom 5\n{said}\n", encoding="ascii")
     assert group.killed() is killed
 
 
-def test_version_2_keeps_no_group(tmp_path: Path) -> None:
+def test_version_2_groups_are_not_reused(tmp_path: Path) -> None:
     group = MemoryGroup.ready(Hierarchy(tmp_path, 2), 64 * _MIB)
     _emptied(group)
     group.give_back()
@@ -107,7 +107,7 @@ def test_a_group_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     assert told == dict.fromkeys(("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"), str(80 * _MIB))
 
 
-def test_what_has_just_died_in_a_group_is_waited_for_and_not_for_ever(
+def test_closing_a_group_waits_for_dying_processes_up_to_a_deadline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cgroup, "_REMOVAL_SECONDS", 20.0)
@@ -124,7 +124,7 @@ def test_what_has_just_died_in_a_group_is_waited_for_and_not_for_ever(
 
 
 @needs("memory_cgroup")
-def test_a_group_that_is_given_back_is_the_next_one_with_its_own_bound(place: Hierarchy) -> None:
+def test_a_returned_group_is_reused_with_a_new_limit(place: Hierarchy) -> None:
     group = MemoryGroup.ready(place, 64 * _MIB)
     assert _read(group, "memory.limit_in_bytes") == str(80 * _MIB)
     group.give_back()
@@ -135,7 +135,7 @@ def test_a_group_that_is_given_back_is_the_next_one_with_its_own_bound(place: Hi
 
 
 @needs("memory_cgroup")
-def test_a_group_that_is_not_empty_or_is_elsewhere_is_not_the_next_one(place: Hierarchy, tmp_path: Path) -> None:
+def test_a_nonempty_or_foreign_group_is_not_reused(place: Hierarchy, tmp_path: Path) -> None:
     group = MemoryGroup.ready(place, 64 * _MIB)
     with _inhabited(group) as process:
         assert str(process) in _read(group, "tasks").split()
@@ -150,7 +150,7 @@ def test_a_group_that_is_not_empty_or_is_elsewhere_is_not_the_next_one(place: Hi
 
 
 @needs("memory_cgroup")
-def test_no_more_groups_are_kept_than_a_few(place: Hierarchy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_reusable_groups_is_bounded(place: Hierarchy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroup, "_KEPT", 2)
     groups = [MemoryGroup.ready(place, 64 * _MIB) for _ in range(3)]
     for group in groups:
@@ -203,7 +203,7 @@ def test_no_group_is_made_above_the_root(tmp_path: Path) -> None:
 
 
 @needs("memory_cgroup")
-def test_version_1_moves_nobody(place: Hierarchy) -> None:
+def test_version_1_moves_no_process_into_the_group(place: Hierarchy) -> None:
     group = MemoryGroup(place, 64 * _MIB)
     with subprocess.Popen(["/usr/bin/cat"], stdin=subprocess.PIPE) as process:
         group.take(process.pid)
@@ -211,7 +211,7 @@ def test_version_1_moves_nobody(place: Hierarchy) -> None:
     group.close()
 
 
-def test_the_mode_names_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_mode_names_the_cgroup_version(monkeypatch: pytest.MonkeyPatch) -> None:
     for place, mode in ((None, "none"), (Hierarchy(Path("/"), 1), "v1"), (Hierarchy(Path("/"), 2), "v2")):
         monkeypatch.setattr(cgroup, "memory_place", lambda place=place: place)
         assert memory_mode() == mode

@@ -66,7 +66,7 @@ def test_of_a_hundred_runs_with_daemons_nothing_survives() -> None:
     assert [len(alive) for _, _, alive in found] == [0] * _RUNS
 
 
-def test_without_the_sandbox_all_of_them_survive_the_kill_of_the_group() -> None:
+def test_without_the_sandbox_daemons_survive_a_process_group_kill() -> None:
     token = _token()
     process = subprocess.Popen(
         [PYTHON, "-c", _DAEMONS],
@@ -86,7 +86,7 @@ def test_without_the_sandbox_all_of_them_survive_the_kill_of_the_group() -> None
         end(token)
 
 
-def test_what_lives_in_a_sandbox_is_seen_from_outside() -> None:
+def test_running_daemons_are_visible_to_the_host() -> None:
     token, cancel = _token(), threading.Event()
     program = Program("python", _DAEMONS + "time.sleep(600)\n", environment={"RUN": token})
     with ThreadPoolExecutor(1) as thread:

@@ -120,13 +120,13 @@ def test_exactly_what_was_permitted_runs_within_exactly_its_limits() -> None:
     assert backend.ran[1][0].folder != program.folder
 
 
-def test_the_grant_says_how_long_artifacts_are_kept() -> None:
+def test_the_grant_states_the_artifact_retention() -> None:
     *_, grant = run_code(to_run_code(), DIGEST, Code(TEXT, "main.py", b""), Recorder(), SHOWN)
     assert grant.retention_days == 90
 
 
 # covers: B11
-def test_the_words_are_those_of_the_program_and_no_shell_takes_part() -> None:
+def test_a_command_runs_with_its_exact_arguments_and_without_a_shell() -> None:
     backend = Recorder()
     result, ended = command(backend)
     ((program, bounds),) = backend.ran
@@ -156,7 +156,7 @@ def test_the_files_of_a_command_are_exactly_those_that_were_permitted() -> None:
 # covers: B11.1 C01.1 H05
 @both
 @pytest.mark.parametrize("wrong", MISUSED)
-def test_nothing_runs_without_a_permit_for_exactly_this(run: Executor, own: Permit, wrong: str) -> None:
+def test_nothing_runs_under_a_misused_permit(run: Executor, own: Permit, wrong: str) -> None:
     refused("engine.permit_missing", run, Recorder(), misused(own)[wrong])
 
 
@@ -177,7 +177,7 @@ def test_nothing_runs_without_a_permit_for_exactly_this(run: Executor, own: Perm
         *("another command", "no command"),
     ],
 )
-def test_anything_else_starts_nothing(run: Executor, wrong: Mapping[str, Any], wanted: str) -> None:
+def test_a_mismatch_with_the_permit_starts_nothing(run: Executor, wrong: Mapping[str, Any], wanted: str) -> None:
     refused(wanted, run, Recorder(), **wrong)
 
 
@@ -197,7 +197,7 @@ UNPROVEN = {
 # covers: A94 C01.1 H05
 @both
 @pytest.mark.parametrize("name", UNPROVEN)
-def test_what_nobody_has_shown_here_starts_nothing(run: Executor, own: Permit, name: str) -> None:
+def test_an_unproven_sandbox_starts_nothing(run: Executor, own: Permit, name: str) -> None:
     refused("engine.limit_unenforceable", run, Recorder(), own, UNPROVEN[name])
 
 
@@ -205,7 +205,7 @@ def test_what_nobody_has_shown_here_starts_nothing(run: Executor, own: Permit, n
 @both
 @pytest.mark.parametrize("name", sorted(BOUNDARIES))
 @pytest.mark.parametrize("changes", [{"enforced": False}, {"kind": "unsupported"}, {"backend": "gvisor"}], ids=str)
-def test_a_boundary_that_is_no_longer_held_starts_nothing(
+def test_a_boundary_that_is_no_longer_enforced_blocks_the_run(
     run: Executor, own: Permit, name: str, changes: dict[str, Any]
 ) -> None:
     assert f"`{name}`" in refused("engine.limit_unenforceable", run, Recorder(), own, shown(name, **changes))
@@ -220,14 +220,14 @@ def test_a_sandbox_that_the_machine_lacks_starts_nothing(run: Executor, own: Per
 
 # covers: A94
 @pytest.mark.parametrize("held", [False, True])
-def test_no_command_runs_on_another_backend_whatever_that_was_shown_to_hold(held: bool) -> None:  # noqa: FBT001
+def test_a_command_is_refused_on_another_backend_proven_or_not(held: bool) -> None:  # noqa: FBT001
     boundaries = [one.model_copy(update={"backend": "gvisor"}) for one in SHOWN.boundaries]
     probes = [one.model_copy(update={"id": "gvisor"}) for one in SHOWN.probes]
     both_shown = SandboxFacts((*SHOWN.boundaries, *boundaries), (*SHOWN.probes, *probes))
     refused("engine.limit_unenforceable", command, Recorder(name="gvisor"), None, both_shown if held else SHOWN)
 
 
-def test_a_run_that_was_cancelled_before_starts_nothing_and_says_so() -> None:
+def test_a_run_cancelled_before_its_start_runs_nothing() -> None:
     backend, cancel = Recorder(), threading.Event()
     cancel.set()
     result, ended = code(backend, cancel=cancel)
@@ -288,7 +288,7 @@ def test_files_and_packages_are_those_of_the_permit() -> None:
 
 
 @pytest.mark.parametrize("live", [True, False])
-def test_output_is_shown_only_under_a_permit_that_says_so(*, live: bool) -> None:
+def test_live_output_needs_a_permit_that_allows_it(*, live: bool) -> None:
     backend = Recorder()
     of = Code(TEXT, "main.py", b"", on_output=lambda *_: None)
     run_code(to_run_code(live=live), DIGEST, of, backend, SHOWN)

@@ -49,7 +49,7 @@ def ran(code: str, *, within: Bounds = BOUNDS, without: frozenset[str] = NOTHING
     return run_once(program(code, **fields), within, None, without, recipe=Gvisor(FOLDER))
 
 
-def test_a_program_runs_as_in_bubblewrap() -> None:
+def test_a_program_sees_the_same_environment_as_in_bubblewrap() -> None:
     ended = ran(
         "import json, os, sys\n"
         "print(json.dumps([sys.stdin.read(), os.getuid(), sorted(os.environ), sys.argv, os.listdir()]))",
@@ -82,7 +82,9 @@ def test_the_hash_seed_takes_effect_and_two_runs_agree() -> None:
     ],
     ids=["exit", "error", "signal", "forbidden", "cpu", "wall", "stdout", "stderr"],
 )
-def test_every_end_has_its_status(code: str, within: dict[str, float], status: Status, number: int | None) -> None:
+def test_each_kind_of_end_has_its_status(
+    code: str, within: dict[str, float], status: Status, number: int | None
+) -> None:
     ended = ran(code, within=bounds(**within))
 
     assert (ended.status, ended.signal) == (status, number)
@@ -110,14 +112,14 @@ def test_every_end_has_its_status(code: str, within: dict[str, float], status: S
     ],
     ids=["host", "memory", "program", "usr", "root", "socket", "memory_limit", "forks", "opens", "file", "disk"],
 )
-def test_what_a_program_must_not_do_is_refused(code: str, refused: str) -> None:
+def test_forbidden_or_excessive_operations_fail(code: str, refused: str) -> None:
     ended = ran(code)
 
     assert ended.status is Status.RUNTIME_ERROR
     assert refused.encode() in ended.stderr or b"Error" in ended.stderr.splitlines()[-1]
 
 
-def test_the_filter_is_worth_something() -> None:
+def test_a_call_killed_by_the_filter_is_answered_without_it() -> None:
     """Positive control: without it, the call that was killed for is answered."""
     code = "import ctypes; print(ctypes.CDLL(None).unshare(0x10000000))"
 
@@ -126,7 +128,7 @@ def test_the_filter_is_worth_something() -> None:
 
 
 @pytest.mark.parametrize("code", [DAEMONS, DAEMONS + SLEEP], ids=["at_exit", "at_kill"])
-def test_nothing_lives_when_the_answer_is_there(code: str) -> None:
+def test_no_process_outlives_the_answer(code: str) -> None:
     for _ in range(5):
         given = program(code)
         sandbox = start(Setup(bounds(wall_seconds=2.0), given.environment), Gvisor(FOLDER))
@@ -161,7 +163,7 @@ def test_a_cancelled_run_ends_at_once() -> None:
     assert GVISOR.run(program(SLEEP), BOUNDS, cancel).status is Status.CANCELLED
 
 
-def test_artifacts_come_out_by_the_same_rules() -> None:
+def test_links_and_oversized_artifacts_are_refused() -> None:
     code = """
 import os
 open("artifacts/table.csv", "w").write("a,b\\n")
@@ -175,7 +177,7 @@ open("artifacts/large", "wb").write(bytes(2000))
 
 
 @needs("root")
-def test_an_ordinary_user_can_use_it(shared: Path) -> None:
+def test_an_ordinary_user_can_run_gvisor(shared: Path) -> None:
     def work() -> None:
         ended = Gvisor(shared).run(program("import os; print(os.getuid())"), BOUNDS)
         assert (ended.status, ended.stdout) == (Status.OK, b"65534\n"), ended
@@ -193,14 +195,14 @@ def shared() -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_what_cannot_be_stated_starts_nothing() -> None:
+def test_an_unsupported_language_or_invalid_environment_is_refused() -> None:
     with pytest.raises(WorkError, match="no sandbox runs the language `wasm`"):
         GVISOR.run(program(language="wasm"), BOUNDS)
     with pytest.raises(WorkError, match="environment"):
         GVISOR.run(program("print(1)", environment={"A=B": "1"}), BOUNDS)
 
 
-def test_the_host_shows_nothing_but_its_programs() -> None:
+def test_the_outer_sandbox_mounts_only_system_programs() -> None:
     """The outer layer: what even gVisor's own kernel could reach."""
     words = gvisor_backend.outside(3, 4).decode().split("\0")
     bound = [words[index + 1] for index, word in enumerate(words) if word in {"--ro-bind", "--bind"}]
@@ -212,7 +214,7 @@ def test_the_host_shows_nothing_but_its_programs() -> None:
 
 # covers: A94.1 C58 C60
 @pytest.mark.full
-def test_the_probe_shows_every_boundary() -> None:
+def test_the_probe_proves_every_boundary() -> None:
     rows = probe_gvisor(FOLDER)
     assert [row.boundary for row in rows] == list(REQUESTED)
     assert {row.boundary: [act.name for act in row.red] for row in rows if not row.enforced} == {}

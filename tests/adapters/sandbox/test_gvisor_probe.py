@@ -53,14 +53,14 @@ def looked(below: Below) -> bool:
 @pytest.mark.parametrize(
     "code", [CHILD.format(own="True"), CHILD.format(own="False") + APART], ids=["kernel first", "child first"]
 )
-def test_what_one_process_could_do_is_not_hidden_by_another(code: str) -> None:
+def test_a_process_in_a_shared_session_is_not_masked_by_another(code: str) -> None:
     """One of the two has a session of its own; the other one has ours."""
     with kernel(code) as first:
         below = seen(first, lambda found: found.most == 2 and found.facts)
     assert below.facts["outside_session"] == "shared"
 
 
-def test_where_every_process_is_apart_so_is_the_program() -> None:
+def test_the_session_is_isolated_if_every_process_has_its_own() -> None:
     with kernel(APART, CHILD.format(own="True")) as first:
         below = seen(first, lambda found: found.most == 2 and found.facts)
     assert below.facts["outside_session"] == "own"
@@ -76,7 +76,7 @@ def test_a_survivor_is_reported_and_a_process_that_died_before_is_not() -> None:
     assert below.left() == "none"
 
 
-def test_no_other_process_is_taken_for_one_of_them() -> None:
+def test_a_reused_pid_is_not_mistaken_for_a_survivor() -> None:
     with kernel() as first:
         below = seen(first, looked)
         below._seen = {(first, "1")}  # the same number, begun at another time
@@ -84,13 +84,13 @@ def test_no_other_process_is_taken_for_one_of_them() -> None:
 
 
 @pytest.mark.parametrize(("most", "word"), [(_DAEMONS, "failed:unseen"), (_DAEMONS + 1, "none")])
-def test_of_daemons_that_were_not_seen_nothing_is_said(most: int, word: str) -> None:
+def test_unobserved_daemons_are_reported_as_unseen(most: int, word: str) -> None:
     below = Below(1)
     below.most = most
     assert _word(below) == word
 
 
-def test_it_is_tried_as_bubblewrap_is_but_for_two_acts() -> None:
+def test_the_probe_differs_from_bubblewraps_only_in_known_acts() -> None:
     for name, checks in KERNEL.items():
         acts = {check.act for check in checks}
         if name == "capabilities":
@@ -102,7 +102,7 @@ def test_it_is_tried_as_bubblewrap_is_but_for_two_acts() -> None:
 
 
 @pytest.mark.parametrize("merged", [True, False])
-def test_the_loader_is_where_the_machine_has_it(monkeypatch: pytest.MonkeyPatch, merged: bool) -> None:  # noqa: FBT001
+def test_system_folders_keep_their_host_layout(monkeypatch: pytest.MonkeyPatch, merged: bool) -> None:  # noqa: FBT001
     """A folder is shown as one, a link as a link."""
     folder = "no-such-folder" if merged else "etc"
     monkeypatch.setattr(arguments, "SYSTEM", (folder,))

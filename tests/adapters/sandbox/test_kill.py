@@ -60,7 +60,7 @@ def watched(given: Program, seconds: float = 20.0, without: frozenset[str] = NOT
 
 # covers: C34.1 C84
 @pytest.mark.parametrize("last", ["", "time.sleep(600)", "os.kill(os.getpid(), 9)", "while True: print('x' * 999)"])
-def test_daemons_are_dead_when_the_answer_is_there(last: str) -> None:
+def test_no_daemon_outlives_the_answer(last: str) -> None:
     wanted = {"": Status.OK, "time.sleep(600)": Status.TIMEOUT_WALL, "os.kill(os.getpid(), 9)": Status.SIGNAL}
     for number in range(5):
         for seconds in (0.4, 2.0, 10.0, 50.0) if "sleep" in last else (20.0,):
@@ -71,7 +71,7 @@ def test_daemons_are_dead_when_the_answer_is_there(last: str) -> None:
         assert left, number
 
 
-def test_a_wall_clock_that_is_on_time() -> None:
+def test_daemons_are_killed_at_the_wall_clock_limit() -> None:
     ended, alive = watched(program(DAEMONS + "time.sleep(600)"), 0.5)
     assert 0.5 <= ended.wall_seconds < 600
     assert (ended.status, alive) == (Status.TIMEOUT_WALL, [])
@@ -84,7 +84,7 @@ def test_a_cancelled_run() -> None:
     assert (ended.status, ended.limit) == (Status.CANCELLED, "cancelled")
 
 
-def test_cancelled_at_any_moment() -> None:
+def test_a_run_can_be_cancelled_at_any_moment_without_leaks() -> None:
     chance = random.Random(7)  # noqa: S311  (moments, not secrets)
 
     def cancelled() -> None:
@@ -101,7 +101,7 @@ def test_cancelled_at_any_moment() -> None:
     assert Bubblewrap().run(program("print(1)"), BOUNDS, cancel).status is Status.CANCELLED
 
 
-def test_a_sandbox_outlives_the_thread_that_asked_for_it() -> None:
+def test_a_sandbox_outlives_the_thread_that_started_it() -> None:
     made: list[Sandbox] = []
     asking = threading.Thread(target=lambda: made.append(start(Setup(BOUNDS, ENVIRONMENT))))
     asking.start()
@@ -147,24 +147,24 @@ def test_killing_the_first_process_from_inside_does_nothing() -> None:
     assert (ended.status, ended.stdout) == (Status.OK, b"here\n")
 
 
-def test_a_program_that_ends_its_launcher_was_ended_by_a_signal() -> None:
+def test_killing_the_launcher_is_reported_as_a_signal() -> None:
     for number in (9, 32, 33):  # the C library lets nobody block the last two
         ended = ran(f"import os, time; os.kill(os.getppid(), {number}); time.sleep(600)")
         assert (ended.status, ended.signal) == (Status.SIGNAL, number)
 
 
-def test_a_program_that_says_it_used_its_time_up_was_ended_by_a_signal() -> None:
+def test_a_self_sent_sigxcpu_is_a_signal_and_not_a_timeout() -> None:
     ended = ran("import os; os.kill(os.getpid(), 24)")
     assert (ended.status, ended.signal, ended.limit) == (Status.SIGNAL, 24, None)
 
 
-def test_no_other_signal_reaches_the_launcher() -> None:
+def test_other_signals_do_not_reach_the_launcher() -> None:
     others = "[number for number in range(1, 65) if number not in (9, 19, 32, 33)]"
     ended = ran(f"import os\nfor number in {others}: os.kill(os.getppid(), number)\nprint('here')")
     assert (ended.status, ended.stdout) == (Status.OK, b"here\n")
 
 
-def test_a_program_has_no_signal_blocked_whatever_its_engine_blocks() -> None:
+def test_a_program_does_not_inherit_blocked_signals() -> None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGXCPU, signal.SIGTERM})
     try:
         asked = ThreadPoolExecutor(1).submit(ran, "import signal; print(signal.pthread_sigmask(0, ()))").result()
@@ -203,7 +203,7 @@ def test_no_descriptor_left_is_a_sandbox_error() -> None:
     assert not leaks(exhausted)
 
 
-def test_an_engine_that_ignores_the_ends_of_its_children_gets_a_sandbox_error_at_once() -> None:
+def test_a_run_with_ignored_sigchld_is_a_sandbox_error() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         ended = ran("print(1)")
@@ -239,7 +239,7 @@ def test_an_engine_that_is_killed_takes_its_sandbox_along(delay: float) -> None:
 
 # covers: C84
 @needs("root")
-def test_what_an_engine_left_is_ended_by_the_next() -> None:
+def test_an_orphaned_sandbox_is_ended_by_the_next_engine() -> None:
     sandbox = start(Setup(BOUNDS, ENVIRONMENT, frozenset({"kill_tree"})))
     namespace = namespace_of(sandbox.child)
     try:
@@ -254,6 +254,6 @@ def test_what_an_engine_left_is_ended_by_the_next() -> None:
     assert ran("print(1)").stdout == b"1\n"
 
 
-def test_a_forked_engine_starts_its_own() -> None:
+def test_a_forked_engine_can_run_a_sandbox() -> None:
     ran("print(1)")
     assert in_child(lambda: ran("print(2)").stdout == b"2\n")

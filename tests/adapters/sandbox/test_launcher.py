@@ -35,7 +35,7 @@ def told(*without: str, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["", *LIMITS])
-def test_every_limit_is_told_but_the_one_that_is_left_out(name: str) -> None:
+def test_the_launcher_receives_every_limit_except_the_omitted_one(name: str) -> None:
     kept = [limit for each, limit in LIMITS.items() if each != name]
     assert sorted(told(name)["limits"]) == sorted([*kept, *ALWAYS])
 
@@ -45,12 +45,12 @@ def test_descriptors_are_closed_unless_that_is_left_out() -> None:
     assert told("close_fds")["close"] is False
 
 
-def test_nothing_hands_files_out_where_none_may_come_out() -> None:
+def test_the_artifact_sender_starts_only_if_artifacts_are_permitted() -> None:
     for files, sends in ((0, False), (1, True)):
         assert bool(launcher.work(program(), bounds(artifact_files=files), frozenset())["sender"]) is sends
 
 
-def test_only_a_program_with_a_relay_has_a_carrier_and_its_folder() -> None:
+def test_only_a_program_with_a_relay_gets_the_relay_folder() -> None:
     for relay, carried in ((None, False), (object(), True)):
         work = told(relay=relay)
         assert (bool(work["relay"]), (launcher.RELAY, None) in work["files"]) == (carried, carried)
@@ -58,7 +58,7 @@ def test_only_a_program_with_a_relay_has_a_carrier_and_its_folder() -> None:
 
 @pytest.mark.parametrize("tunnels", [False, True])
 @pytest.mark.parametrize("egress", [False, True])
-def test_only_a_program_that_needs_a_way_out_is_refused_for_having_none(*, tunnels: bool, egress: bool) -> None:
+def test_only_a_program_with_tunnels_requires_an_egress_recipe(*, tunnels: bool, egress: bool) -> None:
     own = recipe.Recipe()
     own.egress = egress
     asked: Any = program("print(1)", tunnels=object() if tunnels else None)
@@ -77,7 +77,7 @@ def test_only_a_program_that_needs_a_way_out_is_refused_for_having_none(*, tunne
         ({"language": "", "command": ("/usr/bin/true",)}, "", ["/usr/bin/true"]),
     ],
 )
-def test_code_has_a_file_of_its_language_and_a_command_has_none(
+def test_only_code_gets_a_main_file_named_for_its_language(
     fields: dict[str, Any], main: str, command: list[str]
 ) -> None:
     work = told(**fields)
@@ -93,7 +93,7 @@ def test_no_other_language_runs(language: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"x" * (1 << 20)])
-def test_a_file_in_memory_holds_what_was_put_in_and_nothing_else_ever(data: bytes) -> None:
+def test_an_in_memory_file_is_sealed_after_writing(data: bytes) -> None:
     with ExitStack() as stack:
         file = recipe.memory_file(stack)
         recipe.fill(file, data)

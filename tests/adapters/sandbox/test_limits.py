@@ -108,7 +108,7 @@ def test_a_busy_loop_ends_with_its_processor_time() -> None:
     assert 0.7 < there(ended.cpu_seconds) < 2
 
 
-def test_ignoring_the_signal_gains_a_second() -> None:
+def test_a_program_ignoring_sigxcpu_is_killed_for_cpu_time() -> None:
     code = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
     ended = ran(code, within=bounds(cpu_seconds=1, wall_seconds=60.0))
     assert (ended.status, ended.signal, ended.limit) == (Status.TIMEOUT_CPU, 9, "cpu")
@@ -141,7 +141,7 @@ time.sleep(500)
 
 
 # covers: C34.1
-def test_sleeping_past_the_limit() -> None:
+def test_a_sleeping_program_is_killed_at_the_wall_clock_limit() -> None:
     ended = ran("import time; time.sleep(60)", within=bounds(wall_seconds=0.3))
     assert (ended.status, ended.exit_code, ended.signal, ended.limit) == (Status.TIMEOUT_WALL, None, 9, "wall")
     assert 0.3 <= ended.wall_seconds < 60
@@ -166,7 +166,7 @@ print([write(name, 6 << 20) for name in ("one", "/tmp/two", "three")])
     assert ran(code, within=wide).stdout == b"12 None\n[6, 6, 6]\n"
 
 
-def test_nothing_else_can_be_written_to() -> None:
+def test_only_the_work_and_tmp_folders_are_writable() -> None:
     code = """
 import os
 for folder in ("/", "/usr", "/usr/local", "/usr/lib", "/dev", "/etc", "/work", "/tmp"):
@@ -191,7 +191,7 @@ except OSError as error:
 
 
 @needs("memory_cgroup")
-def test_a_group_is_empty_after_its_sandbox_and_counts_nothing_of_it() -> None:
+def test_a_cgroup_is_empty_after_its_sandbox_has_ended() -> None:
     place = there(memory_place())
     for code in ("print(1)", "import os; os.fork()", "kept = b'x' * (1 << 30)", "print(1)"):
         ran(code)
@@ -210,7 +210,7 @@ print(Bubblewrap().run(Program("python", "print(1)", b"", {}, 0, "code_exec_agen
 
 
 @needs("memory_cgroup")
-def test_groups_are_gone_with_the_engine() -> None:
+def test_cgroups_are_removed_when_the_engine_exits() -> None:
     place = there(memory_place())
     done = subprocess.run(
         [sys.executable, "-c", _ONE_RUN], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
@@ -220,7 +220,7 @@ def test_groups_are_gone_with_the_engine() -> None:
     assert list(place.folder.glob(f"sandbox-{number}-*")) == []
 
 
-def test_places_of_a_group(tmp_path) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def test_the_cgroup_locations_are_read_from_the_process_membership(tmp_path) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     first = places(tmp_path, "9:name=systemd:/\n4:memory:/a/b\n0::/a\n")
     assert [(place.folder, place.version) for place in first] == [(tmp_path / "memory/a/b", 1)]
     for name, controllers in (("user.slice/s.scope", "cpu"), ("user.slice", "cpu memory pids")):

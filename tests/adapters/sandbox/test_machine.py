@@ -39,7 +39,7 @@ def _bubblewrap(folder: Path, says: str) -> None:
     (folder / "bwrap").chmod(0o755)
 
 
-def test_a_machine_that_has_it_all_lacks_nothing(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_complete_machine_has_no_missing_component(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing() is None
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     assert missing() is None
@@ -52,7 +52,7 @@ def test_a_machine_that_has_it_all_lacks_nothing(whole: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize(("system", "kind"), [("Darwin", "x86_64"), ("Linux", "riscv64"), ("Windows", "AMD64")])
 @pytest.mark.usefixtures("whole")
-def test_another_system_lacks_all(system: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unsupported_platform_is_reported(system: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "system", lambda: system)
     monkeypatch.setattr(platform, "machine", lambda: kind)
     assert missing() == "a sandbox needs Linux on x86_64 or aarch64: run generated code on such a machine"
@@ -64,7 +64,9 @@ def test_a_bubblewrap_without_a_flag_is_too_old(whole: Path, flag: str) -> None:
     assert missing() == f"bubblewrap is too old: it lacks {flag}; install 0.8.0 or newer"
 
 
-def test_an_interpreter_that_a_sandbox_does_not_see_is_none(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interpreter_missing_or_outside_the_sandbox_view_is_reported(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (whole / "python").symlink_to(whole / "bwrap")
     for path in (str(whole / "python"), "/usr/local/bin/python-of-nobody"):
         monkeypatch.setattr(arguments, "PYTHON", path)
@@ -83,12 +85,12 @@ def test_an_interpreter_that_a_sandbox_does_not_see_is_none(whole: Path, monkeyp
     ],
 )
 @pytest.mark.usefixtures("whole")
-def test_namespaces_that_are_switched_off_are_told(path: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disabled_user_namespaces_are_reported(path: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_kernel_value", {path: "0"}.get)
     assert (missing() or "").startswith(says)
 
 
-def test_root_that_cannot_become_another_is_told(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_that_cannot_drop_to_another_user_is_reported(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody() -> User:
         raise WorkError("root has no other user", remedy="map one")
 

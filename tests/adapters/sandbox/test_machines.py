@@ -100,7 +100,7 @@ def bubblewrap(python: list[str], around: list[str], user: int | None) -> tuple[
 # covers: E33.1 H05.1
 @pytest.mark.full
 @pytest.mark.parametrize("user", [None, ORDINARY], ids=["root", "ordinary"])
-def test_with_everything_there_every_boundary_is_held(python: list[str], user: int | None) -> None:
+def test_a_complete_machine_enforces_every_boundary(python: list[str], user: int | None) -> None:
     code, found = bubblewrap(python, [], user)
     assert (code, found["missing"]) == (0, None)
     kinds = {one["boundary"]: one["class"] for one in found["boundaries"]}
@@ -113,7 +113,7 @@ def test_with_everything_there_every_boundary_is_held(python: list[str], user: i
 # covers: D19 E33.1
 @pytest.mark.full
 @pytest.mark.parametrize("machine", MACHINES)
-def test_with_something_missing_nothing_is_claimed(python: list[str], machine: str) -> None:
+def test_an_incomplete_machine_claims_no_boundary(python: list[str], machine: str) -> None:
     around, user, lack = MACHINES[machine]
     code, found = bubblewrap(python, around, user)
     assert code == 4
@@ -144,7 +144,7 @@ except EngineError as error:
 
 # covers: D19 H05
 @pytest.mark.full
-def test_a_result_does_not_outlive_what_it_was_taken_on(python: list[str], state: Path) -> None:
+def test_a_stored_probe_is_invalid_on_a_changed_machine(python: list[str], state: Path) -> None:
     """The same state folder, whole, then without bubblewrap, then as another user: the kept result is not used."""
     ask = [*python, "-c", _FACTS, str(state)]
     whole = f"{len(REQUESTED)} 1 enforceable"
@@ -160,7 +160,7 @@ def test_the_rest_of_the_engine_works_without_a_sandbox(python: list[str]) -> No
     assert (code, json.loads(said)["type"]) == (0, "object")
 
 
-def test_a_bubblewrap_that_did_not_run_once_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_bubblewrap_check_is_not_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     _help.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(subprocess, "run", _no_descriptor_left)

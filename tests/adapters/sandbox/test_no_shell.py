@@ -30,7 +30,7 @@ def calls(path: Path) -> list[tuple[str, ast.Call]]:
 
 # covers: C84.4
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_what_is_started_is_started_from_a_list(path: Path) -> None:
+def test_processes_are_started_from_argument_lists_without_a_shell(path: Path) -> None:
     for name, call in calls(path):
         assert name not in SHELLS
         assert not any(word.arg == "shell" for word in call.keywords)
@@ -38,5 +38,5 @@ def test_what_is_started_is_started_from_a_list(path: Path) -> None:
             assert not isinstance(call.args[0], ast.Constant | ast.JoinedStr | ast.BinOp)
 
 
-def test_something_is_started() -> None:
+def test_the_scanned_sources_start_processes() -> None:
     assert any(name in STARTS for path in FILES for name, _ in calls(path))

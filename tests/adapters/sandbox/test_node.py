@@ -25,19 +25,19 @@ def test_code_reads_its_payload_and_answers() -> None:
     assert (ended.status, ended.stdout, ended.stderr) == (Status.OK, b"[4,true]\n", b"")
 
 
-def test_input_is_all_there_is_to_read() -> None:
+def test_the_payload_is_available_only_through_input() -> None:
     code = "console.log(JSON.parse(input()).n, input().length, Object.keys(globalThis).includes('input'))"
     assert node(code).stdout == b"3 0 false\n"
     assert node("const input = 5; console.log(input)").stdout == b"5\n"
     assert b"main.js:2" in node("\nthrow new Error('no')").stderr
 
 
-def test_in_little_memory() -> None:
+def test_javascript_runs_within_256_mib() -> None:
     within = bounds(memory_bytes=256 << 20, processes=12)
     assert ran("console.log(1)", within=within, language="javascript").stdout == b"1\n"
 
 
-def test_ends() -> None:
+def test_each_end_of_a_javascript_program_has_its_status() -> None:
     assert node("process.exit(3)").exit_code == 3
     failed = node("throw new Error('no')")
     assert (failed.status, failed.exit_code) == (Status.RUNTIME_ERROR, 1)
@@ -45,7 +45,7 @@ def test_ends() -> None:
     assert node("process.kill(process.pid, 'SIGKILL')").signal == 9
 
 
-def test_bounds() -> None:
+def test_limits_hold_for_javascript() -> None:
     assert node("for (;;) {}", wall_seconds=0.5).status is Status.TIMEOUT_WALL
     assert node("for (;;) {}", cpu_seconds=1, wall_seconds=600.0).status is Status.TIMEOUT_CPU
     assert node("for (;;) require('fs').writeSync(1, 'x'.repeat(999))").status is Status.OUTPUT_LIMIT
@@ -53,7 +53,7 @@ def test_bounds() -> None:
     assert heap.status in {Status.SIGNAL, Status.OOM, Status.RUNTIME_ERROR}
 
 
-def test_nothing_is_in_reach() -> None:
+def test_javascript_reaches_no_host_file_or_network() -> None:
     code = """
 const fs = require('fs');
 const closed = [

@@ -84,7 +84,7 @@ def end(status: int, cpu: float = 1.0) -> bytes:
         ),
     ],
 )
-def test_a_run_is_called_by_what_was_seen_of_it(run: RunObservations, verdict: tuple[Any, ...]) -> None:
+def test_the_verdict_of_a_run_follows_from_its_observations(run: RunObservations, verdict: tuple[Any, ...]) -> None:
     found = ended(run, BOUNDS)
     assert (found.status, found.exit_code, found.signal, found.limit) == verdict
 
@@ -102,7 +102,7 @@ def test_a_run_is_called_by_what_was_seen_of_it(run: RunObservations, verdict: t
         (end(0), {"undead": True}, []),
     ],
 )
-def test_files_come_out_of_a_program_that_ended_by_itself_only(
+def test_only_a_program_that_ended_by_itself_returns_artifacts(
     said: bytes, fields: dict[str, Any], kept: list[str]
 ) -> None:
     found = ended(seen(said + b"F 1 2\nahiX 1 kind\nxZ\n", within=WITH, **fields), WITH)
@@ -112,11 +112,11 @@ def test_files_come_out_of_a_program_that_ended_by_itself_only(
 
 
 @pytest.mark.parametrize("within", [BOUNDS, WITH])
-def test_where_no_file_was_wanted_none_was_lost(within: Any) -> None:
+def test_lost_artifacts_are_reported_only_if_artifacts_were_permitted(within: Any) -> None:
     found = ended(seen(b"", within=within, killed="wall"), within)
     assert (found.artifacts, found.refused_artifacts) == ((), LOST if within is WITH else ())
 
 
 @pytest.mark.parametrize(("said", "cpu"), [(end(0, 0.0), 0.0), (end(0, 1.5), 1.5), (b"", 7.0)])
-def test_the_processor_time_is_that_of_the_launcher_where_it_told_one(said: bytes, cpu: float) -> None:
+def test_cpu_time_is_taken_from_the_launcher_report_if_present(said: bytes, cpu: float) -> None:
     assert ended(seen(said, cpu_seconds=7.0), BOUNDS).cpu_seconds == cpu

@@ -72,7 +72,7 @@ def tiny(shop: Shop) -> Packages:
     return shop.build("# two modules\n" + wheel(shop.wheels, _CODE))
 
 
-def test_a_program_imports_and_cannot_change_them(tiny: Packages) -> None:
+def test_a_program_can_import_but_not_modify_packages(tiny: Packages) -> None:
     code = """
 import os, subprocess, sys, tinycalc, tinydata
 print(tinycalc.double(21), tinydata.NAME, tinycalc.__cached__.startswith("/packages/__pycache__"))
@@ -89,7 +89,7 @@ print(subprocess.run([sys.executable, "-c", "import tinycalc"]).returncode)
     assert ran("import tinycalc").status is Status.RUNTIME_ERROR
 
 
-def test_what_it_is_built_of(tiny: Packages, shop: Shop) -> None:
+def test_a_built_environment_has_its_modules_and_no_installer_files(tiny: Packages, shop: Shop) -> None:
     assert tiny.modules == ("tinycalc", "tinydata")
     assert tiny.folder == shop.place / tiny.tree.removeprefix("sha256:")
     assert packages.find("tiny", shop.place) == tiny
@@ -150,7 +150,7 @@ def test_packages_that_change_what_is_imported_are_refused(
     assert packages.found(shop.place) == [tiny]
 
 
-def test_every_change_makes_another_digest(tiny: Packages, tmp_path: Path) -> None:
+def test_every_change_of_the_tree_changes_its_digest(tiny: Packages, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(tiny.folder, tmp_path / "copy"))
     assert packages.tree_of(copy) == tiny.tree
     file = copy / "tinycalc.py"
@@ -168,7 +168,7 @@ def test_every_change_makes_another_digest(tiny: Packages, tmp_path: Path) -> No
         packages.tree_of(copy)
 
 
-def test_what_was_replaced_is_read_again(tiny: Packages, tmp_path: Path) -> None:
+def test_a_replaced_or_day_old_environment_is_hashed_again(tiny: Packages, tmp_path: Path) -> None:
     place = Path(shutil.copytree(tiny.folder.parent, tmp_path / "packages"))
     now = [1_790_000_000]
 

@@ -101,7 +101,7 @@ sys.exit(3)
 """
 
 
-def test_what_runs_in_a_sandbox_that_waited_is_as_in_a_cold_one(pool: Pooled, token: str) -> None:
+def test_a_warm_sandbox_gives_the_same_result_as_a_cold_one(pool: Pooled, token: str) -> None:
     told = _program(token, _TELLING, b"payload", PYTHONHASHSEED="7")
     bounds = replace(_BOUNDS, stdout_bytes=1 << 16)
     assert pool.prepare(told, bounds) == 2
@@ -134,16 +134,14 @@ def test_a_pool_goes_on_when_there_was_no_descriptor_left(pool: Pooled, token: s
         ("import os\nif os.fork() == 0:\n    os.setsid()\n    __import__('time').sleep(60)", Status.OK, 20.0),
     ],
 )
-def test_bounds_hold_in_a_sandbox_that_waited(
-    pool: Pooled, token: str, code: str, status: Status, seconds: float
-) -> None:
+def test_limits_hold_in_a_warm_sandbox(pool: Pooled, token: str, code: str, status: Status, seconds: float) -> None:
     bounds = replace(_BOUNDS, wall_seconds=seconds)
     assert pool.prepare(_program(token), bounds) == 2
     assert pool.run(_program(token, code), bounds).status is status
     assert len(_COLD) == 0
 
 
-def test_waiting_takes_nothing_off_the_time_of_a_program(pool: Pooled, token: str) -> None:
+def test_waiting_in_the_pool_does_not_count_as_wall_time(pool: Pooled, token: str) -> None:
     pool.prepare(_program(token), _BOUNDS)
     time.sleep(0.7)
     began = time.monotonic()
@@ -168,7 +166,7 @@ def test_each_sandbox_is_used_once_and_replaced(pool: Pooled, token: str) -> Non
 
 @pytest.mark.full(after=2)
 @pytest.mark.parametrize("field", [one.name for one in fields(Bounds)])
-def test_other_bounds_run_cold(pool: Pooled, token: str, field: str) -> None:
+def test_different_limits_start_a_cold_sandbox(pool: Pooled, token: str, field: str) -> None:
     pool.prepare(_program(token), _BOUNDS)
     assert (
         pool.run(_program(token), Bounds(**{**asdict(_BOUNDS), field: getattr(_BOUNDS, field) + 1})).status is Status.OK
@@ -176,7 +174,7 @@ def test_other_bounds_run_cold(pool: Pooled, token: str, field: str) -> None:
     assert len(_COLD) == 1
 
 
-def test_another_environment_or_hash_seed_runs_cold(pool: Pooled, token: str) -> None:
+def test_a_different_environment_or_hash_seed_starts_a_cold_sandbox(pool: Pooled, token: str) -> None:
     pool.prepare(_program(token, PYTHONHASHSEED="1"), _BOUNDS)
     others = (_program(token, PYTHONHASHSEED="2"), _program(token, PYTHONHASHSEED="1", MORE="x"), _program(token))
     for other in others:
@@ -184,7 +182,7 @@ def test_another_environment_or_hash_seed_runs_cold(pool: Pooled, token: str) ->
     assert len(_COLD) == 3
 
 
-def test_the_size_is_never_passed_and_shared_by_kinds(token: str) -> None:
+def test_the_pool_size_is_shared_by_kinds_and_never_exceeded(token: str) -> None:
     with Pooled(3) as pool:
         for seed in range(5):
             pool.prepare(_program(token, PYTHONHASHSEED=str(seed)), _BOUNDS)
@@ -193,7 +191,7 @@ def test_the_size_is_never_passed_and_shared_by_kinds(token: str) -> None:
     assert _firsts(token) == set()
 
 
-def test_what_waited_too_long_or_is_asked_for_no_more_is_ended(token: str) -> None:
+def test_stale_and_unused_warm_sandboxes_are_ended(token: str) -> None:
     clock = _Clock()
     with Pooled(2, idle_seconds=1.0, clock=clock) as pool:
         pool.prepare(_program(token), _BOUNDS)
@@ -207,7 +205,7 @@ def test_what_waited_too_long_or_is_asked_for_no_more_is_ended(token: str) -> No
         assert pool.run(_program(token), _BOUNDS).status is Status.OK
 
 
-def test_close_ends_all_that_waits_and_later_runs_are_cold(token: str) -> None:
+def test_close_ends_warm_sandboxes_and_later_runs_are_cold(token: str) -> None:
     pool = Pooled(2)
     pool.prepare(_program(token), _BOUNDS)
     assert len(_firsts(token)) == 2
@@ -220,7 +218,7 @@ def test_close_ends_all_that_waits_and_later_runs_are_cold(token: str) -> None:
 
 
 @pytest.mark.parametrize("noticed", [True, False], ids=["while it waits", "before its program"])
-def test_one_that_died_is_replaced_by_a_cold_one(
+def test_a_dead_warm_sandbox_is_replaced_by_a_cold_one(
     pool: Pooled, token: str, monkeypatch: pytest.MonkeyPatch, *, noticed: bool
 ) -> None:
     pool.prepare(_program(token), _BOUNDS)
@@ -233,7 +231,7 @@ def test_one_that_died_is_replaced_by_a_cold_one(
     assert (ended.status, ended.stdout, len(_COLD)) == (Status.OK, b"in\n", 1)
 
 
-def test_where_nothing_can_be_started_the_run_says_why(
+def test_a_run_reports_why_no_sandbox_could_be_started(
     pool: Pooled, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refusing(*_: object) -> Sandbox:
@@ -246,14 +244,14 @@ def test_where_nothing_can_be_started_the_run_says_why(
     assert (ended.status, ended.stderr) == (Status.SANDBOX_ERROR, b"no sandbox today")
 
 
-def test_a_program_that_cannot_be_stated_is_refused_as_ever(pool: Pooled, token: str) -> None:
+def test_an_invalid_program_is_refused_by_the_pool(pool: Pooled, token: str) -> None:
     pool.prepare(_program(token), _BOUNDS)
     with pytest.raises(WorkError):
         pool.run(_program(token, "\ud800"), _BOUNDS)
     assert pool.run(_program(token), _BOUNDS).status is Status.OK
 
 
-def test_cancelling_works_as_ever(pool: Pooled, token: str) -> None:
+def test_a_run_in_a_warm_sandbox_can_be_cancelled(pool: Pooled, token: str) -> None:
     pool.prepare(_program(token), _BOUNDS)
     cancel = threading.Event()
     with ThreadPoolExecutor(1) as thread:
@@ -295,7 +293,7 @@ time.sleep(60)
 """
 
 
-def test_the_death_of_the_engine_ends_all_that_waits(token: str) -> None:
+def test_the_death_of_the_engine_ends_all_warm_sandboxes(token: str) -> None:
     engine = subprocess.Popen(
         [sys.executable, "-c", _ENGINE, token], cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
@@ -328,7 +326,7 @@ class _Waiting:
         (3, {"a": (1.0, [1.0, 1.0, 1.0]), "b": (1.0, [1.0])}, ["a0", "a1"], None),
     ],
 )
-def test_what_is_ended_and_what_is_started_next(
+def test_the_pool_selects_surplus_sandboxes_and_the_next_kind_to_start(
     size: int, kinds: dict[str, tuple[float, list[float]]], ends: list[str], missing: str | None
 ) -> None:
     pool: Any = Pooled(size, idle_seconds=1.0, clock=lambda: 2.0)
@@ -352,7 +350,7 @@ def test_a_size_out_of_bounds_is_refused(size: int) -> None:
         Pooled(size)
 
 
-def test_a_pool_is_no_other_backend() -> None:
+def test_a_pool_has_the_identity_of_its_backend() -> None:
     with Pooled(1) as pool:
         own = Bubblewrap()
         assert (pool.name, pool.available(), pool.machine()) == (own.name, own.available(), own.machine())

@@ -49,7 +49,7 @@ def changed(trial: Trial, side: str, act: str, word: str) -> dict[str, Row]:
 
 # covers: A03.1-5 C58.1 C58.3 C59.1 C60.1-4 C65 H05
 @needs("bubblewrap")
-def test_every_boundary_of_this_machine_is_shown(trial: Trial) -> None:
+def test_every_boundary_of_this_machine_is_proven(trial: Trial) -> None:
     found = table(trial)
     assert {
         name: [(act.name, act.inside, act.outside) for act in row.red] for name, row in found.items() if row.red
@@ -61,7 +61,7 @@ def test_every_boundary_of_this_machine_is_shown(trial: Trial) -> None:
 
 
 @needs("bubblewrap")
-def test_the_control_did_what_was_refused_inside(trial: Trial) -> None:
+def test_the_control_succeeds_in_the_acts_blocked_inside(trial: Trial) -> None:
     done = {act for act, word in trial.outside.items() if word == "did"}
     assert {"file_secret", "file_ssh_key", "file_cloud", "file_browser", "file_personal", "outside_write"} <= done
     assert {"tcp", "udp", "dns", "unix_path", "unix_abstract", "process_seen", "process_killed"} <= done
@@ -78,7 +78,7 @@ def acts(checks: tuple[Check, ...]) -> set[str]:
 
 @needs("bubblewrap")
 @pytest.mark.parametrize("boundary", CHECKS)
-def test_any_act_that_succeeds_inside_opens_its_boundary(trial: Trial, boundary: str) -> None:
+def test_any_unblocked_or_unclear_act_makes_its_boundary_unsupported(trial: Trial, boundary: str) -> None:
     for check in CHECKS[boundary]:
         for word in ("did", "shared", "root", "missing", "", "failed:OSError"):
             found = changed(trial, "inside", check.act, word)[boundary]
@@ -89,7 +89,7 @@ def test_any_act_that_succeeds_inside_opens_its_boundary(trial: Trial, boundary:
 # covers: H05
 @needs("bubblewrap")
 @pytest.mark.parametrize("boundary", CHECKS)
-def test_without_any_control_nothing_is_claimed_but_what_the_kernel_itself_says(trial: Trial, boundary: str) -> None:
+def test_without_a_control_only_kernel_reported_evidence_counts(trial: Trial, boundary: str) -> None:
     """A call that the filter kills is evidence by itself; so is the class of a process as the kernel tells it."""
     work = {act: word for act, word in trial.outside.items() if act.startswith("work_")}
     found = table(replace(trial, outside=work))[boundary]
@@ -102,7 +102,7 @@ def test_without_any_control_nothing_is_claimed_but_what_the_kernel_itself_says(
 
 
 @needs("bubblewrap")
-def test_memory_without_its_cgroup_is_bounded_and_only_while_its_bounds_hold(trial: Trial) -> None:
+def test_memory_without_a_cgroup_is_bounded_only_while_other_limits_hold(trial: Trial) -> None:
     found = changed(trial, "inside", "memory_tree", "did")
     assert (found["memory"].kind, found["memory"].enforced) == ("bounded", True)
     opened = {**trial.inside, "memory_tree": "did", "forks": "did"}
@@ -111,21 +111,21 @@ def test_memory_without_its_cgroup_is_bounded_and_only_while_its_bounds_hold(tri
 
 
 @needs("bubblewrap")
-def test_processor_time_that_only_the_engine_ends_is_supervised(trial: Trial) -> None:
+def test_cpu_time_enforced_only_by_the_engine_is_supervised(trial: Trial) -> None:
     assert changed(trial, "inside", "cpu", "timeout_cpu")["cpu"].kind == "supervised"
     assert changed(trial, "inside", "cpu", "did")["cpu"].kind == "unsupported"
 
 
 @needs("bubblewrap")
 @pytest.mark.parametrize("act", [*sorted(acts(WORK)), "work_hash_seed"])
-def test_a_sandbox_that_runs_nothing_holds_nothing(trial: Trial, act: str) -> None:
+def test_a_sandbox_that_fails_ordinary_work_enforces_no_boundary(trial: Trial, act: str) -> None:
     for word in ("missing", "refused:EPERM", "signal:31", "value:1"):
         assert not any(row.enforced for row in changed(trial, "inside", act, word).values())
 
 
 # covers: H01
 @needs("bubblewrap")
-def test_evidence_is_the_same_each_time_and_tells_what_was_seen(trial: Trial) -> None:
+def test_evidence_is_reproducible_and_depends_on_the_observations(trial: Trial) -> None:
     again = table(tried(run_once, user(), trial.outside))
     assert {name: row.evidence for name, row in again.items()} == {
         name: row.evidence for name, row in table(trial).items()
@@ -137,14 +137,14 @@ def test_evidence_is_the_same_each_time_and_tells_what_was_seen(trial: Trial) ->
 
 @pytest.mark.full
 @needs("bubblewrap")
-def test_a_protection_is_left_out_alone(trial: Trial) -> None:
+def test_omitting_the_private_folder_fails_only_the_disk_act(trial: Trial) -> None:
     """The folder of the host that stands for the private one is the program's, so that it still runs."""
     whole, without = (probe_bubblewrap(left, trial.outside) for left in (frozenset(), frozenset({"private_job"})))
     assert {act.name for row in whole for act in row.red} == set()
     assert {act.name for row in without for act in row.red} == {"disk"}
 
 
-def test_a_sandbox_that_does_not_start_is_told_in_its_own_words() -> None:
+def test_a_sandbox_start_failure_is_reported_with_its_stderr() -> None:
     def refused(_program: Program, _bounds: Bounds) -> RunResult:
         return RunResult(Status.SANDBOX_ERROR, None, None, 0.0, None, b"", b"bwrap: no permissions\n", 0, 22)
 
@@ -153,7 +153,7 @@ def test_a_sandbox_that_does_not_start_is_told_in_its_own_words() -> None:
 
 
 @pytest.mark.full
-def test_a_launcher_that_holds_nothing_back_is_shown_to(canaries: Canaries) -> None:
+def test_a_launcher_without_protection_enforces_no_boundary(canaries: Canaries) -> None:
     """The words come from what the host saw: a launcher that runs the program plainly holds next to nothing."""
 
     def plain(program: Program, bounds: Bounds) -> RunResult:
@@ -186,13 +186,13 @@ def _laid_and_removed() -> None:
     assert name not in os.environ
 
 
-def test_a_process_that_dies_a_moment_after_the_kill_was_killed(canaries: Canaries) -> None:
+def test_a_victim_dying_shortly_after_the_kill_counts_as_killed(canaries: Canaries) -> None:
     dying = Victim(subprocess.Popen(["/bin/sleep", "0.3"]))
     assert compared({"process_killed": "refused:EPERM"}, "token", canaries, dying)["process_killed"] == "refused:EPERM"
     assert compared({"process_killed": "did"}, "token", canaries, dying)["process_killed"] == "did"
 
 
-def test_canaries_mind_no_stranger(canaries: Canaries) -> None:
+def test_canaries_ignore_unrelated_packets(canaries: Canaries) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.sendto(b"", ("127.0.0.1", int(str(canaries.places["dns"]))))
         stranger.sendto(b"\xff" * 12, ("127.0.0.1", int(str(canaries.places["dns"]))))
@@ -202,7 +202,7 @@ def test_canaries_mind_no_stranger(canaries: Canaries) -> None:
     assert "udp:token" in canaries.reached
 
 
-def test_names_of_processes_are_whole(canaries: Canaries) -> None:
+def test_processes_are_matched_by_their_whole_name(canaries: Canaries) -> None:
     victim = canaries.victim()
     try:
         assert victim.process.pid in named("cat")
@@ -213,5 +213,5 @@ def test_names_of_processes_are_whole(canaries: Canaries) -> None:
 
 
 # covers: C80.1
-def test_the_control_is_called_what_it_is() -> None:
+def test_the_control_is_labelled_as_no_security_sandbox() -> None:
     assert WORDING == "a separate subprocess boundary (best-effort, not a security sandbox)"

@@ -63,25 +63,25 @@ def trial() -> Trial:
 
 
 @needs("bubblewrap")
-def test_the_same_is_tried_on_both_sides_and_nothing_that_is_needed_by_other_acts_only(trial: Trial) -> None:
+def test_sandbox_and_control_run_the_same_acts(trial: Trial) -> None:
     assert trial.inside.keys() == trial.outside.keys()
     assert not {"call_clone", "call_clone3"} & trial.inside.keys()
 
 
 @needs("bubblewrap", "network_namespace")
-def test_the_control_makes_namespaces_where_the_machine_lets_it(trial: Trial) -> None:
+def test_the_control_creates_namespaces_if_the_machine_allows_it(trial: Trial) -> None:
     made = ("new_user_namespace", "new_namespaces", "cloned_namespace", "cloned3_namespace", "mounted")
     assert {trial.outside[name] for name in made} == {"did"}
 
 
 @needs("bubblewrap")
-def test_a_call_that_gives_nothing_is_done(trial: Trial) -> None:
+def test_a_system_call_returning_zero_counts_as_done(trial: Trial) -> None:
     """As `personality` gives 0, where only its filter ends it inside."""
     assert (trial.outside["call_personality"], trial.inside["call_personality"]) == ("did", "signal:31")
 
 
 @needs("bubblewrap", "x86_64")
-def test_numbers_of_other_tables_are_called_as_the_machine_has_them(trial: Trial) -> None:
+def test_foreign_call_numbers_are_answered_as_on_the_host(trial: Trial) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     done = libc.syscall(ctypes.c_long(0x40000000 | 39))
     assert trial.outside["x32_call"] == ("did" if done > 0 else f"refused:{errno.errorcode[ctypes.get_errno()]}")
@@ -105,7 +105,7 @@ def without_memory() -> str:
     raise MemoryError
 
 
-def test_every_end_of_an_act_has_its_word_and_the_next_one_is_done(acts: Any) -> None:
+def test_each_end_of_an_act_is_reported_and_the_next_act_runs(acts: Any) -> None:
     """In a process with one thread, as the probe is: the acts fork without care for locks of other threads."""
     todo: list[tuple[str, Callable[[], str]]] = [
         ("did", lambda: "did"),
@@ -133,7 +133,7 @@ def test_every_end_of_an_act_has_its_word_and_the_next_one_is_done(acts: Any) ->
 
 
 @needs("root")
-def test_where_no_process_can_be_made_nothing_is_said(acts: Any) -> None:
+def test_a_failed_fork_raises_an_error(acts: Any) -> None:
     def run() -> bool:
         os.setgid(OTHER)
         os.setuid(OTHER)
@@ -145,7 +145,7 @@ def test_where_no_process_can_be_made_nothing_is_said(acts: Any) -> None:
     assert in_child(run)
 
 
-def test_a_disk_is_full_when_every_place_is(acts: Any, tmp_path: Path) -> None:
+def test_a_disk_counts_as_filled_if_any_location_accepts_the_data(acts: Any, tmp_path: Path) -> None:
     places = [str(tmp_path / "none" / "a"), str(tmp_path / "b")]
     before = {*tmp_path.iterdir()}
     assert acts.filled(places, 10, 4) == "did"
@@ -155,7 +155,7 @@ def test_a_disk_is_full_when_every_place_is(acts: Any, tmp_path: Path) -> None:
     assert {*tmp_path.iterdir()} == before
 
 
-def test_what_ran_out_of_room_is_told_before_a_place_that_is_not_there(acts: Any, tmp_path: Path) -> None:
+def test_a_file_size_error_takes_precedence_over_a_missing_folder(acts: Any, tmp_path: Path) -> None:
     def run() -> bool:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (2, 2))
@@ -168,13 +168,13 @@ def test_what_ran_out_of_room_is_told_before_a_place_that_is_not_there(acts: Any
     assert in_child(run)
 
 
-def test_a_file_has_the_size_that_was_asked_for(acts: Any, tmp_path: Path) -> None:
+def test_a_file_is_extended_to_the_requested_size(acts: Any, tmp_path: Path) -> None:
     for size in (0, 1, acts.STEP, acts.STEP + 1):
         acts.extended(str(tmp_path / f"{size}"), size)
         assert (tmp_path / f"{size}").stat().st_size == size
 
 
-def test_a_child_that_fails_is_told(acts: Any) -> None:
+def test_a_child_process_and_a_computation_report_success(acts: Any) -> None:
     assert acts.child_process() == "did"
     assert acts.computed() == "did"
 
@@ -203,15 +203,17 @@ def asked(floods: Any, **ask: object) -> bytes:
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize(("more", "blocks"), [(1 - 65536, 1), (0, 1), (1, 2)], ids=["less", "a block", "more"])
-def test_a_flood_is_as_long_as_it_is_asked_to_be(floods: Any, stream: str, more: int, blocks: int) -> None:
+def test_a_flood_writes_the_requested_bytes_rounded_up_to_blocks(
+    floods: Any, stream: str, more: int, blocks: int
+) -> None:
     assert asked(floods, act=stream, bytes=len(floods.BLOCK) + more) == floods.BLOCK * blocks + b"did"
 
 
-def test_an_act_that_nobody_knows_does_nothing(floods: Any) -> None:
+def test_an_unknown_act_does_nothing(floods: Any) -> None:
     assert asked(floods, act="") == b"did"
 
 
-def test_a_processor_is_used_for_so_long(floods: Any) -> None:
+def test_cpu_time_is_burned_for_the_requested_duration(floods: Any) -> None:
     assert in_child(lambda: floods.burn(0.2) is None and time.process_time() >= 0.2)
 
 
@@ -224,7 +226,7 @@ def test_memory_is_held_by_children_until_it_is_given_back(floods: Any) -> None:
     assert in_child(run)
 
 
-def test_memory_that_a_child_did_not_get_is_told(floods: Any) -> None:
+def test_a_failed_allocation_in_a_child_raises_a_memory_error(floods: Any) -> None:
     def run() -> bool:
         with pytest.raises(MemoryError), floods.allocated(1 << 60, 2):
             pass
@@ -233,7 +235,7 @@ def test_memory_that_a_child_did_not_get_is_told(floods: Any) -> None:
     assert in_child(run)
 
 
-def test_a_program_that_fails_is_told(acts: Any) -> None:
+def test_a_failing_child_program_is_reported(acts: Any) -> None:
     def run() -> bool:
         resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))  # so that it cannot load its library
         return bool(acts.child_process() == "failed:status")
@@ -244,7 +246,7 @@ def test_a_program_that_fails_is_told(acts: Any) -> None:
 _CREATE, _REMOVE = 0o1000, 0
 
 
-def test_shared_memory_that_is_refused_is_told(acts: Any) -> None:
+def test_refused_shared_memory_keeps_its_errno(acts: Any) -> None:
     libc, key = ctypes.CDLL(None, use_errno=True), secrets.randbelow(1 << 30) + 1
 
     def told() -> str:
@@ -266,7 +268,7 @@ def test_shared_memory_that_is_refused_is_told(acts: Any) -> None:
 
 
 @needs("root")
-def test_the_first_segment_of_a_machine_is_read(acts: Any) -> None:
+def test_a_shared_memory_segment_with_id_zero_is_read(acts: Any) -> None:
     """In an IPC namespace of its own, where it has the number 0."""
 
     def run() -> bool:

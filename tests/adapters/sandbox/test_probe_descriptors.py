@@ -56,19 +56,19 @@ many = pytest.mark.parametrize("count", [0, 300, 5000])
 
 @needs("bubblewrap")
 @many
-def test_bubblewrap_is_shown_from_a_process_with_many_files(count: int) -> None:
+def test_bubblewrap_is_proven_from_a_process_with_many_open_files(count: int) -> None:
     assert probed(count, "bubblewrap") == [["refused:EBADF", "none"], ["did", "did"]]
 
 
 @needs("bubblewrap")
 @many
-def test_a_file_that_bubblewrap_lets_in_is_seen_whatever_its_number(count: int) -> None:
+def test_an_inherited_file_is_detected_at_any_descriptor_number(count: int) -> None:
     assert probed(count, "bubblewrap", "close_fds") == [["did", "did"], ["did", "did"]]
 
 
 @pytest.mark.full(after=1)
 @needs("wasmtime")
 @many
-def test_wasmtime_is_shown_from_a_process_with_many_files(count: int) -> None:
+def test_wasmtime_is_proven_from_a_process_with_many_open_files(count: int) -> None:
     assert probed(count, "wasmtime") == [[None, "none"], [None, "did"]]
     assert probed(count, "wasmtime", "close_fds") == [[None, "did"], [None, "did"]]

@@ -101,13 +101,13 @@ def victim() -> Iterator[Victim]:
         ("mounted", "refused:EPERM", "refused:EPERM"),
     ],
 )
-def test_a_word_is_compared_with_what_the_host_saw(
+def test_a_reported_act_is_verified_against_host_observations(
     laid: Canaries, victim: Victim, act: str, word: str, seen: str
 ) -> None:
     assert compared({act: word}, "token", laid, victim)[act] == seen
 
 
-def test_an_act_without_a_word_is_missing(laid: Canaries, victim: Victim) -> None:
+def test_an_unreported_act_is_missing(laid: Canaries, victim: Victim) -> None:
     found = compared({}, "nothing", laid, victim)
     assert set(found.values()) == {"missing"}
     assert {"tcp", "variables", "descriptors", "host_name", "work_environment", *FILES} <= found.keys()
@@ -117,7 +117,7 @@ def test_an_act_without_a_word_is_missing(laid: Canaries, victim: Victim) -> Non
     ("output", "words"),
     [(b'{"tcp": "did", "udp": 1}', {"tcp": "did", "udp": "1"}), (b"[1]", {}), (b"", {}), (b"\xff", {})],
 )
-def test_what_is_no_answer_says_nothing(output: bytes, words: dict[str, str]) -> None:
+def test_probe_results_come_only_from_a_json_object(output: bytes, words: dict[str, str]) -> None:
     assert words_of(output) == words
 
 
@@ -148,7 +148,7 @@ FLOOD = _Flood({}, replace(BOUNDS, stdout_bytes=4, stderr_bytes=2), b"flood")
         (end(Status.OOM, b"", limit="memory"), "failed:oom"),
     ],
 )
-def test_an_end_past_a_limit_has_its_word(ended: RunResult, word: str) -> None:
+def test_each_end_past_a_limit_is_classified(ended: RunResult, word: str) -> None:
     assert _word(ended, FLOOD) == word
 
 
@@ -170,7 +170,7 @@ def test_a_survivor_is_reported_and_ended(tmp_path: Path) -> None:
     ("facts", "most", "complete"),
     [({}, 3, False), ({"a": "b"}, 2, False), ({"a": "b"}, 3, True), ({"a": "b"}, 4, True)],
 )
-def test_a_watch_is_over_when_it_saw_all(facts: dict[str, str], most: int, complete: bool) -> None:  # noqa: FBT001
+def test_a_process_watch_is_complete_once_everything_was_seen(facts: dict[str, str], most: int, complete: bool) -> None:  # noqa: FBT001
     watch = ProcessWatcher("main", "token", 3)
     watch.facts, watch.most = facts, most
     assert watch.complete is complete
@@ -202,7 +202,7 @@ def test_a_sleeper_counts_when_it_lived_until_its_end(status: Status, early: flo
     assert (probe.trial.inside["sleep"], probe.trial.inside["left_at_exit"]) == words
 
 
-def test_what_was_not_seen_is_given_more_time_at_each_try() -> None:
+def test_probe_retries_wait_increasingly_long() -> None:
     slept: dict[bool, list[float]] = {True: [], False: []}
 
     def run(program: Program, bounds: Bounds) -> RunResult:
@@ -232,7 +232,7 @@ def held(**inside: str) -> Mapping[str, Row]:
     return {row.boundary: row for row in rows(trial)}
 
 
-def test_where_everything_is_held_every_boundary_is_enforced() -> None:
+def test_a_passing_probe_enforces_every_boundary() -> None:
     kinds = {name: row.kind for name, row in held().items()}
     assert set(kinds.values()) == {"kernel", "supervised"}
     assert {name for name, kind in kinds.items() if kind == "supervised"} == SUPERVISED.keys()
@@ -251,7 +251,7 @@ def test_without_a_process_namespace_only_the_engine_ends_survivors() -> None:
     assert held(namespace_pid="shared")["survivors"].kind == "supervised"
 
 
-def test_one_act_that_is_not_held_opens_its_boundary() -> None:
+def test_one_unblocked_act_makes_its_boundary_unsupported() -> None:
     found = held(udp="did")["network"]
     assert (found.kind, found.enforced, [act.name for act in found.red]) == ("unsupported", False, ["udp"])
 
@@ -277,7 +277,7 @@ HERE = observed(os.getpid())
     ],
     ids=["plain", "session", "privileges"],
 )
-def test_a_process_is_seen_as_it_is(before: tuple[str, ...], facts: dict[str, str]) -> None:
+def test_session_and_privilege_facts_of_a_process_are_observed(before: tuple[str, ...], facts: dict[str, str]) -> None:
     with cat(*before) as process:
         assert observed(process.pid) == HERE | facts
 
@@ -295,7 +295,7 @@ def test_a_process_is_seen_as_it_is(before: tuple[str, ...], facts: dict[str, st
     ],
     ids=["root", "user", "group", "groups", "bounding", "none"],
 )
-def test_what_is_left_of_root_is_seen(before: tuple[str, ...], facts: dict[str, str]) -> None:
+def test_remaining_root_privileges_are_detected(before: tuple[str, ...], facts: dict[str, str]) -> None:
     with cat("setpriv", "--ambient-caps=-all", *before) as process:
         found = observed(process.pid)
     assert {name: found[f"outside_{name}"] for name in facts} == facts
@@ -319,7 +319,7 @@ def test_a_filter_is_seen() -> None:
 # --- canaries and the control ---
 
 
-def test_canaries_are_laid_where_the_acts_look() -> None:
+def test_canaries_cover_every_location_that_acts_inspect() -> None:
     with Canaries(None) as laid:
         places = {"segment", "folder", "tcp", "udp", "dns", "unix", "abstract"}
         assert laid.places.keys() == {*FILES, *places}
@@ -374,7 +374,7 @@ def _segment(laid: Canaries) -> tuple[int, bytes]:
 
 @needs("root", "mounts")
 @pytest.mark.parametrize("most", [1, 0])
-def test_the_first_segment_of_a_machine_is_laid_and_one_that_it_has_no_room_for_is_not(most: int) -> None:
+def test_a_shared_memory_canary_is_created_only_if_there_is_room(most: int) -> None:
     """In an IPC namespace of its own, whose first segment has the number 0."""
     with Canaries(None) as here:
         assert _segment(here)[1] == here.secret.encode()

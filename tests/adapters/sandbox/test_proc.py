@@ -41,7 +41,7 @@ def _children(process: int) -> list[str]:
     return Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()
 
 
-def test_the_time_of_all_below_counts_up_to_so_many_processes(parent: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_time_is_summed_over_a_bounded_number_of_processes(parent: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0.15 < tree_seconds(parent) < 20.0
     own = tree_seconds(int(_children(parent)[0]))
     for most, enough in ((1, False), (2, True)):
@@ -49,7 +49,7 @@ def test_the_time_of_all_below_counts_up_to_so_many_processes(parent: int, monke
         assert (tree_seconds(parent) >= own) is enough
 
 
-def test_what_is_gone_has_used_nothing() -> None:
+def test_a_dead_process_has_used_no_cpu_time() -> None:
     with subprocess.Popen(["/usr/bin/true"]) as process:
         process.wait()
     assert tree_seconds(process.pid) == 0.0

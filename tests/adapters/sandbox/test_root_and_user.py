@@ -64,7 +64,7 @@ def elsewhere(work: Callable[[], None], *, as_user: int | None = None, namespace
             os.setuid(as_user)
         user.sandbox_user.cache_clear()
         user.swept.cache_clear()
-        cgroup._found.cache_clear()
+        cgroup._hierarchy.cache_clear()
         work()
         os._exit(0)
     except BaseException:  # noqa: BLE001  (whatever it is belongs into the parent's report)
@@ -73,7 +73,7 @@ def elsewhere(work: Callable[[], None], *, as_user: int | None = None, namespace
 
 
 @needs("bubblewrap", "root")
-def test_root_runs_it_as_a_user_that_nobody_has() -> None:
+def test_root_runs_a_sandbox_as_a_user_without_an_account() -> None:
     own = user.sandbox_user()
     assert own.uid not in {0, 65534, os.geteuid()}
     with pytest.raises(KeyError):
@@ -90,14 +90,14 @@ def test_root_runs_it_as_a_user_that_nobody_has() -> None:
 
 
 @needs("bubblewrap")
-def test_inside_it_is_nobody() -> None:
+def test_a_program_runs_as_uid_65534_inside_the_sandbox() -> None:
     assert ran("import os; print(os.getuid(), os.getgid(), os.geteuid(), os.getgroups())").stdout.startswith(
         b"65534 65534 65534 "
     )
 
 
 @needs("bubblewrap", "root")
-def test_an_ordinary_user_runs_it_as_itself() -> None:
+def test_an_ordinary_user_runs_a_sandbox_under_its_own_uid() -> None:
     def work() -> None:
         assert user.sandbox_user() == user.User(ORDINARY, ORDINARY, own=True)
         assert Bubblewrap().available() is None
@@ -191,13 +191,13 @@ def test_an_older_bubblewrap_runs_nothing(shared: Path, monkeypatch: pytest.Monk
         'while :; do shift; [ "$1" = -- ] && break; done; shift; exec "$@"',  # no sandbox at all
     ],
 )
-def test_a_bubblewrap_that_gives_less_runs_nothing(text: str, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tampered_bubblewrap_runs_no_program(text: str, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(shared, text, monkeypatch)
     ended = ran("print('ran')")
     assert (ended.status, ended.stdout) == (Status.SANDBOX_ERROR, b"")
 
 
-def test_the_digest_of_the_machine_is_stable_and_depends_on_what_it_is_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_machine_digest_is_stable_and_covers_every_component(monkeypatch: pytest.MonkeyPatch) -> None:
     first = machine.digest()
     assert first == machine.digest()
     assert first.startswith("sha256:")

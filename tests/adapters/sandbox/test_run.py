@@ -36,7 +36,7 @@ def test_code_runs_in_its_own_folder_with_the_payload_on_standard_input() -> Non
 
 
 # covers: C30 C84
-def test_the_script_is_read_only_and_its_folder_is_nobody_elses() -> None:
+def test_the_script_is_read_only_in_a_fresh_private_folder() -> None:
     code = """
 import os
 try:
@@ -51,7 +51,7 @@ open("before", "w").write("x")
 
 
 # covers: C30
-def test_output_that_is_no_text_comes_out_as_it_is() -> None:
+def test_binary_output_is_returned_unchanged() -> None:
     ended = ran(r"import sys; sys.stdout.buffer.write(b'\xff\x00\xfe'); sys.stderr.buffer.write(b'\x80')")
     assert (ended.stdout, ended.stderr, ended.status) == (b"\xff\x00\xfe", b"\x80", Status.OK)
 
@@ -73,7 +73,7 @@ def test_the_environment_is_what_was_stated(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 # covers: C31
-def test_python_is_told_to_leave_no_bytecode_and_no_user_packages() -> None:
+def test_python_ignores_user_packages_and_writes_no_bytecode() -> None:
     code = "import os, sys; print(os.environ['PYTHONNOUSERSITE'], os.environ['PYTHONDONTWRITEBYTECODE'], sys.flags)"
     said = ran(code).stdout.decode()
     assert said.startswith("1 1 ")
@@ -83,7 +83,7 @@ def test_python_is_told_to_leave_no_bytecode_and_no_user_packages() -> None:
 
 
 # covers: H01.3
-def test_modules_of_the_folder_of_site_and_of_the_user_cannot_be_imported() -> None:
+def test_local_site_and_user_modules_cannot_be_imported() -> None:
     code = """
 import os, sys
 open("beside.py", "w").write("found = 1")
@@ -105,7 +105,7 @@ def test_the_seed_of_hashes_takes_effect() -> None:
     assert first == again != other
 
 
-def test_main_is_main() -> None:
+def test_a_program_runs_as_the_main_module() -> None:
     code = """
 import pickle, sys
 class Thing: pass
@@ -130,13 +130,13 @@ print(sys.argv, __file__, sorted(name for name in globals() if not name.startswi
         ("import sys; sys.stdout.close(); sys.exit(4)", 4, b""),
     ],
 )
-def test_an_exit_code_is_told_as_it_is(code: str, exit_code: int, said: bytes) -> None:
+def test_a_nonzero_exit_is_a_runtime_error_with_its_code(code: str, exit_code: int, said: bytes) -> None:
     ended = ran(code)
     assert (ended.status, ended.exit_code, ended.signal) == (Status.RUNTIME_ERROR, exit_code, None)
     assert (ended.stderr, ended.limit) == (said, None)
 
 
-def test_an_error_is_told_with_the_lines_of_the_program() -> None:
+def test_a_traceback_shows_only_the_lines_of_the_program() -> None:
     ended = ran("def half(x):\n    return 1 / x\n\nhalf(0)\n")
     assert (ended.status, ended.exit_code) == (Status.RUNTIME_ERROR, 1)
     lines = ended.stderr.decode().splitlines()
@@ -149,13 +149,13 @@ def test_an_error_is_told_with_the_lines_of_the_program() -> None:
 
 # covers: H18
 @pytest.mark.parametrize("code", ["\ud800", "x = 1\n\ud800"])
-def test_code_that_is_no_text_is_refused(code: str) -> None:
+def test_code_that_cannot_be_encoded_as_utf_8_is_refused(code: str) -> None:
     with pytest.raises(WorkError, match="cannot be encoded as UTF-8"):
         ran(code)
 
 
 # covers: H18
-def test_odd_code_is_the_programs_own_end() -> None:
+def test_pathological_code_ends_as_a_runtime_error_of_the_program() -> None:
     deep = "(" * 5000 + ")" * 5000
     for code in ("a\0b", deep, "-" * 100_000 + "1", "x" * 300_000):
         assert ran(code, within=bounds(stderr_bytes=1 << 20)).status is Status.RUNTIME_ERROR
@@ -163,7 +163,7 @@ def test_odd_code_is_the_programs_own_end() -> None:
     assert ran("").status is Status.OK
 
 
-def test_what_the_interpreter_does_at_its_end_is_done() -> None:
+def test_threads_and_exit_handlers_run_at_interpreter_shutdown() -> None:
     code = """
 import atexit, threading
 kept = open("kept", "w"); kept.write("flushed")
@@ -202,7 +202,7 @@ def test_a_command_is_executed_without_a_shell() -> None:
         {"command": ("true",)},
     ],
 )
-def test_what_cannot_be_stated_starts_nothing(fields: dict[str, Any]) -> None:
+def test_an_invalid_program_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(WorkError):
         ran("print(1)", **fields)
 
@@ -220,7 +220,7 @@ def test_what_cannot_be_stated_starts_nothing(fields: dict[str, Any]) -> None:
         {"artifact_files": 1, "open_files": 8},
     ],
 )
-def test_a_bound_that_bounds_nothing_is_refused(fields: dict[str, Any]) -> None:
+def test_an_invalid_limit_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(WorkError, match="a limit is not valid"):
         ran("print(1)", within=bounds(**fields))
 
@@ -239,12 +239,12 @@ def test_many_at_once_from_threads_that_end() -> None:
     assert sorted(ends, key=int) == [f"{number}\n".encode() for number in range(12)]
 
 
-def test_nothing_stays_open() -> None:
+def test_a_run_leaks_no_descriptor_or_process() -> None:
     assert not leaks(lambda: ran("print(1)"))
     assert not leaks(lambda: ran("raise SystemExit(1)", within=bounds(artifact_files=1, artifact_bytes=1)))
 
 
-def test_the_public_class_leaves_nothing_out() -> None:
+def test_the_public_class_cannot_omit_protections() -> None:
     with pytest.raises(TypeError):
         Bubblewrap().run(program("1"), BOUNDS, None, without=frozenset({"seccomp"}))  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="unknown protections"):

@@ -33,13 +33,13 @@ both = pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 
 
 @both
-def test_the_kernel_would_take_it(machine: str) -> None:
+def test_the_filter_is_valid_for_the_kernel(machine: str) -> None:
     assert len(checked(seccomp.assemble(machine))) < 400
 
 
 # covers: C58
 @both
-def test_every_number_has_the_answer_of_its_name(machine: str) -> None:
+def test_every_call_number_has_the_action_of_its_name(machine: str) -> None:
     code, word = seccomp.assemble(machine), WORDS[machine]
     table = {number: name for name, number in numbers(COLUMNS[machine]).items()}
     for number in [*range(NEWEST + 200), 0x3FFFFFFF]:
@@ -59,7 +59,7 @@ def test_every_number_has_the_answer_of_its_name(machine: str) -> None:
 
 
 @both
-def test_a_search_that_is_longer_than_a_jump_finds_every_number_too(machine: str) -> None:
+def test_a_search_beyond_the_jump_range_finds_every_number(machine: str) -> None:
     table = numbers(COLUMNS[machine])
     code = seccomp.assemble(machine, lambda name: [seccomp.give(table.get(name or "", 999))] * 3)
     assert 0x05 in {kind for kind, *_ in checked(code)}  # a jump that is always taken
@@ -100,7 +100,9 @@ def test_clone_makes_no_namespace(machine: str) -> None:
         ("prlimit64", 0, (0,), (1, 2, 4_000_000_000)),
     ],
 )
-def test_guarded_calls(machine: str, name: str, place: int, good: tuple[int, ...], bad: tuple[int, ...]) -> None:
+def test_guarded_calls_are_allowed_only_with_listed_arguments(
+    machine: str, name: str, place: int, good: tuple[int, ...], bad: tuple[int, ...]
+) -> None:
     code, word, number = seccomp.assemble(machine), WORDS[machine], numbers(COLUMNS[machine])[name]
     for values, wanted in ((good, ALLOW), (bad, EPERM)):
         for value in values:
@@ -144,7 +146,7 @@ def test_a_way_out_is_a_tcp_socket_over_ipv4_and_no_other(machine: str) -> None:
 
 
 @both
-def test_a_way_out_changes_nothing_else(machine: str) -> None:
+def test_the_egress_filter_changes_only_socket_calls(machine: str) -> None:
     ways = {"socket", "setsockopt", *seccomp.SOCKETS}
     table = {number: name for name, number in numbers(COLUMNS[machine]).items()}
     ordinary, egress = seccomp.assemble(machine), seccomp.assemble(machine, seccomp.EGRESS)
@@ -153,7 +155,7 @@ def test_a_way_out_changes_nothing_else(machine: str) -> None:
             assert answer(ordinary, WORDS[machine], number) == answer(egress, WORDS[machine], number)
 
 
-def test_no_name_is_in_two_lists_and_each_has_a_number() -> None:
+def test_every_system_call_is_in_exactly_one_list() -> None:
     guarded = {"clone", "clone3", "ioctl", "prctl", "prlimit64", "socketpair", "sendto", "recvfrom"}
     guarded |= seccomp.ATTRIBUTES
     assert not seccomp.ALLOWED & seccomp.KILLED
@@ -219,7 +221,7 @@ def test_an_event_loop_runs() -> None:
         "0x40000001, 1, 0, 0",  # x32 write
     ],
 )
-def test_what_no_program_needs_ends_it(call: str) -> None:
+def test_a_forbidden_system_call_kills_the_program(call: str) -> None:
     ended = ran(CALL.format(call=call))
     assert (ended.status, ended.signal, ended.stdout) == (Status.FORBIDDEN_SYSCALL, 31, b"")
 
@@ -240,6 +242,6 @@ def test_what_no_program_needs_ends_it(call: str) -> None:
         ("600", 38),  # a number that nobody has given out
     ],
 )
-def test_what_is_refused_gives_an_error(call: str, errno: int) -> None:
+def test_a_refused_system_call_returns_an_error(call: str, errno: int) -> None:
     ended = ran(CALL.format(call=call))
     assert (ended.status, ended.stdout) == (Status.OK, f"-1 {errno}\n".encode())

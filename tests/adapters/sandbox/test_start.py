@@ -46,7 +46,7 @@ def _launcher(found: Sandbox) -> int:
 @pytest.mark.parametrize(
     ("without", "job"), [({"private"}, False), ({"private_job"}, False), (set(), True), ({"private_job", ""}, True)]
 )
-def test_what_cannot_be_left_out_starts_nothing(without: set[str], job: object, tmp_path: Path) -> None:
+def test_an_invalid_set_of_omitted_protections_starts_nothing(without: set[str], job: object, tmp_path: Path) -> None:
     def refused() -> None:
         with pytest.raises(ValueError, match="unknown protections"):
             start(Setup(BOUNDS, ENVIRONMENT, frozenset(without), tmp_path if job else None))
@@ -54,7 +54,7 @@ def test_what_cannot_be_left_out_starts_nothing(without: set[str], job: object, 
     assert not leaks(refused)
 
 
-def test_the_probe_gives_a_folder_of_its_own() -> None:
+def test_the_probe_can_supply_the_work_folder() -> None:
     with tempfile.TemporaryDirectory(prefix="sandbox-test-") as name:  # the folders of tests are their owner's only
         folder = Path(name)
         folder.chmod(0o777)
@@ -74,7 +74,7 @@ def test_a_host_process_that_ignores_sigchld_starts_nothing() -> None:
 
 @needs("root")
 @pytest.mark.parametrize("without", [(), ("drop_uid",)])
-def test_root_is_another_user_in_a_sandbox(without: tuple[str, ...]) -> None:
+def test_root_drops_to_the_sandbox_user_unless_drop_uid_is_omitted(without: tuple[str, ...]) -> None:
     uid = 0 if without else sandbox_user().uid
     with started(*without) as found:
         for process in (found.process.pid, found.child):
@@ -82,7 +82,7 @@ def test_root_is_another_user_in_a_sandbox(without: tuple[str, ...]) -> None:
 
 
 @needs("root")
-def test_a_user_of_its_own_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sandbox_under_the_engine_user_keeps_its_uid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "sandbox_user", lambda: User(os.geteuid(), os.getegid(), own=True))
     with started() as found:
         assert status_of(found.child)["Uid"].split()[0] == str(os.geteuid())
@@ -124,20 +124,20 @@ def test_the_whole_sandbox_is_in_its_group(without: tuple[str, ...]) -> None:
         assert str(found.child) in inside
 
 
-def test_where_no_group_can_be_made_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sandbox_starts_without_a_cgroup_if_none_can_be_created(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "memory_place", lambda: None)
     with started() as found:
         assert found.group is None
 
 
-def test_a_group_of_version_2_takes_what_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_2_group_contains_the_launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroup, "_REMOVAL_SECONDS", 0.1)
     monkeypatch.setattr(starting, "memory_place", lambda: Hierarchy(tmp_path, 2))
     with started() as found:
         assert (there(found.group)._folder / "cgroup.procs").read_text(encoding="ascii") == str(_launcher(found))
 
 
-def test_what_is_closed_is_dead_and_leaves_nothing() -> None:
+def test_a_closed_sandbox_leaves_no_process_or_descriptor() -> None:
     memory_place()
 
     def closed() -> None:
@@ -148,7 +148,7 @@ def test_what_is_closed_is_dead_and_leaves_nothing() -> None:
     assert not leaks(closed)
 
 
-def test_without_the_kill_of_the_tree_what_was_started_lives_on() -> None:
+def test_without_the_tree_kill_child_processes_survive() -> None:
     given = program("import os, time\nif not os.fork():\n    os.close(1)\n    time.sleep(600)")
     sandbox = start(Setup(BOUNDS, ENVIRONMENT, frozenset({"kill_tree"})))
     namespace = namespace_of(sandbox.child)

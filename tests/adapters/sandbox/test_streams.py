@@ -26,7 +26,7 @@ def test_the_cap_is_exact(stream: str) -> None:
 
 
 # covers: C35
-def test_both_too_large_is_told_of_standard_output() -> None:
+def test_stdout_is_named_if_both_streams_exceed_their_limits() -> None:
     ended = ran("import os; os.write(1, b'o' * 4097); os.write(2, b'e' * 4097); os._exit(3)")
     assert (ended.stdout_bytes, ended.limit) == (4097, "stdout")
 
@@ -58,7 +58,7 @@ def test_endless_output_is_ended_at_once_in_little_memory(stream: int, piece: st
 
 
 # covers: C61
-def test_without_the_cap_it_would_go_on() -> None:
+def test_without_the_output_cap_excess_output_does_not_end_the_run() -> None:
     ended = run_once(program("print('x' * (1 << 20))"), bounds(), None, frozenset({"output_cap"}))
     assert (ended.status, len(ended.stdout), ended.stdout_bytes) == (Status.OK, 4096, 4097)
 
@@ -94,12 +94,12 @@ for what in (lambda: os.write(0, b"x"), lambda: os.ftruncate(0, 0), lambda: os.f
     assert ran(code, stdin=b"given").stdout == b"1\n1\n1\n"
 
 
-def test_closed_streams() -> None:
+def test_closed_streams_do_not_disturb_a_run() -> None:
     assert ran("import os; os.close(1); os.close(2)").status is Status.OK
     ended = ran("import os, time; os.close(1); os.close(2); time.sleep(60)", within=bounds(wall_seconds=0.3))
     assert ended.status is Status.TIMEOUT_WALL
 
 
-def test_what_was_written_just_before_a_kill_is_there() -> None:
+def test_output_written_before_a_kill_is_kept() -> None:
     ended = ran("import os; os.write(1, b'last words'); os.kill(os.getpid(), 9)")
     assert (ended.status, ended.signal, ended.stdout) == (Status.SIGNAL, 9, b"last words")

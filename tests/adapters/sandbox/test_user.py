@@ -41,7 +41,7 @@ def _chosen(monkeypatch: pytest.MonkeyPatch, euid: int, maps: dict[str, list[ran
     return user.sandbox_user.__wrapped__()
 
 
-def test_an_ordinary_user_is_itself_and_root_is_somebody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_root_gets_a_different_sandbox_user(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _chosen(monkeypatch, 1234, EVERY) == User(1234, os.getegid(), own=True)
     found = _chosen(monkeypatch, 0, EVERY)
     assert (found.uid, found.own) == (found.gid, False)
@@ -56,7 +56,7 @@ def test_an_ordinary_user_is_itself_and_root_is_somebody_else(monkeypatch: pytes
         ([range(1), range(61_183, 61_184)], [range(1), range(60_000, 62_000)], 61_183),
     ],
 )
-def test_both_numbers_are_mapped(
+def test_the_sandbox_user_has_a_mapped_uid_and_gid(
     monkeypatch: pytest.MonkeyPatch, uids: list[range], gids: list[range], uid: int
 ) -> None:
     assert _chosen(monkeypatch, 0, {"uid_map": uids, "gid_map": gids}) == User(uid, uid, own=False)

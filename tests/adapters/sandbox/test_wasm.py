@@ -64,7 +64,7 @@ def test_a_module_reads_and_writes_its_streams() -> None:
 
 
 @needs("wasmtime")
-def test_it_sees_the_variables_that_are_given_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_sees_only_the_given_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANTED_SECRET", "canary")
 
     assert ran(modules.environment(), GIVEN="1").stdout == b"GIVEN=1\0"
@@ -101,7 +101,7 @@ def test_it_cannot_reach_the_files_of_the_host(make: object, tmp_path: Path) -> 
 
 
 @needs("wasmtime")
-def test_a_folder_that_was_opened_by_mistake_is_behind_the_filter_still(tmp_path: Path) -> None:
+def test_the_filter_blocks_a_mistakenly_preopened_folder(tmp_path: Path) -> None:
     """Each layer holds alone: WASI would let it, the process may not."""
     (tmp_path / "secret").write_text("canary", encoding="utf-8")
     ended = ran(modules.read("secret"), recipe=Wasmtime(preopened=str(tmp_path)))
@@ -144,7 +144,7 @@ def test_it_cannot_reach_the_network() -> None:
         *("syntax", "no_start", "arguments", "no_function", "import"),
     ],
 )
-def test_every_end_has_its_status(
+def test_each_kind_of_end_has_its_status(
     code: str, within: dict[str, float], status: Status, number: int | None, limit: str | None
 ) -> None:
     ended = ran(code, within=bounds(memory_bytes=32 << 20, **within))
@@ -158,7 +158,7 @@ def test_every_end_has_its_status(
 
 
 @needs("wasmtime")
-def test_the_kernel_ends_it_when_the_runtime_does_not() -> None:
+def test_the_kernel_enforces_cpu_time_if_the_runtime_does_not() -> None:
     within = bounds(cpu_seconds=1, wall_seconds=600.0)
     ended = ran(modules.spin(1 << 62), within=within, without=frozenset({"epoch"}))
 
@@ -182,7 +182,7 @@ def test_a_cancelled_run_ends_at_once() -> None:
 
 
 @needs("wasmtime")
-def test_nothing_lives_when_the_answer_is_there() -> None:
+def test_no_process_outlives_the_answer() -> None:
     for seconds in (0.0, 60.0):
         sandbox = start(Setup(bounds(wall_seconds=0.3), {}), Wasmtime())
         run_in(sandbox, program(modules.sleep(seconds)))
@@ -191,7 +191,7 @@ def test_nothing_lives_when_the_answer_is_there() -> None:
 
 
 @needs("wasmtime", "root")
-def test_root_runs_it_as_somebody_else() -> None:
+def test_root_runs_a_module_as_an_unprivileged_user() -> None:
     sandbox, cancel = start(Setup(bounds(wall_seconds=60.0), {}), Wasmtime()), threading.Event()
     running = threading.Thread(target=run_in, args=(sandbox, program(modules.sleep(600)), cancel))
     running.start()
@@ -204,7 +204,7 @@ def test_root_runs_it_as_somebody_else() -> None:
 
 
 @needs("wasmtime", "root")
-def test_an_ordinary_user_can_use_it() -> None:
+def test_an_ordinary_user_can_run_a_module() -> None:
     def work() -> None:
         sys.executable = sys.executable if os.access(sys.executable, os.X_OK) else "/usr/bin/python3"
         ended = WASMTIME.run(program(modules.echo(), b"in"), BOUNDS)
@@ -225,13 +225,13 @@ def test_an_ordinary_user_can_use_it() -> None:
     ],
     ids=["python", "command", "no_module", "nothing", "no_magic", "surrogate"],
 )
-def test_what_cannot_be_stated_starts_nothing(given: Program, says: str) -> None:
+def test_a_program_that_is_not_a_webassembly_module_is_refused(given: Program, says: str) -> None:
     with pytest.raises(WorkError, match=says):
         WASMTIME.run(given, BOUNDS)
 
 
 # covers: A94
-def test_without_the_package_it_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_with_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
 
     assert "extra `wasm`" in (WASMTIME.available() or "")
@@ -284,13 +284,13 @@ def test_an_engine_that_is_killed_takes_its_module_along(delay: float) -> None:
 @pytest.mark.parametrize(
     ("function", "answer"), [("system", "Darwin"), ("machine", "riscv64")], ids=["system", "architecture"]
 )
-def test_another_machine_is_told_what_it_lacks(monkeypatch: pytest.MonkeyPatch, function: str, answer: str) -> None:
+def test_an_unsupported_platform_is_reported(monkeypatch: pytest.MonkeyPatch, function: str, answer: str) -> None:
     monkeypatch.setattr(platform, function, lambda: answer)
 
     assert "on Linux on x86_64 or aarch64 only" in (WASMTIME.available() or "")
 
 
-def test_a_folder_of_its_name_is_not_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_namespace_package_does_not_count_as_the_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: ModuleSpec(name, None, is_package=True))
 
     assert packages() is None

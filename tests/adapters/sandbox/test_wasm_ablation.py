@@ -38,7 +38,7 @@ def test_evidence_is_the_same_each_time(table: tuple[Row, ...]) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("protection", SHOWS)
-def test_a_protection_that_is_left_out_shows(protection: str, table: tuple[Row, ...]) -> None:
+def test_an_omitted_protection_is_detected(protection: str, table: tuple[Row, ...]) -> None:
     controls = {act.name: act.outside for row in table for act in row.acts}
     rows = probe_wasmtime(frozenset({protection}), controls)
 

@@ -72,13 +72,13 @@ def words(canaries: Canaries) -> dict[str, str]:
     return said(canaries, filtered=False)
 
 
-def test_what_the_filter_holds_is_told_as_refused(canaries: Canaries) -> None:
+def test_acts_blocked_by_the_filter_are_reported_as_refused(canaries: Canaries) -> None:
     found = said(canaries, filtered=True)
     held = {name for name, word in found.items() if word == "refused:EPERM"}
     assert found.keys() - held == {"secret_variable", "descriptors", "memory", "files_opened", "own"}
 
 
-def test_what_touches_the_host_is_done(words: dict[str, str], canaries: Canaries) -> None:
+def test_acts_on_the_host_succeed_without_protection(words: dict[str, str], canaries: Canaries) -> None:
     done = ("file_written", "file_described", "folder_listed", "tcp", "unix", "process_started", "program_started")
     assert {name: words[name] for name in (*done, "process_signaled", "memory", "files_opened")} == dict.fromkeys(
         (*done, "process_signaled", "memory", "files_opened"), "did"
@@ -93,7 +93,7 @@ def test_a_namespace_is_made_where_the_machine_lets_it(words: dict[str, str]) ->
     assert words["namespace_made"] == "did"
 
 
-def test_the_kernel_is_reached_by_every_call(words: dict[str, str]) -> None:
+def test_every_call_act_reaches_the_kernel(words: dict[str, str]) -> None:
     assert {words[f"call_{name}"] for name in _CALLS} <= set(_LOOKED)
     assert words["call_personality"] == "did"
 

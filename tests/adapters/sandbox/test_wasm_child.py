@@ -88,7 +88,7 @@ def child() -> Iterator[Child]:
         yield Child(stack)
 
 
-def test_what_is_never_let_go_runs_nothing(child: Child) -> None:
+def test_a_module_that_is_never_released_does_not_run(child: Child) -> None:
     assert child.is_ready()
     child.forget()
 
@@ -103,7 +103,7 @@ os.read(0, 1)
 """
 
 
-def test_what_lost_its_engine_before_it_was_confined_runs_nothing() -> None:
+def test_a_module_whose_engine_dies_before_confinement_does_not_run() -> None:
     """From then on the kernel ends it with its engine; here that is gone a moment earlier."""
     with ExitStack() as stack:
         child = Child(stack, sys.executable, "-c", _ENGINE)
@@ -116,7 +116,7 @@ def test_what_lost_its_engine_before_it_was_confined_runs_nothing() -> None:
         assert gone(number)
 
 
-def test_what_cannot_be_confined_runs_nothing(child: Child) -> None:
+def test_a_module_that_cannot_be_confined_does_not_run(child: Child) -> None:
     assert child.is_ready()
     assert child.go(modules.echo(), filter="ff" * 8) == b""
     assert child.process.wait() == 1
@@ -188,7 +188,7 @@ def test_the_kernel_counts_its_time_exactly_where_the_runtime_does_not(child: Ch
     assert took.ru_utime + took.ru_stime < 1.7
 
 
-def test_its_time_is_not_limited_where_both_are_left_out(child: Child) -> None:
+def test_without_both_time_limits_a_module_keeps_running(child: Child) -> None:
     assert child.is_ready()
     within = bounds(memory_bytes=32 << 20, cpu_seconds=1)
     child.begin(modules.spin(1 << 62), within, without=["epoch", "rlimit_cpu"])

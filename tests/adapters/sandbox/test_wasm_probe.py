@@ -36,14 +36,14 @@ def table() -> tuple[Row, ...]:
 
 @pytest.mark.full
 @needs("wasmtime")
-def test_every_boundary_of_this_machine_is_shown(table: tuple[Row, ...]) -> None:
+def test_every_boundary_of_this_machine_is_proven(table: tuple[Row, ...]) -> None:
     assert [row.boundary for row in table] == list(REQUESTED)
     assert {row.boundary: [act.name for act in row.red] for row in table if not row.enforced} == {}
 
 
 @pytest.mark.full
 @needs("wasmtime")
-def test_without_any_control_nothing_is_claimed_but_what_the_kernel_itself_says() -> None:
+def test_without_a_control_only_kernel_reported_evidence_counts() -> None:
     found = probe_wasmtime(known={})
 
     assert {act.outside for row in found for act in row.acts} == {"missing"}
@@ -53,13 +53,11 @@ def test_without_any_control_nothing_is_claimed_but_what_the_kernel_itself_says(
 
 @pytest.mark.full
 @needs("wasmtime", "network_namespace")
-def test_the_control_makes_a_namespace_where_the_machine_lets_it(table: tuple[Row, ...]) -> None:
+def test_the_control_creates_a_namespace_if_the_machine_allows_it(table: tuple[Row, ...]) -> None:
     assert {act.outside for row in table for act in row.acts if act.name == "namespace_made"} == {"did"}
 
 
-def test_a_runtime_that_cannot_be_loaded_is_told_in_its_own_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_runtime_import_failure_is_reported_with_its_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wasmtime").mkdir()
     broken = tmp_path / "wasmtime" / "__init__.py"
     broken.write_text("raise ImportError('it is for another machine')", encoding="utf-8")
@@ -96,5 +94,5 @@ FULL = b"x" * _CAPPED.stdout_bytes
         (_spun, end(Status.SANDBOX_ERROR), "failed:sandbox_error"),
     ],
 )
-def test_an_end_has_its_word(worded: Callable[[RunResult], str], ended: RunResult, word: str) -> None:
+def test_each_end_of_a_module_is_classified(worded: Callable[[RunResult], str], ended: RunResult, word: str) -> None:
     assert worded(ended) == word

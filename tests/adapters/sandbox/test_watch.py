@@ -149,7 +149,9 @@ def _events(group: MemoryGroup, kills: int) -> None:
         (threading.Event(), "_killed", END_SECONDS),
     ],
 )
-def test_it_wakes_no_more_often_than_it_must(cancel: threading.Event | None, since: str | None, most: float) -> None:
+def test_the_wait_between_checks_is_as_long_as_possible(
+    cancel: threading.Event | None, since: str | None, most: float
+) -> None:
     waiting: Any = SimpleNamespace(setup=Setup(bounds(), {}))
     watch = RunSupervision(waiting, cancel)
     if since is not None:
@@ -160,7 +162,7 @@ def test_it_wakes_no_more_often_than_it_must(cancel: threading.Event | None, sin
 WHOLE = b"E 0 1000\n"
 
 
-def test_a_whole_answer_ends_it(run: Run) -> None:
+def test_a_complete_report_ends_a_run(run: Run) -> None:
     seen = run.says(report=WHOLE, stdout=b"o", status=b'{"exit-code": 0}\n').seen()
     assert (seen.killed, seen.undead, seen.report.complete) == (None, False, True)
     assert (bytes(seen.stdout), seen.stdout_bytes, bytes(seen.stderr), seen.stderr_bytes) == (b"o", 1, b"", 0)
@@ -174,7 +176,7 @@ def test_an_answer_out_of_order_ends_it_at_once(run: Run, said: bytes) -> None:
     assert (seen.killed, seen.report.broken) == (None, True)
 
 
-def test_a_death_without_a_word_is_told_by_the_monitor(run: Run) -> None:
+def test_a_silent_death_is_reported_with_the_monitors_exit_code(run: Run) -> None:
     run.first = ["/usr/bin/true"]
     seen = run.says(status=b'{"exit-code": 137}\n').seen()
     assert (seen.killed, seen.undead, seen.exit_line, seen.single) == (None, False, 137, False)
@@ -188,7 +190,7 @@ def test_a_death_without_a_word_is_told_by_the_monitor(run: Run) -> None:
         ({"wall_seconds": 1e-9}, ("wall_clock",), None),
     ],
 )
-def test_a_program_has_its_time_unless_the_clock_is_left_out(
+def test_the_wall_clock_limit_applies_unless_omitted(
     run: Run, fields: dict[str, Any], without: tuple[str, ...], killed: str | None
 ) -> None:
     if fields["wall_seconds"] < 0.1:
@@ -238,7 +240,7 @@ def test_output_is_cut_and_ends_a_program_above_its_bound(
         (_PIECE + 1, 11, (), "stdout"),
     ],
 )
-def test_what_is_still_in_the_pipes_after_the_end_counts(
+def test_output_left_in_the_pipes_counts_toward_the_limit(
     run: Run, count: int, errors: int, without: tuple[str, ...], killed: str | None
 ) -> None:
     run.says(report=WHOLE, stdout=b"x" * count, stderr=b"x" * errors)
@@ -246,7 +248,7 @@ def test_what_is_still_in_the_pipes_after_the_end_counts(
     assert (seen.killed, seen.stdout_bytes) == (killed, count)
 
 
-def test_what_ended_it_first_is_what_ended_it(run: Run, group: MemoryGroup) -> None:
+def test_the_first_cause_of_an_end_is_reported(run: Run, group: MemoryGroup) -> None:
     _events(group, 1)
     run.group = group
     seen = run.says(report=WHOLE, stdout=b"x" * 11).seen(wall_seconds=1e-9)
@@ -254,33 +256,33 @@ def test_what_ended_it_first_is_what_ended_it(run: Run, group: MemoryGroup) -> N
 
 
 @pytest.mark.full
-def test_the_time_to_hand_out_files_is_not_the_programs(run: Run) -> None:
+def test_the_artifact_transfer_does_not_count_as_program_time(run: Run) -> None:
     seen = run.says(report=WHOLE).later(2.2, report=b"Z\n").seen(wall_seconds=2.0, artifact_files=1)
     assert (seen.killed, seen.report.complete) == (None, True)
     assert seen.wall_seconds < 2.0
 
 
-def test_handing_out_files_has_a_time_of_its_own(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_artifact_transfer_has_its_own_deadline(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "ARTIFACT_SECONDS", 0.2)
     seen = run.says(report=WHOLE).seen(artifact_files=1)
     assert (seen.killed, seen.report.complete) == ("artifacts", False)
 
 
-def test_a_piece_of_an_answer_is_no_end(run: Run) -> None:
+def test_a_partial_report_does_not_end_a_run(run: Run) -> None:
     seen = run.says(report=b"E 0 ").seen(wall_seconds=0.3, artifact_files=1)
     assert (seen.killed, seen.report.wait_status) == ("wall", None)
 
 
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize(("without", "killed"), [((), "cpu"), (("rlimit_cpu",), "wall")])
-def test_the_processor_time_of_the_tree_is_looked_at(run: Run, without: tuple[str, ...], killed: str) -> None:
+def test_the_cpu_time_of_the_process_tree_is_limited(run: Run, without: tuple[str, ...], killed: str) -> None:
     run.first = _BUSY
     seen = run.seen(*without, wall_seconds=2.0 if without else SECONDS, cpu_seconds=0)
     assert seen.killed == killed
     assert without or there(seen.cpu_seconds) > 0.5
 
 
-def test_what_the_kernel_does_not_end_is_told_and_not_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unkillable_process_is_reported_and_not_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "END_SECONDS", 0.3)
     run.undying = True
     began = time.monotonic()
@@ -290,7 +292,7 @@ def test_what_the_kernel_does_not_end_is_told_and_not_waited_for(run: Run, monke
     assert not is_dead(run.pidfd)
 
 
-def test_without_the_kill_of_the_tree_only_the_monitor_ends(run: Run) -> None:
+def test_without_the_tree_kill_only_the_monitor_ends(run: Run) -> None:
     seen = run.says(report=WHOLE).later(0.2, report=b"Z\n").seen("kill_tree", artifact_files=1)
     assert (seen.killed, seen.undead, seen.report.complete) == (None, False, True)
     assert run.monitor.wait(SECONDS) == -signal.SIGKILL
@@ -298,7 +300,7 @@ def test_without_the_kill_of_the_tree_only_the_monitor_ends(run: Run) -> None:
 
 
 @pytest.mark.parametrize("kills", [0, 1])
-def test_a_kill_for_memory_is_told_by_the_group(run: Run, group: MemoryGroup, kills: int) -> None:
+def test_a_memory_kill_is_detected_from_the_cgroup_events(run: Run, group: MemoryGroup, kills: int) -> None:
     _events(group, kills)
     run.group = group
     seen = run.says(report=WHOLE).seen()

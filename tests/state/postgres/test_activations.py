@@ -2,4 +2,4 @@
 
 from tests.state.test_activations import *  # noqa: F403
 
-del test_a_row_that_no_engine_wrote_lets_nothing_decide  # noqa: F821
+del test_a_damaged_activation_is_refused  # noqa: F821

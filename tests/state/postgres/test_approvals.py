@@ -2,4 +2,4 @@
 
 from tests.state.test_approvals import *  # noqa: F403
 
-del test_what_nobody_decided_on_goes_and_what_somebody_did_stays  # noqa: F821
+del test_unresolved_requests_are_swept_and_resolved_ones_kept  # noqa: F821

@@ -2,5 +2,5 @@
 
 from tests.state.test_budgets import *  # noqa: F403
 
-del test_old_windows_go_and_what_counts_for_ever_stays  # noqa: F821
+del test_old_windows_are_swept_and_unlimited_ones_kept  # noqa: F821
 del test_sweeping_is_done_in_small_steps  # noqa: F821

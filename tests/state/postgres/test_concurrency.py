@@ -27,7 +27,7 @@ def stores(address: str) -> Any:
         yield [stack.enter_context(shared(address)) for _ in range(ENGINES)]
 
 
-def test_counters_in_any_order_never_wait_in_a_circle(stores: list[Store]) -> None:
+def test_counters_reserved_in_any_order_never_deadlock(stores: list[Store]) -> None:
     counters = [Counter(f"c{number}", "k", 0) for number in range(4)]
 
     def work(thread: int) -> int:
@@ -53,7 +53,7 @@ def test_the_same_reservation_at_several_engines_counts_once(stores: list[Store]
     assert [stores[0].used(one, NOW) for one in counters] == [4, 4]
 
 
-def test_of_many_who_claim_an_approval_one_sees_it_granted(stores: list[Store]) -> None:
+def test_of_concurrent_claims_of_an_approval_one_succeeds(stores: list[Store]) -> None:
     for _ in range(5):
         row = stores[0].request_approval(asked())
         stores[0].resolve(row.id, "granted", "user:lee", None, NOW)
@@ -64,7 +64,7 @@ def test_of_many_who_claim_an_approval_one_sees_it_granted(stores: list[Store]) 
         ]
 
 
-def test_many_who_ask_for_the_same_approval_get_one(stores: list[Store]) -> None:
+def test_concurrent_requests_for_the_same_approval_share_one(stores: list[Store]) -> None:
     for number in range(5):
         new = asked(requester=str(number))
         found = together(THREADS, lambda at: stores[at % ENGINES].request_approval(_again(new)).id)  # noqa: B023
@@ -82,7 +82,7 @@ def test_the_last_of_concurrent_touches_sees_the_others(stores: list[Store]) -> 
         assert sorted(seen) == [0, 1, 2]
 
 
-def test_of_tries_that_begin_together_each_sees_those_before_it(stores: list[Store]) -> None:
+def test_each_of_concurrent_attempts_sees_those_before_it(stores: list[Store]) -> None:
     def tried(task: str, number: int) -> int:
         id_ = str(uuid.uuid4())
         stores[number % ENGINES].begin_attempt(AttemptRow(id_, "p", task, f"{number:064x}", NOW))
@@ -99,14 +99,14 @@ def test_no_more_agents_than_allowed_are_added(stores: list[Store]) -> None:
     assert sum(together(THREADS, add)) == 5
 
 
-def test_a_key_is_taken_once_again_after_it_has_expired(stores: list[Store]) -> None:
+def test_an_expired_key_is_taken_once_by_concurrent_callers(stores: list[Store]) -> None:
     stores[0].begin("scope", "key", "body", NOW)
     later = NOW + 86_400
     kinds = together(THREADS, lambda number: stores[number % ENGINES].begin("scope", "key", "body", later).kind)
     assert sorted(kinds) == ["new", *["pending"] * (THREADS - 1)]
 
 
-def test_of_keys_that_are_begun_together_each_is_taken_once(stores: list[Store]) -> None:
+def test_each_of_concurrently_begun_keys_is_taken_once(stores: list[Store]) -> None:
     """Some are new, some known with an answer, some known for another body: each caller is told about its own."""
     stores[0].begin("scope", "done", "body", NOW)
     stores[0].finish("scope", "done", "answer", "r", "v")
@@ -131,7 +131,7 @@ def test_of_keys_that_are_begun_together_each_is_taken_once(stores: list[Store])
     assert {stores[0].begin("scope", key, "body", NOW).kind for key in keys} <= {"done", "conflict"}
 
 
-def test_a_total_beyond_its_bounds_is_refused_for_the_one_that_asks(stores: list[Store]) -> None:
+def test_an_overflowing_total_is_refused_only_for_its_caller(stores: list[Store]) -> None:
     def reserve(number: int) -> bool:
         try:
             stores[number % ENGINES].reserve(str(number), (Counter("n", "", 0, 2**53 - 1 if number == 7 else 1),), NOW)

@@ -44,7 +44,7 @@ def test_a_connection_is_used_again_also_after_an_operation_that_was_refused(sto
     assert store.used(ONE, NOW) == 0
 
 
-def test_what_postgresql_gave_up_is_not_taken_for_done(store: Store) -> None:
+def test_an_aborted_transaction_is_not_reported_as_committed(store: Store) -> None:
     def operation(connection: Any) -> None:
         with suppress(psycopg.Error):
             connection.execute("SELECT 1 / 0")
@@ -67,13 +67,13 @@ def told_under_load(store: Store) -> set[str]:
     return {*together(12, work)}
 
 
-def test_what_waits_too_long_for_others_is_refused_and_the_next_ones_are_not(address: str) -> None:
+def test_an_operation_that_waits_too_long_is_refused_and_later_ones_succeed(address: str) -> None:
     with shared(address, replace(PATIENT, connections=1, wait_seconds=3.0)) as store:
         assert told_under_load(store) == {"", "the state cannot be used: too many operations wait for PostgreSQL"}
         assert store.used(ONE, NOW) == 0
 
 
-def test_a_connection_that_promises_less_is_the_reason_although_older_ones_answer(server: Server, address: str) -> None:
+def test_a_connection_with_weaker_durability_is_reported_as_the_reason(server: Server, address: str) -> None:
     with shared(address, replace(PATIENT, connections=2, wait_seconds=3.0)) as store:
         process(store)
         server.administer(f"ALTER ROLE {SERVING} SET synchronous_commit = off")

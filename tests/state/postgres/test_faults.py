@@ -143,7 +143,7 @@ def test_a_budget_of_three_engines_is_exact_while_the_server_is_killed_and_start
             tell(engine)
 
 
-def test_nothing_that_was_told_is_lost_when_server_and_engine_are_killed(own: Server, tmp_path: Path) -> None:
+def test_acknowledged_writes_survive_a_kill_of_server_and_engine(own: Server, tmp_path: Path) -> None:
     state, told = tmp_path / "state", []
     address_file(state).write_text(address := own.address(own.database(), SERVING), encoding="utf-8")
     for round_ in range(3):
@@ -200,7 +200,7 @@ def test_a_restart_between_two_requests_is_not_noticed(own: Server) -> None:
             assert store.used(ONE, NOW) == 0
 
 
-def test_a_server_that_hangs_is_cut_off_within_the_deadline_and_asked_no_more(own: Server) -> None:
+def test_a_hanging_server_is_cut_off_at_the_deadline_and_then_fails_fast(own: Server) -> None:
     with shared(own.address(own.database(), SERVING)) as store:
         assert together(4, lambda number: store.reserve(str(number), (ONE,), NOW))
         with hurried(store):
@@ -230,7 +230,7 @@ def waiting(store: Store) -> int:
     return len(store._database._failed)
 
 
-def test_a_reservation_that_arrives_after_it_was_given_back_counts_nothing(own: Server, proxy: Proxy) -> None:
+def test_a_reservation_delivered_after_its_release_counts_nothing(own: Server, proxy: Proxy) -> None:
     """A network that was partitioned delivers late what was sent before, on a connection that was cut meanwhile."""
     with shared(own.address(own.database(), SERVING, proxy.port)) as store:
         assert store.reserve("first", (ONE,), NOW) == (0,)
@@ -262,7 +262,7 @@ def test_a_key_whose_request_was_refused_for_a_fault_is_free_again(own: Server, 
         assert store.begin("scope", "first", "body", NOW).kind == "pending"
 
 
-def test_a_long_outage_forgets_nothing_that_must_be_given_back(
+def test_a_long_outage_loses_no_reservation_to_release(
     own: Server, proxy: Proxy, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is refused at once has taken nothing, and fills no list of what must be given back."""
@@ -310,7 +310,7 @@ with shared(sys.argv[1], StateLimits()) as store:
         assert store.used(ONE, NOW) == 2
 
 
-def test_a_server_that_is_started_again_with_fewer_promises_is_used_no_more(own: Server) -> None:
+def test_a_server_restarted_with_weaker_durability_is_refused(own: Server) -> None:
     with shared(own.address(own.database(), SERVING)) as store:
         assert store.writable()
         own.stop()
@@ -354,7 +354,7 @@ def small_disk() -> Iterator[Path]:
 
 
 @needs("root", "mounts")
-def test_a_full_disk_denies_and_nothing_that_was_told_is_lost(small_disk: Path) -> None:
+def test_a_full_disk_denies_and_loses_no_acknowledged_write(small_disk: Path) -> None:
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(8 << 20))
     with running(small_disk) as own, shared(own.address(own.database(), SERVING)) as store:
@@ -376,7 +376,7 @@ def test_a_full_disk_denies_and_nothing_that_was_told_is_lost(small_disk: Path) 
         assert store.used(ONE, NOW) == 2
 
 
-def test_a_closed_or_forked_state_is_used_no_more(own: Server) -> None:
+def test_a_closed_or_forked_state_is_refused(own: Server) -> None:
     address = own.address(own.database(), SERVING)
     with shared(address) as store:
         assert store.writable()

@@ -53,7 +53,7 @@ def test_a_database_without_tables_is_refused_until_its_owner_has_made_them(serv
     server.drop(name)
 
 
-def test_of_many_that_migrate_at_once_one_does(server: Server) -> None:
+def test_concurrent_migrations_leave_a_usable_database(server: Server) -> None:
     name = server.empty_database()
     together(8, lambda _: prepare_shared(server.address(name)))
     let_serve(server.address(name), SERVING)
@@ -94,7 +94,7 @@ def test_a_migration_that_fails_leaves_the_tables_as_they_were(server: Server, m
     server.drop(name)
 
 
-def test_every_table_has_rights_and_none_is_about_the_record() -> None:
+def test_every_table_has_grants_and_none_belongs_to_the_record() -> None:
     made = {words.split()[2] for words in statements(0) if words.startswith("CREATE TABLE")}
     assert made | {"versions"} == set(RIGHTS)
     assert not made & {"record_heads", "retention_orders"}
@@ -108,7 +108,7 @@ WEAK: list[tuple[dict[str, str], str]] = [
 ]
 
 
-def test_a_server_that_may_lose_what_it_confirms_is_refused() -> None:
+def test_a_server_with_weak_durability_settings_is_refused() -> None:
     with running() as own:
         name = own.database()
         for settings, message in WEAK:
@@ -129,7 +129,7 @@ def test_another_encoding_is_refused(server: Server) -> None:
     server.drop(name)
 
 
-def test_what_is_missing_is_told(server: Server) -> None:
+def test_a_missing_server_database_or_role_is_reported(server: Server) -> None:
     for user, database in (("nobody", "postgres"), (SERVING, "nothing")):
         assert "no such database or role" in refusal(server.address(database, user)).message
     assert "cannot be reached" in refusal("postgresql://127.0.0.1:1/name").message
@@ -177,14 +177,14 @@ FORBIDDEN: dict[str, str] = {
 
 
 @pytest.mark.parametrize("what", FORBIDDEN)
-def test_the_role_that_serves_cannot_rewrite_evidence(address: str, what: str) -> None:
+def test_the_serving_role_cannot_rewrite_evidence(address: str, what: str) -> None:
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(f"SET search_path = {SCHEMA}".encode())
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute(FORBIDDEN[what].encode())
 
 
-def test_the_role_that_serves_removes_only_unresolved_approvals(address: str) -> None:
+def test_the_serving_role_removes_only_unresolved_approvals(address: str) -> None:
     with shared(address) as store:
         kept = store.resolve(store.request_approval(asked()).id, "granted", "user:lee", None, NOW)
         store.request_approval(asked(requester="other"))
@@ -220,7 +220,7 @@ def _count(store: Any, table: str) -> int:
     return count
 
 
-def test_a_token_is_read_again_after_a_while_and_a_revocation_waits_for_that(address: str) -> None:
+def test_a_revocation_takes_effect_on_every_engine_before_it_returns(address: str) -> None:
     with shared(address) as serving, shared(address) as revoking:
         issued, other = (revoking.issue(name, ["source"], NOW + 9, NOW) for name in ("one", "two"))
         for _ in range(5):
@@ -233,7 +233,7 @@ def test_a_token_is_read_again_after_a_while_and_a_revocation_waits_for_that(add
 LONG = replace(PATIENT, recent_seconds=1e6, lag_seconds=1e6)
 
 
-def test_what_was_read_lately_is_at_hand(address: str) -> None:
+def test_recent_reads_are_served_from_the_cache_until_a_change(address: str) -> None:
     with shared(address, LONG) as serving, shared(address) as issuing:
         assert not serving.at_hand()
         serving.in_force()

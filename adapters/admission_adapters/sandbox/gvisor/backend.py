@@ -59,7 +59,7 @@ def container(bounds: Bounds, environment: Mapping[str, str], command: list[str]
     mounts = [_memory(path, 4096, "ro", "mode=0555") for path in _EMPTY]
     mounts += [
         {"destination": path, "type": "bind", "source": path, "options": ["rbind", "ro", "nosuid", "nodev"]}
-        for path in ("/usr", *(f"/{folder}" for folder in arguments.folders()), *_shown(packages))
+        for path in ("/usr", *(f"/{folder}" for folder in arguments.folders()), *_mounted(packages))
     ]
     mounts.append(_memory(_WRITABLE, bounds.disk_bytes, "mode=0700", "uid=65534", "gid=65534"))
     return json.dumps(
@@ -83,7 +83,7 @@ def container(bounds: Bounds, environment: Mapping[str, str], command: list[str]
     ).encode("utf-8", "surrogateescape")
 
 
-def _shown(packages: str) -> tuple[str, ...]:
+def _mounted(packages: str) -> tuple[str, ...]:
     return (arguments.PACKAGES,) if packages else ()
 
 

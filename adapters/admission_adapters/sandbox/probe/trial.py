@@ -125,9 +125,9 @@ class _Probe:
         """Every act of the first program, in the sandbox. Raises WorkError where that does not run it."""
         result = self._acts(self.trial.inside, self._run)
         if result.status is not Status.OK:
-            said = last_line(result.stderr) or "it printed nothing"
+            reason = last_line(result.stderr) or "it printed nothing"
             raise WorkError(
-                f"the sandbox did not run the probe: {result.status}: {said}",
+                f"the sandbox did not run the probe: {result.status}: {reason}",
                 remedy="run `engine doctor` to see what is missing",
             )
 

@@ -189,11 +189,11 @@ def _reusable(process: int) -> deque[MemoryGroup]:
 
 def memory_place() -> Hierarchy | None:
     """Where this process may make memory cgroups; tried once."""
-    return _found(os.getpid())
+    return _hierarchy(os.getpid())
 
 
 @cache
-def _found(_process: int) -> Hierarchy | None:
+def _hierarchy(_process: int) -> Hierarchy | None:
     for place in places(_ROOT, Path("/proc/self/cgroup").read_text(encoding="utf-8")):
         try:
             MemoryGroup(place, 1 << 26).close()

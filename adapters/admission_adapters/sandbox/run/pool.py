@@ -43,7 +43,7 @@ class _Kind:
 class _Stock:
     """The waiting sandboxes of one kind, oldest first, and the time of the last request for it."""
 
-    asked: float
+    requested_at: float
     waiting: deque[tuple[float, Sandbox]] = field(default_factory=deque)
 
 
@@ -75,7 +75,7 @@ class Pooled(Bubblewrap):
         ):  # forked: what waits is the parent's
             return super().run(program, bounds, cancel)
         kind = _kind(program, bounds)
-        sandbox = self._taken(kind)
+        sandbox = self._take(kind)
         try:
             if sandbox is not None:
                 run_result = run_in(sandbox, program, cancel)
@@ -115,7 +115,7 @@ class Pooled(Bubblewrap):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _taken(self, kind: _Kind) -> Sandbox | None:
+    def _take(self, kind: _Kind) -> Sandbox | None:
         """The oldest live sandbox that waits; it is handed out only once."""
         while True:
             with self._changed:
@@ -133,7 +133,7 @@ class Pooled(Bubblewrap):
             if self._closed:
                 return
             stock = self._kinds.pop(kind, None) or _Stock(0.0)
-            stock.asked = self._clock()
+            stock.requested_at = self._clock()
             self._kinds[kind] = stock
             if self._keeper is None or not self._keeper.is_alive():
                 self._keeper = threading.Thread(target=self._keep, name="sandbox-pool", daemon=True)
@@ -177,7 +177,7 @@ class Pooled(Bubblewrap):
         oldest = self._clock() - self._idle_seconds
         ends: list[Sandbox] = []
         for kind in list(self._kinds):
-            if self._kinds[kind].asked < oldest or len(self._kinds) > self._size:
+            if self._kinds[kind].requested_at < oldest or len(self._kinds) > self._size:
                 ends += [sandbox for _, sandbox in self._kinds.pop(kind).waiting]
         for stock in self._kinds.values():
             while stock.waiting and (stock.waiting[0][0] < oldest or len(stock.waiting) > self._share()):

@@ -46,7 +46,7 @@ def sandbox_user() -> User:
         return User(os.geteuid(), os.getegid(), own=True)
     uids, gids = _mapped("uid_map"), _mapped("gid_map")
     for number in _CANDIDATES:
-        if _inside(number, uids) and _inside(number, gids) and not _taken(number):
+        if _inside(number, uids) and _inside(number, gids) and not _in_use(number):
             return User(number, number, own=False)
     raise WorkError(
         "root has no unprivileged user to run a sandbox as",
@@ -96,7 +96,7 @@ def becoming(user: User) -> list[str]:
     return [SETPRIV, f"--reuid={user.uid}", f"--regid={user.gid}", "--clear-groups", "--"]
 
 
-def _taken(number: int) -> bool:
+def _in_use(number: int) -> bool:
     for look_up in (pwd.getpwuid, grp.getgrgid):
         try:
             look_up(number)

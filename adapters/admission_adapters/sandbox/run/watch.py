@@ -141,10 +141,10 @@ class RunSupervision:
                 self._poll.unregister(source)
             return False
         if source == sandbox.stdout:
-            told = data[: max(0, self._bounds.stdout_bytes - observed.stdout_bytes)]
+            kept = data[: max(0, self._bounds.stdout_bytes - observed.stdout_bytes)]
             if self._dialogue is not None:
-                self._dialogue.hear(told)
-            self._tell("stdout", told)
+                self._dialogue.hear(kept)
+            self._tell("stdout", kept)
             observed.stdout_bytes = _count(observed.stdout, observed.stdout_bytes, data, self._bounds.stdout_bytes)
         elif source == sandbox.stderr:
             self._tell("stderr", data[: max(0, self._bounds.stderr_bytes - observed.stderr_bytes)])

@@ -235,10 +235,10 @@ class _Look(Watcher):
 
 
 def _run(
-    module: str, without: frozenset[str], recipe: Wasmtime | None = None, bounds: Bounds = _BOUNDS, **given: Any
+    module: str, without: frozenset[str], recipe: Wasmtime | None = None, bounds: Bounds = _BOUNDS, **options: Any
 ) -> RunResult:
-    """Run a module; `given` are fields of its program."""
-    return run_once(Program(LANGUAGE, module, **given), bounds, None, without, recipe=recipe or Wasmtime())
+    """Run a module; `options` are fields of its program."""
+    return run_once(Program(LANGUAGE, module, **options), bounds, None, without, recipe=recipe or Wasmtime())
 
 
 def _code(run_result: RunResult) -> str:

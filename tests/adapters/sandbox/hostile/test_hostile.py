@@ -88,7 +88,7 @@ def _careless(canaries: Host, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-def test_there_are_two_hundred_and_no_two_alike() -> None:
+def test_at_least_200_distinct_hostile_programs_exist() -> None:
     assert len({one.text for one in _ALL.values()}) == len(_ALL) >= 200
 
 
@@ -101,7 +101,7 @@ def test_every_python_program_can_be_compiled() -> None:
 # covers: A03 A85.1 A103.2 C58 C59 C60 C61 C65 C84 E08 H01 H18
 @pytest.mark.usefixtures("_careless")
 @pytest.mark.parametrize("name", lane(sorted(_ALL), _kind))
-def test_hostile_program(name: str, canaries: Host) -> None:
+def test_a_hostile_program_does_no_harm_in_the_sandbox(name: str, canaries: Host) -> None:
     hostile, token = _ALL[name], f"run-{secrets.token_hex(8)}"
     before, _ = canaries.state(), canaries.reached()
     for factor in _WALL_FACTORS:
@@ -119,7 +119,7 @@ def test_hostile_program(name: str, canaries: Host) -> None:
 @pytest.mark.full(after=3)
 @pytest.mark.usefixtures("_careless")
 @pytest.mark.parametrize("name", lane(_HARMFUL, _kind))
-def test_without_the_sandbox_it_does_the_harm(name: str, spare: Host) -> None:
+def test_the_same_program_does_harm_without_the_sandbox(name: str, spare: Host) -> None:
     hostile, token = _ALL[name], f"run-{secrets.token_hex(8)}"
     with ExitStack() as stack:
         planted = stack.enter_context(host()) if name in _SPOILS else spare
