@@ -43,7 +43,8 @@ def finished(command: Any, common: Sequence[Any]) -> Any:
 
 def _named(parameter: Any, process: Any, ctx: Any, value: Any) -> Any:
     """The value of a path. An empty one, as of a variable that is not set, would be the working folder."""
-    if value == "" or (isinstance(value, list | tuple) and "" in value):
+    empty = value == "" or (isinstance(value, list | tuple) and "" in value)
+    if empty and value != parameter.default:
         raise typer.BadParameter("the name is empty; write . for the working folder", ctx=ctx, param=parameter)
     return process(ctx, value)
 

@@ -201,6 +201,7 @@ def test_an_unreadable_command_is_refused_with_its_reason(text: Any, reason: str
         ("git commit -m \"$(cat <<'E'\na $b\n\nc\nE\n)\"", {("option", "-m")}),
         ("echo $(cat <<'E'\na\nE\n)", {("word", "substitution"), ("syntax", "substitution")}),
         ('echo "$(cat <<E\na\nE\n)"', {("word", "substitution"), ("syntax", "substitution")}),
+        ("echo \"`cat <<'E'\n\\\\$x\nE\n`\"", {("word", "substitution"), ("syntax", "substitution")}),
         ("echo \"$(cat f <<'E'\na\nE\n)\"", {("word", "substitution"), ("syntax", "substitution")}),
         ("echo \"$(cat <<'E' >f\na\nE\n)\"",
          {("word", "substitution"), ("syntax", "substitution"), ("redirect", "write")}),

@@ -116,6 +116,7 @@ def test_a_tool_call_decision_is_explained(runner: Runner) -> None:
         "rule": None,
         "basis": None,
         "uncovered": {"destinations": [], "paths": ["arguments/path"], "commands": [], "values": []},
+        "beyond": {},
         "needs": ["allow_rule"],
     }
 

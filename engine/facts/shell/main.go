@@ -539,7 +539,7 @@ func (l *lister) quoted(part *syntax.DblQuoted) (string, bool, string) {
 			text.WriteString(unquoted(lit.Value))
 			continue
 		}
-		if document, ok := l.catted(inner); ok {
+		if document, ok := l.catText(inner); ok {
 			text.WriteString(document)
 			continue
 		}
@@ -551,11 +551,12 @@ func (l *lister) quoted(part *syntax.DblQuoted) (string, bool, string) {
 	return text.String(), false, unknown
 }
 
-// catted is the text of `$(cat <<'EOF' … )`, which shells write for a text of several lines. What the text may have
-// made of `cat` counts.
-func (l *lister) catted(part syntax.WordPart) (string, bool) {
+// catText is the text that `$(cat <<'EOF' … )` stands for in double quotes, which is how several lines get into one
+// word; none if `cat` may be another program.
+func (l *lister) catText(part syntax.WordPart) (string, bool) {
 	substitution, ok := part.(*syntax.CmdSubst)
-	if !ok || l.redefines || substitution.TempFile || substitution.ReplyVar || len(substitution.Stmts) != 1 {
+	if !ok || l.redefines || substitution.Backquotes || substitution.TempFile || substitution.ReplyVar ||
+		len(substitution.Stmts) != 1 {
 		return "", false
 	}
 	stmt := substitution.Stmts[0]
