@@ -119,7 +119,7 @@ def test_two_nodes_decide_as_one_engine_and_a_second_run_only_what_is_missing(
     some, more = rows(3_000), rows(500, 9_000)
     paths = [write_parquet(tmp_path / "a.parquet", some, 500), write_lines(tmp_path / "b.jsonl", more)]
     pids: set[int] = set()
-    first = run(engine, cluster, paths, told=lambda *_: pids.update(workers()))
+    first = run(engine, cluster, paths, on_progress=lambda *_: pids.update(workers()))
     assert len(pids) == 2
     assert (first.reused, len(first.manifest.segments)) == (0, 7)
     assert recorded(tmp_path / "run") == own_batch(engine, some + more)
@@ -163,13 +163,13 @@ def test_a_worker_or_opa_killed_midway_loses_and_duplicates_no_decision(
     path = write_parquet(tmp_path / "a.parquet", some, 500)
     killed: list[int] = []
 
-    def told(done: int, of: int) -> None:
+    def on_progress(done: int, of: int) -> None:
         if not killed:
             assert done < of
             killed.append(done)
             kill()
 
-    run(engine, cluster, [path], told=told)
+    run(engine, cluster, [path], on_progress=on_progress)
     assert killed
     found = recorded(tmp_path / "run")
     assert found == own_batch(engine, some)
@@ -270,10 +270,10 @@ def test_memory_of_a_worker_is_flat(engine: Engine, cluster: str, tmp_path: Path
     path = write_parquet(tmp_path / "a.parquet", rows(100_000), 5_000)
     seen: dict[int, int] = {}
 
-    def told(done: int, _: int) -> None:
+    def on_progress(done: int, _: int) -> None:
         seen[done] = max(map(resident, workers()))
 
-    run(engine, cluster, [path], workers=1, told=told)
+    run(engine, cluster, [path], workers=1, on_progress=on_progress)
     assert seen[20] <= 1.1 * seen[2], seen
 
 
