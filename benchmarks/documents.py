@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +76,8 @@ class Documents:
 def _document(file: CaseFile, runner: Runner, context: GatherContext) -> Any:
     point = POINTS[file.case.point]
     request = point.request.model_validate(runner.request(file), strict=False)
-    gathered = point.gather(request, context)
-    if gathered.opened is not None:
-        gathered.opened.close()
-    facts = point.document(gathered, context.clock())
+    with closing(point.gather(request, context)) as gathered:
+        facts = point.document(gathered, context.clock())
     caller = file.case.caller.model_dump(mode="json", exclude_none=True)
     return {**facts, "caller": caller, **{name: [] for name in FROM_STATE}}
 
