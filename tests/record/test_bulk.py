@@ -226,6 +226,7 @@ def test_a_run_that_was_interrupted_is_run_again(run: RunRecord, tmp_path: Path)
 def test_another_state_has_not_signed_it(run: RunRecord, tmp_path: Path) -> None:
     found = verify_run(run.folder, signer(tmp_path / "other", new=True))
     assert [broken.kind.value for broken in found.breaks] == ["bad_signature"]
+    assert "name the state folder of the run with --state" in run_text(found)
 
 
 def test_an_unrecorded_unit_is_refused_at_the_join(run: RunRecord, tmp_path: Path) -> None:

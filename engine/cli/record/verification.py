@@ -40,10 +40,11 @@ _TAMPERED = (
     "copy the state folder unchanged, compare it with a backup, find out who could write to it, then restore it or "
     "move it aside; engines read only the end of the record, and go on deciding if that is intact"
 )
-_RUN = (
-    "if it was interrupted, run the same command again: units that are whole are kept; "
-    "if not, find out who could write to this folder"
-)
+_RUN = {
+    "manifest_missing": "if it was interrupted, run the same command again: units that are whole are kept; "
+    "if not, find out who could write to this folder",
+    "bad_signature": "name the state folder of the run with --state; if that is the one, find out who could write here",
+}
 
 
 def verification_text(found: Mapping[int, Verification]) -> str:
@@ -127,7 +128,7 @@ def run_text(found: RunVerification) -> str:
         policy = {"rules": signed.policy.rules, "values": signed.policy.values}
         text += rows({"manifest": f"{signed.time}, signed with key {signed.key}", **policy}, 11)
     for broken in found.breaks:
-        text += break_text(broken, _RUN if broken.kind.value == "manifest_missing" else _TAMPERED)
+        text += break_text(broken, _RUN.get(broken.kind.value, _TAMPERED))
     return "\n".join(text)
 
 
