@@ -37,11 +37,11 @@ def finished(command: Any, common: Sequence[Any]) -> Any:
         if parameter.param_type_name == "argument":
             parameter.display_type_rich = _no_type
         if parameter.type_descriptor.is_path or (parameter.metavar or "").startswith(("DIR", "FILE", "PATH")):
-            parameter.process_value = partial(_named, parameter, parameter.process_value)
+            parameter.process_value = partial(_not_empty, parameter, parameter.process_value)
     return command
 
 
-def _named(parameter: Any, process: Any, ctx: Any, value: Any) -> Any:
+def _not_empty(parameter: Any, process: Any, ctx: Any, value: Any) -> Any:
     """The value of a path. An empty one, as of a variable that is not set, would be the working folder."""
     empty = value == "" or (isinstance(value, list | tuple) and "" in value)
     if empty and value != parameter.default:

@@ -317,7 +317,7 @@ def _requirement_text(built: PolicyBundle, one: Requirement) -> list[str]:
     return [
         f"  {one.code}  ({built.level(one.point, one.code)}{', added' if one.added else ''})",
         f"    required    {one.title}",
-        f"    asked       {applies}",
+        f"    applies     {applies}",
         f"    fix         {one.remedy}",
         *([f"    proof       {one.proof}"] if one.proof else []),
         *([f"    labels      {labels}"] if labels else []),

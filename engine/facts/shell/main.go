@@ -584,15 +584,15 @@ var redefining = map[string]bool{
 	"shopt": true, "source": true, "trap": true,
 }
 
-// redefines tells whether a text may make another program of a name: by a function, an alias, its path.
+// redefines tells whether a text may make another program of a name: by a function, an alias, the path of programs.
 func redefines(file *syntax.File) bool {
 	found := false
 	syntax.Walk(file, func(node syntax.Node) bool {
 		switch node := node.(type) {
 		case *syntax.FuncDecl:
 			found = true
-		case *syntax.Assign:
-			found = found || node.Name != nil && node.Name.Value == "PATH"
+		case *syntax.Lit: // set in any way: assigned, read, the variable of a loop
+			found = found || node.Value == "PATH"
 		case *syntax.CallExpr:
 			found = found || len(node.Args) > 0 && redefining[node.Args[0].Lit()]
 		}
