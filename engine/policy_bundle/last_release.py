@@ -65,7 +65,7 @@ def read_last(state: Path) -> LastRelease | None:
 
 
 def write_last(state: Path, new: LastRelease, record: Callable[[], object] = lambda: None) -> None:
-    """Remember a release for good before this returns. `record` is called when all that may fail was tried.
+    """Remember a release for good before this returns. `record` is called once it is written aside, before it counts.
 
     Raises PolicyError when one is remembered that `new` must not follow, StateError when it cannot be written.
     """
