@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from engine.errors import Location
 from engine.policy_bundle.build import PolicyBundle
+from engine.values.tools import stated_commands
 
 
 class Kind(StrEnum):
@@ -164,7 +165,8 @@ class ToolValues:
         for section in SECTIONS:
             for index, row in enumerate(sections.get(section, ())):
                 selectors = tuple(row["tools"])
-                conditions = {name: _stated(row[name]) for name in CONDITIONS if name in row}
+                stated = {**row, "commands": stated_commands(row)} if "commands" in row else row
+                conditions = {name: _stated(stated[name]) for name in CONDITIONS if name in stated}
                 tools = self.selected(selectors)
                 partial = any(self.policy.data["tool_lookup"]["tools"][tool]["values"] for tool in tools)
                 where = row.get("where", {})

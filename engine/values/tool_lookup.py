@@ -37,7 +37,7 @@ from engine.facts.tools.argument_facts import COVERED
 from engine.facts.tools.values import folded
 from engine.values.conditions import OPERATORS, listed
 from engine.values.hosts import HostForm, host_form
-from engine.values.tools import FOLDER, selected_tools
+from engine.values.tools import FOLDER, selected_tools, stated_commands
 
 _ALWAYS, _BY_NAME, _CWD_UNKNOWN = "always", "by name", "any path without cwd"
 _WORDS = {"hosts": "host", "paths": "path", "commands": "command"}
@@ -215,7 +215,10 @@ def _allowing(rules: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _covered(rule: Mapping[str, Any]) -> list[str]:
     """The aspects of an allow rule; none when it states no condition."""
-    found = [aspect for condition in _WORDS if condition in rule for aspect in _aspects(condition, rule[condition])]
+    stated = {condition: rule[condition] for condition in _WORDS if condition in rule}
+    if "commands" in stated:
+        stated["commands"] = stated_commands(rule)
+    found = [aspect for condition, covered in stated.items() for aspect in _aspects(condition, covered)]
     return found + [_value_aspect(argument, conditions) for argument, conditions in rule.get("where", {}).items()]
 
 

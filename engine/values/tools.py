@@ -108,6 +108,9 @@ class Rule(Model):
         description="Commands that it covers, by their first words, such as [git, status]; or a mapping with `words`, "
         "and what they can do beyond. Or `any`.",
     )
+    can: Items[Ability] | None = Field(
+        default=None, description="In allow rules: the `can` of each of its `commands` that states none of its own."
+    )
     where: Annotated[Mapping[str, Conditions], Field(min_length=1)] | None = Field(
         default=None,
         description="Conditions on arguments by their names, or `any`. An allow rule has to cover every argument of "
@@ -239,6 +242,14 @@ class Tools(Checked):
                     yield value_error(problem, ("words_without_hosts", which, index), words)
 
 
+def stated_commands(rule: Mapping[str, Any]) -> Any:
+    """The `commands` of a rule as JSON, each with the `can` of the rule unless it states its own."""
+    commands, can = rule["commands"], rule.get("can")
+    if can is None or commands == "any":
+        return commands
+    return [{"can": can, **one} if isinstance(one, dict) else {"words": one, "can": can} for one in commands]
+
+
 def rules(tools: Tools) -> Iterator[tuple[Row, Rule]]:
     """Every rule with its path."""
     for name, ruleset in tools.rulesets.items():
@@ -295,6 +306,8 @@ def _conditions(path: Row, rule: Rule) -> Iterator[InitErrorDetails]:
             "use one of `hosts`, `paths` and `commands`, all three, or none: with two, removing one would admit more"
         )
         yield value_error(message, path, rule.id)
+    if rule.can is not None and (path[2] != "allow" or not isinstance(rule.commands, tuple)):
+        yield value_error("use `can` in allow rules with a list of `commands` only", (*path, "can"), rule.can)
     for index, one in enumerate(rule.commands if isinstance(rule.commands, tuple) else ()):
         if isinstance(one, CommandRule) and (one.can if path[2] != "allow" else one.options) is not None:
             message = "use `can` in allow rules only, and `options` in deny and confirm rules only"

@@ -78,6 +78,15 @@ def test_an_operating_system_error_is_not_reported_as_an_engine_fault(command: C
     assert "fault inside" not in run.stderr
 
 
+def test_a_policy_is_started_from_a_shipped_recipe_or_none(command: Command, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    command("policy", "init", own, "--from", "default").refused("no shipped recipe `default`", "coding_agent")
+    command("policy", "init", own, "--from", "../coding_agent").refused("no shipped recipe")
+    assert not own.exists()
+    assert command("policy", "init", own, "--from", "coding_agent").code == 0
+    assert command("policy", "lint", "--policy", own).code == 0
+
+
 def test_a_store_that_is_not_utf_8_is_an_error_of_usage(command: Command) -> None:
     command("record", "ship", os.fsdecode(b"file:///caf\xe9")).refused("it is not UTF-8 text")
 

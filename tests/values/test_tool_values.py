@@ -348,6 +348,28 @@ def test_conditions_become_lookup_aspects() -> None:
     assert confirm == dict.fromkeys({"host http://127.0.0.1:8080", "any path", "command 2 git status"}, 0)
 
 
+def test_what_commands_can_do_is_stated_once_for_a_rule_or_for_one_command() -> None:
+    entries: list[Any] = [["make"], {"words": ["sort"], "can": ["redirect"]}]
+    stated = looked_up(("rulesets/workspace/allow", rule(commands=entries, can=["write"])))
+    each = [{"words": ["make"], "can": ["write"]}, {"words": ["sort"], "can": ["redirect"]}]
+    assert stated == looked_up(("rulesets/workspace/allow", rule(commands=each)))
+
+
+@pytest.mark.parametrize(
+    ("section", "stated"),
+    [
+        ("deny", {"commands": [["rm"]]}),
+        ("confirm", {"commands": [["rm"]]}),
+        ("allow", {"commands": "any"}),
+        ("allow", {}),
+    ],
+)
+def test_a_rule_without_commands_to_allow_states_no_abilities(section: str, stated: dict[str, Any]) -> None:
+    [(place, told)] = errors((f"rulesets/workspace/{section}", rule(**stated, can=["write"])))
+    assert place == f"rulesets.workspace.{section}.0.can"
+    assert "in allow rules with a list of `commands` only" in told
+
+
 def test_the_lookup_is_deterministic() -> None:
     shuffled = {key: SHIPPED[key] for key in reversed(SHIPPED)}
     values = [Tools.model_validate(one).model_dump(mode="json", exclude_none=True) for one in (SHIPPED, shuffled)]

@@ -19,14 +19,20 @@ if TYPE_CHECKING:
     from engine.policy_bundle.build import PolicyBundle
 
 
-def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="New folder.", show_default=False)]) -> None:
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="New folder.", show_default=False)],
+    recipe: Annotated[
+        str | None,
+        typer.Option("--from", metavar="RECIPE", help="Copy a shipped recipe, such as coding_agent, not the example."),
+    ] = None,
+) -> None:
     """Start a policy folder of your own: values over the shipped ones, an example rule, tests, cases, schemas.
 
     In an existing policy folder, only the schemas for editors are written again.
     """
     from engine.policy_bundle.starting import start
 
-    written = start(folder, _schemas())
+    written = start(folder, _schemas(), recipe)
     name = printable(str(folder))
     for path in (path for path in written if path.parts[0] != "schemas"):
         print_text(f"  {printable(str(path))}")
