@@ -52,7 +52,7 @@ def test_a_refusal_gives_the_model_the_reason_and_a_remedy(drive: Driver, engine
     tools = office()
     (told,) = seen(drive, engine, tools, "wipe").told
     assert "this call is refused: denied_by_rule" in told
-    assert "To do: " in told
+    assert "Fix: " in told
     assert tools["wipe"].ran == []
 
 

@@ -77,7 +77,7 @@ def _refusal_lines(decision: Decision) -> list[str]:
     found: dict[str, str] = {}
     for one in refusing:
         at = "" if one.subject is None else f" at {one.subject}"
-        found.setdefault(one.code, f"- {one.code}{at}: {one.requirement}. To do: {one.remedy}."[:_LINE])
+        found.setdefault(one.code, f"- {one.code}{at}. Required: {one.requirement}. Fix: {one.remedy}."[:_LINE])
     return list(found.values())[:_LINES]
 
 
