@@ -409,13 +409,28 @@ def test_a_permit_is_for_one_call(tools: Tools) -> None:
 @pytest.mark.parametrize(
     ("outcome", "approval", "levels", "wanted"),
     [
-        (Outcome.DENY, None, "dw", ("refused", "code-d", None, "refused: code-d\n- code-d. Required: must hold. Fix: none.")),
-        (Outcome.DENY, "id", "d", ("refused", "code-d", None, "refused: code-d\n- code-d. Required: must hold. Fix: none.")),
+        (
+            Outcome.DENY,
+            None,
+            "dw",
+            ("refused", "code-d", None, "refused: code-d\n- code-d. Required: must hold. Fix: none."),
+        ),
+        (
+            Outcome.DENY,
+            "id",
+            "d",
+            ("refused", "code-d", None, "refused: code-d\n- code-d. Required: must hold. Fix: none."),
+        ),
         (
             Outcome.CONFIRM,
             "id",
             "wc",
-            ("awaiting_approval", "code-c", "id", "approval id of a person: code-c\n- code-c. Required: must hold. Fix: none."),
+            (
+                "awaiting_approval",
+                "code-c",
+                "id",
+                "approval id of a person: code-c\n- code-c. Required: must hold. Fix: none.",
+            ),
         ),
         (
             Outcome.CONFIRM,

@@ -20,6 +20,7 @@ from engine.engine import Engine
 from engine.errors import Exit
 from engine.settings import Settings
 from tests.command import Command, Run, decisions
+from tests.conftest import ROOT
 from tests.expect import there
 
 VALUES = Path(__file__).parent / "tools.yaml"
@@ -274,6 +275,20 @@ def test_the_suggested_rule_allows_the_call(tools: Tools, policy: Path, text: st
         changed = [*lines[: change["where"]["line"] - 1], f"      {written}", *lines[change["where"]["line"] - 1 :]]
         file.write_text("\n".join(changed), encoding="utf-8")
         assert tools("explain", "shell", *AGENT, call=call).code == code
+
+
+def test_only_what_no_rule_covers_is_suggested(command: Command) -> None:
+    """Of several commands the one that no rule allows, for rules that lack nothing else; each remedy once."""
+    text = "git status && git push --frob $REMOTE main && ls > out.txt"
+    recipe = ("--recipe", ROOT / "bundles" / "coding_agent", "--tool-policy", "coding", "--profile", "coding")
+    data = json.dumps(own("Bash", command=text)).encode()
+    run = command("tools", "explain", "Bash", *recipe, "--cwd", "/work", "--format", "json", "-i", "-", stdin=data)
+    told = [one["text"] for one in run.json["changes"]]
+    added = [one for one in told if one.startswith("add ")]
+    assert 0 < len(added) <= 2, told
+    assert all("[git, push," in one and one.count("`commands`") == 1 for one in added), added
+    assert [one for one in told if "status" in one or "out.txt" in one] == []
+    assert len([one for one in told if one.startswith("Leave it out")]) == 1
 
 
 @pytest.mark.full

@@ -19,7 +19,7 @@ from engine.documents.files import printable
 from engine.errors import Location
 from engine.model import Finding
 
-_MOST_RULES = 4
+_MOST_RULES = 2
 _CWD = "{cwd}/"
 
 
@@ -64,19 +64,39 @@ class Case:
 
     @property
     def found(self) -> dict[str, list[Any]]:
-        """What an allow rule has to cover, as its conditions are written; words of a command are named with it."""
-        paths = [one for one in self.document["paths"] if "path" in one]
+        """What an allow rule has to cover, as its conditions are written; words of a command are named with it.
+
+        Of a call with several commands, only those that no rule allows, with their hosts and paths.
+        """
+        open_ = self._open
+        facts = {
+            kind: [one for one in self.document[kind] if one.get(field) in open_ or not open_ or field not in one]
+            for kind, field in (("commands", "id"), ("destinations", "command"), ("paths", "command"))
+        }
+        paths = [one for one in facts["paths"] if "path" in one]
         below = [f"{_CWD}{one['below_cwd']}" if "below_cwd" in one else one["path"] for one in paths]
         beyond = self.explanation.get("beyond", {})
         return {
-            "hosts": [one["origin"] for one in self.document["destinations"] if "origin" in one and "word" not in one],
+            "hosts": [one["origin"] for one in facts["destinations"] if "origin" in one and "word" not in one],
             "paths": list(dict.fromkeys(below)),
             "commands": [
                 CommandsWith(tuple(one["words"]), tuple(beyond.get(one["id"], ())))
-                for one in self.document["commands"]
+                for one in facts["commands"]
                 if "words" in one
             ],
         }
+
+    @property
+    def _open(self) -> set[str]:
+        """The commands that no rule covers, or not with each of their hosts and paths."""
+        uncovered = self.explanation.get("uncovered") or {}
+        beside = [
+            one["command"]
+            for kind in ("destinations", "paths")
+            for one in self.document[kind]
+            if one["id"] in uncovered.get(kind, ()) and "command" in one
+        ]
+        return {*uncovered.get("commands", ()), *beside}
 
     @property
     def where(self) -> dict[str, str]:
@@ -104,9 +124,15 @@ def changes(case: Case, findings: tuple[Finding, ...]) -> list[Change]:
         found += _NEEDS[need](case)
     if any(finding.level == "confirm" for finding in findings):
         found.append(Change(_APPROVAL))
-    for finding in findings:
-        if finding.code not in _BY_NEED:
-            found += _OTHERS.get(finding.code, _remedy)(case, finding)
+    others = [finding for finding in findings if finding.code not in _BY_NEED]
+    for finding in others:
+        if finding.code in _OTHERS:
+            found += _OTHERS[finding.code](case, finding)
+    alike: dict[str, list[str]] = {}
+    for finding in others:
+        if finding.code not in _OTHERS:
+            alike.setdefault(finding.remedy, []).extend(() if finding.subject is None else (finding.subject,))
+    found += [_remedy(remedy, subjects) for remedy, subjects in alike.items()]
     return list(dict.fromkeys(found))
 
 
@@ -122,9 +148,8 @@ def _first(needs: Sequence[str]) -> list[str]:
     return [need for need in known if need in {"tool", "policy"}] or known
 
 
-def _remedy(_: Case, finding: Finding) -> Iterator[Change]:
-    subject = "" if finding.subject is None else f" ({printable(finding.subject, 300)})"
-    yield Change(f"{finding.remedy}{subject}")
+def _remedy(remedy: str, subjects: Sequence[str]) -> Change:
+    return Change(f"{remedy} ({printable(', '.join(subjects), 300)})" if subjects else remedy)
 
 
 def _entry(case: Case) -> Iterator[Change]:
@@ -167,16 +192,17 @@ def _rule(case: Case) -> Iterator[Change]:
 
 
 def _allow(case: Case) -> Iterator[Change]:
-    for rule in [one for one in case.rules if one.section == "allow"][:_MOST_RULES]:
-        if missing := _missing(case, rule):
-            yield case.edit(f"{missing} the allow rule `{rule.name}`", *rule.path[1:])
+    steps = [(rule, _missing(case, rule)) for rule in case.rules if rule.section == "allow"]
+    fewest = min((len(missing) for _, missing in steps if missing), default=0)
+    for rule, missing in [one for one in steps if len(one[1]) == fewest > 0][:_MOST_RULES]:
+        yield case.edit(f"{', and '.join(missing)} the allow rule `{rule.name}`", *rule.path[1:])
     if case.policy is not None:
         yield _new_rule(case, case.policy)
     yield from _prefix(case)
 
 
-def _missing(case: Case, rule: CoveredRule) -> str:
-    """`add … to `hosts` of`: what of this call the rule does not name."""
+def _missing(case: Case, rule: CoveredRule) -> list[str]:
+    """`add … to `hosts` of`: what of this call the rule does not name, by condition."""
     cwd = str(case.document["context"].get("cwd", "")).rstrip("/") + "/"
     steps = []
     for name, entries in case.found.items():
@@ -188,7 +214,7 @@ def _missing(case: Case, rule: CoveredRule) -> str:
             steps.append(f"write `{name}: [{_flow(left)}]` into")
     steps += [f"widen the condition on `{name}` in `where` of" for name in case.where if name in rule.where]
     steps += [f"write `{name}: {one}` below `where` of" for name, one in case.where.items() if name not in rule.where]
-    return ", and ".join(steps)
+    return steps
 
 
 def _condition(fact: Mapping[str, Any]) -> str:
@@ -260,12 +286,12 @@ def _type(case: Case, finding: Finding) -> Iterator[Change]:
 
 
 def _secrets(case: Case, finding: Finding) -> Iterator[Change]:
-    yield from _remedy(case, finding)
+    yield _remedy(finding.remedy, [finding.subject or ""])
     yield case.edit("write `secrets: true` if its arguments must contain secrets", "tools", case.tool, "secrets")
 
 
 def _definition(case: Case, finding: Finding) -> Iterator[Change]:
-    yield from _remedy(case, finding)
+    yield _remedy(finding.remedy, [finding.subject or ""])
     stated = case.document.get("definition")
     if isinstance(stated, dict):
         text = f"after reviewing the new definition, pin it: definition: {stated['digest']}"

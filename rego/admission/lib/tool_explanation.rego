@@ -23,7 +23,10 @@ explanation := {
 	"basis": _decided.basis,
 	"uncovered": {
 		"destinations": [host.id | some host in words.to_cover; not _can_cover(words.allowed(host))],
-		"paths": [path.id | some path in words.paths; not _can_cover(aspects.of_path(path))],
+		"paths": [path.id |
+			some path in words.paths
+			not _can_cover(aspects.of_path(path) | aspects.of_cwd(path, input.context))
+		],
 		"commands": [command.id | some command in input.commands; not _can_cover(aspects.of_command(command))],
 		"values": [name |
 			some name, _ in data.policy.tool_lookup.tools[input.call.tool].values

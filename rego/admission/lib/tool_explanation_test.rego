@@ -137,7 +137,7 @@ test_told if {
 }
 
 test_what_a_rule_covers_is_not_told_as_uncovered if {
-	aspects := {"/work/", "command 1 ls", "value a any"}
+	aspects := {"/work/", "{cwd}", "command 1 ls", "value a any"}
 	values := {"a": {"value a any": []}, "b": {"value b any": []}}
 	of_tool := [{"op": "replace", "path": "tool_lookup/tools/web/values", "value": values}]
 	policy := json.patch(json.patch(_policy, of_tool), [
@@ -148,7 +148,11 @@ test_what_a_rule_covers_is_not_told_as_uncovered if {
 		some aspect in aspects
 	])
 	request := object.union(_request, {
-		"paths": [{"id": "p", "canonical": true, "path": "/work/a"}, {"id": "q", "canonical": true, "path": "/tmp/a"}],
+		"paths": [
+			{"id": "p", "canonical": true, "path": "/work/a"},
+			{"id": "q", "canonical": true, "path": "/tmp/a"},
+			{"id": "r", "canonical": true, "path": "/work"},
+		],
 		"commands": [_command(["ls"]), object.union(_command(["rm"]), {"id": "d"})],
 	})
 	told := tool_explanation.explanation with input as request with data.policy as policy
