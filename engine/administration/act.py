@@ -117,21 +117,19 @@ def _act(
     if act == "approve_release" and (release := request.release) is not None:
         return {"release": release.digest, "approver": actor, "approved_at": time_text(now)}
     if act == "leave_agreement":
-        command, row = "policy status", store.leave(id_, actor, request.reason, now)
+        kind, command, row = "engine", "policy status", store.leave(id_, actor, request.reason, now)
     else:
-        command, take_away = _TAKING_AWAY[act]
+        kind, command, take_away = _TAKING_AWAY[act]
         row = take_away(store, id_, now)
     if row is None:
-        raise GatherError(
-            "nothing with this id can be revoked, lifted, ended or left", remedy=f"list the ids with `engine {command}`"
-        )
+        raise GatherError(f"there is no active {kind} `{id_}`", remedy=f"list the ids with `engine {command}`")
     return row_document(row)
 
 
-_TAKING_AWAY: Mapping[str, tuple[str, Callable[[Store, str, int], Any]]] = {
-    "revoke_token": ("tokens list", lambda store, id_, now: store.revoke(id_, now)),
-    "revoke_prefix": ("tools prefixes list", lambda store, id_, now: store.revoke_prefix(id_, now)),
-    "lift_stop": ("stop list", lambda store, id_, now: store.lift_stop(id_, now)),
-    "end_agent": ("agent list", lambda store, id_, now: store.end_agent(id_, now)),
+_TAKING_AWAY: Mapping[str, tuple[str, str, Callable[[Store, str, int], Any]]] = {
+    "revoke_token": ("token", "tokens list", lambda store, id_, now: store.revoke(id_, now)),
+    "revoke_prefix": ("command prefix", "tools prefixes list", lambda store, id_, now: store.revoke_prefix(id_, now)),
+    "lift_stop": ("stop", "stop list", lambda store, id_, now: store.lift_stop(id_, now)),
+    "end_agent": ("agent", "agent list", lambda store, id_, now: store.end_agent(id_, now)),
 }
 """The acts on something that exists: the command that lists it, and the change of the state."""
