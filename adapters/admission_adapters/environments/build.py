@@ -17,7 +17,7 @@ from admission_adapters.files.artifacts import opened_folder
 from admission_adapters.files.drafts import draft_folder
 from admission_adapters.files.new_files import names_in
 from admission_adapters.grants import granted, unenforceable
-from engine.errors import WorkError
+from engine.errors import GatherError, WorkError
 from engine.model import Model, Permit, Result
 
 BASE, CURRENT, DESCRIPTION, TRAJECTORY = "base.sqlite", "current.sqlite", "environment.json", "trajectory.jsonl"
@@ -132,8 +132,8 @@ def _written(root: int, grant: EnvironmentGrant, about: About, database: bytes) 
     return Result(BUILT, {**facts, "records": len(grant.records)})
 
 
-def _exists(grant: EnvironmentGrant) -> WorkError:
-    return WorkError(
+def _exists(grant: EnvironmentGrant) -> GatherError:
+    return GatherError(
         f"there is `{grant.environment}` in this folder already; it was not changed",
         remedy="build into another folder, or remove it",
         code="engine.environment_exists",
