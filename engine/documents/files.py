@@ -40,9 +40,12 @@ _LONGEST = len(str(-MAX_SAFE_INTEGER))
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A value of a document and its position; None if it is missing. `note` says what is wrong with it."""
+    """A value of a document and its position; None if it is missing. `note` says what is wrong with it.
 
-    where: Location
+    A request that is no file has no position.
+    """
+
+    where: Location | None
     value: Any
     note: str | None = None
 

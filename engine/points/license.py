@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from engine.documents.files import Stated
 from engine.facts.archives.source_bundle import Timestamp
 from engine.model import Limits, Line, Model, Sha256
 from engine.points import GatherContext, Gathered, Point
@@ -76,6 +77,7 @@ def gather(request: LicenseRequest, context: GatherContext) -> Gathered:
             **export_of(request.export_license, aliases),
         ),
         f"license for purpose {request.purpose[:40]}",
+        stated=lambda _, field: Stated(None, request.license) if field == "license" else None,
     )
 
 

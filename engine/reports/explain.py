@@ -138,7 +138,7 @@ def _explained(item: Explained, point: str, inputs: _Inputs | None, gathered: Ga
     own = inputs.policy.sources.with_own_files
     return Explained(
         finding.model_copy(update={"requirement": own(finding.requirement), "remedy": own(finding.remedy)}),
-        item.where if stated is None else stated.where,
+        (stated and stated.where) or item.where,
         inputs.policy.where(requirement.file, requirement.line),
         tuple(sorted(requirement.labels.items())),
         tuple(map(inputs.row, paths[:_MOST_ROWS])),

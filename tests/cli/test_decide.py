@@ -56,6 +56,12 @@ def test_the_answer_the_exit_code_and_the_record_agree(name: str, command: Comma
     assert [finding["code"] for finding in recorded["findings"]] == [finding["code"] for finding in answer["findings"]]
 
 
+def test_an_unknown_license_is_answered_with_the_nearest_one(command: Command) -> None:
+    request = license_request("label_unknown") | {"license": "Apache Two Licence"}
+    run = decide(command, "license", request, "--format", "text")
+    assert "found: it cannot be read; did you mean `Apache-2.0`?" in run.stdout
+
+
 BAD_REQUESTS: dict[str, tuple[bytes, str, str]] = {
     "empty": (b"", "engine.input_unreadable", "standard input"),
     "not-yaml": (b"{path: [", "engine.input_unreadable", "standard input:"),

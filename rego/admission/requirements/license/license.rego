@@ -18,6 +18,7 @@ stated if input.license.stated == true
 # description: At least one alternative has rows for all of its licenses, and the license decision has an outcome.
 # custom:
 #   code: license_unknown
+#   field: license
 #   after: [license_decision_missing]
 #   remedy: Write an SPDX expression (with AND or OR), or have the license or spelling added to policy/licenses.yaml
 #   reads: ["licenses.licenses.{license.alternatives}"]
