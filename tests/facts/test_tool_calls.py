@@ -31,6 +31,10 @@ def shapes(name: str, arguments: Any) -> dict[str, dict[str, Any]]:
             "method": "tools/call",
             "params": {"name": name, "arguments": arguments, "_meta": {"progressToken": 1}},
         },
+        "langchain": {"name": name, "args": arguments, "id": "5", "type": "tool_call"},
+        "langchain_untyped": {"name": name, "args": arguments, "id": None},
+        "gemini": {"functionCall": {"name": name, "args": arguments, "id": "6"}},
+        "bedrock": {"toolUse": {"toolUseId": "7", "name": name, "input": arguments}},
     }
 
 
@@ -43,11 +47,12 @@ def test_a_call_is_the_same_in_every_shape(shape: str) -> None:
     assert read(shapes("files_read", ARGUMENTS)[shape]) == Call("files_read", ARGUMENTS, canonical(ARGUMENTS))
 
 
-def test_only_mcp_may_leave_arguments_out() -> None:
+def test_only_mcp_and_gemini_may_leave_arguments_out() -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "f"}}
-    assert read(call) == Call("f", {}, b"{}")
-    with pytest.raises(ValidationError):
-        read({"name": "f"})
+    assert read(call) == read({"functionCall": {"name": "f"}}) == Call("f", {}, b"{}")
+    for call in ({"name": "f"}, {"name": "f", "type": "tool_call"}, {"toolUse": {"toolUseId": "1", "name": "f"}}):
+        with pytest.raises(ValidationError):
+            read(call)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +80,15 @@ def test_only_mcp_may_leave_arguments_out() -> None:
         {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"name": "f"}},
         {"jsonrpc": "1.0", "id": 1, "method": "tools/call", "params": {"name": "f"}},
         {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "f"}, "name": "g"},
+        {"name": "f", "args": "{}", "type": "tool_call"},
+        {"name": "f", "args": {}, "arguments": {}},
+        {"name": "f", "args": {}, "input": {}, "type": "tool_use", "id": "1"},
+        {"functionCall": {"name": "f", "args": {}, "arguments": {}}},
+        {"functionCall": {"name": "f", "partialArgs": [{"jsonPath": "$.a", "stringValue": "b"}]}},
+        {"functionCall": {"name": "f"}, "toolUse": {"toolUseId": "1", "name": "g", "input": {}}},
+        {"functionCall": {"name": "f"}, "function": {"name": "g", "arguments": "{}"}},
+        {"toolUse": {"toolUseId": "1", "name": "f", "input": []}},
+        {"toolUse": {"toolUseId": "1", "name": "f", "input": {}}, "name": "g"},
     ],
 )
 def test_a_malformed_or_mixed_call_shape_is_refused(call: Any) -> None:

@@ -88,7 +88,7 @@ class ToolGate(_Gate[Answer]):
         return run(self._path.listed(), self._decide)
 
     def call(self, call: Any, approval: str | None = None) -> ToolResult:
-        """Make a call in any supported format (OpenAI, Anthropic, MCP, our own), if it is allowed.
+        """Make a call in any supported format (of a model provider, MCP, LangChain, our own), if it is allowed.
 
         The EngineError of a call that could not be read is recorded and refused.
         `approval` is the id of an `awaiting_approval` result. Never raises for errors of the model, the tool,

@@ -22,7 +22,8 @@ WorkingFolder = Annotated[
     str | None, typer.Option(metavar="DIR", help="Working folder of the call, as an absolute path.")
 ]
 Input = Annotated[
-    Path | None, options.read(help="Call in OpenAI, Anthropic, MCP or engine format; - reads standard input.")
+    Path | None,
+    options.read(help="Call in the format of a model provider, MCP, LangChain or this engine; - reads standard input."),
 ]
 
 

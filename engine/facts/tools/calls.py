@@ -5,6 +5,9 @@
     Responses    {"type": "function_call", "call_id", "name", "arguments": "<JSON text>"}
     Anthropic    {"type": "tool_use", "id", "name", "input": {…}}
     MCP          {"jsonrpc": "2.0", "id", "method": "tools/call", "params": {"name", "arguments": {…}}}
+    LangChain    {"type": "tool_call", "id", "name", "args": {…}}
+    Gemini       {"functionCall": {"id", "name", "args": {…}}}
+    Bedrock      {"toolUse": {"toolUseId", "name", "input": {…}}}
 
 Ids of calls are no facts: the same call is the same input in every shape. Fields that SDKs add are facts by name.
 Argument text that has no one reading is a fact too (`arguments` is None) and no broken request, so that it is refused
@@ -28,7 +31,10 @@ LONGEST_NAME = 128
 
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 _READ = frozenset(
-    ("arguments", "function", "input", "jsonrpc", "method", "name", "params", "tool", "tool_name", "args")
+    (
+        *("arguments", "function", "input", "jsonrpc", "method", "name", "params", "tool", "tool_name", "args"),
+        *("functionCall", "partialArgs", "toolUse"),
+    )
 )
 CallId = Annotated[str, Field(max_length=512)]
 Arguments = Object
@@ -115,17 +121,63 @@ class McpCall(Vendor):
     params: McpParams
 
 
+class LangChainCall(Vendor):
+    """A tool call of LangChain's messages."""
+
+    type: Literal["tool_call"] | None = None
+    id: CallId | None = None
+    name: Name
+    args: Arguments
+
+
+class GeminiFunction(Vendor):
+    """What is called; a function without parameters has no `args`."""
+
+    id: CallId | None = None
+    name: Name
+    args: Arguments = Field(default_factory=dict)
+
+
+class GeminiCall(Vendor):
+    """A part of Gemini's content."""
+
+    function_call: GeminiFunction = Field(alias="functionCall")
+
+
+class BedrockToolUse(Vendor):
+    """What is called."""
+
+    id: CallId = Field(alias="toolUseId")
+    name: Name
+    input: Arguments
+
+
+class BedrockCall(Vendor):
+    """A content block of Bedrock's Converse."""
+
+    tool_use: BedrockToolUse = Field(alias="toolUse")
+
+
+_BY_KEY = {
+    "jsonrpc": "mcp",
+    "method": "mcp",
+    "functionCall": "gemini",
+    "function_call": "gemini",
+    "toolUse": "bedrock",
+    "tool_use": "bedrock",
+    "function": "openai",
+    "args": "langchain",
+}
+"""Keys that no other shape has; of parts of ours, the names of their fields."""
+
+_BY_TYPE = {"function_call": "responses", "function": "openai", "tool_call": "langchain", "None": "own"}
+
+
 def _shape(value: Any) -> str:
-    """Which shape was meant, by the keys that no other shape has."""
+    """Which shape was meant, by the keys that no other shape has, else by its type."""
     keys = value if isinstance(value, Mapping) else getattr(value, "model_fields_set", ())
     kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
-    if "jsonrpc" in keys or "method" in keys:
-        return "mcp"
-    if kind == "function_call":
-        return "responses"
-    if kind == "function" or "function" in keys:
-        return "openai"
-    return "anthropic" if kind is not None else "own"
+    return next((shape for key, shape in _BY_KEY.items() if key in keys), _BY_TYPE.get(str(kind), "anthropic"))
 
 
 ToolCall = Annotated[
@@ -133,7 +185,10 @@ ToolCall = Annotated[
     | Annotated[OpenAiCall, Tag("openai")]
     | Annotated[ResponsesCall, Tag("responses")]
     | Annotated[AnthropicCall, Tag("anthropic")]
-    | Annotated[McpCall, Tag("mcp")],
+    | Annotated[McpCall, Tag("mcp")]
+    | Annotated[LangChainCall, Tag("langchain")]
+    | Annotated[GeminiCall, Tag("gemini")]
+    | Annotated[BedrockCall, Tag("bedrock")],
     Discriminator(_shape),
 ]
 """A call in any of the shapes."""
@@ -152,17 +207,26 @@ class Call:
     added: tuple[str, ...] = ()
 
 
-def call_of(call: OwnCall | OpenAiCall | ResponsesCall | AnthropicCall | McpCall) -> Call:
+def call_of(call: ToolCall) -> Call:
     """The one form of a call in any shape. Never raises."""
-    if isinstance(call, OpenAiCall):
-        return _parsed_call(call.function.name, call.function.arguments, (*call.added(), *call.function.added()))
-    if isinstance(call, ResponsesCall):
-        return _parsed_call(call.name, call.arguments, call.added())
-    if isinstance(call, AnthropicCall):
-        return _call_of(call.name, call.input, call.added())
-    if isinstance(call, McpCall):
-        return _call_of(call.params.name, call.params.arguments, (*call.added(), *call.params.added()))
-    return _call_of(call.name, call.arguments, ())
+    match call:
+        case OpenAiCall(function=called):
+            return _parsed_call(called.name, called.arguments, (*call.added(), *called.added()))
+        case ResponsesCall():
+            return _parsed_call(call.name, call.arguments, call.added())
+        case OwnCall():
+            return _call_of(call.name, call.arguments, ())
+        case AnthropicCall():
+            name, arguments, added = call.name, call.input, call.added()
+        case LangChainCall():
+            name, arguments, added = call.name, call.args, call.added()
+        case McpCall(params=called):
+            name, arguments, added = called.name, called.arguments, (*call.added(), *called.added())
+        case GeminiCall(function_call=called):
+            name, arguments, added = called.name, called.args, (*call.added(), *called.added())
+        case BedrockCall(tool_use=called):
+            name, arguments, added = called.name, called.input, (*call.added(), *called.added())
+    return _call_of(name, arguments, added)
 
 
 def _parsed_call(name: str, text: str, added: tuple[str, ...]) -> Call:
