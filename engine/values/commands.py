@@ -71,6 +71,11 @@ class Program(Model):
         description="Whether its first word is a text to look for, which names no file and no host. It is not, if the "
         "command has an option outside of `none`, or a word that is not known.",
     )
+    streams: bool = Field(
+        default=False,
+        description="Whether it only opens the files that its words name, so that `/dev/null`, `/dev/stdin`, "
+        "`/dev/stdout` and `/dev/stderr` are none. State it of no program that deletes, replaces or links files.",
+    )
     without_needle: Items[Option] = Field(
         default=(), description="Options that can do nothing, but with which the first word is no text to look for."
     )

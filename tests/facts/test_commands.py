@@ -143,6 +143,7 @@ def test_commands_that_start_no_other_contain_no_inner_command(text: str) -> Non
         ("xargs -n 1 rm -f", [("xargs", "-n", "1", "rm", "-f"), ("rm", "-f")]),
         ("sudo -u root rm a", [("sudo", "-u", "root", "rm", "a"), ("rm", "a")]),
         ("command -p rm a", [("command", "-p", "rm", "a"), ("rm", "a")]),
+        ("command -v rm", [("command", "-v", "rm")]),
         ("exec -a x rm a", [("exec", "-a", "x", "rm", "a"), ("rm", "a")]),
         ("taskset -c 0 rm a", [("taskset", "-c", "0", "rm", "a"), ("rm", "a")]),
         ("flock -w 5 f rm a", [("flock", "-w", "5", "f", "rm", "a"), ("rm", "a")]),
@@ -225,6 +226,10 @@ def test_an_unreadable_command_is_refused_with_its_reason(text: Any, reason: str
         ("CI=1 ls", {("variable", "CI")}),
         ("eval ls", {("code", "eval")}), ("source f", {("code", "source")}), (". f", {("code", ".")}),
         ("command ls", {("code", "command")}),
+        ("command -v ls", {("option", "-v")}), ("command -pV ls", {("option", "-p"), ("option", "-V")}),
+        ("hash -p a b", {("option", "-p")}),
+        ("cmake -DBUILD_TESTING=ON -DX=1", {("option", "-DBUILD_TESTING"), ("option", "-D"), ("option", "-X")}),
+        ("ls 2>/dev/stderr >/dev/stdout", set()), ("ls >/dev/tty", {("redirect", "write")}),
         ("env CI=1 ls", {("variable", "CI")}),
         ("ls *.py a*", {("pattern", "pattern")}),
         ("ls a*", set()),
@@ -251,6 +256,26 @@ def test_an_unreadable_command_is_refused_with_its_reason(text: Any, reason: str
 )  # fmt: skip
 def test_command_parts_that_a_rule_must_permit_are_listed(text: str, found: set[tuple[str, str]]) -> None:
     assert named(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("curl -o /dev/null -D/dev/stdout --stderr=/dev/stderr a", (2, 3, 4)),
+        ("cat /dev/stdin a", (1,)),
+        ("cat /dev/tty /dev/nullx ./dev/null /dev/null/a", ()),
+        ("mv a /dev/null", ()),
+        ("/usr/bin/cat /dev/null", ()),
+        ("grep -n a /dev/null", (3, 2)),
+    ],
+)
+def test_streams_name_no_file_where_a_program_only_opens_them(text: str, places: tuple[int, ...]) -> None:
+    assert facts(text)[0].nameless == places
+
+
+def test_the_code_of_a_sourced_file_is_in_the_word_that_names_it() -> None:
+    assert [(part.kind, part.index) for part in facts("source a/b")[0].parts] == [("code", 1)]
+    assert [(part.kind, part.index) for part in facts("eval ls")[0].parts] == [("code", 0)]
 
 
 def test_a_word_list_is_read_as_a_command_and_as_joined_text() -> None:

@@ -440,7 +440,7 @@ class _Walk(Walked):
                 break
             self.count += 1
             plain, self._place = below(word), index
-            if index == facts.needle and not hidden:
+            if index in facts.nameless and not hidden:
                 self._found(urls(plain, PROGRAM_ENDINGS), at)
                 continue
             self._word(plain, name, index, at, host=index not in facts.plain)
@@ -457,7 +457,7 @@ class _Walk(Walked):
                 self._path(below(redirect.value) or "./", at)
                 looked = self._touched((below(redirect.value),), touches, at, folders) and looked
         if facts.canonical:
-            nameless = {*facts.plain, facts.needle}
+            nameless = {*facts.plain, *facts.nameless}
             named = {index: word for index, word in enumerate(facts.rest, 1) if index not in nameless}
             self._words(named, name, at, hidden=hidden)
         self._parts(facts, name, at, hidden=hidden)

@@ -22,10 +22,16 @@ Kind = Literal["option", "variable", "word", "pattern", "script", "subcommand", 
 _CODE = frozenset(
     (
         *(".", "alias", "bind", "builtin", "command", "compgen", "complete", "coproc", "enable", "eval", "exec"),
-        *("hash", "mapfile", "readarray", "shopt", "source", "trap", "unalias"),
+        *("mapfile", "readarray", "shopt", "source", "trap", "unalias"),
     )
 )
 """Built-ins of shells that carry out their words, or change what later words mean."""
+
+_SOURCE = frozenset((".", "source"))
+"""Built-ins whose code is in the file that their first word names."""
+
+_STREAM = re.compile(r"(?:--?[A-Za-z][\w-]*=?)?/dev/(?:null|std(?:err|in|out))")
+"""Nothing, or what the program has open already; perhaps behind an option."""
 
 _READ_ON = ("script_options", "rows_by")
 """Lists of options whose value is read on."""
@@ -68,8 +74,8 @@ class Reading:
     """A command read by its row: `program` names the row, `inner` and `texts` are the commands that it starts.
 
     `from_input`: it is a shell that reads commands from its input.
-    `subcommand` is the place of the word that names it, `plain` are those of values that name no host, `needle` is the
-    one of a text to look for, which names nothing.
+    `subcommand` is the place of the word that names it, `plain` are those of values that name no host, `nameless` those
+    of words that name nothing: a text to look for, a stream.
     """
 
     program: str | None = None
@@ -80,7 +86,7 @@ class Reading:
     from_input: bool = False
     folder: str | None = None
     plain: tuple[int, ...] = ()
-    needle: int | None = None
+    nameless: tuple[int, ...] = ()
 
 
 def read(words: Sequence[ShellWord], rows: Rows) -> Reading:
@@ -102,11 +108,11 @@ class _Reader:
         program = words[0].value or "" if words else ""
         self._path = program.startswith("/")
         self._enter(program.rpartition("/")[2] if self._path else program)
-        if program in _CODE:
-            self._part("code", program, 0)
         index = 1
         while 0 < index < len(words):
             index = self._word(index)
+        if program in _CODE and program == self._name:
+            self._part("code", program, 1 if program in _SOURCE else 0)
         if self._given:
             self.reading.inner.append(tuple(self._given))
         if self.reading.program == "cd" and self.reading.folder is None:
@@ -117,8 +123,10 @@ class _Reader:
         if self._scripted:  # a word before the option is a file
             found = self.reading.parts
             self.reading.parts = [replace(one, text=None) if one.index == self._first else one for one in found]
+        if self.reading.program and self._row.get("streams"):
+            self.reading.nameless = tuple(at for at, word in enumerate(words) if _STREAM.fullmatch(word.value or ""))
         if self._row.get("needle") and self._first and not words[self._first].pattern:
-            self.reading.needle = self._first if all(map(self._keeps_needle, self.reading.parts)) else None
+            self.reading.nameless += (self._first,) if all(map(self._keeps_needle, self.reading.parts)) else ()
 
     def _enter(self, program: str) -> None:
         """Take the row of a program, or of a subcommand. By a path, it may be another one: its parts have no row."""
@@ -162,15 +170,16 @@ class _Reader:
         if _NUMBER.fullmatch(text) and not self._listed(text):
             self._part("option", "-#", index)
             return index + 1
-        if text.startswith("--") or self._row.get("single") or self._listed(text):
-            name, equals, value = text.partition("=")
-            self._part("option", name, index)
+        name, equals, value = text.partition("=")
+        whole = self._listed(text) or (len(name) > len("-x") and self._listed(name))  # `-DCMAKE_BUILD_TYPE=Debug`
+        if text.startswith("--") or self._row.get("single") or whole:
+            self._named(name, index)
             if not equals and not self._listed(name):
                 self._unlisted = index
             return self._valued(name, index, value if equals else None)
         for place in range(1, len(text)):
             name = f"-{text[place]}"
-            self._part("option", name, index)
+            self._named(name, index)
             if not self._listed(name):  # what follows may be its value
                 self._unlisted = index
                 if place + 1 == len(text) or not self._starts():
@@ -182,6 +191,12 @@ class _Reader:
                 return self._valued(name, index, text[place + 1 :] or None)
             self._shell = self._shell or name in self._row.get("shell", ())
         return index + 1
+
+    def _named(self, name: str, index: int) -> None:
+        """An option; with it, the command may have another row: `command -v`."""
+        self._part("option", name, index)
+        if f"{self._name} {name}" in self._rows and not self._path:
+            self._enter(f"{self._name} {name}")
 
     def _listed(self, name: str) -> bool:
         return self._in(name, (*_LISTS, "valued"))

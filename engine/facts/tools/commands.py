@@ -59,6 +59,7 @@ _HANDED = re.compile(
 )
 _HERE = re.compile(r"\A(?:\./+)+|\A\.\Z")
 _URL = re.compile(r"(?P<host>https://[a-z0-9.-]+(?::[0-9]+)?)(?:(?P<path>/[^#]*)(?:#[\w./%=&-]*)?)?")
+_STREAMS = frozenset(("/dev/null", "/dev/stderr", "/dev/stdin", "/dev/stdout"))
 _MODES = {">": "write", ">>": "write", ">|": "write", "&>": "write", "&>>": "write", "<>": "write", "<": "read"}
 
 
@@ -77,7 +78,7 @@ class CommandFacts:
     `short` are the words without options before a subcommand, as in `git --no-pager push`, if there are any. `rest` are
     all words but the program as texts, `patterns` those of them that are patterns of file names, `parts` what else a
     rule has to permit, `folders` those that a `cd` of the same text names. `plain` are the places of values that name
-    no host, `needle` is the one of a text to look for. `refused` says why a command could not be read; it then has no
+    no host, `nameless` those of words that name nothing. `refused` says why a command could not be read; it then has no
     words.
     """
 
@@ -89,7 +90,7 @@ class CommandFacts:
     redirects: tuple[Redirection, ...] = ()
     folders: tuple[str, ...] = ()
     plain: tuple[int, ...] = ()
-    needle: int | None = None
+    nameless: tuple[int, ...] = ()
     refused: str | None = None
 
     @property
@@ -205,7 +206,7 @@ def _facts(command: ShellCommand, reading: Reading) -> CommandFacts:
         redirects=tuple(redirects),
         folders=() if reading.folder is None else (reading.folder,),
         plain=reading.plain,
-        needle=reading.needle,
+        nameless=reading.nameless,
         refused=None if known and _is_program(known[0]) else "program",
     )
 
@@ -218,7 +219,7 @@ def _known(words: Sequence[ShellWord]) -> tuple[str, ...]:
 
 def _redirection(operator: str, word: ShellWord) -> Redirection | None:
     """The file of a redirection; None for a document, another descriptor, a process, or `/dev/null`."""
-    if operator.startswith("<<") or word.unknown == "process" or word.value == "/dev/null":
+    if operator.startswith("<<") or word.unknown == "process" or word.value in _STREAMS:
         return None
     if operator in {">&", "<&"}:
         if word.value is not None and re.fullmatch(r"-|[0-9]{1,3}-?", word.value):
