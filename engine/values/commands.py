@@ -71,10 +71,14 @@ class Program(Model):
         description="Whether its first word is a text to look for, which names no file and no host. It is not, if the "
         "command has an option outside of `none`, or a word that is not known.",
     )
-    streams: bool = Field(
+    opens: bool = Field(
         default=False,
-        description="Whether it only opens the files that its words name, so that `/dev/null`, `/dev/stdin`, "
-        "`/dev/stdout` and `/dev/stderr` are none. State it of no program that deletes, replaces or links files.",
+        description="Whether it only opens or creates the files and folders that its words name, from the folder in "
+        "which it is called: `/dev/null`, `/dev/stdin`, `/dev/stdout` and `/dev/stderr` are then none, and `..` is the "
+        "folder above. State it of no program that deletes, replaces or links files.",
+    )
+    links: bool = Field(
+        default=False, description="Whether it can make links, after which `..` may be another folder than it seems."
     )
     without_needle: Items[Option] = Field(
         default=(), description="Options that can do nothing, but with which the first word is no text to look for."

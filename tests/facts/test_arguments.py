@@ -548,6 +548,56 @@ def test_a_command_touches_paths_in_each_folder_that_it_changes_to() -> None:
     assert {"/work/a", "/work/keys/a"} <= set(found.touches)
 
 
+@pytest.mark.parametrize(
+    ("text", "touched"),
+    [
+        ("cd a && cat ../b/c", "/work/b/c"),
+        ("cd a/b && cat ../../.env", "/work/.env"),
+        ("cd /work/a && grep --file=../c d", "/work/c"),
+        ("cd a && cd ../b && cat c", "/work/b/c"),
+        ("bash -c 'cd a && cat ../c'", "/work/c"),
+    ],
+)
+def test_a_path_from_the_folder_above_is_resolved_below_the_working_folder(text: str, touched: str) -> None:
+    found = walked({"command": text})
+    assert touched in found.commands[-1].touches
+    assert all(path.canonical for path in found.paths)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat ../b",
+        "cd a && cat ../../b",
+        "cd a; cat ../b",
+        "cd /works/a && cat ../b",
+        "cd / && cat ../b",
+        "cd a && frob ../b",
+        "cd a && cat b > ../c",
+        "(cd a && cat b) > ../c",
+        "cd a && cp ../b c",
+        "cd a && python -m frob -C .. ../b",
+        "ln -s . a && cd a/a && cat ../../b",
+        "cd a && cat ../b/../../c",
+    ],
+)
+def test_a_path_from_the_folder_above_is_not_canonical_where_it_may_lead_elsewhere(text: str) -> None:
+    assert not all(path.canonical for path in walked({"command": text}).paths)
+
+
+@pytest.mark.parametrize("linked", ["/work/a", "/work/a/b"])
+def test_a_path_from_above_a_link_is_not_canonical(linked: str) -> None:
+    def lead(path: str) -> Lead:
+        return Lead("linked", "/work/c/d") if path == linked else Lead("none")
+
+    found = walk({"command": "cd a/b && cat ../e"}, TYPES, "/work", FORMS, lead, ROWS)
+    assert not all(path.canonical for path in found.paths)
+
+
+def test_a_pattern_from_the_folder_above_is_resolved() -> None:
+    assert "/work/.en*" in walked({"command": "cd a && cat ../.en*"}).commands[-1].patterns
+
+
 def test_patterns_are_made_absolute() -> None:
     found = walked({"command": "cd keys; cat s[e]crets/key ./*.py /e*c/x"}).commands[-1]
     assert set(found.patterns) == {"/work/s**", "/work/keys/s**", "/work/*.py", "/work/keys/*.py", "/e*c/x"}

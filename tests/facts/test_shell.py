@@ -49,6 +49,42 @@ def test_expanded_braces_and_groups_are_bounded_in_bytes(text: str) -> None:
     assert parse([text, "ls"])[0] == Parsed(refused="size")
 
 
+@pytest.mark.parametrize(
+    ("text", "folders"),
+    [
+        ("cd a && cd b && x && (cd .. && y); z", ["", "a", "a/b", "a/b", "a/b/..", None]),
+        ("cd a && cd /b && x $(cd c && y) && z", ["", "a", "/b", "/b/c", "/b", "/b"]),
+        ("cd a; x", ["", None]),
+        ("cd a || x; y", ["", None, None]),
+        ("cd a | x; y", ["", "", ""]),
+        ("cd a & x", ["", ""]),
+        ("! cd a && x", ["", None]),
+        ("{ cd a; } && x", ["", None]),
+        ("(cd a) && x", ["", ""]),
+        ("if x; then cd a; fi && y", [None, None, None]),
+        ("while x; do cd a; done", [None, None]),
+        ("case a in a) cd b;; esac && x", [None, None]),
+        ("cd $a && x", ["", None]),
+        ("cd - && x", ["", None]),
+        ("cd ~/a && x", ["", None]),
+        ("cd a b && x", ["", None]),
+        ("cd a* && x", ["", None]),
+        ("cd && x", ["", None]),
+        ("cd a && popd && x", ["", "a", None]),
+        ("a=b cd c && x", ["", None]),
+        *[
+            (f"{other}; cd a && x", [None, None, None])
+            for other in ("alias cd=x", "\\alias cd=x", "eval x", "$x", "'x'", ". x", "shopt -s x", "trap x EXIT",
+                          "CDPATH=/", "read CDPATH", "export 'CDPATH=/'", 'export "PATH=/"', "builtin x", "command x")
+        ],
+        ("cd() { x; }; cd a && y", [None, None, None]),
+    ],
+)  # fmt: skip
+def test_the_folder_of_a_command_is_known_only_after_cd_succeeded(text: str, folders: list[str | None]) -> None:
+    (found,) = parse([text])
+    assert [one.folder for one in found.commands] == folders
+
+
 def test_a_document_for_a_group_is_read() -> None:
     (found,) = parse(["{ cat; sort; } <<E\n" + "x" * 60_000 + "\nE\ntouch {a,b}/{c,d}-" + "x" * 200])
     assert [len(one.words) for one in found.commands] == [1, 1, 5]

@@ -50,9 +50,9 @@ def test_a_call_is_the_same_in_every_shape(shape: str) -> None:
 def test_only_mcp_and_gemini_may_leave_arguments_out() -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "f"}}
     assert read(call) == read({"functionCall": {"name": "f"}}) == Call("f", {}, b"{}")
-    for call in ({"name": "f"}, {"name": "f", "type": "tool_call"}, {"toolUse": {"toolUseId": "1", "name": "f"}}):
+    for bare in ({"name": "f"}, {"name": "f", "type": "tool_call"}, {"toolUse": {"toolUseId": "1", "name": "f"}}):
         with pytest.raises(ValidationError):
-            read(call)
+            read(bare)
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,16 @@ class ShellWord:
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """One simple command: its words, variables, redirections by operator, and the syntax around it."""
+    """One simple command: its words, variables, redirections by operator, and the syntax around it.
+
+    `folder` is where it runs, from the folder of the text; None if that is not known.
+    """
 
     words: tuple[ShellWord, ...]
     variables: tuple[str, ...] = ()
     redirects: tuple[tuple[str, ShellWord], ...] = ()
     syntax: tuple[str, ...] = ()
+    folder: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,7 @@ def _command(one: dict[str, Any]) -> ShellCommand:
         variables=tuple(variable["name"] for variable in one["assigns"]),
         redirects=tuple((redirect["op"], _word(redirect)) for redirect in one["redirects"]),
         syntax=tuple(one["syntax"]),
+        folder=one.get("folder"),
     )
 
 

@@ -50,8 +50,10 @@ type Redirect struct {
 	Word
 }
 
-// Command is one simple command, and the syntax around it.
+// Command is one simple command, and the syntax around it. Folder is where it runs, from the folder of the text, if that
+// is known: there is only `cd` with a plain name, and only `&&` after it.
 type Command struct {
+	Folder    *string    `json:"folder,omitempty"`
 	Words     []Word     `json:"words"`
 	Assigns   []Assign   `json:"assigns"`
 	Redirects []Redirect `json:"redirects"`
@@ -72,6 +74,7 @@ type lister struct {
 	redirects []Redirect // of the groups and loops around it
 	assigns   []Assign   // of the loops around it
 	marks     []string   // of words whose command is not listed yet
+	folder    *string    // where the next command runs, if that is known; another pointer after each change
 	words     int
 	text      int  // bytes of words
 	redefines bool // whether `cat` may be another program
@@ -130,6 +133,9 @@ func list(text string) (answer Answer) {
 		}
 	}()
 	l := &lister{commands: []Command{}, redefines: redefines(file)}
+	if !l.redefines {
+		l.folder = new(string)
+	}
 	l.stmts(file.Stmts)
 	if len(l.marks) > 0 {
 		return Answer{Refused: "syntax", Commands: []Command{}}
@@ -175,15 +181,68 @@ func (l *lister) within(name string, redirects []Redirect, inside func()) {
 
 func (l *lister) stmts(stmts []*syntax.Stmt) {
 	for _, stmt := range stmts {
-		l.stmt(stmt)
+		l.perhaps(func() { l.stmt(stmt) })
 	}
+}
+
+// perhaps lists what may fail halfway: if it changes the folder, the folder is not known after it.
+func (l *lister) perhaps(list func()) {
+	before := l.folder
+	list()
+	if l.folder != before {
+		l.folder = nil
+	}
+}
+
+// apart lists what runs in a shell of its own, which leaves the folder as it is.
+func (l *lister) apart(list func()) {
+	before := l.folder
+	list()
+	l.folder = before
+}
+
+// again lists what may run several times or not at all: in no known folder, if it changes the folder.
+func (l *lister) again(node syntax.Node, list func()) {
+	syntax.Walk(node, func(node syntax.Node) bool {
+		if called, ok := node.(*syntax.CallExpr); ok && len(called.Args) > 0 && moving[called.Args[0].Lit()] {
+			l.folder = nil
+		}
+		return true
+	})
+	list()
+}
+
+// moving are commands that change the folder.
+var moving = map[string]bool{"cd": true, "pushd": true, "popd": true}
+
+// moved is the folder after a command that succeeded.
+func (l *lister) moved(words []Word, assigns []Assign) {
+	if words[0].Value == nil || !moving[*words[0].Value] || l.folder == nil {
+		return
+	}
+	known := *words[0].Value == "cd" && len(words) == 2 && len(assigns) == 0 && words[1].Value != nil
+	if !known || *words[1].Value == "" || strings.IndexByte("-~", (*words[1].Value)[0]) >= 0 {
+		l.folder = nil
+		return
+	}
+	folder := *l.folder + "/" + *words[1].Value
+	if strings.HasPrefix(*words[1].Value, "/") || *l.folder == "" {
+		folder = *words[1].Value
+	}
+	l.folder = &folder
 }
 
 func (l *lister) stmt(stmt *syntax.Stmt) {
 	if stmt.Background || stmt.Coprocess || stmt.Disown {
 		background := *stmt
 		background.Background, background.Coprocess, background.Disown = false, false, false
-		l.within("background", nil, func() { l.stmt(&background) })
+		l.within("background", nil, func() { l.apart(func() { l.stmt(&background) }) })
+		return
+	}
+	if stmt.Negated {
+		positive := *stmt
+		positive.Negated = false
+		l.perhaps(func() { l.stmt(&positive) })
 		return
 	}
 	redirects := l.redirections(stmt.Redirs)
@@ -199,19 +258,31 @@ func (l *lister) stmt(stmt *syntax.Stmt) {
 		if name == "" {
 			refuse("syntax")
 		}
-		l.within(name, redirects, func() { l.stmt(cmd.X); l.stmt(cmd.Y) })
+		first, second := func() { l.stmt(cmd.X) }, func() { l.stmt(cmd.Y) }
+		l.within(name, redirects, func() {
+			switch name {
+			case "and":
+				first()
+				second()
+			case "or":
+				l.perhaps(func() { l.perhaps(first); l.perhaps(second) })
+			default:
+				l.apart(first)
+				l.apart(second)
+			}
+		})
 	case *syntax.Subshell:
-		l.within("subshell", redirects, func() { l.stmts(cmd.Stmts) })
+		l.within("subshell", redirects, func() { l.apart(func() { l.stmts(cmd.Stmts) }) })
 	case *syntax.Block:
 		l.within("group", redirects, func() { l.stmts(cmd.Stmts) })
 	case *syntax.IfClause:
-		l.within("if", redirects, func() { l.ifs(cmd) })
+		l.within("if", redirects, func() { l.again(cmd, func() { l.ifs(cmd) }) })
 	case *syntax.WhileClause:
-		l.within("loop", redirects, func() { l.stmts(cmd.Cond); l.stmts(cmd.Do) })
+		l.within("loop", redirects, func() { l.again(cmd, func() { l.stmts(cmd.Cond); l.stmts(cmd.Do) }) })
 	case *syntax.ForClause:
-		l.within("loop", redirects, func() { l.loop(cmd) })
+		l.within("loop", redirects, func() { l.again(cmd, func() { l.loop(cmd) }) })
 	case *syntax.CaseClause:
-		l.within("case", redirects, func() { l.cases(cmd) })
+		l.within("case", redirects, func() { l.again(cmd, func() { l.cases(cmd) }) })
 	case *syntax.FuncDecl:
 		l.within("function", redirects, func() { l.stmt(cmd.Body) })
 	case *syntax.TimeClause:
@@ -221,7 +292,7 @@ func (l *lister) stmt(stmt *syntax.Stmt) {
 			}
 		})
 	case *syntax.CoprocClause:
-		l.within("background", redirects, func() { l.stmt(cmd.Stmt) })
+		l.within("background", redirects, func() { l.apart(func() { l.stmt(cmd.Stmt) }) })
 	case *syntax.DeclClause:
 		l.declare(cmd, redirects)
 	case *syntax.LetClause:
@@ -254,6 +325,7 @@ func (l *lister) add(words []Word, assigns []Assign, redirects []Redirect) {
 		refuse("size")
 	}
 	l.commands = append(l.commands, Command{
+		Folder:    l.folder,
 		Words:     append([]Word{}, words...),
 		Assigns:   append(append([]Assign{}, l.assigns...), assigns...),
 		Redirects: append(append([]Redirect{}, l.redirects...), redirects...),
@@ -272,6 +344,7 @@ func (l *lister) call(cmd *syntax.CallExpr, redirects []Redirect) {
 		words = []Word{plain(":")}
 	}
 	l.add(words, assigns, redirects)
+	l.moved(words, assigns)
 }
 
 // arithmetic is a command that only calculates; what that may carry out is named by its mark.
@@ -592,13 +665,29 @@ func redefines(file *syntax.File) bool {
 		case *syntax.FuncDecl:
 			found = true
 		case *syntax.Lit: // set in any way: assigned, read, the variable of a loop
-			found = found || node.Value == "PATH"
+			found = found || leads(node.Value)
+		case *syntax.SglQuoted:
+			found = found || leads(node.Value)
 		case *syntax.CallExpr:
-			found = found || len(node.Args) > 0 && redefining[node.Args[0].Lit()]
+			found = found || len(node.Args) > 0 && redefining[plainName(node.Args[0])]
 		}
 		return !found
 	})
 	return found
+}
+
+// leads tells whether a text is a variable that says where programs and folders are looked for, perhaps with its value.
+func leads(text string) bool {
+	name, _, _ := strings.Cut(text, "=")
+	return name == "PATH" || name == "CDPATH"
+}
+
+// plainName is the text of a word without quotes and backslashes; empty for any other.
+func plainName(word *syntax.Word) string {
+	if name := word.Lit(); !strings.Contains(name, `\`) {
+		return name
+	}
+	return ""
 }
 
 // unescaped removes the backslashes of text outside of quotes; a character of a pattern counts where it has none.
@@ -640,10 +729,10 @@ func (l *lister) inside(root syntax.Node) {
 	syntax.Walk(root, func(node syntax.Node) bool {
 		switch node := node.(type) {
 		case *syntax.CmdSubst:
-			l.within("substitution", nil, func() { l.stmts(node.Stmts) })
+			l.within("substitution", nil, func() { l.apart(func() { l.stmts(node.Stmts) }) })
 			return false
 		case *syntax.ProcSubst:
-			l.within("process", nil, func() { l.stmts(node.Stmts) })
+			l.within("process", nil, func() { l.apart(func() { l.stmts(node.Stmts) }) })
 			return false
 		case *syntax.ArithmExp:
 			if !constant(node.X) {

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 
@@ -96,6 +96,9 @@ _ODD = re.compile(r"[{}\\\]!^,]")
 _ESCAPED = re.compile(r"\\(?!\\)")
 """How `\\n`, `\\w+` and other words begin that are no path in a command: a shell, or a regular expression, drops it."""
 
+_UP = re.compile(r"(?:\A|(?<==))(?:\.\./)*\.\.(?=/|\Z)")
+"""How a path from a folder above begins, in a word or as the value of an option."""
+
 _LONGEST_NAME = 64
 _HERE = re.compile(r"\A\./(?=[^/])")
 """What says of a relative path only that it is one."""
@@ -163,6 +166,10 @@ class _At:
         return _At(place, self.name if name is None else name, self.level + 1, self.wrapped)
 
 
+def _absolute(folder: str, cwd: str) -> str:
+    return folder if folder.startswith("/") else f"{cwd}/{folder}"
+
+
 class _Walk(Walked):
     """One pass over the arguments of one call."""
 
@@ -171,6 +178,7 @@ class _Walk(Walked):
         self._cwd, self._forms, self._find_lead, self._rows = cwd, forms, lead, rows
         self._waiting: list[tuple[str | list[Any], ArgumentType, _At]] = []
         self._in_command: str | None = None
+        self._above: Sequence[str] = ()  # the names of folders between the working folder and that of the command
         self._hidden_too = False  # patterns match hidden files
         self._place: int | None = None
         self._ids: dict[str, int] = {}
@@ -430,7 +438,7 @@ class _Walk(Walked):
     def _command(self, facts: CommandFacts, form: Form, at: _At, *, hidden: bool) -> None:
         touches: dict[str, None] = {}
         name = self._in_command = self._id("commands", at)
-        folders = facts.folders
+        folders, self._above = facts.folders, self._between(facts.place)
         self._touched((word for word in (facts.words or ())[:1] if "/" in word), touches, None, folders)
         looked = facts.canonical and (self._cwd is not None or not facts.rest)
         if looked and self._cwd is not None:
@@ -439,7 +447,7 @@ class _Walk(Walked):
             if not self._room(None, at.level):
                 break
             self.count += 1
-            plain, self._place = below(word), index
+            plain, self._place = below(self._resolved(word)), index
             if index in facts.nameless and not hidden:
                 self._found(urls(plain, PROGRAM_ENDINGS), at)
                 continue
@@ -494,10 +502,33 @@ class _Walk(Walked):
     def _patterns(self, facts: CommandFacts) -> Iterable[str]:
         """The patterns of a command as absolute ones; without a working folder, those that begin with `/`."""
         bases = [] if self._cwd is None else [self._cwd, *(f"{self._cwd}/{folder}" for folder in facts.folders)]
-        for pattern in facts.patterns:
+        for pattern in map(self._resolved, facts.patterns):
             plain = collapsed(below(_ODD.sub("?", _BRACKETS.sub("**", pattern))))
             plain = _LEADING.sub("**", plain) if self._hidden_too else plain
             yield from [plain] if plain.startswith("/") else (f"{base.rstrip('/')}/{plain}" for base in bases)
+
+    def _between(self, place: str | None) -> list[str]:
+        """The names of the folders below the working folder that a command is in; none if links may lead elsewhere."""
+        names: list[str] = []
+        if place is None or self._cwd is None or not f"{_absolute(place, self._cwd)}/".startswith(f"{self._cwd}/"):
+            return names
+        for name in _absolute(place, self._cwd).removeprefix(self._cwd).split("/"):
+            if name == ".." and names:
+                names.pop()
+            elif name not in {"", "."}:
+                names.append(name)
+                if self._lead("/".join((self._cwd, *names))).links != "none":
+                    return []
+        return names
+
+    def _resolved(self, word: str) -> str:
+        """A word with `..` at its start, as it is from the working folder, as far as the command is below that."""
+
+        def up(match: re.Match[str]) -> str:
+            steps = match[0].count("..")
+            return "/".join(self._above[:-steps]) or "." if steps <= len(self._above) else match[0]
+
+        return _UP.sub(up, word) if self._above else word
 
     def _word(self, word: str, command: str, index: int, at: _At, *, host: bool) -> None:
         """The hosts in a word that may be one, its URLs, and the paths that show in one of its parts, each once."""

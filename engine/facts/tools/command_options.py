@@ -75,7 +75,8 @@ class Reading:
 
     `from_input`: it is a shell that reads commands from its input.
     `subcommand` is the place of the word that names it, `plain` are those of values that name no host, `nameless` those
-    of words that name nothing: a text to look for, a stream.
+    of words that name nothing: a text to look for, a stream. `stays`: paths in its words are those of its folder.
+    `links`: it may make links.
     """
 
     program: str | None = None
@@ -85,6 +86,8 @@ class Reading:
     texts: list[str] = field(default_factory=list)
     from_input: bool = False
     folder: str | None = None
+    stays: bool = False
+    links: bool = False
     plain: tuple[int, ...] = ()
     nameless: tuple[int, ...] = ()
 
@@ -123,8 +126,10 @@ class _Reader:
         if self._scripted:  # a word before the option is a file
             found = self.reading.parts
             self.reading.parts = [replace(one, text=None) if one.index == self._first else one for one in found]
-        if self.reading.program and self._row.get("streams"):
-            self.reading.nameless = tuple(at for at, word in enumerate(words) if _STREAM.fullmatch(word.value or ""))
+        self.reading.links = self._row.get("links", False)
+        if self.reading.program and self._row.get("opens"):
+            self.reading.stays = all(map(self._stays, self.reading.parts))
+            self.reading.nameless += tuple(at for at, word in enumerate(words) if _STREAM.fullmatch(word.value or ""))
         if self._row.get("needle") and self._first and not words[self._first].pattern:
             self.reading.nameless += (self._first,) if all(map(self._keeps_needle, self.reading.parts)) else ()
 
@@ -139,6 +144,11 @@ class _Reader:
     def _keeps_needle(self, part: Part) -> bool:
         """Whether this part leaves the first word what it seems: a text to look for."""
         return part.kind == "option" and part.name in self._rows.get(part.program or "", {}).get("none", ())
+
+    def _stays(self, part: Part) -> bool:
+        """Whether this part changes no folder."""
+        row = self._rows.get(part.program or "", {})
+        return part.kind != "option" or any(part.name in row.get(one, ()) for one in _LISTS if one != "execute")
 
     def _part(self, kind: Kind, name: str, index: int, text: str | None = None) -> None:
         self.reading.parts.append(Part(kind, name, self.reading.program, index, text))
@@ -270,7 +280,7 @@ class _Reader:
         elif operands == "subcommand" and self._operands == 1:
             self._subcommand(f"{self._name} {value}", index)
         elif operands == "shell" and self._operands == 1:
-            self._text(value)
+            self._text(value, index)
         elif operands == "script" and self._operands == 1 and not self._scripted:
             self._part("script", "script", index, value)
         elif operands in {"command", "input_command", "text", "input_text"}:
@@ -309,9 +319,10 @@ class _Reader:
         self.reading.subcommand = self.reading.subcommand or index
         self._enter(program)
 
-    def _text(self, value: str | None) -> None:
+    def _text(self, value: str | None, index: int) -> None:
         if self._shell and value is not None:
             self.reading.texts.append(value)
+            self.reading.nameless += (index,)  # what is in it counts for the commands of the text
 
     def _joined(self, index: int, more: str) -> int:
         """All words from here, which make one text for a shell if the first one is known, with `more` behind them."""

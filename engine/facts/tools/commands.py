@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from posixpath import normpath
 from typing import Any
 
 from engine.facts.shell import Parsed, ShellCommand, ShellWord, parse
@@ -34,8 +35,9 @@ MOST_FOLDERS = 16
 ROUNDS = 4
 """Commands inside of commands: `bash -c 'timeout 5 bash -c …'`; what is deeper is refused."""
 
-Text = tuple[int, str, Sequence[str]]
-"""A text for a shell: the number of the one it stands in, itself, and the documents that its commands read as input."""
+Text = tuple[int, str, Sequence[str], str | None]
+"""A text for a shell: the number of the one it stands in, itself, the documents that its commands read as input, and
+the folder in which the shell is called, if that is known."""
 
 _SPECIAL = re.compile(r"[;&|<>$`\n*?\[{]")
 """What makes more of a list of words than these words, once it is a text for a shell."""
@@ -77,9 +79,9 @@ class CommandFacts:
 
     `short` are the words without options before a subcommand, as in `git --no-pager push`, if there are any. `rest` are
     all words but the program as texts, `patterns` those of them that are patterns of file names, `parts` what else a
-    rule has to permit, `folders` those that a `cd` of the same text names. `plain` are the places of values that name
-    no host, `nameless` those of words that name nothing. `refused` says why a command could not be read; it then has no
-    words.
+    rule has to permit, `folders` those that a `cd` of the same text names, `place` the one from which its words are
+    paths, from the working folder, if that is known for certain. `plain` are the places of values that name no host,
+    `nameless` those of words that name nothing. `refused` says why a command could not be read; it then has no words.
     """
 
     words: tuple[str, ...] | None = None
@@ -89,6 +91,8 @@ class CommandFacts:
     parts: tuple[Part, ...] = ()
     redirects: tuple[Redirection, ...] = ()
     folders: tuple[str, ...] = ()
+    place: str | None = None
+    links: bool = False
     plain: tuple[int, ...] = ()
     nameless: tuple[int, ...] = ()
     refused: str | None = None
@@ -108,25 +112,28 @@ def commands(texts: Sequence[str | Sequence[Any]], rows: Rows, *, joined: Sequen
     waiting: list[Text] = []
     for number, (text, may_join) in enumerate(zip(texts, joined, strict=True)):
         if isinstance(text, str):
-            waiting.append((number, text, ()))
+            waiting.append((number, text, (), ""))
             continue
         words = [word for word in text if isinstance(word, str)]
         line = " ".join(words)
         if not words or len(words) != len(text) or not _readable(line):
             found[number].append(CommandFacts(rest=_pieces(line), refused="words"))
             continue
-        waiting += _listed(found[number], number, [ShellCommand(tuple(map(ShellWord, words)))], rows)
+        waiting += _listed(found[number], number, [ShellCommand(tuple(map(ShellWord, words)), folder="")], rows)
         if may_join and _SPECIAL.search(line):
-            waiting.append((number, line, ()))
+            waiting.append((number, line, (), ""))
     for _ in range(ROUNDS):
         waiting = list(_round(found, waiting, rows))
-    for number, text, _ in waiting:
+    for number, text, *_ in waiting:
         found[number].append(CommandFacts(rest=_pieces(text), refused="nesting"))
     return [_in_folders(one) for one in found]
 
 
 def _in_folders(found: list[CommandFacts]) -> list[CommandFacts]:
-    """Every command may run in each folder that its text changes to, whatever their order."""
+    """Every command may run in each folder that its text changes to, whatever their order.
+
+    None has a certain place beside a command that may make links.
+    """
     folders: tuple[str, ...] = ()
     for facts in found:
         for folder in facts.folders:
@@ -134,19 +141,34 @@ def _in_folders(found: list[CommandFacts]) -> list[CommandFacts]:
             folders = tuple(dict.fromkeys((*folders, *below, folder)))
             if len(folders) > MOST_FOLDERS:  # with each further one, they may be twice as many
                 return [CommandFacts(rest=each.rest, refused="folders") for each in found]
-    return [replace(facts, folders=folders) for facts in found]
+    links = any(facts.links for facts in found)
+    return [replace(facts, folders=folders, place=None if links else facts.place) for facts in found]
 
 
 def _round(found: list[list[CommandFacts]], waiting: list[Text], rows: Rows) -> Iterator[Text]:
     """List what is in these texts; what they hand to other shells is for the next round."""
-    readable = [text for _, text, _ in waiting if _readable(text)]
+    readable = [text for _, text, *_ in waiting if _readable(text)]
     answers = iter(parse(readable))
-    for number, text, documents in waiting:
+    for number, text, documents, folder in waiting:
         parsed = next(answers) if _readable(text) else Parsed(refused="control")
         if parsed.refused is not None or not parsed.commands:
             found[number].append(CommandFacts(rest=_pieces(text), refused=parsed.refused or "empty"))
         else:
-            yield from _listed(found[number], number, parsed.commands, rows, documents)
+            listed = [replace(one, folder=_joined(folder, one.folder)) for one in parsed.commands]
+            yield from _listed(found[number], number, listed, rows, documents)
+
+
+def _changed(folder: str | None, to: str) -> str:
+    """The folder that `cd` changes to, without the `..` at its start where that is certain."""
+    whole = _joined(folder, to)
+    return to if whole is None or not to.startswith("..") else normpath(whole)
+
+
+def _joined(folder: str | None, inner: str | None) -> str | None:
+    """A folder of a text, seen from where the text is."""
+    if folder is None or inner is None or inner.startswith("/"):
+        return inner if folder is not None else None
+    return f"{folder}/{inner}" if folder and inner else folder or inner
 
 
 def _listed(
@@ -172,8 +194,9 @@ def _listed(
         reading = read(command.words, rows)
         facts.append(_facts(command, reading))
         waiting[:0] = [(ShellCommand(words), documents) for words in reading.inner]
-        texts += [(number, text, documents) for text in reading.texts]
-        texts += [(number, text, ()) for text in documents if reading.from_input]
+        own = rows.get(reading.program or "", {}).get("operands") == "shell"
+        texts += [(number, text, documents, command.folder if own else None) for text in reading.texts]
+        texts += [(number, text, (), None) for text in documents if reading.from_input]
     return texts
 
 
@@ -204,7 +227,9 @@ def _facts(command: ShellCommand, reading: Reading) -> CommandFacts:
         patterns=tuple(word.value for word in command.words[1:] if word.pattern and word.value is not None),
         parts=(*reading.parts, *parts),
         redirects=tuple(redirects),
-        folders=() if reading.folder is None else (reading.folder,),
+        folders=() if reading.folder is None else (_changed(command.folder, reading.folder),),
+        place=command.folder if reading.stays else None,
+        links=reading.links,
         plain=reading.plain,
         nameless=reading.nameless,
         refused=None if known and _is_program(known[0]) else "program",
