@@ -41,9 +41,12 @@ _HEADER = re.compile(
     r"|(?<![A-Za-z0-9-])(?:set-)?cookie[\"']?[ \t]{0,8}:[ \t]{0,8}(?!\[redacted:)[^\r\n\"']+"
 )
 _CREDENTIALS = re.compile(
-    r"(?i)[^:=]{0,40}[:=][ \t\"']{0,8}(?:(?:bearer|basic|digest|token)[ \t]{1,8})?"
-    r"(?!(?:bearer|basic|digest|token)[ \t])[a-z0-9+/._~-]{2}"
+    r"(?i)[^:=]{0,40}[:=][ \t]{0,8}(?P<quote>[\"']?)[ \t\"']{0,8}(?P<scheme>(?:bearer|basic|digest|token)[ \t]{1,8})?"
+    r"(?!(?:bearer|basic|digest|token)[ \t])(?P<told>[a-z0-9+/._~-]{2}[^\s\"',;]*)"
 )
+_COOKIE = re.compile(r"[^\s=]=(?![$<{%*])[^\s=]")
+_PLACEHOLDER = re.compile(r"[A-Z]{1,16}(?:_[A-Z]{1,16})*|(?i:your)(?:[_-][A-Za-z_-]*)?|[a-z_-]{0,8}\.{3}")
+"""What stands for a token in an example: `YOUR_API_KEY`, `your-key-here`, `sk-...`."""
 _BEARER = re.compile(r"(?i)(?<![A-Za-z0-9])bearer[ \t]{1,8}([A-Za-z0-9._~+/=-]{6,})")
 _BASIC = re.compile(r"(?ai)(?<![A-Za-z0-9])basic[ \t]{1,8}([A-Za-z0-9+/]{4,}={0,2})")
 
@@ -61,15 +64,15 @@ ASSIGNED = re.compile(
 _VERDICTS = frozenset(
     re.findall(
         "[a-z]+",
-        "a above again all already also an and any are as at bad be been below blank by bytes callable can cannot "
+        "a above again all already also an and any are as at bad be been below blank bool by bytes callable can cannot "
         "case changed char characters confirmed correct default disabled either empty enabled encrypted enforced "
         "entered ever expired false field fine for from given go goes good had has hash hashed have here hidden how "
         "if important in incorrect insecure int invalid is it its kept known least long longer lost managed masked "
         "max maximum may min mine minimum missing must my needed never new nil no none not null object of off ok okay "
         "old on only optional or our out plain private protected provided read redacted required reset right safe "
-        "salted same secret secure see sent set shared short should shown so some specified stale stored str string "
-        "strong stronger text that the their then there this to too true type undefined unknown unset until up updated "
-        "use used user using valid value varchar verified via was we weak weaker were what when where which who why "
+        "salted same secret secretstr secure see sent set shared short should shown so some specified stale stored str "
+        "string strong stronger text that the their then there this to too true type undefined unknown unset until up "
+        "updated use used user using valid value varchar verified via was we weak weaker were what when where which who why "
         "will with without wrong xxx yes yet you your ",
     )
 )
@@ -104,6 +107,8 @@ _SEED_DIFFERENT = 10
 """Number of different words in a longer text with a seed phrase; of twelve random words, hardly two are equal."""
 
 USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://(?!\[redacted:)[^\s/?#@]+@(?:[^\s/?#@]*@)*")
+_NAMED_LATER = re.compile(r"\$(?:\{[^{}]*\}|[A-Z_]+)|\{+[^{}]*\}+|<[^<>]*>|\*+")
+"""What stands for a password until a program or a person puts it in: `${DB_PASSWORD}`, `{password}`, `<password>`."""
 _MAIL_NAME = re.compile(r"[^\s@<>\"'(),:;\[\]\\/=?&|]{1,64}\Z")
 MAIL_HOST = re.compile(r"@(?:[^\s@<>\"'(),:;\[\]\\/=?&|.!]{1,63}\.){1,8}[^\W\d_][\w-]{0,61}\w")
 _NOBODY = "git"
@@ -132,6 +137,7 @@ _PUBLIC = re.compile(
     r"|(?:[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{60}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})(?![A-Za-z0-9])"
     r"|data:[a-z0-9.+/-]{1,100};base64,[A-Za-z0-9+/=]+"  # RFC 2397
     r"|-----BEGIN (?:CERTIFICATE|CERTIFICATE REQUEST|PUBLIC KEY|RSA PUBLIC KEY)-----\s{1,4}MI[A-Za-z0-9+/=\s]+"
+    r"|(?<![A-Za-z0-9])(?:chatcmpl-[A-Za-z0-9]{29}|(?:resp|msg|rs|fc)_[0-9a-f]{48,64})(?![A-Za-z0-9])"  # of answers
     r"|AAAA(?:B3NzaC1|C3NzaC1|E2VjZHNh|Gnsk)[A-Za-z0-9+/=]+"  # public keys of SSH
     r"|(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|UEsDB|H4sI|PHN2Zy)[A-Za-z0-9+/=]{60,})"  # images, archives, PDF
     r"|abcdefghijklmnopqrstuvwxyz|ABCDEFGHIJKLMNOPQRSTUVWXYZ|0123456789"
@@ -144,9 +150,10 @@ _PATH_OR_URL = re.compile(
 _BETWEEN_WORDS = re.compile(r"/|(?<![A-Za-z0-9])[0-9a-f]{7,12}(?![A-Za-z0-9])")
 """What separates the words of a path or URL: slashes, and the short ids of commits and articles."""
 _REFERENCE = re.compile(
-    r"[\"']?(?:[$<{%*]|[A-Za-z_][A-Za-z0-9_.]*[(\[])|[&(\[]|[fF][rR]?[\"']|(?:await|lambda|new|not|yield)(?=[ \t:])"
+    r"[\"']?(?:[$<{%*]|[A-Za-z_](?:[A-Za-z0-9_.]|\?\.|::|->)*[(\[])|`[^`]{0,64}\$\{|[&(\[]"
+    r"|[fF][rR]?[\"']|(?:await|lambda|new|not|yield)(?=[ \t:])"
 )
-_DOTTED = re.compile(r"[A-Za-z_$][A-Za-z_$]*(?:\??\.[A-Za-z_$]+)*")
+_DOTTED = re.compile(r"[A-Za-z_$][A-Za-z_$]*(?:(?:\??\.|::|->)[A-Za-z_$]+)*")
 _CLOSED = re.compile(r"[)\]}:.]")
 _FILE = re.compile(r"[A-Za-z_.~/-]+|[0-9]+(?:\.[0-9]+)+")
 _OPERATORS = frozenset({"and", "else", "if", "in", "is", "not", "or"})
@@ -292,7 +299,8 @@ def _all(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Span]]:
 def _bearers(text: str) -> Iterator[Span]:
     for match in _BEARER.finditer(text):
         token = match[1].rstrip(".=-")
-        if len(token) >= _OPAQUE or any(character.isdigit() for character in token):
+        digits = any(character.isdigit() for character in token)
+        if digits or (len(token) >= _OPAQUE and not _PLACEHOLDER.fullmatch(token)):
             yield match.span()
 
 
@@ -310,8 +318,22 @@ def _basics(text: str) -> Iterator[Span]:
 def _headers(text: str) -> Iterator[Span]:
     """Headers, except statements about cookies: a real cookie has a name and a value."""
     for match in _HEADER.finditer(text):
-        if ("=" in match[0]) if "cookie" in match[0][:10].lower() else _CREDENTIALS.match(match[0]):
+        if _COOKIE.search(match[0]) if "cookie" in match[0][:10].lower() else _has_credentials(match[0]):
             yield match.span()
+
+
+def _has_credentials(header: str) -> bool:
+    """Whether a header has a value of its own, not a placeholder, a call or a name of a program."""
+    match = _CREDENTIALS.match(header)
+    if match is None or _PLACEHOLDER.fullmatch(match["told"]):
+        return False
+    if match["quote"] or match["scheme"]:
+        return True
+    if _REFERENCE.match(header, match.start("told")):
+        return False
+    bare = match["told"].rstrip(")]}")
+    in_code = bare != match["told"] or header[match.end() :].startswith(",") or " = " in header[: match.start("told")]
+    return not (_DOTTED.fullmatch(bare) and (in_code or "." in bare or bare.lower() in _VERDICTS))
 
 
 def _assigned_secrets(text: str) -> Iterator[Span]:
@@ -346,10 +368,11 @@ def _is_opaque(value: str) -> bool:
 
 
 def _logins(text: str) -> Iterator[Span]:
-    """User names in addresses, except those that are useless without a key: `ssh://git@…`."""
+    """Passwords in addresses, except what stands for one; over HTTP a name alone may be a token."""
     for match in USERINFO.finditer(text):
-        scheme, _, name = match[0].partition("://")
-        if ":" in name or "ssh" not in scheme:
+        scheme, _, name = match[0].removesuffix("@").partition("://")
+        user, told, password = name.partition(":")
+        if ("http" in scheme.lower() or told) and not _NAMED_LATER.fullmatch(password if told else user):
             yield match.span()
 
 
@@ -365,7 +388,7 @@ def _in_words(text: str) -> Iterator[Span]:
         words = match[2].strip(" \t\"'`.!?)").lower().split()
         if words[1:] and words[0] == "correct":
             del words[0]
-        seed = words[: 1 if match[1] is None else 3]
+        seed = [word.rstrip(")]}:") or word for word in words[: 1 if match[1] is None else 3]]
         if not seed or _REFERENCE.match(match[2]) or not _VERDICTS.isdisjoint(seed) or _is_expression(match, words):
             continue
         yield match.span()

@@ -81,6 +81,8 @@ HARMLESS = {
     "article": "https://medium.com/better-programming/understanding-async-await-4f3a2b1c9d8e",
     "article without a scheme": "medium.com/better-programming/understanding-async-await-4f3a2b1c9d8e",
     "build": "build-20261122-1530-abcdef0123456789abcdef0123456789abcdef01",
+    "answer of a model": "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT",
+    "response of a model": "resp_67ccd2bed1ec8190b14f964abc0542670bb6a6b452d3795b",
     "numbers": "3.14159265358979323846264338327950288419716939937510",
 }
 
@@ -107,6 +109,17 @@ CODE = [
     "password=none", "connect(password=pw, user=user)", "password=settings.pw", "password = entry or fallback",
     "connect({user: user, password: password})", "token=abcd+efgh+i",
     "token = new Token(1)", "key = not found", "PASSWORD = os.environ.get('PW1')",
+    "def login(user: str, password: str) -> bool:", "def f(password: SecretStr | None = None):", "if password is None:",
+    "hide(password: bool = False)", "authorization = self.headers.get('authorization')",
+    "authorization: str | None = None,", "authorization: Optional[str] = None", "headers: {authorization: token}",
+    "'Proxy-Authorization': true,", "authorization=tool.authorization_token,", "Authorization: Bearer YOUR_API_KEY",
+    "Bearer YOUR_OPENAI_API_KEY_HERE",
+    "'Authorization': 'Bearer your-api-key-here'", "'Authorization': 'Bearer sk-...'", "Authorization: Bearer <token>",
+    "cookie: SimpleCookie = SimpleCookie()", "cookie: Optional[str] = None,", "Cookie: session=${SESSION}",
+    "password: Faker::Internet.password, age: 3", "const token = req.headers.authorization?.split(' ')[1];",
+    "key = `${stat.dev}:${stat.ino}`", "auth = `${user}:${pw}`", "f'postgresql://{user}:{password}@{host}/db'",
+    "postgresql://${DB_USER}:${DB_PASSWORD}@db/x", "redis://:$REDIS_PASSWORD@cache", "socks5://<user>:<password>@<host>",
+    "abfss://container@account.dfs.core.windows.net/part-1", "https://user:***@registry.example.org/",
 ]  # fmt: skip
 
 
@@ -129,7 +142,13 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      "password = hunter2", "connect(password=hunter2)", "token=abcd-efgh+ijkl", "https://a.example.com/?token=abcd1234",
      "password: swordfish", "password=hunter:new", "token=x1y2z3w4:not", "secret=swordfish",
      "token=abcd+efgh+ij", "the password is mypassword", "the password is sword.fish",
-     "password=b'swordfish'", "sig=9x8y7z6w5v"],
+     "password=b'swordfish'", "sig=9x8y7z6w5v", "login(password: swordfish)", "password is swordfish:",
+     "authorization: swordfish-2", "'authorization': 'swordfish'", "Authorization: Bearer swordfish",
+     "Bearer ABCDEFGHIJKLMNOPQRSTUVW",
+     "Authorization: Bearer YOUR4KEY", "Authorization: Token swordfish", "Cookie: session=abc; theme=${THEME}",
+     "https://swordfish@github.example.org/x", "postgresql://{user}:swordfish@db/x", "redis://:$w0rdfish@cache",
+     "postgresql://${DB_USER}x:swordfish@db/x", "key = `9x8y7z6w5v`", "token = req?x1y2z3w4",
+     "chatcmpl-qU0kKa9fK3xLz8Wm2RtY7bNc4VhJ6sDp1GqE5aXo"],
 )  # fmt: skip
 def test_a_value_in_code_is_a_secret_all_the_same(value: str) -> None:
     assert is_secret(value, FORMS)
