@@ -72,8 +72,8 @@ _VERDICTS = frozenset(
         "old on only optional or our out plain private protected provided read redacted required reset right safe "
         "salted same secret secretstr secure see sent set shared short should shown so some specified stale stored str "
         "string strong stronger text that the their then there this to too true type undefined unknown unset until up "
-        "updated use used user using valid value varchar verified via was we weak weaker were what when where which who why "
-        "will with without wrong xxx yes yet you your ",
+        "updated use used user using valid value varchar verified via was we weak weaker were what when where which "
+        "who why will with without wrong xxx yes yet you your ",
     )
 )
 """Statements about a password and placeholders for one, which are none."""
