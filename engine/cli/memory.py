@@ -104,6 +104,8 @@ def _perform(
     lines = [printable(line, _BYTES) for row in got.entries for line in line_of(row).split("\n")]
     if decision.approval is not None and decision.approval.state == "requested":
         lines = [f"waiting for approval {decision.approval.id}: nothing is stored before it is granted"]
+        lines += [f"to approve it: engine approvals grant {decision.approval.id}"]
+        lines += [f"then repeat it with --approval {decision.approval.id}"]
     if none and not lines and not decision.findings:
         lines = [none]
     print_text("".join(f"{line}\n" for line in lines))

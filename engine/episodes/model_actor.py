@@ -11,7 +11,7 @@ from typing import Any
 from engine.completing import Completion, Prompt
 from engine.episodes.actors import Actor, ActorReply, ActorStoppedError, Turn
 from engine.episodes.definition import ModelActor
-from engine.episodes.result import EpisodeError
+from engine.episodes.result import EpisodeError, required
 from engine.errors import EngineError, WorkError
 from engine.model import Level
 
@@ -84,6 +84,4 @@ def _usage(done: Completion) -> dict[str, Any]:
 
 def _refusal(done: Completion) -> EngineError:
     finding = next(one for one in done.answers[-1].decision.findings if one.level is not Level.WARN)
-    return EpisodeError(
-        f"the remote model may not be asked: {finding.requirement}", remedy=finding.remedy, code=finding.code
-    )
+    return EpisodeError(f"the remote model: {required(finding)}", remedy=finding.remedy, code=finding.code)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.errors import EngineError, Exit, WorkError
+from engine.model import Finding
 
 
 class EpisodeError(WorkError):
@@ -145,3 +146,9 @@ class Episode:
 
 
 _REMEDY = "see the rejected replies and what was used; correct the actors, or have a ceiling raised"
+
+
+def required(finding: Finding) -> str:
+    """A finding in one line: its code, its subject, and what must hold."""
+    about = "" if finding.subject is None else f" ({finding.subject})"
+    return f"{finding.code}{about}: required: {finding.requirement}"

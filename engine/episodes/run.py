@@ -19,7 +19,7 @@ from engine.episodes.actors import Actor, ActorReply, Entry, PendingCall, Turn, 
 from engine.episodes.definition import ActorDefinition, EpisodeDefinition
 from engine.episodes.model_actor import remote
 from engine.episodes.recorded import Recorded
-from engine.episodes.result import ERRORS, Episode, EpisodeError, Rejection
+from engine.episodes.result import ERRORS, Episode, EpisodeError, Rejection, required
 from engine.episodes.standing import Standing
 from engine.errors import EngineError, GatherError, StateError
 from engine.facts.proposals import read_proposal
@@ -257,4 +257,4 @@ def _refused(answered: Answer) -> EngineError:
         return EpisodeError("the episode cannot go on", remedy="see the record", code="episode_stuck")
     first = next((one for one in decision.findings if one.code in {*ERRORS, "stopped"}), decision.findings[0])
     kind = ERRORS.get(first.code, EpisodeError)
-    return kind(f"refused: {first.requirement}", remedy=first.remedy, code=first.code)
+    return kind(required(first), remedy=first.remedy, code=first.code)

@@ -1,7 +1,8 @@
 """Facts about submitted media: readability, size, digest and detected types.
 
 Types are detected from bytes: by signature, or as text if everything is UTF-8. A container such as MP4 has audio or
-video, so it has the types of both. Any other content has no type and is refused, whatever type is declared.
+video, so it has the types of both; some types have several names. Any other content has no type and is refused,
+whatever type is declared.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ _SIGNATURES = (
     (re.compile(rb"\xff\xd8\xff"), ("image/jpeg",)),
     (re.compile(rb"GIF8[79]a"), ("image/gif",)),
     (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), ("image/webp",)),
-    (re.compile(rb"RIFF.{4}WAVE", re.DOTALL), ("audio/wav",)),
+    (re.compile(rb"RIFF.{4}WAVE", re.DOTALL), ("audio/wav", "audio/x-wav", "audio/vnd.wave")),
     (re.compile(rb"%PDF-"), ("application/pdf",)),
     (re.compile(rb"fLaC"), ("audio/flac",)),
     (re.compile(rb"OggS"), ("audio/ogg", "video/ogg")),
     (re.compile(rb"ID3[\x02-\x04]|\xff[\xe2\xe3\xf2\xf3\xfa\xfb]"), ("audio/mpeg",)),
-    (re.compile(rb".{4}ftyp", re.DOTALL), ("audio/mp4", "video/mp4")),
+    (re.compile(rb".{4}ftyp(?!avi[fs]|he[iv]|mif1|msf1)", re.DOTALL), ("audio/mp4", "audio/x-m4a", "video/mp4")),
     (re.compile(rb"\x1a\x45\xdf\xa3"), ("audio/webm", "video/webm")),
 )
 _CONTROLS = bytes([*range(9), *range(14, 32), 127])

@@ -9,7 +9,7 @@ from pydantic import Field, StrictBool, StrictInt, StringConstraints
 from pydantic_core import InitErrorDetails
 
 from engine.model import Model, ModelError
-from engine.values.fields import Checked, Host, Items, Word, unknown, value_error
+from engine.values.fields import Checked, Host, Items, Word, value_error
 
 ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$", max_length=128)]
 """The name of a model as its provider writes it."""
@@ -106,6 +106,8 @@ class Llm(Checked):
         seen: dict[tuple[str, int], str] = {}
         for alias, row in self.providers.items():
             for at, name in enumerate(row.models):
-                yield from unknown("model", name, self.models, ("providers", alias, "models", at))
+                if name not in self.models:
+                    remedy = f"add its row under `models`, such as `{name}: {{answers_as: [{name}]}}`"
+                    yield value_error(f"no model `{name}`: {remedy}", ("providers", alias, "models", at), name)
             if (other := seen.setdefault((row.host, row.port), alias)) != alias:
                 yield value_error(f"`{other}` has this host and port already", ("providers", alias, "host"), row.host)

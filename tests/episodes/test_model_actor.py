@@ -83,6 +83,7 @@ def test_a_call_that_is_not_allowed_stops_the_episode_which_goes_on_later(world:
     world.configured(variables(world.server) | {"AGENT_DATA_API_KEY": ""})
     stopped = world.engine.episode(asked(), episode="later")
     assert (stopped.end, there(stopped.fault).code) == (None, "model_variable_missing")
+    assert "model_variable_missing (missing/AGENT_DATA_API_KEY): required: Each variable" in str(stopped.fault)
     assert world.server.requests == []
     assert stopped.rejections == ()
     world.configured(variables(world.server))

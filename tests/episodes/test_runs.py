@@ -197,6 +197,15 @@ def test_a_file_that_describes_no_episode_is_refused(engine: Engine, change: dic
         engine.episode(definition_of(document, "test", ReadLimits()))
 
 
+def test_a_refused_start_is_told_with_code_subject_and_requirement(engine: Engine) -> None:
+    from engine.episodes.definition import definition_of
+
+    document = episode([proposal()], [proposal()]).model_dump(mode="json")
+    document["actors"][1]["role"] = "Tester"
+    done = engine.episode(definition_of(document, "test", ReadLimits()))
+    assert str(done.fault) == "role_unknown (actors/agent_b): required: The role of the actor is known"
+
+
 def test_a_running_episode_cannot_be_started_again(engine: Engine) -> None:
     def again(_: Turn) -> ActorReply:
         with pytest.raises(WorkError, match="already running"):

@@ -121,7 +121,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/policy_bundle/sources.py": {"README.md"},  # the one file that may stand beside rules and values
     "engine/facts/media.py": {  # what a type is known by; which ones are admitted is a value
         *("application/pdf", "audio/flac", "audio/mp4", "audio/mpeg", "audio/ogg", "audio/wav", "audio/webm"),
-        *("image/gif", "image/jpeg", "image/png", "image/webp"),
+        *("audio/vnd.wave", "audio/x-m4a", "audio/x-wav", "image/gif", "image/jpeg", "image/png", "image/webp"),
     },
     "engine/opa/build.py": {"local", "off"},  # words of the Go toolchain
     "engine/opa/server.py": {"/proc/"},  # where the kernel tells about processes

@@ -210,6 +210,12 @@ def test_other_mistakes_are_reported_at_their_fields(name: str, path: str, value
     assert [place for place, _ in errors(name, (path, value))] == [where]
 
 
+def test_a_model_without_a_row_is_told_with_the_row_to_add() -> None:
+    places = ("providers/example/models", ["gpt-4o"])
+    told = "no model `gpt-4o`: add its row under `models`, such as `gpt-4o: {answers_as: [gpt-4o]}`"
+    assert errors("llm", places) == [("providers.example.models.0", told)]
+
+
 @pytest.mark.parametrize(
     ("name", "field"), [(name, field) for name in DOCUMENTS for field in DOCUMENTS[name].model_fields]
 )

@@ -57,7 +57,8 @@ known(sample) if {
 #   code: sample_source_not_for_export
 #   each: samples
 #   after: [sample_source_unknown]
-#   remedy: State `export_license` in the source bundle and admit it again, or leave the sample out
+#   remedy: State `export_license` in the source bundle and `allowed` in `export` of its records, and admit it again; or
+#     leave the sample out
 #   proof: every record must state true, and a list that is missing is empty, which fails
 # labels:
 #   row: A89, A14
@@ -118,7 +119,8 @@ _licensed(terms) if {
 #   code: sample_kind_contradicted
 #   each: samples
 #   after: [sample_source_unknown]
-#   remedy: State the kind that policy/export.yaml lists for sources of these kinds
+#   facts: {kind: kind}
+#   remedy: State a kind for which policy/export.yaml lists the `kind` of every record of the provenance
 #   reads: ["export.kinds.{kind}"]
 #   proof: the kind of every record must be in the list, and a list that is missing is empty, which fails
 # labels:

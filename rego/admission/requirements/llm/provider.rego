@@ -25,7 +25,8 @@ configured if input.missing == []
 #   empty: required
 #   fixed: true
 #   proof: the list contains only problems, so an empty list means that there are none
-#   remedy: Set this variable; a key has 8 or more visible ASCII characters and is in no other variable
+#   remedy: Set this variable; a key has 8 or more visible ASCII characters and is in no other variable, a timeout is a
+#     whole number of seconds
 # labels:
 #   row: A101, A62, A63, A64, C32
 variables_set if input.missing == []

@@ -10,7 +10,8 @@ import future.keywords.not
 #   code: model_not_admitted
 #   after: [provider_not_admitted]
 #   facts: {model: llm.model}
-#   remedy: Ask for a model that the row of the provider in policy/llm.yaml lists, or have this one added
+#   remedy: Ask for a model that the row of the provider in policy/llm.yaml lists, or have this one added there and
+#     under `models`
 #   reads: ["llm.models.{llm.model}"]
 # labels:
 #   row: A64

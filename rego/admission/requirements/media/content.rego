@@ -21,7 +21,9 @@ kind_admitted if is_object(data.policy.media.kinds[input.media.kind])
 # custom:
 #   code: media_type_not_admitted
 #   after: [media_kind_not_admitted, url_media_disabled]
-#   remedy: State a media type that is listed in policy/media.yaml
+#   facts: {stated: media.media_type}
+#   remedy: State a media type that policy/media.yaml lists for this kind, in lower case and without parameters, or
+#     convert the content to one
 #   reads: ["media.kinds.{media.kind}"]
 # labels:
 #   row: B40
@@ -33,7 +35,8 @@ type_admitted if input.media.media_type in data.policy.media.kinds[input.media.k
 # custom:
 #   code: media_unreadable
 #   after: [media_outside_root]
-#   remedy: Send the whole content as padded base64 without line breaks, or name a regular file
+#   remedy: Send the whole content as padded base64 with `+` and `/`, without line breaks or `data:…,` before it; or
+#     name a regular file
 # labels:
 #   row: B40
 readable if {
@@ -50,7 +53,9 @@ readable if media.by_url
 # custom:
 #   code: media_type_mismatch
 #   after: [media_type_not_admitted, media_unreadable]
-#   remedy: State the actual type of the content, or convert the content to the stated type
+#   facts: {stated: media.media_type, detected: media.types}
+#   remedy: State the actual type of the content, or convert the content to the stated type; text is UTF-8 without
+#     control characters
 # labels:
 #   row: B40
 as_stated if {

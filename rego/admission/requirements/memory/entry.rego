@@ -108,7 +108,7 @@ no_secret(entry) if {
 #   each: written
 #   empty: allowed
 #   after: [memory_sensitivity_unknown]
-#   remedy: Remove the private data, or state a sensitivity that allows it
+#   remedy: Remove the private data, or state a sensitivity for which policy/memory.yaml allows it
 #   reads: ["memory.sensitivities.{sensitivity}"]
 # labels:
 #   row: B44

@@ -7,7 +7,8 @@ import future.keywords.not
 # description: What is released is the commit, and the reports must be about exactly that.
 # custom:
 #   code: change_uncommitted
-#   remedy: Commit or remove the changes, and run the checks and tests again
+#   remedy: Commit or remove what `git status` lists, or have git ignore it, such as reports; then run the checks and
+#     tests again
 # labels:
 #   row: D55
 committed if input.change.clean == true

@@ -62,7 +62,8 @@ succeeded(test) if test.passed == true
 #   code: security_test_missing
 #   fixed: true
 #   after: [stage_unknown, feature_unknown]
-#   remedy: Run `scripts/test security`, and name its report
+#   remedy: Run the security tests that policy/release.yaml lists, such as by `scripts/test security`, and name their
+#     report
 #   reads: [release.security_tests, release.stages, release.features]
 #   proof: every listed test must be there by its id; else the stage and every feature must say that they are optional
 # labels:

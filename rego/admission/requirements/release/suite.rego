@@ -7,7 +7,8 @@ import future.keywords.not
 # description: Suites are values in policy/release.yaml.
 # custom:
 #   code: suite_missing
-#   remedy: Run the checks and tests that are missing, and name their reports
+#   remedy: Run the checks and tests that are missing, and name their reports; the suites of a project are a list in
+#     policy/release.yaml
 #   reads: [release.suites]
 #   proof: every listed suite must be there by its name
 # labels:
@@ -57,7 +58,8 @@ passed(suite) if {
 # custom:
 #   code: report_older_than_commit
 #   each: suites
-#   remedy: Commit first, then run the checks and tests; a report states its time with an offset
+#   remedy: Commit first, then run the checks and tests; the suite in the report states its time with an offset, such
+#     as `timestamp="2026-11-24T09:23:09+00:00"`
 # labels:
 #   row: D55
 current(suite) if {

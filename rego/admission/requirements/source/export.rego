@@ -23,7 +23,8 @@ stated(record) if record.export in {"allowed", "forbidden"}
 #   each: bundle.records
 #   after: [export_not_stated]
 #   field: export
-#   remedy: Remove the record, or set export_license to null and use the result internally only
+#   remedy: Write `allowed` into `export` of the record if its owner permits that, or remove the record, or set
+#     export_license to null and use the result internally only
 # labels:
 #   row: A14
 permitted(record) if {
