@@ -18,12 +18,14 @@ from admission_adapters.files.exports import ExportFile, Line
 from engine.documents.canonical import RawJson, canonical, digest
 from engine.documents.files import printable
 from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, read_strict
+from engine.documents.validation import FieldsError, validate
 from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit, GatherError, Location, WorkError, reason_of
 from engine.facts.text.content import redacted_content
 from engine.flow import Answer, Context, Services, answer
 from engine.model import Job, Mode, Outcome, Pace, Permit, Result
-from engine.points.export import MOST, POINT, ExportedSample, ExportLimits
+from engine.points.export import MOST, POINT, ExportedSample, ExportLimits, SampleLine
+from engine.settings import ReadLimits
 
 _BATCH_BYTES = 1 << 20
 """Bytes of samples that are decided on together, unless one is larger."""
@@ -31,7 +33,7 @@ _BATCH_BYTES = 1 << 20
 _MOST_REFUSED = 20
 """Refused decisions that are kept; a run ends with the last of them."""
 
-_FIELDS = frozenset({"kind", "provenance", "treatment", "content"})
+_REMEDY = "write one object a line with exactly: content, kind, provenance, treatment; docs/exporting.md describes them"
 
 
 @dataclass(slots=True)
@@ -68,7 +70,7 @@ def export_steps(services: Services, path: Path, into: Path, context: Context) -
     """Export the samples of a file of JSON lines. Raises GatherError for a file that cannot be read or written."""
     own, done = replace(context, idempotency_key=None), Exported()
     with ExportFile(into) as file, _opened(path) as lines:
-        batches = _batches(lines, path, services.gather_context.read.document_bytes)
+        batches = _batches(lines, path, services.gather_context.read)
         while batch := (yield from _next(batches)):
             mode = Mode.CHECK if done.refused else Mode.ENFORCE
             executor = _executor(file, batch) if mode is Mode.ENFORCE else None
@@ -109,7 +111,8 @@ def _opened(path: Path) -> BinaryIO:
         ) from error
 
 
-def _batches(lines: BinaryIO, path: Path, most: int) -> Iterator[list[Sample]]:
+def _batches(lines: BinaryIO, path: Path, limits: ReadLimits) -> Iterator[list[Sample]]:
+    most = limits.document_bytes
     batch: list[Sample] = []
     size, number = 0, 0
     while line := lines.readline(most + 1):
@@ -121,22 +124,23 @@ def _batches(lines: BinaryIO, path: Path, most: int) -> Iterator[list[Sample]]:
         if batch and (size + len(line) > _BATCH_BYTES or len(batch) == MOST):
             yield batch
             batch, size = [], 0
-        batch.append((number, _sample(line, path, number)))
+        batch.append((number, _sample(line, path, number, limits)))
         size += len(line)
     if batch:
         yield batch
 
 
-def _sample(line: bytes, path: Path, number: int) -> dict[str, Any]:
+def _sample(line: bytes, path: Path, number: int, limits: ReadLimits) -> dict[str, Any]:
     try:
-        found = read_strict(line.decode("utf-8"))
+        found: dict[str, Any] = read_strict(line.decode("utf-8"))
+        validate(SampleLine, canonical(found), "the form of a sample", _REMEDY, limits)
     except (UnicodeDecodeError, NotJsonError) as error:
         raise _unreadable(path, number, "is not JSON", "write one JSON object a line") from error
     except AmbiguousJsonError as error:
         raise _unreadable(path, number, error.problem, error.remedy) from error
-    if not isinstance(found, dict) or found.keys() != _FIELDS:
-        names = ", ".join(sorted(_FIELDS))
-        raise _unreadable(path, number, "is not a sample", f"write an object with exactly: {names}")
+    except FieldsError as error:
+        error.where = Location(str(path), number)
+        raise
     return found
 
 

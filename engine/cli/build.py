@@ -29,6 +29,7 @@ def build(
     exists is never changed. Exits with 0 if it was built, else with the code of the decision that stopped it.
     """
     from engine.cli.formats import extended
+    from engine.cli.formats.show import approval_lines
     from engine.cli.outputs import print_text
     from engine.reports.explain import report
 
@@ -42,7 +43,7 @@ def build(
         raise answer.fault  # the decision says nothing of work that failed
     made = _made(answer, into)
     lines = [f"built {made['folder']}: {made['rows']} rows, sha256 {made['sha256']}"] if made else ["nothing was built"]
-    print_text(extended(how, decided, {"environment": made}, lines))
+    print_text(extended(how, decided, {"environment": made}, [*lines, *approval_lines(answer.decision)]))
     raise typer.Exit(answer.exit)
 
 

@@ -10,6 +10,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.formats import answers_text
+from engine.cli.formats.show import approval_lines
 from engine.cli.inputs import request_or_error
 from engine.cli.outputs import json_text, print_text
 from engine.documents.files import printable
@@ -62,10 +63,8 @@ def _text(engine: Engine, answer: Answer, name: str, *, explain: bool) -> str:
     lines = [answers_text(engine, name, [answer], answer.exit, explain=explain).removesuffix("\n")]
     if explain and answer.gathered is not None:
         lines += ["", "facts:", *_facts(answer.gathered.input.model_dump(mode="json", exclude_none=True))]
-    approval = answer.decision.approval
-    if approval is not None and approval.state == "requested":
-        lines += ["", f"to approve it: engine approvals grant {approval.id}"]
-        lines += [f"then repeat it with --approval {approval.id}"]
+    if asked := approval_lines(answer.decision):
+        lines += ["", *asked]
     return "\n".join(lines)
 
 

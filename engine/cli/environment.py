@@ -211,6 +211,7 @@ def _undo(trajectory: list[dict[str, Any]], before: int) -> str | None:
 def _act(sources: options.Sources, folder: Path, how: str, act: Callable[[EnvironmentSession], Any]) -> None:
     """Act on the state of an environment, and print what came of it."""
     from engine.cli.formats import extended
+    from engine.cli.formats.show import approval_lines
     from engine.reports.explain import report
 
     context = options.context(sources.principal, sources.run)  # an approval is one of the act alone
@@ -221,11 +222,7 @@ def _act(sources: options.Sources, folder: Path, how: str, act: Callable[[Enviro
         raise answer.fault
     facts = None if answer.result is None else answer.result.facts
     lines = ["nothing was changed" if facts is None else _line(facts)]
-    if (approval := answer.decision.approval) is not None and facts is None:
-        lines.append(
-            f"to approve it: engine approvals grant {approval.id}; then repeat it with --approval {approval.id}"
-        )
-    print_text(extended(how, decided, {"done": facts}, lines))
+    print_text(extended(how, decided, {"done": facts}, [*lines, *approval_lines(answer.decision)]))
     raise typer.Exit(answer.exit)
 
 

@@ -98,14 +98,13 @@ def _perform(
         entries = [row_document(row) for row in got.entries]
         print_text(json_text({"entries": entries, "decision": decision.model_dump(mode="json")}))
         raise typer.Exit(got.exit)
-    from engine.cli.formats.show import tell_findings
+    from engine.cli.formats.show import approval_lines, tell_findings
 
     tell_findings(decision)
     lines = [printable(line, _BYTES) for row in got.entries for line in line_of(row).split("\n")]
     if decision.approval is not None and decision.approval.state == "requested":
         lines = [f"waiting for approval {decision.approval.id}: nothing is stored before it is granted"]
-        lines += [f"to approve it: engine approvals grant {decision.approval.id}"]
-        lines += [f"then repeat it with --approval {decision.approval.id}"]
+        lines += approval_lines(decision)
     if none and not lines and not decision.findings:
         lines = [none]
     print_text("".join(f"{line}\n" for line in lines))

@@ -138,6 +138,40 @@ def _refuse_words(stated: Statements, values: dict[str, Any]) -> None:
             raise typer.BadParameter(f"`{printable(text)}` is not written as {such}", param_hint=option) from error
 
 
+@app.command("admit")
+@options.sourced(*options.DECIDING, "state", *options.SERVED)
+def admit(
+    sources: options.Sources,
+    path: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Source bundle: a folder or an archive.")],
+    into: Annotated[Path, typer.Option("--into", metavar="DIR", help="Folder into which its records are copied.")],
+    how: options.Output = "text",
+    digest: options.Digest = None,
+) -> None:
+    """Admit a source bundle: decide on it, copy exactly its records into DIR, and print the digest that exports name.
+
+    Exits with 0 if it was admitted, else with the code of the decision.
+    """
+    from engine.cli.formats import extended
+    from engine.cli.formats.show import approval_lines
+    from engine.model import Outcome
+    from engine.reports.explain import report
+
+    with Waiting() as progress, sources.engine("source", progress=lambda what, *_: progress.tell(what)) as engine:
+        options.tell_lowered(engine, "source")
+        answer = engine.admit(path, into, digest, sources.context())
+        decided = report(str(path), answer, engine.policy)
+    if answer.fault is not None and answer.decision.outcome is Outcome.ALLOW:
+        raise answer.fault  # the decision says nothing of work that failed
+    made: dict[str, Any] | None = None
+    if answer.result is not None:
+        facts = answer.result.facts
+        made = {**facts, "source": f"sha256:{facts['folder']}", "folder": str(into / facts["folder"])}
+    lines = [f"admitted {made['source']}: {counted(made['records'], 'record')} in {made['folder']}"] if made else []
+    lines = lines or ["nothing was admitted", *approval_lines(answer.decision)]
+    print_text(extended(how, decided, {"admitted": made}, lines))
+    raise typer.Exit(answer.exit)
+
+
 @app.command("hash")
 def update_hashes(folder: Folder) -> None:
     """Write the hashes of changed files into bundle.yaml; license decisions on the old content stay as they are."""

@@ -35,17 +35,19 @@ class SampleOrigin(Model):
     record: Annotated[str, Field(min_length=1, max_length=1_000)]
 
 
-class Sample(Model):
-    """A sample: its kind, where it comes from, how private data in it is treated, and its content.
+class SampleLine(Model):
+    """A sample: its kind, where it comes from, how private data in it is treated, and its content."""
 
-    `id` is the number of its line.
-    """
-
-    id: Line
     kind: Word
     provenance: Annotated[tuple[SampleOrigin, ...], Field(strict=False, max_length=100)]
     treatment: Treatment | None
     content: Object
+
+
+class Sample(SampleLine):
+    """A sample with an `id`, the number of its line."""
+
+    id: Line
 
 
 class ExportRequest(Model):

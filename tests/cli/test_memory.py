@@ -32,6 +32,7 @@ def test_an_entry_from_outside_waits_for_a_person_and_a_secret_is_refused(comman
     waiting = command("memory", "put", str(file), *OF_TOOL, *OWN)
     assert (waiting.code, waiting.stdout.partition(" approval ")[0]) == (3, "waiting for")
     (asked,) = command("approvals", "list", "--format", "json").json["approvals"]
+    assert f"to approve it: engine approvals grant {asked['id']}\n" in waiting.stdout
     assert command("approvals", "grant", asked["id"]).code == 0
     put = command("memory", "put", str(file), *OF_TOOL, *OWN, "--approval", asked["id"])
     assert (put.code, command("memory", "get", put.stdout.strip(), *OWN).stdout) == (0, "Tea is best at 80 degrees.\n")

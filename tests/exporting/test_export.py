@@ -187,9 +187,17 @@ def test_a_concurrently_created_file_is_not_replaced(tmp_path: Path) -> None:
     ("line", "problem"),
     [
         ("{", "is not JSON"),
-        ("[]", "is not a sample"),
+        ("[]", "must be an object"),
         ('{"kind": "synthetic", "kind": "external"}', "key"),
-        ('{"kind": "synthetic", "provenance": [], "treatment": null}', "is not a sample"),
+        ('{"kind": "synthetic", "provenance": [], "treatment": null}', "`content` is missing"),
+        ('{"messages": []}', "`messages` is not a known field"),
+        ('{"id": "7", "kind": "synthetic", "provenance": [], "treatment": null, "content": {}}', "`id` is not a known"),
+        ('{"kind": "synthetic", "provenance": [], "treatment": "none", "content": {}}', "`treatment` must be"),
+        ('{"kind": "synthetic", "provenance": [], "treatment": null, "content": "hi"}', "`content` must be an object"),
+        (
+            '{"kind": "a", "provenance": [{"source": "b", "record": "c"}], "treatment": null, "content": {}}',
+            "0.source`",
+        ),
         ("ÿ", "is not JSON"),
     ],
 )
@@ -274,6 +282,41 @@ def test_the_command_names_the_line_of_what_it_refuses(command: Command, tmp_pat
     assert "samples.jsonl:2" in done.stdout
     assert "nothing was written" in done.stdout
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_source_bundle_without_an_environment_is_admitted_by_a_command_and_exported(
+    command: Command, tmp_path: Path
+) -> None:
+    bundle = changed(BUNDLES / "offline_fixture", tmp_path / "bundle", (), {"environment": "repo-tasks"})
+    admitted = command("source", "admit", str(bundle), "--into", str(tmp_path / "admitted"), "--format", "json")
+    source = admitted.json["admitted"]["source"]
+    assert (tmp_path / "admitted" / source.removeprefix("sha256:") / "contacts-1").is_file()
+    sample = {"kind": "synthetic", "treatment": "fixture", "content": {"text": "x"}}
+    asked = tmp_path / "samples.jsonl"
+    asked.write_text(
+        json.dumps(sample | {"provenance": [{"source": source, "record": "contacts-1"}]}), encoding="utf-8"
+    )
+    assert command("export", str(asked), "--into", str(tmp_path / "out.jsonl")).code == 0
+
+
+def test_the_commands_that_admit_name_the_approval_that_they_wait_for(command: Command, tmp_path: Path) -> None:
+    bundle = changed(
+        BUNDLES / "offline_fixture", tmp_path / "bundle", (), {"license_decisions.0.decision": "review_required"}
+    )
+    for words in (("source", "admit"), ("build",)):
+        waiting = command(*words, str(bundle), "--into", str(tmp_path / "into"), "--principal", "pipeline")
+        asked = waiting.stdout.partition("engine approvals grant ")[2].split()[0]
+        assert waiting.code == 3
+        assert command("approvals", "grant", asked).code == 0
+        more = ("--principal", "pipeline", "--approval", asked)
+        assert command(*words, str(bundle), "--into", str(tmp_path / "into"), *more).code == 0
+
+
+def test_a_refused_source_bundle_is_not_admitted(command: Command, tmp_path: Path) -> None:
+    bundle = changed(BUNDLES / "offline_fixture", tmp_path / "bundle", (), {"purpose": "sell"})
+    refused = command("source", "admit", str(bundle), "--into", str(tmp_path / "admitted"))
+    assert (refused.code, refused.stdout.endswith("nothing was admitted\n")) == (1, True)
+    assert not (tmp_path / "admitted").exists()
 
 
 @given(st.lists(st.sampled_from("abcdefghij"), min_size=2 * WORDS - 1, max_size=60), st.integers(0, 40))

@@ -89,6 +89,16 @@ def tell_findings(decision: Decision) -> None:
         typer.echo(finding_text(finding, decision.approval), err=True)
 
 
+def approval_lines(decision: Decision) -> list[str]:
+    """What to do about a decision that waits for a person's approval."""
+    if decision.approval is None or decision.approval.state != "requested":
+        return []
+    return [
+        f"to approve it: engine approvals grant {decision.approval.id}",
+        f"then repeat it with --approval {decision.approval.id}",
+    ]
+
+
 def requirement_text(code: str, message: str) -> str:
     """The message of a finding with this code as that sentence."""
     from engine.model import is_reserved

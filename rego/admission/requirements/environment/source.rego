@@ -51,7 +51,8 @@ content_unchanged(record) if {
 # custom:
 #   code: environment_unknown
 #   facts: {environment: environment}
-#   remedy: Name an environment of policy/environments.yaml in the source bundle
+#   remedy: Name an environment of policy/environments.yaml in the source bundle; without an environment, use `engine
+#     source admit`
 #   reads: [environments.environments]
 # labels:
 #   row: A39

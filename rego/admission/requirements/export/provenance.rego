@@ -38,7 +38,8 @@ stated(sample) if {
 #   fixed: true
 #   each: samples
 #   after: [sample_without_provenance]
-#   remedy: Admit the source bundle with `engine build` or `Engine.admit`, and name its digest and the id of the record
+#   remedy: Admit the source bundle with `engine source admit`, `engine build` or `Engine.admit`, and name its digest
+#     and the id of the record
 #   proof: a record of which the engine knows no content has no hash, and a list that is missing is empty, which fails
 # labels:
 #   row: A89
