@@ -165,7 +165,7 @@ KINDS: dict[str, Kind] = {
         {"images/0001.png": png(), "captions.csv": b"file,text\n0001.png,a dot\n", "LICENSE": b"CC BY 4.0\n"},
         (*PERSON, "--license", "CC BY 4.0 International"),
         finds=("license_unknown",),
-        completed={'license: "CC BY 4.0 International"': "license: CC-BY-4.0"},
+        completed={"license: CC BY 4.0 International": "license: CC-BY-4.0"},
     ),
     "code under a copyleft license": Kind(
         {"src/main.py": b"print(1)\n", "src/lib.c": b"int x;\n", "README.md": b"# A program\n"},
