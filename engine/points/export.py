@@ -7,13 +7,14 @@ those that it has admitted, and compares its text with the text of all of them. 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Literal
+from itertools import islice
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from engine.documents.canonical import canonical, digest
 from engine.facts.text.blocks import WORDS, content_words, windows_of
-from engine.facts.text.content import private_in, secrets_in
+from engine.facts.text.content import has_private, has_secret, places_of, private_in, secrets_in
 from engine.model import Digest, Limits, Line, Model, Object, Pace, Sha256, Word
 from engine.points import GatherContext, Gathered, Point
 from engine.points.source import SourceTerms
@@ -24,6 +25,9 @@ MOST = 256
 
 _MOST_SHARED = 1_000
 """Records with text of a sample that are facts: with more, the request is refused."""
+
+_MOST_PLACES = 5
+"""Texts of a sample that are named to people."""
 
 Treatment = Literal["redact", "fixture"]
 
@@ -143,7 +147,23 @@ def gather(request: ExportRequest, context: GatherContext) -> Gathered:
         ExportInput(samples=samples),
         f"export of {len(samples)} sample{'' if len(samples) == 1 else 's'}",
         subjects=tuple(f"samples/{one.id}" for one in samples),
+        notes={
+            f"samples/{one.id}": _note(one.content, facts, context)
+            for one, facts in zip(request.samples, samples, strict=True)
+        },
     )
+
+
+def _note(content: Any, facts: SampleFacts, context: GatherContext) -> str:
+    """Where the sample has secrets, and private data without a treatment."""
+    forms = context.lookups.forms
+    found = {
+        "secret": places_of(content, lambda name, text: has_secret(name, text, forms)) if facts.secrets else (),
+        "private data": places_of(content, lambda _, text: has_private(text))
+        if facts.private and facts.treatment is None
+        else (),
+    }
+    return "; ".join(f"{what} in {', '.join(islice(places, _MOST_PLACES))}" for what, places in found.items() if places)
 
 
 def _sample(sample: Sample, occurrences: int, context: GatherContext) -> SampleFacts:

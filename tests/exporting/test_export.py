@@ -319,6 +319,26 @@ def test_a_refused_source_bundle_is_not_admitted(command: Command, tmp_path: Pat
     assert not (tmp_path / "admitted").exists()
 
 
+def test_the_command_names_the_texts_of_a_sample_that_have_a_secret_or_private_data(
+    command: Command, tmp_path: Path
+) -> None:
+    bundle, key = BUNDLES / "offline_fixture", "ghp_" + "a1B2" * 9
+    admitted = command("source", "admit", str(bundle), "--into", str(tmp_path / "admitted"), "--format", "json")
+    source = admitted.json["admitted"]["source"]
+    turns = [{"role": "user", "text": "hello"}, {"role": "tool", "text": f"export GH_TOKEN={key}"}]
+    content = {"turns": turns, key: 1, "jane@acme.example": {"password": "swordfish"}, "by": "jane@acme.example"}
+    sample = {"kind": "synthetic", "treatment": None, "content": content}
+    asked = tmp_path / "samples.jsonl"
+    asked.write_text(
+        json.dumps(sample | {"provenance": [{"source": source, "record": "contacts-1"}]}), encoding="utf-8"
+    )
+    done = command("export", str(asked), "--into", str(tmp_path / "out.jsonl"))
+    shown = " ".join(done.stdout.split())
+    assert "found: secret in the name content.*, content.*.password, content.turns.1.text" in shown
+    assert "private data in content.by, the name content.*" in shown
+    assert all(text not in done.stdout for text in (key, "jane", "swordfish"))
+
+
 @given(st.lists(st.sampled_from("abcdefghij"), min_size=2 * WORDS - 1, max_size=60), st.integers(0, 40))
 def test_any_run_of_fifteen_words_contains_a_block(words: list[str], start: int) -> None:
     run = tuple(words[start : start + 2 * WORDS - 1])

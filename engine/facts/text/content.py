@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,8 @@ from engine.secrets.patterns import find_private, is_secret
 from engine.secrets.redaction import is_secret_name, merged, redact_text
 
 _MARK = "[redacted]"
+_STEP = re.compile(r"[A-Za-z0-9_-]{1,40}")
+"""A name that is shown in a path."""
 
 
 def texts(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -43,16 +46,43 @@ def steering_in(content: Any, markers: Markers) -> tuple[int, int]:
     return sum(1 for text in found for _ in hidden_in(text)), sum(markers.count(text) for text in found)
 
 
+def places_of(content: Any, found: Callable[[str, str], bool], way: str = "content", name: str = "") -> Iterator[str]:
+    """Paths of the texts and names of JSON content of which `found` is true, told of a text and the name it is under.
+
+    A name that may be content itself is `*`.
+    """
+    if isinstance(content, dict):
+        for key, value in content.items():
+            inner = f"{way}.{key if _STEP.fullmatch(key) and not found('', key) else '*'}"
+            if found("", key):
+                yield f"the name {inner}"
+            yield from places_of(value, found, inner, key)
+    elif isinstance(content, list):
+        for index, value in enumerate(content):
+            yield from places_of(value, found, f"{way}.{index}", name)
+    elif any(found(name, text) for _, text in texts(content)):
+        yield way
+
+
+def has_secret(name: str, text: str, forms: SecretForms) -> bool:
+    """Whether a text under this name is or contains a key, token or password."""
+    return bool(text) and (is_secret_name(name) or is_secret(text, forms))
+
+
+def has_private(text: str) -> bool:
+    """Whether a text contains private data, as `find_private` finds it."""
+    return next(find_private(text), None) is not None
+
+
 def secrets_in(content: Any, forms: SecretForms) -> int:
     """Number of texts that are or contain a key, token or password."""
-    named = sum(bool(text) and (is_secret_name(name) or is_secret(text, forms)) for name, text in texts(content))
+    named = sum(has_secret(name, text, forms) for name, text in texts(content))
     return named + sum(is_secret(key, forms) for key in _keys(content))
 
 
 def private_in(content: Any) -> int:
-    """Number of texts with private data, as `find_private` finds it."""
-    found = (text for text in (*(text for _, text in texts(content)), *_keys(content)))
-    return sum(next(find_private(text), None) is not None for text in found)
+    """Number of texts with private data."""
+    return sum(map(has_private, (*(text for _, text in texts(content)), *_keys(content))))
 
 
 def redacted_content(content: Any) -> Any:
