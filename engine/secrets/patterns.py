@@ -331,9 +331,10 @@ def _has_credentials(header: str) -> bool:
         return True
     if _REFERENCE.match(header, match.start("told")):
         return False
-    bare = match["told"].rstrip(")]}")
+    bare, behind = match["told"].rstrip(")]}"), header[match.end() :].split()
+    alone = not behind or not behind[0][0].isalnum() or behind[0] in _OPERATORS
     in_code = bare != match["told"] or header[match.end() :].startswith(",") or " = " in header[: match.start("told")]
-    return not (_DOTTED.fullmatch(bare) and (in_code or "." in bare or bare.lower() in _VERDICTS))
+    return not (alone and _DOTTED.fullmatch(bare) and (in_code or "." in bare or bare.lower() in _VERDICTS))
 
 
 def _assigned_secrets(text: str) -> Iterator[Span]:
