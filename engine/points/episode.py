@@ -314,7 +314,9 @@ def stated_usage(usage: Any, name: str) -> int | None:
 
 def _reply(reply: Reply, proposal: Proposal | None) -> ReplyFacts:
     data = reply.text.encode("utf-8")
-    tokens, spend = stated_usage(reply.usage, "tokens"), stated_usage(reply.usage, "spend_micros")
+    named = isinstance(reply.usage, dict) and "tokens" in reply.usage
+    tokens = stated_usage(reply.usage, "tokens" if named else "total_tokens")  # the latter is OpenAI's
+    spend = stated_usage(reply.usage, "spend_micros")
     return ReplyFacts(
         digest=digest(data),
         bytes=len(data),

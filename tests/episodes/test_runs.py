@@ -18,6 +18,7 @@ from engine.settings import ReadLimits, Settings
 from engine.values.episodes import EpisodeCeilings, Episodes
 from tests.conftest import ROOT
 from tests.episodes.scripts import episode, proposal, text
+from tests.expect import there
 
 MARKET = ROOT / "fixtures" / "episodes" / "market.yaml"
 
@@ -195,6 +196,28 @@ def test_a_file_that_describes_no_episode_is_refused(engine: Engine, change: dic
     document = episode([proposal()], [proposal()]).model_dump(mode="json") | change
     with pytest.raises(GatherError):
         engine.episode(definition_of(document, "test", ReadLimits()))
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}, 15),
+        ({"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}, 15),
+        ({"tokens": 20, "total_tokens": 15}, 20),
+        ({"tokens": -1, "total_tokens": 15}, 8192),
+        ({"total_tokens": "15"}, 8192),
+        ({"total_tokens": -15}, 8192),
+        ({"total_tokens": True}, 8192),
+        ({"prompt_tokens": 10, "completion_tokens": 5}, 8192),
+    ],
+)
+def test_tokens_count_as_a_provider_reports_them(engine: Engine, usage: dict[str, Any], tokens: int) -> None:
+    def agreed(_: Turn) -> ActorReply:
+        return ActorReply('{"propose_resolution": true}', usage)
+
+    free = proposal(resolution=True, tokens=0)
+    done = engine.episode(episode([free], [free], ceilings={"max_turns": 2}), {"agent_a": agreed})
+    assert there(done.end).tokens == tokens
 
 
 def test_a_refused_start_is_told_with_code_subject_and_requirement(engine: Engine) -> None:
