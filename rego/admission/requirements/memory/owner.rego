@@ -8,7 +8,7 @@ import future.keywords.not
 # custom:
 #   code: memory_owner_unnamed
 #   fixed: true
-#   remedy: Call with a token, or state a principal
+#   remedy: Over HTTP call with a token, as `engine tokens issue` makes it; elsewhere state a principal
 # labels:
 #   row: B44
 named if {
