@@ -263,6 +263,7 @@ def test_command_parts_that_a_rule_must_permit_are_listed(text: str, found: set[
     [
         ("curl -o /dev/null -D/dev/stdout --stderr=/dev/stderr a", (2, 3, 4)),
         ("cat /dev/stdin a", (1,)),
+        ("dd if=/dev/zero of=/dev/null", (1, 2)),
         ("cat /dev/tty /dev/nullx ./dev/null /dev/null/a", ()),
         ("mv a /dev/null", ()),
         ("/usr/bin/cat /dev/null", ()),

@@ -30,8 +30,10 @@ _CODE = frozenset(
 _SOURCE = frozenset((".", "source"))
 """Built-ins whose code is in the file that their first word names."""
 
-_STREAM = re.compile(r"(?:--?[A-Za-z][\w-]*=?)?/dev/(?:null|std(?:err|in|out))")
-"""Nothing, or what the program has open already; perhaps behind an option."""
+STREAMS = frozenset(f"/dev/{name}" for name in ("null", "random", "stderr", "stdin", "stdout", "urandom", "zero"))
+"""Devices that hold nothing, and what a program has open already."""
+
+_BEFORE_STREAM = re.compile(r"\A(?:--?[A-Za-z][\w-]*=?|\w+=)(?=/)")
 
 _READ_ON = ("script_options", "rows_by")
 """Lists of options whose value is read on."""
@@ -129,7 +131,8 @@ class _Reader:
         self.reading.links = self._row.get("links", False)
         if self.reading.program and self._row.get("opens"):
             self.reading.stays = all(map(self._stays, self.reading.parts))
-            self.reading.nameless += tuple(at for at, word in enumerate(words) if _STREAM.fullmatch(word.value or ""))
+            values = (_BEFORE_STREAM.sub("", word.value or "") for word in words)
+            self.reading.nameless += tuple(at for at, value in enumerate(values) if value in STREAMS)
         if self._row.get("needle") and self._first and not words[self._first].pattern:
             self.reading.nameless += (self._first,) if all(map(self._keeps_needle, self.reading.parts)) else ()
 

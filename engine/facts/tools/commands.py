@@ -15,7 +15,7 @@ from posixpath import normpath
 from typing import Any
 
 from engine.facts.shell import Parsed, ShellCommand, ShellWord, parse
-from engine.facts.tools.command_options import Part, Reading, Rows, read
+from engine.facts.tools.command_options import STREAMS, Part, Reading, Rows, read
 
 LONGEST = 64 << 10
 """Bytes of a command; the parser reads no more."""
@@ -61,7 +61,6 @@ _HANDED = re.compile(
 )
 _HERE = re.compile(r"\A(?:\./+)+|\A\.\Z")
 _URL = re.compile(r"(?P<host>https://[a-z0-9.-]+(?::[0-9]+)?)(?:(?P<path>/[^#]*)(?:#[\w./%=&-]*)?)?")
-_STREAMS = frozenset(("/dev/null", "/dev/stderr", "/dev/stdin", "/dev/stdout"))
 _MODES = {">": "write", ">>": "write", ">|": "write", "&>": "write", "&>>": "write", "<>": "write", "<": "read"}
 
 
@@ -243,8 +242,8 @@ def _known(words: Sequence[ShellWord]) -> tuple[str, ...]:
 
 
 def _redirection(operator: str, word: ShellWord) -> Redirection | None:
-    """The file of a redirection; None for a document, another descriptor, a process, or `/dev/null`."""
-    if operator.startswith("<<") or word.unknown == "process" or word.value in _STREAMS:
+    """The file of a redirection; None for a document, another descriptor, a process, or a stream."""
+    if operator.startswith("<<") or word.unknown == "process" or word.value in STREAMS:
         return None
     if operator in {">&", "<&"}:
         if word.value is not None and re.fullmatch(r"-|[0-9]{1,3}-?", word.value):
