@@ -44,6 +44,7 @@ from engine.facts.tools.commands import (
     commands,
     hands_secret,
     host_pieces,
+    is_remote,
     parts,
     path_pieces,
     pieces,
@@ -558,7 +559,7 @@ class _Walk(Walked):
             for piece in host_pieces(without_urls(word, PROGRAM_ENDINGS)):
                 known = piece in named and whole_host(piece, PROGRAM_ENDINGS) is not None  # `_word` has listed it
                 if (host := word_host(piece)) is not None and not known:
-                    host = replace(host, remote=host.remote or " " in word)
+                    host = replace(host, remote=host.remote or is_remote(word))
                     found[(host.facts.origin, host.label, host.remote)] = (index, host)
         for self._place, host in found.values():
             facts = OriginFacts(canonical=False) if hidden else host.facts

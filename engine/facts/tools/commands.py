@@ -47,6 +47,9 @@ _OPERATOR = re.compile(r"[;&|<>$`]")
 _OPTION = re.compile(r"\A-[A-Za-z]+(?=[/~.\\])")
 _VALUE = re.compile(r"\A(?:-[A-Za-z]|[+^%~!:]+|\w+:)(?=\w[\w-]*[.:@])")
 _LETTERS = re.compile(r"\A-([A-Za-z]{1,32})")
+_HELPER = re.compile(r"\A[A-Za-z0-9+-]+::")
+"""How git names the program that connects: `ext::sh -c x`."""
+
 _ASSIGNED = re.compile(r"(?:\w+=\S*\s+)*")
 _LIST = re.compile(r"[=,]")
 _RUN = re.compile(r"(?!-)[\w./~+@-]+")
@@ -257,6 +260,11 @@ def _readable(text: str) -> bool:
     return text.replace("\n", " ").replace("\t", " ").isprintable() and len(text.encode("utf-8", "replace")) <= LONGEST
 
 
+def is_remote(word: str) -> bool:
+    """Whether a word names a command for another program, or a program that connects: a host in it is meant as one."""
+    return " " in word or _HELPER.match(word) is not None
+
+
 def is_prefix(words: Sequence[str]) -> bool:
     """Whether words can be the first ones of a command as rules and approvals name it; no shell reads more in them."""
     plain = all(word.isprintable() and _OPERATOR.search(word) is None for word in words)
@@ -301,7 +309,7 @@ def host_pieces(word: str) -> tuple[str, ...]:
     A word with spaces that begins with the name or path of a program is a command for it, not a host.
     """
     if any(character.isspace() for character in word):
-        words = _ASSIGNED.sub("", _QUOTES.sub("", word).lstrip(" (){}!"), count=1).split()
+        words = _ASSIGNED.sub("", _HELPER.sub("", _QUOTES.sub("", word)).lstrip(" (){}!"), count=1).split()
         inner = words if words and _RUN.fullmatch(words[0]) else ()
         return tuple(dict.fromkeys(part for word in inner for part in host_pieces(word)))
     plain = _QUOTES.sub("", word)
