@@ -235,7 +235,8 @@ class Runner(ExitStack):
         opened = self._engines.pop(key, None)
         if opened is None:
             state = self._scratch / f"state-{next(self._names)}"
-            opened = Engine(replace(self._settings, state=state), values=key[0], now=lambda: self._now, points=key[1])
+            settings = replace(self._settings, state=state, database=None)
+            opened = Engine(settings, values=key[0], now=lambda: self._now, points=key[1])
             opened.__enter__()
             for idle in [one for one in self._engines if one[1]][:-_OPEN]:
                 self._close_engine(self._engines.pop(idle))

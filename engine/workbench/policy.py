@@ -80,7 +80,7 @@ def _dry_runs(settings: Settings, point: str, requests: list[dict[str, Any]]) ->
     """What the policy decides on these requests: dry runs, whose record is thrown away. Raises EngineError."""
     with (
         tempfile.TemporaryDirectory(prefix="admission-workbench-") as folder,
-        Engine(replace(settings, state=Path(folder)), points=frozenset({point})) as engine,
+        Engine(replace(settings, state=Path(folder), database=None), points=frozenset({point})) as engine,
     ):
         answers = engine.decide_many(point, requests, mode=Mode.CHECK)
     for answer in answers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from engine.documents.canonical import canonical
 from engine.errors import GatherError
 from engine.model import Outcome, is_reserved
 from engine.points.registry import POINTS
+from engine.settings import Settings
 from tests.conftest import CASES, ROOT, case_id
 
 
@@ -62,6 +64,13 @@ def test_no_fixture_is_a_link_or_anything_else_that_a_tool_could_be_caught_in() 
         kind = entry.lstat().st_mode
         assert stat.S_ISREG(kind) or stat.S_ISDIR(kind), entry
         assert entry.lstat().st_size < 1 << 20, entry
+
+
+def test_a_case_is_decided_apart_from_the_state_that_engines_share(shared_settings: Settings, tmp_path: Path) -> None:
+    """It would take budgets from them, and be refused once they agreed on a release."""
+    file = next(one for one in CASES if one.case.point == "license" and not one.case.values)
+    with Runner(replace(shared_settings, database="postgresql://nobody@/none?host=/nowhere"), tmp_path) as runner:
+        assert runner.differences(file, runner.answer(file)) == []
 
 
 WITH_STATE = """

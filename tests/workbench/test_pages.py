@@ -52,6 +52,16 @@ def test_hostile_text_is_shown_and_does_nothing(bench: Workbench, visitor: Visit
         harmless(page.html)
 
 
+def test_tables_of_the_policy_are_decided_apart_from_the_state_that_engines_share(tmp_path: Path, cache: Path) -> None:
+    """They would be refused once the engines agreed on a release, and while the state cannot be reached."""
+    away = {"ENGINE_STATE_DATABASE": "postgresql://nobody@/none?host=/nowhere"}
+    with workbench(tmp_path, cache, env=away) as running:
+        visitor = running.visitor()
+        for path, named in (("/licenses", "CC-BY-4.0"), ("/tools", "http_get")):
+            page = visitor.get(path)
+            assert (page.status, named in page.html.text) == (200, True), page.html.text
+
+
 def harmless(page: Html) -> None:
     """Everything in a page that a browser would act on is ours."""
     for tag, attributes in page.elements:
