@@ -28,7 +28,7 @@ from engine.policy_bundle.lookups import Lookups
 from engine.policy_bundle.sources import PolicySources, Snapshot, files_digest, snapshot
 from engine.policy_bundle.store import keep, kept
 from engine.policy_bundle.values import parameters, schema_of
-from engine.policy_bundle.waivers import Idle, Waiver, idle, waivable_problems, waivers_in
+from engine.policy_bundle.waivers import Idle, Waiver, empty_rows, idle, waivable_problems, waivers_in
 from engine.version import __version__
 
 _ARCHIVE, _CATALOGUE, _PLACES = "archive.tar.gz", "catalogue.json", "places.json"
@@ -103,6 +103,17 @@ class PolicyBundle:
     def idle(self, waiver: Waiver, now: int) -> Idle | None:
         """Why one of these waivers does nothing at this time, in seconds since 1970 UTC; None if it applies."""
         return idle(waiver, self.data["waivers"], self.catalogue, now)
+
+    def rows_without_effect(self, now: int) -> list[Problem]:
+        """Lowered levels that have ended, waivers that do nothing and are not to start later, and empty rows."""
+        found = [problem for one in self.lowered if (problem := one.ended(now)) is not None]
+        found += empty_rows(self.data.get("waivers", {}), self.catalogue, self.places.get)
+        for waiver in self.waivers:
+            idle = self.idle(waiver, now)
+            if idle is not None and idle.remedy is not None:
+                where = waiver.where or Location("policy/waivers.yaml")
+                found.append(Problem(where, f"{waiver.name} does nothing: {idle.reason}", idle.remedy))
+        return found
 
     def row(self, path: tuple[str | int, ...]) -> PolicyRow:
         """The value at a path below `policy/`, such as `("licenses", "licenses", "MIT")`, and its location."""

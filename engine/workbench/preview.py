@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from difflib import unified_diff
 from itertools import islice
@@ -46,7 +47,7 @@ def listed(visit: Visit) -> Response:
     """The files of values, and of one's own rules."""
     values, rules = values_files(visit.desk), rules_files(visit.desk)
     saved = {**values, **rules}.get(visit.query.get("saved", ""))
-    return visit.page("values.html", files=values.values(), rules=rules.values(), saved=saved)
+    return visit.page("values.html", files=values.values(), rules=rules.values(), saved=saved, releases=visit.desk.releases)
 
 
 def editor(visit: Visit) -> Response:
@@ -86,10 +87,10 @@ def _stated(visit: Visit) -> tuple[str, bytes]:
 
 def _problems(desk: Desk, name: str, data: bytes) -> Sequence[Problem]:
     try:
-        desk.policy(edits=((found(desk, name).name, data),))
+        policy = desk.policy(edits=((found(desk, name).name, data),))
     except PolicyError as error:
         return error.problems
-    return ()
+    return policy.rows_without_effect(int(time.time()))
 
 
 def preview(visit: Visit) -> Response:

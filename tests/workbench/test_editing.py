@@ -115,6 +115,17 @@ def test_problems_shown_while_typing_equal_those_of_lint(visitor: Visitor, value
     assert one["line"] == text.splitlines().index(ADMITTED) + 1
 
 
+def test_rows_without_effect_are_reported_while_typing_and_can_be_previewed(visitor: Visitor, policy: Path) -> None:
+    file = policy / "levels.yaml"
+    row = '{level: warn, owner: data@example.org, reason: moved, until: "2025-03-31"}'
+    kept = "  source: {license_review_required: confirm"
+    text = file.read_text().replace(kept, f"{kept}, retention_unknown: {row}")
+    (one,) = json.loads(visitor.post("/lint", {"file": "policy/levels.yaml", "text": text}).body)["problems"]
+    assert "denies again" in one["message"]
+    again = {"file": "policy/levels.yaml"}
+    assert edited(visitor, text, file.read_bytes(), **again).status == 303
+
+
 def test_an_edit_that_lint_refuses_is_not_previewed(visitor: Visitor, values: Path) -> None:
     before = values.read_bytes()
     page = edited(visitor, "licenses: [", before)

@@ -97,6 +97,11 @@ def step(visitor: Visitor, name: str, verb: str, **more: str) -> Page:
     return visitor.post(path, {"verb": verb, "reason": "because", **fields, **more})
 
 
+def test_an_edit_that_was_saved_leads_to_its_release(house: House) -> None:
+    page = house.author.get(f"/values?saved=policy/{FILE}").html
+    assert "once it is built, approved, signed and activated on the page Releases" in page.text
+
+
 def test_a_release_page_shows_its_changes_and_a_replay(house: House) -> None:
     page = house.author.get("/releases/release-2")
     for words in (

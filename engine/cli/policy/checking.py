@@ -44,7 +44,7 @@ def lint_policy(
     if fix:
         _format(sources)
     checked, policy = _built(sources)
-    if policy is not None and (problems := [*_levels_that_ended(policy), *_waivers_without_effect(policy)]):
+    if policy is not None and (problems := policy.rows_without_effect(int(time.time()))):
         checked = replace(checked, problems=problems)
     _tell(how, [checked])
 
@@ -117,25 +117,6 @@ def _built(sources: options.Sources) -> tuple[Checked, PolicyBundle | None]:
     count = len({(one.file, one.code) for point in entries for one in point.requirements.values()})
     passed = f"{count} requirements at {len(entries)} points: no problems"
     return Checked(_LINT, _TITLES[_LINT], passed, ()), built
-
-
-def _levels_that_ended(policy: PolicyBundle) -> list[Problem]:
-    """Rows of levels.yaml whose last day is over: their findings deny again."""
-    found = (one.ended(int(time.time())) for one in policy.lowered)
-    return [problem for problem in found if problem is not None]
-
-
-def _waivers_without_effect(policy: PolicyBundle) -> list[Problem]:
-    """Waivers that do nothing now and are not to start later, and rows for them below what does not exist."""
-    from engine.policy_bundle.waivers import empty_rows
-
-    found = list(empty_rows(policy.data.get("waivers", {}), policy.catalogue, policy.places.get))
-    for waiver in policy.waivers:
-        idle = policy.idle(waiver, int(time.time()))
-        if idle is not None and idle.remedy is not None:
-            where = waiver.where or Location("policy/waivers.yaml")
-            found.append(Problem(where, f"{waiver.name} does nothing: {idle.reason}", idle.remedy))
-    return found
 
 
 def _rego_tests(policy: PolicyBundle, *, cases: bool) -> Iterator[Checked]:
