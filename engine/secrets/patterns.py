@@ -87,6 +87,8 @@ _SPOKEN = re.compile(
     r"(?i)(?<![A-Za-z0-9])(?:passwor[dt]|passwd|passphrase|passcode)[\"']?[ \t]{0,4}"
     r"(?:[:=]|[ \t](is|was)(?=[ \t:]))[ \t:]{0,4}([^\r\n,;]{1,200})"
 )
+_TYPED = re.compile(r"[\w.\[\]| ]{1,60}[ \t]=[ \t]{1,4}[bru]?[\"'](?![$<{%*])[^\"'\s]{4}")
+"""A type, and then the text that it is of: `str = "…"`."""
 DATA_SOURCE = re.compile(
     r"(?<![A-Za-z0-9_.%+-])[A-Za-z0-9_.%+-]{1,64}:(?!\[redacted:)[^\s:@\"']{1,128}@(?:tcp6?|udp|unix)?\("
 )
@@ -386,6 +388,9 @@ def _named_options(text: str) -> Iterator[Span]:
 def _in_words(text: str) -> Iterator[Span]:
     """A password of words: `password is correct horse`. A statement like `password is required` does not count."""
     for match in _SPOKEN.finditer(text):
+        if _TYPED.match(match[2]):
+            yield match.span()
+            continue
         words = match[2].strip(" \t\"'`.!?)").lower().split()
         if words[1:] and words[0] == "correct":
             del words[0]
