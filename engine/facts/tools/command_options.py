@@ -30,7 +30,9 @@ _CODE = frozenset(
 _SOURCE = frozenset((".", "source"))
 """Built-ins whose code is in the file that their first word names."""
 
-STREAMS = frozenset(f"/dev/{name}" for name in ("null", "random", "stderr", "stdin", "stdout", "urandom", "zero"))
+STREAMS = frozenset(
+    ("/dev/null", "/dev/random", "/dev/stderr", "/dev/stdin", "/dev/stdout", "/dev/urandom", "/dev/zero")
+)
 """Devices that hold nothing, and what a program has open already."""
 
 _BEFORE_STREAM = re.compile(r"\A(?:--?[A-Za-z][\w-]*=?|\w+=)(?=/)")
