@@ -14,6 +14,7 @@ from typing import Any
 
 from engine.documents.canonical import canonical, parse
 from engine.documents.strict_json import MAX_SAFE_INTEGER, has_more_values
+from engine.facts.text.hidden import hidden_in
 
 Row = tuple[str, ...]
 """The texts of one row, in the order of the columns: of contacts `CONTACT`, of documents id, title and text."""
@@ -22,12 +23,13 @@ CONTACT = ("id", "name", "email", "city", "phone", "note", "tags")
 """The fields of a contact. `id` is text or a whole number, `tags` a list of texts; `id` and `name` are required."""
 
 _ID_CHARACTERS = 128
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-"""Control characters but tab and line feed, and characters that hide text or change its direction."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u2028\u2029]|\r(?!\n)")
+"""Control characters but tab, form feed and the ends of lines (LF, CRLF), and the line ends of Unicode."""
 
+_SOFT_HYPHEN = "\xad"
 _BETWEEN = "\0"
 _MAY_BE_FORMULA = re.compile(r"\x00([\s=@+-][^\x00]*)")
-_FORMULA = re.compile(r"\s*[=@]|\s*[+-](?![0-9 ().-]*\Z)|[\t\r]")
+_FORMULA = re.compile(r"\s*[=@]|\s*[+-](?![0-9 ()./-]*(?:(?:x|ext\.?) ?[0-9]+)?\Z)|[\t\r]")
 """How texts begin that spreadsheets run as formulas (OWASP, CSV injection); a phone number such as +44 20 is none."""
 
 
@@ -35,7 +37,8 @@ _FORMULA = re.compile(r"\s*[=@]|\s*[+-](?![0-9 ().-]*\Z)|[\t\r]")
 class Material:
     """What one record contains. `problem` says why it does not fit, with the position of the first misfit.
 
-    `longest` is the size of the largest text in bytes; `controls` and `formulas` count texts.
+    `longest` is the size of the largest text in bytes; `controls` and `formulas` count texts. `first` says where the
+    first of these is.
     """
 
     rows: tuple[Row, ...] = ()
@@ -43,6 +46,7 @@ class Material:
     longest: int = 0
     controls: int = 0
     formulas: int = 0
+    first: str | None = None
 
 
 @dataclass(slots=True)
@@ -64,7 +68,8 @@ class Reader:
             text = data.decode("utf-8")
             rows = _READERS[self.holds](record, text)
             self._unique(rows)
-            texts = Texts([text for row in rows for text in row])
+            read = rows if self.holds == "contacts" else [(text,) for _, _, text in rows]  # has its title too
+            texts = Texts([text for row in read for text in row])
             longest = texts.longest()
         except UnicodeDecodeError as error:
             return Material(problem=f"it is not UTF-8 at byte {error.start}")
@@ -72,8 +77,9 @@ class Reader:
             return Material(problem="it contains an unpaired surrogate")
         except UnfitError as error:
             return Material(problem=str(error))
-        formulas = texts.formulas() if self.holds == "contacts" else 0
-        return Material(rows, longest=longest, controls=texts.controls(), formulas=formulas)
+        controls, formulas = texts.controls(), texts.formulas() if self.holds == "contacts" else 0
+        first = _first(read, formulas > 0) if controls or formulas else None
+        return Material(rows, longest=longest, controls=controls, formulas=formulas, first=first)
 
     def _unique(self, rows: Sequence[Row]) -> None:
         fresh = {row[0] for row in rows}
@@ -101,15 +107,36 @@ class Texts:
         return max((len(one.encode()) for one in self._texts), default=0)
 
     def controls(self) -> int:
-        """How many texts contain control characters; none of these is printable."""
+        """How many texts contain characters that `control_in` finds; none of these is printable."""
         if self._joined is not None and self._joined.replace(_BETWEEN, "").isprintable():
             return 0
-        return sum(_CONTROL.search(text) is not None for text in self._texts)
+        return sum(control_in(text) is not None for text in self._texts)
 
     def formulas(self) -> int:
         """How many texts are formulas; only those are looked at that begin like one or with a space."""
         found = self._texts if self._joined is None else _MAY_BE_FORMULA.findall(self._joined)
         return sum(_FORMULA.match(text) is not None for text in found)
+
+
+def control_in(text: str) -> int | None:
+    """The place of a control character, or of an invisible one that neither script nor emoji needs.
+
+    A soft hyphen hides nothing, wherever it is; nor does what counts as printable, such as a selector.
+    """
+    found = _CONTROL.search(text)
+    hidden = (at for at in hidden_in(text) if text[at] != _SOFT_HYPHEN and not text[at].isprintable())
+    return found.start() if found else next(hidden, None)
+
+
+def _first(rows: Sequence[Sequence[str]], formulas: bool) -> str:  # noqa: FBT001
+    """Where the first control character or formula is."""
+    for number, row in enumerate(rows):
+        for text in row:
+            if (at := control_in(text)) is not None:
+                return f"U+{ord(text[at]):04X} in item {number}, line {text.count(chr(10), 0, at) + 1}"
+            if formulas and _FORMULA.match(text):
+                return f"a formula in item {number}"
+    return ""
 
 
 class UnfitError(ValueError):

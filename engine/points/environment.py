@@ -120,7 +120,8 @@ def gather(request: EnvironmentRequest, context: GatherContext) -> Gathered:
         read = list(_read(records, found.opened, holds, context))
         stack.pop_all()
     subjects = found.subjects
-    notes = {subject: one[1].problem for subject, one in zip(subjects, read, strict=True) if one[1] and one[1].problem}
+    misfits = {subject: one.problem or one.first for subject, (_, one) in zip(subjects, read, strict=True) if one}
+    notes = {subject: where for subject, where in misfits.items() if where}
     material = {record.id: one for record, (_, one) in zip(records, read, strict=True) if record.id and one}
     gathered = EnvironmentInput(
         environment=facts.environment,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.facts import material
-from engine.facts.material import Row, Texts, UnfitError, contacts_one_by_one, fitting_contacts
+from engine.facts.material import Reader, Row, Texts, UnfitError, contacts_one_by_one, control_in, fitting_contacts
 
 A = '{"id": 1, "name": "Ada"}'
 FIT = {
@@ -97,11 +97,11 @@ def test_the_column_and_row_readers_agree(contacts: list[list[tuple[str, Any]]],
     assert fitting_contacts(text) in (None, one_by_one(text))
 
 
-@given(st.lists(st.text(st.sampled_from("a=+-@ \t\x00\u2003\u200bé1"), max_size=4), max_size=4))
+@given(st.lists(st.text(st.sampled_from("a=+-@ \t\r\n\x00\u2003\u200b\xad\ufe0fé1"), max_size=4), max_size=4))
 def test_batch_counts_equal_individual_counts(texts: list[str]) -> None:
     together = Texts(texts)
     assert together.formulas() == sum(material._FORMULA.match(one) is not None for one in texts)
-    assert together.controls() == sum(material._CONTROL.search(one) is not None for one in texts)
+    assert together.controls() == sum(control_in(one) is not None for one in texts)
     assert together.longest() == max((len(one.encode()) for one in texts), default=0)
 
 
@@ -116,3 +116,44 @@ def test_batch_counts_equal_individual_counts(texts: list[str]) -> None:
 def test_a_field_of_the_wrong_type_is_named(contact: str, problem: str) -> None:
     with pytest.raises(UnfitError, match=problem):
         contacts_one_by_one(f"[{A}, {contact}]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Title\r\n\r\nWindows\r\n", "\ufeff# Title", "page 1\n\f\npage 2", "co\xadop", "hyphen\xad\nated",
+        "a family: \U0001f468\u200d\U0001f469\u200d\U0001f467, a heart: \u2764\ufe0f", "\u0645\u06cc\u200c\u062e",
+        "\u05e9\u05dc\u05d5\u05dd\u200f!",
+    ],
+)  # fmt: skip
+def test_ordinary_text_contains_no_control_character(text: str) -> None:
+    assert control_in(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[31mred", "over\rwritten", "nul\0", "back\b", "pass\u200bword", "\u202egnp.exe", "a\ufeffb", "a\u2028b",
+        "tag\U000e0041", "no letters to direct\u200f", "a\x85b",
+    ],
+)  # fmt: skip
+def test_a_character_that_deceives_readers_is_found(text: str) -> None:
+    assert control_in(text) is not None
+
+
+@pytest.mark.parametrize("text", ["+1-555-0100x123", "+49 30/1234", "+44 20 7946 ext. 12", "-12.5", "+1 (555) 0100"])
+def test_a_phone_number_is_no_formula(text: str) -> None:
+    assert Texts([text]).formulas() == 0
+
+
+@pytest.mark.parametrize("text", ["+A1", "-2+cmd|x", "+1x", "+1ext", "+1x1+A1", "@SUM(1)", "=1", "-call", "+1/A1"])
+def test_what_spreadsheets_may_run_is_a_formula(text: str) -> None:
+    assert Texts([text]).formulas() == 1
+
+
+def test_the_place_of_the_first_control_character_is_stated() -> None:
+    data = json.dumps([{"id": 1, "name": "Ada"}, {"id": 2, "name": "Ben", "note": "one\ntwo\u200bthree"}]).encode()
+    assert Reader("contacts", 1_000).read("r", data).first == "U+200B in item 1, line 2"
+    assert Reader("documents", 1_000).read("r", b"# Title\x1b").first == "U+001B in item 0, line 1"
+    assert Reader("documents", 1_000).read("r", b"# Title\r\ntext").first is None
+    assert Reader("contacts", 1_000).read("r", b'[{"id": 1, "name": "=1"}]').first == "a formula in item 0"

@@ -52,14 +52,15 @@ material_fits(record) if {
 }
 
 # METADATA
-# title: No text of the material contains control characters
-# description: Control characters, and characters that hide text or change its direction, deceive those who read it.
+# title: No text of the material contains control or hidden characters
+# description: Such characters deceive those who read the text. Tabs and ends of lines are none, nor are invisible
+#   characters that a script or an emoji needs.
 # custom:
 #   code: control_character
 #   each: records
 #   after: [material_unfit]
 #   facts: {texts: material.controls}
-#   remedy: Remove the characters from the material, and have its license decided again
+#   remedy: Remove these characters from the material, and have its license decided again
 # labels:
 #   row: A39
 plain_text(record) if record.material.controls == 0
@@ -73,7 +74,7 @@ plain_text(record) if record.material.controls == 0
 #   each: records
 #   after: [material_unfit]
 #   facts: {texts: material.formulas}
-#   remedy: Remove the formulas from the material, and have its license decided again
+#   remedy: Begin these texts with another character, such as an apostrophe, and have the license decided again
 # labels:
 #   row: A39
 without_formulas(record) if record.material.formulas == 0
