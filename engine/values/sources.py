@@ -46,6 +46,7 @@ class Fetch(Model):
         description="Seconds of one transfer, from the connection to the last byte."
     )
     media_types: Items[MediaType] = Field(description="Media types of responses, without parameters.")
+    text_types: Items[MediaType] = Field(description="Media types of text whose names do not begin with `text/`.")
     charsets: Items[Charset] = Field(description="Values of `charset` that a media type may have, in capital letters.")
 
 

@@ -22,8 +22,8 @@ scheme_safe if input.network.url.scheme in data.policy.networks.schemes
 # custom:
 #   code: url_not_canonical
 #   after: [unsafe_scheme]
-#   remedy: Write it as `https://host/path` with the host in lower case and at least `/` as the path; without user name,
-#     unusual port, trailing dot or non-ASCII characters
+#   remedy: Write it as `https://host/path`, the host in lower case and the path at least `/`; leave out user name, `:443`,
+#     `#`, a last `?`, and `.` or `..` as folders; write spaces, brackets and non-ASCII characters as in `%C3%A9`
 #   reads: [networks.ports]
 # labels:
 #   row: A33
@@ -40,8 +40,8 @@ canonical if {
 #   code: host_not_allowlisted
 #   after: [unsafe_scheme]
 #   facts: {host: network.url.host}
-#   remedy: Name the exact host of a canonical address; policy/networks.yaml has to list it under `hosts`, and for
-#     commands in the sandbox under `tunnels.hosts`, where compliance can add it
+#   remedy: Name exactly the host of the address, and have compliance list it in policy/networks.yaml under `hosts`, for
+#     commands in the sandbox under `tunnels.hosts`
 #   reads: [networks.hosts, networks.tunnels.hosts]
 # labels:
 #   row: A31, A33, A104
@@ -66,7 +66,7 @@ _allowed contains host.name if some host in input.network.allowed_hosts
 #   each: network.allowed_hosts
 #   empty: allowed
 #   facts: {host: name}
-#   remedy: Name each host in full and in lower case, without `*` and without a port
+#   remedy: Name each host in full and in lower case, such as `data.example.org`, without scheme, port or `*`
 # labels:
 #   row: A31
 host_exact(host) if host.exact == true

@@ -42,7 +42,8 @@ ok if input.head.status == fetch.status
 #   code: unsupported_content_type
 #   after: [http_status_not_200]
 #   facts: {media_type: head.media_type}
-#   remedy: Fetch material of a media type that policy/networks.yaml lists under `fetch`, or media of its stated type
+#   remedy: Fetch material of a media type under fetch.media_types in policy/networks.yaml, where compliance can add it,
+#     or media of its stated type
 #   reads: [networks.fetch.media_types]
 # labels:
 #   row: A37
@@ -64,7 +65,7 @@ type_admitted if {
 #   code: unsupported_charset
 #   after: [unsupported_content_type]
 #   facts: {charset: head.charset}
-#   remedy: Fetch material in a charset that policy/networks.yaml lists under `fetch`
+#   remedy: Fetch material in a charset under fetch.charsets in policy/networks.yaml, where compliance can add it
 #   reads: [networks.fetch.charsets]
 # labels:
 #   row: A37
