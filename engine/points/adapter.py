@@ -159,7 +159,7 @@ def _manifest(manifest: dict[str, Any], data: bytes) -> ManifestFacts:
         source_policy_hash=_plain(_DIGEST, manifest.get("source_policy_hash")),
         supported_operations=_named_facts(_OPERATION, manifest.get("supported_operations")),
         capabilities=_named_facts(_WORD, manifest.get("capabilities")),
-        unknown_fields=_named_facts(_WORD, unknown) or (),
+        unknown_fields=_named_facts(_NAME, unknown) or (),
         **names,
     )
 

@@ -60,7 +60,7 @@ small_enough if {
 # description: Records and messages name the adapter by it.
 # custom:
 #   code: "manifest_incomplete:id"
-#   remedy: State `id`, a word in lower case
+#   remedy: State `id` in lower-case letters, digits and `_`, such as `my_contacts`
 # labels:
 #   row: A93
 identified if is_string(input.manifest.id)
@@ -70,7 +70,7 @@ identified if is_string(input.manifest.id)
 # description: The environment is the one that the source bundle was admitted for.
 # custom:
 #   code: "manifest_incomplete:environment_identity"
-#   remedy: State `environment_identity`, the name of the environment
+#   remedy: State `environment_identity`, the name of the environment, in lower-case letters, digits and `_`
 # labels:
 #   row: A53
 environment_stated if is_string(input.manifest.environment_identity)
@@ -80,7 +80,7 @@ environment_stated if is_string(input.manifest.environment_identity)
 # description: It is the digest of the limits with which the source bundle of the environment was admitted.
 # custom:
 #   code: "manifest_incomplete:source_policy_hash"
-#   remedy: State `source_policy_hash`, as sha256 and 64 hex digits
+#   remedy: "State `source_policy_hash`, as `sha256:` and 64 lower-case hex digits"
 # labels:
 #   row: A54
 source_policy_stated if is_string(input.manifest.source_policy_hash)
@@ -93,8 +93,8 @@ source_policy_stated if is_string(input.manifest.source_policy_hash)
 #   fixed: true
 #   after: [adapter_disabled, "manifest_incomplete:environment_identity", "manifest_incomplete:source_policy_hash"]
 #   facts: {stated: manifest.source_policy_hash, admitted: source.policy_hash}
-#   remedy: Admit the source bundle of the environment first, then state the hash of that decision in the manifest;
-#     build an environment again whose source bundle or its policy has changed
+#   remedy: Admit the source bundle of the environment first, then state in the manifest the hash that is admitted; if the
+#     source bundle or its policy has changed since an environment was built, build it again
 # labels:
 #   row: A54
 source_policy_matches if {

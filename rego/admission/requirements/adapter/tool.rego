@@ -9,7 +9,8 @@ import future.keywords.not
 #   code: tool_incomplete
 #   each: tools
 #   empty: allowed
-#   remedy: Describe the tool in all three fields, with a valid JSON Schema of an object, or in none
+#   remedy: State for the tool a valid JSON Schema of an object, a list of side effects and one verifier implication, or
+#     remove it from all three fields
 # labels:
 #   row: A56, A57, A58
 complete(tool) if {
