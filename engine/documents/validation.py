@@ -63,6 +63,32 @@ PATTERNS = {
     "^[0-9]{4}-[0-9]{2}-[0-9]{2}$": "a day such as 2027-03-31",
     "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$": "a UUID in lower case",
     r"^[^/\\.\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*$": "the name of one file, without folders and without a leading dot",
+    r"^[^/\\.\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]{0,254}(/[^/\\.\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]{0,254}){0,31}$": (
+        "a relative path such as src/a.py, of at most 32 names, none of which begins with a dot"
+    ),
+    r"^[^\x00]*$": "text without NUL",
+    r"^(?:[A-Za-z][A-Za-z0-9_]{0,63}|\s{0,64})$": "letters, digits and `_`, first a letter, at most 64 characters",
+    "^[A-Za-z][A-Za-z0-9_-]{0,63}$": "letters, digits, `_` and `-`, first a letter, at most 64 characters",
+    "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$": (
+        "letters, digits, `_`, `.` and `-`, first a letter or digit, at most 64 characters"
+    ),
+    "^[A-Za-z0-9_-]{1,64}$": "letters, digits, `_` and `-`, at most 64 characters",
+    "^[A-Za-z0-9_-]+$": "letters, digits, `_` and `-`",
+    "^[A-Za-z0-9_.-]{1,128}$": "letters, digits, `_`, `.` and `-`, at most 128 characters",
+    "^[A-Za-z0-9_./+-]{1,128}$": "letters, digits, `_`, `.`, `/`, `+` and `-`, at most 128 characters",
+    "^[A-Za-z_][A-Za-z0-9_.:]{0,127}$": "letters, digits, `_`, `.` and `:`, first no digit, at most 128 characters",
+    "^[a-z0-9][a-z0-9._-]{0,127}$": (
+        "lower-case letters, digits, `.`, `_` and `-`, first a letter or digit, at most 128 characters"
+    ),
+    "^[a-z][a-z_]{0,31}$": "lower-case letters and `_`, first a letter, at most 32 characters",
+    "^[0-9a-f]{32}$": "32 lower-case hexadecimal digits",
+    "^[0-9a-f]{8,32}$": "8 to 32 lower-case hexadecimal digits",
+    "^[0-9a-f]{1,64}$": "at most 64 lower-case hexadecimal digits",
+    "^[!-~]{0,128}$": "visible ASCII characters without spaces, at most 128",
+    "^[!-~]{1,128}$": "visible ASCII characters without spaces, at most 128",
+    r"^[\x21-\x7e]{1,128}$": "visible ASCII characters without spaces, at most 128",
+    "^[!-~]{1,200}$": "visible ASCII characters without spaces, at most 200",
+    "^[!-~]{1,253}$": "visible ASCII characters without spaces, at most 253",
 }
 """Patterns of fields in words."""
 

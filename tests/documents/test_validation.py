@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from engine.code.request import CodeRunRequest
-from engine.documents.validation import FieldsError, validate
+from engine.documents.validation import PATTERNS, FieldsError, validate
 from engine.points.export import ExportRequest
 from engine.points.license import LicenseRequest
 from engine.points.sandbox import SandboxRequest
@@ -17,6 +18,8 @@ from engine.points.source import SourceRequest
 from engine.points.tool_call import ToolCallRequest
 from engine.points.tool_visibility import VisibilityRequest
 from engine.settings import ReadLimits
+from engine.times import RFC3339
+from tests.conftest import ROOT
 
 GOOD: dict[str, Any] = {
     "purpose": "train",
@@ -54,6 +57,14 @@ def test_an_invalid_field_is_reported_with_its_allowed_form(change: dict[str, An
     with pytest.raises(FieldsError) as caught:
         validate(LicenseRequest, json.dumps(request).encode(), "point `license`", "remedy", ReadLimits())
     assert caught.value.fields == ((field, problem),)
+
+
+def test_every_form_of_a_field_is_stated_in_words() -> None:
+    """No caller is shown a regular expression; a time has a message of its own."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "docs/schemas/requests").glob("*.json")]
+    found = {json.loads(literal) for text in texts for literal in re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', text)}
+    assert found > {f"^{RFC3339}$"}
+    assert found - PATTERNS.keys() == {f"^{RFC3339}$"}
 
 
 def _fields_of(model: type[BaseModel], request: dict[str, Any]) -> tuple[tuple[str, str], ...]:
