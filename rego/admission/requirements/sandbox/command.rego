@@ -9,7 +9,8 @@ import future.keywords.not
 # custom:
 #   code: executable_not_allowlisted
 #   waivable: false
-#   remedy: Name an executable of policy/sandbox.yaml as the first word, without a path
+#   remedy: Name an executable of policy/sandbox.yaml as the first word, without a path; to run any other program, send
+#     the command as text to a profile under `shells` there
 #   reads: ["sandbox.executables.{command.executable}"]
 # labels:
 #   row: B11
@@ -25,7 +26,7 @@ executable_allowlisted if {
 }
 
 # METADATA
-# title: The profile may run commands that are text, if this one is
+# title: A command that is text has a profile with a shell
 # description: A shell starts any program of the sandbox. policy/sandbox.yaml has the shell of each profile that runs
 #   texts; no other profile does.
 # custom:

@@ -4,13 +4,13 @@ import data.admission.lib.sandbox
 import future.keywords.not
 
 # METADATA
-# title: The profile's sandbox has a way out, if the request needs one
+# title: A request that needs a way out has a profile with one
 # description: The way out is a listener in the sandbox that the engine serves. Each connection through it is decided on
 #   at point `network`; every other one fails in the kernel.
 # custom:
 #   code: egress_unsupported
-#   remedy: Name a profile whose backend has `egress` in policy/sandbox.yaml, or name no hosts
-#   reads: ["sandbox.profiles.{profile}", sandbox.backends]
+#   remedy: Name a profile whose backend has `egress` in policy/sandbox.yaml, or leave out `egress` and hosts
+#   reads: ["sandbox.profiles.{profile}.backend", sandbox.backends]
 #   after: [profile_unknown]
 # labels:
 #   row: C60, D08

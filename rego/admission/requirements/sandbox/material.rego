@@ -10,7 +10,7 @@ import future.keywords.not
 # custom:
 #   code: input_files_exceeded
 #   remedy: Give fewer or smaller files, or have the limits in policy/code.yaml raised
-#   reads: [code.inputs, sandbox.profiles]
+#   reads: [code.inputs, "sandbox.profiles.{profile}.limits"]
 #   after: [profile_below_floor]
 # labels:
 #   row: B11, C30

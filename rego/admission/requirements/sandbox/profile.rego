@@ -36,8 +36,9 @@ within_floor if sandbox.within_floor(input.profile, "solution")
 # custom:
 #   code: backend_not_of_profile
 #   waivable: false
+#   facts: {backend: backend.value}
 #   remedy: Leave the backend out, or name a profile with this backend
-#   reads: ["sandbox.profiles.{profile}"]
+#   reads: ["sandbox.profiles.{profile}.backend"]
 #   after: [profile_unknown]
 # labels:
 #   row: A94, C80
@@ -57,8 +58,9 @@ backend_as_stated if {
 #   waivable: false
 #   each: tighten
 #   empty: allowed
+#   facts: {requested: value}
 #   remedy: State a lower limit, or leave it out to get that of the profile
-#   reads: ["sandbox.profiles.{profile}"]
+#   reads: ["sandbox.profiles.{profile}.limits"]
 #   after: [profile_below_floor]
 # labels:
 #   row: H19

@@ -36,7 +36,9 @@ turns_valid if {
 # custom:
 #   code: timeout_invalid
 #   after: [operation_not_admitted]
-#   remedy: Use a shorter timeout, or omit timeout_seconds
+#   facts: {timeout_seconds: timeout_seconds.requested}
+#   remedy: Request at least one second and at most the timeout of the operation in policy/subagents.yaml, or omit
+#     timeout_seconds
 #   reads: ["subagents.operations.{operation}"]
 # labels:
 #   row: B25

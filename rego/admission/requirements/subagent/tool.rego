@@ -53,7 +53,7 @@ granted_without_asking if tools.outcome_by_name(input.context, subagent.row(inpu
 # custom:
 #   code: tool_not_in_profile
 #   after: [operation_not_admitted]
-#   remedy: Use a profile that includes the tool of this operation
+#   remedy: Name a profile that includes the tool of this operation, and a tool policy that grants it
 #   reads: ["subagents.operations.{operation}", "tools.profiles.{context.profile}"]
 # labels:
 #   row: B14
