@@ -149,9 +149,7 @@ def _first_fields(error: ValidationError, model: type[BaseModel], text: bytes) -
     found = error.errors(include_url=False, include_input=False)
     problems = list(without_lists_of_invalid_items(found))[:FIELDS]
     value = parse(text) if any(problem["loc"] for problem in problems) else None
-    return tuple(
-        (printable(_path(problem, value), _FIELD_CHARACTERS), _message(problem, model)) for problem in problems
-    )
+    return tuple((printable(_path(problem, value), _FIELD_CHARACTERS), message(problem, model)) for problem in problems)
 
 
 def without_lists_of_invalid_items(problems: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
@@ -185,15 +183,16 @@ def _path(problem: ErrorDetails, value: Any) -> str:
     return ".".join(map(str, place_of(loc, value, missing=last))) or "request"
 
 
-def _message(problem: ErrorDetails, model: type[BaseModel]) -> str:
+def message(problem: ErrorDetails, model: type[BaseModel]) -> str:
+    """What is wrong with a field, in words that follow its name; the value is never quoted."""
     context = problem.get("ctx", {})
     if problem["type"] == "missing" and len(problem["loc"]) == 1 and _may_be_null(model, problem["loc"][0]):
         return "is missing; send null where there is none"
     if (pattern := context.get("pattern")) is not None:
         return f"must be {PATTERNS[pattern]}" if pattern in PATTERNS else f"must match the pattern `{pattern}`"
     if problem["type"] == "value_error":  # in our own words: validators of requests never quote
-        message = str(context["error"])
-        return message if message.startswith("must ") else f"is refused: {message}"
+        stated = str(context["error"])
+        return stated if stated.startswith("must ") else f"is refused: {stated}"
     known = PROBLEMS.get(problem["type"])
     return problem["type"].replace("_", " ") if known is None else known.format(**context)
 

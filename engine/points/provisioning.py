@@ -22,6 +22,7 @@ from engine.documents.strict_json import (
     RepeatedKeyError,
     read_strict,
 )
+from engine.documents.validation import message
 from engine.facts.proposals import Name
 from engine.facts.text.hidden import is_blank
 from engine.model import Caller, Digest, Limits, Model, Named
@@ -39,7 +40,7 @@ _PROBLEMS = {"extra_forbidden": "unknown", "missing": "missing"}
 
 def _seen(text: str) -> str:
     if is_blank(text):
-        raise ValueError("blank")
+        raise ValueError("must not be blank")
     return text
 
 
@@ -104,7 +105,7 @@ class ProvisioningLimits(Limits):
 
 def gather(request: ProvisioningRequest, _: GatherContext) -> Gathered:
     """Read the specification as JSON."""
-    readable, problems, found = True, list[ProblemFacts](), None
+    readable, problems, found, notes = True, list[ProblemFacts](), None, dict[str, str]()
     try:
         value = read_strict(request.specification, levels=_LEVELS, largest=MAX_SAFE_INTEGER)
         readable = isinstance(value, dict)
@@ -113,7 +114,7 @@ def gather(request: ProvisioningRequest, _: GatherContext) -> Gathered:
     except RepeatedKeyError as error:
         problems = [ProblemFacts(id=printable(error.key, 100), problem="repeated")]
     except ValidationError as error:
-        problems = _problems(error)
+        problems, notes = _problems(error)
     except (NotJsonError, AmbiguousJsonError):
         readable = False
     content = request.specification.encode("utf-8") if found is None else canonical(found.model_dump(mode="json"))
@@ -125,20 +126,19 @@ def gather(request: ProvisioningRequest, _: GatherContext) -> Gathered:
         tools=() if found is None else tuple(Named(id=name) for name in found.tools),
     )
     name = "an agent" if found is None else f"agent {found.name}"
-    return Gathered(facts, f"provisioning of {name}", opened=found, state=_active)
+    return Gathered(facts, f"provisioning of {name}", opened=found, notes=notes, state=_active)
 
 
-def _problems(error: ValidationError) -> list[ProblemFacts]:
-    problems = error.errors(include_url=False, include_context=False, include_input=False)[:_MOST_PROBLEMS]
-    return [
-        ProblemFacts.model_validate(
-            {
-                "id": printable(".".join(map(str, one["loc"])), 100),
-                "problem": _PROBLEMS.get(one["type"], "type"),
-            }
-        )
-        for one in problems
+def _problems(error: ValidationError) -> tuple[list[ProblemFacts], dict[str, str]]:
+    """The problems, and of each what the key must be."""
+    problems = error.errors(include_url=False, include_input=False)[:_MOST_PROBLEMS]
+    ids = [printable(".".join(map(str, one["loc"])), 100) for one in problems]
+    facts = [
+        ProblemFacts.model_validate({"id": id_, "problem": _PROBLEMS.get(one["type"], "type")})
+        for id_, one in zip(ids, problems, strict=True)
     ]
+    messages = (message(one, NewAgentProvisioning) for one in problems)
+    return facts, {f"problems/{id_}": text for id_, text in zip(ids, messages, strict=True)}
 
 
 def _facts(found: NewAgentProvisioning) -> SpecificationFacts:

@@ -56,6 +56,17 @@ def test_sec_02_a_prompt_that_was_evaluated_would_throw_in_the_sandbox() -> None
     assert ran("console.log('started')", within=within, language="javascript").stdout == b"started\n"  # the control
 
 
+def test_a_field_that_does_not_fit_says_what_it_must_be(empty: Engine) -> None:
+    text = specification(name="Code Reviewer", system_prompt=" ", constraints={"max_turns": 20.5, "max_tokens": 20_000})
+    got = empty.provision(text, PROVISIONER)
+    assert "provisioning_field_invalid" in codes(got)
+    assert there(got.answer.gathered).notes == {
+        "problems/name": "must be letters, digits, `_` and `-`, first a letter, at most 64 characters",
+        "problems/system_prompt": "must not be blank",
+        "problems/constraints.max_turns": "must be a whole number",
+    }
+
+
 # covers: E18.1-2
 @pytest.mark.security("SEC-03", "ACE")
 @pytest.mark.parametrize("text", ["function() { return 1; }", "() => ({})", "__import__('os')", "", "[]"])

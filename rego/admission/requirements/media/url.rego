@@ -46,7 +46,8 @@ scheme_allowlisted if {
 # custom:
 #   code: url_not_canonical
 #   after: [scheme_not_allowlisted]
-#   remedy: Use a plain https URL without user name, unusual port, trailing dot or non-ASCII characters
+#   remedy: Write it as `https://host/path`, the host in lower case and the path at least `/`; leave out user name,
+#     `:443`, `#`, a last `?`, and `.` or `..` as folders; write spaces, brackets and non-ASCII letters as in `%C3%A9`
 #   reads: [networks.ports]
 # labels:
 #   row: B40

@@ -22,8 +22,8 @@ scheme_safe if input.network.url.scheme in data.policy.networks.schemes
 # custom:
 #   code: url_not_canonical
 #   after: [unsafe_scheme]
-#   remedy: Write it as `https://host/path`, the host in lower case and the path at least `/`; leave out user name, `:443`,
-#     `#`, a last `?`, and `.` or `..` as folders; write spaces, brackets and non-ASCII characters as in `%C3%A9`
+#   remedy: Write it as `https://host/path`, the host in lower case and the path at least `/`; leave out user name,
+#     `:443`, `#`, a last `?`, and `.` or `..` as folders; write spaces, brackets and non-ASCII letters as in `%C3%A9`
 #   reads: [networks.ports]
 # labels:
 #   row: A33

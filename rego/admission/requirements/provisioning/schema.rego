@@ -33,7 +33,6 @@ key_known(problem) if problem.problem in {"type", "missing"}
 #   code: provisioning_field_invalid
 #   each: problems
 #   empty: allowed
-#   facts: {problem: problem}
 #   remedy: State this key as docs/provisioning.md describes it
 # labels:
 #   row: E16

@@ -8,7 +8,8 @@ import future.keywords.not
 # custom:
 #   code: role_not_admitted
 #   field: specification.role
-#   remedy: Use a role that policy/provisioning.yaml lists
+#   facts: {role: specification.role}
+#   remedy: Use a role that policy/provisioning.yaml lists, spelled as there
 #   reads: [provisioning.roles]
 #   after: [provisioning_schema_invalid]
 # labels:
@@ -25,7 +26,7 @@ role_admitted if {
 #   code: tool_not_admitted
 #   each: tools
 #   empty: allowed
-#   remedy: Use tools that policy/provisioning.yaml lists
+#   remedy: Use tools that policy/provisioning.yaml lists, where compliance can add one
 #   reads: [provisioning.tools]
 #   after: [provisioning_schema_invalid]
 # labels:
@@ -37,7 +38,8 @@ tool_admitted(tool) if tool.id in data.policy.provisioning.tools
 # description: The maximum of each is a value in policy/provisioning.yaml.
 # custom:
 #   code: constraints_too_wide
-#   remedy: Lower max_turns or max_tokens of the specification
+#   facts: {max_turns: specification.constraints.max_turns, max_tokens: specification.constraints.max_tokens}
+#   remedy: Lower max_turns or max_tokens of the specification to at most those in policy/provisioning.yaml
 #   reads: [provisioning.constraints]
 #   after: [provisioning_schema_invalid]
 # labels:
