@@ -118,7 +118,10 @@ def _register(engine: Engine, registry: ToolRegistry, manifest: Any, file: Path,
             "environment": manifest.get("environment_identity"),
             "side_effects": _tools_of(manifest, "side_effect_classes").get(name),
         }
-        accepted(engine, engine.decide("tool_contract", {"tool": candidate}, enter, context), f"{file}: {name}")
+        answer = engine.decide("tool_contract", {"tool": candidate}, enter, context)
+        if answer.fault is not None and answer.fault.code == "engine.request_invalid":
+            return  # a field of the manifest has no such form, which the decision on the manifest says
+        accepted(engine, answer, f"{file}: {name}")
 
 
 _LARGEST = 4 << 20

@@ -275,7 +275,7 @@ def beneath(path: str, root: Path | None) -> Path:
         inside = False
     if not inside or Path(path).is_absolute():
         raise GatherError(
-            "the path is not below the folder that this engine serves",
+            "there is no source bundle at this path below the folder that this engine serves",
             remedy="name a source bundle relative to the folder of `--root`, or upload it as an archive",
         )
     return found

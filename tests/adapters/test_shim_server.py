@@ -242,6 +242,12 @@ def test_an_invalid_manifest_is_refused_and_recorded(command: Command, text: str
     assert decisions(command.state)[-1]["outcome"] == "deny"
 
 
+def test_a_field_of_another_form_is_a_finding_about_the_manifest(command: Command, source_hash: str) -> None:
+    file = manifest_file(command.home, source_hash, environment_identity="my-contacts")
+    done = refused(command, *arguments(file, ON))
+    assert (done.code, "deny manifest_incomplete:environment_identity" in done.stderr) == (1, True), done.stderr
+
+
 # covers: A52 A46.2
 def test_code_that_the_policy_does_not_curate_never_runs(command: Command, source_hash: str, tmp_path: Path) -> None:
     tools = tmp_path / "tools.py"

@@ -7,7 +7,7 @@ import future.keywords.not
 # description: Nothing is fetched unless the request itself enables it.
 # custom:
 #   code: network_disabled
-#   remedy: Set network.enabled to true; `engine fetch` does so when a host is named with `--host`
+#   remedy: Name the host with `--host` or in `hosts` of POST /v1/fetch; a request at this point sets network.enabled
 # labels:
 #   row: A06, A29
 enabled if input.network.enabled == true

@@ -10,6 +10,7 @@ import future.keywords.not
 # custom:
 #   code: address_unknown
 #   after: [network_disabled, host_not_allowlisted, url_not_canonical]
+#   facts: {host: network.url.host}
 #   remedy: Retry when the host name can be resolved
 # labels:
 #   row: H06

@@ -7,7 +7,7 @@ import future.keywords.not
 # description: The license itself is decided on when the source bundle is checked. Nothing of a tunnel is kept.
 # custom:
 #   code: license_missing
-#   remedy: State the license of the content, such as CC-BY-4.0, with `--license`
+#   remedy: State the license of the content, such as CC-BY-4.0, with `--license` or in `license`
 # labels:
 #   row: A31
 licensed if input.network.licensed == true
