@@ -76,6 +76,7 @@ def test_a_shell_command_runs_as_agents_run_it(command: Command) -> None:
     assert (done.code, done.stdout) == (0, "artifacts\nHTTP/1.1 403 host_not_allowlisted\n"), done.stderr
     assert "ok, exit code 0: shell on bubblewrap_egress (restricted_process)" in done.stderr
     assert "connection to https://example.com/: refused (host_not_allowlisted)" in done.stderr
+    assert "  host_not_allowlisted: Name exactly the host" in done.stderr
     assert [line["point"] for line in lines(command.state) if line["kind"] == "decision"] == ["sandbox", "network"]
     refused = command("sandbox", "run", "--profile", "standard", "--shell", "id")
     refused.refused("shell_not_permitted", code=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from admission_adapters.sandbox.model import RunResult
     from engine.engine import Engine
     from engine.flow import Answer
+    from engine.policy_bundle.build import PolicyBundle
+    from engine.shell import ShellRun
 
 app = typer.Typer()
 environments = typer.Typer(help="Environments of Python packages that programs may import.")
@@ -78,7 +81,8 @@ def run(
     if (shell is None) == (not command):
         raise typer.BadParameter("name a program or --shell TEXT, and not both", param_hint="PROGRAM")
     if shell is None and (host or folder):
-        raise typer.BadParameter("only a --shell command has connections and a folder", param_hint="--host")
+        hint = "--host" if host else "--folder"
+        raise typer.BadParameter("only a --shell command has connections and a folder", param_hint=hint)
     if shell is not None and (tighten or stdin is not None):
         raise typer.BadParameter("a --shell command has neither input nor other limits", param_hint="--shell")
     if shell is not None:
@@ -86,16 +90,14 @@ def run(
             done = engine.run_shell(
                 shell, hosts=tuple(host or ()), folder=folder, profile=profile, context=sources.context()
             )
+            policy = engine.policy
         _show(done.answer, done.ended)
         for path, data in done.files.items():
             typer.echo(f"wrote {printable(path, 300)} ({len(data)} bytes)", err=True)
         for path, reason in done.not_kept.items():
             typer.echo(f"not kept: {printable(path, 300)} ({reason})", err=True)
-        for one in done.connections:
-            codes = f" ({', '.join(one.codes)})" if one.codes else ""
-            typer.echo(f"connection to {printable(one.url or 'no address', 300)}: {one.outcome}{codes}", err=True)
-            if one.approval:
-                typer.echo(f"to approve it: engine approvals grant {one.approval}, then run this again", err=True)
+        for line in dict.fromkeys(_connections(done, policy)):  # programs try again
+            typer.echo(line, err=True)
         raise typer.Exit(_exit(done.answer, done.ended))
     request: dict[str, Any] = {"profile": profile, "command": command}
     if tighten:
@@ -157,6 +159,18 @@ def list_packages(how: options.Output = "text") -> None:
         return
     lines = [f"{one.name}  {one.tree}  {', '.join(one.modules)}" for one in found]
     print_text("\n".join(lines) or "no package environments")
+
+
+def _connections(done: ShellRun, policy: PolicyBundle | None) -> Iterator[str]:
+    """The outcome of each connection, and what to do about those that were refused."""
+    for one in done.connections:
+        codes = f" ({', '.join(one.codes)})" if one.codes else ""
+        yield f"connection to {printable(one.url or 'no address', 300)}: {one.outcome}{codes}"
+        if one.approval:
+            yield f"to approve it: engine approvals grant {one.approval}, then run this again"
+        elif policy is not None:
+            words = filter(None, (policy.catalogue.words("network", code) for code in one.codes))
+            yield from (f"  {each.code}: {each.remedy}" for each in words)
 
 
 def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any) -> tuple[Answer, RunResult | None]:
