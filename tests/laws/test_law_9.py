@@ -57,6 +57,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "adapters/admission_adapters/files/artifacts.py": {"artifact_subdir"},  # the boundary it was shown to hold
     "adapters/admission_adapters/runner/run.py": {
         "application/json",
+        "application/x-ndjson",
         "https",
     },  # how to connect to what the limits name, and the type of its messages
     "engine/runner/evidence.py": {"egress"},  # the boundary that a platform proves
@@ -126,7 +127,10 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/opa/build.py": {"local", "off"},  # words of the Go toolchain
     "engine/opa/server.py": {"/proc/"},  # where the kernel tells about processes
     "engine/sources/metadata.py": {"README.md", "croissant.json", "datapackage.json"},  # files that it reads
-    "engine/sources/start.py": {"text/markdown", "application/octet-stream"},  # what a file is by its suffix
+    "engine/sources/start.py": {
+        *("text/markdown", "application/octet-stream"),  # what a file is by its suffix
+        *("application/jsonl", "application/x-ndjson", "application/yaml"),
+    },
     "engine/points/source.py": {"reading"},  # what people are told while they wait
     "engine/policy_bundle/syntax.py": {"head"},  # of a rule
     "engine/policy_bundle/bodies.py": {"head"},  # as syntax.py
