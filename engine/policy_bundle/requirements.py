@@ -193,6 +193,8 @@ def _shape_problem(rule: Rule) -> tuple[str, str] | None:
         return message, "remove the default: undefined is not proven"
     if rule.key is not None or not rule.plain_name:
         fix = f"write `{name} if …`, or `{name}(item) if …` with `each`"
+        if name.startswith(("deny", "violation")):  # `deny if …` would state the opposite
+            fix = "state what must hold under another name; or keep the set, in a package such as `main`"
         return f"`{name}` is a set or object, not a condition", fix
     if rule.otherwise is not None:
         return f"`{name}` has an `else`", "write several definitions; the rule holds when one does"

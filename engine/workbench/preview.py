@@ -47,7 +47,8 @@ def listed(visit: Visit) -> Response:
     """The files of values, and of one's own rules."""
     values, rules = values_files(visit.desk), rules_files(visit.desk)
     saved = {**values, **rules}.get(visit.query.get("saved", ""))
-    return visit.page("values.html", files=values.values(), rules=rules.values(), saved=saved, releases=visit.desk.releases)
+    releases = visit.desk.releases is not None
+    return visit.page("values.html", files=values.values(), rules=rules.values(), saved=saved, releases=releases)
 
 
 def editor(visit: Visit) -> Response:

@@ -91,6 +91,7 @@ REFUSED = {
         "name the item",
     ),
     "default": rule(f"default admitted(_) := true\n\n{GOOD}\n", 5, "`default admitted`", "undefined is not proven"),
+    "deny_set": rule(GOOD.replace("admitted(record) if", "deny contains record if"), 12, "is a set", "must hold"),
     "else": rule(f"{GOOD[:-2]}\n}} else := true\n", 12, "has an `else`", "several definitions"),
     "set": rule(GOOD.replace("admitted(record) if", "admitted contains record if") + "\n", 12, "a set or", "if …"),
     "object": rule(GOOD.replace("admitted(record) if", "admitted[record] if") + "\n", 12, "a set or object", "if …"),
