@@ -85,7 +85,7 @@ class EnvironmentGrant(Protocol):
 def build_environment(into: Path, permit: Permit, input_digest: str, rows: Rows, source_policy_hash: str) -> Result:
     """Build the environment that the permit names in the folder of its name below `into`.
 
-    `source_policy_hash` is what its manifest will state. Raises GatherError: `engine.environment_exists`; and WorkError:
+    `source_policy_hash` is what its manifest will state. Raises GatherError: `engine.environment_exists`; WorkError:
     `engine.permit_missing`; `engine.limit_unenforceable`; `engine.environment_not_built`; for a folder that cannot be
     written `engine.work_failed`. Then nothing of the environment is there.
     """

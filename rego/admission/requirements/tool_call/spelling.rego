@@ -38,8 +38,8 @@ destination_canonical(destination) if {
 #   code: path_not_canonical
 #   each: paths
 #   empty: allowed
-#   remedy: Write the whole path from `/` on, without `.`, `..`, `//`, `~`, backslashes or escapes; in a command, use `..`
-#     only below the working folder and after `cd DIR &&`
+#   remedy: Write the whole path from `/` on, without `.`, `..`, `//`, `~`, backslashes or escapes; in a command, use
+#     `..` only below the working folder and after `cd DIR &&`
 #   after: [tool_unknown]
 # labels:
 #   row: B07
