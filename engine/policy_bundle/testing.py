@@ -23,13 +23,17 @@ _EXCUSED = "kinds"
 
 @dataclass(frozen=True, slots=True)
 class TestRun:
-    """How many tests passed, and every test that failed or line that none reached, as problems."""
+    """How many tests passed, and every test that failed or line that none reached, as problems.
+
+    `untested` are files of rules of one's own that have no tests beside them.
+    """
 
     __test__ = False  # pytest collects no class of this name
 
     passed: int
     files: int
     problems: tuple[Problem, ...]
+    untested: tuple[str, ...] = ()
 
 
 def run_tests(bundle: PolicyBundle, opa: OpaCommand, *, cases: bool = False) -> TestRun:
@@ -50,7 +54,7 @@ def run_tests(bundle: PolicyBundle, opa: OpaCommand, *, cases: bool = False) -> 
         bundle.unpack(folder)
         capabilities = Path(scratch) / "capabilities.json"
         capabilities.write_text(json.dumps(allowed(opa.capabilities())), encoding="utf-8")
-        covered = taken.served if root == "rego/" else {name.replace("_test.rego", ".rego") for name in tests}
+        covered = {*taken.served} if root == "rego/" else {name.replace("_test.rego", ".rego") for name in tests}
         authored = {name: _lines(folder / _served(name)) for name in covered if name.startswith(root)}
         names = {_served(name): name for name in taken.served}
         for name, data in tests.items():
@@ -68,7 +72,8 @@ def run_tests(bundle: PolicyBundle, opa: OpaCommand, *, cases: bool = False) -> 
         if not found:
             found = list(_uncovered(opa.test(folder, capabilities, coverage=True).json(), authored, names))
         passed = sum(not _failed(one) for one in results)
-        return TestRun(passed, len(authored), bundle.sources.placed(found))
+        untested = sorted({name for name in taken.served if name.startswith(root)} - covered)
+        return TestRun(passed, len(authored), bundle.sources.placed(found), tuple(untested))
 
 
 def _lines(served: Path) -> int:

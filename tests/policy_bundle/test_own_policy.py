@@ -39,6 +39,9 @@ def test_a_new_folder_passes_its_own_tests_and_cases(own: Path) -> None:
     result = run("test", "--policy", str(own))
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines() == ["5 tests passed; 100 % of lines covered in 2 files", "2 cases passed"]
+    (own / "rules" / "lib" / "names_test.rego").unlink()
+    result = run("test", "--policy", str(own))
+    assert f"no tests beside {own}/rules/lib/names.rego\n" in result.stdout
 
 
 def test_the_schemas_for_editors_accept_the_files_and_refuse_unknown_keys(own: Path) -> None:
