@@ -498,7 +498,9 @@ def test_engines_on_one_folder_agree_too(tmp_path: Path, cache: Path, made: Made
         assert [told(decision(one)) for one in engines] == [("allow", [])] * 2
         activate(2)
         assert [told(decision(one)) for one in engines] == [("deny", ["license_incompatible"])] * 2
-        assert command("policy", "status", "--state", state).stdout.count(" serves release 2, last seen ") == 2
+        status = command("policy", "status", "--state", state).stdout
+        assert status.count(" serves release 2, last seen ") == 2
+        assert ("  active  release 2 of " in status, "  was active  release 1 of " in status) == (True, True)
     command("serve", "--releases", releases).refused("give --releases and --release-key together")
     both = ("--release", releases / "1", "--releases", releases, *key)
     command("serve", *both).refused("give one release, or a folder of several")

@@ -19,7 +19,7 @@ from engine.times import row_document, time_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.state.rows import ActivationRow, ReplicaRow
+    from engine.state.rows import ActivationRow, Agreement, ReplicaRow
 
 _HISTORY = 20
 """Activations that are listed, the newest first."""
@@ -77,18 +77,21 @@ def status(state: options.State = None, how: options.Output = "text") -> None:
         found = {"activations": [row_document(row) for row in rows], "engines": [row_document(one) for one in replicas]}
         print_text(json_text(found))
     else:
-        lines = [line for row in rows for line in _activation_lines(row)] or ["no release was activated yet"]
+        lines = [line for row in rows for line in _activation_lines(row, agreement)] or ["no release was activated yet"]
         lines += [line for one in replicas for line in _replica_lines(one, rows)]
         print_text("\n".join(lines))
     if without:
         raise typer.Exit(Exit.FAILED_CLOSED)
 
 
-def _activation_lines(row: ActivationRow) -> list[str]:
+def _activation_lines(row: ActivationRow, agreement: Agreement) -> list[str]:
+    is_past = row.state == "active" and (agreement.active is None or row.id != agreement.active.id)
+    state = "was active" if is_past else row.state
+    done = "activated" if row.state == "active" else "proposed"
     why = f": {row.reason}" if row.reason else ""
     at = time_text(row.ended_at or row.switched_at or row.proposed_at)
     lines = [
-        f"{at}  {row.state}  release {row.sequence} of {row.name}, activated by {row.actor}{why}",
+        f"{at}  {state}  release {row.sequence} of {row.name}, {done} by {row.actor}{why}",
         f"  built by {row.author}, approved by {row.approver}",
         f"  {row.digest}",
     ]
