@@ -145,6 +145,9 @@ test_in_a_script if {
 		# regal ignore:with-outside-test-context
 		tool_words.paths == [path] with input as object.union(request, {"command_parts": [odd]}) with data.policy as policy
 	}
+	word := object.union(request, {"command_parts": [object.union(script, {"kind": "word"})]})
+	harmless := {"program_rows": {"sed": {"any_words": true}}}
+	tool_words.paths == [path] with input as word with data.policy as harmless
 	every lost in ["place", "command"] {
 		not tool_words.no_path(json.remove(path, [lost])) with input as request with data.policy as policy
 	}

@@ -90,6 +90,7 @@ test_another_event_does_not_abort if {
 		every aborts in [{"abort_episode": false}, {"abort_episode": true, "justification_bytes": 9}] {
 			not reply.abort_justified with input as _with({"event": {"kind": kind}, "proposal": aborts})
 		}
+		not reply.abort_justified with input as _with({"event": {"kind": kind}, "problems": [{"id": "a"}]})
 	}
 	every wrong in _wrong - {true} {
 		not reply.abort_justified with input as _with({"proposal": {"abort_episode": wrong, "justification_bytes": 9}})
