@@ -406,7 +406,8 @@ class Assembly:
             request = GatherError(  # an act is recorded only when it is taken
                 f"a decision at point `{point}` is enforced only together with what it permits",
                 remedy="use the command, path or method that does the work, such as `engine fetch`, POST /v1/fetch or"
-                " `Engine.fetch`; a dry run, such as `engine decide --now TIME`, only decides",
+                " `fetch`, and for administrative acts POST /v1/administration or `administer`; a dry run, such as"
+                " `engine decide --now TIME`, only decides",
                 code="engine.request_invalid",
             )
         if point == "provisioning":  # wherever it is asked, an agent that is allowed is mounted

@@ -80,10 +80,10 @@ def test_an_operating_system_error_is_not_reported_as_an_engine_fault(command: C
 
 def test_a_policy_is_started_from_a_shipped_recipe_or_none(command: Command, tmp_path: Path) -> None:
     own = tmp_path / "own"
-    command("policy", "init", own, "--from", "default").refused("no shipped recipe `default`", "coding_agent")
-    command("policy", "init", own, "--from", "../coding_agent").refused("no shipped recipe")
+    command("policy", "init", own, "--template", "default").refused("no shipped recipe `default`", "coding_agent")
+    command("policy", "init", own, "--template", "../coding_agent").refused("no shipped recipe")
     assert not own.exists()
-    assert command("policy", "init", own, "--from", "coding_agent").code == 0
+    assert command("policy", "init", own, "--template", "coding_agent").code == 0
     assert command("policy", "lint", "--policy", own).code == 0
 
 

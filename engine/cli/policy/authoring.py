@@ -23,7 +23,9 @@ def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="New folder.", show_default=False)],
     recipe: Annotated[
         str | None,
-        typer.Option("--from", metavar="RECIPE", help="Copy a shipped recipe, such as coding_agent, not the example."),
+        typer.Option(
+            "--template", metavar="RECIPE", help="Copy a shipped recipe, such as coding_agent, not the example."
+        ),
     ] = None,
 ) -> None:
     """Start a policy folder of your own: values over the shipped ones, an example rule, tests, cases, schemas.
