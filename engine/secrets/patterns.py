@@ -42,7 +42,7 @@ _HEADER = re.compile(
 )
 _CREDENTIALS = re.compile(
     r"(?i)[^:=]{0,40}[:=][ \t]{0,8}(?P<quote>[\"']?)[ \t\"']{0,8}(?P<scheme>(?:bearer|basic|digest|token)[ \t]{1,8})?"
-    r"(?!(?:bearer|basic|digest|token)[ \t])(?P<told>[a-z0-9+/._~-]{2}[^\s\"',;]*)"
+    r"(?!(?:bearer|basic|digest|token)[ \t])(?P<value>[a-z0-9+/._~-]{2}[^\s\"',;]*)"
 )
 _COOKIE = re.compile(r"[^\s=]=(?![$<{%*])[^\s=]")
 _PLACEHOLDER = re.compile(r"[A-Z]{1,16}(?:_[A-Z]{1,16})*|(?i:your)(?:[_-][A-Za-z_-]*)?|[a-z_-]{0,8}\.{3}")
@@ -325,17 +325,17 @@ def _headers(text: str) -> Iterator[Span]:
 
 
 def _has_credentials(header: str) -> bool:
-    """Whether a header has a value of its own, not a placeholder, a call or a name of a program."""
+    """Whether the value of a header is a credential, and no example, call or name in code."""
     match = _CREDENTIALS.match(header)
-    if match is None or _PLACEHOLDER.fullmatch(match["told"]):
+    if match is None or _PLACEHOLDER.fullmatch(match["value"]):
         return False
     if match["quote"] or match["scheme"]:
         return True
-    if _REFERENCE.match(header, match.start("told")):
+    if _REFERENCE.match(header, match.start("value")):
         return False
-    bare, behind = match["told"].rstrip(")]}"), header[match.end() :].split()
+    bare, behind = match["value"].rstrip(")]}"), header[match.end() :].split()
     alone = not behind or not behind[0][0].isalnum() or behind[0] in _OPERATORS
-    in_code = bare != match["told"] or header[match.end() :].startswith(",") or " = " in header[: match.start("told")]
+    in_code = bare != match["value"] or header[match.end() :].startswith(",") or " = " in header[: match.start("value")]
     return not (alone and _DOTTED.fullmatch(bare) and (in_code or "." in bare or bare.lower() in _VERDICTS))
 
 
@@ -374,8 +374,8 @@ def _logins(text: str) -> Iterator[Span]:
     """Passwords in addresses, except what stands for one; over HTTP a name alone may be a token."""
     for match in USERINFO.finditer(text):
         scheme, _, name = match[0].removesuffix("@").partition("://")
-        user, told, password = name.partition(":")
-        if ("http" in scheme.lower() or told) and not _NAMED_LATER.fullmatch(password if told else user):
+        user, colon, password = name.partition(":")
+        if ("http" in scheme.lower() or colon) and not _NAMED_LATER.fullmatch(password if colon else user):
             yield match.span()
 
 

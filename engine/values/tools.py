@@ -109,7 +109,7 @@ class Rule(Model):
         "and what they can do beyond. Or `any`.",
     )
     can: Items[Ability] | None = Field(
-        default=None, description="In allow rules: the `can` of each of its `commands` that states none of its own."
+        default=None, description="In allow rules: the `can` of each of its `commands` without one of its own."
     )
     where: Annotated[Mapping[str, Conditions], Field(min_length=1)] | None = Field(
         default=None,

@@ -58,7 +58,6 @@ def test_secrets_and_system_files_are_refused(coding: Engine, policy: str) -> No
     assert [one for one in decided if one[1] != "deny"] == []
 
 
-@pytest.mark.full
 def test_the_careful_policy_only_looks(coding: Engine) -> None:
     decided = outcomes(coding, SETS.parent / "commands" / "hostile.yaml", "coding_careful")
     allowed = [str(one["arguments"]["command"]) for one, outcome in decided if outcome == "allow"]
