@@ -89,7 +89,7 @@ def printable(name: str, limit: int = 200) -> str:
     return clean if len(clean) <= limit else clean[:limit] + "…"
 
 
-def read_bytes(path: Path, limit: int, name: str | None = None) -> bytes:
+def read_bytes(path: Path | str, limit: int, name: str | None = None) -> bytes:
     """All bytes of a regular file of at most `limit` bytes. Raises GatherError."""
     title = printable(name or str(path))
     try:

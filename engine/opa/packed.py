@@ -38,7 +38,7 @@ _AGAIN = "get it again from its builder: only archives of `engine policy build` 
 
 def pack(files: Mapping[str, bytes]) -> bytes:
     """The archive of these files: sorted names, no times, no owners."""
-    return zlib.compress(_tar(files), 9, 31)
+    return zlib.compress(_tar(files), wbits=31)
 
 
 def unpacked(data: bytes, name: str) -> dict[str, bytes]:

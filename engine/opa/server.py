@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,7 @@ class Served:
         return Served(rules, folder / VALUES, self.revisions, key, self.points)
 
 
+@lru_cache(maxsize=8)
 def _rules_of(archive: bytes, points: frozenset[str]) -> bytes:
     """The archive without the rules of other points, unless those are referred to.
 

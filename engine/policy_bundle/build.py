@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from engine.binaries import Binary
-from engine.documents.canonical import canonical, digest, in_order, parse
+from engine.documents.canonical import canonical, digest, parse
 from engine.documents.files import Document
 from engine.errors import DecideError, GatherError, Location, PolicyError, Problem
 from engine.model import Model, Revisions
@@ -175,7 +175,7 @@ class PolicyBundle:
     @cached_property
     def data(self) -> dict[str, Any]:
         """What `data.policy` is."""
-        data: dict[str, Any] = json.loads(self.written_values)
+        data: dict[str, Any] = parse(self.written_values)
         return data
 
     @cached_property
@@ -193,7 +193,7 @@ class PolicyBundle:
     @cached_property
     def places(self) -> dict[tuple[str | int, ...], Location]:
         """The location of each value, by its path below `policy/`."""
-        return _lines(self.written_places)
+        return _locations(self.written_places)
 
 
 def build(
@@ -223,9 +223,9 @@ def build(
     if found:
         raise _refused(sources, found)
     served, places = values.content[VALUES_DATA], values.files[_PLACES]
-    catalogue = Catalogue.model_validate_json(rules.files[_CATALOGUE])
+    catalogue = _catalogue(rules.files[_CATALOGUE])
     data = parse(served)
-    lines = lru_cache(partial(_lines, places))  # half the time of a start, and only a problem needs them
+    lines = lru_cache(partial(_locations, places))  # half the time of a start, and only a problem needs them
 
     def place(path: tuple[str | int, ...]) -> Location | None:
         return lines().get(path)
@@ -305,11 +305,10 @@ def _made_values(
     values = read(taken.values, overrides, _models(documents), found)
     if values is None:
         return None
-    data, stands = values
+    data, places = values
     served = data if documents is not None else {**data, **derived(data)}
-    places = [[path, [place.file, place.line, place.field]] for path, place in stands.items()]
     archive = archives.archive({VALUES_DATA: canonical(served)}, archives.VALUES_ROOT, {})
-    return {_ARCHIVE: archive, _PLACES: in_order(places)}
+    return {_ARCHIVE: archive, _PLACES: places}
 
 
 def _models(documents: Mapping[str, type[Model]] | None) -> Mapping[str, type[Model]]:
@@ -318,9 +317,13 @@ def _models(documents: Mapping[str, type[Model]] | None) -> Mapping[str, type[Mo
     return DOCUMENTS if documents is None else documents
 
 
-def _lines(places: bytes) -> dict[tuple[str | int, ...], Location]:
-    """The location of each value, by its path below `policy/`."""
-    return {tuple(path): Location(*place) for path, place in parse(places)}
+_catalogue = lru_cache(maxsize=4)(Catalogue.model_validate_json)  # an edit of values leaves it as it is
+
+
+def _locations(places: bytes) -> dict[tuple[str | int, ...], Location]:
+    from engine.policy_bundle.values import locations
+
+    return locations(places)
 
 
 def _refused(sources: PolicySources, found: list[Problem]) -> PolicyError:

@@ -49,7 +49,9 @@ _BYTES = {
 
 _AGAIN = "get the release again from its signer"
 _NO_RELEASE = "name a folder that `engine policy build --output` wrote"
-_PLACE = TypeAdapter(list[tuple[tuple[str | int, ...], tuple[str, int | None, str | None]]])
+_PATH = tuple[str | int, ...]
+_LOCATIONS = TypeAdapter(tuple[list[tuple[str, str, list[tuple[_PATH, int]]]], list[tuple[_PATH, str]]])
+"""What `values.locations` reads."""
 
 
 Principal = Annotated[str, Field(min_length=1, max_length=256)]
@@ -152,7 +154,7 @@ def check(files: Mapping[str, bytes], folder: Path) -> Contents:
         raise PolicyError(tuple(found))
     try:
         catalogue = Catalogue.model_validate_json(files[CATALOGUE])
-        _PLACE.validate_json(files[PLACES], strict=True)
+        _LOCATIONS.validate_json(files[PLACES], strict=True)
     except ValidationError as error:
         remedy = "use an engine of the version that built the release, or build it again"
         raise PolicyError((_problem(folder, CATALOGUE, "this engine version cannot read it", remedy),)) from error

@@ -209,49 +209,49 @@ def _folders(recipe: Path, prefix: str, found: list[Problem]) -> set[str]:
 
 def _rules(folder: Path, prefix: str, found: list[Problem]) -> dict[str, bytes]:
     rules: dict[str, bytes] = {}
-    paths = sorted(_walk(folder, prefix, found))
-    if len(paths) > _MOST_FILES:
+    names = sorted(_walk(folder, prefix, found))
+    if len(names) > _MOST_FILES:
         found.append(
             Problem(Location(str(folder)), f"there are more than {_MOST_FILES} files of rules", "split the policy")
         )
         return rules
-    for path in paths:
-        rules |= _read(path, f"{prefix}/{path.relative_to(folder).as_posix()}", found)
+    for name, path in names:
+        rules |= _read(path, name, found)
     return rules
 
 
-def _walk(folder: Path, prefix: str, found: list[Problem]) -> Iterator[Path]:
-    """Every `*.rego` below a folder; what may hide rules from the walk is added to `found`."""
-
-    def name_of(path: Path) -> str:
-        return f"{prefix}/{path.relative_to(folder).as_posix()}".removesuffix("/.")
+def _walk(folder: Path, prefix: str, found: list[Problem]) -> Iterator[tuple[str, str]]:
+    """Name and path of every `*.rego` below a folder; what may hide rules from the walk is added to `found`."""
+    root = str(folder)
 
     def unlisted(error: OSError) -> None:
-        path = Path(error.filename or folder)
-        if path == folder and isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        path = error.filename or root
+        if path == root and isinstance(error, (FileNotFoundError, NotADirectoryError)):
             remedy = "name the folder that holds `admission/`"
-            found.append(Problem(Location(str(folder)), "the folder of rules does not exist", remedy))
+            found.append(Problem(Location(root), "the folder of rules does not exist", remedy))
         else:
-            found.append(_unlisted(name_of(path), error))
+            found.append(_unlisted(f"{prefix}{path[len(root) :]}", error))
 
-    for parent, folders, files in os.walk(folder, onerror=unlisted):
-        for path in (Path(parent, name) for name in (*folders, *files)):
-            if path.name.endswith(".rego") and not _LEFT_BY_EDITORS.match(path.name):
-                yield path
-            elif path != folder / _INVENTORY and (problem := _unread(path, name_of(path))) is not None:
+    for parent, folders, files in os.walk(root, onerror=unlisted):
+        within = f"{prefix}{parent[len(root) :]}"
+        for entry in (*folders, *files):
+            name, path = f"{within}/{entry}", f"{parent}/{entry}"
+            if entry.endswith(".rego") and not _LEFT_BY_EDITORS.match(entry):
+                yield name, path
+            elif name != f"{prefix}/{_INVENTORY}" and (problem := _unread(path, name)) is not None:
                 found.append(problem)
 
 
-def _unread(path: Path, name: str) -> Problem | None:
+def _unread(path: str, name: str) -> Problem | None:
     """The problem of an entry without rules; none for a folder or a README."""
     try:
-        kind = path.lstat().st_mode
+        kind = os.lstat(path).st_mode
     except OSError as error:
         return _unlisted(name, error)
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
         remedy = "put the rules here: links are not followed"
         return Problem(Location(name), "this is neither a file nor a folder", remedy)
-    if stat.S_ISDIR(kind) or path.name == _README:
+    if stat.S_ISDIR(kind) or name.endswith(f"/{_README}"):
         return None
     return _not_read(name, "end the name of rules with `.rego` in lower case, or remove the file")
 
@@ -290,7 +290,7 @@ def _values(folder: Path, prefix: str, found: list[Problem]) -> dict[str, bytes]
     return values
 
 
-def _read(path: Path, name: str, found: list[Problem], limit: int = _RULE_BYTES) -> dict[str, bytes]:
+def _read(path: Path | str, name: str, found: list[Problem], limit: int = _RULE_BYTES) -> dict[str, bytes]:
     """The bytes of one file under its name; none, with a problem, when it cannot be read."""
     try:
         return {name: read_bytes(path, limit, name)}

@@ -40,6 +40,8 @@ def keep(folder: Path, key: str, files: Mapping[str, bytes]) -> Path:
     chosen = folder / key
     try:
         _private(folder)
+        if _whole(chosen) == files:
+            return chosen
         _publish(folder, chosen, files)
         _sweep(folder)
     except OSError as error:

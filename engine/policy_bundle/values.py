@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, RootModel
 
+from engine.documents.canonical import compact, parse
 from engine.documents.files import Document, load, printable
 from engine.errors import GatherError, Location, Problem
 from engine.model import Model
@@ -52,8 +54,8 @@ class _Overlaid(Document):
 
 def read(
     files: Mapping[str, bytes], overrides: tuple[str, ...], documents: Mapping[str, type[Model]], found: list[Problem]
-) -> tuple[dict[str, Any], dict[Row, Location]] | None:
-    """The future `data.policy` and the location of each value; None with all problems in `found` otherwise.
+) -> tuple[dict[str, Any], bytes] | None:
+    """The future `data.policy` and, for `locations`, where its values are; None with all problems in `found` otherwise.
 
     A null value is left out of `data`, like a null fact: `null < 5` is true in Rego.
     """
@@ -69,11 +71,31 @@ def read(
     data = {
         name: model.model_dump(mode="json", exclude_none=True) for name, model in models.items() if model is not None
     }
-    places = {(name, *path): document.where(path) for name, document in ready.items() for path in document.lines}
-    for text, path in changed.items():
-        places = {row: place for row, place in places.items() if row[: len(path)] != path}
-        places[path] = Location(OVERRIDES, None, printable(text))
-    return data, places
+    written = [(name, file, rows) for name, document in ready.items() for file, rows in _rows(document)]
+    return data, compact([written, [(path, printable(text)) for text, path in changed.items()]])
+
+
+def _rows(document: Document) -> Iterator[tuple[str, list[tuple[Row, int]]]]:
+    """The files of a document, with the path and line of each value that is there."""
+    if not isinstance(document, _Overlaid):
+        yield document.name, [*document.lines.items()]
+        return
+    yield document.name, [row for row in document.lines.items() if row[0] not in document.above]
+    yield document.other, [row for row in document.lines.items() if row[0] in document.above]
+
+
+def locations(written: bytes) -> dict[Row, Location]:
+    """The location of each value, by its path below `policy/`, from what `read` wrote."""
+    files, changed = parse(written)
+    places = {
+        (name, *path): Location(file, line, ".".join(map(str, path)) or None)
+        for name, file, rows in files
+        for path, line in rows
+    }
+    for path, text in changed:
+        places = {row: place for row, place in places.items() if row[: len(path)] != tuple(path)}
+        places[tuple(path)] = Location(OVERRIDES, None, text)
+    return places
 
 
 def _documents(
@@ -90,10 +112,20 @@ def _documents(
             known = [*documents, *([] if name.startswith("policy/") else [PARAMETERS])]
             remedy = f"use one of {quoted(f'{one}.yaml' for one in known)}"
             found.append(Problem(Location(name), "there are no values of this name", remedy))
-        elif not _is_blank(name, files[name]) and (document := explain.read(files[name], name, found)) is not None:
-            below = ready.get(stem)
-            ready[stem] = document if below is None else _overlaid(below, document)
+        elif not _is_blank(name, files[name]):
+            document, problems = _document(files[name], name)
+            found.extend(problems)
+            if document is not None:
+                below = ready.get(stem)
+                ready[stem] = document if below is None else _overlaid(below, document)
     return ready
+
+
+@lru_cache(maxsize=64)  # an edit changes one of some thirty files, and reading them takes longest
+def _document(data: bytes, name: str) -> tuple[Document | None, tuple[Problem, ...]]:
+    """The document of a file, which nobody may change, or None with its problems."""
+    found: list[Problem] = []
+    return explain.read(data, name, found), tuple(found)
 
 
 def _is_blank(name: str, data: bytes) -> bool:
@@ -160,7 +192,7 @@ def _overridden(problem: Problem, changed: Mapping[str, Row]) -> Problem:
     return problem
 
 
-def _override(text: str, documents: Mapping[str, Document], found: list[Problem]) -> Iterator[tuple[str, Row]]:
+def _override(text: str, documents: dict[str, Document], found: list[Problem]) -> Iterator[tuple[str, Row]]:
     """Apply one `key=value` to the documents; yields its key and path when it could be applied."""
     key, equals, written = text.partition("=")
     where = Location(OVERRIDES, None, printable(text))
@@ -182,7 +214,9 @@ def _override(text: str, documents: Mapping[str, Document], found: list[Problem]
         message = f"there are no values `{printable(segments[0])}`"
         found.append(Problem(where, message, f"use one of {quoted(documents)}"))
         return
-    path = _set(documents[segments[0]].value, segments[1:], value)
+    own = documents[segments[0]]
+    documents[segments[0]] = own = replace(own, value=parse(compact(own.value)))
+    path = _set(own.value, segments[1:], value)
     if path is None:
         remedy = 'name an existing value, or one new key below it; quote a key with dots: licenses."GPL-9.0"'
         found.append(Problem(where, f"`{printable(key)}` has a parent that does not exist", remedy))

@@ -223,7 +223,7 @@ ATTACKS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     ),
     "removed_rule": (lambda f: forge_rules(f, {RULE: None}), (RULES, "digest mismatch")),
     "other_words": (_catalogue, ("digest mismatch",)),
-    "other_places": (lambda f: forge_file(f, PLACES, b"[]"), ("digest mismatch",)),
+    "other_places": (lambda f: forge_file(f, PLACES, b"[[],[]]"), ("digest mismatch",)),
     "other_sequence": (lambda f: restate(f, sequence=8), ("digest mismatch",)),
     "other_name": (lambda f: restate(f, name="home"), ("digest mismatch",)),
     "other_time": (lambda f: restate(f, created_at="2027-01-01T00:00:00Z"), ("digest mismatch",)),

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from engine.errors import PolicyError
+from engine.errors import PolicyError, Problem
 from engine.policy_bundle.build import PolicyBundle
+from engine.policy_bundle.values import OVERRIDES, locations, read
 from tests.expect import there
-from tests.policy_bundle.trees import LOWERED, built, policy, write
+from tests.policy_bundle.trees import DOCUMENTS, LOWERED, built, policy, write
 
 
 def bundle(tmp_path: Path, *values: str, **files: str) -> PolicyBundle:
@@ -46,6 +47,18 @@ def test_override(override: str, path: tuple[str, ...], value: Any, tmp_path: Pa
 
 def test_a_later_override_wins(tmp_path: Path) -> None:
     assert bundle(tmp_path, "licenses.most=7", "licenses.most=8").row(("licenses", "most")).value == 8
+
+
+@pytest.mark.parametrize("overlay", [{}, {"bundles/house/values/licenses.yaml": b"licenses: {ISC: refuse}"}])
+def test_an_override_changes_no_other_policy(overlay: dict[str, bytes]) -> None:
+    """Files that did not change are read once a process."""
+    files = {"policy/levels.yaml": b"levels: {}", "policy/licenses.yaml": b"licenses: {MIT: admit}\nmost: 5", **overlay}
+    own = {"ISC": "refuse"} if overlay else {}
+    for overrides, licenses in (((), {}), (("licenses.licenses.MIT=refuse", "licenses.most=7"), {"MIT": "refuse"})) * 2:
+        found: list[Problem] = []
+        data, places = read(files, overrides, DOCUMENTS, found) or pytest.fail(str(found))
+        assert data["licenses"]["licenses"] == {"MIT": "admit"} | own | licenses
+        assert (locations(places)["licenses", "most"].file == OVERRIDES) is bool(overrides)
 
 
 def test_an_override_into_a_list_or_scalar_is_refused(tmp_path: Path) -> None:
