@@ -24,6 +24,9 @@ _ENVIRONMENT = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
 
 _NOT_PATTERNS = "[one | some one in input; not regex.is_valid(one)]"
 
+OVERTIME = "eval_cancel_error"
+"""OPA's code for a test that took longer."""
+
 _LACKS = re.compile(rb"runtime: (out of memory|failed to create new OS thread)|fatal error: ")
 """How the output of a program of Go begins that the system gives no memory or thread."""
 
@@ -56,6 +59,7 @@ class OpaCommand:
 
     binary: Path
     seconds: float = 120.0  # `opa test` of the whole policy takes 2 on an idle machine
+    test_seconds: int = 10  # for one test
     output_bytes: int = 64 << 20  # the syntax tree of a file of 1 MiB has about 40
 
     def run(self, *arguments: str, cwd: Path | None = None) -> Finished:
@@ -120,7 +124,8 @@ class OpaCommand:
 
     def test(self, folder: Path, capabilities: Path, *, coverage: bool = False) -> Finished:
         """Run the tests of a policy bundle folder; with `coverage`, return the lines reached instead."""
-        options = ("--format", "json", "--fail-on-empty", "--timeout", "30s", "--capabilities", str(capabilities))
+        limits = ("--timeout", f"{self.test_seconds}s", "--capabilities", str(capabilities))
+        options = ("--format", "json", "--fail-on-empty", *limits)
         return self.run("test", "--bundle", *options, *(("--coverage",) if coverage else ()), ".", cwd=folder)
 
     def _read(self, process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:

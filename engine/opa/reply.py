@@ -90,7 +90,10 @@ def down() -> DecideError:
 
 def late() -> DecideError:
     """The deadline of a call is over."""
-    return unavailable("OPA did not answer in time")
+    return unavailable(
+        "OPA did not answer in time: this machine is busy, or a rule does not end",
+        "retry; if the error persists, run `engine policy test`, which names a rule that does not end",
+    )
 
 
 def forked() -> DecideError:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import Location, Problem
-from engine.opa.command import OpaCommand
+from engine.opa.command import OVERTIME, OpaCommand
 from engine.policy_bundle.archives import GENERATED
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.checks import allowed
@@ -68,7 +68,7 @@ def run_tests(bundle: PolicyBundle, opa: OpaCommand, *, cases: bool = False) -> 
             checked = opa.check(folder, capabilities)  # reports the lines that `opa test` reports as text only
             found = opa_problems(finished if checked.code == 0 else checked, names, "rego")
             return TestRun(0, 0, bundle.sources.placed(found))
-        found = list(_failures(results, names))
+        found = list(_failures(results, names, opa.test_seconds))
         if not found:
             found = list(_uncovered(opa.test(folder, capabilities, coverage=True).json(), authored, names))
         passed = sum(not _failed(one) for one in results)
@@ -87,14 +87,29 @@ def _served(name: str) -> str:
     return rest if root == "rego" else f"admission/added/{rest.split('/rules/', 1)[1]}"
 
 
-def _failures(results: list[dict[str, Any]], names: dict[str, str]) -> Iterator[Problem]:
+def _failures(results: list[dict[str, Any]], names: dict[str, str], seconds: int) -> Iterator[Problem]:
     for one in results:
         if _failed(one):
-            location = one.get("location") or {}
-            file = str(location.get("file", "")).removeprefix("./")
-            where = Location(names.get(file, "rego"), location.get("row"))
-            what = "ends in an error" if one.get("error") else "is skipped" if one.get("skip") else "fails"
+            where = _where(one, names) or Location("rego")
+            error = one.get("error")
+            what = _error(error, names, seconds) if error else "is skipped" if one.get("skip") else "fails"
             yield Problem(where, f"`{one.get('name', '?')}` {what}", "correct the rule, or the test")
+
+
+def _where(of: dict[str, Any], names: dict[str, str]) -> Location | None:
+    """Where OPA places a test, or a step of its evaluation; None for what is in no file of ours."""
+    location = of.get("location") or {}
+    name = names.get(str(location.get("file", "")).removeprefix("./"))
+    return None if name is None else Location(name, location.get("row"))
+
+
+def _error(error: dict[str, Any], names: dict[str, str], seconds: int) -> str:
+    """What ended a test, and the line that was evaluated then."""
+    message = str(error.get("message", "")).partition("\n")[0].rstrip(":")
+    what = f"took longer than {seconds} seconds" if error.get("code") == OVERTIME else f"ends in an error: {message}"
+    steps = (_where(step, names) for step in error.get("stack_trace") or ())
+    line = next((step for step in steps if step is not None), None)
+    return what if line is None else f"{what}, in {line.file}:{line.line}"
 
 
 def _failed(one: dict[str, Any]) -> bool:

@@ -41,6 +41,21 @@ def test_failing(tmp_path: Path) -> None:
     assert found.passed == 3
 
 
+def test_a_rule_that_does_not_end_is_named(tmp_path: Path) -> None:
+    loops = "some x in numbers.range(1, 20000)\n\tsome y in numbers.range(1, 20000)\n\tx * y < 0"
+    bundle = policy(tmp_path, {TEST: f"{GOOD}\ntest_long if {{\n\t{loops}\n}}\n"})
+    (problem,) = run_tests(bundle, OpaCommand(find_binary().path, test_seconds=1)).problems
+    assert problem.where.line == 12
+    assert problem.message.startswith(f"`test_long` took longer than 1 seconds, in {TEST}:1")
+
+
+def test_a_test_that_ends_in_an_error_says_which(tmp_path: Path) -> None:
+    two = "_two := 1 if true\n\n_two := 2 if true\n\ntest_two if _two == 1\n"
+    (problem,) = run(tmp_path, {TEST: f"{GOOD}\n{two}"}).problems
+    assert problem.message.startswith("`test_two` ends in an error: rule data.")
+    assert problem.message.endswith(f"produced conflicting values, in {TEST}:14")
+
+
 def test_a_skipped_test_does_not_pass(tmp_path: Path) -> None:
     (problem,) = run(tmp_path, {TEST: GOOD + "\ntodo_test_later if false\n"}).problems
     assert "is skipped" in problem.message
