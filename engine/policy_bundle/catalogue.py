@@ -144,7 +144,8 @@ class Catalogue(Model):
         if code in entries.generated:
             return f"`{code}` always denies: without it no requirement could be evaluated", "remove the row"
         if code not in entries.requirements:
-            return f"no requirement of `{point}` has the code `{code}`", "correct the code, or remove the row"
+            likely = schemas.likely(code, sorted(entries.requirements))
+            return f"no requirement of `{point}` has the code `{code}`", f"{likely}correct the code, or remove the row"
         return None
 
     def reworded(self, change: Callable[[str], str]) -> Catalogue:

@@ -6,6 +6,7 @@ missing because its name is misspelled counts as misspelled.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, TypeAlias, TypeVar
@@ -41,12 +42,72 @@ _SHOULD = {
     "float_type": "a number",
     "bool_type": "true or false",
 }
+FORMS = {
+    **PATTERNS,
+    r"\S+\s+\S+\s+\S+": "a sentence of at least three words",
+    r"^((engine\.)?[a-z][a-z0-9_]*(:[a-z][a-z0-9_]*)?|[A-Z][A-Z0-9_]*_MESSAGE|[A-Z][A-Za-z]*Error)$": (
+        "lower-case letters, digits and `_`, such as license_unknown"
+    ),
+    "^(-#|--?[!-<>-~]+|[!-~]{1,3})$": "an option such as --output or -o, or a word of up to 3 characters",
+    "^(0|[1-9][0-9]{0,5})(\\.[0-9]{1,6})?$": 'a price in quotes, such as "0.15"',
+    "^(ACE|DoS|injection)(, (ACE|DoS|injection))*$": "ACE, DoS, injection or several of them, as in `ACE, DoS`",
+    "^(\\*|group:[a-z][a-z0-9_]*|[A-Za-z0-9_.-]{1,128}\\*?)$": "a tool, files_*, group:files or *",
+    "^-[A-Za-z-]{1,30}[ =]?(\\*|[A-Za-z]{1,10}:\\*|\\*:\\*)$": (
+        "an option with `*` for the secret, such as --token=* or -u *:*"
+    ),
+    "^/": "a path that begins with /",
+    "^/[!-~]+$": "an absolute path without spaces, such as /opt/server",
+    "^/usr/(?:[A-Za-z0-9_+-][A-Za-z0-9_.+-]*/)*[A-Za-z0-9_+-][A-Za-z0-9_.+-]*$": "a path such as /usr/bin/git",
+    "^[!-~]+( [!-~]+)*$": "words with single spaces between them, such as git commit",
+    "^[!-~]{4,64}$": "4 to 64 visible ASCII characters without spaces",
+    "^[A-Z0-9-]+$": "a charset in capitals, such as UTF-8",
+    "^[A-Z][A-Z0-9_]*$": "a variable in capitals, such as LANG",
+    "^[A-Z]{3}$": "a currency such as EUR",
+    "^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*/?$": "a relative path, such as notes/ or notes/a.txt",
+    "^[A-Za-z0-9._-]+\\*?$": "the name of a file such as .DS_Store, or how it begins, such as ._*",
+    "^[A-Za-z0-9](?:[A-Za-z0-9-]|_[A-Za-z0-9-]){0,63}$": (
+        "letters, digits, `-` and single `_`, first a letter or digit, such as issue-tracker"
+    ),
+    "^[A-Za-z0-9][A-Za-z0-9 _.~/:=+-]{1,39}$": "how a secret begins, 2 to 40 characters, such as ghp_",
+    "^[A-Za-z0-9][A-Za-z0-9._:/@-]*$": "the name of a model, such as vendor/model-1.5",
+    "^[A-Za-z0-9_]+\\.[a-z0-9]+$": "the name of a file, such as main.py",
+    "^[A-Za-z0-9_][A-Za-z0-9_.-]*$": "the name of one folder, such as scripts",
+    "^[A-Za-z][A-Za-z0-9_.:]*$": "a code such as license_unknown",
+    "^[A-Za-z][A-Za-z0-9_]{0,63}$": "letters, digits and `_`, first a letter, at most 64 characters",
+    "^[A-Za-z][A-Za-z_/]{0,63}$": "a method of MCP, such as tools/call",
+    "^[A-Za-z_$][A-Za-z0-9_$]*$": "a name of the language, such as json",
+    "^[A-Za-z_][A-Za-z0-9_]*$": "the name of a variable, such as PATH",
+    "^[^/].*$": "a relative path, such as docs/guide.md",
+    "^[a-z0-9-]+(\\.[a-z0-9-]+)+$": "a host in lower case, such as api.example.com",
+    r"^[a-z0-9]+(\|[a-z0-9]+)*\??( [a-z0-9]+(\|[a-z0-9]+)*\??)*$": (
+        "words in lower case, with `|` between alternatives and `?` after an optional one, such as drop|skip all? rules"
+    ),
+    "^[a-z0-9]+/[a-z0-9][a-z0-9.+-]*$": "a media type in lower case, such as text/plain",
+    "^[a-z0-9][a-z0-9_.-]{0,63}$": "lower-case letters, digits, `_`, `.` and `-`, at most 64 characters",
+    "^[a-z]+(/[a-z]+)*$": "lower-case words with / between them, such as tools/call",
+    "^[a-z][a-z0-9 _-]{1,30}$": "a program in lower case, with its command if it has some, such as docker login",
+    "^[a-z][a-z0-9_-]*$": "lower-case letters, digits, `_` and `-`, first a letter",
+    "^[a-z][a-z0-9_.+-]*$": "the name of a program, such as python3.11",
+    r"^[a-z][a-z0-9_]*(\.([a-zA-Z0-9_-]+|\{[a-z0-9_.]+\}|\{[a-z0-9_.]+\{[a-z0-9_.]+\}[a-z0-9_.]*\}))*$": (
+        "a path below policy/, such as licenses.licenses.{license.alternatives}"
+    ),
+    "^[a-z][a-z0-9_]*(\\.[a-z][a-z0-9_]*)*$": "a path of facts, such as bundle.records",
+    "^[a-z][a-z_ ]*$": "lower-case words, such as stated",
+    "^[a-z_]+(\\.[a-z_]+)*$": "a path of facts, such as license.expression",
+    "^https://[a-z0-9-]+(\\.[a-z0-9-]+)+(:[1-9][0-9]{0,4})?$": "an origin, such as https://docs.example.com",
+    "^https://[a-z0-9./:_-]+$": "an address in lower case, such as https://api.example.com/v1",
+    "^https?://[^?#@\\s]+$": "an address such as https://runner.example.com, without `?`, `#` and `@`",
+    "^https?://[a-z0-9.:\\[\\]-]+$": "an origin, such as https://runner.example.com",
+}
+"""Patterns of requests, of values, and of METADATA in words."""
 _KEY = "[key]"
 """What pydantic appends to the location of a key."""
 _REMEDIES = {
     "extra_forbidden": "correct the spelling or remove it",
     "missing": "write it",
 }
+_WORD = re.compile(r"'([^']*)'")
+"""One of the words in pydantic's list of those which are expected."""
 _EMPTY = "restore it, from version control or a backup"
 _SHIPPED = "; without the file, shipped values are in force"
 _NO_FIELDS = "write `name: value`, with a space after the colon"
@@ -104,6 +165,8 @@ def _problems(
         remedy = remedies.get(named) or (_REMEDIES.get(found["type"], "correct the value") if field else _NO_FIELDS)
         if path in intended:
             remedy = f"{did_you_mean((str(intended[path][-1]),))} {remedy}"
+        elif found["type"] in {"literal_error", "enum"}:
+            remedy = f"{schemas.likely(str(found['input']), _WORD.findall(found['ctx']['expected']))}{remedy}"
         yield Problem(Location(where.file, line, field or None), message, remedy)
 
 
@@ -130,7 +193,7 @@ def _message(found: Mapping[str, Any], field: str) -> str:
         should = context["expected"] if found["type"] == _NO_FORM else f"{_SHOULD[found['type']]}{such}"
         return f"{field} is {TYPES.get(type(value), 'empty')}; it should be {should}"
     message = found["msg"].removeprefix("Value error, ")
-    form = PATTERNS.get(context.get("pattern"), f"of the form `{context.get('pattern')}`")
+    form = FORMS.get(context.get("pattern"), "another one")
     if found["type"] not in _MESSAGES:
         return f"{field}: {message[:1].lower()}{message[1:]}"
     return f"{field} {_MESSAGES[found['type']].format(**{**context, 'form': form})}"

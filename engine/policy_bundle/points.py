@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from engine.errors import Location, Problem
+from engine.policy_bundle import schemas
 from engine.policy_bundle.catalogue import Entries, Requirement, Words, quoted
 from engine.policy_bundle.requirements import Held
 
@@ -110,7 +111,7 @@ def _after_problems(point: PointRules, own: set[str]) -> Iterator[Problem]:
         known = generated | (set(entries.requirements) if one.added else own)
         for other in sorted(set(one.after) - known):
             message = f"`after` names `{other}`, which is no code of `{point.name}`"
-            yield Problem(one.where, message, f"use one of {quoted(known)}")
+            yield Problem(one.where, message, f"{schemas.likely(other, sorted(known))}use one of {quoted(known)}")
         if code in entries.before(code):
             message = f"`after` of `{code}` leads back to itself, so both could hide"
             yield Problem(one.where, message, "remove one of the two from `after`")

@@ -14,7 +14,7 @@ from engine.documents.canonical import digest
 from engine.documents.files import Document, printable
 from engine.errors import Location, Problem
 from engine.opa.command import OpaCommand
-from engine.policy_bundle import added, archives, explain, generate, points, requirements, unreachable
+from engine.policy_bundle import added, archives, explain, generate, points, requirements, schemas, unreachable
 from engine.policy_bundle.bodies import Lint
 from engine.policy_bundle.catalogue import Catalogue, Proof, Requirement
 from engine.policy_bundle.checks import (
@@ -351,7 +351,9 @@ def inventory_problems(name: str, data: bytes | None, held: Collection[Requireme
         if one.entry not in listed.get(one.point, ()):
             line = f"the line `  - {one.entry}` below `{one.point}:` in {name}"
             lines = f"the lines `{one.point}:` and `  - {one.entry}` to {name}"
-            remedy = f"add {line if one.point in listed else lines}"
+            missing = [entry for entry in listed.get(one.point, ()) if (one.point, entry) not in there]
+            likely = f"{close}correct the code, or " if (close := schemas.likely(one.entry, missing)) else ""
+            remedy = f"{likely}add {line if one.point in listed else lines}"
             yield Problem(one.where, f"the code `{one.entry}` is not in {name}", remedy)
 
 

@@ -21,7 +21,7 @@ from engine.documents.canonical import compact, parse
 from engine.documents.files import Document, load, printable
 from engine.errors import GatherError, Location, Problem
 from engine.model import Model
-from engine.policy_bundle import explain
+from engine.policy_bundle import explain, schemas
 from engine.policy_bundle.catalogue import quoted
 from engine.policy_bundle.checks import PARAMETERS
 from engine.settings import ReadLimits
@@ -109,8 +109,8 @@ def _documents(
     for name in sorted(files, key=lambda one: (one not in names, one)):  # what is laid over them comes last
         stem = PurePosixPath(name).stem
         if name not in names and (name.startswith("policy/") or stem not in {*documents, PARAMETERS}):
-            known = [*documents, *([] if name.startswith("policy/") else [PARAMETERS])]
-            remedy = f"use one of {quoted(f'{one}.yaml' for one in known)}"
+            known = [f"{one}.yaml" for one in (*documents, *([] if name.startswith("policy/") else [PARAMETERS]))]
+            remedy = f"{schemas.likely(f'{stem}.yaml', known)}use one of {quoted(known)}"
             found.append(Problem(Location(name), "there are no values of this name", remedy))
         elif not _is_blank(name, files[name]):
             document, problems = _document(files[name], name)
@@ -212,25 +212,29 @@ def _override(text: str, documents: dict[str, Document], found: list[Problem]) -
         return
     if segments[0] not in documents:
         message = f"there are no values `{printable(segments[0])}`"
-        found.append(Problem(where, message, f"use one of {quoted(documents)}"))
+        likely = schemas.likely(segments[0], sorted(documents))
+        found.append(Problem(where, message, f"{likely}use one of {quoted(documents)}"))
         return
     own = documents[segments[0]]
     documents[segments[0]] = own = replace(own, value=parse(compact(own.value)))
     path = _set(own.value, segments[1:], value)
-    if path is None:
-        remedy = 'name an existing value, or one new key below it; quote a key with dots: licenses."GPL-9.0"'
+    if isinstance(path, str):
+        remedy = path + 'name an existing value, or one new key below it; quote a key with dots: licenses."GPL-9.0"'
         found.append(Problem(where, f"`{printable(key)}` has a parent that does not exist", remedy))
         return
     yield text, (segments[0], *path)
 
 
-def _set(value: Any, segments: list[str], new: Any) -> Row | None:
-    """Set `new` at the path of the segments; keys may contain dots, the longest existing key wins."""
+def _set(value: Any, segments: list[str], new: Any) -> Row | str:
+    """Set `new` at the path of the segments; keys may contain dots, the longest existing key wins.
+
+    Where there is no such parent, a text that asks for the likely key, or an empty one.
+    """
     path: list[str | int] = []
     while segments:
         step = _step(value, segments)
         if step is None:
-            return None
+            return schemas.likely(segments[0], sorted(value)) if isinstance(value, dict) else ""
         key, used = step
         path.append(key)
         segments = segments[used:]
@@ -238,7 +242,7 @@ def _set(value: Any, segments: list[str], new: Any) -> Row | None:
             value[key] = new
             return tuple(path)
         value = value[key]
-    return None
+    return ""
 
 
 def _step(value: Any, segments: list[str]) -> tuple[str | int, int] | None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any
 
 import pytest
 
+from engine.cases.run import Case
 from engine.documents.files import load
 from engine.errors import Problem
 from engine.policy_bundle import explain
+from engine.policy_bundle.notes import HelperNote, RequirementNote, SetNote
+from engine.policy_bundle.sources import Recipe
 from engine.settings import ReadLimits
 from engine.values import DOCUMENTS
 from tests.conftest import ROOT
@@ -94,6 +97,22 @@ def test_a_misspelled_field_is_one_problem_that_names_the_right_one(
     [problem] = _problems_of(name, around, lambda values: {wrong: values.pop(field), **values})
     assert problem.message == f"`{'.'.join(path)}` is not a known field"
     assert problem.remedy == f"did you mean `{field}`? correct the spelling or remove it"
+
+
+def test_every_form_of_a_value_is_stated_in_words() -> None:
+    """No author is shown a regular expression."""
+    models = (*DOCUMENTS.values(), RequirementNote, SetNote, HelperNote, Recipe, Case)
+    assert {form for model in models for form in _patterns(model.model_json_schema())} <= explain.FORMS.keys()
+
+
+def _patterns(schema: Any) -> Iterator[str]:
+    if isinstance(schema, list):
+        for one in schema:
+            yield from _patterns(one)
+    elif isinstance(schema, dict):
+        yield from schema.get("patternProperties", ())
+        yield from [schema["pattern"]] if isinstance(schema.get("pattern"), str) else []
+        yield from _patterns(list(schema.values()))
 
 
 def test_a_field_that_is_there_is_not_suggested() -> None:

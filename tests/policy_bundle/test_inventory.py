@@ -49,6 +49,15 @@ def test_a_renamed_requirement_is_named_twice(tmp_path: Path) -> None:
     assert new.remedy == "add the line `  - declared` below `source:` in rego/inventory.yaml"
 
 
+def test_a_misspelled_code_is_answered_with_the_listed_one(tmp_path: Path) -> None:
+    renamed = topic(requirement("statd", 'input.bundle.purpose == "train"'), name="purpose")
+    found = problems(tmp_path, {**TWO, f"{REQUIREMENTS}/purpose.rego": renamed})
+    (new,) = [one for one in found if "`statd`" in one.message]
+    assert new.remedy == (
+        "did you mean `stated`? correct the code, or add the line `  - statd` below `source:` in rego/inventory.yaml"
+    )
+
+
 def test_a_moved_requirement_is_still_there(tmp_path: Path) -> None:
     moved = {
         f"{REQUIREMENTS}/purpose.rego": None,

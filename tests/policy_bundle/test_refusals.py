@@ -167,6 +167,9 @@ REFUSED = {
     "after_unknown": rule(
         requirement(more="after: [nothing]") + "\n", 13, "`nothing`, which is no code", "`records_missing`"
     ),
+    "after_misspelled": rule(
+        requirement(more="after: [record_missing]") + "\n", 13, "is no code", "did you mean `records_missing`?"
+    ),
     "after_implied": rule(
         "\n\n".join(
             (
@@ -272,7 +275,7 @@ REFUSED = {
     # values
     "values_file_missing": one(LICENSES, None, None, "is missing", "write it"),
     "values_file_unknown": one(
-        "policy/licences.yaml", "a: 1\n", None, "there are no values of this name", "`licenses.yaml`"
+        "policy/licences.yaml", "a: 1\n", None, "there are no values of this name", "did you mean `licenses.yaml`?"
     ),
     "values_other_ending": one("policy/x.yml", "a: 1\n", None, "would be ignored", "<name>.yaml"),
     "value_wrong_type": one(LICENSES, "licenses: {}\nmost: many\n", 2, "`most`", "correct the value"),
@@ -283,7 +286,9 @@ REFUSED = {
     "value_not_finite": one(LICENSES, "most: .inf\nlicenses: {}\n", 1, "interpret differently", "finite decimal"),
     "values_not_yaml": one(LICENSES, "a: [\n", 2, "not YAML", "syntax"),
     "values_empty": one(LICENSES, "# nothing\n", None, "is empty", "restore it, from version control or a backup"),
-    "level_unknown_code": one(LEVELS, "levels:\n  source:\n    admited: warn\n", 3, "`admited`", "correct"),
+    "level_unknown_code": one(
+        LEVELS, "levels:\n  source:\n    admited: warn\n", 3, "`admited`", "did you mean `admitted`?"
+    ),
     "level_unknown_point": one(LEVELS, "levels:\n  sauce: {}\n", 2, "`sauce`", "`source`"),
     "level_of_a_list": one(LEVELS, "levels:\n  source:\n    records_missing: warn\n", 3, "always denies", "remove"),
     "level_lowered_for_good": level("warn", "from deny without an owner and a last day", "owner: data@example.org"),
@@ -314,9 +319,14 @@ REFUSED = {
     "fixed_and_standing": metadata(EACH + "  fixed: true\n  standing: warn\n", 14, "contradict", "keep one of them"),
     "standing_deny": metadata(EACH + "  standing: deny\n", 12, "`custom.standing` must be", "confirm or warn"),
     "level_other_word": level("ignore", "'deny', 'confirm' or 'warn'", "correct"),
+    "level_misspelled": level("confrim", "'deny', 'confirm' or 'warn'", "did you mean `confirm`? correct"),
     # overrides
     "override_no_pair": Refused({}, None, "not PATH=VALUE", "write it like", "--values", ("licenses",)),
     "override_no_document": Refused({}, None, "no values `x`", "`levels`", "--values", ("x.y=1",)),
+    "override_misspelled_document": Refused({}, None, "no values `licences`", "did", "--values", ("licences.most=1",)),
+    "override_misspelled_parent": Refused(
+        {}, None, "a parent that does not exist", "did you mean `licenses`?", "--values", ("licenses.licences.A=1",)
+    ),
     "override_no_parent": Refused(
         {}, None, "a parent that does not exist", "one new key", "--values", ("licenses.licenses.A.B=1",)
     ),

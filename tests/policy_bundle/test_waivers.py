@@ -89,7 +89,7 @@ def test_rows_without_waivers_below_an_unknown_point_or_code_are_reported(comman
     ]
     assert lint.stdout.count("use one of `adapter`, ") == 2
     assert "\n  did you mean `source`? use one of " in lint.stdout
-    assert "\n  correct the code, or remove the row\n" in lint.stdout
+    assert "\n  did you mean `retention_unknown`? correct the code, or remove the row\n" in lint.stdout
 
 
 def test_waivers_are_listed_with_the_decisions_they_let_through(
