@@ -31,7 +31,17 @@ def test_a_tool_that_is_not_known_is_not_stopped(command: Command) -> None:
     assert (misspelt.code, "stop_tool_unknown" in misspelt.stderr) == (1, True)
     assert command("stop", "tool", "http_get").stdout.startswith("stopped: tool http_get: ")
     assert command("stop", "principal", "bot").stdout.startswith("stopped: principal bot: ")
-    assert command("stop", "lift", "0" * 32, "--reason", "x").code == 2
+    for id_ in ("0" * 32, "abc"):
+        lifted = command("stop", "lift", id_, "--reason", "x")
+        assert (lifted.code, lifted.stderr.splitlines()[0]) == (2, f"engine: there is no stop `{id_}`")
+
+
+def test_a_stop_of_a_principal_that_was_never_seen_holds_with_a_warning(command: Command) -> None:
+    assert command("tokens", "issue", "--principal", "pipeline", "--point", "license", "--days", "1").code == 0
+    assert "pipeline" not in command("stop", "principal", "pipeline").stderr
+    misspelt = command("stop", "principal", "pipelin")
+    assert (misspelt.code, misspelt.stdout.partition(": ")[0]) == (0, "stopped")
+    assert "did you mean `pipeline`?" in misspelt.stderr
 
 
 def test_an_agent_waits_for_a_person_and_is_ended(command: Command) -> None:

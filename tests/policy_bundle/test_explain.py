@@ -12,6 +12,7 @@ import pytest
 from engine.cases.run import Case
 from engine.documents.files import load
 from engine.errors import Problem
+from engine.model import Model
 from engine.policy_bundle import explain
 from engine.policy_bundle.notes import HelperNote, RequirementNote, SetNote
 from engine.policy_bundle.sources import Recipe
@@ -101,7 +102,7 @@ def test_a_misspelled_field_is_one_problem_that_names_the_right_one(
 
 def test_every_form_of_a_value_is_stated_in_words() -> None:
     """No author is shown a regular expression."""
-    models = (*DOCUMENTS.values(), RequirementNote, SetNote, HelperNote, Recipe, Case)
+    models: tuple[type[Model], ...] = (*DOCUMENTS.values(), RequirementNote, SetNote, HelperNote, Recipe, Case)
     assert {form for model in models for form in _patterns(model.model_json_schema())} <= explain.FORMS.keys()
 
 

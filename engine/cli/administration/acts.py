@@ -120,7 +120,9 @@ Row = TypeVar("Row")
 DAY = 86_400
 Days = Annotated[int, typer.Option(min=1, max=1_000_000, help="Lifetime in days.")]
 """The longest lifetime that a command accepts; the policy sets lower limits."""
-Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows; newest first.")]
+MOST = 100_000
+"""Rows of one list."""
+Limit = Annotated[int, typer.Option(min=1, max=MOST, help="Maximum number of rows; newest first.")]
 
 
 @contextmanager
@@ -136,6 +138,15 @@ def found(state: options.StateAt | None) -> Iterator[Store]:
         )
     with closing(open_state(settings)) as store:
         yield store
+
+
+def look_up(
+    id_: str, rows: Callable[[Store], Sequence[Any]], what: str, command: str, state: options.StateAt | None
+) -> None:
+    """Raises GatherError unless one of these rows of the state has the id; `command` lists them."""
+    with found(state) as store:
+        if id_ not in {row.id for row in rows(store)}:
+            raise GatherError(f"there is no {what} `{printable(id_)}`", remedy=f"see `engine {command}` for the ids")
 
 
 def tell(

@@ -11,8 +11,9 @@ import typer
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.outputs import print_text
-from engine.cli.terminal import remark
+from engine.cli.terminal import notice, remark
 from engine.documents.files import printable
+from engine.facts.text.nearest import did_you_mean, nearest
 from engine.times import row_document, time_text
 
 if TYPE_CHECKING:
@@ -48,7 +49,21 @@ def _stop(scope: str, name: str, reason: str | None, sources: options.Sources) -
     request = {"act": "stop", "id": uuid.uuid4().hex, "reason": reason, "stop": {"scope": scope, "name": name}}
     done = acts.act(sources, request)
     print_text(f"stopped: {_description(done['scope'], done['name'])}: {done['id']}")
+    if scope == "principal":
+        _tell_unseen(name, sources.state)
     remark(f"to lift the stop: engine stop lift {done['id']} --reason TEXT")
+
+
+def _tell_unseen(name: str, state: options.StateAt | None) -> None:
+    """Warn of a principal that the state does not know: it may come yet, or the name is misspelt."""
+    with acts.found(state) as store:
+        known = {options.user(), *(row.principal for row in store.tokens())}
+        known |= {row.principal for row in store.children(None, acts.MOST)}
+        known |= {row.requester for row in store.approvals(None, acts.MOST) if row.requester is not None}
+    if name not in known:
+        near = nearest(name, known, {})
+        question = f"; {did_you_mean(near)}" if near else ""
+        notice(f"no token, approval or subagent here is of `{name}`; it is stopped all the same{question}")
 
 
 @app.command("list")
@@ -66,6 +81,7 @@ def lift_stop(
     reason: acts.Reason = None,
 ) -> None:
     """Lift a stop. What it ended stays ended."""
+    acts.look_up(id_, lambda store: store.stops(acts.MOST), "stop", "stop list", sources.state)
     done = acts.act(sources, {"act": "lift_stop", "id": id_, "reason": reason})
     print_text(f"lifted: {_description(done['scope'], done['name'])}: {done['id']}")
 
