@@ -67,7 +67,9 @@ PATTERNS = {
         "a relative path such as src/a.py, of at most 32 names, none of which begins with a dot"
     ),
     r"^[^\x00]*$": "text without NUL",
-    r"^(?:[A-Za-z][A-Za-z0-9_]{0,63}|\s{0,64})$": "letters, digits and `_`, first a letter, at most 64 characters",
+    r"^(?:[A-Za-z][A-Za-z0-9_-]{0,63}|\s{0,64})$": (
+        "letters, digits, `_` and `-`, first a letter, at most 64 characters"
+    ),
     "^[A-Za-z][A-Za-z0-9_-]{0,63}$": "letters, digits, `_` and `-`, first a letter, at most 64 characters",
     "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$": (
         "letters, digits, `_`, `.` and `-`, first a letter or digit, at most 64 characters"

@@ -29,15 +29,15 @@ TEXT = "text/*"
 """Stands for every type of plain text: a text does not show which one it is."""
 
 _SIGNATURES = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), ("image/png",)),
-    (re.compile(rb"\xff\xd8\xff"), ("image/jpeg",)),
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), ("image/png", "image/x-png")),
+    (re.compile(rb"\xff\xd8\xff"), ("image/jpeg", "image/jpg", "image/pjpeg")),
     (re.compile(rb"GIF8[79]a"), ("image/gif",)),
     (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), ("image/webp",)),
     (re.compile(rb"RIFF.{4}WAVE", re.DOTALL), ("audio/wav", "audio/x-wav", "audio/vnd.wave")),
-    (re.compile(rb"%PDF-"), ("application/pdf",)),
-    (re.compile(rb"fLaC"), ("audio/flac",)),
+    (re.compile(rb"%PDF-"), ("application/pdf", "application/x-pdf")),
+    (re.compile(rb"fLaC"), ("audio/flac", "audio/x-flac")),
     (re.compile(rb"OggS"), ("audio/ogg", "video/ogg")),
-    (re.compile(rb"ID3[\x02-\x04]|\xff[\xe2\xe3\xf2\xf3\xfa\xfb]"), ("audio/mpeg",)),
+    (re.compile(rb"ID3[\x02-\x04]|\xff[\xe2\xe3\xf2\xf3\xfa\xfb]"), ("audio/mpeg", "audio/mp3", "audio/x-mp3")),
     (re.compile(rb".{4}ftyp(?!avi[fs]|he[iv]|mif1|msf1)", re.DOTALL), ("audio/mp4", "audio/x-m4a", "video/mp4")),
     (re.compile(rb"\x1a\x45\xdf\xa3"), ("audio/webm", "video/webm")),
 )

@@ -113,8 +113,8 @@ class Endpoint(Wire):
 class Selection(Wire):
     """Which harness runs, and who permits its tool calls. A blank harness is none."""
 
-    harness: Annotated[str, Field(pattern=r"^(?:[A-Za-z][A-Za-z0-9_]{0,63}|\s{0,64})$")] = ""
-    permission_policy: Word = ""
+    harness: Annotated[str, Field(pattern=r"^(?:[A-Za-z][A-Za-z0-9_-]{0,63}|\s{0,64})$")] = ""
+    permission_policy: Annotated[str, Field(pattern="^[A-Za-z][A-Za-z0-9_-]{0,63}$")] = ""
 
 
 class Legacy(Selection):

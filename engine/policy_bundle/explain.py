@@ -59,6 +59,7 @@ FORMS = {
     "^/[!-~]+$": "an absolute path without spaces, such as /opt/server",
     "^/usr/(?:[A-Za-z0-9_+-][A-Za-z0-9_.+-]*/)*[A-Za-z0-9_+-][A-Za-z0-9_.+-]*$": "a path such as /usr/bin/git",
     "^[!-~]+( [!-~]+)*$": "words with single spaces between them, such as git commit",
+    "^[!-~]{16,512}$": "16 to 512 visible ASCII characters without spaces",
     "^[!-~]{4,64}$": "4 to 64 visible ASCII characters without spaces",
     "^[A-Z0-9-]+$": "a charset in capitals, such as UTF-8",
     "^[A-Z][A-Z0-9_]*$": "a variable in capitals, such as LANG",

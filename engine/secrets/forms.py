@@ -30,6 +30,8 @@ _SHORT = 2
 """Length of prefixes that also occur in ordinary text."""
 
 _EDGE = "[A-Za-z0-9]"
+_BEFORE, _BEHIND = r"(?<![\w/+.~%-])", r"(?![\w/+=~%-]|\.\w)"
+"""Where a word begins and ends that may be a key."""
 _VALUE = r"(?![-$<{%*])[^\s\"'|;&<>]{1,256}"
 _GAP = r"[^\n|;&\"]{0,200}?[ \t]"
 
@@ -110,10 +112,14 @@ class Form:
 
 @dataclass(frozen=True)
 class SecretForms:
-    """All forms of a policy. `options` are command options with a secret as value: `-p *`, where `*` is the secret."""
+    """All forms of a policy. `options` are command options with a secret as value: `-p *`, where `*` is the secret.
+
+    `published` are values that look like secrets and are none.
+    """
 
     forms: frozenset[Form] = frozenset()
     options: frozenset[tuple[str, str]] = frozenset()
+    published: frozenset[str] = frozenset()
     known: bool = True
 
     @classmethod
@@ -127,13 +133,21 @@ class SecretForms:
             for row in rows
         )
         options = values["options"].items()
-        return cls(forms, frozenset((program, option) for program, names in options for option in names))
+        handed = frozenset((program, option) for program, names in options for option in names)
+        return cls(forms, handed, frozenset(values.get("published", ())))
 
     def __or__(self, other: SecretForms) -> SecretForms:
-        """The forms of both; known forms replace unknown ones."""
+        """The forms of both, and what both know as published; known forms replace unknown ones."""
         if not (self.known and other.known):
             return self if self.known else other
-        return SecretForms(self.forms | other.forms, self.options | other.options)
+        return SecretForms(self.forms | other.forms, self.options | other.options, self.published & other.published)
+
+    def unpublished(self, text: str) -> str:
+        """The text with blanks in the place of published values that are no part of a longer word."""
+        for value in self.published:
+            if value in text:
+                text = re.sub(f"{_BEFORE}{re.escape(value)}{_BEHIND}", " " * len(value), text)
+        return text
 
     def spans(self, text: str) -> Iterator[Span]:
         """Spans of vendors' secrets and of secrets passed to programs; they may overlap."""

@@ -227,7 +227,7 @@ def find_secrets(text: str, forms: SecretForms | None = None) -> Iterator[Span]:
     Also as people see the text: invisible characters and full-width letters hide nothing.
     """
     known = _known if forms is None else forms
-    for reading, placed in _readings(text):
+    for reading, placed in _readings(known.unpublished(text)):
         yield from placed(known_keys(reading))
         yield from placed(known.spans(reading))
         lines = Lines(reading)
@@ -241,7 +241,7 @@ def find_credentials(text: str, forms: SecretForms) -> Iterator[Span]:
     Narrower than `find_secrets`: mail addresses, card numbers, account names, digests, images and statements about
     passwords do not count.
     """
-    for reading, placed in _readings(text):
+    for reading, placed in _readings(forms.unpublished(text)):
         yield from placed(known_keys(reading))
         yield from placed(forms.spans(reading))
         lines = Lines(reading)

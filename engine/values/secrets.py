@@ -41,3 +41,6 @@ class Secrets(Model):
         description="Command-line options that pass a secret, by program; `*` marks the secret. Deleting one admits "
         "MORE."
     )
+    published: Items[Annotated[str, StringConstraints(pattern=r"^[!-~]{16,512}$")]] = Field(
+        description="Values that vendors publish as examples and that are no secrets. Deleting one refuses more."
+    )

@@ -354,7 +354,7 @@ def test_invalid_certificate_files_are_refused_at_startup(tmp_path: Path, cache:
     assert "Traceback" not in error
 
 
-SECRETS = ("sk-proj-Zt4Qm81LwXk2Vb7Nc3Ys9Hd5", "AKIAIOSFODNN7EXAMPLE", "ghp_16C7e42F292c6912E7710c838347Ae178B4a")
+SECRETS = ("sk-proj-Zt4Qm81LwXk2Vb7Nc3Ys9Hd5", "AKIAIOSFODNN7EXAMPLF", "ghp_16C7e42F292c6912E7710c838347Ae178B4a")
 
 
 # covers: B41.1 B43.1-2 D29

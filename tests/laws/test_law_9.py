@@ -122,6 +122,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/policy_bundle/sources.py": {"README.md"},  # the one file that may stand beside rules and values
     "engine/facts/media.py": {  # what a type is known by; which ones are admitted is a value
         *("application/pdf", "audio/flac", "audio/mp4", "audio/mpeg", "audio/ogg", "audio/wav", "audio/webm"),
+        *("application/x-pdf", "audio/mp3", "audio/x-flac", "audio/x-mp3", "image/jpg", "image/pjpeg", "image/x-png"),
         *("audio/vnd.wave", "audio/x-m4a", "audio/x-wav", "image/gif", "image/jpeg", "image/png", "image/webp"),
     },
     "engine/opa/build.py": {"local", "off"},  # words of the Go toolchain

@@ -83,7 +83,7 @@ def test_words_of_findings_are_not_recorded(tmp_path: Path) -> None:
 
 
 def test_a_directly_constructed_body_is_redacted_too() -> None:
-    secret = "AKIAIOSFODNN7EXAMPLE"  # noqa: S105 (the example of AWS's own documentation)
+    secret = "AKIAIOSFODNN7EXAMPLF"  # noqa: S105 (of the form of AWS's keys)
     made = ResultRecord(time=TIME, decision_id="1", status=secret, facts={"a": [secret]}, duration=1)
     assert secret not in made.model_dump_json()
     assert made.redactions == ("facts.a.0", "status")
@@ -98,7 +98,7 @@ def test_a_directly_constructed_body_is_redacted_too() -> None:
 def test_the_redacted_copy_is_the_one_that_is_written() -> None:
     made = decision(1)
     asked, stated = there(made.input), json.loads(encode_body(made))["input"]
-    asked["later"] = "AKIAIOSFODNN7EXAMPLE"
+    asked["later"] = "AKIAIOSFODNN7EXAMPLF"
     assert json.loads(encode_body(made))["input"] == stated
     other = made.model_copy(update={"input": {"now": 2}, "findings": (), "limits": {"purpose": "eval"}})
     written = json.loads(encode_body(other))

@@ -6,6 +6,7 @@ import base64
 import json
 import random
 import sysconfig
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -330,3 +331,30 @@ def test_a_record_without_a_policy_holds_no_secret(tmp_path: Path, cache: Path) 
     written = "".join(path.read_text() for path in (tmp_path / "state" / "records").rglob("*.jsonl"))
     assert "license" in written
     assert text(40) not in written
+
+
+PUBLISHED = "AKIAIOSFODNN7EXAMPLE"
+
+
+@pytest.mark.parametrize(
+    "text", [PUBLISHED, f"AWS_ACCESS_KEY_ID={PUBLISHED}\n", f'{{"key": "{PUBLISHED}"}}', f"Try {PUBLISHED}."]
+)
+def test_a_published_example_is_no_secret(text: str) -> None:
+    forms = SecretForms(frozenset({Form(("AKIA",), "[A-Z0-9]{16}")}))
+    assert is_secret(text, forms)
+    assert not is_secret(text, replace(forms, published=frozenset({PUBLISHED})))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PUBLISHED.replace("E", "F"),
+        "".join(chr(ord(letter) + 0xFEE0) for letter in PUBLISHED),  # full width
+        f"{PUBLISHED}:AKIAIOSFODNN7EXAMPLF",
+        f"{PUBLISHED}/Zt4Qm81LwXk2Vb7Nc3Ys9Hd5Zt4Qm81",
+        f"Bearer {PUBLISHED}Zt4Qm81LwXk2Vb7Nc3Ys9Hd5",
+    ],
+)
+def test_what_only_resembles_or_contains_a_published_example_is_a_secret(text: str) -> None:
+    forms = SecretForms(frozenset({Form(("AKIA",), "[A-Z0-9]{16}")}), published=frozenset({PUBLISHED}))
+    assert is_secret(text, forms)
