@@ -76,6 +76,17 @@ def test_a_program_refused_by_its_profile_gets_a_remedy(command: Command, tmp_pa
         assert command("code", "run", tmp_path / "p.py", *twice).code != 0
 
 
+@pytest.mark.full
+def test_a_refusal_for_a_limit_names_the_limit(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("print(1)\n", encoding="utf-8")
+    for number in range(17):
+        (tmp_path / f"{number}.csv").write_text("x", encoding="utf-8")
+    files = [word for number in range(17) for word in ("-i", tmp_path / f"{number}.csv")]
+    done = command("code", "run", tmp_path / "p.py", *files)
+    assert (done.code, "input_files_exceeded" in done.stdout) == (1, True)
+    assert re.search(r'policy: code\.inputs = \{"bytes": \d+, "files": 16\} \(.*policy/code\.yaml:\d+', done.stdout)
+
+
 # covers: C45 C46
 @pytest.mark.full
 def test_json_is_the_whole_result_and_nothing_else(command: Command) -> None:
@@ -253,6 +264,12 @@ def test_files_of_a_program_are_not_written_to_hooks_or_through_links(path: str,
     assert sorted(one.name for one in into.iterdir()) == ["file", "linked", "plain"]
     assert written({"artifacts": artifacts[:1]}, tmp_path / "new", store)
     assert (tmp_path / "new" / "plain" / "a.txt").read_bytes() == b"out"
+
+
+def test_a_program_that_leaves_no_file_is_told_where_to_write_them(tmp_path: Path) -> None:
+    (line,) = written({}, tmp_path / "out", ArtifactStore(tmp_path / "store"))
+    assert "the program left no file in artifacts/" in line
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_closed_output_pipe_does_not_fail_printing_program_output(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from admission_adapters.files.artifact_store import ArtifactStore
     from engine.code.repair import Rejection, Repair
     from engine.code.result import CodeRun
+    from engine.policy_bundle.build import PolicyBundle
     from engine.state.rows import CodeRunRow
 
 
@@ -142,7 +143,7 @@ def run_action(
             done = engine.repair_code(document, repairing(repair, repair_seconds, cancel, variables), context, watch)
         printer.close()
         left = [] if into is None else written(done.document, into, engine.executors.machine().store)
-    text = "\n".join([_text(done), *left]) if how == "text" else json_text(done.document)
+    text = "\n".join([_text(done, engine.policy), *left]) if how == "text" else json_text(done.document)
     if printer.any:
         typer.echo(text, err=True)
     else:
@@ -243,7 +244,8 @@ def written(document: dict[str, Any], into: Path, store: ArtifactStore) -> list[
             f"{', '.join(f'`{printable(path)}`' for path in left)} cannot be written",
             remedy="name a folder of your own without links; hidden files, which tools would use, are never written",
         )
-    return [f"  wrote {into / path} ({len(data)} bytes)" for path, data in files.items()]
+    nothing = [f"  nothing to write into {into}: the program left no file in artifacts/ that is kept"]
+    return [f"  wrote {into / path} ({len(data)} bytes)" for path, data in files.items()] or nothing
 
 
 class OutputPrinter:
@@ -329,8 +331,8 @@ def _tell(phase: str) -> None:
     remark(f"engine: {_PHASES[phase]}")
 
 
-def _text(done: CodeRun) -> str:
-    """A run as text: the answer, or the reason why there is none and a remedy."""
+def _text(done: CodeRun, policy: PolicyBundle | None) -> str:
+    """A run as text: the answer, or the reason why there is none, a remedy and the values that decided."""
     from engine.cli.formats.show import requirement_text
 
     document = done.document
@@ -343,6 +345,7 @@ def _text(done: CodeRun) -> str:
         about = f" ({one['subject']})" if one["subject"] else ""
         requirement = requirement_text(one["code"], one["requirement"])
         lines += [f"  {one['point']}: {one['code']}{about}: {requirement}", f"    {one['remedy']}"]
+        lines += [f"    policy: {row}" for row in _rows(one, policy)]
     if advice := document.get("scan_advice"):
         found = sorted({f"{one['code']} {one['subject'] or ''}".strip() for one in advice})
         first = ", ".join(found[:_MOST_TOLD]) + (", …" if len(found) > _MOST_TOLD else "")
@@ -358,6 +361,17 @@ def _text(done: CodeRun) -> str:
         lines += [f"  {done.fault.one_line()}", f"    {done.fault.remedy}"]
     lines += [f"  {name}: {value}" for name, value in _details(document).items()]
     return "\n".join(lines)
+
+
+def _rows(finding: dict[str, Any], policy: PolicyBundle | None) -> list[str]:
+    """The values that a requirement reads, of those whose place depends on no fact."""
+    from engine.reports.explain import rows_read
+
+    requirement = None if policy is None else policy.catalogue.requirement(finding["point"], finding["code"])
+    if requirement is None or policy is None:
+        return []
+    rows = rows_read({}, requirement, None, policy)
+    return [f"{row.path} = {printable(json.dumps(row.value))} ({row.where})" for row in rows if row.where is not None]
 
 
 def _details(document: dict[str, Any]) -> dict[str, str]:

@@ -60,7 +60,8 @@ packages_unchanged if {
 #   profile lets a program write.
 # custom:
 #   code: input_files_exceeded
-#   remedy: Give fewer or smaller files, or have the limits in policy/code.yaml raised
+#   remedy: Give fewer or smaller files, each with a name of its own. `inputs` in policy/code.yaml has both limits;
+#     together, files also take at most half of `disk_bytes` of the profile in policy/sandbox.yaml
 #   reads: [code.inputs, sandbox.profiles]
 #   after: [profile_below_floor]
 # labels:
