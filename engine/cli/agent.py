@@ -46,13 +46,14 @@ def provision(
     if how == "json":
         print_text(json_text({"agent": got.agent, "decision": decision.model_dump(mode="json")}))
     else:
-        from engine.cli.formats.show import tell_findings
+        from engine.cli.formats.show import approval_lines, tell_findings
 
         tell_findings(decision)
         if got.agent is not None:
             print_text(f"agent {got.agent} is active")
         elif decision.approval is not None:
-            print_text(f"waiting for approval {decision.approval.id}: nothing is created before it is granted")
+            waiting = f"waiting for approval {decision.approval.id}: nothing is created before it is granted"
+            print_text("\n".join([waiting, *approval_lines(decision)]))
         else:
             print_text(f"not created, decision {decision.decision_id}")
     raise typer.Exit(got.answer.exit)

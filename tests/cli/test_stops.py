@@ -49,6 +49,7 @@ def test_an_agent_waits_for_a_person_and_is_ended(command: Command) -> None:
     waiting = command("agent", "provision", file, "--principal", "provisioner")
     assert (waiting.code, waiting.stdout.partition(" ")[0]) == (3, "waiting")
     (approval,) = command("approvals", "list", "--format", "json").json["approvals"]
+    assert f"engine approvals grant {approval['id']}" in waiting.stdout
     assert command("approvals", "grant", approval["id"]).code == 0
     brought = ("agent", "provision", file, "--principal", "provisioner", "--approval", approval["id"])
     made = command(*brought, "--format", "json")
