@@ -26,7 +26,7 @@ from engine.documents.canonical import RawJson
 from engine.drive import Steps, run
 from engine.errors import DecideError, EngineError, Exit, GatherError, Location, RecordError
 from engine.executors import Executors
-from engine.flow import Answer, Context, Services, mistyped
+from engine.flow import Answer, Context, Services, checked, mistyped
 from engine.idempotency import answer_once
 from engine.model import Caller, Decision, Gate, HeldEnvironment, Mode, Revisions, Via
 from engine.opa.generation import Generation
@@ -309,6 +309,7 @@ class Assembly:
     def _activate(self, by: Context, reason: str | None) -> Activated:
         """Activate the current policy of the folders; it is recorded first, and so is a refusal."""
         fresh: PolicyBundle | None = None
+        checked(by)
         try:
             self._demand_own_policy()
             fresh = self._build()
@@ -400,8 +401,9 @@ class Assembly:
         self, point: str, request: Any, mode: Mode, context: Context, executor: Executor | None
     ) -> Steps[Answer]:
         found = find(point)
-        if not isinstance(context, Context):
-            raise mistyped("`context`", context, 'pass a `Context`, such as `Context(run="run-1")`')
+        checked(context)
+        if executor is not None and not callable(executor):
+            raise mistyped("the executor", executor, "pass a function; pass a context by its name: `context=…`")
         if found.act and mode is Mode.ENFORCE and not isinstance(request, EngineError):
             request = GatherError(  # an act is recorded only when it is taken
                 f"a decision at point `{point}` is enforced only together with what it permits",
@@ -419,18 +421,18 @@ class Assembly:
     def _administer_steps(self, request: Any, by: Context) -> Steps[Administered]:
         from engine.administration.act import administer
 
-        return administer(request, self.opened, by)
+        return administer(request, self.opened, checked(by))
 
     def _code_steps(self, request: Any, context: Context, watch: RunWatcher | None) -> Steps[CodeRun]:
         from engine.code.idempotency import run_code
         from engine.code.running import RunWatcher
 
-        return run_code(request, self.opened, self.executors.machine(), context, watch or RunWatcher())
+        return run_code(request, self.opened, self.executors.machine(), checked(context), watch or RunWatcher())
 
     def _fetch_steps(self, order: FetchOrder, context: Context) -> Steps[Fetched]:
         from engine.fetching import fetch_once
 
-        return fetch_once(order, self.opened, self.executors.fetcher, context)
+        return fetch_once(order, self.opened, self.executors.fetcher, checked(context))
 
     def get_url(
         self,
@@ -450,7 +452,7 @@ class Assembly:
         from engine.fetching import FetchOrder, get
 
         order = FetchOrder((url,), Path(alias), license, hosts, alias, max_requests)
-        return run(get(order, self.opened, self.executors.fetcher, context))
+        return run(get(order, self.opened, self.executors.fetcher, checked(context)))
 
     def run_shell(
         self,
@@ -473,7 +475,7 @@ class Assembly:
 
         order = ShellOrder(text, hosts, profile, {} if folder is None else files_in(folder))
         trusted = partial(authorities, self.settings.ca_file)
-        done = run(run_shell(order, self.opened, self.executors.machine().backend, trusted, context))
+        done = run(run_shell(order, self.opened, self.executors.machine().backend, trusted, checked(context)))
         return done if folder is None else done.without(put_back(folder, done.files))
 
     def get_media(
@@ -490,12 +492,12 @@ class Assembly:
         from engine.fetching import get_media
 
         media = {"kind": kind, "url": url, "media_type": media_type}
-        return run(get_media(media, license, alias, self.opened, self.executors.fetcher, context))
+        return run(get_media(media, license, alias, self.opened, self.executors.fetcher, checked(context)))
 
     def _complete_steps(self, prompt: Prompt, context: Context) -> Steps[Completion]:
         from engine.completing import complete
 
-        return complete(prompt, self.opened, self.executors.remote_model(), context)
+        return complete(prompt, self.opened, self.executors.remote_model(), checked(context))
 
     def _episode_steps(
         self,
@@ -509,7 +511,7 @@ class Assembly:
         from engine.episodes.run import cast, episode_steps
 
         parts, folder = self.opened, self.executors.transcripts
-        own = replace(context, idempotency_key=None, approval=None)
+        own = replace(checked(context), idempotency_key=None, approval=None)
         casts = [cast(one, actors, lambda prompt: run(self._complete_steps(prompt, own))) for _, one in requests]
         names = [name or parts.new_id() for name, _ in requests]
         for name in names:

@@ -19,7 +19,7 @@ from engine.admitted_sources import noting
 from engine.assembly import Activated, Assembly, Status
 from engine.drive import WAVE, ended, run, run_all, run_all_async, run_async
 from engine.errors import EngineError, RecordError
-from engine.flow import Answer, Context
+from engine.flow import Answer, Context, checked
 from engine.idempotency import answer_once
 from engine.model import Mode, Permit, Result
 from engine.opa.supervisor import Supervisor
@@ -139,7 +139,7 @@ class Engine(Assembly):
         """
         from engine.environments import build_once
 
-        return run(build_once(self.opened, Path(path), Path(into), digest, context))
+        return run(build_once(self.opened, Path(path), Path(into), digest, checked(context)))
 
     def open_environment(
         self, folder: Path, context: Context = _ANYBODY, *, policy: str | None = None, profile: str | None = None
@@ -208,7 +208,7 @@ class Engine(Assembly):
         """`run_code`, repeated with each action that `repair` returns for rejected code, as often as policy allows."""
         from engine.code.repair import repaired
 
-        own = replace(context, idempotency_key=None)  # a key is for one run
+        own = replace(checked(context), idempotency_key=None)  # a key is for one run
         return repaired(lambda document: self.run_code(document, own, watch), request, repair)
 
     def episode(
@@ -254,25 +254,25 @@ class Engine(Assembly):
         """
         from engine.exporting import export_steps
 
-        return run(export_steps(self.opened, Path(samples), Path(into), context))
+        return run(export_steps(self.opened, Path(samples), Path(into), checked(context)))
 
     def remember(self, new: NewEntry, context: Context) -> Memory:
         """Decide on a new entry of memory and, on an allow, store it for the caller of the context."""
         from engine.memory import write_steps
 
-        return run(write_steps(self.opened, new, context))
+        return run(write_steps(self.opened, new, checked(context)))
 
     def recall(self, id_: str | None, context: Context) -> Memory:
         """Read the entry with this id, or with None the newest entries of the caller; only the owner may."""
         from engine.memory import read_steps
 
-        return run(read_steps(self.opened, id_, context))
+        return run(read_steps(self.opened, id_, checked(context)))
 
     def forget(self, id_: str, context: Context) -> Memory:
         """Remove an entry; only the owner may."""
         from engine.memory import read_steps
 
-        return run(read_steps(self.opened, id_, context, forget=True))
+        return run(read_steps(self.opened, id_, checked(context), forget=True))
 
     def settle(self, decision_id: str, amounts: Mapping[str, int]) -> None:
         """Report what an allowed request really used of its budgets, such as `{"source.run": 0}`. Raises StateError."""
@@ -386,7 +386,7 @@ class AsyncEngine(Assembly):
         """`Engine.build`."""
         from engine.environments import build_once
 
-        return await self._walk(run_async(build_once(self.opened, Path(path), Path(into), digest, context)))
+        return await self._walk(run_async(build_once(self.opened, Path(path), Path(into), digest, checked(context))))
 
     def open_environment(
         self, folder: Path, context: Context = _ANYBODY, *, policy: str | None = None, profile: str | None = None
@@ -400,25 +400,25 @@ class AsyncEngine(Assembly):
         """`Engine.export`."""
         from engine.exporting import export_steps
 
-        return await self._walk(run_async(export_steps(self.opened, Path(samples), Path(into), context)))
+        return await self._walk(run_async(export_steps(self.opened, Path(samples), Path(into), checked(context))))
 
     async def remember(self, new: NewEntry, context: Context) -> Memory:
         """`Engine.remember`."""
         from engine.memory import write_steps
 
-        return await self._walk(run_async(write_steps(self.opened, new, context)))
+        return await self._walk(run_async(write_steps(self.opened, new, checked(context))))
 
     async def recall(self, id_: str | None, context: Context) -> Memory:
         """`Engine.recall`."""
         from engine.memory import read_steps
 
-        return await self._walk(run_async(read_steps(self.opened, id_, context)))
+        return await self._walk(run_async(read_steps(self.opened, id_, checked(context))))
 
     async def forget(self, id_: str, context: Context) -> Memory:
         """`Engine.forget`."""
         from engine.memory import read_steps
 
-        return await self._walk(run_async(read_steps(self.opened, id_, context, forget=True)))
+        return await self._walk(run_async(read_steps(self.opened, id_, checked(context), forget=True)))
 
     async def admit_environment(self, path: Path, context: Context = _ANYBODY) -> Answer:
         """`Engine.admit_environment`."""

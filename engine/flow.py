@@ -98,6 +98,13 @@ class Context:
                 raise mistyped(f"`{name}` of a context", value, f"pass {what}")
 
 
+def checked(context: Context) -> Context:
+    """The context, if it is one. Raises GatherError."""
+    if not isinstance(context, Context):
+        raise mistyped("the context", context, 'pass a `Context`, such as `Context(run="run-1")`')
+    return context
+
+
 def mistyped(what: str, value: object, remedy: str) -> GatherError:
     """The error for an argument of another type."""
     message = f"{what} is of type `{type(value).__name__}`"

@@ -124,7 +124,7 @@ def _after_problems(point: PointRules, own: set[str]) -> Iterator[Problem]:
 
 
 def _list_words(path: str, empty_allowed: bool) -> Words:  # noqa: FBT001 - one of two words
-    title, remedy = f"The list `{path}` exists", f"Give the list `{path}`; it may be empty"
+    title, remedy = f"The list `{path}` exists", f"Give the list `{path}`, or `[]` if it has no entries"
     if not empty_allowed:
         title, remedy = f"The list `{path}` has at least one entry", f"Give at least one entry in `{path}`"
     return Words(code=list_code(path), title=title, remedy=remedy, field=path)

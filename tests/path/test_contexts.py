@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,6 +48,30 @@ def test_arguments_of_another_type_are_told_with_a_remedy(settings: Settings) ->
             for ask_many in (engine.decide_many, engine.decide_each):
                 with pytest.raises(GatherError):
                     [*ask_many(point, [ACCEPTED], context)]
+
+
+def test_every_verb_asks_for_a_context(settings: Settings, tmp_path: Path) -> None:
+    wrong: Any = {"principal": "me"}
+    with Engine(settings) as engine:
+        asks: list[Callable[[], Any]] = [
+            lambda: engine.build(tmp_path, tmp_path / "into", None, wrong),
+            lambda: engine.run_code({}, wrong),
+            lambda: engine.export(tmp_path / "a.jsonl", tmp_path / "b.jsonl", wrong),
+            lambda: engine.recall(None, wrong),
+            lambda: engine.administer({}, wrong),
+            lambda: engine.activate(wrong),
+        ]
+        for ask in asks:
+            with pytest.raises(GatherError, match="the context is of type `dict`") as caught:
+                ask()
+            assert "Context(" in caught.value.remedy
+
+
+def test_a_context_in_the_place_of_an_executor_is_no_work(settings: Settings) -> None:
+    place: Any = Context()
+    with Engine(settings) as engine, pytest.raises(GatherError, match="executor is of type `Context`") as caught:
+        engine.decide("license", ACCEPTED, place)
+    assert "context=" in caught.value.remedy
 
 
 @pytest.mark.parametrize("fields", [{"caller": "me"}, {"run": 5}, {"approval": ["a"]}, {"idempotency_key": b"key"}])
