@@ -31,7 +31,7 @@ _TYPES = {
     "dict": "an object",
     "mapping": "an object",
     "string": "text",
-    "int": "a whole number",
+    "int": "a whole number without a decimal point",
     "float": "a number",
     "bool": "true or false",
     "bytes": "text",

@@ -37,8 +37,8 @@ _SHOULD = {
     "dict_type": "a mapping",
     "mapping_type": "a mapping",
     "string_type": "text",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
+    "int_type": "a whole number without a decimal point",
+    "int_from_float": "a whole number without a decimal point",
     "float_type": "a number",
     "bool_type": "true or false",
 }

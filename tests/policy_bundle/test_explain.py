@@ -44,7 +44,7 @@ LISTED = {"id": "mail", "tools": ["mail_send"], "hosts": "any", "paths": "any"}
         ("networks", {"ports": [0]}, "ports.0", "`ports.0` must be at least 1"),
         (
             *("budgets", {"budgets": {"source": {"principal": TEN, **ALL}}}, "budgets.source.principal.limit"),
-            "`budgets.source.principal.limit` is text; it should be a whole number",
+            "`budgets.source.principal.limit` is text; it should be a whole number without a decimal point",
         ),
         (
             *("budgets", {"budgets": {"source": {"principal": "ten", **ALL}}}, "budgets.source.principal"),

@@ -63,7 +63,7 @@ def test_a_field_that_does_not_fit_says_what_it_must_be(empty: Engine) -> None:
     assert there(got.answer.gathered).notes == {
         "problems/name": "must be letters, digits, `_` and `-`, first a letter, at most 64 characters",
         "problems/system_prompt": "must not be blank",
-        "problems/constraints.max_turns": "must be a whole number",
+        "problems/constraints.max_turns": "must be a whole number without a decimal point",
     }
 
 
