@@ -71,7 +71,7 @@ def replay_summary(state: Path, policy: PolicyBundle, opa: OpaLimits, progress: 
     know(policy.lookups.forms)
     with opened(policy, opa) as candidate:
         document = replay_document(replay(state, Filter(), candidate, None, progress), policy.name, policy.revisions)
-    return {name: document[name] for name in ("record", "changed", "counts", "points", "not_decided")}
+    return {name: document[name] for name in ("record", "changed", "counts", "points", "not_decided", "not_counted")}
 
 
 def approve(folder: Path, reason: str | None, act: Act) -> tuple[Statement, ReleaseApproval]:

@@ -71,12 +71,22 @@ def undecidable(body: DecisionRecord) -> str | None:
     return f"redacted: {', '.join(hidden)}" if hidden else None
 
 
+def uncounted(policy: PolicyBundle, body: DecisionRecord) -> tuple[str, ...]:
+    """The budgets of this policy that were not counted for a recorded decision."""
+    counted = {one["id"] for one in (body.input or {}).get("budgets", ())}
+    return tuple(name for name in policy.lookups.budgets.get(body.point, ()) if name not in counted)
+
+
 def verdict_steps(served: Served, body: DecisionRecord, document: dict[str, Any]) -> Steps[Verdict]:
     """The candidate's verdict on the input of a recorded decision; a rule that fails denies, as on the path.
 
-    Raises DecideError while OPA does not answer.
+    Its budgets are those of the candidate; one that was not counted is taken as unused. Raises DecideError while OPA
+    does not answer.
     """
     point = POINTS[body.point]
+    counted = {one["id"]: one for one in document.get("budgets", ())}
+    budgets = served.lookups.budgets.get(body.point, ())
+    document = {**document, "budgets": [counted.get(name, {"id": name, "used": 0, "amount": 1}) for name in budgets]}
     try:
         try:
             reply = yield Ask(served.opa, document, body.decision_id)

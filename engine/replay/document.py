@@ -36,6 +36,10 @@ def replay_document(found: Replay, name: str | None, revisions: Revisions) -> di
             {"point": point, "reason": reason, "decisions": count}
             for (point, reason), count in sorted(found.undecided.items())
         ],
+        "not_counted": [
+            {"point": point, "budget": budget, "decisions": count}
+            for (point, budget), count in sorted(found.uncounted.items())
+        ],
     }
 
 

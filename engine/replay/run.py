@@ -15,6 +15,7 @@ from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
+from engine.decide import Verdict
 from engine.documents.files import printable
 from engine.drive import BATCH_ITEMS, SIDE_BY_SIDE, run_all
 from engine.errors import Location
@@ -22,11 +23,12 @@ from engine.model import Level, Outcome
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.catalogue import PolicyRow, Words
 from engine.record.chain import Entry
-from engine.record.model import DecisionRecord, utc_now
+from engine.record.model import DecisionRecord, RecordedFinding, utc_now
 from engine.record.reader import Filter, entries
-from engine.replay.candidate import Candidate, undecidable, verdict_steps
+from engine.replay.candidate import Candidate, uncounted, undecidable, verdict_steps
 from engine.replay.comparing import Cause, Change, compared
 from engine.reports.explain import rows_read
+from engine.secrets.redaction import redact
 from engine.times import timestamp
 
 _WAVE_ITEMS = BATCH_ITEMS * SIDE_BY_SIDE
@@ -80,7 +82,8 @@ class Flip:
 class Replay:
     """What a replay found. `points` counts decisions by point and change, `unchanged` and `not_decided` among them.
 
-    `flips` are the first of those that would change.
+    `flips` are the first of those that would change. `uncounted` counts decisions by point and budget that was not
+    counted for them, `departed` those that the policy to compare with decides otherwise than recorded.
     """
 
     decisions: int = 0
@@ -90,6 +93,8 @@ class Replay:
     groups: dict[tuple[str, ...], Group] = field(default_factory=dict)
     undecided: Counter[tuple[str, str]] = field(default_factory=Counter)
     flips: list[Flip] = field(default_factory=list)
+    uncounted: Counter[tuple[str, str]] = field(default_factory=Counter)
+    departed: int = 0
     unreadable: list[Location] = field(default_factory=list)
 
     def count(self, what: str) -> int:
@@ -112,19 +117,43 @@ class Replay:
         return self.changes > 0
 
 
-def replay(state: Path, criteria: Filter, candidate: Candidate, sample: int | None, progress: Progress) -> Replay:
+def replay(
+    state: Path,
+    criteria: Filter,
+    candidate: Candidate,
+    sample: int | None,
+    progress: Progress,
+    base: Candidate | None = None,
+) -> Replay:
     """Decide the recorded decisions that `criteria` selects again, or a sample of so many of them.
 
-    A sample is spread evenly, and the same whenever it is drawn. Raises RecordError for a record that cannot be read,
-    and DecideError while OPA does not answer.
+    They are compared with what was recorded, or with what the policy `base` decides. A sample is spread evenly, and the
+    same whenever it is drawn. Raises RecordError for a record that cannot be read, and DecideError while OPA does not
+    answer.
     """
     found, criteria = Replay(), replace(criteria, until=timestamp(utc_now()))
     for wave in _ahead(_waves(_selected(state, criteria, sample, found, progress))):
-        with candidate.leased() as served:
-            verdicts = run_all([verdict_steps(served, body, body.input or {}) for body in wave])
-        for body, verdict in zip(wave, verdicts, strict=True):
+        before = wave if base is None else [*map(_decided, wave, _verdicts(base, wave))]
+        for recorded, body, verdict in zip(wave, before, _verdicts(candidate, wave), strict=True):
             count(found, candidate.policy, body, verdict.outcome, compared(body, verdict))
+            found.uncounted.update((body.point, name) for name in uncounted(candidate.policy, body))
+            found.departed += (body.outcome, body.limits) != (recorded.outcome, recorded.limits)
     return found
+
+
+def _verdicts(candidate: Candidate, wave: list[DecisionRecord]) -> list[Verdict]:
+    with candidate.leased() as served:
+        return run_all([verdict_steps(served, body, body.input or {}) for body in wave])
+
+
+def _decided(body: DecisionRecord, verdict: Verdict) -> DecisionRecord:
+    """A decision as this verdict would be recorded."""
+    findings = (
+        RecordedFinding(code=one.code, level=one.level, subject=redact(one.subject)[0], waiver=one.waiver)
+        for one in verdict.findings
+    )
+    limits = None if verdict.limits is None else verdict.limits.model_dump(mode="json")
+    return body.model_copy(update={"outcome": verdict.outcome, "findings": tuple(findings), "limits": limits})
 
 
 def _selected(

@@ -101,7 +101,7 @@ class _Inputs:
     def fact(self, subject: str | None, path: str) -> Any:
         """The fact at a dotted path below the subject, else below the input; None if it is absent."""
         items = (self._items.get(subject, self._document), self._document)
-        return next((value for item in items if (value := _field(item, path)) is not None), None)
+        return next((value for item in items if (value := fact_at(item, path)) is not None), None)
 
     def row(self, path: tuple[str, ...]) -> PolicyRow:
         """A row of the policy; one that is not there with the keys that are spelled alike."""
@@ -198,7 +198,8 @@ def _expand(template: str, inputs: _Inputs, subject: str | None) -> list[tuple[s
     return paths
 
 
-def _field(item: Any, path: str) -> Any:
+def fact_at(item: Any, path: str) -> Any:
+    """The fact at a dotted path below an item; None if it is absent."""
     for part in path.split("."):
         item = item.get(part) if isinstance(item, dict) else None
     return item

@@ -9,8 +9,11 @@ from urllib.parse import quote
 from engine.api.messages import Response
 from engine.errors import EngineError
 from engine.record.model import DecisionRecord
+from engine.record.pages import read_page
 from engine.record.reader import Filter, newest
 from engine.state.rows import ApprovalRow
+from engine.workbench.about import about
+from engine.workbench.decisions import explained
 from engine.workbench.desk import Desk
 from engine.workbench.pages import UnknownError, moved
 from engine.workbench.visit import Visit
@@ -18,6 +21,9 @@ from engine.workbench.visit import Visit
 _MOST = 200
 _RECORDED = 10_000
 """Approvals of a page; decisions of a point among which the one that asked is looked for."""
+
+_LISTED, _BYTES = 1_000, 16 << 20
+"""Decisions, and bytes of the record, among which those that ask for the listed approvals are looked for."""
 
 _VERBS = {"grant": "grant_approval", "refuse": "refuse_approval"}
 
@@ -27,8 +33,15 @@ def listed(visit: Visit) -> Response:
     rows = visit.desk.stated(lambda store: store.approvals(None, _MOST)) or ()
     now = time.time()
     open_ = [row for row in rows if row.state_at(now) == "requested"]
+    asking = read_page(visit.desk.settings.state, Filter(outcome="confirm"), _LISTED, _BYTES, None) if rows else None
+    bodies = [] if asking is None else [one.body for one in asking.entries if isinstance(one.body, DecisionRecord)]
     return visit.page(
-        "approvals.html", open=open_, closed=[row for row in rows if row not in open_], now=now, most=_MOST
+        "approvals.html",
+        open=open_,
+        closed=[row for row in rows if row not in open_],
+        about={(body.point, body.input_digest): next(iter(about(body).values()), "") for body in bodies},
+        now=now,
+        most=_MOST,
     )
 
 
@@ -37,12 +50,16 @@ def one(visit: Visit, status: int = 200, fault: EngineError | None = None) -> Re
     row = visit.desk.stated(lambda store: store.approval(visit.name))
     if row is None:
         raise UnknownError("there is no such approval", remedy="choose one from the list of approvals")
+    asking, policy = _asking(visit.desk, row), visit.desk.policy_or_none()
     return visit.page(
         "approvals_one.html",
         status,
         row=row,
         state=row.state_at(time.time()),
-        asking=_asking(visit.desk, row),
+        asking=asking,
+        about={} if asking is None else about(asking),
+        findings=[] if asking is None else [explained(asking, one, policy) for one in asking.findings],
+        same=policy is not None and (row.rules, row.values) == (policy.rules.revision, policy.values.revision),
         fault=fault,
         reason=visit.form.get("reason", ""),
     )

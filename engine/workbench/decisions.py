@@ -22,6 +22,7 @@ from engine.replay.candidate import opened, undecidable, verdict_steps
 from engine.replay.comparing import compared
 from engine.reports.explain import rows_read
 from engine.times import timestamp
+from engine.workbench.about import about
 from engine.workbench.desk import Desk
 from engine.workbench.pages import UnknownError
 from engine.workbench.visit import Visit
@@ -39,10 +40,11 @@ def listed(visit: Visit) -> Response:
     stated = {name: text for name in _FILTERS if (text := visit.query.get(name, "").strip())}
     selected: dict[str, Any] = stated | {name: _moment(stated[name]) for name in ("since", "until") if name in stated}
     found = read_page(visit.desk.settings.state, Filter(**selected), _ROWS, _BYTES, visit.query.get("cursor") or None)
+    bodies = [one.body for one in found.entries if isinstance(one.body, DecisionRecord)]
     further = None if found.next is None else "/decisions?" + urlencode({**stated, "cursor": found.next})
     return visit.page(
         "decisions.html",
-        entries=found.entries,
+        rows=[(body, next(iter(about(body).values()), "")) for body in bodies],
         further=further,
         earlier="cursor" in visit.query,
         stated={**dict.fromkeys(_FILTERS, ""), **stated},
@@ -92,7 +94,8 @@ class Explained:
     rows: tuple[PolicyRow, ...] = ()
 
 
-def _explained(body: DecisionRecord, finding: RecordedFinding, policy: PolicyBundle | None) -> Explained:
+def explained(body: DecisionRecord, finding: RecordedFinding, policy: PolicyBundle | None) -> Explained:
+    """A finding of a recorded decision; without a policy, it has no words."""
     if policy is None:
         return Explained(finding)
     requirement = policy.display_catalogue.requirement(body.point, finding.code)
@@ -120,8 +123,9 @@ def _page(visit: Visit, found: Recorded, **tried: Any) -> Response:
         "decisions_one.html",
         entry=found.entry,
         body=body,
+        about=about(body),
         after=found.after,
-        findings=[_explained(body, finding, policy) for finding in body.findings],
+        findings=[explained(body, finding, policy) for finding in body.findings],
         same=policy is not None and body.policy == policy.revisions,
         refused=refused,
         approval=approval,

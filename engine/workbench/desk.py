@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from engine.binaries import find_binary
-from engine.errors import Problem
+from engine.errors import PolicyError, Problem
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.sources import PolicySources
@@ -61,6 +61,13 @@ class Desk:
     def policy(self, overrides: tuple[str, ...] = (), edits: tuple[tuple[str, bytes], ...] = ()) -> PolicyBundle:
         """The policy as it is in its folders now, built or taken from the cache. Raises PolicyError, DecideError."""
         return build(self.sources(overrides, edits), POINTS, find_binary(), self.settings.cache)
+
+    def policy_or_none(self) -> PolicyBundle | None:
+        """The same; None where it has problems."""
+        try:
+            return self.policy()
+        except PolicyError:
+            return None
 
     def agreement(self) -> Agreement:
         """What the engines of the state have agreed on. Raises StateError."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from difflib import unified_diff
 from itertools import islice
 from typing import Any
@@ -12,7 +13,7 @@ from urllib.parse import quote
 from engine.api.messages import Response
 from engine.errors import PolicyError, Problem
 from engine.policy_bundle.build import PolicyBundle
-from engine.policy_bundle.difference import PolicyDifference, difference
+from engine.policy_bundle.difference import difference
 from engine.record.model import DecisionRecord
 from engine.record.reader import Filter, newest
 from engine.replay.candidate import opened
@@ -114,30 +115,27 @@ def tried(visit: Visit, file: PolicyFile, text: str, before: str) -> Response:
     if verified.get("breaks") and not verified["repairable"]:
         return _editor(visit, file, status=409, broken=verified["breaks"], **again)
     lines = unified_diff(old.splitlines(), text.splitlines(), "before", "after", lineterm="")
-    differs, tests = _difference(desk, candidate), desk.tests(candidate)
-    draft = Draft(name, before, data, tuple(lines), differs, _replayed(desk, candidate, count), tests)
+    saved = desk.policy_or_none()
+    differs = None if saved is None else difference(saved, candidate)
+    draft = Draft(
+        name, before, data, tuple(lines), differs, _replayed(desk, candidate, saved, count), desk.tests(candidate)
+    )
     visit.session.keep(draft)
     return moved(f"/previews/{draft.key}")
 
 
-def _difference(desk: Desk, candidate: PolicyBundle) -> PolicyDifference | None:
-    """What differs from the policy in its folders; None where that has problems, which the edit solves."""
-    try:
-        return difference(desk.policy(), candidate)
-    except PolicyError:
-        return None
-
-
-def _replayed(desk: Desk, candidate: PolicyBundle, count: int) -> Replay | None:
-    """The last decisions decided again; None where there are none."""
+def _replayed(desk: Desk, candidate: PolicyBundle, saved: PolicyBundle | None, count: int) -> Replay | None:
+    """The last decisions decided again, by the saved policy too; None where there are none."""
     if not desk.settings.state.is_dir():
         return None
     bodies = (one.body for one in newest(desk.settings.state, Filter()))
     times = [body.time for body in islice((one for one in bodies if isinstance(one, DecisionRecord)), count)]
     if not times:
         return None
-    with opened(candidate, desk.settings.opa) as served:
-        return replay(desk.settings.state, Filter(since=times[-1]), served, None, lambda *_: None)
+    with ExitStack() as stack:
+        served = stack.enter_context(opened(candidate, desk.settings.opa))
+        base = None if saved is None else stack.enter_context(opened(saved, desk.settings.opa))
+        return replay(desk.settings.state, Filter(since=times[-1]), served, None, lambda *_: None, base)
 
 
 def page(visit: Visit) -> Response:

@@ -61,12 +61,19 @@ class _Undecided(Model):
     decisions: int
 
 
+class _Uncounted(Model):
+    point: str
+    budget: str
+    decisions: int
+
+
 class _Summary(Model):
     record: _Recorded
     changed: bool
     counts: dict[str, int]
     points: list[dict[str, str | int]]
     not_decided: list[_Undecided]
+    not_counted: list[_Uncounted]
 
 
 class _After(Model):

@@ -109,6 +109,7 @@ def test_every_text_of_the_page_is_escaped() -> None:
         "points": [{"point": NASTY, "newly_denied": 3}],
         "changes": [group, group | {"change": "other_limits"}],
         "not_decided": [{"point": NASTY, "reason": NASTY, "decisions": 1}],
+        "not_counted": [{"point": NASTY, "budget": NASTY, "decisions": 1}],
     }
     text = replay_page(document)
     text.encode("utf-8")

@@ -94,6 +94,30 @@ def test_an_edit_is_previewed_then_saved_and_changes_its_line_alone(
     assert [one.name for one in values.parent.parent.iterdir()] == ["policy"]
 
 
+def test_an_edit_is_not_blamed_for_what_the_folder_decides_otherwise_already(visitor: Visitor, values: Path) -> None:
+    saved = values.read_text().replace(ADMITTED, REFUSED)
+    values.write_text(saved)
+    page = edited(visitor, f"{saved}# seen\n", saved.encode())
+    shown = visitor.get(page.headers["location"]).html.text
+    assert "No outcome and no limits change." in shown, shown
+    assert "Apart from this edit, the folder as saved already decides 3 of them otherwise than recorded." in shown
+    page = edited(visitor, values.read_text().replace(REFUSED, ADMITTED), saved.encode())
+    assert "license: 3 newly allowed" in visitor.get(page.headers["location"]).html.text
+
+
+@pytest.mark.parametrize(("limit", "words"), [(100, "No outcome and no limits change."), (0, "3 newly denied")])
+def test_a_new_budget_counts_as_unused_in_a_preview(visitor: Visitor, policy: Path, limit: int, words: str) -> None:
+    file = policy / "budgets.yaml"
+    before = file.read_text()
+    row = "  license: {principal: unlimited"
+    text = before.replace(row, row.replace("unlimited", f"{{limit: {limit}, window_seconds: 3600}}"))
+    page = edited(visitor, text, before.encode(), file="policy/budgets.yaml")
+    shown = visitor.get(page.headers["location"]).html.text
+    assert words in shown, shown
+    assert "budget_unknown" not in shown
+    assert "license: the budget principal was not counted then, so it is taken as unused (3)" in shown
+
+
 def test_the_editor_shows_a_file_unchanged(visitor: Visitor, values: Path) -> None:
     """A browser drops the newline after the tag; all else is the text."""
     page = visitor.get(f"/edit?file={FILE}")

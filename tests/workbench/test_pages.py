@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from engine.engine import Engine
+from engine.flow import Context
+from engine.model import Caller, Via
 from engine.record.layout import DECISIONS
 from engine.settings import Settings
 from engine.state import open_store
-from tests.api.serving import issue
+from tests.api.serving import ALLOWED, issue
 from tests.cli.test_approvals import ME
 from tests.command import Command, lines
-from tests.conftest import NOW, ROOT
+from tests.conftest import BUNDLES, NOW, ROOT
 from tests.policy_bundle.test_waivers import BUNDLE
 from tests.workbench.conftest import NASTY, ask, copied, waive
 from tests.workbench.pages import Html, Visitor, Workbench, workbench
@@ -194,6 +196,36 @@ def test_a_waiver_is_shown_with_what_it_let_through(tmp_path: Path, cache: Path)
         assert "does nothing: it is no longer in the policy" in visitor.get("/waivers").html.text
 
 
+def test_a_request_for_approval_is_told_in_words(bench: Workbench, visitor: Visitor, cache: Path) -> None:
+    with Engine(Settings(state=bench.state, cache=cache)) as engine:
+        by = Context(caller=Caller(via=Via.PROCESS, principal="pipeline-5"), run="nightly")
+        decision = engine.decide("license", {**ALLOWED, "license": "EPL-2.0 OR MPL-2.0"}, context=by).decision
+    assert decision.approval is not None
+    listed = visitor.get("/approvals").html.text
+    assert "license EPL-2.0 or MPL-2.0" in listed, listed
+    shown = visitor.get(f"/approvals/{decision.approval.id}")
+    for words in (
+        "Approval of license: EPL-2.0 or MPL-2.0",
+        "pipeline-5 asked at",
+        "in run nightly",
+        "License EPL-2.0 or MPL-2.0 Purpose train",
+        "Why it waits",
+        "because this does not hold: The license is admitted without review license_review_required",
+        "licenses.licenses.MPL-2.0",
+        "exactly this request",
+        f"once, until {decision.approval.expires_at}",
+    ):
+        assert words in shown.html.text, shown.html.text
+    assert shown.body.index("<details>") < shown.body.index("alternatives")  # the facts are in the fold
+
+
+def test_decisions_on_sources_name_their_bundle(tmp_path: Path, cache: Path) -> None:
+    with Engine(Settings(state=tmp_path / "state", cache=cache)) as engine:
+        engine.check("source", {"path": str(BUNDLES / "offline_fixture"), "digest": None})
+    with workbench(tmp_path, cache) as running:
+        assert "source contacts-2026-11" in running.visitor().get("/decisions").html.text
+
+
 def test_a_named_person_decides_on_an_approval(bench: Workbench, visitor: Visitor) -> None:
     row, other = ask(bench.state, requester="pipeline-8"), ask(bench.state, requester="pipeline-9")
     assert f"You act as {ME}." in visitor.get("/approvals").html.text
@@ -204,6 +236,7 @@ def test_a_named_person_decides_on_an_approval(bench: Workbench, visitor: Visito
     assert "verb" not in shown.values("button", "name")
     silent = visitor.post(f"/approvals/{other.id}", {"verb": "refuse"})
     assert (silent.status, "reason_missing: required: The act has a reason" in silent.html.text) == (409, True)
+    assert "--reason" not in silent.html.text
     assert visitor.post(f"/approvals/{other.id}", {"verb": "refuse", "reason": "not like this"}).status == 303
     act = [line for line in lines(bench.state) if line.get("point") == "administration"][-1]
     assert (act["principal"], act["input"]["act"], act["outcome"]) == (ME, "refuse_approval", "allow")
@@ -219,7 +252,7 @@ def test_an_approval_that_expired_while_the_page_was_open_is_refused(bench: Work
         )
     refused = visitor.post(f"/approvals/{row.id}", {"verb": "grant"})
     assert refused.status == 409
-    assert "expired Approval at license" in refused.html.text
+    assert "expired Approval of license" in refused.html.text
     assert "verb" not in refused.html.values("button", "name")
     with closing(open_store(bench.state)) as store:
         assert [one.state for one in store.approvals(None, 100) if one.id == row.id] == ["requested"]

@@ -63,6 +63,11 @@ def replay_text(document: dict[str, Any]) -> str:
             f"  {one['point']}: {one['reason']} ({counted(one['decisions'], 'decision')})"
             for one in document["not_decided"]
         ]
+    lines += [
+        f"{one['point']}: the budget {one['budget']} was not counted then, so it is taken as unused"
+        f" ({counted(one['decisions'], 'decision')})"
+        for one in document["not_counted"]
+    ]
     return "\n".join(lines)
 
 

@@ -95,7 +95,7 @@ act_complete if {
 # description: Acts that need none are listed in policy/administration.yaml.
 # custom:
 #   code: reason_missing
-#   remedy: Give the reason with --reason
+#   remedy: State the reason, in one line
 #   reads: [administration.reason_optional]
 # labels:
 #   row: H08, H09, D31
