@@ -295,12 +295,15 @@ def _activated_for_all(visit: Visit, release: Folder) -> Response:
         )
     binary, reason = find_binary(), _reason(visit)
     with closing(open_state(desk.settings)) as store:
+        before = store.agreement().active
         row, live = activate_release(release.path, desk.release_key, binary, store, desk.person, reason)
     if without := [one.name for one in live if one.serving != row.digest]:
         raise ReleaseError(
             f"the release is active, but the engine {without[0]} does not serve it, and decides nothing",
             remedy="see `engine policy status`",
         )
+    if before is not None and before.id == row.id:
+        raise ReleaseError("the release is active already; nothing was changed", remedy="there is nothing to do")
     return moved(f"/releases/{quote(visit.name)}")
 
 

@@ -105,6 +105,13 @@ def test_the_release_decides_and_not_the_shipped_policy(agreed: Command, made: M
     assert (own.code, "license_incompatible" in own.stdout) == (Exit.DENY, True)
 
 
+def test_activating_the_active_release_again_changes_nothing_and_says_so(agreed: Command, made: Made) -> None:
+    again = ("policy", "activate", made.releases / "r1", "--release-key", made.keys.public, "--reason", "once more")
+    done = agreed(*again)
+    assert (done.code, "it is active already; nothing was changed" in done.stderr) == (0, True), done
+    assert "once more" not in agreed("policy", "status").stdout
+
+
 def test_stopping_needs_no_policy_and_lifting_does(agreed: Command, made: Made) -> None:
     done = agreed("stop", "all")
     assert done.code == 0, done.stderr

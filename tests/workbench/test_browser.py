@@ -138,6 +138,38 @@ def test_a_person_grants_a_pending_approval(chromium: Browser, office: tuple[Wor
     assert said(page) == []
 
 
+def test_a_reason_that_is_entered_decides_nothing_until_a_button_is_pressed(
+    chromium: Browser, office: tuple[Workbench, Path]
+) -> None:
+    """A person who types why not, and presses Enter, has not said yes."""
+    page = opened(chromium, office[0])
+    page.goto(f"http://127.0.0.1:{office[0].port}{approval(page)}")
+    page.get_by_label("Reason").fill("not like this")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.value") == "refuse"
+    page.keyboard.press("Enter")
+    page.get_by_text(f"{ME} at ").wait_for()
+    assert page.get_by_role("heading", level=1).inner_text().startswith("refused")
+    assert said(page) == []
+
+
+def test_a_list_that_is_kept_current_says_so_and_keeps_the_focus(
+    chromium: Browser, office: tuple[Workbench, Path]
+) -> None:
+    running, _ = office
+    page = opened(chromium, running)
+    page.goto(f"http://127.0.0.1:{running.port}/approvals")
+    page.get_by_label("Keep this list current").check()
+    page.get_by_role("region", name="Approvals that wait").get_by_role("link").focus()
+    at = page.evaluate("document.activeElement.href")
+    later = ask(running.state, requester="pipeline-8")
+    page.get_by_role("link", name=later.id[:12]).wait_for()
+    assert page.get_by_role("status").inner_text() == "The list has changed."
+    assert page.evaluate("document.activeElement.href") == at
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_pages_pass_the_accessibility_checks(chromium: Browser, busy: tuple[Workbench, Path], scheme: Any) -> None:
     from axe_playwright_python.sync_playwright import Axe

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -241,6 +242,19 @@ def test_a_named_person_decides_on_an_approval(bench: Workbench, visitor: Visito
     act = [line for line in lines(bench.state) if line.get("point") == "administration"][-1]
     assert (act["principal"], act["input"]["act"], act["outcome"]) == (ME, "refuse_approval", "allow")
     assert visitor.post(f"/approvals/{other.id}", {"verb": "approve"}).status == 404
+
+
+def test_a_request_that_waits_is_listed_however_many_were_decided_since(tmp_path: Path, cache: Path) -> None:
+    state = tmp_path / "state"
+    waiting = ask(state, requester="patient")
+    with closing(open_store(state)) as store:
+        for number in range(200):
+            new = replace(waiting, id=f"{number:032x}", requester=f"quick-{number}")
+            store.resolve(store.request_approval(new).id, "refused", ME, "no", waiting.created_at)
+    with workbench(tmp_path, cache) as running:
+        page = running.visitor().get("/approvals").html
+    assert f"/approvals/{waiting.id}" in page.values("a", "href")
+    assert "quick-199" in page.text
 
 
 def test_an_approval_that_expired_while_the_page_was_open_is_refused(bench: Workbench, visitor: Visitor) -> None:

@@ -265,7 +265,10 @@ def test_an_agreed_release_is_activated_for_all_engines_of_the_state(
         assert f"activated by {ME}: because" in lee.get("/releases/release-2").html.text
         again = lee.post("/releases/release-2", fields)
         assert (again.status, "has changed since you opened the page" in again.html.text) == (409, True)
+        assert "activate" not in lee.get("/releases/release-2").html.values("button", "value")
         shown = lee.get("/releases/release-1").html
+        again = lee.post("/releases/release-2", fields | {"last": shown.field("last")})
+        assert (again.status, "is active already; nothing was changed" in again.html.text) == (409, True)
         refused = step(lee, "release-1", "activate", last=shown.field("last"))
         assert (refused.status, "this is a rollback" in refused.html.text) == (409, True)
         status = command("policy", "status", "--state", state)

@@ -11,6 +11,7 @@ import typer
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.outputs import json_text, print_text
+from engine.cli.terminal import notice
 from engine.cli.waiting import during
 from engine.documents.files import printable
 from engine.errors import Exit, GatherError
@@ -36,9 +37,12 @@ def activate_everywhere(folder: Path, key: Path | None, reason: str | None, stat
     settings = options.Sources(state=state).settings()
     actor = acts.actor(settings)
     with closing(open_state(settings)) as store, during("activating the release"):
+        before = store.agreement().active
         row, live = activate_release(folder, key, find_binary(), store, actor, reason)
     without = [one for one in live if one.serving != row.digest]
     print_text(f"active   release {row.sequence} of {row.name}\ndigest   {row.digest}")
+    if before is not None and before.id == row.id:
+        notice("it is active already; nothing was changed, and no reason was recorded")
     print_text(f"engines  {len(live) - len(without)} serve it")
     for one in without:
         typer.echo("\n".join(_replica_lines(one, (row,))), err=True)
