@@ -30,15 +30,15 @@ _VERBS = {"grant": "grant_approval", "refuse": "refuse_approval"}
 
 def listed(visit: Visit) -> Response:
     """Approvals that wait, then those that were decided."""
+    waiting = visit.desk.stated(lambda store: store.approvals("requested", _MOST)) or ()
     rows = visit.desk.stated(lambda store: store.approvals(None, _MOST)) or ()
     now = time.time()
-    open_ = [row for row in rows if row.state_at(now) == "requested"]
-    asking = read_page(visit.desk.settings.state, Filter(outcome="confirm"), _LISTED, _BYTES, None) if rows else None
-    bodies = [] if asking is None else [one.body for one in asking.entries if isinstance(one.body, DecisionRecord)]
+    asking = read_page(visit.desk.settings.state, Filter(outcome="confirm"), _LISTED, _BYTES, None)
+    bodies = [one.body for one in asking.entries if isinstance(one.body, DecisionRecord)]
     return visit.page(
         "approvals.html",
-        open=open_,
-        closed=[row for row in rows if row not in open_],
+        open=[row for row in waiting if row.state_at(now) == "requested"],
+        closed=[row for row in rows if row.state_at(now) != "requested"],
         about={(body.point, body.input_digest): next(iter(about(body).values()), "") for body in bodies},
         now=now,
         most=_MOST,

@@ -53,8 +53,11 @@ def listed(visit: Visit) -> Response:
 
 
 def editor(visit: Visit) -> Response:
-    """One file of values as text."""
-    return _editor(visit, found(visit.desk, visit.query.get("file", "")))
+    """One file of values as text, or a previewed edit of it."""
+    if "draft" not in visit.query:
+        return _editor(visit, found(visit.desk, visit.query.get("file", "")))
+    draft = _draft(visit, visit.query["draft"])
+    return _editor(visit, found(visit.desk, draft.file), draft.data.decode(), before=draft.before)
 
 
 def _editor(visit: Visit, file: PolicyFile, text: str | None = None, **more: Any) -> Response:
@@ -140,11 +143,11 @@ def _replayed(desk: Desk, candidate: PolicyBundle, saved: PolicyBundle | None, c
 
 def page(visit: Visit) -> Response:
     """What an edit would change."""
-    return _preview_page(visit, _draft(visit))
+    return _preview_page(visit, _draft(visit, visit.name))
 
 
-def _draft(visit: Visit) -> Draft:
-    draft = visit.session.drafts.get(visit.name)
+def _draft(visit: Visit, key: str) -> Draft:
+    draft = visit.session.drafts.get(key)
     if draft is None:
         raise UnknownError("this preview is no longer there", remedy="preview the edit again")
     return draft
@@ -156,7 +159,7 @@ def _preview_page(visit: Visit, draft: Draft, status: int = 200, fault: FileErro
 
 def saved(visit: Visit) -> Response:
     """Save the edit as it was previewed, or show why that cannot be."""
-    draft = _draft(visit)
+    draft = _draft(visit, visit.name)
     try:
         save(visit.desk, draft.file, draft.before, draft.data)
     except FileError as error:

@@ -33,7 +33,11 @@ for (const box of document.querySelectorAll("input[data-live]")) {
       const fresh = page.querySelector(box.dataset.live);
       if (!answer.ok || !fresh) throw new Error();
       const list = document.querySelector(box.dataset.live);
-      if (list.innerHTML !== fresh.innerHTML) list.replaceWith(document.adoptNode(fresh));
+      if (list.innerHTML === fresh.innerHTML) return;
+      const at = list.contains(document.activeElement) && document.activeElement.getAttribute("href");
+      list.replaceWith(document.adoptNode(fresh));
+      if (at) [...fresh.querySelectorAll("a")].find((link) => link.getAttribute("href") === at)?.focus();
+      status.textContent = "The list has changed.";
     } catch {
       box.checked = false;
       status.textContent = "The list is no longer kept current: the workbench does not answer. Reload the page.";
