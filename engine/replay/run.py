@@ -133,7 +133,7 @@ def replay(
     """
     found, criteria = Replay(), replace(criteria, until=timestamp(utc_now()))
     for wave in _ahead(_waves(_selected(state, criteria, sample, found, progress))):
-        before = wave if base is None else [*map(_decided, wave, _verdicts(base, wave))]
+        before = wave if base is None else _decided_by(base, wave)
         for recorded, body, verdict in zip(wave, before, _verdicts(candidate, wave), strict=True):
             count(found, candidate.policy, body, verdict.outcome, compared(body, verdict))
             found.uncounted.update((body.point, name) for name in uncounted(candidate.policy, body))
@@ -144,6 +144,13 @@ def replay(
 def _verdicts(candidate: Candidate, wave: list[DecisionRecord]) -> list[Verdict]:
     with candidate.leased() as served:
         return run_all([verdict_steps(served, body, body.input or {}) for body in wave])
+
+
+def _decided_by(base: Candidate, wave: list[DecisionRecord]) -> list[DecisionRecord]:
+    """The decisions as this policy takes them; those that it took are as they are."""
+    others = [body for body in wave if body.policy != base.policy.revisions]
+    decided = map(_decided, others, _verdicts(base, others))
+    return [body if body.policy == base.policy.revisions else next(decided) for body in wave]
 
 
 def _decided(body: DecisionRecord, verdict: Verdict) -> DecisionRecord:

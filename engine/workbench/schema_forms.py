@@ -207,6 +207,8 @@ def _resolved(schema: Schema, root: Schema, value: Any) -> Schema:
             ways = [_resolved(one, root, value) for one in schema.get("anyOf") or schema["oneOf"]]
             ways = [one for one in ways if one.get("type") != "null"]
             schema = next((one for one in ways if _fits(one, value)), ways[0] if ways else {})
+            if len(ways) > 1:
+                about = " ".join(filter(None, (about, "In another form, it is edited as text.")))
     return schema if about is None else {**schema, "description": about}
 
 

@@ -170,6 +170,16 @@ def test_a_list_that_is_kept_current_says_so_and_keeps_the_focus(
     assert page.evaluate("document.activeElement.href") == at
 
 
+def test_the_link_of_a_row_is_seen_in_a_narrow_window(chromium: Browser, bench: Workbench) -> None:
+    page = opened(chromium, bench)
+    page.set_viewport_size({"width": 360, "height": 740})
+    for path in ("decisions", "approvals"):
+        page.goto(f"http://127.0.0.1:{bench.port}/{path}")
+        box = page.get_by_role("main").get_by_role("table").first.get_by_role("link").first.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] < 360
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_pages_pass_the_accessibility_checks(chromium: Browser, busy: tuple[Workbench, Path], scheme: Any) -> None:
     from axe_playwright_python.sync_playwright import Axe
