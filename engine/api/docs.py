@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache, cached_property
 from html import escape
 from pathlib import Path
@@ -123,6 +124,7 @@ def _operation(path: str, method: str, operation: dict[str, Any], document: dict
             f'<label>Body <textarea spellcheck="false">{escape(example)}</textarea></label>'
             f"<details><summary>Schema of the body</summary><pre>{escape(resolved)}</pre></details>"
         )
+    names = "".join(f'<label>{name} <input name="{name}" required></label>' for name in re.findall(r"{(\w+)}", path))
     answers = "".join(
         f"<tr><td>{escape(status)}</td><td>{escape(answer['description'])}</td></tr>"
         for status, answer in operation["responses"].items()
@@ -130,7 +132,7 @@ def _operation(path: str, method: str, operation: dict[str, Any], document: dict
     return (
         f'<details id="{escape(operation["operationId"])}"><summary><span class="method {method}">{method.upper()}'
         f"</span> <code>{escape(path)}</code> {escape(operation['summary'])}</summary>"
-        f'<form data-path="{escape(path)}" data-method="{method.upper()}">{body}'
+        f'<form data-path="{escape(path)}" data-method="{method.upper()}">{names}{body}'
         "<button>Send</button><output></output></form>"
         f"<details><summary>Answers</summary><table>{answers}</table></details></details>"
     )

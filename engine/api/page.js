@@ -9,7 +9,8 @@ for (const form of document.querySelectorAll("form")) {
     if (body) headers["Content-Type"] = "application/json";
     output.textContent = "\u2026";
     try {
-      const answer = await fetch(form.dataset.path, {
+      const path = form.dataset.path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(form.elements[name].value));
+      const answer = await fetch(path, {
         method: form.dataset.method,
         headers,
         body: body ? body.value : undefined,

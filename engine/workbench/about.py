@@ -35,7 +35,12 @@ _FACTS: Mapping[str, Mapping[str, str]] = {
         "Content": "bundle.digest",
     },
     "subagent": {"Operation": "operation", "Conversation": "conversation", "User": "user", **_TOOL_POLICY},
-    "tool_call": {"Tool": "call.tool", "Arguments": "call.summary", "Cut": "call.summary_cut", **_TOOL_POLICY},
+    "tool_call": {
+        "Tool": "call.tool",
+        "Arguments": "call.summary",
+        "Arguments are cut": "call.summary_cut",
+        **_TOOL_POLICY,
+    },
     "tool_result": {"Tool": "tool", "Result": "status"},
 }
 """Their paths below the input, by what they are called. The first one tells requests of a point apart."""

@@ -236,9 +236,9 @@ def browser(folder: Path) -> Iterator[Browser]:
 
 _SEND = """
 (async () => {
-  const form = document.querySelector('form[data-path="/v1/decide/license"]');
+  const form = document.querySelector('form[data-path="%s"]');
   form.closest('details').open = true;
-  form.querySelector('textarea').value = %s;
+  form.elements[0].value = %s;
   form.querySelector('button').click();
   const output = form.querySelector('output');
   for (let turn = 0; turn < 200 && !/^[0-9]/.test(output.textContent); turn++)
@@ -258,9 +258,12 @@ def test_in_a_browser_a_person_can_read_the_page_and_get_a_decision(api: Serving
             assert time.monotonic() < end
         assert "decision API" in chromium.run("document.querySelector('h1').textContent")
         assert chromium.run("getComputedStyle(document.body).maxWidth") == "960px"  # its style sheet was taken
-        answer = chromium.run(_SEND % json.dumps(json.dumps(ALLOWED)))
+        answer = chromium.run(_SEND % ("/v1/decide/license", json.dumps(json.dumps(ALLOWED))))
         assert answer.startswith("200")
-        assert json.loads(answer.partition("\n")[2])["outcome"] == "allow"
+        decision = json.loads(answer.partition("\n")[2])
+        assert decision["outcome"] == "allow"
+        answer = chromium.run(_SEND % ("/v1/decisions/{id}", json.dumps(decision["decision_id"])))
+        assert "record_read_out_of_scope" in answer  # the policy decides on this one
         entries = [one["params"]["entry"] for one in chromium.events if one.get("method") == "Log.entryAdded"]
         assert [one for one in entries if one["level"] != "verbose"] == []  # nothing is against its own policy
         assert not [one for one in chromium.events if one.get("method") == "Runtime.exceptionThrown"]

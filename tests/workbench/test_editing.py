@@ -100,7 +100,7 @@ def test_an_edit_that_was_previewed_can_be_changed_further(visitor: Visitor, val
     page = visitor.get(link)
     assert REFUSED in page.body
     assert page.html.field("before") == digest(values.read_bytes())
-    assert visitor.get(f"/edit?draft=unknown").status == 404
+    assert visitor.get("/edit?draft=unknown").status == 404
 
 
 def test_an_edit_is_not_blamed_for_what_the_folder_decides_otherwise_already(visitor: Visitor, values: Path) -> None:

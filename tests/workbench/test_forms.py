@@ -130,7 +130,7 @@ def test_lists_numbers_and_booleans_have_fields_of_their_kind(visitor: Visitor, 
     assert "many" in wrong.html.values("input", "value")  # what was entered is still there
 
 
-def test_a_value_with_another_form_says_where_that_is_edited(visitor: Visitor, values: Path) -> None:
+def test_a_value_with_another_form_says_where_that_is_edited(visitor: Visitor) -> None:
     shown = form(visitor, "policy/budgets.yaml", "budgets", "license").html.text
     assert "Budget per principal. In another form, it is edited as text." in shown
 
