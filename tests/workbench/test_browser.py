@@ -144,6 +144,9 @@ def test_a_reason_that_is_entered_decides_nothing_until_a_button_is_pressed(
     """A person who types why not, and presses Enter, has not said yes."""
     page = opened(chromium, office[0])
     page.goto(f"http://127.0.0.1:{office[0].port}{approval(page)}")
+    page.get_by_role("button", name="Refuse").press("Enter")
+    page.get_by_role("alert").wait_for()
+    assert page.evaluate("document.activeElement.role") == "alert"  # so it is read out
     page.get_by_label("Reason").fill("not like this")
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
