@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -545,17 +546,28 @@ func (l *lister) spread(word *syntax.Word, size int) []*syntax.Word {
 	return []*syntax.Word{word}
 }
 
+// tilde is what stands for the last folder, the working folder, one of their list, or the home of an oddly named user.
+var tilde = regexp.MustCompile(`(?:^|[=:])~[^/A-Za-z]`)
+
 // word is the value of a word, and lists the commands inside it.
 func (l *lister) word(word *syntax.Word) Word {
-	var text strings.Builder
+	var text, bare strings.Builder
 	pattern, unknown := false, ""
 	for _, part := range word.Parts {
 		value, glob, why := l.part(part)
 		text.WriteString(value)
+		if lit, ok := part.(*syntax.Lit); ok {
+			bare.WriteString(lit.Value)
+		} else {
+			bare.WriteByte('/') // ends what a tilde may stand for
+		}
 		pattern = pattern || glob
 		if unknown == "" {
 			unknown = why
 		}
+	}
+	if unknown == "" && tilde.MatchString(bare.String()) {
+		unknown = "tilde"
 	}
 	value := text.String()
 	switch {

@@ -78,13 +78,14 @@ class Reading:
     """A command read by its row: `program` names the row, `inner` and `texts` are the commands that it starts.
 
     `from_input`: it is a shell that reads commands from its input.
-    `subcommand` is the place of the word that names it, `plain` are those of values that name no host, `nameless` those
-    of words that name nothing: a text to look for, a stream. `stays`: paths in its words are those of its folder.
-    `links`: it may make links.
+    `subcommand` is the place of the word that names it, `stem` are the words before it without options. `plain` are the
+    places of values that name no host, `nameless` those of words that name nothing: a text to look for, a stream.
+    `stays`: paths in its words are those of its folder. `links`: it may make links.
     """
 
     program: str | None = None
     subcommand: int | None = None
+    stem: tuple[ShellWord, ...] = ()
     parts: list[Part] = field(default_factory=list)
     inner: list[tuple[ShellWord, ...]] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -111,6 +112,7 @@ class _Reader:
         self._unlisted: int | None = None  # the place of an option whose value may be the next word
         self._again = False  # it is read once more
         self._scripted = False
+        self._behind: int | None = None  # the place after the name of a module
         self._given: list[ShellWord] = []  # the program of the other command
         program = words[0].value or "" if words else ""
         self._path = program.startswith("/")
@@ -130,6 +132,7 @@ class _Reader:
         if self._scripted:  # a word before the option is a file
             found = self.reading.parts
             self.reading.parts = [replace(one, text=None) if one.index == self._first else one for one in found]
+        self.reading.subcommand = self.reading.subcommand or self._behind
         self.reading.links = self._row.get("links", False)
         if self.reading.program and self._row.get("opens"):
             self.reading.stays = all(map(self._stays, self.reading.parts))
@@ -243,6 +246,8 @@ class _Reader:
             self._scripted = True
             self._part("script", "script", follows - 1, value)
         if name in self._row.get("rows_by", ()):
+            self.reading.stem = (*map(ShellWord, self._name.split()), ShellWord(name), ShellWord(value))
+            self.reading.subcommand, self._behind = None, follows
             self._enter(f"{self._name} {name} {value}")
         return follows
 

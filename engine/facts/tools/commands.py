@@ -79,10 +79,10 @@ class Redirection:
 class CommandFacts:
     """One simple command. `words` are those that rules compare: the known ones before the first that is not known.
 
-    `short` are the words without options before a subcommand, as in `git --no-pager push`, if there are any. `rest` are
-    all words but the program as texts, `patterns` those of them that are patterns of file names, `parts` what else a
-    rule has to permit, `folders` those that a `cd` of the same text names, `place` the one from which its words are
-    paths, from the working folder, if that is known for certain. `plain` are the places of values that name no host,
+    `short` are the words without options before a subcommand or module, as in `git --no-pager push`, if there are any.
+    `rest` are all words but the program as texts, `patterns` those of them that are patterns of file names, `parts` what
+    else a rule has to permit, `folders` those that a `cd` of the same text names, `place` the one from which its words
+    are paths, from the working folder, if that is known for certain. `plain` are the places of values that name no host,
     `nameless` those of words that name nothing. `refused` says why a command could not be read; it then has no words.
     """
 
@@ -210,7 +210,8 @@ def _documents(command: ShellCommand) -> list[str]:
 def _facts(command: ShellCommand, reading: Reading) -> CommandFacts:
     texts = [word.value or "" for word in command.words]
     known = _known(command.words)
-    skipped = () if reading.subcommand in {None, 1} else (command.words[0], *command.words[reading.subcommand or 0 :])
+    stem = reading.stem or command.words[:1]
+    short = () if reading.subcommand is None else _known((*stem, *command.words[reading.subcommand :]))
     parts = [Part("variable", name) for name in command.variables]
     parts += [Part("syntax", name) for name in dict.fromkeys(command.syntax)]
     redirects = []
@@ -224,7 +225,7 @@ def _facts(command: ShellCommand, reading: Reading) -> CommandFacts:
                 parts.append(Part("word", "redirect"))
     return CommandFacts(
         words=known if known and _is_program(known[0]) else None,
-        short=_known(skipped),
+        short=() if short == known else short,
         rest=tuple(texts[1:]),
         patterns=tuple(word.value for word in command.words[1:] if word.pattern and word.value is not None),
         parts=(*reading.parts, *parts),
