@@ -80,10 +80,11 @@ class CommandFacts:
     """One simple command. `words` are those that rules compare: the known ones before the first that is not known.
 
     `short` are the words without options before a subcommand or module, as in `git --no-pager push`, if there are any.
-    `rest` are all words but the program as texts, `patterns` those of them that are patterns of file names, `parts` what
-    else a rule has to permit, `folders` those that a `cd` of the same text names, `place` the one from which its words
-    are paths, from the working folder, if that is known for certain. `plain` are the places of values that name no host,
-    `nameless` those of words that name nothing. `refused` says why a command could not be read; it then has no words.
+    `rest` are all words but the program as texts, `patterns` those of them that are patterns of file names, `parts`
+    what else a rule has to permit, `folders` those that a `cd` of the same text names, `place` the one from which its
+    words are paths, from the working folder, if that is known for certain. `plain` are the places of values that name
+    no host, `nameless` those of words that name nothing. `refused` says why a command could not be read; it then has no
+    words.
     """
 
     words: tuple[str, ...] | None = None
