@@ -55,9 +55,10 @@ ASSIGNED = re.compile(
     r"|[pP]asswor[dt]|[pP]asswd|[pP]wd|PWD|[A-Z0-9]{0,20}(?:PASSWORD|PASSWD|(?<!BY)(?<!COM)PASS)|[pP]assphrase"
     r"|PASSPHRASE|[sS]ignature|[cC]redentials?|[aA]pi[kK]ey|APIKEY))"
     r"|(?<=[a-z])(?:(?P<cased>Key|Token)|Secret|Password|Signature))"
-    r"[\"']?[ \t]{0,4}=(?P<sign>[ \t]{0,4}[\"']?)(?!\[redacted:)(?!=)(?P<value>[^\s\"'&;,<>]+))"
+    r"(?:\\?[\"'])?\[?\]?(?::[ \t]?[&\w.\[\]|]{1,40})?[ \t]{0,4}="
+    r"(?P<sign>[ \t]{0,4}(?:b(?=[\"']))?\\?[\"']?)(?!\[redacted:)(?!=)(?P<value>[^\s\"'&;,<>]+))"
     r"|(?i:(?<![A-Za-z0-9])(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|secret[_-]?key|client[_-]?secret"
-    r"|access[_-]?token))[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?(?!\[redacted:)"
+    r"|access[_-]?token))(?:\\?[\"'])?[ \t]{0,4}:[ \t]{0,4}\\?[\"']?(?!\[redacted:)"
     r"(?=[^\s\"',;]{0,64}[0-9])(?P<told>[^\s\"',;]{6,})"
 )
 
@@ -85,7 +86,7 @@ NAMED_OPTION = re.compile(
 )
 _SPOKEN = re.compile(
     r"(?i)(?<![A-Za-z0-9])(?:passwor[dt]|passwd|passphrase|passcode)[\"']?[ \t]{0,4}"
-    r"(?:[:=]|[ \t](is|was)(?=[ \t:]))[ \t:]{0,4}([^\r\n,;]{1,200})"
+    r"(?:[:=]|[ \t](is|was)(?=[ \t:])|[ \t](?=[\"'])|>(?=[^<\s\"']{4,200}</))[ \t:]{0,4}([^\r\n,;]{1,200})"
 )
 _TYPED = re.compile(r"[\w.\[\]| ]{1,60}[ \t]=[ \t]{1,4}[bru]?[\"'](?![$<{%*])[^\"'\s]{4}")
 """A type, and then the text that it is of: `str = "…"`."""
@@ -391,7 +392,7 @@ def _in_words(text: str) -> Iterator[Span]:
         if _TYPED.match(match[2]):
             yield match.span()
             continue
-        words = match[2].strip(" \t\"'`.!?)").lower().split()
+        words = match[2].partition("</")[0].strip(" \t\"'`.!?)").lower().split()
         if words[1:] and words[0] == "correct":
             del words[0]
         seed = [word.rstrip(")]}:") or word for word in words[: 1 if match[1] is None else 3]]

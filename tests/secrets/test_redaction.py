@@ -23,6 +23,7 @@ def text(length: int, letters: str = "ABCDEFGHJKMNPQRSTUVWXYZabcdefghjkmnpqrstuv
     return "".join(random.Random(seed).choices(letters, k=length))  # noqa: S311 (looks like a key, opens nothing)
 
 
+HEX = "0123456789abcdef"
 SECRETS = {
     "private key": "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc\n-----END RSA PRIVATE KEY-----",
     "private key without end": "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\nb3Bl",
@@ -47,6 +48,19 @@ SECRETS = {
     "npm": "npm_" + text(36),
     "pypi": "pypi-AgEIcHlwaS5vcmc" + text(60),
     "sendgrid": "SG." + text(22) + "." + text(43),
+    "gitlab runner": "GR1348941" + text(20),
+    "nuget": "oy2" + text(43, "abcdefghijklmnopqrstuvwxyz234567"),
+    "circleci": "CCIPAT_" + text(22) + "_" + text(40, HEX),
+    "buildkite": "bkua_" + text(40, HEX),
+    "sonarqube": "squ_" + text(40, HEX),
+    "pulumi": "pul-" + text(40, HEX),
+    "supabase": "sbp_" + text(40, HEX),
+    "launchdarkly": "sdk-01234567-89ab-4cde-8f01-23456789abcd",
+    "airtable": "pat" + text(14) + "." + text(64, HEX),
+    "brevo": "xkeysib-" + text(64, HEX) + "-" + text(16),
+    "teams hook": "https://acme.webhook.office.com/webhookb2/01234567-89ab-4cde-8f01-23456789abcd@acme",
+    "square": "sq0atp-" + text(22),
+    "shippo": "shippo_live_" + text(40, HEX),
     "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
     "jwt unsigned": "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxMjM0In0.",
     "bearer": "Bearer abc123def456",
@@ -90,6 +104,14 @@ SECRETS = {
     "vault old": "s." + text(24),
     "new relic": "NRAK-" + text(27, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"),
     "new relic license": text(36, "0123456789abcdef") + "NRAL",
+    "password in json in json": '{\\"password\\": \\"hunter2\\"}',
+    "key of an environment": 'os.environ["ACME_API_KEY"] = "hunter2"',
+    "key with a type": "private readonly apiKey: string = '01234567-89ab'",
+    "password in sql": "CREATE USER acme WITH PASSWORD 'swordfish'",
+    "password in c": '#define PASSWORD "swordfish"',
+    "secret of bytes": "SECRET = b'swordfish'",
+    "password in an array": 'static const char password[] = "swordfish";',
+    "password in a tag": "<server><password>swordfish</password></server>",
     "netrc": "machine api.example.org login bob password swordfish",
     "netrc lines": "machine api.example.org\n  login bob\n  password swordfish",
     "seed phrase": "legal winner thank year wave sausage worth useful legal winner thank yellow",

@@ -121,6 +121,10 @@ CODE = [
     "password: Faker::Internet.password, age: 3", "const token = req.headers.authorization?.split(' ')[1];",
     "key = `${stat.dev}:${stat.ino}`", "auth = `${user}:${pw}`", "f'postgresql://{user}:{password}@{host}/db'",
     "postgresql://${DB_USER}:${DB_PASSWORD}@db/x", "redis://:$REDIS_PASSWORD@cache", "socks5://<user>:<password>@<host>",
+    '<input type="password"> Remember', "<password>${pw}</password>", "<password>required</password>",
+    "keys: dict[str, int] = {}", "token: str = 'end_of_text'", "def f(key: str | None = None):",
+    'hint: password "required"',
+    "apiKey: string = process.env.KEY", "key: bytes = secrets.token_bytes(32)", 'fields["token"] = token_of(1)',
     "abfss://container@account.dfs.core.windows.net/part-1", "https://user:***@registry.example.org/",
 ]  # fmt: skip
 
