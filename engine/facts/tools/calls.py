@@ -33,7 +33,8 @@ Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 _READ = frozenset(
     (
         *("arguments", "function", "input", "jsonrpc", "method", "name", "params", "tool", "tool_name", "args"),
-        *("functionCall", "partialArgs", "toolUse"),
+        *("functionCall", "function_call", "partialArgs", "partial_args", "toolUse", "tool_use"),
+        *("parameters", "toolName"),
     )
 )
 CallId = Annotated[str, Field(max_length=512)]
