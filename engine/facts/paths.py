@@ -6,11 +6,14 @@ because the program that opens the file may read it differently from the rule th
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
 import unicodedata
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 
 from engine.facts.text.disguises import undisguised
@@ -22,6 +25,12 @@ LONGEST = 4_096
 LONGEST_PART = 255
 """Bytes of one part of a path (NAME_MAX of Linux)."""
 
+MOST_NAMES = 50_000
+"""Names that one pattern is compared with."""
+
+_NOTHING_THERE = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG))
+_GLOB = re.compile(r"[*?]")
+_BRACKETS = re.compile(r"\[[^/]*")
 _ESCAPED = re.compile(r"%(?:2[eEfF]|5[cC]|25|00)")
 _EXPANDED = re.compile(r"\A\$[A-Z_]|`|\$[({]")
 """What a shell, or a program that expands variables as one, would replace."""
@@ -105,6 +114,42 @@ def lead(path: str) -> Lead:
         except (OSError, ValueError):
             return Lead("unknown")
     return Lead("none")
+
+
+def links_met(pattern: str) -> list[str] | None:
+    """The paths over links that an absolute pattern of file names may become; None in folders that cannot be listed.
+
+    It may become fewer: brackets count as any text, and a star as hidden names too. Never raises.
+    """
+    parts, seen, found = _BRACKETS.sub("*", pattern).split("/")[1:], 0, []
+    folders = [""]
+    for index, part in enumerate(parts, 1):
+        rest = "/".join(("", *parts[index:]))
+        inside: list[str] = []
+        for folder in folders:
+            if not _GLOB.search(part):
+                inside.append(f"{folder}/{part}")
+                continue
+            names = _names(folder)
+            seen += 0 if names is None else len(names)
+            if names is None or seen > MOST_NAMES:
+                return None
+            inside += [f"{folder}/{name}" for name in names if fnmatchcase(name, part)]
+        links = [path for path in inside if os.path.islink(path)]  # noqa: PTH114 (never raises)
+        found += [path if _GLOB.search(rest) else path + rest for path in sorted(links)]
+        folders = inside
+    return found
+
+
+def _names(folder: str) -> list[str] | None:
+    """The names in a folder, of which one too many; None if it may not be listed."""
+    try:
+        with os.scandir(folder or "/") as entries:
+            return [entry.name for entry in islice(entries, MOST_NAMES + 1)]
+    except OSError as error:
+        return [] if error.errno in _NOTHING_THERE else None
+    except ValueError:
+        return None
 
 
 def _replaced(folder: str, target: str, rest: list[str]) -> str | None:

@@ -185,6 +185,32 @@ def test_a_word_counts_as_what_a_link_leads_to(runner: Runner, cloned: str, word
     assert command(runner, BY_COMMAND, "cat also/a.txt", cloned) == []  # a link that stays in the folder
 
 
+# covers: B07 B10
+@pytest.mark.parametrize(
+    "word",
+    ["*", "*/hostname", "link_*/hostname", "l*/*", "n*", "na[m]e", "na[!x]e", "[n]ame", "?ame", "{n*,src/*}",
+     "src/i*/hostname", "s[r]c/[i]n/hostname", "*/in/*", "al*/*/hostname", "a*/i*/h*"],
+)  # fmt: skip
+def test_a_pattern_counts_as_what_links_lead_to(runner: Runner, cloned: str, word: str) -> None:
+    (Path(cloned) / "src" / "in").symlink_to("/etc")
+    assert command(runner, BY_COMMAND, f"cat {word}", cloned) != []
+    assert "denied_by_rule" in command(runner, NO_SECRETS, f"cat {word}", cloned)
+    for other in ("src/*.txt", "s*/a.txt", "al*/a.txt", "alsö*", "missing/*", "src/a.[tu]xt/*"):
+        assert command(runner, BY_COMMAND, f"cat {other}", cloned) == [], other
+
+
+def test_a_pattern_in_a_huge_folder_is_not_looked_at(runner: Runner, cloned: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr("engine.facts.paths.MOST_NAMES", 3)
+    assert command(runner, BY_COMMAND, "cat src/*", cloned) == []
+    assert "command_not_looked_at" in command(runner, BY_COMMAND, "cat *", cloned)
+
+
+def test_a_deny_rule_finds_a_pattern_in_a_folder_that_the_text_changes_to(runner: Runner) -> None:
+    laid = values({"commands": "any", "hosts": "any", "paths": "any"}, ({"paths": ["/data/keys/"]},))
+    assert decided(runner, laid, {"command": "cd /data && cat k*/x"}) == ["denied_by_rule"]
+    assert decided(runner, laid, {"command": "cd /data && cat n*/x"}) == []
+
+
 def test_a_working_folder_counts_as_what_it_leads_to(runner: Runner, cloned: str) -> None:
     assert command(runner, BY_COMMAND, "cat hostname", f"{cloned}/link_etc") != []
     assert "denied_by_rule" in command(runner, NO_SECRETS, "ls", f"{cloned}/link_etc")

@@ -22,7 +22,7 @@ from engine.documents.strict_json import MAX_SAFE_INTEGER, AmbiguousJsonError, N
 from engine.facts.net.destinations import destinations, url_destinations, urls, whole_host, without_urls
 from engine.facts.net.hosts import PROGRAM_ENDINGS, WordHost, host_origin, word_host
 from engine.facts.net.urls import OriginFacts
-from engine.facts.paths import LONGEST, Lead, collapsed, looks_like_path, path_facts
+from engine.facts.paths import LONGEST, Lead, collapsed, links_met, looks_like_path, path_facts
 from engine.facts.text.disguises import undisguised
 from engine.facts.tools.argument_facts import (
     COVERED,
@@ -461,6 +461,7 @@ class _Walk(Walked):
             else:
                 looked = False  # no word of a secret is shown
         self._place = None
+        looked = self._met(facts, touches, at) and looked
         for redirect in facts.redirects:
             if redirect.value is not None:
                 self._path(below(redirect.value) or "./", at)
@@ -501,12 +502,29 @@ class _Walk(Walked):
             )
 
     def _patterns(self, facts: CommandFacts) -> Iterable[str]:
-        """The patterns of a command as absolute ones; without a working folder, those that begin with `/`."""
-        bases = [] if self._cwd is None else [self._cwd, *(f"{self._cwd}/{folder}" for folder in facts.folders)]
-        for pattern in map(self._resolved, facts.patterns):
-            plain = collapsed(below(_ODD.sub("?", _BRACKETS.sub("**", pattern))))
-            plain = _LEADING.sub("**", plain) if self._hidden_too else plain
-            yield from [plain] if plain.startswith("/") else (f"{base.rstrip('/')}/{plain}" for base in bases)
+        """The patterns of a command as rules compare them."""
+        for pattern in facts.patterns:
+            plain = _ODD.sub("?", _BRACKETS.sub("**", self._resolved(pattern)))
+            yield from self._placed(_LEADING.sub("**", plain) if self._hidden_too else plain, facts.folders)
+
+    def _placed(self, pattern: str, folders: tuple[str, ...]) -> Iterable[str]:
+        """A pattern as absolute ones; without a working folder, only one that begins with `/`."""
+        bases = [] if self._cwd is None else [self._cwd, *(_absolute(folder, self._cwd) for folder in folders)]
+        plain = collapsed(below(pattern))
+        return [plain] if plain.startswith("/") else [f"{base.rstrip('/')}/{plain}" for base in bases]
+
+    def _met(self, facts: CommandFacts, touches: dict[str, None], at: _At) -> bool:
+        """What the links lead to that patterns may become; whether that could be looked at."""
+        looked = True
+        for pattern in facts.patterns if facts.canonical else ():
+            for one in self._placed(self._resolved(pattern), facts.folders):
+                if self._lead(_PATTERN.split(one, maxsplit=1)[0].rpartition("/")[0]).links != "none":
+                    continue  # as a word, it was followed so far
+                found = links_met(one)
+                looked = looked and found is not None
+                for path in found or ():
+                    looked = self._followed(path, touches, at) and looked
+        return looked
 
     def _between(self, place: str | None) -> list[str]:
         """The names of the folders below the working folder that a command is in; none if links may lead elsewhere."""
