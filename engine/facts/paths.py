@@ -26,7 +26,7 @@ LONGEST_PART = 255
 """Bytes of one part of a path (NAME_MAX of Linux)."""
 
 MOST_NAMES = 50_000
-"""Names that one pattern is compared with."""
+"""Names that are looked up for one pattern."""
 
 _NOTHING_THERE = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG))
 _GLOB = re.compile(r"[*?]")
@@ -127,14 +127,11 @@ def links_met(pattern: str) -> list[str] | None:
         rest = "/".join(("", *parts[index:]))
         inside: list[str] = []
         for folder in folders:
-            if not _GLOB.search(part):
-                inside.append(f"{folder}/{part}")
-                continue
-            names = _names(folder)
+            names = _names(folder) if _GLOB.search(part) else [part]
             seen += 0 if names is None else len(names)
             if names is None or seen > MOST_NAMES:
                 return None
-            inside += [f"{folder}/{name}" for name in names if fnmatchcase(name, part)]
+            inside += [f"{folder}/{name}" for name in names if name == part or fnmatchcase(name, part)]
         links = [path for path in inside if os.path.islink(path)]  # noqa: PTH114 (never raises)
         found += [path if _GLOB.search(rest) else path + rest for path in sorted(links)]
         folders = inside
