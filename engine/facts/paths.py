@@ -25,9 +25,6 @@ LONGEST = 4_096
 LONGEST_PART = 255
 """Bytes of one part of a path (NAME_MAX of Linux)."""
 
-MOST_NAMES = 50_000
-"""Names that are looked up for one pattern."""
-
 _NOTHING_THERE = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG))
 _GLOB = re.compile(r"[*?]")
 _BRACKETS = re.compile(r"\[[^/]*")
@@ -116,33 +113,36 @@ def lead(path: str) -> Lead:
     return Lead("none")
 
 
-def links_met(pattern: str) -> list[str] | None:
-    """The paths over links that an absolute pattern of file names may become; None in folders that cannot be listed.
+def links_met(pattern: str, most: int) -> tuple[list[str] | None, int]:
+    """The paths over links that an absolute pattern of file names may become, and how many names were looked up.
 
-    It may become fewer: brackets count as any text, and a star as hidden names too. Never raises.
+    None where that were more than `most`, and in folders that cannot be listed. Links before the first star are not
+    looked for. It may become fewer: brackets count as any text, and a star as hidden names too. Never raises.
     """
-    parts, seen, found = _BRACKETS.sub("*", pattern).split("/")[1:], 0, []
-    folders = [""]
+    text = _BRACKETS.sub("*", pattern)
+    start = _GLOB.split(text, maxsplit=1)[0].rpartition("/")[0]
+    parts = text[len(start) + 1 :].split("/")
+    folders, seen, found = [start], 0, list[str]()
     for index, part in enumerate(parts, 1):
         rest = "/".join(("", *parts[index:]))
         inside: list[str] = []
         for folder in folders:
-            names = _names(folder) if _GLOB.search(part) else [part]
+            names = _names(folder, most - seen) if _GLOB.search(part) else [part]
             seen += 0 if names is None else len(names)
-            if names is None or seen > MOST_NAMES:
-                return None
+            if names is None or seen > most:
+                return None, seen
             inside += [f"{folder}/{name}" for name in names if name == part or fnmatchcase(name, part)]
         links = [path for path in inside if os.path.islink(path)]  # noqa: PTH114 (never raises)
         found += [path if _GLOB.search(rest) else path + rest for path in sorted(links)]
         folders = inside
-    return found
+    return found, seen
 
 
-def _names(folder: str) -> list[str] | None:
-    """The names in a folder, of which one too many; None if it may not be listed."""
+def _names(folder: str, most: int) -> list[str] | None:
+    """The names in a folder, at most one too many; None if it may not be listed."""
     try:
         with os.scandir(folder or "/") as entries:
-            return [entry.name for entry in islice(entries, MOST_NAMES + 1)]
+            return [entry.name for entry in islice(entries, most + 1)]
     except OSError as error:
         return [] if error.errno in _NOTHING_THERE else None
     except ValueError:

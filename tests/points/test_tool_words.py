@@ -200,9 +200,10 @@ def test_a_pattern_counts_as_what_links_lead_to(runner: Runner, cloned: str, wor
 
 
 def test_a_pattern_in_a_huge_folder_is_not_looked_at(runner: Runner, cloned: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr("engine.facts.paths.MOST_NAMES", 3)
+    monkeypatch.setattr("engine.facts.tools.arguments.NAMES", 3)
     assert command(runner, BY_COMMAND, "cat src/*", cloned) == []
     assert "command_not_looked_at" in command(runner, BY_COMMAND, "cat *", cloned)
+    assert "command_not_looked_at" in command(runner, BY_COMMAND, "cat src/* src/* src/* src/*", cloned)
 
 
 def test_a_deny_rule_finds_a_pattern_in_a_folder_that_the_text_changes_to(runner: Runner) -> None:

@@ -67,6 +67,9 @@ CHARACTERS = 1 << 20
 FACTS = 1_000
 """Most facts of all kinds; no policy covers more."""
 
+NAMES = 50_000
+"""Most names of files that are looked up for the patterns of one call."""
+
 ARGUMENTS = 256
 """Arguments by name; tools declare fewer than 50."""
 
@@ -187,6 +190,7 @@ class _Walk(Walked):
         self._searched = "", False  # the last text, and whether it has a secret
         self._characters = 0
         self._leads: dict[str, Lead] = {}
+        self._names = 0  # that were looked up for patterns
 
     def top(self, arguments: Mapping[str, Any], types: Mapping[str, str]) -> None:
         """Walk every argument by its declared type."""
@@ -520,7 +524,8 @@ class _Walk(Walked):
             for one in self._placed(self._resolved(pattern), facts.folders):
                 if self._lead(_PATTERN.split(one, maxsplit=1)[0].rpartition("/")[0]).links != "none":
                     continue  # as a word, it was followed so far
-                found = links_met(one)
+                found, count = links_met(one, NAMES - self._names)
+                self._names += count
                 looked = looked and found is not None
                 for path in found or ():
                     looked = self._followed(path, touches, at) and looked
