@@ -128,17 +128,18 @@ def tried(visit: Visit, file: PolicyFile, text: str, before: str) -> Response:
 
 
 def _replayed(desk: Desk, candidate: PolicyBundle, saved: PolicyBundle | None, count: int) -> Replay | None:
-    """The last decisions decided again, by the saved policy too; None where there are none."""
+    """The last decisions decided again, by the saved policy too if it did not take them; None where there are none."""
     if not desk.settings.state.is_dir():
         return None
     bodies = (one.body for one in newest(desk.settings.state, Filter()))
-    times = [body.time for body in islice((one for one in bodies if isinstance(one, DecisionRecord)), count)]
-    if not times:
+    last = [(one.time, one.policy) for one in islice((one for one in bodies if isinstance(one, DecisionRecord)), count)]
+    if not last:
         return None
+    taken = saved is not None and all(policy == saved.revisions for _, policy in last)
     with ExitStack() as stack:
         served = stack.enter_context(opened(candidate, desk.settings.opa))
-        base = None if saved is None else stack.enter_context(opened(saved, desk.settings.opa))
-        return replay(desk.settings.state, Filter(since=times[-1]), served, None, lambda *_: None, base)
+        base = None if saved is None or taken else stack.enter_context(opened(saved, desk.settings.opa))
+        return replay(desk.settings.state, Filter(since=last[-1][0]), served, None, lambda *_: None, base)
 
 
 def page(visit: Visit) -> Response:
