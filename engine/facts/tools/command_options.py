@@ -45,6 +45,9 @@ _LISTS = ("none", "without_needle", "read", "write", "connect", "follow", "execu
 
 _VALUED = ("valued", *_READ_ON)
 
+_HANDED = ("shell", "program", "runs_until", *_READ_ON)
+"""Lists of options whose value is more than a value."""
+
 _UNKNOWN = '"$_"'
 """A word that is not known, in a text for a shell."""
 
@@ -166,6 +169,8 @@ class _Reader:
         word = self._words[index]
         if self._given and self._operands == self._row.get("before", 0):
             return self._operand(word, index)
+        if word.pattern and (word.value or "").startswith(("-", "+")):
+            return self._option_pattern(word, index)
         if word.value is None or word.pattern:
             self._unknown(word, index)
             return self._operand(word, index)
@@ -183,6 +188,17 @@ class _Reader:
                 self._part("pattern", "pattern", index)
         elif word.unknown != "process":
             self._part("word", word.unknown, index)
+
+    def _option_pattern(self, word: ShellWord, index: int) -> int:
+        """A pattern that is an option, as `--include=*.py`, or may become one, as `-x*`."""
+        name, equals, _ = (word.value or "").partition("=")
+        if equals and self._listed(name) and not self._in(name, _HANDED):
+            self._part("option", name, index)
+            return index + 1
+        self._part("word", "option", index)
+        if self._starts():
+            self._without(index, index + 1)
+        return self._operand(word, index)
 
     def _option(self, text: str, index: int) -> int:
         if _NUMBER.fullmatch(text) and not self._listed(text):
@@ -285,6 +301,9 @@ class _Reader:
         self._first = self._first or index
         operands = self._row.get("operands")
         self._without_unlisted(index)
+        first = self._starts() and self._operands <= self._row.get("before", 0) + 1
+        if word.pattern and (first or self._row.get("variables")):
+            self._part("word", "pattern", index)
         if self.reading.program == "cd":
             self._folder(value, index)
         elif operands == "subcommand" and self._operands == 1:
@@ -338,7 +357,7 @@ class _Reader:
         """All words from here, which make one text for a shell if the first one is known, with `more` behind them."""
         for place, word in enumerate(self._words[index + 1 :], index + 1):
             if word.value is None or word.pattern:
-                self._unknown(word, place)
+                self._part("word", word.unknown or "pattern", place)
         if self._words[index].value is not None and not self._words[index].pattern:
             known = (_UNKNOWN if word.value is None else word.value for word in self._words[index:])
             self.reading.texts.append(" ".join(known) + more)
