@@ -73,9 +73,9 @@ class Program(Model):
     )
     opens: bool = Field(
         default=False,
-        description="Whether it only opens or creates the files and folders that its words name, from the folder in "
-        "which it is called: `/dev/null`, `/dev/zero`, `/dev/urandom` and the standard streams are then none, and `..` "
-        "is the folder above. State it of no program that deletes, replaces or links files.",
+        description="Whether it only opens or creates the files and folders that its words name, or starts a command, "
+        "from the folder in which it is called: `/dev/null`, `/dev/zero`, `/dev/urandom` and the standard streams are "
+        "then none, and `..` is the folder above. State it of no program that deletes, replaces or links files.",
     )
     links: bool = Field(
         default=False, description="Whether it can make links, after which `..` may be another folder than it seems."

@@ -127,7 +127,8 @@ def test_a_destination_without_an_origin_is_still_found(arguments: dict[str, Any
         ({"data": "..%2f..%2fetc"}, None),
         ({"data": "\uff0fetc\uff0fpasswd"}, None),
         ({"data": "..\\x"}, None),
-        ({"command": "cat ../x"}, None),
+        ({"command": "cat ../x"}, "/x"),
+        ({"command": "frob ../x"}, None),
         ({"path": 5}, None),
         ({"path": ""}, None),
         ({"path": "a/../b"}, None),
@@ -556,9 +557,21 @@ def test_a_command_touches_paths_in_each_folder_that_it_changes_to() -> None:
         ("cd /work/a && grep --file=../c d", "/work/c"),
         ("cd a && cd ../b && cat c", "/work/b/c"),
         ("bash -c 'cd a && cat ../c'", "/work/c"),
+        ("cd a && timeout 5 time cat ../c", "/work/c"),
+        ("cd a; cat ../c", "/work/c"),
+        ("cd a; cat ../c", "/c"),
+        ("cd a\ncd ..\ncat c", "/c"),
+        ("cat ../b", "/b"),
+        ("ls ..", "/"),
+        ("grep --file=../b c", "/b"),
+        ("cd a && cat ../../b", "/b"),
+        ("cd a && cat ../../../../b", "/b"),
+        ("cd /works/a && cat ../b", "/works/b"),
+        ("cd / && cat ../b", "/b"),
+        ("cd ../c && cat d", "/c/d"),
     ],
 )
-def test_a_path_from_the_folder_above_is_resolved_below_the_working_folder(text: str, touched: str) -> None:
+def test_a_path_from_the_folder_above_is_resolved(text: str, touched: str) -> None:
     found = walked({"command": text})
     assert touched in found.commands[-1].touches
     assert all(path.canonical for path in found.paths)
@@ -567,12 +580,11 @@ def test_a_path_from_the_folder_above_is_resolved_below_the_working_folder(text:
 @pytest.mark.parametrize(
     "text",
     [
-        "cat ../b",
-        "cd a && cat ../../b",
-        "cd a; cat ../b",
-        "cd /works/a && cat ../b",
-        "cd / && cat ../b",
         "cd a && frob ../b",
+        "cd $a; cat ../b",
+        "if cd a; then :; fi; cat ../b",
+        "cd a && env -C b cat ../c",
+        "cd a && find . -execdir cat ../c +",
         "cd a && cat b > ../c",
         "(cd a && cat b) > ../c",
         "cd a && cp ../b c",
@@ -585,17 +597,25 @@ def test_a_path_from_the_folder_above_is_not_canonical_where_it_may_lead_elsewhe
     assert not all(path.canonical for path in walked({"command": text}).paths)
 
 
-@pytest.mark.parametrize("linked", ["/work/a", "/work/a/b"])
+def test_a_path_above_the_working_folder_is_listed() -> None:
+    for text in ("cat ../b", "grep --file=../b c", "cd a; cat ../b", "cd / && cat ../b"):
+        found = walked({"command": text})
+        assert found.commands[-1].id in {one.command for one in found.paths if one.path == "/b"}, text
+
+
+@pytest.mark.parametrize("linked", ["/work", "/work/a", "/work/a/b"])
 def test_a_path_from_above_a_link_is_not_canonical(linked: str) -> None:
     def lead(path: str) -> Lead:
         return Lead("linked", "/work/c/d") if path == linked else Lead("none")
 
-    found = walk({"command": "cd a/b && cat ../e"}, TYPES, "/work", FORMS, lead, ROWS)
+    found = walk({"command": "cd a/b; cat ../e"}, TYPES, "/work", FORMS, lead, ROWS)
     assert not all(path.canonical for path in found.paths)
 
 
 def test_a_pattern_from_the_folder_above_is_resolved() -> None:
     assert "/work/.en*" in walked({"command": "cd a && cat ../.en*"}).commands[-1].patterns
+    assert {"/work/.en*", "/.en*"} <= set(walked({"command": "cd a; cat ../.en*"}).commands[-1].patterns)
+    assert "/keys/s*" in walked({"command": "cd /keys && cat s*"}).commands[-1].patterns
 
 
 def test_patterns_are_made_absolute() -> None:

@@ -32,14 +32,14 @@ class ShellWord:
 class ShellCommand:
     """One simple command: its words, variables, redirections by operator, and the syntax around it.
 
-    `folder` is where it runs, from the folder of the text; None if that is not known.
+    `folders` are those in which it may run, from the folder of the text; none if that is not known.
     """
 
     words: tuple[ShellWord, ...]
     variables: tuple[str, ...] = ()
     redirects: tuple[tuple[str, ShellWord], ...] = ()
     syntax: tuple[str, ...] = ()
-    folder: str | None = None
+    folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def _command(one: dict[str, Any]) -> ShellCommand:
         variables=tuple(variable["name"] for variable in one["assigns"]),
         redirects=tuple((redirect["op"], _word(redirect)) for redirect in one["redirects"]),
         syntax=tuple(one["syntax"]),
-        folder=one.get("folder"),
+        folders=tuple(one.get("folders", ())),
     )
 
 

@@ -13,6 +13,7 @@ import (
 	"os"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -27,6 +28,7 @@ const (
 	mostCommands = 256       // simple commands of one text
 	mostDepth    = 64        // nested substitutions, groups and loops
 	mostWords    = 4_096     // words of all commands of one text, after braces are expanded
+	mostFolders  = 8         // folders in which one command may run
 	mostText     = 256 << 10 // bytes of those words, as often as braces and groups repeat them
 	cpuSeconds   = 2
 	wallSeconds  = 4
@@ -51,10 +53,10 @@ type Redirect struct {
 	Word
 }
 
-// Command is one simple command, and the syntax around it. Folder is where it runs, from the folder of the text, if that
-// is known: there is only `cd` with a plain name, and only `&&` after it.
+// Command is one simple command, and the syntax around it. Folders are those in which it may run, from the folder of the
+// text; none if that is not known. Behind `cd a;` there are two, because it may fail.
 type Command struct {
-	Folder    *string    `json:"folder,omitempty"`
+	Folders   []string   `json:"folders,omitempty"`
 	Words     []Word     `json:"words"`
 	Assigns   []Assign   `json:"assigns"`
 	Redirects []Redirect `json:"redirects"`
@@ -75,7 +77,7 @@ type lister struct {
 	redirects []Redirect // of the groups and loops around it
 	assigns   []Assign   // of the loops around it
 	marks     []string   // of words whose command is not listed yet
-	folder    *string    // where the next command runs, if that is known; another pointer after each change
+	folders   []string   // where the next command may run; none if that is not known
 	words     int
 	text      int  // bytes of words
 	redefines bool // whether `cat` may be another program
@@ -135,7 +137,7 @@ func list(text string) (answer Answer) {
 	}()
 	l := &lister{commands: []Command{}, redefines: redefines(file)}
 	if !l.redefines {
-		l.folder = new(string)
+		l.folders = []string{""}
 	}
 	l.stmts(file.Stmts)
 	if len(l.marks) > 0 {
@@ -186,27 +188,34 @@ func (l *lister) stmts(stmts []*syntax.Stmt) {
 	}
 }
 
-// perhaps lists what may fail halfway: if it changes the folder, the folder is not known after it.
+// perhaps lists what may fail halfway: after it, the folder may be the one from before.
 func (l *lister) perhaps(list func()) {
-	before := l.folder
+	before := l.folders
 	list()
-	if l.folder != before {
-		l.folder = nil
+	if before == nil || l.folders == nil {
+		l.folders = nil
+		return
+	}
+	l.folders = append(before[:len(before):len(before)], l.folders...)
+	slices.Sort(l.folders)
+	l.folders = slices.Compact(l.folders)
+	if len(l.folders) > mostFolders {
+		l.folders = nil
 	}
 }
 
 // apart lists what runs in a shell of its own, which leaves the folder as it is.
 func (l *lister) apart(list func()) {
-	before := l.folder
+	before := l.folders
 	list()
-	l.folder = before
+	l.folders = before
 }
 
 // again lists what may run several times or not at all: in no known folder, if it changes the folder.
 func (l *lister) again(node syntax.Node, list func()) {
 	syntax.Walk(node, func(node syntax.Node) bool {
 		if called, ok := node.(*syntax.CallExpr); ok && len(called.Args) > 0 && moving[called.Args[0].Lit()] {
-			l.folder = nil
+			l.folders = nil
 		}
 		return true
 	})
@@ -216,21 +225,26 @@ func (l *lister) again(node syntax.Node, list func()) {
 // moving are commands that change the folder.
 var moving = map[string]bool{"cd": true, "pushd": true, "popd": true}
 
-// moved is the folder after a command that succeeded.
+// moved changes the folder after a command that succeeded.
 func (l *lister) moved(words []Word, assigns []Assign) {
-	if words[0].Value == nil || !moving[*words[0].Value] || l.folder == nil {
+	if words[0].Value == nil || !moving[*words[0].Value] || l.folders == nil {
 		return
 	}
 	known := *words[0].Value == "cd" && len(words) == 2 && len(assigns) == 0 && words[1].Value != nil
 	if !known || *words[1].Value == "" || strings.IndexByte("-~", (*words[1].Value)[0]) >= 0 {
-		l.folder = nil
+		l.folders = nil
 		return
 	}
-	folder := *l.folder + "/" + *words[1].Value
-	if strings.HasPrefix(*words[1].Value, "/") || *l.folder == "" {
-		folder = *words[1].Value
+	folders := []string{}
+	for _, folder := range l.folders {
+		if folder == "" || strings.HasPrefix(*words[1].Value, "/") {
+			folder = *words[1].Value
+		} else {
+			folder += "/" + *words[1].Value
+		}
+		folders = append(folders, folder)
 	}
-	l.folder = &folder
+	l.folders = slices.Compact(folders)
 }
 
 func (l *lister) stmt(stmt *syntax.Stmt) {
@@ -312,6 +326,9 @@ func (l *lister) add(words []Word, assigns []Assign, redirects []Redirect) {
 	for _, word := range words {
 		l.text += word.size()
 	}
+	for _, folder := range l.folders {
+		l.text += len(folder)
+	}
 	for _, some := range [][]Assign{assigns, l.assigns} {
 		for _, one := range some {
 			l.text += len(one.Name) + one.size()
@@ -326,7 +343,7 @@ func (l *lister) add(words []Word, assigns []Assign, redirects []Redirect) {
 		refuse("size")
 	}
 	l.commands = append(l.commands, Command{
-		Folder:    l.folder,
+		Folders:   l.folders,
 		Words:     append([]Word{}, words...),
 		Assigns:   append(append([]Assign{}, l.assigns...), assigns...),
 		Redirects: append(append([]Redirect{}, l.redirects...), redirects...),

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from posixpath import normpath
 from typing import Any, cast, get_args
 
 from engine.documents.strict_json import MAX_SAFE_INTEGER, AmbiguousJsonError, NotJsonError, read_strict
@@ -182,7 +184,7 @@ class _Walk(Walked):
         self._cwd, self._forms, self._find_lead, self._rows = cwd, forms, lead, rows
         self._waiting: list[tuple[str | list[Any], ArgumentType, _At]] = []
         self._in_command: str | None = None
-        self._above: Sequence[str] = ()  # the names of folders between the working folder and that of the command
+        self._above: list[list[str] | None] = []  # the folders that a command may be in, by their names from the root
         self._hidden_too = False  # patterns match hidden files
         self._place: int | None = None
         self._ids: dict[str, int] = {}
@@ -190,7 +192,7 @@ class _Walk(Walked):
         self._searched = "", False  # the last text, and whether it has a secret
         self._characters = 0
         self._leads: dict[str, Lead] = {}
-        self._names = 0  # that were looked up for patterns
+        self._looked_up = 0  # names, for patterns
 
     def top(self, arguments: Mapping[str, Any], types: Mapping[str, str]) -> None:
         """Walk every argument by its declared type."""
@@ -443,16 +445,18 @@ class _Walk(Walked):
     def _command(self, facts: CommandFacts, form: Form, at: _At, *, hidden: bool) -> None:
         touches: dict[str, None] = {}
         name = self._in_command = self._id("commands", at)
-        folders, self._above = facts.folders, self._between(facts.place)
+        above = any(_UP.search(word) for word in facts.rest)
+        self._above = [self._names(place) for place in facts.places] if above else []
+        folders = tuple(self._lexical(folder) for folder in facts.folders)
         self._touched((word for word in (facts.words or ())[:1] if "/" in word), touches, None, folders)
         looked = facts.canonical and (self._cwd is not None or not facts.rest)
         if looked and self._cwd is not None:
             looked = self._followed(self._cwd, touches, at)
-        for index, word in enumerate(facts.rest, 1):
+        for index, word in ((place, one) for place, told in enumerate(facts.rest, 1) for one in self._resolved(told)):
             if not self._room(None, at.level):
                 break
             self.count += 1
-            plain, self._place = below(self._resolved(word)), index
+            plain, self._place = below(word), index
             if index in facts.nameless and not hidden:
                 self._found(urls(plain, PROGRAM_ENDINGS), at)
                 continue
@@ -507,52 +511,66 @@ class _Walk(Walked):
 
     def _patterns(self, facts: CommandFacts) -> Iterable[str]:
         """The patterns of a command as rules compare them."""
-        for pattern in facts.patterns:
-            plain = _ODD.sub("?", _BRACKETS.sub("**", self._resolved(pattern)))
+        for pattern in (one for told in facts.patterns for one in self._resolved(told)):
+            plain = _ODD.sub("?", _BRACKETS.sub("**", pattern))
             yield from self._placed(_LEADING.sub("**", plain) if self._hidden_too else plain, facts.folders)
 
     def _placed(self, pattern: str, folders: tuple[str, ...]) -> Iterable[str]:
         """A pattern as absolute ones; without a working folder, only one that begins with `/`."""
-        bases = [] if self._cwd is None else [self._cwd, *(_absolute(folder, self._cwd) for folder in folders)]
+        cwd = self._cwd
+        bases = [] if cwd is None else [cwd, *(_absolute(self._lexical(folder), cwd) for folder in folders)]
         plain = collapsed(below(pattern))
         return [plain] if plain.startswith("/") else [f"{base.rstrip('/')}/{plain}" for base in bases]
 
     def _met(self, facts: CommandFacts, touches: dict[str, None], at: _At) -> bool:
         """What the links lead to that patterns may become; whether that could be looked at."""
         looked = True
-        for pattern in facts.patterns if facts.canonical else ():
-            for one in self._placed(self._resolved(pattern), facts.folders):
+        resolved = (one for told in facts.patterns for one in self._resolved(told)) if facts.canonical else ()
+        for pattern in resolved:
+            for one in self._placed(pattern, facts.folders):
                 if self._lead(_PATTERN.split(one, maxsplit=1)[0].rpartition("/")[0]).links != "none":
                     continue  # as a word, it was followed so far
-                found, count = links_met(one, NAMES - self._names)
-                self._names += count
+                found, count = links_met(one, NAMES - self._looked_up)
+                self._looked_up += count
                 looked = looked and found is not None
                 for path in found or ():
                     looked = self._followed(path, touches, at) and looked
         return looked
 
-    def _between(self, place: str | None) -> list[str]:
-        """The names of the folders below the working folder that a command is in; none if links may lead elsewhere."""
-        names: list[str] = []
-        if place is None or self._cwd is None or not f"{_absolute(place, self._cwd)}/".startswith(f"{self._cwd}/"):
-            return names
-        for name in _absolute(place, self._cwd).removeprefix(self._cwd).split("/"):
-            if name == ".." and names:
-                names.pop()
+    def _names(self, place: str) -> list[str] | None:
+        """The names of the folders from the root to the one that a command is in; None if links may lead elsewhere."""
+        if self._cwd is None:
+            return None
+        place = _absolute(place, self._cwd)
+        start = self._cwd.rstrip("/") if f"{place}/".startswith(f"{self._cwd}/") else ""
+        names = start.split("/")[1:]
+        if start and self._lead(start).links != "none":
+            return None
+        for name in place.removeprefix(start).split("/"):
+            if name == "..":
+                del names[-1:]
             elif name not in {"", "."}:
                 names.append(name)
-                if self._lead("/".join((self._cwd, *names))).links != "none":
-                    return []
+                if self._lead("/" + "/".join(names)).links != "none":
+                    return None
         return names
 
-    def _resolved(self, word: str) -> str:
-        """A word with `..` at its start, as it is from the working folder, as far as the command is below that."""
+    def _lexical(self, folder: str) -> str:
+        """A folder of a command, as a whole path where it begins above the working folder."""
+        return normpath(f"{self._cwd}/{folder}") if self._cwd and folder.startswith("..") else folder
 
-        def up(match: re.Match[str]) -> str:
-            steps = match[0].count("..")
-            return "/".join(self._above[:-steps]) or "." if steps <= len(self._above) else match[0]
+    def _resolved(self, word: str) -> list[str]:
+        """A word with `..` at its start, as it is from each folder that its command may be in, if all are certain."""
+        if not self._above or None in self._above or _UP.search(word) is None:
+            return [word]
+        return [_UP.sub(partial(self._up, names or []), word) for names in self._above]
 
-        return _UP.sub(up, word) if self._above else word
+    def _up(self, names: list[str], match: re.Match[str]) -> str:
+        """The folder that `..` in a word is, relative where it is below the working folder."""
+        path = "".join(f"/{name}" for name in names[: max(0, len(names) - match[0].count(".."))])
+        if path == self._cwd:
+            return "."
+        return path.removeprefix(f"{self._cwd}/") or ("/" if match.end() == len(match.string) else "")
 
     def _word(self, word: str, command: str, index: int, at: _At, *, host: bool) -> None:
         """The hosts in a word that may be one, its URLs, and the paths that show in one of its parts, each once."""

@@ -183,7 +183,9 @@ class _Reader:
         return self._operand(word, index)
 
     def _unknown(self, word: ShellWord, index: int) -> None:
-        if word.pattern:
+        if word.pattern and self._is_code():
+            self._part("word", "pattern", index)
+        elif word.pattern:
             if (word.value or "").startswith(("*", "?", "[")):
                 self._part("pattern", "pattern", index)
         elif word.unknown != "process":
@@ -301,9 +303,6 @@ class _Reader:
         self._first = self._first or index
         operands = self._row.get("operands")
         self._without_unlisted(index)
-        first = self._starts() and self._operands <= self._row.get("before", 0) + 1
-        if word.pattern and (first or self._row.get("variables")):
-            self._part("word", "pattern", index)
         if self.reading.program == "cd":
             self._folder(value, index)
         elif operands == "subcommand" and self._operands == 1:
@@ -320,6 +319,11 @@ class _Reader:
 
     def _starts(self) -> bool:
         return self._row.get("operands") in _STARTS
+
+    def _is_code(self) -> bool:
+        """Whether the next operand may set a variable, or is a command or comes before it."""
+        leading = self._starts() and self._operands <= self._row.get("before", 0)
+        return leading or bool(self._row.get("variables"))
 
     def _without_unlisted(self, index: int) -> None:
         """Read the command also as if this word were the value of the option before it."""

@@ -35,9 +35,9 @@ MOST_FOLDERS = 16
 ROUNDS = 4
 """Commands inside of commands: `bash -c 'timeout 5 bash -c …'`; what is deeper is refused."""
 
-Text = tuple[int, str, Sequence[str], str | None]
+Text = tuple[int, str, Sequence[str], tuple[str, ...]]
 """A text for a shell: the number of the one it stands in, itself, the documents that its commands read as input, and
-the folder in which the shell is called, if that is known."""
+the folders in which the shell may be called; none if that is not known."""
 
 _SPECIAL = re.compile(r"[;&|<>$`\n*?\[{]")
 """What makes more of a list of words than these words, once it is a text for a shell."""
@@ -81,10 +81,10 @@ class CommandFacts:
 
     `short` are the words without options before a subcommand or module, as in `git --no-pager push`, if there are any.
     `rest` are all words but the program as texts, `patterns` those of them that are patterns of file names, `parts`
-    what else a rule has to permit, `folders` those that a `cd` of the same text names, `place` the one from which its
-    words are paths, from the working folder, if that is known for certain. `plain` are the places of values that name
-    no host, `nameless` those of words that name nothing. `refused` says why a command could not be read; it then has no
-    words.
+    what else a rule has to permit, `folders` those that a `cd` of the same text names, `places` those from which its
+    words may be paths, from the working folder; none if that is not known for certain. `plain` are the positions of
+    values that name no host, `nameless` those of words that name nothing. `refused` says why a command could not be
+    read; it then has no words.
     """
 
     words: tuple[str, ...] | None = None
@@ -94,7 +94,7 @@ class CommandFacts:
     parts: tuple[Part, ...] = ()
     redirects: tuple[Redirection, ...] = ()
     folders: tuple[str, ...] = ()
-    place: str | None = None
+    places: tuple[str, ...] = ()
     links: bool = False
     plain: tuple[int, ...] = ()
     nameless: tuple[int, ...] = ()
@@ -115,16 +115,16 @@ def commands(texts: Sequence[str | Sequence[Any]], rows: Rows, *, joined: Sequen
     waiting: list[Text] = []
     for number, (text, may_join) in enumerate(zip(texts, joined, strict=True)):
         if isinstance(text, str):
-            waiting.append((number, text, (), ""))
+            waiting.append((number, text, (), ("",)))
             continue
         words = [word for word in text if isinstance(word, str)]
         line = " ".join(words)
         if not words or len(words) != len(text) or not _readable(line):
             found[number].append(CommandFacts(rest=_pieces(line), refused="words"))
             continue
-        waiting += _listed(found[number], number, [ShellCommand(tuple(map(ShellWord, words)), folder="")], rows)
+        waiting += _listed(found[number], number, [ShellCommand(tuple(map(ShellWord, words)), folders=("",))], rows)
         if may_join and _SPECIAL.search(line):
-            waiting.append((number, line, (), ""))
+            waiting.append((number, line, (), ("",)))
     for _ in range(ROUNDS):
         waiting = list(_round(found, waiting, rows))
     for number, text, *_ in waiting:
@@ -145,33 +145,28 @@ def _in_folders(found: list[CommandFacts]) -> list[CommandFacts]:
             if len(folders) > MOST_FOLDERS:  # with each further one, they may be twice as many
                 return [CommandFacts(rest=each.rest, refused="folders") for each in found]
     links = any(facts.links for facts in found)
-    return [replace(facts, folders=folders, place=None if links else facts.place) for facts in found]
+    return [replace(facts, folders=folders, places=() if links else facts.places) for facts in found]
 
 
 def _round(found: list[list[CommandFacts]], waiting: list[Text], rows: Rows) -> Iterator[Text]:
     """List what is in these texts; what they hand to other shells is for the next round."""
     readable = [text for _, text, *_ in waiting if _readable(text)]
     answers = iter(parse(readable))
-    for number, text, documents, folder in waiting:
+    for number, text, documents, folders in waiting:
         parsed = next(answers) if _readable(text) else Parsed(refused="control")
         if parsed.refused is not None or not parsed.commands:
             found[number].append(CommandFacts(rest=_pieces(text), refused=parsed.refused or "empty"))
         else:
-            listed = [replace(one, folder=_joined(folder, one.folder)) for one in parsed.commands]
+            listed = [replace(one, folders=_joined(folders, one.folders)) for one in parsed.commands]
             yield from _listed(found[number], number, listed, rows, documents)
 
 
-def _changed(folder: str | None, to: str) -> str:
-    """The folder that `cd` changes to, without the `..` at its start where that is certain."""
-    whole = _joined(folder, to)
-    return to if whole is None or not to.startswith("..") else normpath(whole)
-
-
-def _joined(folder: str | None, inner: str | None) -> str | None:
-    """A folder of a text, seen from where the text is."""
-    if folder is None or inner is None or inner.startswith("/"):
-        return inner if folder is not None else None
-    return f"{folder}/{inner}" if folder and inner else folder or inner
+def _joined(outer: Sequence[str], inner: Sequence[str]) -> tuple[str, ...]:
+    """The folders of a text, seen from where the text is; none if there are too many."""
+    found = {
+        one if one.startswith("/") or not base else f"{base}/{one}" if one else base for base in outer for one in inner
+    }
+    return tuple(sorted(found)) if len(found) <= MOST_FOLDERS else ()
 
 
 def _listed(
@@ -196,10 +191,12 @@ def _listed(
             break
         reading = read(command.words, rows)
         facts.append(_facts(command, reading))
-        waiting[:0] = [(ShellCommand(words), documents) for words in reading.inner]
-        own = rows.get(reading.program or "", {}).get("operands") == "shell"
-        texts += [(number, text, documents, command.folder if own else None) for text in reading.texts]
-        texts += [(number, text, (), None) for text in documents if reading.from_input]
+        operands = rows.get(reading.program or "", {}).get("operands")
+        beside = command.folders if operands == "command" and reading.stays else ()
+        waiting[:0] = [(ShellCommand(words, folders=beside), documents) for words in reading.inner]
+        own = command.folders if operands == "shell" else ()
+        texts += [(number, text, documents, own) for text in reading.texts]
+        texts += [(number, text, (), ()) for text in documents if reading.from_input]
     return texts
 
 
@@ -231,13 +228,20 @@ def _facts(command: ShellCommand, reading: Reading) -> CommandFacts:
         patterns=tuple(word.value for word in command.words[1:] if word.pattern and word.value is not None),
         parts=(*reading.parts, *parts),
         redirects=tuple(redirects),
-        folders=() if reading.folder is None else (_changed(command.folder, reading.folder),),
-        place=command.folder if reading.stays else None,
+        folders=() if reading.folder is None else _changed(command.folders, reading.folder),
+        places=command.folders if reading.stays else (),
         links=reading.links,
         plain=reading.plain,
         nameless=reading.nameless,
         refused=None if known and _is_program(known[0]) else "program",
     )
+
+
+def _changed(folders: Sequence[str], to: str) -> tuple[str, ...]:
+    """The folders that `cd` may change to, without the `..` at their start where that is certain."""
+    if not to.startswith(".."):
+        return (to,)
+    return tuple(map(normpath, _joined(folders, (to,)))) or (to,)
 
 
 def _known(words: Sequence[ShellWord]) -> tuple[str, ...]:

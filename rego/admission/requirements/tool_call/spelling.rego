@@ -39,7 +39,7 @@ destination_canonical(destination) if {
 #   each: paths
 #   empty: allowed
 #   remedy: Write the whole path from `/` on, without `.`, `..`, `//`, `~`, backslashes or escapes; in a command, use
-#     `..` only below the working folder and after `cd DIR &&`
+#     `..` only at the start of a word, where each `cd` has a plain name
 #   after: [tool_unknown]
 # labels:
 #   row: B07
