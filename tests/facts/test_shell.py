@@ -89,6 +89,73 @@ def test_the_folders_of_a_command_are_those_from_before_and_after_each_cd(text: 
     assert [" ".join(one.folders) if one.folders else "?" for one in found.commands] == folders
 
 
+def listed(text: str) -> list[str]:
+    """The commands of a text; `?` for a word that is not known, `<…>` around a pattern."""
+    (found,) = parse([text])
+    return [
+        " ".join("?" if word.value is None else f"<{word.value}>" if word.pattern else word.value for word in one.words)
+        for one in found.commands
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "commands"),
+    [
+        ('for f in a \'b c\'; do x $f "$f" "${f}.d"; done', ["x a a a.d", "x ? b c b c.d"]),
+        ('for f in s/*.c; do x $f "$f" && sh <<< "$f"; done', ["x ? <s/*.c>", "sh"]),
+        ("for f in {a,b}/c d; do x {$f,y}; done", ["x a/c y", "x b/c y", "x d y"]),
+        ("for f in a b; do for g in c d; do x $f$g; done; done", ["x ac", "x ad", "x bc", "x bd"]),
+        ("for f in a; do x $f; done; for f in b; do x $f; done", ["x a", "x b"]),
+        ('for f in a b; do x "$(y $f)"; done', ["y a", "x ?", "y b", "x ?"]),
+        ("for f in a b; do printf '%s' $f; done", ["printf %s a", "printf %s b"]),
+        ("for f in a b; do x; done", ["x"]),
+        ("for f in a; do x '$f' \\$f; done", ["x $f $f"]),
+        ("for f in -o; do x $f; done", ["x -o"]),
+    ],
+)
+def test_a_loop_over_known_words_is_read_for_each_of_them(text: str, commands: list[str]) -> None:
+    assert listed(text) == commands
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for f; do x $f; done", "for f in; do x $f; done", "for f in a; do :; done; x $f",
+        "for f in a $b; do x $f; done", "for f in $(y); do x $f; done", "for f in {1..3}; do x $f; done",
+        "for f in ~/a; do x $f; done", "for f in ''; do x $f; done", "for f in 'a b'; do x $f; done",
+        "for f in '*'; do x $f; done", "for f in *; do x $f; done",
+        "for f in a; do x ${f%b} ${#f} ${f:-b}; done", "for f in a; do x ${f:=b} $f; done",
+        "for PWD in a; do x $PWD; done", "for F in a; do x $F; done", "for _ in a; do x $_; done",
+        "for f in a; do for f in b; do :; done; x $f; done",
+        *[
+            f"for f in a b; do {other}; x $f; done"
+            for other in ("f=c", "f+=c", "f[0]=c", "f=c y", "read f", "read \\f", "read 'f'", "read -r $v",
+                          "read $'\\x66'", "printf -v f c", 'printf "-v" $v c', "unset f", "mapfile f", "getopts c f",
+                          "wait -p f 1", "IFS=a",
+                          "declare f=c", "declare -n g=f", "declare $v", "export f", "let f=1", "((f = 1))",
+                          ": $((f++))", "[[ f=1 -eq 1 ]]", "eval y", ". y", "'read' f", "{read,f}", "command read f",
+                          "$v f", "trap y DEBUG", "coproc f { y; }", "for ((f = 0; f < 1; f++)); do :; done",
+                          "g() { y; }")
+        ],
+        "f=c; for f in a; do x $f; done", "declare -u f; for f in a; do x $f; done",
+    ],
+)  # fmt: skip
+def test_the_variable_of_a_loop_is_not_known_where_something_may_set_it(text: str) -> None:
+    used = [one for one in listed(text) if one.startswith("x ")]
+    assert used
+    assert all(set(one.split()[1:]) == {"?"} for one in used)
+
+
+def test_loops_are_read_again_within_a_bound() -> None:
+    """What is longer is read once, and its variable is not known; it is not refused."""
+    many = " ".join(f"a{number}" for number in range(100))
+    assert len(listed(f"for f in {many}; do x $f; done")) == 100
+    assert listed(f"for f in {many}; do x $f y z; done") == ["x ? y z"]
+    assert len(listed("for f in a b; do " * 20 + "x $f" + "; done" * 20)) == 2
+    nested = "".join(f"for {name} in a b c; do " for name in "defghij")
+    assert len(listed(f"{nested} x $d $e $f $g $h $i $j {'; done' * 7}")) < 256
+
+
 def test_a_document_for_a_group_is_read() -> None:
     (found,) = parse(["{ cat; sort; } <<E\n" + "x" * 60_000 + "\nE\ntouch {a,b}/{c,d}-" + "x" * 200])
     assert [len(one.words) for one in found.commands] == [1, 1, 5]

@@ -29,6 +29,7 @@ const (
 	mostDepth    = 64        // nested substitutions, groups and loops
 	mostWords    = 4_096     // words of all commands of one text, after braces are expanded
 	mostFolders  = 8         // folders in which one command may run
+	mostRepeated = 256       // words that loops list again, for each value of their variable
 	mostText     = 256 << 10 // bytes of those words, as often as braces and groups repeat them
 	cpuSeconds   = 2
 	wallSeconds  = 4
@@ -72,12 +73,16 @@ type Answer struct {
 type refusal struct{ reason string }
 
 type lister struct {
+	file      *syntax.File
 	commands  []Command
-	syntax    []string   // around the current place, from the outside in
-	redirects []Redirect // of the groups and loops around it
-	assigns   []Assign   // of the loops around it
-	marks     []string   // of words whose command is not listed yet
-	folders   []string   // where the next command may run; none if that is not known
+	values    map[string]Word // of the variables of the loops around it
+	patterns  bool            // whether a value may be a pattern here
+	repeated  int             // words that loops listed again
+	syntax    []string        // around the current place, from the outside in
+	redirects []Redirect      // of the groups and loops around it
+	assigns   []Assign        // of the loops around it
+	marks     []string        // of words whose command is not listed yet
+	folders   []string        // where the next command may run; none if that is not known
 	words     int
 	text      int  // bytes of words
 	redefines bool // whether `cat` may be another program
@@ -135,7 +140,7 @@ func list(text string) (answer Answer) {
 			answer = Answer{Refused: known.reason, Commands: []Command{}}
 		}
 	}()
-	l := &lister{commands: []Command{}, redefines: redefines(file)}
+	l := &lister{file: file, commands: []Command{}, values: map[string]Word{}, redefines: redefines(file)}
 	if !l.redefines {
 		l.folders = []string{""}
 	}
@@ -248,6 +253,7 @@ func (l *lister) moved(words []Word, assigns []Assign) {
 }
 
 func (l *lister) stmt(stmt *syntax.Stmt) {
+	l.patterns = false
 	if stmt.Background || stmt.Coprocess || stmt.Disown {
 		background := *stmt
 		background.Background, background.Coprocess, background.Disown = false, false, false
@@ -324,19 +330,19 @@ func (l *lister) stmt(stmt *syntax.Stmt) {
 func (l *lister) add(words []Word, assigns []Assign, redirects []Redirect) {
 	l.words += len(words) + len(assigns) + len(redirects) + len(l.redirects) + len(l.assigns) + len(l.marks)
 	for _, word := range words {
-		l.text += word.size()
+		l.text += len(word.text())
 	}
 	for _, folder := range l.folders {
 		l.text += len(folder)
 	}
 	for _, some := range [][]Assign{assigns, l.assigns} {
 		for _, one := range some {
-			l.text += len(one.Name) + one.size()
+			l.text += len(one.Name) + len(one.text())
 		}
 	}
 	for _, some := range [][]Redirect{redirects, l.redirects} {
 		for _, one := range some {
-			l.text += one.size()
+			l.text += len(one.text())
 		}
 	}
 	if len(l.commands) >= mostCommands || l.words > mostWords || l.text > mostText {
@@ -356,8 +362,10 @@ func (l *lister) call(cmd *syntax.CallExpr, redirects []Redirect) {
 	assigns := l.assigned(cmd.Assigns)
 	words := []Word{}
 	for _, arg := range cmd.Args {
+		l.patterns = true
 		words = append(words, l.expanded(arg)...)
 	}
+	l.patterns = false
 	if len(words) == 0 {
 		words = []Word{plain(":")}
 	}
@@ -423,19 +431,140 @@ func (l *lister) loop(cmd *syntax.ForClause) {
 	}
 	switch head := cmd.Loop.(type) {
 	case *syntax.WordIter:
+		name, items, outer := head.Name.Value, []Word{}, l.assigns
 		for _, item := range head.Items {
-			l.word(item)
+			items = append(items, l.expanded(item)...)
 		}
-		outer := l.assigns
-		l.assigns = append(outer[:len(outer):len(outer)], Assign{Name: head.Name.Value, Word: Word{Unknown: "loop"}})
-		l.stmts(cmd.Do)
+		if !l.follows(cmd, name, items) {
+			items = []Word{{Unknown: "loop"}}
+		}
+		for _, item := range items {
+			l.values[name] = item
+			l.assigns = append(outer[:len(outer):len(outer)], Assign{Name: name, Word: item})
+			l.stmts(cmd.Do)
+		}
 		l.assigns = outer
+		delete(l.values, name)
 	case *syntax.CStyleLoop:
 		l.arithmetic(":", head, nil)
 		l.stmts(cmd.Do)
 	default:
 		refuse("syntax")
 	}
+}
+
+// follows tells whether the body of a loop is listed for each of these values: all are known, it has the variable, and
+// nothing but loops sets it.
+func (l *lister) follows(cmd *syntax.ForClause, name string, values []Word) bool {
+	if l.redefines || len(values) == 0 || name[0] < 'a' || name[0] > 'z' {
+		return false
+	}
+	for _, value := range values {
+		if value.Unknown != "" || strings.Contains(value.text(), "~") {
+			return false
+		}
+	}
+	uses, words := 0, 0
+	for _, stmt := range cmd.Do {
+		syntax.Walk(stmt, func(node syntax.Node) bool {
+			switch node := node.(type) {
+			case *syntax.Word:
+				words++
+			case *syntax.ParamExp:
+				uses += mentions(node.Param, name)
+			case *syntax.WordIter:
+				words += mostRepeated * mentions(node.Name, name) // a loop inside that sets it too
+			}
+			return true
+		})
+	}
+	cost := (len(values) - 1) * words
+	if uses == 0 || l.repeated+cost > mostRepeated || words > mostRepeated {
+		return false
+	}
+	if sets(l.file, name) || sets(l.file, "IFS") { // which splits values outside of quotes
+		return false
+	}
+	l.repeated += cost
+	return true
+}
+
+// mentions is 1 where a text is the name of this variable, perhaps with what is assigned to it.
+func mentions(text *syntax.Lit, name string) int {
+	if text == nil {
+		return 0
+	}
+	value, _, _ := unescaped(text.Value)
+	rest, found := strings.CutPrefix(value, name)
+	if found && (rest == "" || strings.IndexByte("=+[", rest[0]) >= 0) {
+		return 1
+	}
+	return 0
+}
+
+// setting are commands that set variables by names in their words.
+var setting = map[string]bool{
+	"getopts": true, "mapfile": true, "printf": true, "read": true, "readarray": true, "unset": true, "wait": true,
+}
+
+// sets tells whether anything in a text but loops may set a variable: any mention of its name, and what may set one whose
+// name is not plain.
+func sets(file *syntax.File, name string) bool {
+	found, mentioned := false, 0
+	syntax.Walk(file, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.Lit:
+			mentioned += mentions(node, name)
+		case *syntax.SglQuoted:
+			mentioned += mentions(&syntax.Lit{Value: node.Value}, name)
+		case *syntax.WordIter:
+			mentioned -= mentions(node.Name, name)
+		case *syntax.ParamExp:
+			mentioned -= mentions(node.Param, name)
+			found = found || odd(node)
+		case *syntax.ArithmExp:
+			found = found || !constant(node.X)
+		case *syntax.DeclClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.CStyleLoop, *syntax.CoprocClause:
+			found = true
+		case *syntax.CallExpr:
+			found = found || len(node.Args) > 0 && setting[plainName(node.Args[0])] && !formats(node.Args)
+		case *syntax.UnaryTest, *syntax.BinaryTest:
+			found = found || calculates(node)
+		}
+		return !found
+	})
+	return found || mentioned > 0
+}
+
+// formats tells whether a command is `printf` with a format in quotes, and so without an option.
+func formats(args []*syntax.Word) bool {
+	if args[0].Lit() != "printf" || len(args) < 2 {
+		return false
+	}
+	switch part := args[1].Parts[0].(type) {
+	case *syntax.SglQuoted:
+		return !part.Dollar && part.Value != "" && part.Value[0] != '-'
+	case *syntax.DblQuoted:
+		if len(part.Parts) > 0 {
+			text, ok := part.Parts[0].(*syntax.Lit)
+			return ok && strings.IndexByte("-\\", text.Value[0]) < 0
+		}
+	}
+	return false
+}
+
+// calculates tells whether a condition calculates, or looks into an array.
+func calculates(node syntax.Node) bool {
+	switch node := node.(type) {
+	case *syntax.UnaryTest:
+		return node.Op == syntax.TsVarSet || node.Op == syntax.TsRefVar
+	case *syntax.BinaryTest:
+		switch node.Op {
+		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+			return true
+		}
+	}
+	return false
 }
 
 func (l *lister) cases(cmd *syntax.CaseClause) {
@@ -451,18 +580,12 @@ func (l *lister) cases(cmd *syntax.CaseClause) {
 func (l *lister) test(cmd *syntax.TestClause, redirects []Redirect) {
 	words, arithmetic := []Word{plain("[[")}, false
 	syntax.Walk(cmd.X, func(node syntax.Node) bool {
-		switch node := node.(type) {
-		case *syntax.Word:
-			words = append(words, l.word(node))
+		if word, ok := node.(*syntax.Word); ok {
+			l.patterns = true
+			words = append(words, l.word(word))
 			return false
-		case *syntax.UnaryTest:
-			arithmetic = arithmetic || node.Op == syntax.TsVarSet || node.Op == syntax.TsRefVar
-		case *syntax.BinaryTest:
-			switch node.Op {
-			case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
-				arithmetic = true
-			}
 		}
+		arithmetic = arithmetic || calculates(node)
 		return true
 	})
 	if arithmetic {
@@ -516,18 +639,20 @@ func (l *lister) document(redir *syntax.Redirect) string {
 
 func plain(value string) Word { return Word{Value: &value} }
 
-func (w Word) size() int {
+// text is a value or a pattern, as far as it is known.
+func (w Word) text() string {
 	switch {
 	case w.Value != nil:
-		return len(*w.Value)
+		return *w.Value
 	case w.Pattern != nil:
-		return len(*w.Pattern)
+		return *w.Pattern
 	}
-	return 0
+	return ""
 }
 
 // expanded is the words that one word becomes when its braces are expanded.
 func (l *lister) expanded(word *syntax.Word) []Word {
+	word = &syntax.Word{Parts: slices.Clone(word.Parts)} // which is changed, and a loop reads it again
 	if !syntax.SplitBraces(word) {
 		return []Word{l.word(word)}
 	}
@@ -614,6 +739,9 @@ func (l *lister) part(part syntax.WordPart) (string, bool, string) {
 		}
 		return "", false, "braces"
 	case *syntax.ParamExp:
+		if value := l.valueOf(part); value.Value != nil && plainValue.MatchString(*value.Value) {
+			return *value.Value, false, ""
+		}
 		l.inside(part)
 		return "", false, "parameter"
 	case *syntax.CmdSubst:
@@ -632,11 +760,16 @@ func (l *lister) part(part syntax.WordPart) (string, bool, string) {
 
 func (l *lister) quoted(part *syntax.DblQuoted) (string, bool, string) {
 	var text strings.Builder
-	unknown := ""
+	pattern, unknown := false, ""
 	if part.Dollar {
 		unknown = "translated"
 	}
 	for _, inner := range part.Parts {
+		if value := l.valueOf(inner); value.Value != nil || value.Pattern != nil {
+			text.WriteString(value.text())
+			pattern = pattern || value.Pattern != nil
+			continue
+		}
 		if lit, ok := inner.(*syntax.Lit); ok {
 			text.WriteString(unquoted(lit.Value))
 			continue
@@ -650,7 +783,24 @@ func (l *lister) quoted(part *syntax.DblQuoted) (string, bool, string) {
 			unknown = why
 		}
 	}
-	return text.String(), false, unknown
+	return text.String(), pattern, unknown
+}
+
+// plainValue is a value that a shell neither splits nor expands outside of quotes.
+var plainValue = regexp.MustCompile(`^[A-Za-z0-9_./@%+,=-]+$`)
+
+// valueOf is the value that a loop gives to a variable; none of any other part of a word.
+func (l *lister) valueOf(part syntax.WordPart) Word {
+	param, ok := part.(*syntax.ParamExp)
+	if !ok || param.Param == nil {
+		return Word{}
+	}
+	value, length := l.values[param.Param.Value], int(param.End().Offset()-param.Pos().Offset())-len(param.Param.Value)
+	plain := length == len("$") || length == len("${}")
+	if !plain || value.Pattern != nil && !l.patterns {
+		return Word{}
+	}
+	return value
 }
 
 // catText is the text that `$(cat <<'EOF' … )` stands for in double quotes, which is how several lines get into one
@@ -713,7 +863,7 @@ func leads(text string) bool {
 
 // plainName is the text of a word without quotes and backslashes; empty for any other.
 func plainName(word *syntax.Word) string {
-	if name := word.Lit(); !strings.Contains(name, `\`) {
+	if name := word.Lit(); !strings.ContainsAny(name, `\{`) {
 		return name
 	}
 	return ""
