@@ -313,7 +313,9 @@ class _Reader:
             self._part("script", "script", index, value)
         elif operands in {"command", "input_command", "text", "input_text"}:
             return self._command(index, operands)
-        elif (operands is None and self.reading.program is not None) or (operands == "one" and self._operands > 1):
+        elif (operands is None and self.reading.program is not None) or (
+            operands == "one" and (self._operands > 1 or word.pattern)
+        ):
             self._part("word", "operand", index)
         return index + 1
 
