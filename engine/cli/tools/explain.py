@@ -86,14 +86,16 @@ def _unknown(name: Any, then: str) -> str:
 
 def _rules(case: Case) -> Iterator[str]:
     chosen = case.explanation.get("rule")
-    for rule in case.rules:
-        mark = "  <- this one matched" if rule.name == chosen else ""
-        rule_text = f"{rule.section} {rule.name}: {printable(condition_text(rule), 200)}{mark}"
-        yield _row("rule", rule_text, case.values.where(*rule.path))
     if not isinstance(chosen, str):
         yield _row("matched", "no rule; the base of the policy decides", None)
-    elif not any(rule.name == chosen for rule in case.rules):
-        yield _row("matched", printable(chosen, 200), None)
+    rules = {rule.name: rule for rule in case.rules}
+    names = chosen.split(", ") if isinstance(chosen, str) else []
+    for name in names:
+        rule = rules.pop(name, None)
+        text = name if rule is None else f"{rule.section} {name}: {printable(condition_text(rule), 200)}"
+        yield _row("matched", text, None if rule is None else case.values.where(*rule.path))
+    if rules:
+        yield _row("others", f"rules for this tool that did not decide: {len(rules)}", None)
 
 
 def _uncovered(case: Case) -> Iterator[str]:
