@@ -65,6 +65,9 @@ class Program(Model):
     letters: bool = Field(
         default=False, description="Whether the first word may be options without a hyphen, as in `tar xzf`."
     )
+    prints: bool = Field(
+        default=False, description="Whether it starts no shell without another command, so that its input is no code."
+    )
     none: Items[Option] = Field(default=(), description="Options that can do nothing beyond what the program does.")
     needle: bool = Field(
         default=False,

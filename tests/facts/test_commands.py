@@ -63,7 +63,8 @@ def named(text: Any) -> set[tuple[str, str]]:
         "bash -euo pipefail -c 'rm a'", "sh -o pipefail -O dotglob -c 'rm a'", "bash +x +O x -c 'rm a'",
         "bash --rcfile x -c 'rm a'", "bash -eo pipefail <<< 'rm a'", "fish -C 'rm a'", "fish --command='rm a'",
         "bash <<EOF\nls; rm $X\nEOF", "sudo sh -s a <<'EOF'\nrm a\nEOF", "sh <<-EOF\n\trm a\n\tEOF",
-        "bash -es <<< 'rm a'", "bash - <<EOF\nrm a\nEOF", "sudo -s <<EOF\nrm a\nEOF", "su user <<EOF\nrm a\nEOF",
+        "bash -es <<< 'rm a'", "env A=b sh <<< 'rm a'", "env -S sh <<< 'rm a'",
+        "bash - <<EOF\nrm a\nEOF", "sudo -s <<EOF\nrm a\nEOF", "su user <<EOF\nrm a\nEOF",
         "ssh host bash -s <<'EOF'\nrm a\nEOF", "ssh host 'cd x && bash' <<< 'rm a'",
         "bash -c 'sudo sh' <<EOF\nrm a\nEOF", "unshare -r <<< 'rm a'", "sudo -u x <<< 'rm a'",
         "docker run --rm --entrypoint rm image a", "docker run --entrypoint=sh image -c 'rm a'",
@@ -108,7 +109,8 @@ def test_a_command_with_many_options_that_no_row_lists_is_refused() -> None:
         "ssh git@host", "ssh -T git@github.com", "docker ps -a", "docker compose up -d", "docker run -d --name x image",
         "kubectl get pods -n x", "su - user", "tmux ls", "tmux new-session -d -s x", "screen -ls", "ip addr show",
         "python script.py -c x", "awk '{print $1}' a", "screen -r x", "script out.txt", "flock 9", "./sudo rm",
-        "trap - EXIT", "cat <<EOF\nrm a\nEOF", "bash x.sh <<EOF\nrm a\nEOF", "python - <<'EOF'\nprint('rm')\nEOF",
+        "trap - EXIT", "cat <<EOF\nrm a\nEOF", "env -i A=b <<EOF\nrm a\nEOF",
+        "bash x.sh <<EOF\nrm a\nEOF", "python - <<'EOF'\nprint('rm')\nEOF",
     ],
 )  # fmt: skip
 def test_commands_that_start_no_other_contain_no_inner_command(text: str) -> None:

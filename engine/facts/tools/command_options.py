@@ -131,7 +131,7 @@ class _Reader:
             self._part("word", "folder", 0)  # home, or where a variable leads
         if self._row.get("operands") in _SHELLS:
             none = self._operands <= self._row.get("before", 0) or any(part.name == "-s" for part in self.reading.parts)
-            self.reading.from_input = none and not self.reading.texts
+            self.reading.from_input = none and not self.reading.texts and not self._row.get("prints")
         if self._scripted:  # a word before the option is a file
             found = self.reading.parts
             self.reading.parts = [replace(one, text=None) if one.index == self._first else one for one in found]
