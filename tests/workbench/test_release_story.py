@@ -46,7 +46,7 @@ class Office:
     def build(self, notes: str) -> None:
         """Build a release of the policy as it is."""
         page = self.officer
-        page.get_by_role("link", name="Releases").click()
+        page.get_by_role("navigation").get_by_role("link", name="Releases").click()
         page.get_by_label("Notes").fill(notes)
         page.get_by_role("button", name="Build").click()
         page.wait_for_url("**/releases/release-*")
