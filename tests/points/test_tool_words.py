@@ -195,7 +195,10 @@ def test_a_pattern_counts_as_what_links_lead_to(runner: Runner, cloned: str, wor
     (Path(cloned) / "src" / "in").symlink_to("/etc")
     assert command(runner, BY_COMMAND, f"cat {word}", cloned) != []
     assert "denied_by_rule" in command(runner, NO_SECRETS, f"cat {word}", cloned)
-    for other in ("src/*.txt", "s*/a.txt", "al*/a.txt", "alsö*", "missing/*", "src/a.[tu]xt/*"):
+
+
+def test_a_pattern_that_meets_no_link_out_of_the_folder_is_allowed(runner: Runner, cloned: str) -> None:
+    for other in ("src/*.txt", "s*/a.txt", "al*/a.txt", "missing/*", "src/a.[tu]xt/*"):
         assert command(runner, BY_COMMAND, f"cat {other}", cloned) == [], other
 
 
