@@ -93,5 +93,5 @@ def not_one_of(value: str, known: Iterable[str]) -> str:
     """The message of a word that is none of those which are known."""
     names = list(known)
     near = nearest(value, names, {})
-    question = f"; {did_you_mean(near)}" if near else ""
-    return f"`{printable(value, 80)}` is not one of {', '.join(names)}{question}"
+    question = f"{did_you_mean(near)} " if near else ""
+    return f"{question}`{printable(value, 80)}` is not one of {', '.join(names)}"

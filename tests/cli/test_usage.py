@@ -25,7 +25,7 @@ WRONG = {
     "option": ("check --formt json .", "did you mean --format?"),
     "choice": (
         "approvals list --only use",
-        "is not one of requested, granted, refused, used; did you mean `used`?",
+        "did you mean `used`? `use` is not one of requested, granted, refused, used",
     ),
     "whole-number": ("approvals list --limit abc", "`abc` is not a whole number"),
     "number": ("code run x.json --repair-seconds abc", "`abc` is not a number"),

@@ -96,7 +96,7 @@ def test_files_created_by_operating_systems_are_not_recorded(command: Command, t
         (
             {"a": b"1"},
             ("--purpose", "trian"),
-            "`trian` is not one of train, eval, tool, environment; did you mean `train`",
+            "did you mean `train`? `trian` is not one of train, eval, tool, environment",
         ),
         ({"a": b"1"}, ("--retention-basis", "licence"), "did you mean `license`?"),
         ({"a": b"1"}, ("--retention-until", "31.12.2030"), "`31.12.2030` is not written as 2030-12-31"),

@@ -256,5 +256,9 @@ def _walked(folder: int, below: str, budget: Budget) -> Iterator[tuple[str, bool
 
 
 def _absent(file: str, relative: str) -> GatherError:
-    remedy = _NEITHER if relative == DOCUMENT else "add the file, or correct its path"
+    remedy = (
+        f"start one with `engine source init`, or {_NEITHER}"
+        if relative == DOCUMENT
+        else "add the file, or correct its path"
+    )
     return refusal(file, f"the source bundle has no `{printable(relative)}`", remedy)
