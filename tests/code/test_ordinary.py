@@ -91,7 +91,7 @@ def test_findings_of_an_advisory_scan_are_returned_and_recorded(bench: Bench) ->
 
 
 def test_secrets_are_removed_from_printed_text(bench: Bench) -> None:
-    key = "AKIA" + "IOSFODNN7" + "EXAMPLE"
+    key = "AKIA" + "IOSFODNN7" + "EXAMPLF"
     done = bench.run(asked({"program": f"print('one {key} two')"}, profile="analysis"))
     assert done.ok
     assert key not in json.dumps(done.document)

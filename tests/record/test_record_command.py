@@ -351,7 +351,7 @@ def test_an_oversized_retention_period_is_refused(told_state: Path) -> None:
 def test_show_refuses_an_unknown_point(state: Path) -> None:
     told = run("show", "--state", state, "--point", "licens")
     assert told.exit_code == 2
-    assert "`licens` is not one of source, license, " in told.stderr
+    assert "did you mean `license`?" in told.stderr
     assert run("show", "--state", state, "--point", "license").stderr == ""
 
 
