@@ -74,7 +74,6 @@ def end_agent(
     reason: acts.Reason = None,
 ) -> None:
     """End an agent: it takes no further turn, and another one may be created."""
-    acts.look_up(id_, lambda store: store.agents(acts.MOST), "agent", "agent list", sources.state)
     row = acts.act(sources, {"act": "end_agent", "id": id_, "reason": reason})
     print_text(f"agent {row['id']} ({printable(row['name'])}) is ended")
 

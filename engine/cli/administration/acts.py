@@ -140,15 +140,6 @@ def found(state: options.StateAt | None) -> Iterator[Store]:
         yield store
 
 
-def look_up(
-    id_: str, rows: Callable[[Store], Sequence[Any]], what: str, command: str, state: options.StateAt | None
-) -> None:
-    """Raises GatherError unless one of these rows of the state has the id; `command` lists them."""
-    with found(state) as store:
-        if id_ not in {row.id for row in rows(store)}:
-            raise GatherError(f"there is no {what} `{printable(id_)}`", remedy=f"see `engine {command}` for the ids")
-
-
 def tell(
     what: str,
     rows: Sequence[Row],

@@ -81,7 +81,6 @@ def lift_stop(
     reason: acts.Reason = None,
 ) -> None:
     """Lift a stop. What it ended stays ended."""
-    acts.look_up(id_, lambda store: store.stops(acts.MOST), "stop", "stop list", sources.state)
     done = acts.act(sources, {"act": "lift_stop", "id": id_, "reason": reason})
     print_text(f"lifted: {_description(done['scope'], done['name'])}: {done['id']}")
 
