@@ -114,10 +114,11 @@ def lead(path: str) -> Lead:
 
 
 def links_met(pattern: str, most: int) -> tuple[list[str] | None, int]:
-    """The paths over links that an absolute pattern of file names may become, and how many names were looked up.
+    """The paths through links that an absolute pattern of file names may match, and how many names were looked up.
 
-    None where that were more than `most`, and in folders that cannot be listed. Links before the first star are not
-    looked for. It may become fewer: brackets count as any text, and a star as hidden names too. Never raises.
+    The paths are None if more than `most` names would have to be looked up, or if a folder cannot be listed. The caller
+    has to know that no link comes before the first star. A shell may match fewer: here, brackets match any text, and a
+    star matches hidden names too. Never raises.
     """
     text = _BRACKETS.sub("*", pattern)
     start = _GLOB.split(text, maxsplit=1)[0].rpartition("/")[0]

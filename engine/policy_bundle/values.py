@@ -228,7 +228,7 @@ def _override(text: str, documents: dict[str, Document], found: list[Problem]) -
 def _set(value: Any, segments: list[str], new: Any) -> Row | str:
     """Set `new` at the path of the segments; keys may contain dots, the longest existing key wins.
 
-    Where there is no such parent, a text that asks for the likely key, or an empty one.
+    If a parent does not exist, the result is a text instead: the question for the likely key, empty if none is near.
     """
     path: list[str | int] = []
     while segments:

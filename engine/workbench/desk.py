@@ -63,7 +63,7 @@ class Desk:
         return build(self.sources(overrides, edits), POINTS, find_binary(), self.settings.cache)
 
     def policy_or_none(self) -> PolicyBundle | None:
-        """The same; None where it has problems."""
+        """The policy as it is in its folders now; None if it has problems. Raises DecideError."""
         try:
             return self.policy()
         except PolicyError:

@@ -128,7 +128,10 @@ def tried(visit: Visit, file: PolicyFile, text: str, before: str) -> Response:
 
 
 def _replayed(desk: Desk, candidate: PolicyBundle, saved: PolicyBundle | None, count: int) -> Replay | None:
-    """The last decisions decided again, by the saved policy too if it did not take them; None where there are none."""
+    """The last decisions, decided again; None if there are none.
+
+    The saved policy decides again those that another policy took, because the edit is compared with it.
+    """
     if not desk.settings.state.is_dir():
         return None
     bodies = (one.body for one in newest(desk.settings.state, Filter()))

@@ -63,7 +63,7 @@ def _tell_unseen(name: str, state: options.StateAt | None) -> None:
     if name not in known:
         near = nearest(name, known, {})
         question = f"; {did_you_mean(near)}" if near else ""
-        notice(f"no token, approval or subagent here is of `{name}`; it is stopped all the same{question}")
+        notice(f"`{name}` has no token, approval or subagent here; it is stopped all the same{question}")
 
 
 @app.command("list")
