@@ -53,13 +53,13 @@ _BASIC = re.compile(r"(?ai)(?<![A-Za-z0-9])basic[ \t]{1,8}([A-Za-z0-9+/]{4,}={0,
 ASSIGNED = re.compile(
     r"(?:(?:(?<![A-Za-z0-9])(?:(?P<weak>[kK]ey|KEY|[tT]oken|TOKEN|[sS]ig|SIG|[aA]uth|AUTH)|(?P<name>[sS]ecret|SECRET"
     r"|[pP]asswor[dt]|[pP]asswd|[pP]wd|PWD|[A-Z0-9]{0,20}(?:PASSWORD|PASSWD|(?<!BY)(?<!COM)PASS)|[pP]assphrase"
-    r"|PASSPHRASE|[sS]ignature|[cC]redentials?|[aA]pi[kK]ey|APIKEY))"
+    r"|PASSPHRASE|[sS]ignature|[cC]redentials?|[aA]pi[kK]ey|APIKEY|(?:admin|db|ftp|mail|mysql|root|smtp|ssh|user)_pass))"
     r"|(?<=[a-z])(?:(?P<cased>Key|Token)|Secret|Password|Signature))"
     r"(?:\\?[\"'])?\[?\]?(?::[ \t]?[&\w.\[\]|]{1,40})?[ \t]{0,4}="
     r"(?P<sign>[ \t]{0,4}(?:b(?=[\"']))?\\?[\"']?)(?!\[redacted:)(?!=)(?P<value>[^\s\"'&;,<>]+))"
-    r"|(?i:(?<![A-Za-z0-9])(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|secret[_-]?key|client[_-]?secret"
-    r"|access[_-]?token))(?:\\?[\"'])?[ \t]{0,4}:[ \t]{0,4}\\?[\"']?(?!\[redacted:)"
-    r"(?=[^\s\"',;]{0,64}[0-9])(?P<told>[^\s\"',;]{6,})"
+    r"|(?:(?i:(?<![A-Za-z0-9])(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|secret[_-]?key|client[_-]?secret"
+    r"|access[_-]?token|(?:db|mail|smtp)_pass))|(?<=[a-z])(?:Pass(?:word|wd|phrase)|Secret|ApiKey))(?:\\?[\"'])?"
+    r"[ \t]{0,4}:[ \t]{0,4}\\?[\"']?(?!\[redacted:)(?=[^\s\"',;]{0,64}[0-9])(?P<told>[^\s\"',;]{6,})"
 )
 
 _VERDICTS = frozenset(
@@ -90,6 +90,13 @@ _SPOKEN = re.compile(
 )
 _TYPED = re.compile(r"[\w.\[\]| ]{1,60}[ \t]=[ \t]{1,4}[bru]?[\"'](?![$<{%*])[^\"'\s]{4}")
 """A type, and then the text that it is of: `str = "…"`."""
+_STATED = re.compile(
+    r"(?i)(?<!\w)(?:identified[ \t]{1,4}by[ \t]{1,4}'"
+    r"|define\([ \t]{0,4}[\"']\w{0,40}(?:password|secret|_key|_salt)[\"'],[ \t]{0,4}[\"']"
+    r"|name[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?\w{0,40}(?:password|secret|token|api_?key)[\"']?,?\s{0,40}"
+    r"[\"']?value[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?)(?![$<{%*\[])([^\s\"']{4,256})"
+)
+"""A password that the word before it does not assign: of SQL, of PHP's constants, of a variable of a container."""
 DATA_SOURCE = re.compile(
     r"(?<![A-Za-z0-9_.%+-])[A-Za-z0-9_.%+-]{1,64}:(?!\[redacted:)[^\s:@\"']{1,128}@(?:tcp6?|udp|unix)?\("
 )
@@ -413,6 +420,10 @@ def _is_expression(match: re.Match[str], words: list[str]) -> bool:
     return name in first or (alone and ("=" in sign or "." in first))
 
 
+def _stated(text: str) -> Iterator[Span]:
+    return (match.span() for match in _STATED.finditer(text) if match[1].lower() not in _VERDICTS)
+
+
 def _seeds(text: str) -> Iterator[Span]:
     """Twelve words or more of the list of seed phrases, or fewer that are named as one."""
     for match in SEED.finditer(text):
@@ -519,6 +530,15 @@ def _may_be_in_words(text: str) -> bool:
     return "ass" in text.casefold()  # a long s is one of both in a pattern that ignores case
 
 
+def _may_be_stated(text: str) -> bool:
+    small = text.lower()
+    return (
+        "identified" in small
+        or "define(" in small
+        or ("value" in small and any(word in small for word in _OPTION_WORDS))
+    )
+
+
 def _may_be_seed(text: str) -> bool:
     return text.count(" ") + text.count(",") + text.count("\n") >= _SEED_WORDS - 1
 
@@ -549,6 +569,7 @@ _FINDERS: tuple[tuple[_Find, _Find | None], ...] = (
     (in_lines(_ASSIGNED_WORDS, _all(ASSIGNED), _SIGNS), in_lines(_ASSIGNED_WORDS, _assigned_secrets, _SIGNS)),
     _finder(in_lines(_OPTION_WORDS, _named_options, ("-",))),
     _finder(in_lines(("pass",), _in_words)),
+    _finder(_if(_may_be_stated, _stated)),
     _finder(_if(lambda text: "login" in text.lower(), _all(_NETRC))),
     _finder(in_lines(("@(", "@tcp", "@udp", "@unix"), _all(DATA_SOURCE))),
     _finder(lambda lines: _seeds(lines.text) if lines.may_be_seed() else iter(())),

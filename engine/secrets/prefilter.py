@@ -64,7 +64,7 @@ _NAMES = (
     *("accesstoken", "refreshtoken", "idtoken", "authtoken", "sessiontoken", "bearertoken", "apitoken"),
 )
 _BLOCKS = ("-----BEGIN", "PuTTY", "eyJ")
-_WORDS = ("bearer ", "basic ")
+_WORDS = ("bearer ", "basic ", "identified", "define(")
 _SEED_GAPS = 11
 _CAPITALS_TOO = _LETTERS + _LETTERS.upper()
 _BLANKS = bytes.maketrans(b",", b" ")
@@ -171,7 +171,7 @@ def _starts_of(words: str) -> bool:
 
 def _assigned_or_addressed(words: str) -> bool:
     small = words.lower()
-    if ("=" in words or "oken" in small or "pwd" in small) and ASSIGNED.search(words):
+    if ("=" in words or "oken" in small or "pwd" in small or "_pass" in small) and ASSIGNED.search(words):
         return True
     if "@" not in words:
         return False

@@ -123,7 +123,10 @@ CODE = [
     "postgresql://${DB_USER}:${DB_PASSWORD}@db/x", "redis://:$REDIS_PASSWORD@cache", "socks5://<user>:<password>@<host>",
     '<input type="password"> Remember', "<password>${pw}</password>", "<password>required</password>",
     "keys: dict[str, int] = {}", "token: str = 'end_of_text'", "def f(key: str | None = None):",
-    'hint: password "required"',
+    'hint: password "required"', "first_pass = True", "mail_pass = settings.mail_pass", '"userPassword": "string"',
+    "resetPassword: (user1) => {}", "define('AUTH_KEY', $key);", "ALTER USER a IDENTIFIED BY '{password}'",
+    "name: DB_PASSWORD\n  valueFrom: {secretKeyRef: {name: db1}}", "name: API_TOKEN\n  value: ${API_TOKEN}",
+    "maxPasswordAge: 90days", "identified by their names",
     "apiKey: string = process.env.KEY", "key: bytes = secrets.token_bytes(32)", 'fields["token"] = token_of(1)',
     "abfss://container@account.dfs.core.windows.net/part-1", "https://user:***@registry.example.org/",
 ]  # fmt: skip
@@ -156,7 +159,10 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      "Cookie: session=abc; theme=${THEME}",
      "https://swordfish@github.example.org/x", "postgresql://{user}:swordfish@db/x", "redis://:$w0rdfish@cache",
      "postgresql://${DB_USER}x:swordfish@db/x", "key = `9x8y7z6w5v`", "token = req?x1y2z3w4",
-     "chatcmpl-qU0kKa9fK3xLz8Wm2RtY7bNc4VhJ6sDp1GqE5aXo"],
+     "chatcmpl-qU0kKa9fK3xLz8Wm2RtY7bNc4VhJ6sDp1GqE5aXo", '"dbPassword": "sw0rdfish"', "smtp_pass = sw0rdfish",
+     "mail_pass: sw0rdfish", "define('DB_PASSWORD', 'swordfish');", "define( 'AUTH_KEY', 'k3;x=9 a+b' );",
+     "CREATE USER a IDENTIFIED BY 'swordfish'", "name: DB_PASSWORD\n  value: swordfish",
+     '{"name":"API_TOKEN","value":"swordfish"}'],
 )  # fmt: skip
 def test_a_value_in_code_is_a_secret_all_the_same(value: str) -> None:
     assert is_secret(value, FORMS)
