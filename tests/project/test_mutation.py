@@ -127,7 +127,6 @@ def test_a_sample_has_the_requested_share_and_is_reproducible() -> None:
     assert all(in_sample("rego/a.rego", name, 1) for name in names)
 
 
-@pytest.mark.full
 def test_every_accepted_survivor_is_a_change_that_can_be_made() -> None:
     gone = []
     for file, names in accepted(ACCEPTED.read_text(encoding="utf-8")).items():
