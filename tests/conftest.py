@@ -10,6 +10,7 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -18,14 +19,14 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from engine.cases.run import CaseFile, Runner
+from engine.cases.run import CaseFile, Runner, read_case
 from engine.documents.files import load
 from engine.engine import Engine
 from engine.secrets.forms import SecretForms
 from engine.secrets.patterns import know
 from engine.settings import ReadLimits, Settings
 from engine.values.commands import Commands, program_rows
-from tests.covers import CASE_TEST, Place, cases, expand, places
+from tests.covers import CASE_TEST, Place, expand, places
 from tests.expect import there
 from tests.facilities import missing
 from tests.lanes import FAST, FULL, split
@@ -53,7 +54,6 @@ def _program_rows() -> dict[str, Any]:
 
 
 BUNDLES = ROOT / "fixtures" / "source_bundles"
-CASES = [*cases()]
 FORMS = SecretForms.of(load((ROOT / "policy/secrets.yaml").read_bytes(), "secrets.yaml", ReadLimits()).value)
 """The forms of secrets of this project's policy."""
 
@@ -92,8 +92,9 @@ def lowered(level: str) -> str:
     return f'{{level: {level}, owner: owner@example.org, reason: a test, until: "2100-01-01"}}'
 
 
+@lru_cache
 def case(point: str, name: str) -> CaseFile:
-    return next(file for file in CASES if (file.case.point, file.path.stem) == (point, name))
+    return read_case(ROOT / "fixtures" / "cases" / point / f"{name}.yaml")
 
 
 def case_id(file: CaseFile) -> str:

@@ -18,7 +18,7 @@ from engine.model import Outcome, Permit, Result
 from engine.points.mcp import McpLimits, McpRequest
 from engine.work import Job
 from tests.adapters.permits import DIGEST, misused, sealed
-from tests.conftest import CASES
+from tests.covers import cases
 from tests.expect import refused, there
 
 URL = "https://mcp.example.com/v1"
@@ -224,7 +224,7 @@ def test_the_wire_shapes_still_parse() -> None:
 def test_both_points_refuse_a_stdio_server_at_plan_time() -> None:
     refused = {
         file.case.point
-        for file in CASES
+        for file in cases()
         if file.case.want.codes == ("MCP_UNSUPPORTED_MESSAGE",) and "stdio" in file.path.stem
     }
     assert refused == {"mcp", "runner_request"}

@@ -18,11 +18,11 @@ from engine.state import open_store
 from engine.state.rows import ApprovalRow
 from tests.api.serving import ALLOWED, Serving, issue, serving
 from tests.command import Command, Run, lines
-from tests.conftest import CASES, ROOT
+from tests.conftest import ROOT, case
 from tests.expect import there
 
 ME = f"user:{pwd.getpwuid(os.getuid()).pw_name}"
-REVIEWED = next(file.case.request for file in CASES if file.path.stem == "review_required")
+REVIEWED = case("license", "review_required").case.request
 
 
 @pytest.fixture

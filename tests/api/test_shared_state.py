@@ -15,11 +15,11 @@ import pytest
 
 from tests.api.serving import ALLOWED, SECONDS, Reply, Serving, serving
 from tests.command import Command, lines
-from tests.conftest import CASES, ROOT
+from tests.conftest import ROOT, case
 from tests.postgres import SERVING, Server, frozen
 from tests.processes import until
 
-REVIEWED = next(file.case.request for file in CASES if file.path.stem == "review_required")
+REVIEWED = case("license", "review_required").case.request
 BUDGET = 25
 UNAVAILABLE = "engine.state_unavailable"
 

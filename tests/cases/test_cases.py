@@ -17,10 +17,11 @@ from engine.errors import GatherError
 from engine.model import Outcome, is_reserved
 from engine.points.registry import POINTS
 from engine.settings import Settings
-from tests.conftest import CASES, ROOT, case_id
+from tests.conftest import ROOT, case_id
+from tests.covers import cases
 
 
-@pytest.mark.parametrize("file", CASES, ids=case_id)
+@pytest.mark.parametrize("file", cases(), ids=case_id)
 def test_case(file: CaseFile, runner: Runner) -> None:
     """And what OPA sees fits the published schema, so a rule may name every fact that there is."""
     answer = runner.answer(file)
@@ -41,7 +42,7 @@ def in_json(document: object) -> object:
 
 def test_every_point_has_a_good_and_a_bad_case() -> None:
     """Positive control of the laws: without an allowed case they would hold for nothing."""
-    outcomes = {(file.case.point, file.case.want.outcome.value) for file in CASES}
+    outcomes = {(file.case.point, file.case.want.outcome.value) for file in cases()}
     assert {(point, outcome) for point in POINTS for outcome in ("allow", "deny")} <= outcomes
 
 
@@ -50,7 +51,7 @@ def test_every_refusal_names_a_code_that_the_catalogue_explains(runner: Runner) 
     """What a case wants is what `test_case` gets: codes and nothing else."""
     policy = runner.engine({}).policy
     assert policy is not None
-    for file in CASES:
+    for file in cases():
         case = file.case
         assert (case.want.outcome is Outcome.ALLOW) or case.want.codes, file.path
         for code in case.want.codes:
@@ -68,7 +69,7 @@ def test_no_fixture_is_a_link_or_anything_else_that_a_tool_could_be_caught_in() 
 
 def test_a_case_is_decided_apart_from_the_state_that_engines_share(shared_settings: Settings, tmp_path: Path) -> None:
     """It would take budgets from them, and be refused once they agreed on a release."""
-    file = next(one for one in CASES if one.case.point == "license" and not one.case.values)
+    file = next(one for one in cases() if one.case.point == "license" and not one.case.values)
     with Runner(replace(shared_settings, database="postgresql://nobody@/none?host=/nowhere"), tmp_path) as runner:
         assert runner.differences(file, runner.answer(file)) == []
 
@@ -107,7 +108,7 @@ def test_a_case_is_decided_on_the_state_it_states_and_no_other_case_sees_it(runn
             ("killed", 1795132800),
             ("running", None),
         ]
-    other = runner.at(CASES[0])
+    other = runner.at(cases()[0])
     assert other.services is not None
     assert other.services.store().prefixes(None, None, 9) == ()
 
@@ -123,7 +124,7 @@ def test_an_impossible_state_of_a_case_is_reported(runner: Runner, tmp_path: Pat
 
 
 def test_a_case_leaves_nothing_behind_in_the_engine_of_its_values(runner: Runner) -> None:
-    file = next(one for one in CASES if one.case.world.boundaries == () and not one.case.values)
+    file = next(one for one in cases() if one.case.world.boundaries == () and not one.case.values)
     engine = runner.at(file)
     assert engine.services is not None
     assert engine.services.gather_context.boundaries() == ()

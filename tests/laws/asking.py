@@ -26,7 +26,8 @@ from engine.points.source import SourceRequest
 from engine.policy_bundle.serving import Unavailable
 from engine.settings import ReadLimits
 from engine.work import Executor
-from tests.conftest import CASES, ROOT
+from tests.conftest import ROOT
+from tests.covers import cases
 from tests.laws.mutations import Path_, each_kind, generic, paths, single
 
 MOST = 32
@@ -34,7 +35,7 @@ MOST = 32
 
 RANK = {"deny": 0, "confirm": 1, "allow": 2}
 DECIDED = sorted(
-    [file for file in CASES if not any(is_reserved(code) for code in file.case.want.codes)],
+    [file for file in cases() if not any(is_reserved(code) for code in file.case.want.codes)],
     key=lambda file: bool(file.case.values),
 )
 """Cases that rules decide; first those under the values of policy/, which need no engine of their own."""

@@ -14,12 +14,13 @@ from engine.model import Outcome, Permit, Result
 from engine.policy_bundle.waivers import idle, waivers_in
 from engine.settings import Settings
 from engine.values.waivers import Waivers
-from tests.conftest import CASES, case_id
+from tests.conftest import case_id
+from tests.covers import cases
 from tests.expect import there
 from tests.laws.asking import RANK, enforced, evaluated, served_values, taken
 from tests.laws.mutations import Path_, single, with_value
 
-WAIVED = [file for file in CASES if file.case.want.waivers]
+WAIVED = [file for file in cases() if file.case.want.waivers]
 
 
 @pytest.mark.parametrize("file", WAIVED, ids=case_id)

@@ -18,7 +18,8 @@ from engine.flow import Answer
 from engine.model import Outcome, Permit, Result
 from engine.points.code_scan import CodeScanInput, CodeScanLimits
 from engine.settings import Settings
-from tests.conftest import CASES, ROOT
+from tests.conftest import ROOT
+from tests.covers import cases
 from tests.expect import of, there
 from tests.values.shipped import SHIPPED
 
@@ -161,7 +162,7 @@ def test_the_point_and_the_helper_agree_on_every_program(engine: Engine, tmp_pat
     programs = [("python", code) for code in [*EXACTLY, *DETOURS, *PLAIN]] + [("javascript", code) for code in SCRIPTS]
     programs += [
         (file.case.request["language"], file.case.request["code"])
-        for file in CASES
+        for file in cases()
         if file.case.point == "code_scan" and isinstance(file.case.request, dict)
     ]
     programs += [("ruby", "puts 1")]
@@ -255,7 +256,7 @@ def test_allowed_members_are_not_modules() -> None:
 
 
 def test_every_finding_code_has_a_case(runner: Runner) -> None:
-    codes = {code for file in CASES if file.case.point == "code_scan" for code in file.case.want.codes}
+    codes = {code for file in cases() if file.case.point == "code_scan" for code in file.case.want.codes}
     policy = there(there(runner.engine({}).policy))
     own = {code for code, one in policy.catalogue.points["code_scan"].requirements.items() if one.point == "code_scan"}
     assert codes == own

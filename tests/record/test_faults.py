@@ -33,7 +33,7 @@ from engine.settings import Settings
 from engine.state import open_store
 from tests.api.serving import ALLOWED, serving
 from tests.command import Command, decisions, lines
-from tests.conftest import BUNDLES, CASES
+from tests.conftest import BUNDLES, case
 from tests.expect import codes, there
 from tests.path.test_budgets import ceiling
 from tests.processes import limited, python, said, until
@@ -192,8 +192,8 @@ def test_a_second_engine_after_a_removed_lock_breaks_no_chain(
 # a fault that passes
 
 
-ACCEPTED = next(file.case.request for file in CASES if file.path.stem == "accepted")
-REVIEWED = next(file.case.request for file in CASES if file.path.stem == "review_required")
+ACCEPTED = case("license", "accepted").case.request
+REVIEWED = case("license", "review_required").case.request
 PIPELINE = Caller(via=Via.PROCESS, principal="pipeline")
 LINE = 600
 """Bytes, fewer than a line of the record has: a file that may grow by these holds a part of the next line."""

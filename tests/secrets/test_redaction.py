@@ -79,7 +79,7 @@ SECRETS = {
     "password of ssh": "SSHPASS=hunter2",
     "password of mail": "smtp_pass: hunter22",
     "password in camel case": "dbPassword: hunter22",
-    "password in sql": "CREATE USER bob IDENTIFIED BY 'hunter2'",
+    "user in sql": "CREATE USER bob IDENTIFIED BY 'hunter2'",
     "constant of php": "define('AUTH_KEY', 'hunter2');",
     "variable of a container": "name: DB_PASSWORD\nvalue: hunter2",
     "password of vnc": "VNCPASSWD=hunter2",
