@@ -167,13 +167,16 @@ def _opened_beneath(root: int, relative: str, parts: list[str]) -> int:
         os.close(folder)
 
 
-def load(data: bytes, name: str, limits: ReadLimits, empty: str = "write its fields") -> Document:
+def load(
+    data: bytes, name: str, limits: ReadLimits, empty: str = "write its fields", *, json_lines: bool = False
+) -> Document:
     """Read one YAML 1.2 (or JSON) document into plain JSON values.
 
     Refuses, with the line: text that is not UTF-8 or not YAML, duplicate or non-string keys, anchors,
     aliases, merge keys, tags, numbers with two readings (`017`, `1_000`, `.nan`), integers beyond
     2^53, more than one document, and anything past `limits`. Raises GatherError. `empty` is what to do about a
-    text that has no document, or nothing but comments.
+    text that has no document, or nothing but comments. `json_lines` also finds the lines in JSON, which takes as long
+    as reading YAML.
     """
     try:
         text = data.decode("utf-8")
@@ -184,7 +187,11 @@ def load(data: bytes, name: str, limits: ReadLimits, empty: str = "write its fie
         raise _refused(name, None, f"is larger than {limits.document_bytes} bytes", "split it")
     if text.lstrip()[:1] in {"{", "["}:
         with suppress(NotJsonError):  # perhaps YAML in flow style
-            return Document(name, _json(text, name, limits), {(): 1})
+            value = _json(text, name, limits)
+            lines: dict[Path_, int] = {(): 1}
+            with suppress(GatherError):  # YAML has no escaped surrogate pairs
+                lines = _Reader(text, name, limits, empty).document().lines if json_lines else lines
+            return Document(name, value, lines)
     return _Reader(text, name, limits, empty).document()
 
 

@@ -23,7 +23,7 @@ from engine.opa.command import OpaCommand
 from engine.opa.packed import MANIFEST, VALUES_DATA, revision, unpacked
 from engine.policy_bundle import archives
 from engine.policy_bundle.catalogue import Catalogue, PolicyRow
-from engine.policy_bundle.levels import Lowered, level_problems, lowered_in, name_problems
+from engine.policy_bundle.levels import Lowered, level_problems, lowered_in, name_problems, rows_spelled_alike
 from engine.policy_bundle.lookups import Lookups
 from engine.policy_bundle.sources import PolicySources, Snapshot, files_digest, snapshot
 from engine.policy_bundle.store import keep, kept
@@ -114,6 +114,10 @@ class PolicyBundle:
                 where = waiver.where or Location("policy/waivers.yaml")
                 found.append(Problem(where, f"{waiver.name} does nothing: {idle.reason}", idle.remedy))
         return found
+
+    def rows_spelled_alike(self) -> list[Problem]:
+        """Rows of the recipe that may be misspelled: they are valid, and are spelled like a shipped row."""
+        return [*self.sources.placed(rows_spelled_alike(self.data, self.places))]
 
     def row(self, path: tuple[str | int, ...]) -> PolicyRow:
         """The value at a path below `policy/`, such as `("licenses", "licenses", "MIT")`, and its location."""

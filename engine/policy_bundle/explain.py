@@ -7,7 +7,7 @@ missing because its name is misspelled counts as misspelled.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, TypeAlias, TypeVar
 
@@ -117,7 +117,7 @@ _NO_FIELDS = "write `name: value`, with a space after the colon"
 def read(data: bytes, name: str, found: list[Problem]) -> Document | None:
     """The document in these bytes, or None with the reason added to `found`."""
     try:
-        return load(data, name, ReadLimits(), f"{_EMPTY}{_SHIPPED if '/values/' in name else ''}")
+        return load(data, name, ReadLimits(), f"{_EMPTY}{_SHIPPED if '/values/' in name else ''}", json_lines=True)
     except GatherError as error:
         found.append(Problem(error.where or Location(name), error.message, error.remedy))
         return None
@@ -154,9 +154,14 @@ def _problems(
         for found in _best_forms(error.errors(include_url=False), document.value)
     ]
     intended = _intended(model, document, [path for found, path in placed if found["type"] == "extra_forbidden"])
+    rows = _intended_rows(document, [path[:-1] for found, path in placed if found["type"] == "missing"])
+    for row, near in rows.items():
+        name = printable(".".join(map(str, row)))
+        message = f"`{name}` is a new row, and not all of its fields are written"
+        yield Problem(document.where(row), message, f"{did_you_mean((near,))} correct the spelling or write all fields")
     misspelled = {*intended.values()}
     for found, path in placed:
-        if found["type"] == "missing" and path in misspelled:
+        if found["type"] == "missing" and (path in misspelled or path[:-1] in rows):
             continue
         field = printable(".".join(map(str, path)))
         where = document.where(path)
@@ -183,6 +188,16 @@ def _intended(model: type[BaseModel], document: Document, unknown: Sequence[_Pat
         missing = [one for one in known if one not in there or document.where((*around, one)).file != file]
         if (close := schemas.closest(str(path[-1]), missing)) is not None:
             found[path] = (*around, close)
+    return found
+
+
+def _intended_rows(document: Document, rows: Iterable[_Path]) -> dict[_Path, str]:
+    """For each of these rows that only the recipe has, the shipped one beside it that is spelled alike."""
+    found: dict[_Path, str] = {}
+    for row in dict.fromkeys(row for row in rows if row):
+        table = reduce(lambda inner, part: inner[part], row[:-1], document.value)
+        if isinstance(table, dict) and (near := schemas.meant(row, table, document.where)) is not None:
+            found[row] = near
     return found
 
 

@@ -8,8 +8,10 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from engine.errors import Location, Problem
+from engine.facts.text.nearest import did_you_mean
 from engine.policy_bundle import schemas
 from engine.policy_bundle.catalogue import Catalogue, Requirement, no_point
+from engine.policy_bundle.schemas import Path
 
 _FILE = Location("policy/levels.yaml")
 Rows = Mapping[str, Mapping[str, Any]]
@@ -18,6 +20,8 @@ Rows = Mapping[str, Mapping[str, Any]]
 Places = Callable[[tuple[str | int, ...]], Location | None]
 """The location of a value, by its path below `policy/`."""
 
+_A_ROW = 3
+"""Parts of the path of a row: its document, its table, its name."""
 _STRICTNESS = ("warn", "confirm", "deny")
 
 
@@ -67,6 +71,29 @@ def name_problems(data: Mapping[str, Any], catalogue: Catalogue, place: Places) 
                 where = place(path) or Location("policy/budgets.yaml")
                 remedy = schemas.name_remedy(name, known, "quotas of this point")
                 yield Problem(where, f"no requirement of `{point}` reads the quota `{name}`", remedy)
+
+
+def rows_spelled_alike(data: Mapping[str, Any], places: Mapping[Path, Location]) -> Iterator[Problem]:
+    """Rows of a recipe that no value names and that are spelled like a shipped row; none that is the same in a word."""
+    named = {one for one in _leaves(data) if isinstance(one, str)}
+    for path, where in places.items():
+        if where.file.startswith("policy/") or len(path) < _A_ROW or path[-1] in named:
+            continue
+        table: Any = data
+        for part in path[:-1]:
+            table = table[part]
+        near = schemas.meant(path, table, places.get) if isinstance(table, dict) else None
+        if near is not None and (isinstance(table[near], dict) or table[near] != table.get(path[-1])):
+            yield Problem(where, "no other value names this row", f"{did_you_mean((near,))} correct it, or leave it")
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    if below is None:
+        yield value
+    else:
+        for one in below:
+            yield from _leaves(one)
 
 
 def _named_points(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:

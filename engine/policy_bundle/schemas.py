@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -18,6 +18,7 @@ from engine.errors import Location, Problem
 from engine.facts.text.nearest import did_you_mean
 
 Schema = Mapping[str, Any]
+Path = tuple[str | int, ...]
 
 HEAD = (
     "# METADATA",
@@ -31,6 +32,8 @@ HEAD = (
 _PACKAGE = re.compile(r"^package ", re.MULTILINE)
 _ITEM = re.compile(r"^\tnot \{\n\t\t(\w+) := __item\n", re.MULTILINE)
 """How the generator begins the conditions of an item: bound inside `not`, where OPA knows no types."""
+_NUMBERS = re.compile(r"[0-9]+")
+"""Names that differ in a number are different names, such as versions."""
 
 
 def annotated(text: str, name: str) -> str:
@@ -121,6 +124,18 @@ def likely(wrong: str, known: Sequence[str], cutoff: float = 0.6) -> str:
 def closest(wrong: str, known: Sequence[str], cutoff: float = 0.6) -> str | None:
     """The known name that is spelled most like a wrong one; None if there is none like it."""
     return next(iter(get_close_matches(wrong, known, 1, cutoff)), None)
+
+
+def meant(path: Path, keys: Iterable[str], where: Callable[[Path], Location | None]) -> str | None:
+    """The key, among those beside a path, that another file has and that differs by hardly more than a typing error."""
+    *table, name = path
+    alike = [one for one in keys if one != name and _NUMBERS.findall(one) == _NUMBERS.findall(str(name))]
+    others = [one for one in alike if _file(where((*table, one))) != _file(where(path))]
+    return closest(str(name), others, 0.85)
+
+
+def _file(place: Location | None) -> str | None:
+    return None if place is None else place.file
 
 
 def problem(error: Mapping[str, Any], file: str, line: int | None) -> Problem | None:

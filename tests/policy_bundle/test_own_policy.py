@@ -174,6 +174,28 @@ def test_lint_formats_rules_with_the_fix_option(own: Path) -> None:
 
 
 @pytest.mark.full
+def test_lint_asks_whether_a_new_row_is_a_misspelled_one(own: Path) -> None:
+    values = own / "values" / "licenses.yaml"
+    values.write_text("categories:\n  permisive: {train: refuse}\n", encoding="utf-8")
+    result = run("lint", "--policy", str(own))
+    assert (result.exit_code, result.stdout.splitlines()[1:]) == (
+        Exit.POLICY_INVALID,
+        ["  did you mean `permissive`? correct the spelling or write all fields", "1 problem"],
+    )
+    whole = "{train: refuse, eval: admit, tool: admit, environment: admit, export: admit, title: Ours}"
+    text = f"categories:\n  permisive: {whole}\n"
+    values.write_text(text, encoding="utf-8")
+    result = run("lint", "--policy", str(own))
+    where = f"{values}:2 (categories.permisive)"
+    told = f"engine: {where}: no other value names this row; did you mean `permissive`? correct it, or leave it\n"
+    assert (result.exit_code, result.stderr) == (Exit.ALLOW, told)
+    used = "licenses:\n  LicenseRef-1: {category: permisive, decision: admit}\naliases:\n  cc-by-4.0-: CC-BY-4.0\n"
+    for other in (text + used, text.replace("permisive", "permissive_2")):
+        values.write_text(other, encoding="utf-8")
+        result = run("lint", "--policy", str(own))
+        assert (result.exit_code, result.stderr) == (Exit.ALLOW, ""), result
+
+
 def test_lint_says_which_rules_it_may_not_format(own: Path, command: Command) -> None:
     rule = own / "rules" / "lib" / "names.rego"
     unformatted = rule.read_text(encoding="utf-8").replace(" := ", ":=")

@@ -64,6 +64,12 @@ def test_a_misspelled_field_is_recognized_also_where_the_shipped_file_has_it(tmp
     assert [one.remedy for one in told] == ["correct the spelling or remove it"]
 
 
+def test_problems_of_values_that_are_written_as_json_have_lines(tmp_path: Path) -> None:
+    laid = '{\n  "licenses": {"ISC": "admit"},\n  "mots": 3\n}\n'
+    (told,) = problems(tmp_path, {f"{HOUSE}/values/licenses.yaml": laid})
+    assert (told.where.line, told.remedy) == (3, "did you mean `most`? correct the spelling or remove it")
+
+
 def test_a_file_without_fields_is_refused_with_their_syntax(tmp_path: Path) -> None:
     (told,) = problems(tmp_path, {f"{HOUSE}/values/licenses.yaml": "most:3\n"})
     assert told.message == "the document is text; it should be a mapping"

@@ -16,6 +16,7 @@ from engine.cli import options
 from engine.cli.formats import ReportFormat
 from engine.cli.outputs import print_text, write_file
 from engine.cli.policy.commands import build_from
+from engine.cli.terminal import notice
 from engine.cli.waiting import during
 from engine.errors import EngineError, Exit, GatherError, Location, PolicyError, Problem
 
@@ -46,6 +47,8 @@ def lint_policy(
     checked, policy = _built(sources)
     if policy is not None and (problems := policy.rows_without_effect(int(time.time()))):
         checked = replace(checked, problems=problems)
+    for row in () if policy is None else policy.rows_spelled_alike():
+        notice(f"{row.where}: {row.message}; {row.remedy}")
     _tell(how, [checked])
 
 
