@@ -48,7 +48,7 @@ def provision(
     else:
         from engine.cli.formats.show import approval_lines, tell_findings
 
-        tell_findings(decision)
+        tell_findings(got.answer, engine.policy)
         if got.agent is not None:
             print_text(f"agent {got.agent} is active")
         elif decision.approval is not None:

@@ -100,7 +100,7 @@ def _perform(
         raise typer.Exit(got.exit)
     from engine.cli.formats.show import approval_lines, tell_findings
 
-    tell_findings(decision)
+    tell_findings(got.answer, engine.policy)
     lines = [printable(line, _BYTES) for row in got.entries for line in line_of(row).split("\n")]
     if decision.approval is not None and decision.approval.state == "requested":
         lines = [f"waiting for approval {decision.approval.id}: nothing is stored before it is granted"]

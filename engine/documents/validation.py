@@ -7,6 +7,7 @@ validation stops at the first invalid item of each list.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from functools import cache
 from types import NoneType
 from typing import Any, TypeVar, get_args
@@ -151,7 +152,24 @@ def _first_fields(error: ValidationError, model: type[BaseModel], text: bytes) -
     found = error.errors(include_url=False, include_input=False)
     problems = list(without_lists_of_invalid_items(found))[:FIELDS]
     value = parse(text) if any(problem["loc"] for problem in problems) else None
-    return tuple((printable(_path(problem, value), _FIELD_CHARACTERS), message(problem, model)) for problem in problems)
+    return tuple(
+        (
+            printable(_path(problem, value), _FIELD_CHARACTERS),
+            f"{message(problem, model)}{_intended(problem, found, model)}",
+        )
+        for problem in problems
+    )
+
+
+def _intended(problem: ErrorDetails, problems: Sequence[ErrorDetails], model: type[BaseModel]) -> str:
+    """The question whether an unknown field is a misspelled one of the request, or one that is missing beside it."""
+    *around, name = problem["loc"] or ("",)
+    if problem["type"] != "extra_forbidden":
+        return ""
+    missing = [one["loc"][-1] for one in problems if one["type"] == "missing" and [*one["loc"][:-1]] == around]
+    known = map(str, missing if around else model.model_fields)
+    near = get_close_matches(str(name)[:_FIELD_CHARACTERS], known, 1)
+    return f"; did you mean `{near[0]}`?" if near else ""
 
 
 def without_lists_of_invalid_items(problems: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:

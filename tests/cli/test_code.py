@@ -77,13 +77,14 @@ def test_a_program_refused_by_its_profile_gets_a_remedy(command: Command, tmp_pa
 
 
 @pytest.mark.full
-def test_a_refusal_for_a_limit_names_the_limit(command: Command, tmp_path: Path) -> None:
+def test_a_refusal_for_a_limit_names_the_limit_and_what_was_found(command: Command, tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text("print(1)\n", encoding="utf-8")
     for number in range(17):
         (tmp_path / f"{number}.csv").write_text("x", encoding="utf-8")
     files = [word for number in range(17) for word in ("-i", tmp_path / f"{number}.csv")]
     done = command("code", "run", tmp_path / "p.py", *files)
     assert (done.code, "input_files_exceeded" in done.stdout) == (1, True)
+    assert "found: files 17 (17 bytes)\n" in done.stdout
     assert re.search(r'policy: code\.inputs = \{"bytes": \d+, "files": 16\} \(.*policy/code\.yaml:\d+', done.stdout)
 
 

@@ -183,6 +183,22 @@ def test_each_invalid_field_is_reported_at_its_line_with_its_error(text: str, co
             assert (said, lines[line - 1].startswith(start or "")) == (found, True), (name, key, line)
 
 
+def test_a_missing_decision_on_a_misspelled_license_names_the_one_that_it_may_mean(
+    text: str, command: Command, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "b"
+    (bundle / "content").mkdir(parents=True)
+    bundle.joinpath("bundle.yaml").write_text(
+        text.replace("record: contacts-1", "record: contacts").replace("license: CC-BY-4.0", "license: CC-BY-4.00"),
+        encoding="utf-8",
+    )
+    content = (BUNDLES / "license_text_beside" / "content" / "contacts.json").read_bytes()
+    (bundle / "content" / "contacts.json").write_bytes(content)
+    (report,) = command.reports(bundle)
+    (found,) = [one for one in report["findings"] if one["code"] == "license_decision_missing"]
+    assert [row["nearest"][0] for row in found["policy_rows"]] == ["CC-BY-4.0"]
+
+
 def _told(findings: list[dict[str, Any]]) -> dict[str, tuple[int, str]]:
     """Line and text of each finding, by its code, or by its subject where that is a field."""
     return {

@@ -9,11 +9,19 @@ import pytest
 from tests.command import Command, lines
 from tests.facilities import needs
 
+ORIGIN = ("--origin", "user", "--origin-name", "session-3")
 REFUSED = {
     "executable_not_allowlisted": ["--profile", "standard", "--", "sh", "-c", "id"],
     "profile_unknown": ["--profile", "lenient", "--", "cat"],
     "limits_loosened": ["--profile", "standard", "--tighten", "processes=99", "--", "cat"],
 }
+
+
+def test_a_refusal_names_the_row_that_a_misspelled_name_could_mean(command: Command) -> None:
+    done = command("sandbox", "run", "--profile", "standrad", "--", "cat")
+    assert "\n  found: sandbox.profiles.standrad is no row of the policy, did you mean `standard`?\n  N" in done.stderr
+    done = command("memory", "put", "-", "--sensitivity", "intrenal", *ORIGIN, stdin="hello")
+    assert "did you mean `internal`?" in done.stderr
 
 
 # covers: B11 C80

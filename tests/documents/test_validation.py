@@ -59,6 +59,15 @@ def test_an_invalid_field_is_reported_with_its_allowed_form(change: dict[str, An
     assert caught.value.fields == ((field, problem),)
 
 
+def test_an_unknown_field_is_answered_with_the_one_that_it_may_mean() -> None:
+    outer = {("licence" if name == "license" else name): value for name, value in GOOD.items()}
+    inner = {**GOOD, "decisions": [{"sha265": "0" * 64, "decision": "accepted", "decided_at": "2026-11-03T10:00:00Z"}]}
+    unknown = "is not a known field"
+    assert dict(_fields_of(LicenseRequest, outer))["licence"] == f"{unknown}; did you mean `license`?"
+    assert dict(_fields_of(LicenseRequest, inner))["decisions.0.sha265"] == f"{unknown}; did you mean `sha256`?"
+    assert dict(_fields_of(LicenseRequest, {**GOOD, "colour": 1})) == {"colour": unknown}
+
+
 def test_every_form_of_a_field_is_stated_in_words() -> None:
     """No caller is shown a regular expression; a time has a message of its own."""
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "docs/schemas/requests").glob("*.json")]

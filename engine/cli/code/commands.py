@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from admission_adapters.files.artifact_store import ArtifactStore
     from engine.code.repair import Rejection, Repair
     from engine.code.result import CodeRun
+    from engine.flow import Answer
     from engine.policy_bundle.build import PolicyBundle
     from engine.state.rows import CodeRunRow
 
@@ -341,10 +342,13 @@ def _text(done: CodeRun, policy: PolicyBundle | None) -> str:
         lines.append(json_text(content))
     if done.replayed:
         lines.append("replayed: this idempotency key was used before; nothing was run")
+    there_is = {} if done.answer is None else _found(done.answer, policy)
     for one in document.get("findings", ()):
         about = f" ({one['subject']})" if one["subject"] else ""
         requirement = requirement_text(one["code"], one["requirement"])
         lines += [f"  {one['point']}: {one['code']}{about}: {requirement}", f"    {one['remedy']}"]
+        if what := there_is.get((one["point"], one["code"], one["subject"])):
+            lines.append(f"    found: {what}")
         lines += [f"    policy: {row}" for row in _rows(one, policy)]
     if advice := document.get("scan_advice"):
         found = sorted({f"{one['code']} {one['subject'] or ''}".strip() for one in advice})
@@ -361,6 +365,15 @@ def _text(done: CodeRun, policy: PolicyBundle | None) -> str:
         lines += [f"  {done.fault.one_line()}", f"    {done.fault.remedy}"]
     lines += [f"  {name}: {value}" for name, value in _details(document).items()]
     return "\n".join(lines)
+
+
+def _found(answer: Answer, policy: PolicyBundle | None) -> dict[tuple[str, str, str | None], str | None]:
+    """What was found instead of what a decision requires, by point, code and subject."""
+    from engine.cli.formats.show import there
+    from engine.reports.explain import report
+
+    found = report("", answer, policy).explained
+    return {(answer.decision.point, one.finding.code, one.finding.subject): there(one) for one in found}
 
 
 def _rows(finding: dict[str, Any], policy: PolicyBundle | None) -> list[str]:

@@ -13,7 +13,9 @@ import typer
 from engine.errors import Exit
 
 if TYPE_CHECKING:
+    from engine.flow import Answer
     from engine.model import Approval, Decision, Finding
+    from engine.policy_bundle.build import PolicyBundle
     from engine.reports.explain import Explained, Report
 
 DRY_RUN = "dry run: nothing was enforced"
@@ -69,8 +71,8 @@ def there(item: Explained) -> str | None:
     return clean("; ".join(filter(None, (item.found, *rows)))) or None
 
 
-def finding_text(finding: Finding, approval: Approval | None = None) -> str:
-    """A finding with its remedy below it, for commands that print no report.
+def finding_text(finding: Finding, approval: Approval | None = None, found: str | None = None) -> str:
+    """A finding with what was found and its remedy below it, for commands that print no report.
 
     `approval` is that of the decision: one that was used is shown in place of the remedy.
     """
@@ -80,13 +82,16 @@ def finding_text(finding: Finding, approval: Approval | None = None) -> str:
     waived = "" if finding.waiver is None else f" (waived by {clean(finding.waiver)})"
     used = approval is not None and approval.state == "used" and finding.level is Level.CONFIRM
     end = f"approved ({clean(approval.id)})" if approval is not None and used else clean(finding.remedy)
-    return f"{finding.code}{about}: {requirement_text(finding.code, finding.requirement)}{waived}\n  {end}"
+    there_is = "" if found is None else f"\n  found: {found}"
+    return f"{finding.code}{about}: {requirement_text(finding.code, finding.requirement)}{waived}{there_is}\n  {end}"
 
 
-def tell_findings(decision: Decision) -> None:
-    """Print every finding of a decision on standard error."""
-    for finding in decision.findings:
-        typer.echo(finding_text(finding, decision.approval), err=True)
+def tell_findings(answer: Answer, policy: PolicyBundle | None) -> None:
+    """Print every finding of an answer on standard error."""
+    from engine.reports.explain import report
+
+    for item in report("", answer, policy).explained:
+        typer.echo(finding_text(item.finding, answer.decision.approval, there(item)), err=True)
 
 
 def approval_lines(decision: Decision) -> list[str]:

@@ -91,7 +91,7 @@ def run(
                 shell, hosts=tuple(host or ()), folder=folder, profile=profile, context=sources.context()
             )
             policy = engine.policy
-        _show(done.answer, done.ended)
+        _show(done.answer, done.ended, policy)
         for path, data in done.files.items():
             typer.echo(f"wrote {printable(path, 300)} ({len(data)} bytes)", err=True)
         for path, reason in done.not_kept.items():
@@ -105,7 +105,7 @@ def run(
     input_bytes = b"" if stdin is None else all_bytes(stdin, _INPUT_BYTES)
     with sources.engine("sandbox", progress=sandbox_tried) as engine:
         answer, ended = perform(engine, request, input_bytes, sources.context())
-    _show(answer, ended)
+    _show(answer, ended, engine.policy)
     raise typer.Exit(_exit(answer, ended))
 
 
@@ -195,11 +195,11 @@ def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any)
     return answer, seen[0] if seen else None
 
 
-def _show(answer: Answer, ended: RunResult | None) -> None:
+def _show(answer: Answer, ended: RunResult | None, policy: PolicyBundle | None) -> None:
     from engine.cli.formats.show import tell_findings
 
     if ended is None:
-        tell_findings(answer.decision)
+        tell_findings(answer, policy)
         typer.echo(f"nothing was run: {answer.decision.outcome}, decision {answer.decision.decision_id}", err=True)
         return
     for data, stream in ((ended.stdout, sys.stdout), (ended.stderr, sys.stderr)):

@@ -10,7 +10,7 @@ import future.keywords.not
 # custom:
 #   code: "invalid_request:contract_unknown"
 #   remedy: Name a contract that is in policy/code.yaml
-#   reads: [code.contracts]
+#   reads: [code.contracts, "code.contracts.{contract.value}"]
 #   after: [language_denied_execution]
 # labels:
 #   row: C38
@@ -26,7 +26,7 @@ contract_known if is_object(data.policy.code.contracts[input.contract.value])
 #   code: packages_unknown
 #   remedy: Build it with `engine sandbox env build NAME --lock FILE`, and have the row that it prints added to
 #     policy/sandbox.yaml
-#   reads: [sandbox.packages]
+#   reads: [sandbox.packages, "sandbox.packages.{packages.value}"]
 #   after: [language_denied_execution]
 # labels:
 #   row: E08, H05
@@ -62,6 +62,7 @@ packages_unchanged if {
 #   code: input_files_exceeded
 #   remedy: Give fewer or smaller files, each with a name of its own. `inputs` in policy/code.yaml has both limits;
 #     together, files also take at most half of `disk_bytes` of the profile in policy/sandbox.yaml
+#   facts: {files: files}
 #   reads: [code.inputs, sandbox.profiles]
 #   after: [profile_below_floor]
 # labels:

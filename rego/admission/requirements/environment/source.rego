@@ -53,7 +53,7 @@ content_unchanged(record) if {
 #   facts: {environment: environment}
 #   remedy: Name an environment of policy/environments.yaml in the source bundle; without an environment, use `engine
 #     source admit`
-#   reads: [environments.environments]
+#   reads: [environments.environments, "environments.environments.{environment}"]
 # labels:
 #   row: A39
 known if is_object(environment.row)

@@ -11,6 +11,7 @@ import future.keywords.not
 #   after: [license_missing]
 #   proof: one decision on exactly this content is enough; another requirement checks that there is no second one
 #   remedy: Have the license decided, and state the decision with the hash of the content
+#   reads: ["licenses.licenses.{license.alternatives}"]
 # labels:
 #   row: A18, A100
 taken if license_decision.present(input)

@@ -42,7 +42,7 @@ complete if {
 #   each: written
 #   empty: allowed
 #   remedy: State the kind and the name of the origin; kinds are listed in policy/memory.yaml
-#   reads: [memory.origins]
+#   reads: [memory.origins, "memory.origins.{origin.kind}"]
 # labels:
 #   row: B44
 origin_known(entry) if {
@@ -76,7 +76,7 @@ origin_trusted(entry) if data.policy.memory.origins[entry.origin.kind] == "trust
 #   each: written
 #   empty: allowed
 #   remedy: Use a sensitivity of policy/memory.yaml
-#   reads: [memory.sensitivities]
+#   reads: [memory.sensitivities, "memory.sensitivities.{sensitivity}"]
 # labels:
 #   row: B44
 sensitivity_known(entry) if {

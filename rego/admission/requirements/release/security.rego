@@ -8,7 +8,7 @@ import future.keywords.not
 # custom:
 #   code: stage_unknown
 #   remedy: Use a stage of policy/release.yaml
-#   reads: [release.stages]
+#   reads: [release.stages, "release.stages.{stage}"]
 # labels:
 #   row: E28
 stage_known if is_object(data.policy.release.stages[input.stage])

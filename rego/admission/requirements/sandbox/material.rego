@@ -11,6 +11,7 @@ import future.keywords.not
 #   code: input_files_exceeded
 #   remedy: Give fewer or smaller files, each with a name of its own. `inputs` in policy/code.yaml has both limits;
 #     together, files also take at most half of `disk_bytes` of the profile in policy/sandbox.yaml
+#   facts: {files: files}
 #   reads: [code.inputs, "sandbox.profiles.{profile}.limits"]
 #   after: [profile_below_floor]
 # labels:

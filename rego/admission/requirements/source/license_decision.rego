@@ -12,6 +12,7 @@ import future.keywords.not
 #   after: [license_missing, content_hash_mismatch]
 #   field: license.decisions
 #   remedy: Have the license decided, and add the decision with the record's id and the hash of its content
+#   reads: ["licenses.licenses.{license.alternatives}"]
 # labels:
 #   row: A18, A100
 taken(record) if license_decision.present(record)
