@@ -104,12 +104,12 @@ def page(document: dict[str, Any]) -> bytes:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(info['title'])}</title>"
-        '<link rel="stylesheet" href="/docs/page.css"><link rel="icon" href="data:,"></head><body>'
+        '<link rel="stylesheet" href="/docs/page.css"><link rel="icon" href="data:,"></head><body><main>'
         f"<h1>{escape(info['title'])} {escape(info['version'])}</h1><p>{escape(info['description'])}</p>"
         '<p>For programs: <a href="/openapi.json">/openapi.json</a> (OpenAPI 3.1).</p>'
         "<label>Token, where this engine asks for one (kept in this page only) "
         '<input id="token" type="password" autocomplete="off"></label>'
-        f'{sections}<script src="/docs/page.js"></script></body></html>'
+        f'{sections}</main><script src="/docs/page.js"></script></body></html>'
     ).encode()
 
 

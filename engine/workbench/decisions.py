@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
 from engine.api.messages import Response
+from engine.documents.files import printable
 from engine.drive import run_all
 from engine.errors import EngineError, GatherError, Location, PolicyError
 from engine.model import Mode, Outcome
@@ -38,14 +40,30 @@ _MOST_OVERRIDES = 50
 def listed(visit: Visit) -> Response:
     """Decisions that the filters select, the newest first."""
     stated = {name: text for name in _FILTERS if (text := visit.query.get(name, "").strip())}
-    selected: dict[str, Any] = stated | {name: _moment(stated[name]) for name in ("since", "until") if name in stated}
+    try:
+        times = {name: _moment(stated[name]) for name in ("since", "until") if name in stated}
+    except GatherError as error:
+        return _list(visit, stated, fault=error)
+    selected: dict[str, Any] = stated | times
     found = read_page(visit.desk.settings.state, Filter(**selected), _ROWS, _BYTES, visit.query.get("cursor") or None)
     bodies = [one.body for one in found.entries if isinstance(one.body, DecisionRecord)]
     further = None if found.next is None else "/decisions?" + urlencode({**stated, "cursor": found.next})
+    return _list(visit, stated, [(body, next(iter(about(body).values()), "")) for body in bodies], further)
+
+
+def _list(
+    visit: Visit,
+    stated: dict[str, str],
+    rows: Sequence[tuple[DecisionRecord, str]] = (),
+    further: str | None = None,
+    fault: GatherError | None = None,
+) -> Response:
     return visit.page(
         "decisions.html",
-        rows=[(body, next(iter(about(body).values()), "")) for body in bodies],
+        200 if fault is None else 400,
+        rows=rows,
         further=further,
+        fault=fault,
         earlier="cursor" in visit.query,
         stated={**dict.fromkeys(_FILTERS, ""), **stated},
         filtered=bool(stated),
@@ -61,7 +79,7 @@ def _moment(text: str) -> str:
         moment = datetime.fromisoformat(text)
         return timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     except (ValueError, OverflowError) as error:
-        raise GatherError("this is not a time", remedy="write it like 2026-11-21T09:30") from error
+        raise GatherError(f"`{printable(text, 40)}` is not a time", remedy="write it like 2026-11-21T09:30") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,7 @@ def test_nothing_on_the_page_comes_from_elsewhere_or_is_inline(api: Serving) -> 
     assert b"https://" not in page.body
     assert b" style=" not in page.body
     assert b"onclick" not in page.body
+    assert page.body.count(b"<main>") == page.body.count(b"</main>") == 1
     for name in ASSETS:
         assert api.ask("GET", f"/docs/{name}").status == 200
 

@@ -84,7 +84,11 @@ def test_decisions_are_found_by_what_the_record_has(visitor: Visitor) -> None:
     assert found(visitor, "?code=license_decision_missing") == [ids[0], ids[2]]
     assert found(visitor, "?since=2026-01-01&until=2026-01-02") == []
     assert found(visitor, "?code=engine.request_invalid") == [ids[1]]
-    assert "2026-11-21T09:30" in visitor.get("/decisions?since=yesterday").html.text
+    mistyped = visitor.get("/decisions?since=yesterday&point=license")
+    assert (mistyped.status, "yesterday is not a time" in mistyped.html.text) == (400, True)
+    assert ("input", {"name": "since", "value": "yesterday"}) in [
+        (tag, {name: attributes.get(name) for name in ("name", "value")}) for tag, attributes in mistyped.html.elements
+    ]
     assert visitor.get("/decisions?cursor=abc").status == 400
 
 
