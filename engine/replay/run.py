@@ -27,6 +27,7 @@ from engine.record.model import DecisionRecord, RecordedFinding, utc_now
 from engine.record.reader import Filter, entries
 from engine.replay.candidate import Candidate, uncounted, undecidable, verdict_steps
 from engine.replay.comparing import Cause, Change, compared
+from engine.reports.about import about
 from engine.reports.explain import rows_read
 from engine.secrets.redaction import redact
 from engine.times import timestamp
@@ -68,7 +69,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A decision that would change."""
+    """A decision that would change; `about` is the fact that tells its request from others of the point."""
 
     decision_id: str
     time: str
@@ -76,6 +77,7 @@ class Flip:
     change: Change
     before: Outcome
     after: Outcome
+    about: str
 
 
 @dataclass(slots=True)
@@ -240,7 +242,8 @@ def count(
     change, causes = changed
     _tally(found, body.point)[change] += 1
     if change.counts and len(found.flips) < _MOST_FLIPS:
-        found.flips.append(Flip(body.decision_id, body.time, body.point, change, body.outcome, outcome))
+        first = printable(next(iter(about(body).values()), ""), 80)
+        found.flips.append(Flip(body.decision_id, body.time, body.point, change, body.outcome, outcome, first))
     counted: set[int] = set()
     for cause in causes:
         group = _group(found, policy, change, body.point, cause)

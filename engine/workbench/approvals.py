@@ -11,8 +11,8 @@ from engine.errors import EngineError
 from engine.record.model import DecisionRecord
 from engine.record.pages import read_page
 from engine.record.reader import Filter, newest
+from engine.reports.about import about
 from engine.state.rows import ApprovalRow
-from engine.workbench.about import about
 from engine.workbench.decisions import explained
 from engine.workbench.desk import Desk
 from engine.workbench.pages import UnknownError, moved

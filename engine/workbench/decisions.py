@@ -22,9 +22,9 @@ from engine.record.pages import read_page
 from engine.record.reader import Filter, newest
 from engine.replay.candidate import opened, undecidable, verdict_steps
 from engine.replay.comparing import compared
+from engine.reports.about import about
 from engine.reports.explain import rows_read
 from engine.times import timestamp
-from engine.workbench.about import about
 from engine.workbench.desk import Desk
 from engine.workbench.pages import UnknownError
 from engine.workbench.visit import Visit
