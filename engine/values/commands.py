@@ -80,6 +80,11 @@ class Program(Model):
         "from the folder in which it is called: `/dev/null`, `/dev/zero`, `/dev/urandom` and the standard streams are "
         "then none, and `..` is the folder above. State it of no program that deletes, replaces or links files.",
     )
+    keeps: bool = Field(
+        default=False,
+        description="Whether neither it nor a later command changes a file because this one names it. It counts for "
+        "rules with `only_changes`, in commands that can do nothing but read.",
+    )
     links: bool = Field(
         default=False, description="Whether it can make links, after which `..` may be another folder than it seems."
     )

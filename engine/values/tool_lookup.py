@@ -17,6 +17,7 @@ lists the selectors that include it; so the size grows with the rules and not wi
 An aspect is a part of a call that a rule may cover: `any host`, `host <form>`, `any path`, `/<path>`,
 `{cwd}/<path>`, `path <pattern>`, `any command`, `command <count> <words>`; `command+<abilities> <count> <words>` for
 what a command can do beyond its first words; `option <option> <count> <words>`, where `?` is what may be any option;
+`kept any path` and `kept <path>` of commands that change no file which they name;
 `value <argument> <conditions>`. For rules about a call without such parts, or about a tool by its name alone, there
 are `always` and `by name`: an allow rule with conditions covers such a call only if it has data.
 Deny and confirm need only the first rule of an aspect; allow has all of them, with their number, and by
@@ -178,10 +179,12 @@ def _refusing(rules: list[tuple[str, Any]]) -> dict[str, Any]:
 def _folded(rule: Mapping[str, Any]) -> Iterator[str]:
     """The aspects of a rule that refuses: letter case of paths and programs does not count."""
     stated = [condition for condition in _WORDS if condition in rule]
-    aspects = [aspect for condition in stated for aspect in _aspects(condition, rule[condition], refuses=True)]
-    yield from (_fold(aspect) for aspect in aspects or [_ALWAYS])
-    if any(aspect.removeprefix("path ").startswith(FOLDER) for aspect in aspects):
-        yield _CWD_UNKNOWN  # without a working folder any path may be in it
+    found = [_fold(one) for condition in stated for one in _aspects(condition, rule[condition], refuses=True)]
+    if any(aspect.removeprefix("path ").startswith(FOLDER) for aspect in found):
+        found.append(_CWD_UNKNOWN)  # without a working folder any path may be in it
+    yield from found or [_ALWAYS]
+    if not rule.get("only_changes", False):
+        yield from (f"kept {aspect}" for aspect in found if aspect.startswith((*_PATHS, "path ", "any path")))
 
 
 def _fold(aspect: str) -> str:

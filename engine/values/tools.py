@@ -111,6 +111,11 @@ class Rule(Model):
     can: Items[Ability] | None = Field(
         default=None, description="In allow rules: the `can` of each of its `commands` without one of its own."
     )
+    only_changes: bool = Field(
+        default=False,
+        description="In deny and confirm rules: its `paths` do not count in commands that only read or name them, "
+        "those of programs with `keeps` in policy/commands.yaml.",
+    )
     where: Annotated[Mapping[str, Conditions], Field(min_length=1)] | None = Field(
         default=None,
         description="Conditions on arguments by their names, or `any`. An allow rule has to cover every argument of "
@@ -235,6 +240,7 @@ class Tools(Checked):
         yield from _doubled(self)
         for path, rule in rules(self):
             yield from _conditions(path, rule)
+            yield from _changes(path, rule)
             yield from _where(self, path, rule)
         for which, beginnings in self.words_without_hosts:
             for index, words in enumerate(beginnings):
@@ -298,6 +304,12 @@ def _doubled(tools: Tools) -> Iterator[InitErrorDetails]:
         if (path[1], rule.id) in seen:
             yield value_error(f"`{rule.id}` is already the id of another rule in this ruleset", (*path, "id"), rule.id)
         seen.add((path[1], rule.id))
+
+
+def _changes(path: Row, rule: Rule) -> Iterator[InitErrorDetails]:
+    if rule.only_changes and (path[2] == "allow" or rule.paths is None):
+        message = "use `only_changes` in deny and confirm rules with `paths` only"
+        yield value_error(message, (*path, "only_changes"), rule.id)
 
 
 def _conditions(path: Row, rule: Rule) -> Iterator[InitErrorDetails]:

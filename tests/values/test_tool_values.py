@@ -70,6 +70,13 @@ def test_ids_of_one_ruleset_differ(section: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("section", "conditions"), [("allow", {"paths": "any"}), ("deny", {}), ("confirm", {})])
+def test_only_rules_that_refuse_paths_are_about_changes(section: str, conditions: dict[str, Any]) -> None:
+    [(place, told)] = errors((f"rulesets/workspace/{section}", rule(only_changes=True, **conditions)))
+    assert place == f"rulesets.workspace.{section}.0.only_changes"
+    assert told.startswith("use `only_changes` in deny and confirm rules with `paths` only")
+
+
 @pytest.mark.parametrize("section", ["deny", "confirm"])
 def test_a_refusing_rule_needs_one_condition_or_all_or_none(section: str) -> None:
     [(place, told)] = errors((f"rulesets/workspace/{section}", rule(paths="any", hosts="any")))
@@ -345,7 +352,8 @@ def test_conditions_become_lookup_aspects() -> None:
     assert allow["covers"] == [dict.fromkeys(aspects, True)]
     assert allow["selectors"]["http_get"] == {one: {"rules": [0], "size": 1} for one in {*aspects, "always"}}
     confirm = lookup["policies"]["assistant"]["confirm"]["selectors"]["http_get"]
-    assert confirm == dict.fromkeys({"host http://127.0.0.1:8080", "any path", "command 2 git status"}, 0)
+    refused = {"host http://127.0.0.1:8080", "any path", "kept any path", "command 2 git status"}
+    assert confirm == dict.fromkeys(refused, 0)
 
 
 def test_what_commands_can_do_is_stated_once_for_a_rule_or_for_one_command() -> None:

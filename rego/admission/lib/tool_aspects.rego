@@ -207,9 +207,18 @@ _with_options(prefix, command) := {prefix} | {aspect |
 # METADATA
 # custom:
 #   proof: it collects parts of texts that are there; another requirement refuses a command without its paths
-_of_touches(command, context) := of_touched_paths(paths, context) | _in_no_folder(context) if {
+_of_touches(command, context) := as_named(command.id, of_touched_paths(paths, context) | _in_no_folder(context)) if {
 	paths := array.concat(command.touches, _own_folder(context))
 }
+
+# Aspects of paths in a command, for deny and confirm rules: some of these are only about what it changes.
+#
+# METADATA
+# custom:
+#   proof: they stay as they are unless the command is shown to keep its files
+as_named(id, found) := {concat(" ", ["kept", aspect]) | some aspect in found} if {
+	id in commands.kept
+} else := found
 
 # Aspects of words that may be paths, for deny and confirm rules. Not `any path`, because they may be no paths.
 #

@@ -333,6 +333,17 @@ test_what_a_command_can_do_beyond_its_words if {
 	not "any command" in (_of(_command) - {"any command"})
 }
 
+test_what_a_command_only_names_is_marked if {
+	values := object.union(_policy, {"program_rows": {"cat": {"keeps": true}}})
+	command := object.union(_command, {"words": ["cat", "keys"], "touches": ["/work/keys"], "parts": 0})
+	found := tool_aspects.of_command_refused(command, {"cwd": "/work"}) with data.policy as values
+		with input as {"commands": [command], "command_parts": []}
+	every aspect in ["kept /work/keys", "kept {cwd}/keys", "command 1 cat"] {
+		aspect in found
+	}
+	not "{cwd}/keys" in found
+}
+
 test_refused_by_an_option_or_behind_options_of_its_program if {
 	part := {"command": "a", "kind": "option", "name": "-f", "program": "git push", "index": 3}
 	command := object.union(_command, {"words": ["git", "-p", "push", "-f"], "short": ["git", "push", "-f"], "parts": 1})

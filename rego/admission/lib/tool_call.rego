@@ -2,6 +2,7 @@
 package admission.lib.tool_call
 
 import data.admission.lib.tool_aspects as aspects
+import data.admission.lib.tool_commands
 import data.admission.lib.tool_prefixes as prefixes
 import data.admission.lib.tool_rules as rules
 import data.admission.lib.tool_values
@@ -24,8 +25,15 @@ _asked := rules.matching(input.context.policy, input.call.tool, "confirm", _aspe
 _met(section) := {number |
 	some command in input.commands
 	some pattern in command.patterns
-	some number in rules.meeting(input.context.policy, input.call.tool, section, pattern)
+	some number in rules.meeting(input.context.policy, input.call.tool, section, pattern, _kind(command))
 }
+
+# METADATA
+# custom:
+#   proof: the rules about changes are left out only for a command that is shown to keep its files
+default _kind(_) := ""
+
+_kind(command) := "kept " if command.id in tool_commands.kept
 
 # The rule or approved prefix that allows each portion of the call; defined only if there is one for every portion.
 #
@@ -98,13 +106,20 @@ _aspects := ((({"always"} | hosts) | paths) | commands) | touched if {
 	is_array(data.policy.tool_lookup.ranges)
 	is_array(input.values)
 	hosts := {aspect | some host in words.hosts; some aspect in words.refused(host)}
-	paths := {aspect | some path in words.paths; some aspect in aspects.of_path_refused(path, input.context)}
+	paths := {aspect | some path in words.paths; some aspect in _of_path(path)}
 	commands := {aspect |
 		some command in input.commands
 		some aspect in aspects.of_command_refused(command, input.context)
 	}
 	touched := aspects.of_touched_paths(input.call.touches, input.context) | aspects.unplaced(input.call)
 }
+
+# METADATA
+# custom:
+#   proof: a path is that of a change unless it is in a command that is shown to keep its files
+_of_path(path) := aspects.as_named(path.command, found) if {
+	found := aspects.of_path_refused(path, input.context)
+} else := aspects.of_path_refused(path, input.context)
 
 # The parts of a call that one rule has to cover each: every command with its own hosts and paths, and with those
 # that are in no command. A call without commands is one portion.

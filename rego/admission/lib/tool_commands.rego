@@ -108,6 +108,38 @@ _counts(part, length) if {
 	part.index >= length
 }
 
+# The commands that change no file which their words name, and start none for the files that they find.
+#
+# METADATA
+# custom:
+#   proof: what it can do beyond its first word is known, and a value says so of its program
+kept contains command.id if {
+	some command in input.commands
+	count(beyond(command, 1) - {"read"}) == 0
+	some name in _rows(command)
+	data.policy.program_rows[name].keeps == true
+	not _starts_others(command)
+}
+
+# METADATA
+# custom:
+#   proof: all parts of the command are there, or it is not known what it can do
+_starts_others(command) if {
+	some part in input.command_parts
+	part.command == command.id
+	part.name in data.policy.program_rows[part.program].runs_until
+}
+
+# The rows that a command may have: of its program, and of the subcommand behind it or behind options.
+#
+# METADATA
+# custom:
+#   proof: it collects names for a lookup
+_rows(command) := {concat(" ", array.slice(words, 0, length)) |
+	some words in [command.words, command.short]
+	some length in [1, 2]
+}
+
 # The names of its options; `?` if a part may be any option.
 #
 # METADATA

@@ -123,3 +123,41 @@ test_options if {
 		"?" in commands.options(_command) with input as request with data.policy as _policy
 	}
 }
+
+# Commands with an option each, by id, and whether they keep the files that they name.
+_keeping := {
+	"by option": [["cat", "a"], [], ["cat", "-n"], true],
+	"reading others": [["cat", "a"], [], ["cat", "-f"], true],
+	"writing": [["cat", "a"], [], ["cat", "-o"], false],
+	"starting another": [["cat", "a"], [], ["cat", "-exec"], false],
+	"by subcommand": [["git", "log"], [], ["git log", "-n"], true],
+	"behind options": [["git", "-p", "log"], ["git", "log"], ["git log", "-n"], true],
+	"another subcommand": [["git", "rm"], [], ["git log", "-n"], false],
+	"by path": [["/bin/cat"], [], ["cat", "-n"], false],
+	"not read": [null, [], ["cat", "-n"], false],
+}
+
+_input_keeping := {
+	"commands": [{"id": id, "words": row[0], "short": row[1], "parts": 1} | some id, row in _keeping],
+	"command_parts": [part |
+		some id, row in _keeping
+		part := {"command": id, "kind": "option", "index": 1, "program": row[2][0], "name": row[2][1]}
+	],
+}
+
+_rows_keeping := {"program_rows": {
+	"cat": {"keeps": true, "none": ["-n"], "read": ["-f"], "write": ["-o"], "runs_until": ["-exec"]},
+	"git log": {"keeps": true, "none": ["-n"]},
+	"git rm": {"keeps": false, "none": ["-n"]},
+}}
+
+test_commands_that_keep_the_files_that_they_name if {
+	expected := {id | some id, row in _keeping; row[3]}
+	commands.kept == expected with input as _input_keeping with data.policy as _rows_keeping
+}
+
+test_none_keep_them_without_parts_or_values if {
+	commands.kept == set() with input as _input_keeping with data.policy as {"program_rows": {}}
+	lost := object.union(_input_keeping, {"command_parts": []})
+	commands.kept == set() with input as lost with data.policy as _rows_keeping
+}

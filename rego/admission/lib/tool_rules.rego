@@ -34,22 +34,25 @@ _by_aspect(policy, tool, section, aspects) := {number |
 	number := data.policy.tool_lookup.policies[policy][section].selectors[selector][aspect]
 }
 
-# The numbers of the rules of a section with a path that a pattern of file names may become, or that is above or below.
+# The numbers of the rules of a section with a path that a pattern of file names may become, or that is above or below;
+# `kind` is put before their aspects.
 #
 # METADATA
 # custom:
 #   proof: it is one more way for rules that refuse to match; another requirement refuses a pattern that is no text
-meeting(policy, tool, section, pattern) := plain | conditional if {
+meeting(policy, tool, section, pattern, kind) := plain | conditional if {
 	plain := {number |
 		some selector in _selectors(tool)
 		some aspect, number in data.policy.tool_lookup.policies[policy][section].selectors[selector]
-		_may_become(lower(upper(pattern)), aspect)
+		startswith(aspect, kind)
+		_may_become(lower(upper(pattern)), trim_prefix(aspect, kind))
 	}
 	conditional := {row.number |
 		some selector in _selectors(tool)
 		some row in data.policy.tool_lookup.policies[policy][section].conditional[selector]
 		some aspect in row.aspects
-		_may_become(lower(upper(pattern)), aspect)
+		startswith(aspect, kind)
+		_may_become(lower(upper(pattern)), trim_prefix(aspect, kind))
 		not tool_values.refuted(row.where, input.values)
 	}
 }

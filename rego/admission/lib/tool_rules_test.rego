@@ -79,7 +79,7 @@ test_a_pattern_meets_a_rule_with_conditions_unless_one_is_shown_not_to_hold if {
 	policy := json.patch(_policy, [{"op": "replace", "path": "tool_lookup/policies/p/deny", "value": deny}])
 	found := [[pattern, text, met] |
 		some [pattern, text] in [["/work/K*", "x"], ["/work/K*", "y"], ["/tmp/*", "x"], ["/tmp/*", "y"]]
-		met := tool_rules.meeting("p", "web", "deny", pattern) with input as {"values": [_value(text)]}
+		met := tool_rules.meeting("p", "web", "deny", pattern, "") with input as {"values": [_value(text)]}
 			with data.policy as policy
 	]
 	found == [
@@ -88,6 +88,20 @@ test_a_pattern_meets_a_rule_with_conditions_unless_one_is_shown_not_to_hold if {
 		["/tmp/*", "x", set()],
 		["/tmp/*", "y", set()],
 	]
+}
+
+test_a_pattern_of_a_command_that_keeps_its_files if {
+	deny := {
+		"selectors": {"web": {"/work/keys": 1, "kept /work/pads": 2}},
+		"conditional": {"web": [object.union(_conditional, {"aspects": ["kept /work/pens"]})]},
+	}
+	policy := json.patch(_policy, [{"op": "replace", "path": "tool_lookup/policies/p/deny", "value": deny}])
+	found := [met |
+		some kind in ["", "kept "]
+		met := tool_rules.meeting("p", "web", "deny", "/work/*", kind) with input as {"values": [_value("x")]}
+			with data.policy as policy
+	]
+	found == [{1}, {2, 4}]
 }
 
 _host_a := {"any host", "host a"}
@@ -204,7 +218,7 @@ test_a_pattern_and_a_rule_for_names_in_any_folder if {
 		some pattern in patterns
 		deny := {"selectors": {"*": {aspect: 7}}, "conditional": {}}
 		policy := json.patch(_policy, [{"op": "replace", "path": "tool_lookup/policies/p/deny", "value": deny}])
-		tool_rules.meeting("p", "web", "deny", pattern) == {7} with data.policy as policy
+		tool_rules.meeting("p", "web", "deny", pattern, "") == {7} with data.policy as policy
 	}
 	found == {
 		["path **/.env", "/w/.e*"], ["path **/.env", "/w/src/**"], ["path **/.env", "/w/a**"],
