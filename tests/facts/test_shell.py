@@ -52,7 +52,18 @@ def test_expanded_braces_and_groups_are_bounded_in_bytes(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "folders"),
     [
-        ("cd a && cd b && x && (cd .. && y); z", ["", "a", "a/b", "a/b", "a/b/..", " a/b"]),
+        ("cd a && cd b && x && (cd .. && y); z", ["", "a", "a/b", "a/b", "a/b/..", " a a/b"]),
+        ("cd a && (cd /b && cd c; x)", ["", "a", "/b", "/b /b/c a"]),
+        ("cd a && { cd /b && cd c || x; }", ["", "a", "/b", "/b /b/c a"]),
+        ("cd a || exit 1; x", ["", " a", "a"]),
+        ("cd a && cd b || { x; exit; }\ny", ["", "a", " a a/b", " a a/b", "a/b"]),
+        ("cd a || cd b || exit; x", ["", " a", " a a/b b", " a a/b b"]),
+        *[
+            (f"cd a || {other}; x", ["", " a", " a"])
+            for other in ("exit 1 2", "exit $y", "exit >b", "! exit", "(exit)", "{ exit; } >b", "x=1 exit", "exit x y")
+        ],
+        ("cd a || exit & x", ["", " a", ""]),
+        ("cd a || exit | x", ["", " a", " a"]),
         ("cd a && cd /b && x $(cd c && y) && z", ["", "a", "/b", "/b/c", "/b", "/b"]),
         ("cd a; x; cd .. && y", ["", " a", " a", ".. a/.."]),
         ("cd a; cd /b; x", ["", " a", " /b a"]),

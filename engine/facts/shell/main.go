@@ -83,6 +83,7 @@ type lister struct {
 	assigns   []Assign        // of the loops around it
 	marks     []string        // of words whose command is not listed yet
 	folders   []string        // where the next command may run; none if that is not known
+	passed    []string        // where a command before it in the same list may have gone
 	words     int
 	text      int  // bytes of words
 	redefines bool // whether `cat` may be another program
@@ -189,31 +190,68 @@ func (l *lister) within(name string, redirects []Redirect, inside func()) {
 
 func (l *lister) stmts(stmts []*syntax.Stmt) {
 	for _, stmt := range stmts {
-		l.perhaps(func() { l.stmt(stmt) })
+		if or, ok := stmt.Cmd.(*syntax.BinaryCmd); ok && orExit(or) && !stmt.Negated && !stmt.Background {
+			l.stmt(stmt)
+		} else {
+			l.perhaps(func() { l.stmt(stmt) })
+		}
 	}
 }
 
-// perhaps lists what may fail halfway: after it, the folder may be the one from before.
+// orExit tells whether what follows only runs if the first command succeeded: `cd a || exit 1`.
+func orExit(or *syntax.BinaryCmd) bool {
+	return or.Op == syntax.OrStmt && exits(or.Y)
+}
+
+// exits tells whether a statement ends the shell for certain: `exit 1`, `{ echo no; exit 1; }`.
+func exits(stmt *syntax.Stmt) bool {
+	if stmt.Negated || stmt.Background || stmt.Coprocess || stmt.Disown || len(stmt.Redirs) > 0 {
+		return false
+	}
+	switch cmd := stmt.Cmd.(type) {
+	case *syntax.CallExpr:
+		// with a second word, bash goes on
+		return len(cmd.Assigns) == 0 && (len(cmd.Args) == 1 || len(cmd.Args) == 2 && number(cmd.Args[1].Lit())) &&
+			cmd.Args[0].Lit() == "exit"
+	case *syntax.Block:
+		return len(cmd.Stmts) > 0 && exits(cmd.Stmts[len(cmd.Stmts)-1])
+	}
+	return false
+}
+
+// number tells whether a text is digits only.
+func number(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}
+
+// perhaps lists what may fail halfway: after it, the folder may be the one from before, or any that it passed.
 func (l *lister) perhaps(list func()) {
-	before := l.folders
+	before, passed := l.folders, l.passed
+	l.passed = []string{}
 	list()
-	if before == nil || l.folders == nil {
-		l.folders = nil
-		return
+	l.folders = joined(joined(before, l.passed), l.folders)
+	l.passed = append(passed, l.passed...)
+}
+
+// joined is the folders of both lists; none if one is not known.
+func joined(some, others []string) []string {
+	if some == nil || others == nil {
+		return nil
 	}
-	l.folders = append(before[:len(before):len(before)], l.folders...)
-	slices.Sort(l.folders)
-	l.folders = slices.Compact(l.folders)
-	if len(l.folders) > mostFolders {
-		l.folders = nil
+	found := append(some[:len(some):len(some)], others...)
+	slices.Sort(found)
+	found = slices.Compact(found)
+	if len(found) > mostFolders {
+		return nil
 	}
+	return found
 }
 
 // apart lists what runs in a shell of its own, which leaves the folder as it is.
 func (l *lister) apart(list func()) {
-	before := l.folders
+	before, passed := l.folders, l.passed
 	list()
-	l.folders = before
+	l.folders, l.passed = before, passed
 }
 
 // again lists what may run several times or not at all: in no known folder, if it changes the folder.
@@ -250,6 +288,7 @@ func (l *lister) moved(words []Word, assigns []Assign) {
 		folders = append(folders, folder)
 	}
 	l.folders = slices.Compact(folders)
+	l.passed = append(l.passed, l.folders...)
 }
 
 func (l *lister) stmt(stmt *syntax.Stmt) {
@@ -286,7 +325,14 @@ func (l *lister) stmt(stmt *syntax.Stmt) {
 				first()
 				second()
 			case "or":
-				l.perhaps(func() { l.perhaps(first); l.perhaps(second) })
+				if orExit(cmd) {
+					var succeeded []string
+					l.perhaps(func() { first(); succeeded = l.folders })
+					second()
+					l.folders = succeeded
+				} else {
+					l.perhaps(func() { l.perhaps(first); l.perhaps(second) })
+				}
 			default:
 				l.apart(first)
 				l.apart(second)
