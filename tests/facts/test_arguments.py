@@ -161,10 +161,12 @@ def test_a_path_is_found_inside_of_a_word_of_a_command(word: str) -> None:
     assert "/etc/passwd" in [one.path for one in found]
 
 
-def test_a_pattern_in_a_path_of_a_command_is_not_canonical() -> None:
-    assert [one.canonical for one in walked({"command": "ls /e*c/passwd"}).paths] == [False]
-    assert {one.canonical for one in walked({"command": ["ls", "/e*c/passwd"]}).paths} == {False}
+def test_a_pattern_of_names_in_a_path_of_a_command_counts_as_this_path() -> None:
+    assert [one.path for one in walked({"command": "ls /e*c/pass?d"}).paths] == ["/e*c/pass?d"]
+    assert {one.path for one in walked({"command": ["ls", "/e*c/passwd"]}).paths} == {"/e*c/passwd"}
     assert walked({"command": ["find", "-name", "*.py"]}).paths == []
+    for pattern in ("/a/**/b", "/a/[b]", "/a/.?/b", "/a/.*", "'/a/{b,c}'", "/a/*/../b", "~/*"):
+        assert not all(one.canonical for one in walked({"command": f"ls {pattern}"}).paths), pattern
 
 
 # covers: B07
@@ -177,9 +179,10 @@ def test_a_pattern_in_a_path_of_a_command_is_not_canonical() -> None:
         ("grep -f a /api", [], ["/api"]),
         ("grep --frob /api", [], ["/api"]),
         ("grep /api $x", [], ["/api"]),
-        ("grep /ap* x", [], [""]),
+        ("grep /ap* x", [], ["/ap*"]),
         ("grep evil.org", [], []),
         ("grep https://evil.org/ x", ["https://evil.org"], []),
+        ("trap 'ls evil.org /api' EXIT", ["https://evil.org"], ["/api"]),
         ('curl -X PUT -d \'{"a": "evil.org"}\' -o evil.org', [], []),
         ("curl -x evil.org -K /api", ["https://evil.org"], ["/api"]),
         ("curl -d @/api", [], ["/api"]),
@@ -601,6 +604,12 @@ def test_a_path_above_the_working_folder_is_listed() -> None:
     for text in ("cat ../b", "grep --file=../b c", "cd a; cat ../b", "cd / && cat ../b"):
         found = walked({"command": text})
         assert found.commands[-1].id in {one.command for one in found.paths if one.path == "/b"}, text
+
+
+def test_a_text_to_look_for_is_no_unusual_host() -> None:
+    for text in ("grep -rn http:// src", "rg 'https?://[^ ]+' src", "trap 'kill 0' EXIT"):
+        found = walked({"command": text}).destinations
+        assert [one for one in found if one.word is None or one.word.remote] == [], text
 
 
 @pytest.mark.parametrize("linked", ["/work", "/work/a", "/work/a/b"])

@@ -92,6 +92,9 @@ _STOPS = ".,;:!?>"
 _QUOTE = re.compile("[\"']")
 _PATTERN = re.compile(r"[*?\[{]")
 _BRACKETS = re.compile(r"\[.*")
+_WIDE = re.compile(r"\*\*|[\[{]|/\.+[*?]")
+"""What makes of a pattern more than the files of one folder: rules compare others as if they were names."""
+
 _HIDDEN_TOO = re.compile(r"(?i)dotglob|globignore|glob_?dots")
 """What makes the patterns of a shell match hidden files."""
 
@@ -458,7 +461,7 @@ class _Walk(Walked):
             self.count += 1
             plain, self._place = below(word), index
             if index in facts.nameless and not hidden:
-                self._found(urls(plain, PROGRAM_ENDINGS), at)
+                self._found([url for url in urls(plain, PROGRAM_ENDINGS) if url.canonical], at)
                 continue
             self._word(plain, name, index, at, host=index not in facts.plain)
             if facts.canonical and not hidden:
@@ -588,7 +591,7 @@ class _Walk(Walked):
             escaped = _ESCAPED.match(part) is not None
             visible = undisguised(part).replace("\\", "") if escaped else part
             if looks_like_path(visible) and (escaped or (_PATTERN.search(part) and "://" not in part)):
-                self._path("", at)
+                self._path("" if escaped or _WIDE.search(part) else part, at)
             elif not escaped:
                 self._undeclared_path(part, at)
 

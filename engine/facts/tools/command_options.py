@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -105,6 +106,11 @@ def read(words: Sequence[ShellWord], rows: Rows) -> Reading:
     return _Reader(words, rows).reading
 
 
+def _climbs(pattern: str) -> bool:
+    """Whether a name in a pattern of file names may be `..`, as `.*` and `.?` are for shells other than bash 5.2."""
+    return any(part.startswith(".") and part != ".." and fnmatchcase("..", part) for part in pattern.split("/"))
+
+
 class _Reader:
     def __init__(self, words: Sequence[ShellWord], rows: Rows) -> None:
         self.reading, self._rows, self._words = Reading(), rows, words
@@ -183,7 +189,7 @@ class _Reader:
         return self._operand(word, index)
 
     def _unknown(self, word: ShellWord, index: int) -> None:
-        if word.pattern and self._is_code():
+        if word.pattern and (self._is_code() or _climbs(word.value or "")):
             self._part("word", "pattern", index)
         elif word.pattern:
             if (word.value or "").startswith(("*", "?", "[")):
@@ -367,6 +373,7 @@ class _Reader:
         if self._words[index].value is not None and not self._words[index].pattern:
             known = (_UNKNOWN if word.value is None else word.value for word in self._words[index:])
             self.reading.texts.append(" ".join(known) + more)
+            self.reading.nameless += tuple(range(index, len(self._words)))
         return 0
 
     def _command(self, index: int, operands: str) -> int:

@@ -55,6 +55,31 @@ paths := [path | some path in input.paths; not no_path(path)] if is_array(input.
 
 no_path(path) if _in_script(path)
 
+# It is in a word that is only printed.
+no_path(path) if {
+	path.canonical == false
+	is_number(path.place)
+	data.policy.program_rows[_command(path.command)[0]].any_words == true
+}
+
+# The paths that may be in any form: also what seems to be one in a script that a rule has to permit. No rule covers it.
+no_name(path) if no_path(path)
+
+no_name(path) if {
+	path.canonical == false
+	some part in _scripts(path)
+	part.index == path.place
+}
+
+# METADATA
+# custom:
+#   proof: a path that is in no known command is in no script
+_scripts(found) := [part |
+	some part in input.command_parts
+	part.kind == "script"
+	part.command == found.command
+]
+
 # It is in a script that one of the patterns of policy/commands.yaml matches, which can do nothing but edit and print.
 #
 # METADATA
@@ -62,9 +87,7 @@ no_path(path) if _in_script(path)
 #   proof: the script is in exactly one command and at one place, which are facts of both
 _in_script(found) if {
 	is_number(found.place)
-	some part in input.command_parts
-	part.kind == "script"
-	part.command == found.command
+	some part in _scripts(found)
 	part.index == found.place
 	commands.abilities(part) == {"none"}
 }
@@ -92,13 +115,15 @@ _reaching(destination, length) := aspects.prefixes(words) - aspects.prefixes(arr
 	is_number(length)
 }
 
+_words(destination) := _command(destination.word.command)
+
 # The first words of the command that contains a word.
 #
 # METADATA
 # custom:
 #   proof: the word is in exactly one command, found by its id
-_words(destination) := command.words if {
+_command(id) := command.words if {
 	some command in input.commands
 	command.canonical == true
-	command.id == destination.word.command
+	command.id == id
 }

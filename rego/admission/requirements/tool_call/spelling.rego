@@ -48,7 +48,7 @@ path_canonical(path) if {
 	startswith(path.path, "/")
 }
 
-path_canonical(path) if words.no_path(path)
+path_canonical(path) if words.no_name(path)
 
 # METADATA
 # title: No path passes through a symbolic link
@@ -64,7 +64,7 @@ path_canonical(path) if words.no_path(path)
 #   row: A103
 unlinked(path) if path.links in {"none", "unknown"}
 
-unlinked(path) if words.no_path(path)
+unlinked(path) if words.no_name(path)
 
 # METADATA
 # title: Every path of a tool on this machine was checked for links
@@ -82,7 +82,7 @@ unlinked(path) if words.no_path(path)
 #   row: A103
 inspected(path) if path.links in {"none", "linked"}
 
-inspected(path) if words.no_path(path)
+inspected(path) if words.no_name(path)
 
 inspected(path) if {
 	path.links == "unknown"

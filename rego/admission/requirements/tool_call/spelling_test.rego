@@ -115,6 +115,11 @@ test_path_in_a_script if {
 	spelling.path_canonical(path) with input as {"command_parts": [part]} with data.policy as policy
 	spelling.unlinked(path) with input as {"command_parts": [part]} with data.policy as policy
 	spelling.inspected(json.remove(path, ["links"])) with input as {"command_parts": [part]} with data.policy as policy
-	not spelling.path_canonical(path) with input as {"command_parts": [part]} with data.policy as {}
+	every requirement_input in [{"command_parts": []}, {"command_parts": [object.union(part, {"index": 2})]}] {
+		not spelling.path_canonical(path) with input as requirement_input with data.policy as policy
+	}
+	canonical := object.union(path, {"canonical": true, "path": "x"})
+	not spelling.path_canonical(canonical) with input as {"command_parts": [part]} with data.policy as {}
+	not spelling.unlinked(canonical) with input as {"command_parts": [part]} with data.policy as {}
 	not spelling.unlinked(path) with input as {"command_parts": []} with data.policy as policy
 }
