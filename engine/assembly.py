@@ -40,6 +40,7 @@ from engine.policy_bundle.sources import PolicySources
 from engine.record.chains import chain_folder
 from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord, PolicyRecord, RecordedRelease, RecoveryRecord
+from engine.record.retention import last_policy
 from engine.record.standing import StandingLog
 from engine.running import Running, Stops
 from engine.secrets.patterns import know
@@ -47,6 +48,7 @@ from engine.settings import CONTROL, Settings
 from engine.state import open_state, open_store
 from engine.state.health import HealthCheck
 from engine.state.opening import Opener
+from engine.state.rows import ActivationRow
 from engine.times import timestamp
 from engine.version import __version__
 from engine.work import Executor
@@ -62,7 +64,6 @@ if TYPE_CHECKING:
     from engine.episodes.result import Episode
     from engine.fetching import Fetched, FetchOrder
     from engine.shell import ShellRun
-    from engine.state.rows import ActivationRow
     from engine.state.store import LocalStore, Store
 
 T = TypeVar("T")
@@ -632,8 +633,6 @@ class Assembly:
         return int(self._now().timestamp())
 
     def _last_policy(self) -> Revisions | None:
-        from engine.record.retention import last_policy
-
         return last_policy(self.settings.state)
 
 

@@ -24,6 +24,8 @@ from engine.idempotency import answer_once
 from engine.model import Mode, Permit, Result
 from engine.opa.supervisor import Supervisor
 from engine.points.registry import find
+from engine.record.chains import chain_folders
+from engine.record.retention import RETENTION_POINT, RetentionOrder, begin
 from engine.steps import own_thread
 from engine.work import Executor, Job
 
@@ -176,8 +178,6 @@ class Engine(Assembly):
         lists what was `removed` from each chain, and chains that are still `waiting` for their engine.
         """
         from engine.points.record import MOST_DAYS, ObservationLimits
-        from engine.record.chains import chain_folders
-        from engine.record.retention import RETENTION_POINT, RetentionOrder, begin
 
         log, now = self._log, self.opened.clock()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from admission_adapters.environments.build import BUILT, build_environment
 from engine.adapter_admissions import source_policy_hash
@@ -22,10 +22,8 @@ from engine.idempotency import Whole, whole_once
 from engine.model import AdmittedSource, Decision, Job, Mode, Outcome, Permit, Result
 from engine.points import Gathered, environment, source
 from engine.points.registry import find
-
-if TYPE_CHECKING:
-    from engine.policy_bundle.catalogue import Catalogue
-    from engine.record.source_events import SourceEvent
+from engine.policy_bundle.catalogue import Catalogue
+from engine.record.source_events import SourceEvent
 
 
 def build_once(services: Services, path: Path, into: Path, digest: str | None, context: Context) -> Steps[Answer]:

@@ -15,6 +15,7 @@ from admission_adapters.files.artifacts import ArtifactDirectory
 from admission_adapters.llm_provider import Provider
 from admission_adapters.runner.resolver import Resolver
 from engine.errors import GatherError
+from engine.model import Boundary
 from engine.secrets.patterns import know_key
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from admission_adapters.llm import RemoteModel
     from admission_adapters.sandbox.packages import Packages
     from engine.code.asking import Machine
-    from engine.model import Boundary
     from engine.sandboxes.evidence import Sandboxes
     from engine.sandboxes.packages import PackageEnvironments
     from engine.settings import Settings

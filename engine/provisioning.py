@@ -6,7 +6,6 @@ An agent is named by the decision that admitted it. It takes part in episodes un
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from engine.documents.canonical import canonical, digest
 from engine.episodes.result import EpisodeError, MaxAgentsExceededError
@@ -15,10 +14,7 @@ from engine.flow import Answer, Context, Services
 from engine.model import Outcome, Permit, Result
 from engine.points.provisioning import NewAgentProvisioning, ProvisioningLimits
 from engine.state.rows import AgentRow
-from engine.work import Executor
-
-if TYPE_CHECKING:
-    from engine.work import Job
+from engine.work import Executor, Job
 
 POINT = "provisioning"
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from engine.api.answers import AdministrationAnswer
 from engine.api.decide import request_of
+from engine.api.messages import Exchange, Response
 from engine.api.problems import decided
 from engine.documents.canonical import RawJson
 from engine.errors import GatherError
 
 if TYPE_CHECKING:
     from engine.api.app import App
-    from engine.api.messages import Exchange, Response
 
 
 async def act(api: App, exchange: Exchange) -> Response:

@@ -21,6 +21,7 @@ from engine.api.refusals import Refusals
 from engine.api.uploads import ARCHIVES, Upload
 from engine.drive import off_loop
 from engine.errors import EngineError, fault_inside, stack_of
+from engine.flow import Answer
 from engine.model import Caller, Gate, Pace, Via
 from engine.state.rows import StateLimits
 from engine.steps import own_thread
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from engine.api.tracing import Tracing
     from engine.assembly import Status
     from engine.engine import AsyncEngine
-    from engine.flow import Answer
     from engine.replay.shadow import Shadow
 
 _DECIDE = "/v1/decide/"

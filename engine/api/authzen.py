@@ -20,17 +20,16 @@ from engine.api.bodies import Evaluation, Evaluations
 from engine.api.body import InvalidBodyError, parse_json, within
 from engine.api.decide import decide_each, item_keys, shared_too_much
 from engine.api.mapping import Rows, filled, rows_of
-from engine.api.messages import Response
+from engine.api.messages import Exchange, Response
 from engine.api.problems import decided, status_of
 from engine.errors import EngineError, GatherError
+from engine.flow import Answer, Context
 from engine.model import Model, Outcome
 from engine.points.registry import POINTS
 from engine.secrets.redaction import redact_text
 
 if TYPE_CHECKING:
     from engine.api.app import App
-    from engine.api.messages import Exchange
-    from engine.flow import Answer, Context
 
 _ModelT = TypeVar("_ModelT", bound=Model)
 

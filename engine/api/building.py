@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 from engine.api.answers import BuildAnswer
 from engine.api.bodies import Build
 from engine.api.fetching import body_of, own_folder
-from engine.api.messages import Response
+from engine.api.messages import Exchange, Response
 from engine.api.problems import problem
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from engine.api.app import App
-    from engine.api.messages import Exchange
 
 
 async def build(api: App, exchange: Exchange) -> Response:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,23 +18,19 @@ from engine.api.answers import CodePhase, CodeRunEnd, CodeRunPage, KeptCodeRun
 from engine.api.decide import request_of
 from engine.api.headers import QueryError
 from engine.api.live import LiveRun
-from engine.api.messages import Response
+from engine.api.messages import Exchange, Response
 from engine.api.problems import problem
 from engine.api.streams import Following, under_way
-from engine.code.running import RunWatcher, owner_of
+from engine.code.running import RunWatcher, Ticket, owner_of
 from engine.documents.files import printable
 from engine.errors import Exit, GatherError
 from engine.model import Outcome
+from engine.state.rows import CodeRunRow
 from engine.times import time_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from engine.api.app import App
-    from engine.api.messages import Exchange
     from engine.code.result import CodeRun
-    from engine.code.running import Ticket
-    from engine.state.rows import CodeRunRow
 
 _OUTCOMES = {Exit.ALLOW: Outcome.ALLOW, Exit.CONFIRM: Outcome.CONFIRM}
 _ACCEPTED = 202

@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import httptools
 
-from engine.api.limits import too_large, too_large_head, too_much_framing
-from engine.api.load import overloaded
-from engine.api.messages import Exchange, Head, Parts
+from engine.api.limits import ApiLimits, too_large, too_large_head, too_much_framing
+from engine.api.load import Shares, overloaded
+from engine.api.messages import Exchange, Head, Parts, Peer, Response
 from engine.api.problems import bare_problem
 from engine.errors import EngineError, GatherError
 
 if TYPE_CHECKING:
-    from engine.api.limits import ApiLimits
-    from engine.api.load import Shares
-    from engine.api.messages import Peer, Response
     from engine.api.peers import PeerOf
 
 _PIPELINED = 64

@@ -13,8 +13,8 @@ from engine.administration.users import user_of
 from engine.api.administration import no_reason
 from engine.api.answers import ActivatedPolicy, PolicyProblem
 from engine.api.bodies import Reason
-from engine.api.messages import Response
-from engine.api.oplog import Level
+from engine.api.messages import Exchange, Response
+from engine.api.oplog import Level, OperationalLog
 from engine.api.problems import problem
 from engine.documents.files import printable
 from engine.errors import EngineError, PolicyError
@@ -24,8 +24,6 @@ from engine.secrets.redaction import redact_text
 
 if TYPE_CHECKING:
     from engine.api.app import App
-    from engine.api.messages import Exchange
-    from engine.api.oplog import OperationalLog
     from engine.assembly import Activated
     from engine.engine import AsyncEngine
 

@@ -7,26 +7,24 @@ decided, 500 when the engine could decide none, else 207 with a status for each 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.api.answers import BatchAnswer, DecidedItem, FailedItem
 from engine.api.body import InvalidBodyError, parse_json, read_json, within
 from engine.api.headers import HeaderError
-from engine.api.messages import Response
+from engine.api.limits import ApiLimits
+from engine.api.messages import Exchange, Response
 from engine.api.problems import decided, describe, status_of
 from engine.documents.canonical import RawJson, canonical
 from engine.errors import EngineError
+from engine.flow import Answer, Context
 from engine.model import Mode
 from engine.secrets.redaction import redact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from engine.api.app import App
-    from engine.api.limits import ApiLimits
-    from engine.api.messages import Exchange
-    from engine.flow import Answer, Context
 
 
 async def decide(api: App, exchange: Exchange) -> Response:

@@ -7,25 +7,23 @@ caller read is 403.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.api.answers import DecisionPage, DecisionSummary, RecordedDecision
-from engine.api.messages import Response
+from engine.api.messages import Exchange, Response
 from engine.api.problems import not_permitted, problem
 from engine.errors import EngineError
 from engine.model import Permit, Result
 from engine.points.record_read import RecordReadLimits, RecordReadRequest
+from engine.record.chain import Entry
 from engine.record.pages import Page, read_page
 from engine.record.reader import Filter
+from engine.work import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from engine.api.app import App
-    from engine.api.messages import Exchange
-    from engine.record.chain import Entry
-    from engine.work import Job
 
 ModelT = TypeVar("ModelT", bound=DecisionSummary)
 

@@ -9,11 +9,10 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.api.messages import Response
+from engine.api.messages import Exchange, Response, Routes
 
 if TYPE_CHECKING:
     from engine.api.app import App
-    from engine.api.messages import Exchange, Routes
 
 
 _FOLDER = Path(__file__).parent

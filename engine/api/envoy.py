@@ -7,19 +7,17 @@ value: `envoy` in policy/operations.yaml. A request without a row is refused.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine.api.mapping import filled, references, rows_of
-from engine.api.messages import ANYTHING_BELOW, Response
+from engine.api.messages import ANYTHING_BELOW, Exchange, Head, Response
 from engine.api.problems import not_permitted, problem
 from engine.errors import EngineError
 from engine.model import Decision, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from engine.api.app import App
-    from engine.api.messages import Exchange, Head
 
 _PLAIN = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~!$&'()*+,=:@-]+)*/?")
 """A path that every reader reads alike: without dot segments, empty segments and percent-encoding."""

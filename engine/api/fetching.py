@@ -7,6 +7,7 @@ fetch returns 200 with its decisions; an invalid request or an engine fault retu
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
@@ -14,20 +15,15 @@ from engine.api.answers import FetchAnswer
 from engine.api.bodies import Fetch
 from engine.api.decide import request_of
 from engine.api.load import Load
-from engine.api.messages import Response
+from engine.api.messages import Exchange, Response
 from engine.api.problems import decided, problem
 from engine.documents.validation import validate
 from engine.errors import EngineError
-from engine.fetching import FetchOrder
-from engine.model import Model
+from engine.fetching import Fetched, FetchOrder
+from engine.model import Caller, Model
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from engine.api.app import App
-    from engine.api.messages import Exchange
-    from engine.fetching import Fetched
-    from engine.model import Caller
 
 MOST_FETCHES, MOST_BUILDS = 8, 4
 """Those in progress; each occupies a thread and the memory of its material. More are refused with 503."""

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-from engine.api.messages import Trace
+from engine.api.messages import Exchange, Head, Trace
 from engine.errors import GatherError
 from engine.model import Mode
-
-if TYPE_CHECKING:
-    from engine.api.messages import Exchange, Head
 
 _ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _KEY = re.compile(rb"[!-~]{1,255}")

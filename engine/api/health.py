@@ -7,14 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.api.answers import Health, HealthCaller, HealthDetails, OpaHealth, Ready
-from engine.api.messages import Response
+from engine.api.messages import Exchange, Response
 from engine.api.metrics import MEDIA_TYPE
 from engine.steps import own_thread
 from engine.version import __version__
 
 if TYPE_CHECKING:
     from engine.api.app import App
-    from engine.api.messages import Exchange
 
 
 async def health(api: App, exchange: Exchange) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -14,8 +15,6 @@ from engine.flow import Context
 from engine.model import Caller, Decision, Mode, Model, Via
 
 if TYPE_CHECKING:
-    import asyncio
-
     from engine.api.load import Shares
     from engine.api.uploads import Upload
 

@@ -17,16 +17,13 @@ from contextlib import suppress
 from enum import StrEnum
 from functools import lru_cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from engine.api.messages import outline
+from engine.api.messages import Exchange, Response, outline
 from engine.api.uploads import write_all
 from engine.record.model import utc_now
 from engine.secrets.redaction import redact, redact_text
 from engine.times import timestamp
-
-if TYPE_CHECKING:
-    from engine.api.messages import Exchange, Response
 
 _LINES = 20_000
 """Lines buffered for a slow reader; more are dropped and counted."""

@@ -11,12 +11,9 @@ import socket
 from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 
 from engine.api.headers import HeaderError
-
-if TYPE_CHECKING:
-    from engine.api.messages import Head, Peer
+from engine.api.messages import Head, Peer
 
 _HOST = re.compile(rb"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(:[0-9]{1,5})?")
 _SAFE = frozenset({"GET", "HEAD"})

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.api.answers import FieldProblem, Problem
 from engine.api.messages import PROBLEM, Exchange, Response
 from engine.errors import EngineError, Exit
+from engine.flow import Answer
 from engine.model import Decision, Model
 from engine.secrets.redaction import redact_text
-
-if TYPE_CHECKING:
-    from engine.flow import Answer
 
 TYPE = "urn:admission-engine:problem:"
 

@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from engine.errors import EngineError
 from engine.record.model import ReplayRecord
 from engine.times import timestamp
 
 if TYPE_CHECKING:
     from engine.engine import AsyncEngine
-    from engine.errors import EngineError
     from engine.flow import Answer, Context
 
 

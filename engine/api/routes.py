@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from admission_adapters.runner.access import RunnerAccess
+from admission_adapters.runner.run import ForwardLimits
 from engine.api import administration, authzen, code_run, control, decide, decisions, docs, envoy, health
 from engine.api.building import build
 from engine.api.fetching import MOST_BUILDS, MOST_FETCHES, Making, fetch
@@ -11,11 +11,7 @@ from engine.api.messages import ANYTHING_BELOW, Access, Body, Operation, Routes
 from engine.api.run import ForwardedRuns, Runs
 from engine.api.runner import AgentRuns
 from engine.points.registry import POINTS
-
-if TYPE_CHECKING:
-    from admission_adapters.runner.access import RunnerAccess
-    from admission_adapters.runner.run import ForwardLimits
-    from engine.runner.run import RunnerSettings
+from engine.runner.run import RunnerSettings
 
 
 def routes(forward: ForwardLimits | None = None, access: RunnerAccess | None = None) -> Routes:

@@ -18,13 +18,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from admission_adapters.runner.access import RunnerAccess
 from admission_adapters.runner.answer import RunAnswer
 from admission_adapters.runner.errors import UnsupportedBoundaryError, raise_unsupported
 from admission_adapters.runner.run import ForwardLimits, Grant, Runner
 from engine.api import answers
 from engine.api.body import parse_json, within
 from engine.api.load import Load
-from engine.api.messages import Response
+from engine.api.messages import Exchange, Response
 from engine.api.problems import describe, respond, status_of
 from engine.api.streams import Following, under_way
 from engine.api.uploads import write_all
@@ -39,12 +40,10 @@ from engine.points.registry import find
 from engine.points.runner_request import RunnerLimits
 from engine.secrets.redaction import redact_text
 from engine.steps import own_thread
+from engine.work import Job
 
 if TYPE_CHECKING:
-    from admission_adapters.runner.access import RunnerAccess
     from engine.api.app import App
-    from engine.api.messages import Exchange, Response
-    from engine.work import Job
 
 
 MOST_RUNS = 32

@@ -14,8 +14,9 @@ from engine.api.answers import Capabilities, Inspection, Schemas, ServedRevision
 from engine.api.bodies import ToolCall
 from engine.api.fetching import body_of
 from engine.api.load import overloaded
-from engine.api.messages import Response
+from engine.api.messages import Exchange, Response
 from engine.api.run import RunRequest, Runs, for_threads, print_stack, respond_to
+from engine.api.streams import Following
 from engine.documents.canonical import canonical
 from engine.errors import EngineError, fault_inside
 from engine.facts.run_request import WireRunRequest
@@ -26,8 +27,6 @@ from engine.steps import own_thread
 
 if TYPE_CHECKING:
     from engine.api.app import App
-    from engine.api.messages import Exchange
-    from engine.api.streams import Following
 
 
 class AgentRuns(Runs):

@@ -18,6 +18,8 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from admission_adapters.runner.access import RunnerAccess
+from admission_adapters.runner.run import ForwardLimits
 from engine.administration.unix_socket import bind_unix
 from engine.administration.users import user_of
 from engine.api.app import App
@@ -36,14 +38,13 @@ from engine.errors import EngineError, Exit
 from engine.flow import Context
 from engine.model import Caller, Gate, Limits, Via
 from engine.points.runner_bind import BindLimits
+from engine.runner.run import RunnerSettings
+from engine.settings import Settings
+from engine.state import open_state
 
 if TYPE_CHECKING:
-    from admission_adapters.runner.access import RunnerAccess
-    from admission_adapters.runner.run import ForwardLimits
     from engine.engine import AsyncEngine
     from engine.policy_bundle.sources import PolicySources
-    from engine.runner.run import RunnerSettings
-    from engine.settings import Settings
 
 _WARNINGS = frozenset(
     {
@@ -304,8 +305,6 @@ class Server:
 
 def _gate(settings: Settings, shared: str | None, context: ssl.SSLContext | None, listen: Listen) -> Gate:
     """What guards the listener, as facts for the policy."""
-    from engine.state import open_state
-
     try:
         with closing(open_state(settings)) as store:
             scoped = store.any_issued()

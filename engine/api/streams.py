@@ -10,12 +10,9 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from engine.api.messages import Response
-
-if TYPE_CHECKING:
-    from engine.api.messages import Exchange
+from engine.api.messages import Exchange, Response
 
 NDJSON = b"application/x-ndjson"
 EVENTS = b"text/event-stream"

@@ -13,11 +13,11 @@ import threading
 import time
 from collections import deque
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from engine.api.messages import outline
-from engine.api.oplog import Level
+from engine.api.messages import Exchange, Response, Trace, outline
+from engine.api.oplog import Level, OperationalLog
 from engine.errors import GatherError, install_extra
 from engine.version import __version__
 
@@ -35,9 +35,6 @@ except ImportError as missing:
         code="engine.otlp_unavailable",
     ) from missing
 
-if TYPE_CHECKING:
-    from engine.api.messages import Exchange, Response, Trace
-    from engine.api.oplog import OperationalLog
 
 _SPANS = 8_192
 """Spans buffered for a slow collector, about 1 KiB each; more are dropped and counted."""

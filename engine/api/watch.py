@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 from engine.api.control import reload
 from engine.documents.files import load
 from engine.errors import GatherError
-from engine.settings import ReadLimits
+from engine.settings import ReadLimits, Settings
 
 if TYPE_CHECKING:
     from engine.api.app import App
-    from engine.settings import Settings
 
 _SECONDS = 0.5
 """Between two looks; two equal looks after a change mean that the writer is done."""

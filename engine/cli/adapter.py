@@ -13,7 +13,9 @@ import typer
 from engine.cli import options
 from engine.cli.inputs import content_or_error
 from engine.cli.tools import requests as asked
+from engine.documents.files import read_bytes
 from engine.errors import Exit, WorkError
+from engine.version import __version__
 
 if TYPE_CHECKING:
     from admission_adapters.shim.tools import Gate
@@ -75,7 +77,6 @@ def serve_adapter(
     from admission_adapters.shim.host import AdapterHost
     from admission_adapters.shim.server import mcp_server, serve_stdio
     from admission_adapters.shim.tools import ToolAdapter
-    from engine.version import __version__
 
     admitted = accepted(engine, engine.admit_adapter(manifest, registry, context), name)
     adapter = ToolAdapter(gate, frozenset(admitted.facts["tools"]))
@@ -99,7 +100,6 @@ def accepted(engine: Engine, answer: Answer, name: str) -> Result:
 def _register(engine: Engine, registry: ToolRegistry, manifest: Any, file: Path, context: Context) -> None:
     """Register the function of each tool of the manifest, by a decision on its file. The file runs only if curated."""
     from engine.documents.canonical import digest
-    from engine.documents.files import read_bytes
     from engine.points.tool_contract import ToolContractLimits
 
     source = read_bytes(file, _LARGEST)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,10 +14,8 @@ from engine.cli.administration import acts
 from engine.cli.inputs import all_bytes
 from engine.cli.outputs import json_text, print_text
 from engine.documents.files import printable
+from engine.state.rows import AgentRow
 from engine.times import row_document, time_text
-
-if TYPE_CHECKING:
-    from engine.state.rows import AgentRow
 
 app = typer.Typer()
 

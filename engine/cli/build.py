@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
+from engine.cli.outputs import print_text
 from engine.cli.waiting import Waiting
 from engine.model import Outcome
 
@@ -30,7 +31,6 @@ def build(
     """
     from engine.cli.formats import extended
     from engine.cli.formats.show import approval_lines
-    from engine.cli.outputs import print_text
     from engine.reports.explain import report
 
     with (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,10 +14,9 @@ from engine.cli.outputs import json_text, print_text
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable
 from engine.errors import Exit
+from engine.settings import ReadLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from engine.episodes.replay import ReplayedEpisode
     from engine.episodes.result import Ended, Episode
 
@@ -43,7 +43,6 @@ def run(
     with 1 if a limit or the penalties of an actor ended it.
     """
     from engine.episodes.definition import read_definition
-    from engine.settings import ReadLimits
 
     definition = read_definition(path, ReadLimits())
     waiting = Waiting()

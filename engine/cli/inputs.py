@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from engine.cli.terminal import remark
+from engine.documents.files import load, read_bytes, unreadable
 from engine.errors import GatherError
+from engine.settings import ReadLimits
 
 
 def all_bytes(file: Path, limit: int) -> bytes:
     """All bytes, at most `limit`, of a file or of standard input (`-`). Raises GatherError."""
-    from engine.documents.files import read_bytes, unreadable
-
     if str(file) != "-":
         return read_bytes(file, limit)
     if sys.stdin.isatty():
@@ -29,9 +29,6 @@ def all_bytes(file: Path, limit: int) -> bytes:
 
 def content(file: Path) -> Any:
     """The plain JSON of a file or of standard input (`-`). Raises GatherError."""
-    from engine.documents.files import load
-    from engine.settings import ReadLimits
-
     limits = ReadLimits()
     name = "standard input" if str(file) == "-" else str(file)
     return load(all_bytes(file, limits.document_bytes), name, limits).value

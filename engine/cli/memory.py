@@ -13,13 +13,13 @@ from engine.cli.inputs import all_bytes
 from engine.cli.outputs import json_text, print_text
 from engine.documents.files import printable
 from engine.errors import GatherError
+from engine.state.rows import MemoryRow
 from engine.times import row_document, time_text
 
 if TYPE_CHECKING:
     from engine.engine import Engine
     from engine.flow import Context
     from engine.memory import Memory
-    from engine.state.rows import MemoryRow
 
 app = typer.Typer()
 

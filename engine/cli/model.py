@@ -15,6 +15,7 @@ from engine.cli.outputs import json_text, print_text
 from engine.cli.terminal import remark
 from engine.cli.waiting import during
 from engine.errors import GatherError
+from engine.settings import ReadLimits
 
 if TYPE_CHECKING:
     from engine.completing import Completion
@@ -76,7 +77,6 @@ def ask(
 
 def _prompt(file: Path) -> str:
     from engine.cli.inputs import all_bytes
-    from engine.settings import ReadLimits
 
     try:
         return all_bytes(file, ReadLimits().document_bytes).decode("utf-8")

@@ -21,12 +21,13 @@ from engine.cli.usage import not_one_of
 from engine.cli.waiting import during
 from engine.documents.files import printable
 from engine.errors import EngineError, GatherError, PolicyError, Problem
+from engine.settings import Settings
 from engine.state.address import SCHEME, checked
+from engine.state.rows import AUDIENCE
 
 if TYPE_CHECKING:
     from engine.engine import Engine
     from engine.flow import Context
-    from engine.settings import Settings
 
 
 def text(value: str | None) -> str | None:
@@ -56,8 +57,6 @@ def name(value: Any) -> Any:
 
 def audience(value: str | None) -> str | None:
     """The name of a server in a token."""
-    from engine.state.rows import AUDIENCE
-
     if value is not None and re.fullmatch(AUDIENCE, value) is None:
         raise typer.BadParameter("use 1 to 128 ASCII letters, digits and punctuation, without spaces")
     return value
@@ -243,7 +242,6 @@ class Sources:
             option = "--release" if self.releases is None else "--releases"
             raise typer.BadParameter(f"give {option} and --release-key together", param_hint=option)
         self._look()
-        from engine.settings import Settings
 
         try:
             default = Settings()

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
+from engine.documents.files import read_bytes
 from engine.errors import Problem
+from engine.settings import ReadLimits
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -18,9 +20,7 @@ def read(ctx: typer.Context, file: Path | None) -> None:
     """Give the command the options of the file, where neither the command line nor a variable states them."""
     if file is None:
         return
-    from engine.documents.files import read_bytes
     from engine.policy_bundle import explain
-    from engine.settings import ReadLimits
 
     found: list[Problem] = []
     document = explain.read(read_bytes(file, ReadLimits().document_bytes), str(file), found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -95,8 +96,6 @@ def _origin(url: str) -> str | None:
 
 def _started(url: str) -> None:
     """Report where it listens, and what operators of earlier runners would miss (D54)."""
-    from urllib.parse import urlsplit
-
     from engine.api.peers import is_loopback
 
     notice(f"listening on {url}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -87,8 +88,6 @@ def runner_access(token: Path | None, certificate: Path | None, key: Path | None
 
 def candidate(sources: options.Sources, folder: Path) -> PolicySources:
     """Where the candidate of `--shadow` is read from: this folder, over the shipped policy."""
-    from dataclasses import replace
-
     from engine.policy_bundle.sources import PolicySources
 
     chosen = replace(sources, policy=folder, recipe=None, release=None, releases=None, release_key=None).settings()
@@ -205,8 +204,6 @@ def serve(
     ] = 8_192,
 ) -> None:
     """Serve decisions over HTTP until SIGTERM or SIGINT; SIGHUP activates a changed policy."""
-    from dataclasses import replace
-
     from engine.api.oplog import Level
     from engine.api.server import Listen, run
 

@@ -20,7 +20,7 @@ from engine.cli.waiting import Waiting
 from engine.documents.files import printable
 from engine.errors import GatherError
 from engine.settings import ReadLimits
-from engine.times import time_text
+from engine.times import seconds, time_text
 
 if TYPE_CHECKING:
     from engine.sources.document import Statements
@@ -116,7 +116,6 @@ def _is_admitted(values: dict[str, Any], path: str) -> bool:
 def _refuse_words(stated: Statements, values: dict[str, Any]) -> None:
     """Refuse what a check of the new source bundle would deny for its form alone. Raises BadParameter."""
     from engine.facts.archives.source_bundle import last_second
-    from engine.times import seconds
 
     words = {
         "--purpose": (stated.purpose, "purposes"),

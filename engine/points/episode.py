@@ -21,9 +21,9 @@ from engine.facts.proposals import ChangeFacts, Name, ProblemFacts, Proposal, St
 from engine.facts.text.hidden import is_blank
 from engine.model import Caller, Digest, Limits, Model
 from engine.points import FactsFromState, GatherContext, Gathered, Point, stated_in
+from engine.state.rows import AgentRow
 
 if TYPE_CHECKING:
-    from engine.state.rows import AgentRow
     from engine.state.store import Store
 
 EpisodeId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]

@@ -15,9 +15,9 @@ from engine.documents.canonical import digest
 from engine.facts.text.content import private_in, secrets_in
 from engine.model import Caller, Digest, Limits, Line, Model, Named, Text, Word
 from engine.points import GatherContext, Gathered, Point
+from engine.state.rows import MemoryRow
 
 if TYPE_CHECKING:
-    from engine.state.rows import MemoryRow
     from engine.state.store import Store
 
 MOST = 1_000

@@ -15,10 +15,10 @@ from engine.cli.outputs import json_text, print_text, rows
 from engine.cli.terminal import notice
 from engine.documents.files import printable
 from engine.errors import GatherError, RecordError
+from engine.state.rows import ApprovalRow
 from engine.times import row_document, time_text
 
 if TYPE_CHECKING:
-    from engine.state.rows import ApprovalRow
     from engine.state.store import Store
 
 app = typer.Typer()

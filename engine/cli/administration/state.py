@@ -10,6 +10,7 @@ from engine.cli import options
 from engine.cli.outputs import print_text
 from engine.cli.usage import Group
 from engine.documents.files import printable
+from engine.state import let_serve, prepare_shared
 
 app = typer.Typer(cls=Group, no_args_is_help=True)
 
@@ -17,8 +18,6 @@ app = typer.Typer(cls=Group, no_args_is_help=True)
 @app.command("init")
 def init_state(state: options.State = None) -> None:
     """Make the tables of a shared state, or migrate them to this version. Run it as their owner."""
-    from engine.state import prepare_shared
-
     prepare_shared(_address(state))
     print_text("the tables are ready")
 
@@ -29,8 +28,6 @@ def grant_state(
     state: options.State = None,
 ) -> None:
     """Let a role serve: it may write what an engine writes, and nothing else. Run it as owner of the tables."""
-    from engine.state import let_serve
-
     let_serve(_address(state), role)
     print_text(f"{printable(role)} may serve")
 

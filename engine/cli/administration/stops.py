@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,10 +14,8 @@ from engine.cli.outputs import print_text
 from engine.cli.terminal import notice, remark
 from engine.documents.files import printable
 from engine.facts.text.nearest import did_you_mean, nearest
+from engine.state.rows import StopRow
 from engine.times import row_document, time_text
-
-if TYPE_CHECKING:
-    from engine.state.rows import StopRow
 
 app = typer.Typer()
 

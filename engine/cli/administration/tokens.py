@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,10 +13,8 @@ from engine.cli.outputs import print_text
 from engine.cli.terminal import remark
 from engine.documents.files import printable
 from engine.errors import GatherError
+from engine.state.rows import TokenRow
 from engine.times import time_text
-
-if TYPE_CHECKING:
-    from engine.state.rows import TokenRow
 
 app = typer.Typer()
 

@@ -30,6 +30,7 @@ from engine.cli.waiting import sandbox_tried
 from engine.documents.files import load, printable, read_bytes
 from engine.errors import EngineError, GatherError
 from engine.settings import ReadLimits
+from engine.state.rows import CodeRunRow
 from engine.times import row_document, time_text
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from engine.code.result import CodeRun
     from engine.flow import Answer
     from engine.policy_bundle.build import PolicyBundle
-    from engine.state.rows import CodeRunRow
 
 
 app = typer.Typer()

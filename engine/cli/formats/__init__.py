@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from engine import __version__
 from engine.cli.terminal import colored
+from engine.errors import Exit
 
 if TYPE_CHECKING:
     from engine.engine import Engine
-    from engine.errors import Exit
     from engine.flow import Answer
     from engine.reports.explain import Report
 

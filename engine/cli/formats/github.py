@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from engine.cli.formats import Context
 from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, claim, clean, kind, relative, there
+from engine.errors import Location
 
 if TYPE_CHECKING:
-    from engine.cli.formats import Context
-    from engine.errors import Location
     from engine.reports.explain import Explained, Report
 
 _MOST = 50

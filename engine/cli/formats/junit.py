@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from engine.cli.formats import Context
 from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, by_subject, claim, clean, kind, there
 from engine.model import Level
 
 if TYPE_CHECKING:
-    from engine.cli.formats import Context
     from engine.reports.explain import Explained, Report
 
 _TOTALS = ("tests", "failures", "errors")

@@ -6,16 +6,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from engine.cli.formats import ReportFormat, github, junit, sarif
 from engine.cli.formats.show import clean, relative
 from engine.cli.outputs import counted
+from engine.errors import Problem
 from engine.version import __version__
-
-if TYPE_CHECKING:
-    from engine.errors import Problem
 
 _TOOL = "admission-engine"
 _HELP = "Each result says what is wrong and how to fix it."

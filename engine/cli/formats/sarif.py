@@ -19,12 +19,11 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from engine.cli.formats import Context
 from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, claim, clean, encodable, kind, modes, relative, there
-from engine.errors import Exit
+from engine.errors import Exit, Location
 
 if TYPE_CHECKING:
-    from engine.cli.formats import Context
-    from engine.errors import Location
     from engine.reports.explain import Explained, Report
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from engine.errors import Exit
+from engine.facts.text.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from engine.flow import Answer
@@ -65,8 +66,6 @@ def claim(item: Explained) -> str:
 
 def there(item: Explained) -> str | None:
     """What was found instead of what is required, with keys of the policy that are spelled alike; None if not known."""
-    from engine.facts.text.nearest import did_you_mean
-
     rows = [f"{row.path} is no row of the policy, {did_you_mean(row.nearest)}" for row in item.rows if row.nearest]
     return clean("; ".join(filter(None, (item.found, *rows)))) or None
 

@@ -22,15 +22,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import options
+from engine.cli.machine import doctor_runner, doctor_sandbox
 from engine.cli.machine.machine import Check, State, bubblewrap, cgroups, display_path, judged, landlock, reason, tried
 from engine.cli.outputs import painted, print_text
 from engine.cli.serve import RunnerCertificate, RunnerKey, RunnerToken, runner_access
 from engine.documents.files import opened_folder
 from engine.errors import EngineError, Exit
+from engine.record.storage import Storage
+from engine.settings import Settings
+from engine.state import has_state, open_shared, open_state
+from engine.state.location import require_private
+from engine.version import __version__
 
 if TYPE_CHECKING:
     from engine.binaries import Binary
-    from engine.settings import Settings
 
 _PROBE_BYTES = 64 << 10  # written to a folder; more than any block size
 
@@ -55,13 +60,9 @@ def doctor(
     """
     access = runner_access(runner_token_file, runner_cert, runner_key, ca_file)
     if runner is not None:
-        from engine.cli.machine import doctor_runner
-
         headlines = ("the runner can be used from here", "the runner cannot be used from here")
         raise typer.Exit(_report(doctor_runner.examine(runner, access), format_, *headlines))
     if sandbox:
-        from engine.cli.machine import doctor_sandbox
-
         raise typer.Exit(doctor_sandbox.run(format_))
     raise typer.Exit(run(options.Sources(state=state).settings(), format_))
 
@@ -112,8 +113,6 @@ def examine(
 
 
 def _python() -> Iterator[Check]:
-    from engine.version import __version__
-
     yield Check("python", State.OK, f"{platform.python_implementation()} {platform.python_version()}")
     yield Check("engine", State.OK, f"{__version__} in {display_path(_package())}")
     yield Check("platform", State.OK, f"{platform.system()} {platform.release()} {platform.machine()}")
@@ -146,8 +145,6 @@ def _problem_of_opa(binary: Binary, seconds: float) -> str:
 
 
 def _state(settings: Settings) -> Iterator[Check]:
-    from engine.state.location import require_private
-
     folder = settings.state
     if folder.is_dir():
         try:
@@ -165,8 +162,6 @@ def _state(settings: Settings) -> Iterator[Check]:
 
 def _state_file(settings: Settings) -> Iterator[Check]:
     """What is in the folder beside the record, opened as engines open it."""
-    from engine.state import has_state, open_state
-
     if settings.database is not None or not has_state(settings):
         return
     try:
@@ -183,7 +178,6 @@ def _record(folder: Path) -> Check:
     from engine.record.layout import BrokenError
     from engine.record.log import broken_error
     from engine.record.recovery import require_ends
-    from engine.record.storage import Storage
 
     try:
         for chain in chain_folders(folder).values():
@@ -199,7 +193,6 @@ def _record(folder: Path) -> Check:
 def _shared(database: str | None) -> Iterator[Check]:
     if database is None:
         return
-    from engine.state import open_shared
 
     try:
         with closing(open_shared(database)) as store:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,12 +15,9 @@ from engine.cli.terminal import notice
 from engine.cli.waiting import during
 from engine.documents.files import printable
 from engine.errors import Exit, GatherError
+from engine.state import open_state
+from engine.state.rows import ActivationRow, Agreement, ReplicaRow
 from engine.times import row_document, time_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from engine.state.rows import ActivationRow, Agreement, ReplicaRow
 
 _HISTORY = 20
 """Activations that are listed, the newest first."""
@@ -30,7 +27,6 @@ def activate_everywhere(folder: Path, key: Path | None, reason: str | None, stat
     """Have all engines of a state serve this release. PolicyError if they go on with another."""
     from engine.agreement.activation import activate_release
     from engine.binaries import find_binary
-    from engine.state import open_state
 
     if key is None:
         raise typer.BadParameter("name the public key that it must be signed with", param_hint="--release-key")

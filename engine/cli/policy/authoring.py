@@ -12,6 +12,7 @@ import typer
 from engine.cli import options
 from engine.cli.inputs import request_or_error
 from engine.cli.outputs import json_text, print_text
+from engine.cli.policy.commands import built_policy
 from engine.documents.files import printable
 from engine.errors import GatherError
 
@@ -67,7 +68,6 @@ def values(
     ] = None,
 ) -> None:
     """List the documents of values with their files, or print the effective values of one as JSON."""
-    from engine.cli.policy.commands import built_policy
     from engine.values import DERIVED
 
     built = built_policy(sources)

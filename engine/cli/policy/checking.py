@@ -18,12 +18,13 @@ from engine.cli.outputs import print_text, write_file
 from engine.cli.policy.commands import build_from
 from engine.cli.terminal import notice
 from engine.cli.waiting import during
+from engine.documents.files import printable
 from engine.errors import EngineError, Exit, GatherError, Location, PolicyError, Problem
+from engine.settings import Settings
 
 if TYPE_CHECKING:
     from engine.cli.formats.problems import Checked
     from engine.policy_bundle.build import PolicyBundle
-    from engine.settings import Settings
 
 Format = Annotated[ReportFormat, typer.Option("--format", help="Output format.")]
 
@@ -76,9 +77,8 @@ def edit_problems(policy: PolicyBundle, settings: Settings) -> tuple[Problem, ..
     """What the tests and cases of one's own recipe say of a policy whose sources have edits; None if it has none."""
     from engine.cases.run import case_paths
     from engine.policy_bundle.sources import snapshot
-    from engine.settings import Settings as Shipped
 
-    if settings.recipe == Shipped().recipe:
+    if settings.recipe == Settings().recipe:
         return None
     checked = list(_rego_tests(policy, cases=True)) if snapshot(policy.sources).own else []
     cases = settings.recipe / "cases"
@@ -141,7 +141,6 @@ def _rego_tests(policy: PolicyBundle, *, cases: bool) -> Iterator[Checked]:
 def _cases(folder: Path, settings: Settings, values: tuple[str, ...]) -> Checked:
     from engine.cases.run import CaseFile, Runner, case_paths, read_case
     from engine.cli.formats.problems import Checked
-    from engine.documents.files import printable
 
     def differences(path: Path) -> Iterator[Problem]:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -15,13 +16,13 @@ from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.administration.control import ControlReply, post_all
 from engine.cli.outputs import counted, json_text, print_text
-from engine.cli.waiting import during
+from engine.cli.policy.agreed import activate_everywhere
+from engine.cli.record.commands import require_intact
+from engine.cli.waiting import Waiting, during
 from engine.documents.files import printable
 from engine.errors import EngineError, Exit, PolicyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from engine.policy_bundle.build import PolicyBundle
     from engine.policy_bundle.catalogue import Requirement
     from engine.policy_bundle.release_folder import Statement
@@ -90,8 +91,6 @@ def build_policy(
 
 def _replayed(state: Path, policy: PolicyBundle, sources: options.Sources) -> dict[str, Any]:
     """The summary of a replay of the record by this policy. Exits with 4 for a record that is broken."""
-    from engine.cli.record.commands import require_intact
-    from engine.cli.waiting import Waiting
     from engine.releasing import replay_summary
 
     require_intact(state)
@@ -153,8 +152,6 @@ def activate_policy(
     load it before any begins with it, and this command ends when none answers from the one before.
     """
     if folder is not None:
-        from engine.cli.policy.agreed import activate_everywhere
-
         with refusals():
             activate_everywhere(folder, key, reason, state)
         return

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from engine import releasing
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.outputs import json_text, print_text
 from engine.cli.policy.commands import Author, Folder, refusals, tell_release
+from engine.cli.record.commands import existing_folder, tell_unreadable
 from engine.documents.files import printable
 from engine.errors import Location
 
@@ -44,8 +46,6 @@ def roll_back(
 
     The content stays as it was built, byte for byte. Lower numbers stay refused everywhere.
     """
-    from engine import releasing
-
     with refusals():
         statement = releasing.roll_back(folder, after, output, author or options.user(), reason)
     tell_release("written", statement)
@@ -56,7 +56,6 @@ def history(state: options.State = None, how: options.Output = "text") -> None:
 
     Read from the record: starts of servers, activations and refused ones. The time of a change is that of its line.
     """
-    from engine.cli.record.commands import existing_folder, tell_unreadable
     from engine.record.reader import Filter, entries
 
     found = []

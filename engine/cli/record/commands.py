@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TextIO, TypeVar
@@ -20,6 +21,8 @@ from engine.cli.record.verification import run_document, run_text, verification_
 from engine.cli.waiting import Waiting, during
 from engine.documents.files import printable, read_bytes
 from engine.errors import Exit, GatherError, Location, reason_of
+from engine.state import exists, open_store
+from engine.times import moment, timestamp
 
 if TYPE_CHECKING:
     from engine.policy_bundle.build import PolicyBundle
@@ -36,8 +39,6 @@ _MOST_DAYS = 36_500  # a hundred years
 
 def since_time(text: str) -> str:
     """The time of `--since` as the record writes it."""
-    from engine.times import moment, timestamp
-
     names = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
     try:
         if span := re.fullmatch(r"([0-9]{1,6})([smhdw])", text):
@@ -116,7 +117,6 @@ def verify_bulk(run: Path, state: Path, how: str) -> NoReturn:
 def verified(folder: Path, copy: bytes | None = None) -> dict[int, Verification]:
     """The verification of each chain of a state folder. Raises RecordError, StateError."""
     from engine.record.verify_chains import verify_chains
-    from engine.state import exists, open_store
 
     with closing(open_store(folder)) if exists(folder) else nullcontext() as store:
         heads = {} if store is None else store.record_heads()
@@ -148,8 +148,6 @@ def ship_record(
 
     Sends what the store lacks up to the last checkpoint; never replaces a closed segment. Run it again and again.
     """
-    from dataclasses import asdict
-
     from engine.record.shipping import destination, ship
 
     folder = existing_folder(state)

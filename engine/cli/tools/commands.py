@@ -10,7 +10,8 @@ import typer
 
 from engine.cli import options
 from engine.cli.inputs import content
-from engine.cli.outputs import json_text, print_text
+from engine.cli.outputs import json_text, print_text, write
+from engine.cli.terminal import remark
 from engine.cli.tools import prefixes
 from engine.cli.tools import requests as asked
 from engine.cli.usage import Group
@@ -161,9 +162,7 @@ def init_tools(
 
     Nothing that is named is run. Tools whose definitions steer the model are left out.
     """
-    from engine.cli.outputs import write
     from engine.cli.policy.commands import built_policy
-    from engine.cli.terminal import remark
     from engine.cli.tools.init import entries
     from engine.facts.text.instructions import Markers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import uuid
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,10 +14,8 @@ from engine.cli.administration import acts
 from engine.cli.outputs import print_text
 from engine.documents.files import printable
 from engine.errors import GatherError
+from engine.state.rows import PrefixRow
 from engine.times import time_text
-
-if TYPE_CHECKING:
-    from engine.state.rows import PrefixRow
 
 app = typer.Typer(help="List, approve and revoke command prefixes that run without confirmation.", no_args_is_help=True)
 
