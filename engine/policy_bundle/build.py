@@ -27,8 +27,9 @@ from engine.policy_bundle.levels import Lowered, level_problems, lowered_in, nam
 from engine.policy_bundle.lookups import Lookups
 from engine.policy_bundle.sources import PolicySources, Snapshot, files_digest, snapshot
 from engine.policy_bundle.store import keep, kept
-from engine.policy_bundle.values import parameters, schema_of
+from engine.policy_bundle.values import locations, parameters, read, schema_of
 from engine.policy_bundle.waivers import Idle, Waiver, empty_rows, idle, waivable_problems, waivers_in
+from engine.values import DOCUMENTS, derived
 from engine.version import __version__
 
 _ARCHIVE, _CATALOGUE, _PLACES = "archive.tar.gz", "catalogue.json", "places.json"
@@ -197,7 +198,7 @@ class PolicyBundle:
     @cached_property
     def places(self) -> dict[tuple[str | int, ...], Location]:
         """The location of each value, by its path below `policy/`."""
-        return _locations(self.written_places)
+        return locations(self.written_places)
 
 
 def build(
@@ -205,12 +206,12 @@ def build(
     points: Mapping[str, Decided],
     binary: Binary,
     cache: Path,
-    documents: Mapping[str, type[Model]] | None = None,
+    documents: Mapping[str, type[Model]] = DOCUMENTS,
 ) -> PolicyBundle:
     """Check the sources and make the policy bundle, or find it made already.
 
-    `points` are the decision points with what OPA sees there, `documents` the models of policy/
-    (those of engine.values when None). Raises PolicyError with every problem found, DecideError when
+    `points` are the decision points with what OPA sees there, `documents` the models of policy/.
+    Raises PolicyError with every problem found, DecideError when
     OPA or the cache cannot be used.
     """
     taken = snapshot(sources)
@@ -229,7 +230,7 @@ def build(
     served, places = values.content[VALUES_DATA], values.files[_PLACES]
     catalogue = _catalogue(rules.files[_CATALOGUE])
     data = parse(served)
-    lines = lru_cache(partial(_locations, places))  # half the time of a start, and only a problem needs them
+    lines = lru_cache(partial(locations, places))  # half the time of a start, and only a problem needs them
 
     def place(path: tuple[str | int, ...]) -> Location | None:
         return lines().get(path)
@@ -284,15 +285,14 @@ def _made_rules(
     taken: Snapshot,
     points: Mapping[str, Decided],
     opa: OpaCommand,
-    documents: Mapping[str, type[Model]] | None,
+    documents: Mapping[str, type[Model]],
     own: Document | None,
     found: list[Problem],
 ) -> dict[str, bytes] | None:
     from engine.policy_bundle.rules import compile_rules
 
     inputs = {name: point.input_schema for name, point in points.items()}
-    models = _models(documents).items()
-    values = {name: model.model_json_schema(mode="serialization") for name, model in models}
+    values = {name: model.model_json_schema(mode="serialization") for name, model in documents.items()}
     made = compile_rules(taken, inputs, values, opa, found, own)
     return None if made is None else dict(zip((_ARCHIVE, _CATALOGUE), made, strict=True))
 
@@ -300,34 +300,19 @@ def _made_rules(
 def _made_values(
     taken: Snapshot,
     overrides: tuple[str, ...],
-    documents: Mapping[str, type[Model]] | None,
+    documents: Mapping[str, type[Model]],
     found: list[Problem],
 ) -> dict[str, bytes] | None:
-    from engine.policy_bundle.values import read
-    from engine.values import derived
-
-    values = read(taken.values, overrides, _models(documents), found)
+    values = read(taken.values, overrides, documents, found)
     if values is None:
         return None
     data, places = values
-    served = data if documents is not None else {**data, **derived(data)}
+    served = {**data, **derived(data)} if documents is DOCUMENTS else data
     archive = archives.archive({VALUES_DATA: canonical(served)}, archives.VALUES_ROOT, {})
     return {_ARCHIVE: archive, _PLACES: places}
 
 
-def _models(documents: Mapping[str, type[Model]] | None) -> Mapping[str, type[Model]]:
-    from engine.values import DOCUMENTS
-
-    return DOCUMENTS if documents is None else documents
-
-
 _catalogue = lru_cache(maxsize=4)(Catalogue.model_validate_json)  # an edit of values leaves it as it is
-
-
-def _locations(places: bytes) -> dict[tuple[str | int, ...], Location]:
-    from engine.policy_bundle.values import locations
-
-    return locations(places)
 
 
 def _refused(sources: PolicySources, found: list[Problem]) -> PolicyError:
@@ -335,9 +320,9 @@ def _refused(sources: PolicySources, found: list[Problem]) -> PolicyError:
     return PolicyError(tuple(dict.fromkeys(placed)))
 
 
-def _models_digest(points: Mapping[str, Decided], documents: Mapping[str, type[Model]] | None) -> list[str]:
+def _models_digest(points: Mapping[str, Decided], documents: Mapping[str, type[Model]]) -> list[str]:
     """What rules may read, as schemas, unless that is the engine's own code."""
-    if documents is None:
+    if documents is DOCUMENTS:
         return []
     schemas = {name: model.model_json_schema() for name, model in documents.items()}
     schemas |= {f"input.{name}": point.input_schema for name, point in points.items()}
