@@ -27,6 +27,14 @@ def all_bytes(file: Path, limit: int) -> bytes:
     return found
 
 
+def text_of(file: Path, limit: int, what: str) -> str:
+    """The text of a file or of standard input (`-`). Raises GatherError, which calls it `what`."""
+    try:
+        return all_bytes(file, limit).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise GatherError(f"the {what} is not UTF-8 text", remedy="name a text file") from error
+
+
 def content(file: Path) -> Any:
     """The plain JSON of a file or of standard input (`-`). Raises GatherError."""
     limits = ReadLimits()

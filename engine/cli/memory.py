@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import options
-from engine.cli.inputs import all_bytes
+from engine.cli.inputs import text_of
 from engine.cli.outputs import json_text, print_text
 from engine.documents.files import printable
-from engine.errors import GatherError
 from engine.state.rows import MemoryRow
 from engine.times import row_document, time_text
 
@@ -51,11 +50,7 @@ def put(
     """
     from engine.memory import NewEntry
 
-    try:
-        text = all_bytes(path, _BYTES).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise GatherError("the entry is not UTF-8 text", remedy="name a text file") from error
-    new = NewEntry(text, origin, origin_name, sensitivity)
+    new = NewEntry(text_of(path, _BYTES, "entry"), origin, origin_name, sensitivity)
     _perform(sources, how, lambda engine, context: engine.remember(new, context), lambda row: row.id)
 
 

@@ -11,10 +11,10 @@ import typer
 
 from engine.cli import options
 from engine.cli.formats import answers_text
+from engine.cli.inputs import text_of
 from engine.cli.outputs import json_text, print_text
 from engine.cli.terminal import remark
 from engine.cli.waiting import during
-from engine.errors import GatherError
 from engine.settings import ReadLimits
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def ask(
     from engine.completing import Prompt
 
     messages = [] if system is None else [{"role": "system", "content": options.text(system) or ""}]
-    messages.append({"role": "user", "content": _prompt(file)})
+    messages.append({"role": "user", "content": text_of(file, ReadLimits().document_bytes, "prompt")})
     prompt = Prompt(messages, max_tokens, stream, options.text(target))
     with sources.engine("llm", ca_file=ca_file, env_file=env_file) as engine:
         options.tell_lowered(engine, "llm")
@@ -73,15 +73,6 @@ def ask(
         text = _people(engine, done) if how == "text" else json_text(_document(done))
     print_text(text)
     raise typer.Exit(done.exit)
-
-
-def _prompt(file: Path) -> str:
-    from engine.cli.inputs import all_bytes
-
-    try:
-        return all_bytes(file, ReadLimits().document_bytes).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise GatherError("the prompt is not UTF-8 text", remedy="name a text file") from error
 
 
 def _document(done: Completion) -> dict[str, object]:
