@@ -6,11 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from engine.facts.run_result import ABSENT
 from engine.model import Decision, Digest, Mode, Model, Outcome, Revisions, Via
 from engine.record.model import Durations, RecordedFinding, Versions
-
-ABSENT: Any = Field(default=None, exclude_if=lambda value: value is None)
-"""The default of a field that is left out of the answer where it has no value."""
 
 
 class FieldProblem(Model):
