@@ -11,7 +11,7 @@ from typing import Any
 
 from admission_adapters.tools.registry import ToolRegistry
 from engine.documents.canonical import canonical, digest, parse
-from engine.errors import EngineError, WorkError
+from engine.errors import EngineError, PermitMissingError
 from engine.model import AdapterContract, AdapterFacts, Digest, Job, Permit, Result
 from engine.points.adapter import AdapterLimits
 from engine.points.source import SourceLimits
@@ -44,8 +44,7 @@ class AdapterAdmissions:
         limits = permit.demand("adapter", job.input_digest, AdapterLimits)
         data = canonical(manifest)
         if digest(data) != limits.manifest:
-            raise WorkError("the permit is for another manifest", remedy="request a decision on this manifest",
-                            code="engine.permit_missing")  # fmt: skip
+            raise PermitMissingError("the permit is for another manifest", remedy="request a decision on this manifest")
         stated = parse(data)["tool_schemas"]  # a copy: the caller may change its manifest
         schemas = {name: stated[name] for name in limits.tools}
         contract = AdapterContract(operations=limits.operations, schemas=schemas)

@@ -139,6 +139,12 @@ class WorkError(EngineError):
     code = "engine.work_failed"
 
 
+class PermitMissingError(WorkError):
+    """There is no permit for this work, or it is for something else."""
+
+    code = "engine.permit_missing"
+
+
 class StateError(EngineError):
     """The state of budgets, approvals, tokens cannot be used; nothing that needs it is allowed."""
 

@@ -20,7 +20,7 @@ from engine.documents.files import printable
 from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, read_strict
 from engine.documents.validation import FieldsError, validate
 from engine.drive import Call, Steps
-from engine.errors import EngineError, Exit, GatherError, Location, WorkError, reason_of
+from engine.errors import EngineError, Exit, GatherError, Location, PermitMissingError, WorkError, reason_of
 from engine.facts.text.content import redacted_content
 from engine.flow import Answer, Context, Services, answer
 from engine.model import Job, Mode, Outcome, Pace, Permit, Result
@@ -179,4 +179,4 @@ def _line(allowed: ExportedSample, content: Any) -> Line:
 
 
 def _other() -> WorkError:
-    return WorkError("the permit is for other samples", remedy="repeat the export", code="engine.permit_missing")
+    return PermitMissingError("the permit is for other samples", remedy="repeat the export")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from engine.documents.canonical import digest
 from engine.drive import Steps
-from engine.errors import Exit, WorkError
+from engine.errors import Exit, PermitMissingError, WorkError
 from engine.flow import Answer, Context, Services, answer
 from engine.model import Job, Mode, Permit, Result
 from engine.points.memory import POINT, MemoryLimits
@@ -94,8 +94,4 @@ def read_steps(services: Services, id_: str | None, context: Context, *, forget:
 
 
 def _other_content() -> WorkError:
-    return WorkError(
-        "this is not the entry that was decided on",
-        remedy="repeat the request",
-        code="engine.permit_missing",
-    )
+    return PermitMissingError("this is not the entry that was decided on", remedy="repeat the request")

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SerializeAsAny
 
-from engine.errors import WorkError
+from engine.errors import PermitMissingError
 
 ENGINE_CODES = "engine."
 """Prefix of codes that only the engine itself emits."""
@@ -345,10 +345,8 @@ class Permit:
         mac = _mac(self.decision_id, self.point, self.input_digest, self.limits)
         sealed = isinstance(self._seal, bytes) and hmac.compare_digest(self._seal, mac)
         if not sealed or (self.point, self.input_digest) != (point, input_digest) or type(self.limits) is not limits:
-            raise WorkError(
-                f"this work has no permit for point `{point}`",
-                remedy="request a decision on exactly this request",
-                code="engine.permit_missing",
+            raise PermitMissingError(
+                f"this work has no permit for point `{point}`", remedy="request a decision on exactly this request"
             )
         return self.limits
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from engine.documents.canonical import canonical, digest
 from engine.episodes.result import EpisodeError, MaxAgentsExceededError
-from engine.errors import EngineError, WorkError
+from engine.errors import EngineError, PermitMissingError
 from engine.flow import Answer, Context, Services
 from engine.model import Outcome, Permit, Result
 from engine.points.provisioning import NewAgentProvisioning, ProvisioningLimits
@@ -59,10 +59,8 @@ def mounting(services: Services, context: Context) -> Executor:
         own: NewAgentProvisioning | None = job.opened
         text = canonical(None if own is None else own.model_dump(mode="json"))
         if own is None or digest(text) != limits.specification:
-            raise WorkError(
-                "the permit is for another specification",
-                remedy="request a decision on exactly this one",
-                code="engine.permit_missing",
+            raise PermitMissingError(
+                "the permit is for another specification", remedy="request a decision on exactly this one"
             )
         now = services.gather_context.clock()
         row = AgentRow(permit.decision_id, own.name, own.role, text.decode("utf-8"), context.caller.principal, now)

@@ -18,7 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from admission_adapters.digests import digest
 from admission_adapters.grants import granted
-from engine.errors import WorkError
+from engine.errors import PermitMissingError, WorkError
 from engine.model import Permit, Result
 
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -65,10 +65,8 @@ class TranscriptFolder:
         """Append the entries that were decided on. Raises WorkError unless these are their texts."""
         grant = granted(permit, "transcript", input_digest, TranscriptGrant)
         if [one.digest for one in grant.entries] != [digest(text.encode("utf-8")) for text in texts]:
-            raise WorkError(
-                "the permit names other entries",
-                remedy="request a decision on exactly these entries",
-                code="engine.permit_missing",
+            raise PermitMissingError(
+                "the permit names other entries", remedy="request a decision on exactly these entries"
             )
         lines = b"".join(
             json.dumps({**entry.model_dump(mode="json"), "text": text}).encode() + b"\n"

@@ -16,7 +16,7 @@ from admission_adapters.runner.answer import plain_object
 from admission_adapters.runner.exchange import Bounds, NoAnswerError, exchange
 from admission_adapters.runner.run import Grant
 from admission_adapters.runner.sealed import Opener, Secret
-from engine.errors import WorkError
+from engine.errors import PermitMissingError, WorkError
 from engine.model import StopSignal
 
 _OK = 200
@@ -96,8 +96,4 @@ class Callback:
 
 
 def _not_granted() -> WorkError:
-    return WorkError(
-        "the run may not post to this callback",
-        remedy="request a decision on exactly this run",
-        code="engine.permit_missing",
-    )
+    return PermitMissingError("the run may not post to this callback", remedy="request a decision on exactly this run")

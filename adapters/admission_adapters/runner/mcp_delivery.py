@@ -15,7 +15,7 @@ from admission_adapters.digests import digest
 from admission_adapters.grants import granted
 from admission_adapters.runner.errors import McpUnsupportedError
 from admission_adapters.runner.sealed import Secret
-from engine.errors import WorkError
+from engine.errors import PermitMissingError, WorkError
 from engine.model import Permit, Result
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -88,10 +88,8 @@ def deliver(
     """
     grant = granted(permit, "mcp", input_digest, McpGrant)
     if grant.phase != "delivery":
-        raise WorkError(
-            "this permit delivers no MCP server",
-            remedy="request the decision when the servers are delivered",
-            code="engine.permit_missing",
+        raise PermitMissingError(
+            "this permit delivers no MCP server", remedy="request the decision when the servers are delivered"
         )
     admitted, skipped = {server.name: server for server in grant.servers}, set(grant.skipped)
     delivered = []

@@ -20,7 +20,7 @@ from admission_adapters.runner.answer import plain_object
 from admission_adapters.runner.run import Grant
 from admission_adapters.sandbox.bubblewrap.arguments import PYTHON
 from admission_adapters.sandbox.launcher.launch import RELAY
-from engine.errors import WorkError
+from engine.errors import PermitMissingError, WorkError
 
 NAME = "relay"
 _SHIM, _TOOLS = f"{RELAY}/shim.py", f"{RELAY}/tools.json"
@@ -48,10 +48,9 @@ class Relay:
         Raises WorkError: `engine.permit_missing` for a permit without it, `engine.relay_failed` if the shim is missing.
         """
         if not profile or grant.demand("mcp", RelayGrant).relay != profile:
-            raise WorkError(
+            raise PermitMissingError(
                 "the permit has no relay in this sandbox",
                 remedy="request a decision on the relay with the profile of its sandbox",
-                code="engine.permit_missing",
             )
         try:
             shim = Path(__file__).with_name("shim.py").read_bytes()

@@ -16,7 +16,7 @@ from admission_adapters.digests import digest
 from admission_adapters.grants import granted
 from admission_adapters.sandbox.executor import INPUTS, Granted, result_facts, run_granted
 from admission_adapters.sandbox.model import Backend, Dialogue, Program, RunResult, Tunnels
-from engine.errors import WorkError
+from engine.errors import PermitMissingError
 from engine.model import Model, Permit, Result, SandboxFacts
 
 _POINT = "sandbox"
@@ -75,10 +75,9 @@ def run_command(
     allowed, files = grant.command, {one.path: one.sha256 for one in grant.files}
     input_digests = {path: hashlib.sha256(content).hexdigest() for path, content in command.inputs.items()}
     if not isinstance(allowed, Executable) or (allowed.digest, files) != (digest_of(command.words), input_digests):
-        raise WorkError(
+        raise PermitMissingError(
             "the permit is for another command or other files",
             remedy="request a decision on exactly this command and these files",
-            code="engine.permit_missing",
         )
     words = (allowed.path, *command.words[1:])
     program = Program(

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from admission_adapters import grants
 from admission_adapters.sandbox.model import Backend, Bounds, Program, RunResult, Status
-from engine.errors import WorkError
+from engine.errors import PermitMissingError, WorkError
 from engine.model import Boundary, Permit, Result, SandboxFacts
 
 
@@ -133,10 +133,9 @@ def run_code(
     files = {name: hashlib.sha256(content).hexdigest() for name, content in code.files.items()}
     tree = None if code.packages is None else code.packages[1]
     if decided != (hashlib.sha256(text).hexdigest(), code.entrypoint, backend.name, (files, tree)):
-        raise WorkError(
+        raise PermitMissingError(
             "the permit is for other code, files or packages, another entry point or another sandbox",
             remedy="request a decision on exactly this run",
-            code="engine.permit_missing",
         )
     program = Program(
         grant.language,

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from admission_adapters.digests import digest
-from engine.errors import WorkError
+from engine.errors import PermitMissingError
 
 MOST_EFFECTS = 1_000
 """Of one call; a tool that does more reports them as one, such as a folder instead of its files."""
@@ -81,11 +81,7 @@ def record_side_effect(class_: str, *, id: str, target: str | None = None) -> No
     """
     effects = _EFFECTS.get()
     if effects is None:
-        raise WorkError(
-            "this tool has a side effect without a permit",
-            remedy="call it through a ToolGate",
-            code="engine.permit_missing",
-        )
+        raise PermitMissingError("this tool has a side effect without a permit", remedy="call it through a ToolGate")
     effects.add(class_, id, None if target is None else digest(str(target).encode("utf-8", "surrogatepass")))
 
 

@@ -15,7 +15,7 @@ from admission_adapters.tools.outcome import Outcome
 from admission_adapters.tools.process import in_process
 from admission_adapters.tools.registry import ToolRegistry
 from admission_adapters.tools.thread import Tool, in_thread
-from engine.errors import WorkError
+from engine.errors import PermitMissingError, WorkError
 from engine.model import Job, Permit, Result, StopSignal
 
 
@@ -54,10 +54,8 @@ class CallExecutor:
         grant = granted(permit, "tool_call", job.input_digest, CallGrant)
         call: DecidedCall = job.opened
         if not call.tool == grant.tool == self.looked_up or self.outcome is not None:
-            raise WorkError(
-                "the permit is for a call of another tool",
-                remedy="request a decision on this call",
-                code="engine.permit_missing",
+            raise PermitMissingError(
+                "the permit is for a call of another tool", remedy="request a decision on this call"
             )
         tool, arguments = self.registry.get(call.tool), copy.deepcopy(call.arguments)
         if self.registry.definition(call.tool) != self.definition:

@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 from admission_adapters.digests import json_digest
 from admission_adapters.grants import granted
 from admission_adapters.tools.implementations import implementation_digest
-from engine.errors import WorkError
+from engine.errors import PermitMissingError, WorkError
 from engine.model import Permit, Result
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -62,10 +62,9 @@ class ToolRegistry:
         """
         grant = granted(permit, "tool_contract", input_digest, ToolContractGrant)
         if grant.registers is not True or grant.name is None:
-            raise WorkError(
+            raise PermitMissingError(
                 "this permit registers no tool",
                 remedy="request a decision on the tool itself; an accepted proposal registers nothing",
-                code="engine.permit_missing",
             )
         if implementation_digest(implementation) != grant.implementation:
             raise _changed(grant.name, "implementation")

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from admission_adapters.digests import digest
+from admission_adapters.grants import unenforceable
 from admission_adapters.sandbox import machine
 from admission_adapters.sandbox.bubblewrap import arguments, seccomp
 from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
@@ -20,7 +21,6 @@ from admission_adapters.sandbox.gvisor import binary as gvisor_binary
 from admission_adapters.sandbox.launcher import launch as launcher
 from admission_adapters.sandbox.model import Bounds, Program
 from admission_adapters.sandbox.run.recipe import CommandLine, Pipes, Setup, memory_file
-from engine.errors import WorkError
 
 BUNDLE, STATE = "/bundle", "/state"
 _ROOT = f"{BUNDLE}/rootfs"
@@ -164,7 +164,7 @@ class Gvisor(Bubblewrap):
         try:
             runsc = gvisor_binary.find(self._folder)
         except gvisor_binary.MissingError as error:
-            raise WorkError("gVisor cannot be used", remedy=str(error), code="engine.limit_unenforceable") from error
+            raise unenforceable("gVisor cannot be used", str(error)) from error
         inside = container(setup.bounds, setup.environment, _launcher(setup.without), setup.packages)
         config, code_file = memory_file(stack, inside), memory_file(stack, launcher.code())
         outer = memory_file(stack, outside(config, ends.status, setup.packages))

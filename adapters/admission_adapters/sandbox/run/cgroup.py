@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from admission_adapters.grants import unenforceable
 from engine.errors import WorkError
 
 _ROOT = Path("/sys/fs/cgroup")
@@ -237,8 +238,7 @@ def _delegates(folder: Path) -> bool:
 
 def _unusable(error: OSError | RuntimeError) -> WorkError:
     why = os.strerror(error.errno or 0).lower() if isinstance(error, OSError) else "this process is ending"
-    return WorkError(
+    return unenforceable(
         f"the memory cgroup of a sandbox cannot be used: {why}",
-        remedy="see `engine doctor --sandbox` for what this machine enforces",
-        code="engine.limit_unenforceable",
+        "see `engine doctor --sandbox` for what this machine enforces",
     )

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from admission_adapters.digests import json_digest
+from admission_adapters.grants import unenforceable
 from admission_adapters.sandbox import machine
 from admission_adapters.sandbox.bubblewrap import arguments, seccomp
 from admission_adapters.sandbox.launcher.launch import encoded
@@ -106,10 +107,9 @@ class Wasmtime(Recipe):
         """This interpreter with nothing of its surroundings but the standard library. Raises WorkError."""
         library = packages()
         if library is None:
-            raise WorkError(
+            raise unenforceable(
                 "WebAssembly is not available: the package wasmtime is missing",
-                remedy="install the engine with its extra `wasm`",
-                code="engine.limit_unenforceable",
+                "install the engine with its extra `wasm`",
             )
         descriptors = [str(number) for number in (ends.ready, ends.go, ends.job, ends.report)]
         return CommandLine([sys.executable, "-I", "-S", "-B", str(_CHILD), str(library), *descriptors], ())

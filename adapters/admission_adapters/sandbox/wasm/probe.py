@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from admission_adapters.grants import unenforceable
 from admission_adapters.sandbox.bubblewrap.seccomp import ARCHITECTURES
 from admission_adapters.sandbox.bubblewrap.syscalls import numbers
 from admission_adapters.sandbox.model import Bounds, NotStartedError, Program, RunResult, Status
@@ -263,8 +264,7 @@ def _none(run_result: RunResult) -> str:
 
 
 def _broken(run_result: RunResult) -> WorkError:
-    return WorkError(
+    return unenforceable(
         f"no module runs in the sandbox: {last_line(run_result.stderr) or run_result.status}",
-        remedy="check that user namespaces are available, and reinstall the engine's extra `wasm`",
-        code="engine.limit_unenforceable",
+        "check that user namespaces are available, and reinstall the engine's extra `wasm`",
     )
