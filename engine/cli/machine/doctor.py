@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import options
-from engine.cli.machine import doctor_runner, doctor_sandbox
 from engine.cli.machine.machine import Check, State, bubblewrap, cgroups, display_path, judged, landlock, reason, tried
 from engine.cli.outputs import painted, print_text
 from engine.cli.serve import RunnerCertificate, RunnerKey, RunnerToken, runner_access
@@ -60,9 +59,13 @@ def doctor(
     """
     access = runner_access(runner_token_file, runner_cert, runner_key, ca_file)
     if runner is not None:
+        from engine.cli.machine import doctor_runner
+
         headlines = ("the runner can be used from here", "the runner cannot be used from here")
         raise typer.Exit(_report(doctor_runner.examine(runner, access), format_, *headlines))
     if sandbox:
+        from engine.cli.machine import doctor_sandbox
+
         raise typer.Exit(doctor_sandbox.run(format_))
     raise typer.Exit(run(options.Sources(state=state).settings(), format_))
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine import releasing
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.outputs import json_text, print_text
@@ -46,6 +45,8 @@ def roll_back(
 
     The content stays as it was built, byte for byte. Lower numbers stay refused everywhere.
     """
+    from engine import releasing
+
     with refusals():
         statement = releasing.roll_back(folder, after, output, author or options.user(), reason)
     tell_release("written", statement)
