@@ -48,10 +48,6 @@ _FAULT_LENGTH = 300
 _FAULT = re.compile(r"\[fault ([A-Za-z0-9_=-]+)\]")
 
 
-def _today() -> str:
-    return datetime.now(UTC).date().isoformat()
-
-
 @dataclass(frozen=True, slots=True)
 class Job:
     """What every worker is given: where to record, what to decide by which policy, for whom, at what time.
@@ -66,7 +62,7 @@ class Job:
     policy: SentPolicy
     context: Context
     now: int | None = None
-    day: str = field(default_factory=_today)
+    day: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
     def conditions(self) -> str:

@@ -98,10 +98,8 @@ def one_of(argument: int, values: tuple[int, ...]) -> list[Instruction]:
     return [_load(_ARGUMENT + 8 * argument), *tests, give(EPERM), give(ALLOW)]
 
 
-def has_bit(argument: int, bit: int) -> list[Instruction]:
-    """Allowed when the low word of the argument has the bit."""
-    return [_load(_ARGUMENT + 8 * argument), (_JSET, 1, 0, bit), give(EPERM), give(ALLOW)]
-
+THREAD_ONLY = [_load(_ARGUMENT), (_JSET, 1, 0, 0x00010000), give(EPERM), give(ALLOW)]
+"""CLONE_THREAD: without it, clone makes a process."""
 
 _ADDRESS = _ARGUMENT + 8 * 4
 WITHOUT_ADDRESS = [_load(_ADDRESS), (_JEQ, 0, 3, 0), _load(_ADDRESS + 4), (_JEQ, 0, 1, 0), give(ALLOW), give(EPERM)]

@@ -57,9 +57,10 @@ def container(bounds: Bounds, environment: Mapping[str, str], command: list[str]
     Raises WorkError for an environment that no process can have.
     """
     mounts = [_memory(path, 4096, "ro", "mode=0555") for path in _EMPTY]
+    shown = ["/usr", *(f"/{folder}" for folder in arguments.folders()), *([arguments.PACKAGES] if packages else [])]
     mounts += [
         {"destination": path, "type": "bind", "source": path, "options": ["rbind", "ro", "nosuid", "nodev"]}
-        for path in ("/usr", *(f"/{folder}" for folder in arguments.folders()), *_mounted(packages))
+        for path in shown
     ]
     mounts.append(_memory(_WRITABLE, bounds.disk_bytes, "mode=0700", "uid=65534", "gid=65534"))
     return json.dumps(
@@ -81,10 +82,6 @@ def container(bounds: Bounds, environment: Mapping[str, str], command: list[str]
             "linux": {"namespaces": [{"type": kind} for kind in ("pid", "network", "ipc", "uts", "mount")]},
         }
     ).encode("utf-8", "surrogateescape")
-
-
-def _mounted(packages: str) -> tuple[str, ...]:
-    return (arguments.PACKAGES,) if packages else ()
 
 
 def outside(config: int, status: int, packages: str = "") -> bytes:

@@ -44,7 +44,7 @@ ALLOWED = frozenset(
 """What the runtime and the interpreter around it use once they are loaded."""
 
 _GUARDED = {
-    "clone": seccomp.has_bit(0, 0x00010000),  # CLONE_THREAD: without it, clone makes a process
+    "clone": seccomp.THREAD_ONLY,
     "clone3": seccomp.CLONE3,
     "prctl": seccomp.one_of(0, (15,)),  # PR_SET_NAME, which the runtime gives its threads
     "ioctl": seccomp.one_of(1, (0x5401,)),  # TCGETS: whether a stream is a terminal
