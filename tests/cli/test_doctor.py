@@ -21,9 +21,10 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 import engine
+from admission_adapters.sandbox.run import cgroup
 from engine.binaries import Binary, find_binary
 from engine.cli.machine.doctor import examine, run
-from engine.cli.machine.machine import Check, State, bubblewrap, display_path, tried
+from engine.cli.machine.machine import Check, State, bubblewrap, cgroups, display_path, tried
 from engine.engine import Engine
 from engine.errors import DecideError, Exit
 from engine.record import chains
@@ -35,7 +36,7 @@ from tests.processes import gone
 
 ORDER = [
     ["python", "engine", "platform", "opa", "opa answers", "state"],
-    ["disk", "record lock", "temp folder", "cache", "bwrap", "user namespaces", "landlock", "cgroup v2"],
+    ["disk", "record lock", "temp folder", "cache", "bwrap", "user namespaces", "landlock", "memory cgroup"],
 ]
 
 
@@ -320,7 +321,19 @@ def test_check_that_breaks_does_not_end_the_others(settings: Settings) -> None:
     assert found["opa"] == Check(
         "opa", State.FAILED, "cannot be determined: ZeroDivisionError", found["opa"].remedy, needed=True
     )
-    assert "cgroup v2" in found
+    assert "memory cgroup" in found
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_memory_cgroup_of_either_version_counts_as_sandboxes_use_it(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroup, "memory_place", lambda: cgroup.Hierarchy(tmp_path, version))
+    assert [*cgroups()] == [Check("memory cgroup", State.OK, f"version {version}: {tmp_path}")]
+    monkeypatch.setattr(cgroup, "memory_place", lambda: None)
+    (found,) = cgroups()
+    assert found.state is State.MISSING
+    assert "until then memory is limited per process" in found.remedy
 
 
 def test_home_folder_is_shown_as_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:

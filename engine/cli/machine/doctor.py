@@ -101,7 +101,7 @@ def examine(
         "cache": (False, lambda: _cache(settings.cache)),
         "bwrap": (False, lambda: bubblewrap(find_tool("bwrap"))),
         "landlock": (False, landlock),
-        "cgroup v2": (False, cgroups),
+        "memory cgroup": (False, cgroups),
     }
     checks: list[Check] = []
     for name, (needed, made) in makers.items():

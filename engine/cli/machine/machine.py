@@ -94,35 +94,15 @@ def landlock() -> Iterator[Check]:
 
 
 def cgroups() -> Iterator[Check]:
-    """Whether this process may bound the memory and number of all its children together. Raises OSError."""
-    folder = _own_cgroup()
-    if folder is None:
-        problem = "not mounted, or this process is in none"
-    elif not (problem := _problem_of_cgroup(folder)):
-        yield Check("cgroup v2", State.OK, f"delegated: {display_path(folder)}")
+    """Whether sandboxes of this process can bound the memory of all their processes together. Raises OSError."""
+    from admission_adapters.sandbox.run.cgroup import memory_place
+
+    if (place := memory_place()) is not None:
+        yield Check("memory cgroup", State.OK, f"version {place.version}: {display_path(place.folder)}")
         return
     remedy = "run below a delegated cgroup v2 (systemd: Delegate=yes); "
     remedy += "until then memory is limited per process, not per process tree"
-    yield Check("cgroup v2", State.MISSING, problem, remedy)
-
-
-def _problem_of_cgroup(folder: Path) -> str:
-    controllers = set((folder / "cgroup.controllers").read_text(encoding="ascii").split())
-    if lacking := sorted({"memory", "pids"} - controllers):
-        return f"without the controllers {', '.join(lacking)} in {display_path(folder)}"
-    writable = os.access(folder, os.W_OK) and os.access(folder / "cgroup.subtree_control", os.W_OK)
-    return "" if writable else f"not delegated to this user: {display_path(folder)}"
-
-
-def _own_cgroup() -> Path | None:
-    mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    mount = next((line.split()[4] for line in mounts if " - cgroup2 " in line), None)
-    lines = Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
-    own = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), None)
-    if mount is None or own is None:
-        return None
-    folder = Path(mount) / own
-    return folder if (folder / "cgroup.controllers").is_file() else None
+    yield Check("memory cgroup", State.MISSING, "this process may make none", remedy)
 
 
 def tried(argv: Sequence[str], seconds: float, uid: int | None = None) -> tuple[int | None, str]:
