@@ -36,7 +36,7 @@ from tests.processes import gone
 
 ORDER = [
     ["python", "engine", "platform", "opa", "opa answers", "state"],
-    ["disk", "record lock", "temp folder", "cache", "bwrap", "user namespaces", "landlock", "memory cgroup"],
+    ["disk", "record lock", "temp folder", "cache", "bwrap", "user namespaces", "memory cgroup"],
 ]
 
 

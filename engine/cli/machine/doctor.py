@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import options
-from engine.cli.machine.machine import Check, State, bubblewrap, cgroups, display_path, judged, landlock, reason, tried
+from engine.cli.machine.machine import Check, State, bubblewrap, cgroups, display_path, judged, reason, tried
 from engine.cli.outputs import painted, print_text
 from engine.cli.serve import RunnerCertificate, RunnerKey, RunnerToken, runner_access
 from engine.documents.files import opened_folder
@@ -100,7 +100,6 @@ def examine(
         "temp folder": (True, _sockets),
         "cache": (False, lambda: _cache(settings.cache)),
         "bwrap": (False, lambda: bubblewrap(find_tool("bwrap"))),
-        "landlock": (False, landlock),
         "memory cgroup": (False, cgroups),
     }
     checks: list[Check] = []

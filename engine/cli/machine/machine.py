@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import platform
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,8 +16,6 @@ from engine.errors import reason_of
 _PROBE_SECONDS = 5.0  # a probe of the sandbox needs some hundredths
 _OUTPUT_BYTES = 4096  # read from the output of a probe
 _NOBODY = 65534
-_LANDLOCK_CREATE_RULESET = 444  # the same number on x86_64 and aarch64
-_LANDLOCK_VERSION = 1
 
 
 class State(StrEnum):
@@ -74,23 +69,6 @@ def _namespaces(bwrap: str) -> Check:
         "allow unprivileged user namespaces (sysctl, AppArmor or the container's settings); until then no code is run"
     )
     return Check("user namespaces", State.FAILED, f"{why} ({who})", remedy)
-
-
-def landlock() -> Iterator[Check]:
-    """The version of Landlock that the kernel supports."""
-    if sys.platform != "linux" or platform.machine() not in {"x86_64", "aarch64"}:
-        yield Check("landlock", State.MISSING, "only checked on Linux on x86_64 and aarch64")
-        return
-    syscall = ctypes.CDLL(None, use_errno=True).syscall
-    syscall.restype = ctypes.c_long
-    version = syscall(
-        ctypes.c_long(_LANDLOCK_CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_uint32(_LANDLOCK_VERSION)
-    )
-    if version > 0:
-        yield Check("landlock", State.OK, f"ABI {version}")
-    else:
-        detail = f"the kernel does not offer it: {os.strerror(ctypes.get_errno()).lower()}"
-        yield Check("landlock", State.MISSING, detail, "add landlock to the kernel's `lsm=` setting")
 
 
 def cgroups() -> Iterator[Check]:
