@@ -173,7 +173,6 @@ def test_lint_formats_rules_with_the_fix_option(own: Path) -> None:
     assert rule.read_text(encoding="utf-8") == formatted
 
 
-@pytest.mark.full
 def test_lint_asks_whether_a_new_row_is_a_misspelled_one(own: Path) -> None:
     values = own / "values" / "licenses.yaml"
     values.write_text("categories:\n  permisive: {train: refuse}\n", encoding="utf-8")
@@ -196,6 +195,7 @@ def test_lint_asks_whether_a_new_row_is_a_misspelled_one(own: Path) -> None:
         assert (result.exit_code, result.stderr) == (Exit.ALLOW, ""), result
 
 
+@pytest.mark.full
 def test_lint_says_which_rules_it_may_not_format(own: Path, command: Command) -> None:
     rule = own / "rules" / "lib" / "names.rego"
     unformatted = rule.read_text(encoding="utf-8").replace(" := ", ":=")
