@@ -145,6 +145,12 @@ class PermitMissingError(WorkError):
     code = "engine.permit_missing"
 
 
+class UnenforceableError(WorkError):
+    """The limits of a permit cannot be enforced here."""
+
+    code = "engine.limit_unenforceable"
+
+
 class StateError(EngineError):
     """The state of budgets, approvals, tokens cannot be used; nothing that needs it is allowed."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from engine.errors import WorkError
+from engine.errors import UnenforceableError, WorkError
 from engine.model import Permit
 
 GrantT = TypeVar("GrantT")
@@ -24,4 +24,4 @@ def granted(permit: Permit, point: str, input_digest: str, grant: type[GrantT]) 
 
 def unenforceable(message: str, remedy: str = "use adapters and engine of the same version") -> WorkError:
     """The error for limits that an executor cannot enforce."""
-    return WorkError(message, remedy=remedy, code="engine.limit_unenforceable")
+    return UnenforceableError(message, remedy=remedy)

@@ -17,7 +17,7 @@ from pathlib import Path
 from admission_adapters.sandbox.model import Backend
 from engine.documents.canonical import canonical, digest
 from engine.documents.files import printable
-from engine.errors import EngineError, WorkError
+from engine.errors import EngineError, UnenforceableError
 from engine.model import Boundary, Probe, SandboxFacts
 from engine.sandboxes import cache
 from engine.sandboxes.cache import AHEAD_SECONDS, KEPT_SECONDS
@@ -66,10 +66,9 @@ class Sandboxes:
         """The backend of this name. Raises WorkError where none is registered."""
         entry = self._all().get(name)
         if entry is None:
-            raise WorkError(
+            raise UnenforceableError(
                 f"there is no sandbox `{printable(name, 40)}` here",
                 remedy="run `engine doctor --sandbox`, install what it names, and repeat the request",
-                code="engine.limit_unenforceable",
             )
         return entry.backend
 

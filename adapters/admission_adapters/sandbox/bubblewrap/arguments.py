@@ -10,9 +10,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from admission_adapters.grants import unenforceable
 from admission_adapters.sandbox.model import Bounds
-from engine.errors import WorkError
+from engine.errors import UnenforceableError, WorkError
 
 BWRAP = "/usr/bin/bwrap"
 PYTHON = "/usr/bin/python3"
@@ -139,9 +138,9 @@ def _check(bounds: Bounds) -> None:
     loose = [name for name, number in numbers.items() if not 0 < number < _MOST and not name.startswith("artifact_")]
     files = range(bounds.open_files) if bounds.artifact_files <= 0 else range(_WALKING, bounds.open_files + 1)
     if loose or not files or bounds.artifact_files < 0 or bounds.artifact_bytes < 0:
-        raise unenforceable(
+        raise UnenforceableError(
             f"a limit is not valid: `{(loose or ['open_files'])[0]}`",
-            f"set every limit above 0, and at least {_WALKING} open files if artifacts are collected",
+            remedy=f"set every limit above 0, and at least {_WALKING} open files if artifacts are collected",
         )
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from admission_adapters.grants import unenforceable
 from admission_adapters.sandbox.bubblewrap.syscalls import NEWEST, numbers
+from engine.errors import UnenforceableError
 
 ALLOW = 0x7FFF0000
 KILL = 0x80000000
@@ -187,8 +187,8 @@ def assemble(machine: str, answer: Answer = _ORDINARY) -> bytes:
     `answer` maps a call's name to its action, replacing the rules for ordinary programs.
     """
     if machine not in ARCHITECTURES:
-        raise unenforceable(
-            f"there is no system call filter for `{machine[:40]}`", "run generated code on x86_64 or aarch64"
+        raise UnenforceableError(
+            f"there is no system call filter for `{machine[:40]}`", remedy="run generated code on x86_64 or aarch64"
         )
     return b"".join(struct.pack("=HBBI", *line) for line in program(ARCHITECTURES[machine], answer))
 

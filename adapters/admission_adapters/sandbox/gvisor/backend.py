@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from admission_adapters.digests import digest
-from admission_adapters.grants import unenforceable
 from admission_adapters.sandbox import machine
 from admission_adapters.sandbox.bubblewrap import arguments, seccomp
 from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
@@ -21,6 +20,7 @@ from admission_adapters.sandbox.gvisor import binary as gvisor_binary
 from admission_adapters.sandbox.launcher import launch as launcher
 from admission_adapters.sandbox.model import Bounds, Program
 from admission_adapters.sandbox.run.recipe import CommandLine, Pipes, Setup, memory_file
+from engine.errors import UnenforceableError
 
 BUNDLE, STATE = "/bundle", "/state"
 _ROOT = f"{BUNDLE}/rootfs"
@@ -161,7 +161,7 @@ class Gvisor(Bubblewrap):
         try:
             runsc = gvisor_binary.find(self._folder)
         except gvisor_binary.MissingError as error:
-            raise unenforceable("gVisor cannot be used", str(error)) from error
+            raise UnenforceableError("gVisor cannot be used", remedy=str(error)) from error
         inside = container(setup.bounds, setup.environment, _launcher(setup.without), setup.packages)
         config, code_file = memory_file(stack, inside), memory_file(stack, launcher.code())
         outer = memory_file(stack, outside(config, ends.status, setup.packages))

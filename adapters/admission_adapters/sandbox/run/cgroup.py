@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from admission_adapters.grants import unenforceable
-from engine.errors import WorkError
+from engine.errors import UnenforceableError, WorkError
 
 _ROOT = Path("/sys/fs/cgroup")
 _OVERHEAD_BYTES = 16 << 20
@@ -238,7 +237,7 @@ def _delegates(folder: Path) -> bool:
 
 def _unusable(error: OSError | RuntimeError) -> WorkError:
     why = os.strerror(error.errno or 0).lower() if isinstance(error, OSError) else "this process is ending"
-    return unenforceable(
+    return UnenforceableError(
         f"the memory cgroup of a sandbox cannot be used: {why}",
-        "see `engine doctor --sandbox` for what this machine enforces",
+        remedy="see `engine doctor --sandbox` for what this machine enforces",
     )

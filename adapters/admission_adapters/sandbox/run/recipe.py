@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from admission_adapters.grants import unenforceable
 from admission_adapters.sandbox.bubblewrap import arguments, seccomp
 from admission_adapters.sandbox.launcher import launch as launcher
 from admission_adapters.sandbox.model import Bounds, Program
 from admission_adapters.sandbox.run import handshake
+from engine.errors import UnenforceableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class Recipe:
     def work(self, program: Program, bounds: Bounds, without: frozenset[str]) -> bytes:
         """The job for the launcher. Raises WorkError for a program that cannot be encoded, or needs a way out."""
         if program.tunnels is not None and not self.egress:
-            raise unenforceable(
-                "this sandbox has no way out", "name a profile whose backend has `egress` in policy/sandbox.yaml"
+            raise UnenforceableError(
+                "this sandbox has no way out", remedy="name a profile whose backend has `egress` in policy/sandbox.yaml"
             )
         return marshal.dumps(launcher.work(program, bounds, without), 2)
 

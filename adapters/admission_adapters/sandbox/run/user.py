@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from admission_adapters.grants import unenforceable
 from admission_adapters.sandbox.run.proc import every_process, status_of
+from engine.errors import UnenforceableError
 
 SETPRIV = "/usr/bin/setpriv"
 """Of util-linux, which every Debian and Ubuntu has."""
@@ -48,9 +48,9 @@ def sandbox_user() -> User:
     for number in _CANDIDATES:
         if _inside(number, uids) and _inside(number, gids) and not _in_use(number):
             return User(number, number, own=False)
-    raise unenforceable(
+    raise UnenforceableError(
         "root has no unprivileged user to run a sandbox as",
-        "start the engine as an ordinary user, or map uids 60800 to 61183 into its user namespace",
+        remedy="start the engine as an ordinary user, or map uids 60800 to 61183 into its user namespace",
     )
 
 

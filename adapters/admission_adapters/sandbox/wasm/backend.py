@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from admission_adapters.digests import json_digest
-from admission_adapters.grants import unenforceable
 from admission_adapters.sandbox import machine
 from admission_adapters.sandbox.bubblewrap import arguments, seccomp
 from admission_adapters.sandbox.launcher.launch import encoded
@@ -31,7 +30,7 @@ from admission_adapters.sandbox.run.handshake import HandshakeError
 from admission_adapters.sandbox.run.process import run_once
 from admission_adapters.sandbox.run.recipe import CommandLine, Pipes, Recipe, Setup
 from admission_adapters.sandbox.run.user import sandbox_user
-from engine.errors import WorkError
+from engine.errors import UnenforceableError, WorkError
 
 ALLOWED = frozenset(
     """
@@ -107,9 +106,9 @@ class Wasmtime(Recipe):
         """This interpreter with nothing of its surroundings but the standard library. Raises WorkError."""
         library = packages()
         if library is None:
-            raise unenforceable(
+            raise UnenforceableError(
                 "WebAssembly is not available: the package wasmtime is missing",
-                "install the engine with its extra `wasm`",
+                remedy="install the engine with its extra `wasm`",
             )
         descriptors = [str(number) for number in (ends.ready, ends.go, ends.job, ends.report)]
         return CommandLine([sys.executable, "-I", "-S", "-B", str(_CHILD), str(library), *descriptors], ())

@@ -15,7 +15,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from admission_adapters.grants import unenforceable
 from admission_adapters.sandbox.bubblewrap.seccomp import ARCHITECTURES
 from admission_adapters.sandbox.bubblewrap.syscalls import numbers
 from admission_adapters.sandbox.model import Bounds, NotStartedError, Program, RunResult, Status
@@ -31,7 +30,7 @@ from admission_adapters.sandbox.run.start import start
 from admission_adapters.sandbox.run.user import sandbox_user
 from admission_adapters.sandbox.wasm import modules
 from admission_adapters.sandbox.wasm.backend import LANGUAGE, PROTECTIONS, Wasmtime
-from engine.errors import WorkError
+from engine.errors import UnenforceableError, WorkError
 
 _FILE = "file_secret"
 _CALLS = ("add_key", "kcmp", "name_to_handle_at", "open_tree", "personality", "process_vm_readv", "ptrace", "setns")
@@ -264,7 +263,7 @@ def _none(run_result: RunResult) -> str:
 
 
 def _broken(run_result: RunResult) -> WorkError:
-    return unenforceable(
+    return UnenforceableError(
         f"no module runs in the sandbox: {last_line(run_result.stderr) or run_result.status}",
-        "check that user namespaces are available, and reinstall the engine's extra `wasm`",
+        remedy="check that user namespaces are available, and reinstall the engine's extra `wasm`",
     )
