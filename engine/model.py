@@ -44,6 +44,9 @@ SEALED = r"^sealed:1:[A-Za-z0-9_-]{66,}$"
 Line = Annotated[str, Field(max_length=4_096)]
 """A path, a label or a time in a request."""
 
+ABSENT: Any = Field(default=None, exclude_if=lambda value: value is None)
+"""The default of a field that is left out where it has no value."""
+
 
 def passing(check: Callable[[str], object], must: str = "have another form") -> AfterValidator:
     """Keeps a text for which the check raises no ValueError; the error says that the field `must` … ."""

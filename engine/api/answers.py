@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from engine.facts.run_result import ABSENT
-from engine.model import Decision, Digest, Mode, Model, Outcome, Revisions, Via
+from engine.model import ABSENT, Decision, Digest, Mode, Model, Outcome, Revisions, Via
 from engine.record.model import Durations, RecordedFinding, Versions
 
 

@@ -7,8 +7,6 @@ counts what each waiver let through.
 Each is one pass over what it reads.
 """
 
-from __future__ import annotations
-
 from engine.coverage.record_gaps import Usage, record_gaps, usage
 from engine.coverage.tool_values import Gap, Kind, ToolValues
 from engine.coverage.value_gaps import definition_gaps, value_gaps

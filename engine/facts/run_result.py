@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from engine.facts.run_request import MOST_MESSAGES, Message, Text
-from engine.model import Decision, Model
-
-ABSENT: Any = Field(default=None, exclude_if=lambda value: value is None)
-"""The default of a field that is left out where it has no value."""
+from engine.model import ABSENT, Decision, Model
 
 
 class AgentOutputs(Model):

@@ -1,7 +1,5 @@
 """`engine record`, with the commands that build a policy too."""
 
-from __future__ import annotations
-
 from engine.cli.record.commands import app
 from engine.cli.record.replay import replay_record
 from engine.cli.record.shadow import report_shadow
