@@ -18,8 +18,8 @@ from engine.api.limits import ApiLimits
 from engine.documents.canonical import RawJson
 from engine.documents.files import printable
 from engine.documents.strict_json import MAX_SAFE_INTEGER, has_more_values
+from engine.documents.validation import FieldsError
 from engine.drive import off_loop
-from engine.errors import GatherError
 from engine.flow import HEAVY_BYTES
 from engine.model import Pace
 
@@ -30,14 +30,10 @@ _LONG_NUMBER = re.compile(rb"[-+.0-9eE]{65}")
 """Every number written longer than 64 characters has this."""
 
 
-class InvalidBodyError(GatherError):
-    """A body that is not strict JSON; `fields` are pairs of the path of a field and its problem."""
+class InvalidBodyError(FieldsError):
+    """A body that is not strict JSON."""
 
     code = "engine.json_invalid"
-
-    def __init__(self, message: str, *, remedy: str, fields: tuple[tuple[str, str], ...] = ()) -> None:
-        super().__init__(message, remedy=remedy)
-        self.fields = fields
 
 
 async def read_json(data: bytes, limits: ApiLimits) -> RawJson:

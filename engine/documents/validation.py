@@ -103,7 +103,7 @@ class FieldsError(GatherError):
 
     code = "engine.request_invalid"
 
-    def __init__(self, message: str, *, remedy: str, fields: tuple[tuple[str, str], ...]) -> None:
+    def __init__(self, message: str, *, remedy: str, fields: tuple[tuple[str, str], ...] = ()) -> None:
         super().__init__(message, remedy=remedy)
         self.fields = fields
 
