@@ -17,8 +17,7 @@ from typing import Any, BinaryIO
 from admission_adapters.files.exports import ExportFile, Line
 from engine.documents.canonical import RawJson, canonical, digest
 from engine.documents.files import printable
-from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, read_strict
-from engine.documents.validation import FieldsError, validate
+from engine.documents.validation import FieldsError, object_in, validate
 from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit, GatherError, Location, PermitMissingError, WorkError, reason_of
 from engine.facts.text.content import redacted_content
@@ -131,15 +130,14 @@ def _batches(lines: BinaryIO, path: Path, limits: ReadLimits) -> Iterator[list[S
 
 
 def _sample(line: bytes, path: Path, number: int, limits: ReadLimits) -> dict[str, Any]:
+    where = Location(str(path), number)
+    found = object_in(line, "line", "write one JSON object a line", where)
+    if isinstance(found, GatherError):
+        raise found
     try:
-        found: dict[str, Any] = read_strict(line.decode("utf-8"))
         validate(SampleLine, canonical(found), "the form of a sample", _REMEDY, limits)
-    except (UnicodeDecodeError, NotJsonError) as error:
-        raise _unreadable(path, number, "is not JSON", "write one JSON object a line") from error
-    except AmbiguousJsonError as error:
-        raise _unreadable(path, number, error.problem, error.remedy) from error
     except FieldsError as error:
-        error.where = Location(str(path), number)
+        error.where = where
         raise
     return found
 

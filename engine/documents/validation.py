@@ -6,6 +6,7 @@ validation stops at the first invalid item of each list.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from functools import cache
@@ -17,8 +18,8 @@ from pydantic_core import ErrorDetails, SchemaValidator
 
 from engine.documents.canonical import parse
 from engine.documents.files import printable
-from engine.documents.strict_json import has_more_values, levels_of
-from engine.errors import GatherError
+from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, has_more_values, levels_of, read_strict
+from engine.errors import GatherError, Location
 from engine.settings import ReadLimits
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -123,6 +124,24 @@ def validate(model: type[ModelT], text: bytes, name: str, remedy: str, limits: R
         fields = _first_fields(error, model, text)
         named = ", ".join(f"`{name}` {problem}" for name, problem in fields[:5])
         raise FieldsError(f"the request does not fit {name}: {named}", remedy=remedy, fields=fields) from None
+    return found
+
+
+def object_in(text: str | bytes, what: str, remedy: str, where: Location | None = None) -> dict[str, Any] | GatherError:
+    """The one JSON object in a text, or the error, which is recorded as a deny."""
+    try:
+        found = read_strict(text if isinstance(text, str) else text.decode("utf-8"))
+    except UnicodeDecodeError:
+        return GatherError(f"the {what} is not UTF-8", remedy="write text in UTF-8", where=where)
+    except NotJsonError:
+        if text[:3] == BOM_UTF8:
+            marked = f"the {what} begins with a byte order mark"
+            return GatherError(marked, remedy="write UTF-8 without one", where=where)
+        return GatherError(f"the {what} is not JSON", remedy=remedy, where=where)
+    except AmbiguousJsonError as error:
+        return GatherError(f"the {what} {error.problem}", remedy=error.remedy, where=where)
+    if not isinstance(found, dict):
+        return GatherError(f"the {what} is no JSON object", remedy=remedy, where=where)
     return found
 
 

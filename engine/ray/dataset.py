@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from engine.documents.validation import object_in
 from engine.engine import Engine
 from engine.errors import EngineError, GatherError
 from engine.flow import Context
@@ -15,7 +16,7 @@ from engine.ray.columns import ADDED, POINT, Columns, demand_columns
 from engine.ray.corpus import demand_stateless
 from engine.ray.packages import package
 from engine.ray.policy import SentPolicy
-from engine.ray.rows import Batch, object_in, of_table, read_rows
+from engine.ray.rows import Batch, of_table, read_rows
 from engine.ray.worker import Counts, Job, OpaLostError, Worker, worker_faults
 from engine.record.bulk import Manifest, RunRecord, name_of, signer
 from engine.record.model import DecisionRecord, utc_now

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, BinaryIO
 
 from engine.documents.canonical import canonical
-from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, read_strict
+from engine.documents.validation import object_in
 from engine.errors import GatherError, Location
 from engine.model import Decision
 from engine.ray.columns import PROVENANCE, Columns
@@ -104,24 +103,6 @@ def _request(line: bytes, columns: Columns, place: str) -> dict[str, Any] | Gath
     if taken := [name for name in PROVENANCE if name in row]:
         return GatherError(f"the line has `{taken[0]}`, which admitted rows get", remedy="rename it", where=where)
     return columns.request(row, place)
-
-
-def object_in(text: str | bytes, what: str, remedy: str, where: Location | None = None) -> dict[str, Any] | GatherError:
-    """The one JSON object in a text, or the error, which is recorded as a deny."""
-    try:
-        found = read_strict(text if isinstance(text, str) else text.decode("utf-8"))
-    except UnicodeDecodeError:
-        return GatherError(f"the {what} is not UTF-8", remedy="write text in UTF-8", where=where)
-    except NotJsonError:
-        if text[:3] == codecs.BOM_UTF8:
-            marked = f"the {what} begins with a byte order mark"
-            return GatherError(marked, remedy="write UTF-8 without one", where=where)
-        return GatherError(f"the {what} is not JSON", remedy=remedy, where=where)
-    except AmbiguousJsonError as error:
-        return GatherError(f"the {what} {error.problem}", remedy=error.remedy, where=where)
-    if not isinstance(found, dict):
-        return GatherError(f"the {what} is no JSON object", remedy=remedy, where=where)
-    return found
 
 
 class _JsonLines:

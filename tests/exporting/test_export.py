@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from engine.cases.run import changed
 from engine.engine import AsyncEngine, Engine
 from engine.errors import GatherError, WorkError
 from engine.exporting import Exported
-from engine.facts.text.blocks import WORDS, blocks_of, source_texts, windows_of
+from engine.facts.text.blocks import WORDS, blocks_of, content_words, source_texts, windows_of
 from engine.facts.text.content import redacted_content
 from engine.facts.text.quotes import words_of
 from engine.points.export import MOST
@@ -187,7 +188,8 @@ def test_a_concurrently_created_file_is_not_replaced(tmp_path: Path) -> None:
     ("line", "problem"),
     [
         ("{", "is not JSON"),
-        ("[]", "must be an object"),
+        ("[]", "no JSON object"),
+        ("\ufeff{}", "begins with a byte order mark"),
         ('{"kind": "synthetic", "kind": "external"}', "key"),
         ('{"kind": "synthetic", "provenance": [], "treatment": null}', "`content` is missing"),
         ('{"messages": []}', "`messages` is not a known field"),
@@ -199,13 +201,14 @@ def test_a_concurrently_created_file_is_not_replaced(tmp_path: Path) -> None:
             "0.source`",
         ),
         ("ÿ", "is not JSON"),
+        ("\udcff", "is not UTF-8"),
     ],
 )
 def test_a_malformed_sample_is_reported_by_its_line_and_nothing_is_written(
     world: World, tmp_path: Path, line: str, problem: str
 ) -> None:
     asked = tmp_path / "in.samples"
-    asked.write_text(json.dumps(world.sample({"text": "fine"})) + "\n" + line + "\n", encoding="utf-8")
+    asked.write_text(f"{json.dumps(world.sample({'text': 'fine'}))}\n{line}\n", "utf-8", "surrogateescape")
     with pytest.raises(GatherError, match=problem) as raised:
         world.engine.export(asked, tmp_path / "out.jsonl")
     assert there(raised.value.where).line == 2
@@ -348,9 +351,16 @@ def test_any_run_of_fifteen_words_contains_a_block(words: list[str], start: int)
 
 @given(st.lists(st.text(max_size=30), max_size=6))
 def test_json_and_lines_of_json_have_the_words_of_their_strings(texts: list[str]) -> None:
-    import io
-
     wanted = [word for text in texts for word in words_of(text)]
     for data in (json.dumps({"key": texts}), "".join(json.dumps({"key": text}) + "\n" for text in texts)):
         found = [word for text in source_texts(io.BytesIO(data.encode())) for word in words_of(text)]
         assert found == wanted
+
+
+@pytest.mark.parametrize("source", [{"note": ARTICLE}, {ARTICLE: "a note"}])
+@pytest.mark.parametrize("sample", [{"a": ARTICLE}, {"notes": [{ARTICLE: 1}]}])
+def test_text_in_a_key_is_compared_too(source: dict[str, str], sample: dict[str, Any]) -> None:
+    blocks = blocks_of(
+        word for text in source_texts(io.BytesIO(json.dumps(source).encode())) for word in words_of(text)
+    )
+    assert set(blocks) & set(windows_of(content_words(sample)))

@@ -17,12 +17,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from engine.documents.validation import object_in
 from engine.errors import GatherError
 from engine.ray import rows as rows_module
 from engine.ray import units
 from engine.ray.columns import read_columns
 from engine.ray.packages import package
-from engine.ray.rows import batches, object_in
+from engine.ray.rows import batches
 from engine.ray.units import plan
 from tests.ray.samples import COLUMNS, COLUMNS_YAML, request, row, rows, write_lines, write_parquet
 

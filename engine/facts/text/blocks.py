@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Any, Protocol
 
-from engine.facts.text.content import texts
+from engine.facts.text.content import keys, texts
 from engine.facts.text.quotes import words_of
 
 WORDS = 8
@@ -52,7 +52,13 @@ def windows_of(words: tuple[str, ...]) -> tuple[int, ...]:
 
 def content_words(content: Any) -> tuple[str, ...]:
     """The words of the texts of JSON content."""
-    return tuple(word for _, text in texts(content) for word in words_of(text))
+    return tuple(word for text in _texts(content) for word in words_of(text))
+
+
+def _texts(content: Any) -> Iterator[str]:
+    """The texts of JSON content, then its keys that are as long as a block, such as questions above their answers."""
+    yield from (text for _, text in texts(content))
+    yield from (key for key in keys(content) if len(key) >= WORDS and len(words_of(key)) >= WORDS)
 
 
 def source_texts(stream: Stream) -> Iterator[str]:
@@ -94,7 +100,7 @@ def _json(data: bytes) -> list[str] | None:
     if not data.lstrip().startswith((b"{", b"[")):
         return None
     try:
-        return [found for _, found in texts(json.loads(data))]
+        return [*_texts(json.loads(data))]
     except (ValueError, RecursionError):
         return None
 

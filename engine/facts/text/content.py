@@ -32,12 +32,13 @@ def texts(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
         yield name, str(content)
 
 
-def _keys(content: Any) -> Iterator[str]:
+def keys(content: Any) -> Iterator[str]:
+    """Every key of JSON content, at any depth."""
     if isinstance(content, dict):
         yield from content
     inner = content.values() if isinstance(content, dict) else content if isinstance(content, list) else ()
     for value in inner:
-        yield from _keys(value)
+        yield from keys(value)
 
 
 def steering_in(content: Any, markers: Markers) -> tuple[int, int]:
@@ -77,12 +78,12 @@ def has_private(text: str) -> bool:
 def secrets_in(content: Any, forms: SecretForms) -> int:
     """Number of texts that are or contain a key, token or password."""
     named = sum(has_secret(name, text, forms) for name, text in texts(content))
-    return named + sum(is_secret(key, forms) for key in _keys(content))
+    return named + sum(is_secret(key, forms) for key in keys(content))
 
 
 def private_in(content: Any) -> int:
     """Number of texts with private data."""
-    return sum(map(has_private, (*(text for _, text in texts(content)), *_keys(content))))
+    return sum(map(has_private, (*(text for _, text in texts(content)), *keys(content))))
 
 
 def redacted_content(content: Any) -> Any:
