@@ -74,7 +74,7 @@ def _document(run: CorpusRun, into: Path) -> dict[str, Any]:
         "records": manifest.outcomes.total(),
         "outcomes": dict(sorted(manifest.outcomes.items())),
         "codes": dict(sorted(manifest.codes.items(), key=lambda item: (-item[1], item[0]))),
-        "faults": manifest.faults,
+        "first": manifest.first,
         "units": len(manifest.segments),
         "reused": run.reused,
     }
@@ -84,11 +84,11 @@ def _text(document: dict[str, Any]) -> str:
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in document["outcomes"].items())
     units = f"{document['units']:,}, of which {document['reused']:,} were whole before"
     pairs = {"units": units, "rules": document["policy"]["rules"], "values": document["policy"]["values"]}
-    faults = document["faults"]
+    first = document["first"]
     codes = [
         line
         for code, count in document["codes"].items()
-        for line in (f"  {count:>11,}  {code}", *([f"{'':15}{faults[code]}"] if code in faults else []))
+        for line in (f"  {count:>11,}  {code}", *([f"{'':15}{first[code]}"] if code in first else []))
     ]
     head, place = f"{document['records']:,} rows: {counts}", f"admitted rows and record: {printable(document['run'])}"
     return "\n".join([head, *codes, *rows(pairs, 11), place])

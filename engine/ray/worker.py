@@ -44,7 +44,7 @@ _ATTEMPTS = 3
 """How often a unit is decided while OPA dies under it; the answers of the last one stand."""
 
 _POLL_SECONDS = 0.05
-_FAULT_LENGTH = 300
+_LONGEST = 300
 _FAULT = re.compile(r"\[fault ([A-Za-z0-9_=-]+)\]")
 
 
@@ -164,7 +164,7 @@ class Worker:
             records=counts.outcomes.total(),
             outcomes=dict(counts.outcomes),
             codes=dict(counts.codes),
-            faults=counts.faults,
+            first=counts.first,
         )
 
     def _await_opa(self) -> None:
@@ -221,11 +221,11 @@ class CorpusWorker(Worker):
 
 @dataclass(slots=True)
 class Counts:
-    """Decisions by outcome and by code, which counts once a decision; the first fault of the engine of each code."""
+    """Decisions by outcome and by code, which counts once a decision; the first row with each code."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
-    faults: dict[str, str] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
 
     def add(self, places: Iterable[str], decisions: Iterable[Decision]) -> None:
         """Count the decisions on the rows at these places."""
@@ -233,9 +233,10 @@ class Counts:
             self.outcomes[one.outcome.value] += 1
             self.codes.update({finding.code for finding in one.findings})
             for finding in one.findings:
-                if is_reserved(finding.code) and finding.code not in self.faults:
+                if finding.code not in self.first:
                     why = finding.requirement.removeprefix(f"{place}: ")
-                    self.faults[finding.code] = redact(printable(f"{place}: {why}; {finding.remedy}", _FAULT_LENGTH))[0]
+                    why = why if is_reserved(finding.code) else f"required: {why}"
+                    self.first[finding.code] = redact(printable(f"{place}: {why}; {finding.remedy}", _LONGEST))[0]
 
 
 @contextmanager

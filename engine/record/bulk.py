@@ -66,7 +66,7 @@ class AdmittedRows(Model):
 class Unit(Model):
     """One unit of work: where it is from, by what it was decided, its decisions by outcome and code, its rows.
 
-    `faults` has, for each code of the engine itself, where it occurred first, why, and what to do.
+    `first` has, for each code, the row where it occurred first, why, and what to do.
     """
 
     unit: Sha256
@@ -76,7 +76,7 @@ class Unit(Model):
     records: Count
     outcomes: dict[str, Count]
     codes: dict[str, Count]
-    faults: dict[str, str]
+    first: dict[str, str]
     admitted: AdmittedRows | None = None
 
 
@@ -115,9 +115,9 @@ class Manifest(Signed):
         return sum((Counter(one.unit.codes) for one in self.segments), Counter())
 
     @property
-    def faults(self) -> dict[str, str]:
-        """The fault of one unit for each code."""
-        return {code: fault for one in reversed(self.segments) for code, fault in one.unit.faults.items()}
+    def first(self) -> dict[str, str]:
+        """The first row of one unit with each code."""
+        return {code: row for one in reversed(self.segments) for code, row in one.unit.first.items()}
 
 
 class Draft:

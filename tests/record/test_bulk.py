@@ -40,7 +40,7 @@ def write(run: RunRecord, name: str, count: int, first: int = 0, **changes: Any)
             records=count,
             outcomes={"deny": count},
             codes={"license_unknown": count},
-            faults={},
+            first={},
             admitted=admitted,
         )
         return draft.publish(unit.model_copy(update=changes))

@@ -66,7 +66,7 @@ unused(claim) if claim.state in {"requested", "granted", "refused"}
 #   fixed: true
 #   each: approvals
 #   empty: allowed
-#   remedy: Send the approved request, or request approval for this one
+#   remedy: Send the approved request as the same principal, or request approval for this one
 #   after: [approval_unknown]
 # labels:
 #   row: H09
