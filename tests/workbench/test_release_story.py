@@ -75,6 +75,7 @@ class Office:
         page = self.officer
         go(page, f"/releases/{name}")
         page.get_by_label("Reason (one line").fill(reason)
+        page.get_by_role("checkbox", name="decide by it at once").check()
         page.get_by_role("button", name="Activate").click()
         page.get_by_text(told).wait_for()
 

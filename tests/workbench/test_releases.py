@@ -191,6 +191,7 @@ def test_an_activation_is_recorded_as_done_by_the_person_of_the_workbench(tmp_pa
         sign_release(releases / "release-1", keys.private, find_binary())
         shown = visitor.get("/releases/release-1").html
         assert f"You activate as {LEE}, and servers record that." in shown.text
+        assert "Running servers decide by it at once" in shown.text
         step(visitor, "release-1", "activate", last=shown.field("last"))
         assert (lines(running.state)[-1]["outcome"], lines(running.state)[-1]["principal"]) == ("activated", LEE)
         with closing(open_store(running.state)) as store:
