@@ -130,7 +130,8 @@ def meant(path: Path, keys: Iterable[str], where: Callable[[Path], Location | No
     """The key, among those beside a path, that another file has and that differs by hardly more than a typing error."""
     *table, name = path
     alike = [one for one in keys if one != name and _NUMBERS.findall(one) == _NUMBERS.findall(str(name))]
-    others = [one for one in alike if _file(where((*table, one))) != _file(where(path))]
+    typed = [one for one in alike if abs(len(one) - len(str(name))) <= 1]
+    others = [one for one in typed if _file(where((*table, one))) != _file(where(path))]
     return closest(str(name), others, 0.85)
 
 

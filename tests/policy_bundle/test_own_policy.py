@@ -174,6 +174,7 @@ def test_lint_formats_rules_with_the_fix_option(own: Path) -> None:
 
 
 def test_lint_asks_whether_a_new_row_is_a_misspelled_one(own: Path) -> None:
+    assert run("lint", "--policy", str(own)).stderr == "", "the row that `init` writes is none"
     values = own / "values" / "licenses.yaml"
     values.write_text("categories:\n  permisive: {train: refuse}\n", encoding="utf-8")
     result = run("lint", "--policy", str(own))
