@@ -266,6 +266,8 @@ def test_an_unreadable_command_is_refused_with_its_reason(text: Any, reason: str
         ("cat .[.] a", {("word", "pattern")}),
         ("cat .??* .[!.]* a.* .a* ../*.c", set()),
         ("xargs rm", {("word", "input")}),
+        ("fd -e c -x rm", {("option", "-e"), ("option", "-x"), ("word", "input")}),
+        ("fd -X rm {.}.o", {("option", "-X"), ("word", "input")}),
         ("python -m venv x", {("option", "-m")}),
         ("python -m frob -x", {("option", "-m"), ("option", "-x")}),
     ],

@@ -289,7 +289,8 @@ class _Reader:
         inner = tuple(
             ShellWord(None, unknown="input") if word.value is None or "{}" in word.value else word for word in words
         )
-        self.reading.inner.append(inner or (ShellWord(None, unknown="input"),))
+        placed = any("{}" in (word.value or "{}") for word in words)
+        self.reading.inner.append(inner if placed else (*inner, ShellWord(None, unknown="input")))  # as `fd -x rm` does
         if words and self._rows.get(words[0].value or "", {}).get("shell"):
             values = (word.value or "" for before, word in pairwise(words) if (before.value or "").startswith("-"))
             self.reading.texts += [value.replace("{}", _UNKNOWN) for value in values if "{}" in value]
