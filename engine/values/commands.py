@@ -121,6 +121,11 @@ class Program(Model):
     runs_until: Items[Option] = Field(
         default=(), description="Options that another command follows, up to `;` or `+`: `-exec`. It is judged too."
     )
+    names: Items[Option] = Field(
+        default=(),
+        description="Options of `valued` that find files by a name or a pattern such as `*.py`. For a command behind "
+        "`runs_until` that only reads, `{}` is then a file with such a name below the folders before the options.",
+    )
     script_options: Items[Option] = Field(default=(), description="Options whose value is a script.")
     scripts: Items[str] = Field(
         default=(), description="Regular expressions (RE2) of scripts that can do nothing but edit and print."

@@ -60,6 +60,7 @@ _STARTS = frozenset({*_SHELLS, "input_command", "input_text", "subcommand"})
 
 _NUMBER = re.compile(r"-[0-9]+")
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=.*", re.DOTALL)
+_NAMED = re.compile(r"[\w*][\w*.-]*\.\w+")
 _BELOW = re.compile(r"(?!-)(?:\./)*[\w.@+-]+(?:/[\w.@+-]+)*/?")
 
 
@@ -286,8 +287,11 @@ class _Reader:
         """The words of a command up to `;` or `+`, as `find -exec` has them, and its texts for a shell with `{}`."""
         end = next((at for at in range(start, len(self._words)) if self._words[at].value in {";", "+"}), None)
         words = self._words[start:end]
+        found = self._found(self._words[1 : start - 1])
+        named = tuple(one for word in words for one in (found if word.value == "{}" and found else (word,)))
         inner = tuple(
-            ShellWord(None, unknown="input") if word.value is None or "{}" in word.value else word for word in words
+            ShellWord(None, unknown="input") if word.value is None or "{}" in word.value else word
+            for word in (named if found and self._only_reads(named) else words)
         )
         placed = any("{}" in (word.value or "{}") for word in words)
         self.reading.inner.append(inner if placed else (*inner, ShellWord(None, unknown="input")))  # as `fd -x rm` does
@@ -295,6 +299,31 @@ class _Reader:
             values = (word.value or "" for before, word in pairwise(words) if (before.value or "").startswith("-"))
             self.reading.texts += [value.replace("{}", _UNKNOWN) for value in values if "{}" in value]
         return 0 if end is None else end + 1
+
+    def _found(self, words: Sequence[ShellWord]) -> tuple[ShellWord, ...]:
+        """The files that are found below folders by names with a known end, as `src/.py` for `src -name '*.py'`.
+
+        None if these words say more than that: what is found may then be any file.
+        """
+        if any(word.value is None or word.pattern for word in words):
+            return ()
+        values = [word.value or "" for word in words]
+        start = next((at for at, value in enumerate(values) if value.startswith(("-", "(", "!"))), len(values))
+        folders, options, stated = values[:start] or ["."], values[start::2], values[start + 1 :: 2]
+        narrowing = len(options) == len(stated) and all(self._in(one, ("none",)) for one in options)
+        narrowing = narrowing and all(self._in(one, ("valued",)) for one in options)
+        names = [value for one, value in zip(options, stated, strict=False) if self._in(one, ("names",))]
+        above = any(folder.startswith("..") for folder in folders)
+        if above or not narrowing or not names or not all(map(_NAMED.fullmatch, names)):
+            return ()
+        ends = [name.replace("*", "") for name in names]
+        return tuple(ShellWord(f"{folder.rstrip('/')}/{end}") for folder in folders for end in ends)
+
+    def _only_reads(self, words: Sequence[ShellWord]) -> bool:
+        """Whether a command can do nothing but read the files that it names, perhaps by a script that is judged."""
+        reading = read(words, self._rows)
+        keeps = self._rows.get(reading.program or "", {}).get("keeps", False) and not reading.inner
+        return keeps and all(part.kind == "script" or self._keeps_needle(part) for part in reading.parts)
 
     def _operand(self, word: ShellWord, index: int) -> int:
         """Read a word that is no option, as the row says what those are."""
