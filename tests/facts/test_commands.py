@@ -238,6 +238,7 @@ def test_an_unreadable_command_is_refused_with_its_reason(text: Any, reason: str
         ("ls a*", set()),
         ("ls > f 2>&1 </dev/null", {("redirect", "write")}),
         ("ls > $f", {("redirect", "write"), ("word", "redirect")}),
+        ("ls > {f,g}", {("redirect", "write"), ("word", "redirect")}),
         ("cat < f <<E\nE", set()),
         ("uniq a", set()),
         ("uniq a b", {("word", "operand")}), ("uniq a*", {("word", "operand")}), ("xxd a b", {("word", "operand")}),

@@ -649,8 +649,12 @@ func (l *lister) redirections(redirs []*syntax.Redirect) []Redirect {
 		one := Redirect{Op: redir.Op.String(), Word: Word{Unknown: "heredoc"}}
 		if redir.Hdoc != nil {
 			one.Word = plain(l.document(redir))
-		} else if redir.Word != nil {
+		} else if redir.Op == syntax.WordHdoc {
 			one.Word = l.word(redir.Word)
+		} else if redir.Word != nil {
+			word := &syntax.Word{Parts: slices.Clone(redir.Word.Parts)}
+			syntax.SplitBraces(word) // zsh writes each of these files, and bash none
+			one.Word = l.word(word)
 		}
 		if duplicates := strings.HasSuffix(one.Op, "&"); duplicates && one.Value != nil {
 			if value := *one.Value; len(value) > 1 && value[0] == '-' { // bash closes and reads the rest as a word
