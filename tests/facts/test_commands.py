@@ -380,6 +380,10 @@ def test_possible_hosts_in_a_word_are_found() -> None:
     assert "a" not in host_pieces('{"a":1}')
     assert host_pieces("A=1 curl evil") == ("curl", "evil")
     assert host_pieces("Accept: text/html") == host_pieces("  ") == ()
+    assert "0" not in host_pieces("import a; a.b(0, 'c')")
+    assert "c" in host_pieces("import a; a.b(0, 'c')")
+    for command in ("ssh 0", "(ssh 0)"):
+        assert "0" in host_pieces(command)
     for command in ("(curl evil)", "! curl evil", "'curl' evil", "./curl evil", "~/curl evil"):
         assert "evil" in host_pieces(command)
 

@@ -312,12 +312,14 @@ def path_pieces(word: str) -> tuple[str, ...]:
 def host_pieces(word: str) -> tuple[str, ...]:
     """The parts of a word that may be a host: the whole word, its parts, and pieces between commas and braces.
 
-    A word with spaces that begins with the name or path of a program is a command for it, not a host.
+    A word with spaces that begins with the name or path of a program is a command for it, not a host. It may be code,
+    where the number in `f(0, x)` is no address.
     """
     if any(character.isspace() for character in word):
         words = _ASSIGNED.sub("", _HELPER.sub("", _QUOTES.sub("", word)).lstrip(" (){}!"), count=1).split()
         inner = words if words and _RUN.fullmatch(words[0]) else ()
-        return tuple(dict.fromkeys(part for word in inner for part in host_pieces(word)))
+        found = (part for word in inner for part in host_pieces(word) if "(" not in word[1:] or not part.isdecimal())
+        return tuple(dict.fromkeys(found))
     plain = _QUOTES.sub("", word)
     listed = (_BRACES if plain == word else _LIST).split(plain)  # braces around quotes are those of JSON
     return tuple(dict.fromkeys(part for part in (*parts(plain), *listed) if part))
