@@ -114,11 +114,33 @@ _counts(part, length) if {
 # custom:
 #   proof: what it can do beyond its first word is known, and a value says so of its program
 kept contains command.id if {
+	not _obeyed
 	some command in input.commands
 	count(beyond(command, 1) - {"read"}) == 0
 	some name in _rows(command)
 	data.policy.program_rows[name].keeps == true
 	not _starts_others(command)
+}
+
+# A shell may carry out what other commands print: it has no text, or words that are not known.
+#
+# METADATA
+# custom:
+#   proof: all parts of a command are there, or it keeps nothing
+_obeyed if {
+	some command in input.commands
+	row := data.policy.program_rows[command.words[0]]
+	row.operands == "shell"
+	parts := [part | some part in input.command_parts; part.command == command.id]
+	not _is_text(parts, row)
+}
+
+# METADATA
+# custom:
+#   proof: each part has a kind, or it is unknown what its command can do, which keeps nothing
+_is_text(parts, row) if {
+	count([part | some part in parts; part.name in row.shell]) > 0
+	count([part | some part in parts; part.kind == "word"]) == 0
 }
 
 # METADATA

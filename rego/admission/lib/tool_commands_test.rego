@@ -161,3 +161,32 @@ test_none_keep_them_without_parts_or_values if {
 	lost := object.union(_input_keeping, {"command_parts": []})
 	commands.kept == set() with input as lost with data.policy as _rows_keeping
 }
+
+# The parts of a shell beside `cat`, and whether `cat` still keeps its files.
+_beside := [
+	[[], false],
+	[[{"command": "s", "kind": "option", "name": "-c", "program": "sh", "index": 1}], true],
+	[[{"command": "s", "kind": "option", "name": "-x", "program": "sh", "index": 1}], false],
+	[
+		[
+			{"command": "s", "kind": "option", "name": "-c", "program": "sh", "index": 1},
+			{"command": "s", "kind": "word", "name": "substitution", "index": 2},
+		],
+		false,
+	],
+]
+
+test_a_shell_may_carry_out_what_others_print if {
+	rows := {"cat": {"keeps": true}, "sh": {"operands": "shell", "shell": ["-c"], "keeps": false}}
+	found := [keeps |
+		some row in _beside
+		commands_beside := [
+			{"id": "c", "words": ["cat", "a"], "short": [], "parts": 0},
+			{"id": "s", "words": ["sh"], "short": [], "parts": count(row[0])},
+		]
+		ids := commands.kept with input as {"commands": commands_beside, "command_parts": row[0]}
+			with data.policy as {"program_rows": rows}
+		keeps := count(ids) == 1
+	]
+	found == [row[1] | some row in _beside]
+}
