@@ -158,17 +158,18 @@ test_in_a_script if {
 test_a_path_that_no_rule_can_cover if {
 	path := {"id": "p", "canonical": false, "command": "c", "place": 1}
 	script := {"command": "c", "kind": "script", "name": "script", "program": "awk", "index": 1, "text": "/x/ {f()}"}
-	command := {"id": "c", "canonical": true, "words": ["echo", "see ../x"]}
 	in_script := {"paths": [path], "command_parts": [script], "commands": []}
-	printed := {"paths": [path], "command_parts": [], "commands": [command]}
-	policy := {"program_rows": {"echo": {"any_words": true}}}
-
 	tool_words.no_name(path) with input as in_script with data.policy as {}
 	tool_words.paths == [path] with input as in_script with data.policy as {}
+
+	command := {"id": "c", "canonical": true, "words": ["echo", "see ../x"]}
+	printed := {"paths": [path], "command_parts": [], "commands": [command]}
+	policy := {"program_rows": {"echo": {"any_words": true}}}
 	tool_words.no_name(path) with input as printed with data.policy as policy
 	tool_words.paths == [] with input as printed with data.policy as policy
 
-	every other in [object.union(path, {"canonical": true}), json.remove(path, ["place"]), json.remove(path, ["canonical"])] {
+	placeless := json.remove(path, ["place"])
+	every other in [object.union(path, {"canonical": true}), placeless, json.remove(path, ["canonical"])] {
 		# regal ignore:with-outside-test-context
 		not tool_words.no_name(other) with input as in_script with data.policy as {}
 
