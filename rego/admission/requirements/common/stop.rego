@@ -23,6 +23,7 @@ not_stopped(stop) if {
 not_stopped(stop) if {
 	stop.scope == "tool"
 	is_string(stop.name)
+	stop.name != ""
 	is_string(stop.tool)
 	stop.tool != stop.name
 }
@@ -30,6 +31,7 @@ not_stopped(stop) if {
 not_stopped(stop) if {
 	stop.scope == "principal"
 	is_string(stop.name)
+	stop.name != ""
 	is_string(stop.principal)
 	stop.principal != stop.name
 }

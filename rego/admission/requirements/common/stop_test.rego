@@ -31,6 +31,7 @@ test_a_stop_of_a_principal_is_for_this_principal_alone if {
 test_what_is_missing_or_mistyped_stops if {
 	every scope in ["tool", "principal"] {
 		other := of(scope, "another")
+		not stop.not_stopped(object.union(other, {"name": ""})) with input as at("license")
 		every field in ["scope", "name", scope] {
 			not stop.not_stopped(object.remove(other, [field])) with input as at("license")
 			every wrong in [null, true, 0, [], {}] {
