@@ -13,7 +13,7 @@ from engine.points.transcript import Monologue, NewEntry, TranscriptRequest, quo
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("My lowest price, 95_a!", ("my", "lowest", "price", "95_a")),
+        ("My lowest price, 95_a!", ("my", "lowest", "price", "95", "a")),
         ("", ()),
         ("Straße ÀÉ", ("strasse", "àé")),
         ("\uff4d\uff59\u3000\uff50rice", ("my", "price")),

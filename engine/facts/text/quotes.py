@@ -14,7 +14,7 @@ _WITHOUT_SPACES = (
 )
 """Scripts that put no spaces between words, such as Thai, Japanese and Chinese."""
 
-_WORD = re.compile(rf"[^\W{_WITHOUT_SPACES}]+|\w")
+_WORD = re.compile(rf"[^\W_{_WITHOUT_SPACES}]+|[^\W_]")
 
 
 def words_of(text: str) -> tuple[str, ...]:
