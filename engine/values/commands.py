@@ -124,7 +124,11 @@ class Program(Model):
     names: Items[Option] = Field(
         default=(),
         description="Options of `valued` that find files by a name or a pattern such as `*.py`. For a command behind "
-        "`runs_until` that only reads, `{}` is then a file with such a name below the folders before the options.",
+        "`runs_until` that only reads, `{}` is then a file with such a name below the folders before the options, if "
+        "the words have one of `unlinked` too.",
+    )
+    unlinked: Items[ProgramName] = Field(
+        default=(), description="Options with the values that leave out links: `-type f`."
     )
     script_options: Items[Option] = Field(default=(), description="Options whose value is a script.")
     scripts: Items[str] = Field(

@@ -301,7 +301,7 @@ class _Reader:
         return 0 if end is None else end + 1
 
     def _found(self, words: Sequence[ShellWord]) -> tuple[ShellWord, ...]:
-        """The files that are found below folders by names with a known end, as `src/.py` for `src -name '*.py'`.
+        """The files that are found below folders by names with a known end: `src/.py` for `src -type f -name '*.py'`.
 
         None if these words say more than that: what is found may then be any file.
         """
@@ -312,9 +312,11 @@ class _Reader:
         folders, options, stated = values[:start] or ["."], values[start::2], values[start + 1 :: 2]
         narrowing = len(options) == len(stated) and all(self._in(one, ("none",)) for one in options)
         narrowing = narrowing and all(self._in(one, ("valued",)) for one in options)
-        names = [value for one, value in zip(options, stated, strict=False) if self._in(one, ("names",))]
+        pairs = [*zip(options, stated, strict=False)]
+        names = [value for one, value in pairs if self._in(one, ("names",))]
+        unlinked = any(self._in(" ".join(pair), ("unlinked",)) for pair in pairs)
         above = any(folder.startswith("..") for folder in folders)
-        if above or not narrowing or not names or not all(map(_NAMED.fullmatch, names)):
+        if above or not narrowing or not unlinked or not names or not all(map(_NAMED.fullmatch, names)):
             return ()
         ends = [name.replace("*", "") for name in names]
         return tuple(ShellWord(f"{folder.rstrip('/')}/{end}") for folder in folders for end in ends)
