@@ -74,7 +74,10 @@ def name_problems(data: Mapping[str, Any], catalogue: Catalogue, place: Places) 
 
 
 def rows_spelled_alike(data: Mapping[str, Any], places: Mapping[Path, Location]) -> Iterator[Problem]:
-    """Rows of a recipe that no value names and that are spelled like a shipped row; none that is the same in a word."""
+    """Rows of a recipe that no value names and that are spelled like a shipped row.
+
+    A row that is a single value, such as a decision, counts only if the shipped row has another value.
+    """
     named = {one for one in _leaves(data) if isinstance(one, str)}
     for path, where in places.items():
         if where.file.startswith("policy/") or len(path) < _A_ROW or path[-1] in named:

@@ -90,7 +90,7 @@ _SPOKEN = re.compile(
 )
 _TYPED = re.compile(r"[\w.\[\]| ]{1,60}[ \t]=[ \t]{1,4}[bru]?[\"'](?![$<{%*])[^\"'\s]{4}")
 """A type, and then the text that it is of: `str = "…"`."""
-_STATED = re.compile(
+STATED = re.compile(
     r"(?i)(?<!\w)(?:identified[ \t]{1,4}by[ \t]{1,4}'"
     r"|define\([ \t]{0,4}[\"']\w{0,40}(?:password|secret|_key|_salt)[\"'],[ \t]{0,4}[\"']"
     r"|name[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?\w{0,40}(?:password|secret|token|api_?key)[\"']?,?\s{0,40}"
@@ -421,7 +421,7 @@ def _is_expression(match: re.Match[str], words: list[str]) -> bool:
 
 
 def _stated(text: str) -> Iterator[Span]:
-    return (match.span() for match in _STATED.finditer(text) if match[1].lower() not in _VERDICTS)
+    return (match.span() for match in STATED.finditer(text) if match[1].lower() not in _VERDICTS)
 
 
 def _seeds(text: str) -> Iterator[Span]:

@@ -16,6 +16,8 @@ patterns.py needs to look past a quote.
     bearer, basic              that word and a space
     header, `password: …`      one of the names of secrets
     assignment                 an equals sign or a short name, and a match of its pattern
+    name and value             the word `value`, and a match of their pattern
+    password in SQL, PHP       `identified`, `define(`
     user in a URL, DSN, mail   an at sign, and a match of their patterns
     card                       13 to 19 digits on their own, the first 2 to 6; or its groups of digits
     random text                33 letters and digits in a row, and the same judgment as in the walk
@@ -34,6 +36,7 @@ from engine.secrets.patterns import (
     NAMED_OPTION,
     SEED,
     SHORTEST_CARD,
+    STATED,
     USERINFO,
     known_forms,
     known_keys,
@@ -172,6 +175,8 @@ def _starts_of(words: str) -> bool:
 def _assigned_or_addressed(words: str) -> bool:
     small = words.lower()
     if ("=" in words or "oken" in small or "pwd" in small or "_pass" in small) and ASSIGNED.search(words):
+        return True
+    if "value" in small and STATED.search(words):
         return True
     if "@" not in words:
         return False

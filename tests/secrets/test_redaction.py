@@ -81,6 +81,7 @@ SECRETS = {
     "password in camel case": "dbPassword: hunter22",
     "user in sql": "CREATE USER bob IDENTIFIED BY 'hunter2'",
     "constant of php": "define('AUTH_KEY', 'hunter2');",
+    "name and value": "name: GITHUB_TOKEN value: hunter2",
     "variable of a container": "name: DB_PASSWORD\nvalue: hunter2",
     "password of vnc": "VNCPASSWD=hunter2",
     "password of a database": "DB_PASS=hunter2",
