@@ -60,7 +60,8 @@ FIRST = first_of(NARROWED, lambda file: file.case.point)
 
 
 NONE = {"stop.name", "stops.[].principal", "stops.[].tool"}
-"""Facts of which the empty text is one: a stop of everything, a caller without a principal, a request about no tool."""
+"""Facts whose empty text is a statement: a stop of everything has no name, a caller may have no principal, and a request
+may be about no tool."""
 
 
 # covers: H12.1-2

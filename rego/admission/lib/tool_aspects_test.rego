@@ -334,7 +334,7 @@ test_what_a_command_can_do_beyond_its_words if {
 }
 
 test_what_a_command_only_names_is_marked if {
-	values := object.union(_policy, {"program_rows": {"cat": {"keeps": true}}})
+	values := object.union(_policy, {"program_rows": {"cat": {"keeps": true, "operands": "any"}}})
 	command := object.union(_command, {"words": ["cat", "keys"], "touches": ["/work/keys"], "parts": 0})
 	found := tool_aspects.of_command_refused(command, {"cwd": "/work"}) with data.policy as values
 		with input as {"commands": [command], "command_parts": []}

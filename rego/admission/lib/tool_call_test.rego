@@ -195,7 +195,8 @@ test_decided if {
 }
 
 test_rules_about_changes_pass_a_command_that_keeps_its_files if {
-	keeping := object.union(_policy, {"program_rows": {"ls": {"keeps": true}}})
+	rows := {"ls": {"keeps": true, "operands": "any"}, "echo": {"operands": "any"}}
+	keeping := object.union(_policy, {"program_rows": rows})
 	named := _placed_of("ls", "paths", _paths(["/work/keys/a"]))
 	every call in [named, _calls["a pattern that may be a refused path"], _calls["a pattern of hidden files"]] {
 		1 in tool_call.denying with input as call with data.policy as _policy

@@ -122,17 +122,28 @@ kept contains command.id if {
 	not _starts_others(command)
 }
 
-# A shell may carry out what other commands print: it has no text, or words that are not known.
+# A command may carry out what others print: a shell without a text, or a program that no value describes.
 #
 # METADATA
 # custom:
-#   proof: all parts of a command are there, or it keeps nothing
+#   proof: only commands that are shown to carry out nothing do not count
 _obeyed if {
 	some command in input.commands
+	not _obeys_nothing(command)
+}
+
+_obeys_nothing(command) if {
 	row := data.policy.program_rows[command.words[0]]
-	row.operands == "shell"
+	is_string(row.operands)
+	row.operands != "shell"
+}
+
+# METADATA
+# custom:
+#   proof: all parts of a command are there, or it keeps nothing
+_obeys_nothing(command) if {
 	parts := [part | some part in input.command_parts; part.command == command.id]
-	not _is_text(parts, row)
+	_is_text(parts, data.policy.program_rows[command.words[0]])
 }
 
 # METADATA

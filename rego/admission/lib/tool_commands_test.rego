@@ -134,7 +134,6 @@ _keeping := {
 	"behind options": [["git", "-p", "log"], ["git", "log"], ["git log", "-n"], true],
 	"another subcommand": [["git", "rm"], [], ["git log", "-n"], false],
 	"by path": [["/bin/cat"], [], ["cat", "-n"], false],
-	"not read": [null, [], ["cat", "-n"], false],
 }
 
 _input_keeping := {
@@ -146,7 +145,9 @@ _input_keeping := {
 }
 
 _rows_keeping := {"program_rows": {
-	"cat": {"keeps": true, "none": ["-n"], "read": ["-f"], "write": ["-o"], "runs_until": ["-exec"]},
+	"cat": {"keeps": true, "operands": "any", "none": ["-n"], "read": ["-f"], "write": ["-o"], "runs_until": ["-exec"]},
+	"/bin/cat": {"keeps": false, "operands": "any"},
+	"git": {"keeps": false, "operands": "subcommand"},
 	"git log": {"keeps": true, "none": ["-n"]},
 	"git rm": {"keeps": false, "none": ["-n"]},
 }}
@@ -154,6 +155,17 @@ _rows_keeping := {"program_rows": {
 test_commands_that_keep_the_files_that_they_name if {
 	expected := {id | some id, row in _keeping; row[3]}
 	commands.kept == expected with input as _input_keeping with data.policy as _rows_keeping
+}
+
+test_none_keep_them_beside_what_no_value_describes if {
+	rows := {"program_rows": object.union(_rows_keeping.program_rows, {"half": {"keeps": false}})}
+	every words in [null, ["frob"], ["half"]] {
+		other := {"id": "other", "words": words, "short": [], "parts": 0}
+		beside := object.union(_input_keeping, {"commands": array.concat(_input_keeping.commands, [other])})
+
+		# regal ignore:with-outside-test-context
+		commands.kept == set() with input as beside with data.policy as rows
+	}
 }
 
 test_none_keep_them_without_parts_or_values if {
@@ -177,7 +189,7 @@ _beside := [
 ]
 
 test_a_shell_may_carry_out_what_others_print if {
-	rows := {"cat": {"keeps": true}, "sh": {"operands": "shell", "shell": ["-c"], "keeps": false}}
+	rows := {"cat": {"keeps": true, "operands": "any"}, "sh": {"operands": "shell", "shell": ["-c"], "keeps": false}}
 	found := [keeps |
 		some row in _beside
 		commands_beside := [

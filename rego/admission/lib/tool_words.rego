@@ -62,7 +62,8 @@ no_path(path) if {
 	data.policy.program_rows[_command(path.command)[0]].any_words == true
 }
 
-# The paths that may be in any form: also what seems to be one in a script that a rule has to permit. No rule covers it.
+# Paths whose form does not matter. What looks like a path in a script is one too: a rule has to permit the script, and
+# no rule covers such a path.
 no_name(path) if no_path(path)
 
 no_name(path) if {
