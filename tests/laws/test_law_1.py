@@ -60,8 +60,8 @@ FIRST = first_of(NARROWED, lambda file: file.case.point)
 
 
 NONE = {"stop.name", "stops.[].principal", "stops.[].tool"}
-"""Facts whose empty text is a statement: a stop of everything has no name, a caller may have no principal, and a request
-may be about no tool."""
+"""Facts whose empty text is a statement: a stop of everything has no name, a caller may have no principal, and a
+request may be about no tool."""
 
 
 # covers: H12.1-2
