@@ -22,6 +22,9 @@ _LONGEST_REASON = 64 << 10
 
 _LONGEST_LINE = 8 * ERROR_CHARACTERS
 
+_LEVELS = 128
+"""Nested objects and lists, as the engine reads them; Python's own bound differs between its versions."""
+
 _OK = 200
 _NO_REASON = "the runner gave no reason"
 _LONG_REASON = "the runner's reason is too long to be passed on"
@@ -115,14 +118,26 @@ def not_an_answer(why: str, status: int = _OK) -> RunnerError:
 
 
 def plain_object(data: bytes) -> dict[str, Any]:
-    """The JSON object in these bytes. Raises ValueError for anything else, and for JSON with two readings."""
+    """The JSON object in these bytes. Raises ValueError for anything else, deep nesting, and JSON with two readings."""
     try:
         document = json.loads(data.decode("utf-8"), object_pairs_hook=_pairs, parse_constant=_refuse)
     except RecursionError as error:
         raise ValueError from error
-    if not isinstance(document, dict):
-        raise ValueError  # noqa: TRY004  (a text that is no such object)
+    if not isinstance(document, dict) or _deeper_than(_LEVELS, document):
+        raise ValueError
     return document
+
+
+def _deeper_than(levels: int, document: Any) -> bool:
+    layer = [document]
+    for _ in range(levels):
+        layer = [
+            inner
+            for item in layer
+            if isinstance(item, (dict, list))
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+    return bool(layer)
 
 
 def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:

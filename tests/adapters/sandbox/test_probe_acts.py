@@ -10,6 +10,7 @@ import os
 import resource
 import secrets
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -265,6 +266,22 @@ def test_refused_shared_memory_keeps_its_errno(acts: Any) -> None:
             libc.shmctl(ctypes.c_int(segment), ctypes.c_int(_REMOVE), None)
 
     assert in_child(run)
+
+
+def test_a_file_that_libffi_keeps_open_was_not_inherited() -> None:
+    """What importing ctypes leaves open is the probe's own."""
+    code = """
+import builtins, os, runpy, sys
+load = builtins.__import__
+def opening(name, *rest):
+    if name == "ctypes":
+        os.open("/dev/null", os.O_RDONLY)
+    return load(name, *rest)
+builtins.__import__ = opening
+print(runpy.run_path(sys.argv[1])["OPEN_AT_START"])
+"""
+    command = [sys.executable, "-c", code, Path(package.__file__).with_name("acts.py")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 @needs("root")

@@ -9,7 +9,6 @@ Each act runs in a child process, so that the kernel kills only that act.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import json
 import mmap
@@ -18,7 +17,21 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+
+
+def is_open(number: int) -> bool:
+    """Whether a descriptor is open: lseek, which every filter allows, fails with EBADF for a closed one only."""
+    try:
+        os.lseek(number, 0, os.SEEK_CUR)
+    except OSError as error:
+        return error.errno != errno.EBADF
+    return True
+
+
+OPEN_AT_START = [*filter(is_open, range(3, 4096))]
+
+import ctypes  # noqa: E402  (libffi may keep a file of its own open from here on)
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.syscall.restype = ctypes.c_long
@@ -169,21 +182,12 @@ def shared_memory(key: int) -> str:
     return "read:" + ctypes.string_at(address, 64).split(b"\0")[0].decode()
 
 
-def open_descriptors(planted: int) -> list[int]:
+def open_descriptors(planted: int, others: Iterable[int] = range(3, 4096)) -> list[int]:
     """The one that was left open on purpose, then all but the standard ones.
 
     A limit that was set later does not apply to descriptors that are already open.
     """
-    return [number for number in dict.fromkeys((planted, *range(3, 4096))) if is_open(number)]
-
-
-def is_open(number: int) -> bool:
-    """Whether a descriptor is open: lseek, which every filter allows, fails with EBADF for a closed one only."""
-    try:
-        os.lseek(number, 0, os.SEEK_CUR)
-    except OSError as error:
-        return error.errno != errno.EBADF
-    return True
+    return [number for number in dict.fromkeys((planted, *others)) if is_open(number)]
 
 
 def inherited(open_at_start: list[int], secret_bytes: int) -> str:
@@ -414,7 +418,7 @@ def acts(world: dict[str, object], start: list[int]) -> Iterator[tuple[str, Act]
 def main() -> None:
     """Perform every act and print the result of each."""
     world = json.loads(sys.stdin.read())
-    start = open_descriptors(world["descriptor"])
+    start = open_descriptors(world["descriptor"], OPEN_AT_START)
     CALLS.update(world.pop("calls"))
     words, together = dict[str, str](), list[tuple[str, Act]]()
     for name, act in acts(world, start):
