@@ -21,6 +21,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 import engine
+from admission_adapters.sandbox.bubblewrap import arguments
 from admission_adapters.sandbox.run import cgroup
 from engine.binaries import Binary, find_binary
 from engine.cli.machine.doctor import examine, run
@@ -30,7 +31,6 @@ from engine.errors import DecideError, Exit
 from engine.record import chains
 from engine.settings import OpaLimits, Settings
 from tests.conftest import ROOT
-from tests.expect import there
 from tests.facilities import needs
 from tests.processes import gone
 
@@ -86,15 +86,20 @@ def test_text_output_lists_every_check_and_leaves_no_files(
 
 
 def test_text_of_a_machine_without_anything(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    snapshot: SnapshotAssertion,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(arguments, "BWRAP", "/usr/bin/no-bwrap-here")
+
     def no_opa() -> Binary:
         raise DecideError("the bundled OPA is missing or cannot be read", remedy="reinstall the package")
 
     blocked = tmp_path / "file"
     blocked.touch()
     settings = Settings(state=blocked / "state", cache=blocked / "cache")
-    assert run(settings, find_opa=no_opa, find_tool=lambda _: None) is Exit.FAILED_CLOSED
+    assert run(settings, find_opa=no_opa) is Exit.FAILED_CLOSED
     out = capsys.readouterr().out.replace(str(tmp_path), "TMP")
     names = {"opa", "state", "record lock", "cache", "bwrap", "user namespaces"}
     told, shown_now = [], False
@@ -285,30 +290,42 @@ def test_temp_folder_that_others_prepared_is_fatal(
     assert by_name(examine(settings, find_binary))["temp folder"].state is State.OK
 
 
-def test_unwritable_cache_and_missing_tools_are_reported_but_not_fatal(tmp_path: Path, settings: Settings) -> None:
+def test_unwritable_cache_and_missing_tools_are_reported_but_not_fatal(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arguments, "BWRAP", "/usr/bin/no-bwrap-here")
     (tmp_path / "file").touch()
     lacking = Settings(state=settings.state, cache=tmp_path / "file" / "cache")
-    found = by_name(examine(lacking, find_binary, lambda _: None))
+    found = by_name(examine(lacking, find_binary))
     assert found["cache"].state is State.FAILED
     assert found["bwrap"].state is State.MISSING
     assert "install" in found["bwrap"].remedy
-    assert run(lacking, find_tool=lambda _: None) is Exit.ALLOW
+    assert run(lacking) is Exit.ALLOW
 
 
-def test_namespaces_are_probed_and_not_assumed(short: Path) -> None:
-    """A bwrap that has a version and cannot make a namespace."""
-    text = '[ "$1" = --version ] && echo bubblewrap 9 || { echo No permissions >&2; exit 1; }'
-    fake = program(short / "bwrap", text)
-    found = by_name([*bubblewrap(str(fake.path))])
+@needs("bubblewrap")
+def test_namespaces_are_probed_and_not_assumed(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bwrap that has a version and its options, and cannot make a namespace."""
+    text = "case $1 in --version) echo bubblewrap 9;; --help) bwrap --help;; *) echo No permissions >&2; exit 1;; esac"
+    fake = program(short / "bwrap", f"PATH=/usr/bin:/bin\n{text}")
+    monkeypatch.setattr(arguments, "BWRAP", str(fake.path))
+    found = by_name([*bubblewrap()])
     assert found["bwrap"].detail.endswith("bubblewrap 9")
     assert found["user namespaces"].state is State.FAILED
     assert f"uid {os.geteuid() or 65534}" in found["user namespaces"].detail
 
 
+def test_an_old_bubblewrap_is_no_sandbox(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = program(short / "bwrap", "[ $1 = --version ] && echo bubblewrap 0.4.1 || echo --unshare-user")
+    monkeypatch.setattr(arguments, "BWRAP", str(fake.path))
+    found = by_name([*bubblewrap()])
+    assert found["bwrap"].state is State.FAILED
+    assert "0.8.0 or newer" in found["bwrap"].remedy
+
+
 @needs("bubblewrap")
 def test_real_bubblewrap_is_found_and_tried() -> None:
-    path = there(shutil.which("bwrap"))
-    found = by_name([*bubblewrap(path)])
+    found = by_name([*bubblewrap()])
     assert found["bwrap"].state is State.OK
     assert found["user namespaces"].state in {State.OK, State.FAILED}
 

@@ -24,7 +24,7 @@ _VERSION_SECONDS = 5.0
 
 def missing() -> str | None:
     """None, or the first thing that this machine lacks, as a sentence with a remedy."""
-    for look in (_system, _bubblewrap, _python, _namespaces, _unprivileged_user):
+    for look in (_system, without_bubblewrap, _python, _namespaces, _unprivileged_user):
         lacks = look()
         if lacks is not None:
             return lacks
@@ -37,7 +37,8 @@ def _system() -> str | None:
     return "a sandbox needs Linux on x86_64 or aarch64: run generated code on such a machine"
 
 
-def _bubblewrap() -> str | None:
+def without_bubblewrap() -> str | None:
+    """None, or what is wrong with the bubblewrap of this machine, as a sentence with a remedy."""
     if not os.access(arguments.BWRAP, os.X_OK):
         return f"bubblewrap is missing: install it, 0.8.0 or newer, as {arguments.BWRAP}"
     try:

@@ -10,7 +10,6 @@ import errno
 import json
 import os
 import platform
-import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -74,20 +73,18 @@ def run(
     settings: Settings,
     format: str = "text",  # noqa: A002 (what the option is called)
     find_opa: Callable[[], Binary] | None = None,
-    find_tool: Callable[[str], str | None] = shutil.which,
 ) -> Exit:
     """Print the checks; ALLOW if everything that `engine check` needs is available, else FAILED_CLOSED.
 
-    `find_opa` returns the verified OPA or raises EngineError, `find_tool` returns the path of a program.
+    `find_opa` returns the verified OPA or raises EngineError.
     """
-    checks = examine(settings, find_opa, find_tool)
+    checks = examine(settings, find_opa)
     return _report(checks, format, "everything `engine check` needs is available", "`engine check` cannot work")
 
 
 def examine(
     settings: Settings,
     find_opa: Callable[[], Binary] | None = None,
-    find_tool: Callable[[str], str | None] = shutil.which,
 ) -> list[Check]:
     """Every check, in the order of the report. Raises nothing."""
     makers: dict[str, tuple[bool, Callable[[], Iterator[Check]]]] = {
@@ -99,7 +96,7 @@ def examine(
         "record lock": (True, lambda: _lock(settings)),
         "temp folder": (True, _sockets),
         "cache": (False, lambda: _cache(settings.cache)),
-        "bwrap": (False, lambda: bubblewrap(find_tool("bwrap"))),
+        "bwrap": (False, bubblewrap),
         "memory cgroup": (False, cgroups),
     }
     checks: list[Check] = []

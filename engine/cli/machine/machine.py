@@ -42,18 +42,20 @@ def judged(name: str, problem: str, remedy: str, detail: str) -> Check:
     return Check(name, State.FAILED, problem, remedy) if problem else Check(name, State.OK, detail)
 
 
-def bubblewrap(path: str | None) -> Iterator[Check]:
-    """Whether bubblewrap is at `path` and can make what a sandbox needs. Raises OSError."""
-    if path is None:
-        remedy = "install the package `bubblewrap`; without it no generated code is run"
-        yield Check("bwrap", State.MISSING, "not on PATH", remedy)
+def bubblewrap() -> Iterator[Check]:
+    """Whether sandboxes can use the bubblewrap of this machine, and namespaces can be made. Raises OSError."""
+    from admission_adapters.sandbox.bubblewrap.arguments import BWRAP
+    from admission_adapters.sandbox.machine import without_bubblewrap
+
+    if (lacks := without_bubblewrap()) is not None:
+        problem, _, remedy = lacks.partition(": ")
+        remedy += "; without it no generated code is run"
+        yield Check("bwrap", State.FAILED if Path(BWRAP).exists() else State.MISSING, problem, remedy)
         yield Check("user namespaces", State.MISSING, "cannot be tested without bwrap", remedy)
         return
-    code, output = tried([path, "--version"], _PROBE_SECONDS)
-    place = display_path(Path(path))
-    problem = "" if code == 0 else f"{place} does not report its version"
-    yield judged("bwrap", problem, "install it again", f"{place}, {output.strip()}")
-    yield _namespaces(path)
+    _, output = tried([BWRAP, "--version"], _PROBE_SECONDS)
+    yield Check("bwrap", State.OK, f"{BWRAP}, {output.strip()}")
+    yield _namespaces(BWRAP)
 
 
 def _namespaces(bwrap: str) -> Check:
