@@ -139,7 +139,6 @@ WRONG: dict[str, tuple[str, str, dict[str, tuple[str | None, str]]]] = {
         "decision: accept",
         {
             "license_decision_ambiguous": ("  - record", "line 30: a decision without a valid decision"),
-            "license_unknown": ("    license", "line 30: a decision without a valid decision"),
         },
     ),
     "decision of another record": (
@@ -181,6 +180,16 @@ def test_each_invalid_field_is_reported_at_its_line_with_its_error(text: str, co
             assert key in told, (name, key, sorted(told))
             line, said = told[key]
             assert (said, lines[line - 1].startswith(start or "")) == (found, True), (name, key, line)
+
+
+def test_a_misspelled_decision_is_no_finding_about_the_license(text: str, command: Command, tmp_path: Path) -> None:
+    bundle = tmp_path / "b"
+    (bundle / "content").mkdir(parents=True)
+    bundle.joinpath("bundle.yaml").write_text(text.replace("decision: accepted", "decision: Accepted"), "utf-8")
+    content = (BUNDLES / "license_text_beside" / "content" / "contacts.json").read_bytes()
+    (bundle / "content" / "contacts.json").write_bytes(content)
+    (report,) = command.reports(bundle)
+    assert sorted(one["code"] for one in report["findings"]) == ["bundle_invalid", "license_decision_ambiguous"]
 
 
 def test_a_missing_decision_on_a_misspelled_license_names_the_one_that_it_may_mean(

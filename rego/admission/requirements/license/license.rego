@@ -19,7 +19,7 @@ stated if input.license.stated == true
 # custom:
 #   code: license_unknown
 #   field: license
-#   after: [license_decision_missing]
+#   after: [license_decision_ambiguous]
 #   remedy: Write an SPDX expression (with AND or OR), or have the license or spelling added to policy/licenses.yaml
 #   reads: ["licenses.licenses.{license.alternatives}"]
 # labels:

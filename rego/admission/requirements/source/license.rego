@@ -21,7 +21,7 @@ stated(record) if record.license.stated == true
 # custom:
 #   code: license_unknown
 #   each: bundle.records
-#   after: [license_decision_missing]
+#   after: [license_decision_ambiguous]
 #   field: license
 #   remedy: Write an SPDX expression (with AND or OR), or have the license or spelling added to policy/licenses.yaml
 #   reads: ["licenses.licenses.{license.alternatives}"]
