@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,8 @@ from engine.documents.files import printable
 from engine.facts.text.nearest import did_you_mean, nearest
 
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+_ALIKE = 0.75
+"""Share of equal characters from which an option is suggested; the library's 0.6 suggests others."""
 
 
 class Group(TyperGroup):
@@ -62,8 +65,9 @@ def _kind(parameter: Any) -> str:
 
 def tell(error: Any) -> None:
     """Print what is wrong with a call, in plain words."""
-    if near := getattr(error, "possibilities", None):
-        error.message += f"; did you mean {' or '.join(sorted(near))}?"
+    if getattr(error, "possibilities", None):
+        if near := get_close_matches(error.option_name, error.possibilities, cutoff=_ALIKE):
+            error.message += f"; did you mean {' or '.join(sorted(near))}?"
         error.possibilities = None
     if isinstance(error, typer.BadParameter):
         error.message = _plain(error)

@@ -23,6 +23,7 @@ WRONG = {
     "command": ("chekc .", "Did you mean 'check'"),
     "command-below": ("approvals grnt x", "Did you mean 'grant'"),
     "option": ("check --formt json .", "did you mean --format?"),
+    "option-unlike-any": ("approvals grant x --principal y", "No such option: --principal\n"),
     "choice": (
         "approvals list --only use",
         "did you mean `used`? `use` is not one of requested, granted, refused, used",
