@@ -44,6 +44,17 @@ def test_a_new_folder_passes_its_own_tests_and_cases(own: Path) -> None:
     assert f"no tests beside {own}/rules/lib/names.rego\n" in result.stdout
 
 
+def test_a_finding_of_the_example_names_the_line_of_the_alias(own: Path, command: Command) -> None:
+    bundle = own / "cases" / "source_bundles" / "recipes"
+    document = bundle / "bundle.yaml"
+    text = document.read_text(encoding="utf-8").replace("origin_alias: acme-", "origin_alias: ")
+    document.write_text(text, encoding="utf-8")
+    (report,) = command.reports(bundle, "--policy", own)
+    (found,) = report["findings"]
+    line = next(number for number, one in enumerate(text.splitlines(), 1) if "origin_alias" in one)
+    assert (found["code"], found["where"]["line"]) == ("origin_team_unknown", line)
+
+
 def test_the_schemas_for_editors_accept_the_files_and_refuse_unknown_keys(own: Path) -> None:
     checked = 0
     for path in own.rglob("*.yaml"):

@@ -10,6 +10,7 @@ import data.admission.added.lib.names
 # custom:
 #   code: origin_team_unknown
 #   each: bundle.records
+#   field: origin_alias
 #   remedy: Begin origin_alias with a team of values/parameters.yaml, such as acme-recipes
 #   reads: [parameters.teams]
 origin_team_known(record) if names.team(record.origin_alias) in data.policy.parameters.teams
