@@ -23,7 +23,10 @@ DEPTH = 64
 """Values nested deeper are taken out whole; readers of requests stop at half of this."""
 
 _REDACTED = re.compile(r"\[redacted:[0-9a-f]{12}\]")
-_CLEAN = re.compile(r"(?:sha256:)?[0-9a-f]{64}|(?:approvals/)?[0-9a-f]{32}|[a-z_]{0,32}|\[redacted:[0-9a-f]{12}\]")
+_CLEAN = re.compile(
+    r"(?:sha256:)?[0-9a-f]{64}|[a-z_]{0,32}|\[redacted:[0-9a-f]{12}\]|"
+    r"(?:(?:approvals|stops|memories|asked|agents|children)/)?[0-9a-f]{32}"
+)
 
 _NAME_CHARACTERS = 128
 _SEPARATORS = re.compile(r"[^a-z0-9]")

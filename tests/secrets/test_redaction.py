@@ -251,6 +251,13 @@ def test_ordinary_value_stays(value: str) -> None:
     assert redact({value or "empty": [value]}) == ({value or "empty": [value]}, ())
 
 
+@pytest.mark.parametrize("of", ["approvals", "stops", "memories", "asked", "agents", "children"])
+def test_the_subject_of_a_finding_keeps_the_id_of_what_the_engine_has(of: str) -> None:
+    subject = f"{of}/97e697e8f98c4d2f9aa5444b06dc192e"
+    assert redact({"subject": subject}) == ({"subject": subject}, ())
+    assert redact(subject.replace(of, "tokens"))[1] == ("",)
+
+
 SCRAPS = "ab1cd2ef3"
 """Six pieces of two letters or digits at most."""
 WORDS = "-customer-support-tickets-anonymised-in-november-of-this-year"
