@@ -94,7 +94,7 @@ def locations(written: bytes) -> dict[Row, Location]:
     }
     for path, text in changed:
         places = {row: place for row, place in places.items() if row[: len(path)] != tuple(path)}
-        places[tuple(path)] = Location(OVERRIDES, None, text)
+        places |= {tuple(path[:end]): Location(OVERRIDES, None, text) for end in range(2, len(path) + 1)}
     return places
 
 

@@ -45,6 +45,17 @@ def test_override(override: str, path: tuple[str, ...], value: Any, tmp_path: Pa
     assert policy.revisions.rules == bundle(tmp_path).revisions.rules
 
 
+def test_a_row_that_an_override_changes_in_part_is_from_the_override(tmp_path: Path) -> None:
+    policy = bundle(
+        tmp_path, "levels.levels.source.admitted.level=confirm", levels=f"levels: {{source: {{admitted: {LOWERED}}}}}"
+    )
+    places = [
+        there(policy.row(path).where).file
+        for path in (("levels", "levels", "source", "admitted"), ("licenses", "most"))
+    ]
+    assert (places[0], places[1].endswith("licenses.yaml")) == ("--values", True)
+
+
 def test_a_later_override_wins(tmp_path: Path) -> None:
     assert bundle(tmp_path, "licenses.most=7", "licenses.most=8").row(("licenses", "most")).value == 8
 
