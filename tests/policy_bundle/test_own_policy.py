@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from engine.cli.formats import ReportFormat
 from engine.cli.formats.problems import Checked, render
-from engine.cli.policy import app
+from engine.cli.policy import app, checking
 from engine.documents.files import load
 from engine.errors import Exit, GatherError, Location, Problem
 from engine.settings import ReadLimits
@@ -91,6 +91,13 @@ def test_init_on_a_full_disk_reports_it_and_leaves_no_recipe(command: Command, t
     done = command("policy", "init", tmp_path / "mine", prefix=limited)
     assert (done.code, "mine`: file too large" in done.stderr) == (2, True)
     assert not (tmp_path / "mine" / "recipe.yaml").exists()
+
+
+def test_a_case_has_the_time_of_a_test(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "_ANSWER_SECONDS", 1e-9)
+    result = run("test", "--policy", str(own))
+    assert result.exit_code == Exit.POLICY_INVALID
+    assert "[policy_unavailable]: OPA did not answer in time" in result.stdout
 
 
 @pytest.mark.full

@@ -34,6 +34,7 @@ _TITLES = {
     _TEST: "Tests beside the rules pass and cover them",
     _CASE: "Cases get the decision that they expect",
 }
+_ANSWER_SECONDS = 10.0  # for one case, as for one test: a rule may not end
 
 
 @options.sourced(*options.RULES, "values")
@@ -153,9 +154,10 @@ def _cases(folder: Path, settings: Settings, values: tuple[str, ...]) -> Checked
     paths = case_paths(folder)
     if not paths:
         raise GatherError(f"there are no cases in `{printable(str(folder))}`", remedy="name a folder with case files")
+    limits = replace(settings.opa, answer_seconds=_ANSWER_SECONDS)
     with (
         tempfile.TemporaryDirectory(prefix="admission-cases-") as scratch,
-        Runner(settings, Path(scratch), values) as runner,
+        Runner(replace(settings, opa=limits), Path(scratch), values) as runner,
         during(f"running {len(paths)} cases"),
     ):
         problems = [problem for path in paths for problem in differences(path)]
