@@ -23,7 +23,10 @@ def test_everything_is_stopped_until_the_stop_is_lifted(command: Command) -> Non
     assert (unreasoned.code, "reason_missing" in unreasoned.stderr) == (1, True)
     assert command("stop", "lift", row["id"], "--reason", "closed").stdout == f"lifted: everything: {row['id']}\n"
     assert command("decide", "license", "-i", LICENSE).code == 0
-    assert " lifted   everything" in command("stop", "list").stdout
+    (lifted,) = command("stop", "list", "--format", "json").json["stops"]
+    told = command("stop", "list").stdout
+    assert " lifted   everything" in told
+    assert f"since {lifted['created_at']} until {lifted['lifted_at']}, by {lifted['actor']}: a leak" in told
 
 
 def test_a_tool_that_is_not_known_is_not_stopped(command: Command) -> None:

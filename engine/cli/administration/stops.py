@@ -103,5 +103,6 @@ _CELLS: dict[str, Callable[[StopRow], str]] = {
 
 def _lines(row: StopRow) -> list[str]:
     head = f"{row.id}  {_state(row):<8} {_description(row.scope, row.name)}"
-    by = f"      since {time_text(row.created_at)} by {printable(row.actor, 256)}"
+    until = "" if row.lifted_at is None else f" until {time_text(row.lifted_at)},"
+    by = f"      since {time_text(row.created_at)}{until} by {printable(row.actor, 256)}"
     return [head, by + (f": {printable(row.reason)}" if row.reason else "")]
