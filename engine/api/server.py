@@ -113,6 +113,8 @@ def run(settings: Settings, listen: Listen, report: Callable[[str], None]) -> Ex
 async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]) -> Exit:
     from engine.engine import AsyncEngine
 
+    again = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, again.set)  # it would end a process that starts
     context = None
     if listen.certificate is not None and listen.key is not None:
         context = tls(listen.certificate, listen.key, listen.client_authority)
@@ -180,7 +182,8 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
         )
         remove_left_over(api.uploads)
         log_lowered(log, engine)
-        return await Server(api, replace(listen, host=leave.host, port=leave.port), context, settings, report).serve()
+        listen = replace(listen, host=leave.host, port=leave.port)
+        return await Server(api, listen, context, settings, report, again).serve()
 
 
 def within_descriptors(limits: ApiLimits) -> ApiLimits:
@@ -207,6 +210,7 @@ class Server:
     _context: ssl.SSLContext | None
     _settings: Settings
     _report: Callable[[str], None]
+    _again: asyncio.Event = field(default_factory=asyncio.Event)
     _connections: set[Connection] = field(default_factory=set)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _forced: bool = False
@@ -227,13 +231,13 @@ class Server:
                 self._api.engine.record_start(Context(caller=Caller(via=Via.PROCESS, principal=user_of(os.getuid()))))
             for name in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(name, self._signalled)
-            loop.add_signal_handler(signal.SIGHUP, lambda: self._begin(reload(self._api, "SIGHUP")))
             servers = [
                 await serve(self._factory(network_peer), bound, self._context),
                 await serve(self._factory(control_peer), control, None),
             ]
             self._begin(sweep(self._api, self._connections))
             self._begin(self._tally())
+            self._begin(self._reload())
             if self._listen.watch:
                 from engine.api.watch import watch
 
@@ -257,6 +261,12 @@ class Server:
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    async def _reload(self) -> None:
+        """Activate a changed policy on each SIGHUP, also on one that came before this server was ready."""
+        while await self._again.wait():
+            self._again.clear()
+            await reload(self._api, "SIGHUP")
 
     def _signalled(self) -> None:
         self._forced = self._stop.is_set()

@@ -169,6 +169,28 @@ def test_sighup_activates_and_logs_the_result(own: Serving) -> None:
     assert own.decide("license", ALLOWED).json["outcome"] == "deny"
 
 
+_RELOADED_EARLY = """
+import os, signal
+from engine.api import server
+from engine.cli import main
+ask = server._ask_leave
+def early(*given):
+    os.kill(os.getpid(), signal.SIGHUP)
+    return ask(*given)
+server._ask_leave = early
+main()
+"""
+
+
+def test_sighup_while_the_server_starts_is_followed_once_it_serves(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.api.serving._PATIENT", _RELOADED_EARLY)
+    with serving(tmp_path, cache, patient=True) as running:
+        until(lambda: any(line["event"] == "policy_activated" for line in running.log_lines()))
+        assert running.decide("license", ALLOWED).json["outcome"] == "allow"
+
+
 @pytest.mark.full
 def test_lowered_refusals_are_logged_at_startup_and_after_a_policy_change(tmp_path: Path, cache: Path) -> None:
     policy = tmp_path / "policy"
