@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, StringConstraints
+from pydantic_core import InitErrorDetails
 
 from engine.model import Model
-from engine.values.fields import Items, Word
+from engine.values.fields import Checked, Items, Word, unknown
 
 Positive = Annotated[StrictInt, Field(ge=1, le=1 << 40)]
 Calls = Annotated[StrictInt, Field(ge=1, le=5_000)]
@@ -77,7 +78,7 @@ class EpisodeRole(Model):
     entries: Items[Word] = Field(description="Kinds of transcript entries that the role may have.")
 
 
-class Episodes(Model):
+class Episodes(Checked):
     """policy/episodes.yaml: what episodes may use, what their transcripts may contain, and how they are scored."""
 
     ceilings: EpisodeCeilings = Field(description="What one episode may use.")
@@ -102,3 +103,11 @@ class Episodes(Model):
     quoted_words: Annotated[StrictInt, Field(ge=1, le=1_000)] = Field(
         description="Number of words in a row of another actor's monologue that mark an entry for review."
     )
+
+    def _mistakes(self) -> Iterable[InitErrorDetails]:
+        for name, role in self.roles.items():
+            path = ("roles", name)
+            yield from unknown("kind of entry of the role", role.entry, role.entries, (*path, "entry"))
+            yield from unknown("kind of entry of the role", role.aside, role.entries, (*path, "aside"))
+            for index, kind in enumerate(role.entries):
+                yield from unknown("kind of entry", kind, self.entries, (*path, "entries", index))

@@ -173,6 +173,19 @@ def test_unknown_category_names_the_known_ones() -> None:
     assert message.startswith("no category `permisive`: use one of `public_domain`, `permissive`, ")
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "where"),
+    [
+        ("roles/Judge/entry", "verdikt", "roles.Judge.entry"),
+        ("roles/Judge/aside", "hint", "roles.Judge.aside"),
+        ("roles/Judge/entries", ["verdict", "verdikt"], "roles.Judge.entries.1"),
+    ],
+)
+def test_an_entry_that_no_transcript_has_is_a_mistake_of_its_role(path: str, value: Any, where: str) -> None:
+    [(found, message)] = errors("episodes", (path, value))
+    assert (found, message.startswith("no kind of entry")) == (where, True)
+
+
 def test_all_mistakes_are_reported_together() -> None:
     table = changed("licenses", ("licenses/MIT/category", "permisive"))
     table["licenses"]["mit"] = {"category": "permissive", "decision": "admit"}
