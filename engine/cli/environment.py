@@ -107,7 +107,8 @@ def call(
         answer = next((one for one in answers if one.exit is not Exit.ALLOW), answers[0])
         decided = report(str(input_file or "standard input"), answer, engine.policy)
     code = answer.exit or (Exit.ALLOW if result.status == "ok" else Exit.DENY)
-    lines = [f"{'' if result.status == 'ok' else f'{result.status}: '}{printable(result.content, _LONGEST)}"]
+    text = result.content if code is answer.exit is Exit.ALLOW else result.content.partition("\n")[0]  # shown above
+    lines = [f"{'' if result.status == 'ok' else f'{result.status}: '}{printable(text, _LONGEST)}"]
     if result.approval is not None:
         again = f"then repeat it with --approval {result.approval}"
         lines.append(f"to approve this one call: engine approvals grant {result.approval}; {again}")

@@ -45,6 +45,13 @@ def test_a_delete_is_undone_by_the_command_that_it_prints(command: Command, fold
     assert [(one["event"], one["rows"]) for one in trajectory] == [("undo_point", 5), ("changed", 4), ("restored", 5)]
 
 
+def test_a_refused_call_is_explained_once(command: Command, folder: Path) -> None:
+    call = {"name": f"{CONTACTS}_get", "arguments": {"id": "1"}}
+    refused = command("environment", "call", folder, stdin=json.dumps(call))
+    *_, last = refused.stdout.splitlines()
+    assert (refused.code, last) == (1, "refused: this call is refused: denied_by_default, tool_not_in_profile")
+
+
 def test_a_folder_without_an_environment_is_unreadable_input(command: Command, tmp_path: Path) -> None:
     run = command("environment", "show", tmp_path)
     assert (run.code, run.stdout) == (2, "")
