@@ -148,7 +148,8 @@ def trust(state: Path, url: str, keys: Sequence[bytes], against: bytes | None) -
 def ship(state: Path, url: str) -> dict[int, Shipped]:
     """Ship every chain below a state folder; returns what was sent of each, empty if nothing was ever recorded.
 
-    Raises EngineError for the first chain that failed, after every other one was tried.
+    Raises EngineError for the first chain that failed, after every other one was tried, but for those after one that
+    another process ships.
     """
     store, known = ObjectStore(url), destination(state)
     _demand_apart(store, state)
@@ -179,6 +180,7 @@ def ship(state: Path, url: str) -> dict[int, Shipped]:
                     code="engine.record_locked",
                 )
             )
+            break  # it ships the next ones too; both would refuse each other
         except BrokenError as problem:
             failed.append(broken_error(problem, str(folder)))
         except OSError as error:

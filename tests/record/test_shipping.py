@@ -194,6 +194,16 @@ def test_a_store_has_many_engines_with_many_chains_and_one_summary(tmp_path: Pat
     assert told.stdout.count("give a copy of keys/record.key with id") == 2
 
 
+def test_of_two_shipments_at_once_the_later_one_leaves_all_chains_to_the_other(state: Path, store: Path) -> None:
+    write(chain_folder(state, 2), 30)
+    with closing(Storage(state)) as other:
+        other.lock(shipping._LOCK, 0.0)
+        with refused(RecordError, "engine.record_locked"):
+            ship(state, str(store))
+    assert not [*store.glob("*/002")]
+    assert sorted(ship(state, str(store))) == [1, 2]
+
+
 def test_the_commands_name_the_store(state: Path, place: Path) -> None:
     for command in ("ship", "verify"):
         assert run(command, place, "--state", state).stdout.startswith(f"store: file://{place}\n")
