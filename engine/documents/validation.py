@@ -122,7 +122,8 @@ def validate(model: type[ModelT], text: bytes, name: str, remedy: str, limits: R
         found: ModelT = _validator(model).validate_json(text)
     except ValidationError as error:
         fields = _first_fields(error, model, text)
-        named = ", ".join(f"`{name}` {problem}" for name, problem in fields[:5])
+        first = sorted(fields, key=lambda one: "did you mean" not in one[1])[:5]
+        named = ", ".join(f"`{name}` {problem}" for name, problem in first)
         raise FieldsError(f"the request does not fit {name}: {named}", remedy=remedy, fields=fields) from None
     return found
 

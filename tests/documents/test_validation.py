@@ -59,6 +59,11 @@ def test_an_invalid_field_is_reported_with_its_allowed_form(change: dict[str, An
     assert caught.value.fields == ((field, problem),)
 
 
+def test_a_misspelled_field_is_named_before_those_that_are_missing() -> None:
+    with pytest.raises(FieldsError, match=r"point `license`: `licens` is not a known field; did you mean `license`\?"):
+        validate(LicenseRequest, b'{"licens": "MIT"}', "point `license`", "remedy", ReadLimits())
+
+
 def test_an_unknown_field_is_answered_with_the_one_that_it_may_mean() -> None:
     outer = {("licence" if name == "license" else name): value for name, value in GOOD.items()}
     inner = {**GOOD, "decisions": [{"sha265": "0" * 64, "decision": "accepted", "decided_at": "2026-11-03T10:00:00Z"}]}

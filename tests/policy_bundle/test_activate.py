@@ -57,6 +57,13 @@ def activate(state: Path) -> Result:
     return CliRunner().invoke(app, ["activate", "--state", str(state)])
 
 
+def test_what_stays_as_it_was_is_said(tmp_path: Path) -> None:
+    body = json.dumps({**OLD, "values": NEW["values"], "previous": OLD, "removed_codes": []}).encode()
+    with server(tmp_path, 200, body):
+        result = activate(tmp_path)
+    assert result.stdout == f"rules   {OLD['rules']} as before\nvalues  {OLD['values']} → {NEW['values']}\n"
+
+
 def test_the_new_policy_is_printed(tmp_path: Path) -> None:
     with server(tmp_path, 200, json.dumps({**NEW, "previous": OLD}).encode()) as asked:
         result = activate(tmp_path)

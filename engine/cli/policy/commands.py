@@ -263,11 +263,12 @@ def _activated(document: dict[str, Any]) -> list[str]:
     previous = document.get("previous")
     before = previous if isinstance(previous, dict) else {}
     removed = document.get("removed_codes")
-    lines = [
-        f"{part:<7} {_one_line(before.get(part) or 'none')} → {_one_line(document.get(part))}"
-        for part in ("rules", "values")
-    ]
+    lines = [f"{part:<7} {_replaced(before.get(part), document.get(part))}" for part in ("rules", "values")]
     return lines + [f"removed {_one_line(code)}" for code in (removed if isinstance(removed, list) else ())]
+
+
+def _replaced(old: object, new: object) -> str:
+    return f"{_one_line(new)} as before" if old == new else f"{_one_line(old or 'none')} → {_one_line(new)}"
 
 
 def _refusal(document: dict[str, Any]) -> Iterator[str]:
