@@ -349,18 +349,23 @@ def test_any_run_of_fifteen_words_contains_a_block(words: list[str], start: int)
         assert set(blocks_of(words)) & set(windows_of(("x", *run, "y")))
 
 
+def words_in(source: str) -> list[str]:
+    return [word for text in source_texts(io.BytesIO(source.encode())) for word in words_of(text)]
+
+
 @given(st.lists(st.text(max_size=30), max_size=6))
 def test_json_and_lines_of_json_have_the_words_of_their_strings(texts: list[str]) -> None:
     wanted = [word for text in texts for word in words_of(text)]
     for data in (json.dumps({"key": texts}), "".join(json.dumps({"key": text}) + "\n" for text in texts)):
-        found = [word for text in source_texts(io.BytesIO(data.encode())) for word in words_of(text)]
-        assert found == wanted
+        assert words_in(data) == wanted
+
+
+# covers: A91.3
+def test_text_under_a_repeated_key_is_compared_too() -> None:
+    assert set(words_of(ARTICLE)) <= set(words_in(f'{{"note": "{ARTICLE}", "note": "a note"}}'))
 
 
 @pytest.mark.parametrize("source", [{"note": ARTICLE}, {ARTICLE: "a note"}])
 @pytest.mark.parametrize("sample", [{"a": ARTICLE}, {"notes": [{ARTICLE: 1}]}])
 def test_text_in_a_key_is_compared_too(source: dict[str, str], sample: dict[str, Any]) -> None:
-    blocks = blocks_of(
-        word for text in source_texts(io.BytesIO(json.dumps(source).encode())) for word in words_of(text)
-    )
-    assert set(blocks) & set(windows_of(content_words(sample)))
+    assert set(blocks_of(words_in(json.dumps(source)))) & set(windows_of(content_words(sample)))

@@ -108,6 +108,7 @@ def test_a_field_that_names_data_delivers_nothing(contract: dict[str, Any]) -> N
 
 def test_json_in_text_and_lists_of_lines_are_looked_through() -> None:
     assert ("shell_command", "field") in delivered({"notes": '{"a": [{"command": "ls"}]}'})
+    assert ("shell_command", "field") in delivered({"notes": '{"command": "ls", "command": null}'})
     assert ("python_code", "line") in delivered({"steps": ["def run():", "    return 1"]})
     assert ("python_code", "line") in delivered({"import os; os.remove(1)": 1})
 

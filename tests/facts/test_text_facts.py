@@ -137,3 +137,14 @@ def test_invisible_text_is_blank(text: str) -> None:
 )
 def test_a_grapheme_joiner_is_hidden_only_between_plain_letters(text: str, hidden: int) -> None:
     assert len([*hidden_in(text)]) == hidden
+
+
+@pytest.mark.parametrize("text", ['{{"k": "{}", "k": "x"}}', '{{"n": NaN, "k": "{}"}}'])
+def test_a_secret_in_JSON_that_readers_disagree_on_is_taken_out(  # noqa: N802
+    text: str, forms: SecretForms, markers: Markers
+) -> None:
+    secret = SHAPES["github token"]
+    content = ResultContent(text.format(secret), "json", forms, markers)
+    shown, taken = content.without(secrets=True, hidden=True, links=())
+    assert secret not in shown
+    assert taken == {"secrets": 1}

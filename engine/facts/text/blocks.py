@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Any, Protocol
 
+from engine.documents.strict_json import read_strict
 from engine.facts.text.content import keys, texts
 from engine.facts.text.quotes import words_of
 
@@ -96,12 +97,12 @@ def _chunks(start: bytes, stream: Stream) -> Iterator[bytes]:
 
 
 def _json(data: bytes) -> list[str] | None:
-    """The strings of a JSON object or list; None for anything else."""
+    """The strings of a JSON object or list; None for anything else, also what readers disagree on."""
     if not data.lstrip().startswith((b"{", b"[")):
         return None
     try:
-        return [*_texts(json.loads(data))]
-    except (ValueError, RecursionError):
+        return [*_texts(read_strict(data.decode(json.detect_encoding(data))))]
+    except ValueError:
         return None
 
 

@@ -154,12 +154,18 @@ def _delivered(name: str, value: Any) -> Iterator[What]:
         yield "python_code"
 
 
+def _with_repeated(pairs: list[tuple[str, Any]]) -> Any:
+    """An object; one with a key twice as a list, so that nothing of it is left out."""
+    value = dict(pairs)
+    return value if len(value) == len(pairs) else [{key: inner} for key, inner in pairs]
+
+
 def _text(facts: ProposalFacts, text: str, at: str, depth: int) -> None:
     if _OPAQUE.match(text):
         facts.add("executable_handler", Hit(id=at, form="field"))
     if text.lstrip()[:1] in {"{", "["} and depth < DEPTH:
         try:
-            inner = json.loads(text)
+            inner = json.loads(text, object_pairs_hook=_with_repeated)
         except (ValueError, RecursionError):
             inner = None
         if isinstance(inner, (dict, list)):

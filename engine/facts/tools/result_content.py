@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.documents.strict_json import nested_deeper
+from engine.documents.strict_json import read_strict
 from engine.facts.text.content import rewritten
 from engine.facts.text.hidden import hidden_in
 from engine.facts.text.instructions import Markers
@@ -24,7 +24,7 @@ MARK = "[redacted]"
 """The same for all that is taken out: what can be guessed could be recognized by a digest."""
 
 DEPTH = 200
-"""Levels of JSON that are looked at; deeper JSON is looked at as text."""
+"""Levels of JSON that are looked at; deeper JSON, and JSON that readers disagree on, is looked at as text."""
 
 _ENCODED = ("audio", "image")
 """Blocks of MCP whose `data` is a file in base64: random by nature, and no text."""
@@ -121,10 +121,10 @@ _ENCODED_DATA = "\0"
 def _parsed(text: str) -> Any:
     """An object or a list; None for what is looked at as text."""
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = read_strict(text, levels=DEPTH)
+    except ValueError:
         return None
-    return value if isinstance(value, dict | list) and not nested_deeper(value, DEPTH) else None
+    return value if isinstance(value, dict | list) else None
 
 
 def _strings(value: Any, name: str) -> Iterator[tuple[str, str]]:
