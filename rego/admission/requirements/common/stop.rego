@@ -12,7 +12,8 @@ import future.keywords.not
 #   fixed: true
 #   each: stops
 #   empty: allowed
-#   remedy: See who stopped it, and why, with `engine stop list`; `engine stop lift` lifts the stop
+#   remedy: See who stopped it, and why, with `engine stop list`; `engine stop lift` lifts it. A principal cannot lift
+#     its own stop
 # labels:
 #   row: C68
 not_stopped(stop) if {
