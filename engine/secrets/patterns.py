@@ -17,14 +17,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import groupby, islice
 from pathlib import Path
 
 from engine.secrets.forms import UNKNOWN_FORMS, SecretForms, Span
 from engine.secrets.lines import RANDOM_RUN, Find, Lines, in_lines
 from engine.secrets.personal import find_personal
-from engine.secrets.seen import VisibleText
+from engine.secrets.seen import UnescapedText, VisibleText
 
 _EDGE = r"(?<![A-Za-z0-9])"
 
@@ -232,7 +232,7 @@ def known_keys(text: str) -> Iterator[Span]:
 def find_secrets(text: str, forms: SecretForms | None = None) -> Iterator[Span]:
     """Spans of `text` that must not be written anywhere, unordered and possibly overlapping.
 
-    Also as people see the text: invisible characters and full-width letters hide nothing.
+    Also as people see the text: invisible characters, full-width letters and escapes of JSON hide nothing.
     """
     known = _known if forms is None else forms
     for reading, placed in _readings(known.unpublished(text)):
@@ -273,11 +273,27 @@ def find_private(text: str) -> Iterator[Span]:
         yield from placed(find_personal(reading))
 
 
-def _readings(text: str) -> Iterator[tuple[str, Callable[[Iterable[Span]], Iterator[Span]]]]:
-    """A text as it is, and as people see it, with what places spans of the reading in the text.
+_Placed = Callable[[Iterable[Span]], Iterator[Span]]
 
-    A hidden character may divide a secret from the word before it, or the secret itself.
+
+def _readings(text: str) -> Iterator[tuple[str, _Placed]]:
+    """A text as it is, as people see it, and without escapes, with what places spans of the reading in the text.
+
+    A hidden character or an escape may divide a secret from the word before it, or the secret itself.
     """
+    yield from _visible(text)
+    if "\\" in text:
+        meant = UnescapedText(text)
+        if meant.text != text:
+            for reading, placed in _visible(meant.text):
+                yield reading, partial(_spans_of, meant, placed)
+
+
+def _spans_of(meant: UnescapedText, placed: _Placed, found: Iterable[Span]) -> Iterator[Span]:
+    return meant.spans(placed(found))
+
+
+def _visible(text: str) -> Iterator[tuple[str, _Placed]]:
     yield text, iter
     if text.isascii():
         return

@@ -1,4 +1,8 @@
-"""A text as people see it: without invisible characters, and where each of the others is in the original."""
+"""Other readings of a text, and where each of their characters is in the original.
+
+A text as people see it has no invisible characters. JSON that is inside of a text has the characters that its escapes
+stand for: behind the escape of a line end begins another word.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +35,36 @@ class VisibleText:
     def spans(self, found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """The same for several spans."""
         return (self.span(*one) for one in found)
+
+    def _place(self, at: int) -> int:
+        return at + bisect_right(self._before, at)
+
+
+_ESCAPE = re.compile(r'(?<!\\)\\++(?:u([0-9a-fA-F]{4})|(["/bfnrt]))')
+"""One escape, however often it was escaped itself."""
+
+_MEANINGS = {"b": " ", "f": " ", "n": "\n", "r": "\n", "t": "\t"}
+_SURROGATES = range(0xD800, 0xE000)
+
+
+class UnescapedText:
+    """A text with what the escapes of JSON in it stand for, and where its characters are in the original."""
+
+    def __init__(self, original: str) -> None:
+        self._before: list[int] = []  # of each character that an escape is longer, how many of the text end before it
+        self.text = _ESCAPE.sub(self._meaning, original) if "\\" in original else original
+
+    def spans(self, found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """Spans of the text in the original; escapes are in them as a whole."""
+        return ((self._place(start), self._place(end)) for start, end in found)
+
+    def _meaning(self, escape: re.Match[str]) -> str:
+        longer = len(escape[0]) - 1
+        self._before += [escape.start() - len(self._before) + 1] * longer
+        if escape[1] is None:
+            return _MEANINGS.get(escape[2], escape[2])
+        code = int(escape[1], 16)
+        return " " if code in _SURROGATES else chr(code)
 
     def _place(self, at: int) -> int:
         return at + bisect_right(self._before, at)

@@ -361,6 +361,14 @@ def test_json_and_lines_of_json_have_the_words_of_their_strings(texts: list[str]
 
 
 # covers: A91.3
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_text_in_JSON_within_a_text_is_compared_too(ascii_only: bool) -> None:  # noqa: FBT001, N802
+    lines = "S\u00fc\u00dfe Fr\u00fcchte\nf\u00fcr B\u00e4r\n" * 3
+    within = json.dumps({"arguments": json.dumps({"text": lines}, ensure_ascii=ascii_only)})
+    assert " ".join(words_of(lines)) in " ".join(content_words(json.loads(within)))
+
+
+# covers: A91.3
 def test_text_under_a_repeated_key_is_compared_too() -> None:
     assert set(words_of(ARTICLE)) <= set(words_in(f'{{"note": "{ARTICLE}", "note": "a note"}}'))
 

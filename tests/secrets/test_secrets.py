@@ -24,6 +24,7 @@ import pytest
 from engine.engine import Engine
 from engine.opa.generation import Generation
 from engine.record.layout import DECISIONS, EVENTS
+from engine.secrets.redaction import redact_text
 from engine.settings import OpaLimits, Settings
 from tests.command import Command, decisions, edited
 from tests.conftest import NOW
@@ -110,6 +111,20 @@ def everywhere(text: str, bundle: dict[str, Any]) -> None:
     second.update({"license": text, "media_type": text, "retrieved_at": text, "sha256": text, "export": text})
     bundle["license_decisions"][0]["decided_by"] = text
     bundle["license_decisions"][1].update({"decision": text, "decided_at": text, "comment": text})
+
+
+@pytest.mark.parametrize("before", ["line\n", "a\tb ", "she said \u201e", 'C:\\\\t "'])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_secret_behind_an_escape_of_JSON_within_JSON_is_found(shape: str, before: str) -> None:  # noqa: N802
+    text = json.dumps({"log": f"{before}{SHAPES[shape]}\nend"})
+    for within in (text, json.dumps([text])):
+        absent(SHAPES[shape], redact_text(within))
+
+
+def test_text_around_an_escape_stays() -> None:
+    assert redact_text(r'{"log": "a\u003cpassword\u003dquokka-hunter2\u003e\nend"}', lambda _: "-") == (
+        r'{"log": "a\u003c-\nend"}'
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)

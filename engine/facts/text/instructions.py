@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
-from engine.secrets.seen import VisibleText
+from engine.secrets.seen import UnescapedText, VisibleText
 
 _BREAK = re.compile(r"[\W_]+")
 _BLANKS = {code: letter if (letter := chr(code)).isalnum() else " " for code in range(128)}
@@ -34,7 +34,7 @@ class Markers:
 
     def count(self, text: str) -> int:
         """How many markers a text has."""
-        folded = unicodedata.normalize("NFKC", VisibleText(text).text).casefold()
+        folded = unicodedata.normalize("NFKC", VisibleText(UnescapedText(text).text).text).casefold()
         found = sum(token in folded for token in self.tokens)
         words = _words(folded)
         known, joined = set(words), f" {' '.join(words)} "

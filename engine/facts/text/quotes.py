@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from engine.secrets.seen import VisibleText
+from engine.secrets.seen import UnescapedText, VisibleText
 
 _WITHOUT_SPACES = (
     r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff"
@@ -22,7 +22,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
     In a script without spaces, each letter is a word.
     """
-    return tuple(_WORD.findall(unicodedata.normalize("NFKC", VisibleText(text).text).casefold()))
+    return tuple(_WORD.findall(unicodedata.normalize("NFKC", VisibleText(UnescapedText(text).text).text).casefold()))
 
 
 class Runs:
