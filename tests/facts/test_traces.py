@@ -19,6 +19,7 @@ TRACES = [
     "Error: x\n    at Array.map (<anonymous>)",
     "java.lang.IllegalStateException: x\n\tat com.example.Tool.run(Tool.java:12)",
     "x\n\tat com.example.Tool.run(Unknown Source)",
+    "x\\n\\tat com.example.Tool.run(Unknown Source)",
     "panic: x\n\ngoroutine 1 [running]:\nmain.main()",
     "System.Exception: x\n   at Tool.Run(String a) in C.cs:line 7",
     "tool.rb:3:in `run': x (RuntimeError)\n\tfrom tool.rb:9:in `<main>'",

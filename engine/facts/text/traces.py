@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from engine.secrets.seen import UnescapedText
+
 _FRAME = (
     r"at [^()\n]{0,200}\((?:[^()\n]{0,200}[A-Za-z>][\w>]*:\d+(?::\d+)?"
     r"|Unknown Source|Native Method|native|<anonymous>)\)"
@@ -21,9 +23,9 @@ _TRACE = re.compile(
     r"|\bstack backtrace:|\bthread '[^'\n]*' panicked at ",  # Rust
     re.MULTILINE,
 )
-_BREAK = re.compile(r"\\[nr]|\r")
 
 
 def has_trace(text: str) -> bool:
     """Whether some part of `text` looks like a stack trace of a known language, with its line breaks escaped or not."""
-    return _TRACE.search(_BREAK.sub("\n", unicodedata.normalize("NFKC", text))) is not None
+    lines = UnescapedText(unicodedata.normalize("NFKC", text)).text.replace("\r", "\n")
+    return _TRACE.search(lines) is not None

@@ -18,7 +18,7 @@ from engine.facts.text.links import MOST, Link, links_in
 from engine.secrets.forms import SecretForms
 from engine.secrets.patterns import find_credentials, is_secret
 from engine.secrets.redaction import is_secret_name, merged
-from engine.secrets.seen import VisibleText
+from engine.secrets.seen import UnescapedText, VisibleText
 
 MARK = "[redacted]"
 """The same for all that is taken out: what can be guessed could be recognized by a digest."""
@@ -97,15 +97,26 @@ class ResultContent:
             self.instructions += self._markers.count(text) if instructions else 0
 
     def _look(self, text: str, name: str, *, secrets: bool) -> _Piece:
-        seen = VisibleText(text)
-        found = _Piece(hidden=list(hidden_in(text)))
+        found = _Piece(hidden=list(hidden_in(text)), links=_links_in(text))
         if name != _ENCODED_DATA:
             if secrets:
                 found.secrets = merged(find_credentials(text, self._forms))
             if text and is_secret_name(name):
                 found.secrets = [(0, len(text))]
-        found.links = [(link, *seen.span(start, end)) for link, start, end in links_in(seen.text)]
         return found
+
+
+def _links_in(text: str) -> list[tuple[Link, int, int]]:
+    """The links of a text as people see it, and of JSON in it; a link of both once."""
+    meant = UnescapedText(text)
+    readings: list[VisibleText | UnescapedText] = [VisibleText(text), *([] if meant.text == text else [meant])]
+    found = (
+        (link, *span)
+        for reading in readings
+        for link, start, end in links_in(reading.text)
+        for span in reading.spans([(start, end)])
+    )
+    return list(dict.fromkeys(found))
 
 
 _TOGETHER = 64
