@@ -38,7 +38,7 @@ class Material:
     """What one record contains. `problem` says why it does not fit, with the position of the first misfit.
 
     `longest` is the size of the largest text in bytes; `controls` and `formulas` count texts. `first` says where the
-    first of these is.
+    first of these is, or that there are no rows.
     """
 
     rows: tuple[Row, ...] = ()
@@ -78,7 +78,9 @@ class Reader:
         except UnfitError as error:
             return Material(problem=str(error))
         controls, formulas = texts.controls(), texts.formulas() if self.holds == "contacts" else 0
-        first = _first(read, formulas > 0) if controls or formulas else None
+        first = None if rows else "it is empty"
+        if controls or formulas:
+            first = _first(read, formulas > 0)
         return Material(rows, longest=longest, controls=controls, formulas=formulas, first=first)
 
     def _unique(self, rows: Sequence[Row]) -> None:

@@ -157,3 +157,4 @@ def test_the_place_of_the_first_control_character_is_stated() -> None:
     assert Reader("documents", 1_000).read("r", b"# Title\x1b").first == "U+001B in item 0, line 1"
     assert Reader("documents", 1_000).read("r", b"# Title\r\ntext").first is None
     assert Reader("contacts", 1_000).read("r", b'[{"id": 1, "name": "=1"}]').first == "a formula in item 0"
+    assert Reader("contacts", 1_000).read("r", b"[]").first == "it is empty"
