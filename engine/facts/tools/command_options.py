@@ -217,8 +217,9 @@ class _Reader:
         whole = self._listed(text) or (len(name) > len("-x") and self._listed(name))  # `-DCMAKE_BUILD_TYPE=Debug`
         if text.startswith("--") or self._row.get("single") or whole:
             self._named(name, index)
-            if not equals and not self._listed(name):
-                self._unlisted = index
+            if not self._listed(name):
+                self._shortened(name, index)
+                self._unlisted = self._unlisted if equals else index
             return self._valued(name, index, value if equals else None)
         for place in range(1, len(text)):
             name = f"-{text[place]}"
@@ -230,6 +231,8 @@ class _Reader:
                 self._without(index, index + 1)
             if name in self._row.get("glued", ()):
                 break
+            if name in self._row.get("runs_until", ()):
+                return self._until(index + 1, text[place + 1 :])
             if self._in(name, _VALUED):
                 return self._valued(name, index, text[place + 1 :] or None)
             self._shell = self._shell or name in self._row.get("shell", ())
@@ -241,6 +244,12 @@ class _Reader:
         if f"{self._name} {name}" in self._rows and not self._path:
             self._enter(f"{self._name} {name}")
 
+    def _shortened(self, name: str, index: int) -> None:
+        """The long options that a shortened one may stand for: `--del`."""
+        if name.startswith("--"):
+            for full in sorted({one for names in _LISTS for one in self._row.get(names, ()) if one.startswith(name)}):
+                self._part("option", full, index)
+
     def _listed(self, name: str) -> bool:
         return self._in(name, (*_LISTS, "valued"))
 
@@ -250,7 +259,7 @@ class _Reader:
     def _valued(self, name: str, index: int, value: str | None) -> int:
         """What follows an option: its value, the words of a command, a script."""
         if name in self._row.get("runs_until", ()):
-            return self._until(index + 1)
+            return self._until(index + 1, value or "")
         if not self._in(name, _VALUED):
             self._shell = self._shell or name in self._row.get("shell", ())
             return index + 1
@@ -283,10 +292,13 @@ class _Reader:
         if name in self._row.get("program", ()) and value:
             self._given = [ShellWord(value)]
 
-    def _until(self, start: int) -> int:
-        """The words of a command up to `;` or `+`, as `find -exec` has them, and its texts for a shell with `{}`."""
+    def _until(self, start: int, glued: str) -> int:
+        """The words of a command up to `;` or `+`, as `find -exec` has them, and its texts for a shell with `{}`.
+
+        The first one may be `glued` to the option: `fd -xrm`.
+        """
         end = next((at for at in range(start, len(self._words)) if self._words[at].value in {";", "+"}), None)
-        words = self._words[start:end]
+        words = (*([ShellWord(glued)] if glued else ()), *self._words[start:end])
         found = self._found(self._words[1 : start - 1])
         named = tuple(one for word in words for one in (found if word.value == "{}" and found else (word,)))
         inner = tuple(
