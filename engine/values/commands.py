@@ -88,6 +88,14 @@ class Program(Model):
     links: bool = Field(
         default=False, description="Whether it can make links, after which `..` may be another folder than it seems."
     )
+    nameless: bool = Field(
+        default=False,
+        description="Whether its words name no file that it reads or changes, but texts that it prints, or files that "
+        "it only asks about. They do where another command gets what it prints, or with an option outside of `none`.",
+    )
+    texts: Items[Option] = Field(
+        default=(), description="Options of `valued` whose value is a text, which names no file and no host: `-m`."
+    )
     without_needle: Items[Option] = Field(
         default=(), description="Options that can do nothing, but with which the first word is no text to look for."
     )

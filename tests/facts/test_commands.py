@@ -297,6 +297,24 @@ def test_streams_name_no_file_where_a_program_only_opens_them(text: str, places:
     assert facts(text)[0].nameless == places
 
 
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("[ -f .env ]", (1, 2, 3)), ("[[ -f .env ]]", (1,)), ("test -f .env", (1, 2)),
+        ("echo .env >> .gitignore", (1,)), ("echo .e* .env", (2,)), ("echo .env | bash", ()),
+        ("bash <(echo .env)", ()), ("{ echo .env; } | bash", ()), ("cat $(echo .env)", ()),
+        ("echo .env > >(bash)", ()), ("{ echo .env >&3; } 3> >(bash)", ()),
+        ("printf -v a .env", ()), ("./echo .env", ()),
+        ("git check-ignore -v .env", (2, 3)), ("git -C /etc status .env", ()),
+        ("git commit -am 'Ignore .env' .env", (3,)), ("git commit -m.env", (2,)), ("git commit -m .env*", ()),
+        ("git log --grep=.env -- .env", (2,)), ("grep -ne .env .env", (2,)), ("find .env -name .env", (3,)),
+    ],
+)  # fmt: skip
+def test_texts_name_no_file_where_no_other_command_gets_them(text: str, places: tuple[int, ...]) -> None:
+    found = facts(text)
+    assert next(one for one in found if ".env" in "".join(one.rest)).nameless == places
+
+
 def test_the_code_of_a_sourced_file_is_in_the_word_that_names_it() -> None:
     assert [(part.kind, part.index) for part in facts("source a/b")[0].parts] == [("code", 1)]
     assert [(part.kind, part.index) for part in facts("eval ls")[0].parts] == [("code", 0)]

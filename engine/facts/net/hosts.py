@@ -92,6 +92,7 @@ def bare_host(text: str, endings: frozenset[str] = FILE_ENDINGS) -> OriginFacts 
         return None
     if user is not None or reached:
         return None if plain and ":" not in (user or "") and in_data else REFUSED
+    host = host if in_data else host.lower()  # a word such as `com.example.Main`
     return _origin(host, f"{host}{port or ''}", match["rest"] or "/")
 
 

@@ -84,7 +84,8 @@ class Reading:
 
     `from_input`: it is a shell that reads commands from its input.
     `subcommand` is the place of the word that names it, `stem` are the words before it without options. `plain` are the
-    places of values that name no host, `nameless` those of words that name nothing: a text to look for, a stream.
+    places of values that name no host, `nameless` those of words that name nothing: a text to look for, a stream;
+    `printed` those of texts that name nothing where no other command gets them.
     `stays`: paths in its words are those of its folder. `links`: it may make links.
     """
 
@@ -100,6 +101,7 @@ class Reading:
     links: bool = False
     plain: tuple[int, ...] = ()
     nameless: tuple[int, ...] = ()
+    printed: tuple[int, ...] = ()
 
 
 def read(words: Sequence[ShellWord], rows: Rows) -> Reading:
@@ -148,6 +150,11 @@ class _Reader:
             self.reading.stays = all(map(self._stays, self.reading.parts))
             values = (_BEFORE_STREAM.sub("", word.value or "") for word in words)
             self.reading.nameless += tuple(at for at, value in enumerate(values) if value in STREAMS)
+        if self._row.get("nameless") and all(
+            one.kind != "option" or self._keeps_needle(one) for one in self.reading.parts
+        ):
+            start = (self.reading.subcommand or 0) + 1
+            self.reading.printed = tuple(at for at in range(start, len(words)) if not words[at].pattern)
         if self._row.get("needle") and self._first and not words[self._first].pattern:
             self.reading.nameless += (self._first,) if all(map(self._keeps_needle, self.reading.parts)) else ()
 
@@ -272,10 +279,8 @@ class _Reader:
                 self._part("word", word.unknown or "pattern", follows)
             value = word.value
             follows += 1
-        if name in self._row.get("plain", ()):
-            self.reading.plain += (follows - 1,)
         if value is not None:
-            self._handed(name, value)
+            self._handed(name, value, follows - 1)
         if name in self._row.get("script_options", ()):
             self._scripted = True
             self._part("script", "script", follows - 1, value)
@@ -285,8 +290,12 @@ class _Reader:
             self._enter(f"{self._name} {name} {value}")
         return follows
 
-    def _handed(self, name: str, value: str) -> None:
-        """The value of an option: a text for a shell, or the program of the other command."""
+    def _handed(self, name: str, value: str, index: int) -> None:
+        """The value of an option: no host, no name, a text for a shell, or the program of the other command."""
+        if name in self._row.get("plain", ()):
+            self.reading.plain += (index,)
+        if name in self._row.get("texts", ()) and not self._words[index].pattern:
+            self.reading.nameless += (index,)
         if name in self._row.get("shell", ()):
             self.reading.texts.append(value)
         if name in self._row.get("program", ()) and value:

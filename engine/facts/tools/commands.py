@@ -232,9 +232,15 @@ def _facts(command: ShellCommand, reading: Reading) -> CommandFacts:
         places=command.folders if reading.stays else (),
         links=reading.links,
         plain=reading.plain,
-        nameless=reading.nameless,
+        nameless=reading.nameless if _handed_on(command) else (*reading.nameless, *reading.printed),
         refused=None if known and _is_program(known[0]) else "program",
     )
+
+
+def _handed_on(command: ShellCommand) -> bool:
+    """Whether another command may get what this one prints."""
+    process = any(word.unknown == "process" for _, word in command.redirects)
+    return process or not {"pipe", "substitution", "process"}.isdisjoint(command.syntax)
 
 
 def _changed(folders: Sequence[str], to: str) -> tuple[str, ...]:
