@@ -241,6 +241,16 @@ def test_no_allow_rule_is_suggested_where_a_rule_refuses_or_asks(engine: Engine,
     assert "prefixes approve" not in told
 
 
+@pytest.mark.parametrize(
+    "call", [own("shell", command="ls ~/x"), own("http_get", url="https:\\\\docs.example.com")], ids=["path", "url"]
+)
+def test_neither_a_rule_nor_an_approval_is_suggested_where_the_call_must_change(
+    engine: Engine, call: dict[str, Any]
+) -> None:
+    (told,) = told_of(engine, call, AGENT).changes
+    assert told.text.startswith("Write ")
+
+
 def test_a_call_denied_for_lack_of_a_working_folder_gets_the_cwd_hint(engine: Engine) -> None:
     """A rule on the working folder matches every path of a call that names none."""
     call = own("files_read", path="/work/notes.txt")

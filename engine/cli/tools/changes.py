@@ -120,11 +120,12 @@ def rules_about(values: ToolValues, policy: str | None, tool: str) -> list[Cover
 def changes(case: Case, findings: tuple[Finding, ...]) -> list[Change]:
     """What to change: first for the tool policy, then for the other findings. Each edit is listed once."""
     found: list[Change] = []
-    for need in _first(case.explanation.get("needs", ())):
-        found += _NEEDS[need](case)
-    if any(finding.level == "confirm" for finding in findings):
-        found.append(Change(_APPROVAL))
     others = [finding for finding in findings if finding.code not in _BY_NEED]
+    rewritten = any(finding.level == "deny" and finding.code not in _OTHERS for finding in others)
+    for need in _first(case.explanation.get("needs", ()), allow=not rewritten):
+        found += _NEEDS[need](case)
+    if not rewritten and any(finding.level == "confirm" for finding in findings):
+        found.append(Change(_APPROVAL))
     for finding in others:
         if finding.code in _OTHERS:
             found += _OTHERS[finding.code](case, finding)
@@ -136,14 +137,14 @@ def changes(case: Case, findings: tuple[Finding, ...]) -> list[Change]:
     return list(dict.fromkeys(found))
 
 
-def _first(needs: Sequence[str]) -> list[str]:
+def _first(needs: Sequence[str], *, allow: bool) -> list[str]:
     """The needs that are known now.
 
     Without a tool or a policy, nothing is known about rules; and no edit is suggested against a rule that
-    refuses or requires approval on purpose.
+    refuses or requires approval on purpose, nor for a call that has to be written in another way.
     """
     known = [need for need in _NEEDS if need in needs]
-    if {"no_deny_rule", "no_confirm_rule"} & set(known):
+    if not allow or {"no_deny_rule", "no_confirm_rule"} & set(known):
         known = [need for need in known if need != "allow_rule"]
     return [need for need in known if need in {"tool", "policy"}] or known
 
