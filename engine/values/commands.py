@@ -126,6 +126,10 @@ class Program(Model):
     program: Items[Option] = Field(
         default=(), description="Options of `valued` whose value is the program of the other command: `--entrypoint`."
     )
+    replaces: Items[Option] = Field(
+        default=(),
+        description="Options of `valued` whose value stands for the input in the words of the other command.",
+    )
     runs_until: Items[Option] = Field(
         default=(), description="Options that another command follows, up to `;` or `+`: `-exec`. It is judged too."
     )

@@ -33,6 +33,7 @@ class ShellCommand:
     """One simple command: its words, variables, redirections by operator, and the syntax around it.
 
     `folders` are those in which it may run, from the folder of the text; none if that is not known.
+    `handed_on`: another command may get what it prints.
     """
 
     words: tuple[ShellWord, ...]
@@ -40,6 +41,7 @@ class ShellCommand:
     redirects: tuple[tuple[str, ShellWord], ...] = ()
     syntax: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    handed_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +95,17 @@ def _parsed(answer: dict[str, Any]) -> Parsed:
 
 
 def _command(one: dict[str, Any]) -> ShellCommand:
+    redirects = tuple((redirect["op"], _word(redirect)) for redirect in one["redirects"])
+    elsewhere = any(
+        word.unknown == "process" or (operator == ">&" and word.value not in {"1", "2"}) for operator, word in redirects
+    )
     return ShellCommand(
         words=tuple(map(_word, one["words"])),
         variables=tuple(variable["name"] for variable in one["assigns"]),
-        redirects=tuple((redirect["op"], _word(redirect)) for redirect in one["redirects"]),
+        redirects=redirects,
         syntax=tuple(one["syntax"]),
         folders=tuple(one.get("folders", ())),
+        handed_on=elsewhere or not {"pipe", "substitution", "process"}.isdisjoint(one["syntax"]),
     )
 
 

@@ -126,6 +126,7 @@ class _Reader:
         self._scripted = False
         self._behind: int | None = None  # the place after the name of a module
         self._given: list[ShellWord] = []  # the program of the other command
+        self._replaced = ""  # what the input stands for in its words
         program = words[0].value or "" if words else ""
         self._path = program.startswith("/")
         self._enter(program.rpartition("/")[2] if self._path else program)
@@ -251,9 +252,16 @@ class _Reader:
         if f"{self._name} {name}" in self._rows and not self._path:
             self._enter(f"{self._name} {name}")
 
+    def _option_behind(self, text: str, index: int) -> None:
+        name = text.partition("=")[0]
+        if self._listed(name):
+            self._part("option", name, index)
+        else:
+            self._shortened(name, index)
+
     def _shortened(self, name: str, index: int) -> None:
         """The long options that a shortened one may stand for: `--del`."""
-        if name.startswith("--"):
+        if name.startswith("--") and name != "--":
             for full in sorted({one for names in _LISTS for one in self._row.get(names, ()) if one.startswith(name)}):
                 self._part("option", full, index)
 
@@ -277,6 +285,8 @@ class _Reader:
             word = self._words[follows]
             if word.value is None or word.pattern:
                 self._part("word", word.unknown or "pattern", follows)
+            elif word.value.startswith("--"):  # where the option may be without a value
+                self._option_behind(word.value, follows)
             value = word.value
             follows += 1
         if value is not None:
@@ -298,6 +308,8 @@ class _Reader:
             self.reading.nameless += (index,)
         if name in self._row.get("shell", ()):
             self.reading.texts.append(value)
+        if name in self._row.get("replaces", ()):
+            self._replaced = value
         if name in self._row.get("program", ()) and value:
             self._given = [ShellWord(value)]
 
@@ -435,7 +447,11 @@ class _Reader:
             return index + 1
         if operands in {"text", "input_text"}:
             return self._joined(index, f" {_UNKNOWN}" if operands == "input_text" else "")
-        more = (ShellWord(None, unknown="input"),) if operands == "input_command" else ()
-        self.reading.inner.append((*self._given, *self._words[index:], *more))
+        given = ShellWord(None, unknown="input")
+        more = (given,) if operands == "input_command" else ()
+        words = self._words[index:]
+        if self._replaced:
+            words = [given if self._replaced in (word.value or "") else word for word in words]
+        self.reading.inner.append((*self._given, *words, *more))
         self._given = []
         return 0

@@ -35,9 +35,9 @@ MOST_FOLDERS = 16
 ROUNDS = 4
 """Commands inside of commands: `bash -c 'timeout 5 bash -c …'`; what is deeper is refused."""
 
-Text = tuple[int, str, Sequence[str], tuple[str, ...]]
-"""A text for a shell: the number of the one it stands in, itself, the documents that its commands read as input, and
-the folders in which the shell may be called; none if that is not known."""
+Text = tuple[int, str, Sequence[str], tuple[str, ...], bool]
+"""A text for a shell: the number of the one it stands in, itself, the documents that its commands read as input, the
+folders in which the shell may be called, none if that is not known, and whether its output may be handed on."""
 
 _SPECIAL = re.compile(r"[;&|<>$`\n*?\[{]")
 """What makes more of a list of words than these words, once it is a text for a shell."""
@@ -115,7 +115,7 @@ def commands(texts: Sequence[str | Sequence[Any]], rows: Rows, *, joined: Sequen
     waiting: list[Text] = []
     for number, (text, may_join) in enumerate(zip(texts, joined, strict=True)):
         if isinstance(text, str):
-            waiting.append((number, text, (), ("",)))
+            waiting.append((number, text, (), ("",), False))
             continue
         words = [word for word in text if isinstance(word, str)]
         line = " ".join(words)
@@ -124,7 +124,7 @@ def commands(texts: Sequence[str | Sequence[Any]], rows: Rows, *, joined: Sequen
             continue
         waiting += _listed(found[number], number, [ShellCommand(tuple(map(ShellWord, words)), folders=("",))], rows)
         if may_join and _SPECIAL.search(line):
-            waiting.append((number, line, (), ("",)))
+            waiting.append((number, line, (), ("",), False))
     for _ in range(ROUNDS):
         waiting = list(_round(found, waiting, rows))
     for number, text, *_ in waiting:
@@ -152,12 +152,15 @@ def _round(found: list[list[CommandFacts]], waiting: list[Text], rows: Rows) -> 
     """List what is in these texts; what they hand to other shells is for the next round."""
     readable = [text for _, text, *_ in waiting if _readable(text)]
     answers = iter(parse(readable))
-    for number, text, documents, folders in waiting:
+    for number, text, documents, folders, handed_on in waiting:
         parsed = next(answers) if _readable(text) else Parsed(refused="control")
         if parsed.refused is not None or not parsed.commands:
             found[number].append(CommandFacts(rest=_pieces(text), refused=parsed.refused or "empty"))
         else:
-            listed = [replace(one, folders=_joined(folders, one.folders)) for one in parsed.commands]
+            listed = [
+                replace(one, folders=_joined(folders, one.folders), handed_on=one.handed_on or handed_on)
+                for one in parsed.commands
+            ]
             yield from _listed(found[number], number, listed, rows, documents)
 
 
@@ -193,10 +196,11 @@ def _listed(
         facts.append(_facts(command, reading))
         operands = rows.get(reading.program or "", {}).get("operands")
         beside = command.folders if operands == "command" and reading.stays else ()
-        waiting[:0] = [(ShellCommand(words, folders=beside), documents) for words in reading.inner]
+        on = command.handed_on
+        waiting[:0] = [(ShellCommand(words, folders=beside, handed_on=on), documents) for words in reading.inner]
         own = command.folders if operands == "shell" else ()
-        texts += [(number, text, documents, own) for text in reading.texts]
-        texts += [(number, text, (), ()) for text in documents if reading.from_input]
+        texts += [(number, text, documents, own, on) for text in reading.texts]
+        texts += [(number, text, (), (), on) for text in documents if reading.from_input]
     return texts
 
 
@@ -232,15 +236,9 @@ def _facts(command: ShellCommand, reading: Reading) -> CommandFacts:
         places=command.folders if reading.stays else (),
         links=reading.links,
         plain=reading.plain,
-        nameless=reading.nameless if _handed_on(command) else (*reading.nameless, *reading.printed),
+        nameless=reading.nameless if command.handed_on else (*reading.nameless, *reading.printed),
         refused=None if known and _is_program(known[0]) else "program",
     )
-
-
-def _handed_on(command: ShellCommand) -> bool:
-    """Whether another command may get what this one prints."""
-    process = any(word.unknown == "process" for _, word in command.redirects)
-    return process or not {"pipe", "substitution", "process"}.isdisjoint(command.syntax)
 
 
 def _changed(folders: Sequence[str], to: str) -> tuple[str, ...]:
