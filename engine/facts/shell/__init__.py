@@ -30,7 +30,7 @@ class ShellWord:
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """One simple command: its words, variables, redirections by operator, and the syntax around it.
+    """One simple command: its words, variables and their values, redirections by operator, and the syntax around it.
 
     `folders` are those in which it may run, from the folder of the text; none if that is not known.
     `handed_on`: another command may get what it prints.
@@ -38,6 +38,7 @@ class ShellCommand:
 
     words: tuple[ShellWord, ...]
     variables: tuple[str, ...] = ()
+    assigned: tuple[str, ...] = ()
     redirects: tuple[tuple[str, ShellWord], ...] = ()
     syntax: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
@@ -102,6 +103,7 @@ def _command(one: dict[str, Any]) -> ShellCommand:
     return ShellCommand(
         words=tuple(map(_word, one["words"])),
         variables=tuple(variable["name"] for variable in one["assigns"]),
+        assigned=tuple(variable["value"] for variable in one["assigns"] if variable.get("value")),
         redirects=redirects,
         syntax=tuple(one["syntax"]),
         folders=tuple(one.get("folders", ())),

@@ -452,6 +452,8 @@ class _Walk(Walked):
         self._above = [self._names(place) for place in facts.places] if above else []
         folders = tuple(self._lexical(folder) for folder in facts.folders)
         self._touched((word for word in (facts.words or ())[:1] if "/" in word), touches, None, folders)
+        assigned = () if hidden else facts.assigned
+        self._touched((piece for value in assigned for piece in path_pieces(value)), touches, at, folders)
         looked = facts.canonical and (self._cwd is not None or not facts.rest)
         if looked and self._cwd is not None:
             looked = self._followed(self._cwd, touches, at)

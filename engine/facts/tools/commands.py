@@ -80,16 +80,17 @@ class CommandFacts:
     """One simple command. `words` are those that rules compare: the known ones before the first that is not known.
 
     `short` are the words without options before a subcommand or module, as in `git --no-pager push`, if there are any.
-    `rest` are all words but the program as texts, `patterns` those of them that are patterns of file names, `parts`
-    what else a rule has to permit, `folders` those that a `cd` of the same text names, `places` those from which its
-    words may be paths, from the working folder; none if that is not known for certain. `plain` are the positions of
-    values that name no host, `nameless` those of words that name nothing. `refused` says why a command could not be
-    read; it then has no words.
+    `rest` are all words but the program as texts, `patterns` those of them that are patterns of file names, `assigned`
+    the values of variables, `parts` what else a rule has to permit, `folders` those that a `cd` of the same text names,
+    `places` those from which its words may be paths, from the working folder; none if that is not known for certain.
+    `plain` are the positions of values that name no host, `nameless` those of words that name nothing. `refused` says
+    why a command could not be read; it then has no words.
     """
 
     words: tuple[str, ...] | None = None
     short: tuple[str, ...] = ()
     rest: tuple[str, ...] = ()
+    assigned: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
     redirects: tuple[Redirection, ...] = ()
@@ -229,6 +230,7 @@ def _facts(command: ShellCommand, reading: Reading) -> CommandFacts:
         words=known if known and _is_program(known[0]) else None,
         short=() if short == known else short,
         rest=tuple(texts[1:]),
+        assigned=command.assigned,
         patterns=tuple(word.value for word in command.words[1:] if word.pattern and word.value is not None),
         parts=(*reading.parts, *parts),
         redirects=tuple(redirects),
