@@ -7,6 +7,7 @@ stand for: behind the escape of a line end begins another word.
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
@@ -51,7 +52,7 @@ class UnescapedText:
     """A text with what the escapes of JSON in it stand for, and where its characters are in the original."""
 
     def __init__(self, original: str) -> None:
-        self._before: list[int] = []  # of each character that an escape is longer, how many of the text end before it
+        self._before = array("Q")  # of each character that an escape is longer, how many of the text end before it
         self.text = _ESCAPE.sub(self._meaning, original) if "\\" in original else original
 
     def spans(self, found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -60,7 +61,7 @@ class UnescapedText:
 
     def _meaning(self, escape: re.Match[str]) -> str:
         longer = len(escape[0]) - 1
-        self._before += [escape.start() - len(self._before) + 1] * longer
+        self._before.extend([escape.start() - len(self._before) + 1] * longer)
         if escape[1] is None:
             return _MEANINGS.get(escape[2], escape[2])
         code = int(escape[1], 16)

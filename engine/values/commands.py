@@ -137,7 +137,8 @@ class Program(Model):
         default=(),
         description="Options of `valued` that find files by a name or a pattern such as `*.py`. For a command behind "
         "`runs_until` that only reads, `{}` is then a file with such a name below the folders before the options, if "
-        "the words have one of `unlinked` too.",
+        "the words have one of `unlinked` too. The name counts as no file where nothing but its place is printed, as "
+        "with `nameless`.",
     )
     unlinked: Items[ProgramName] = Field(
         default=(), description="Options with the values that leave out links: `-type f`."

@@ -126,6 +126,7 @@ class _Reader:
         self._scripted = False
         self._behind: int | None = None  # the place after the name of a module
         self._given: list[ShellWord] = []  # the program of the other command
+        self._selected: list[int] = []  # the places of values that name the files it looks for
         self._replaced = ""  # what the input stands for in its words
         program = words[0].value or "" if words else ""
         self._path = program.startswith("/")
@@ -151,11 +152,10 @@ class _Reader:
             self.reading.stays = all(map(self._stays, self.reading.parts))
             values = (_BEFORE_STREAM.sub("", word.value or "") for word in words)
             self.reading.nameless += tuple(at for at, value in enumerate(values) if value in STREAMS)
-        if self._row.get("nameless") and all(
-            one.kind != "option" or self._keeps_needle(one) for one in self.reading.parts
-        ):
+        if all(one.kind != "option" or self._keeps_needle(one) for one in self.reading.parts):
             start = (self.reading.subcommand or 0) + 1
-            self.reading.printed = tuple(at for at in range(start, len(words)) if not words[at].pattern)
+            printed = range(start, len(words)) if self._row.get("nameless") else self._selected
+            self.reading.printed = tuple(at for at in printed if not words[at].pattern)
         if self._row.get("needle") and self._first and not words[self._first].pattern:
             self.reading.nameless += (self._first,) if all(map(self._keeps_needle, self.reading.parts)) else ()
 
@@ -306,6 +306,8 @@ class _Reader:
             self.reading.plain += (index,)
         if name in self._row.get("texts", ()) and not self._words[index].pattern:
             self.reading.nameless += (index,)
+        if name in self._row.get("names", ()):
+            self._selected.append(index)
         if name in self._row.get("shell", ()):
             self.reading.texts.append(value)
         if name in self._row.get("replaces", ()):

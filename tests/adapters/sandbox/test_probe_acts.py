@@ -280,7 +280,7 @@ def opening(name, *rest):
 builtins.__import__ = opening
 print(runpy.run_path(sys.argv[1])["OPEN_AT_START"])
 """
-    command = [sys.executable, "-c", code, Path(package.__file__).with_name("acts.py")]
+    command = [sys.executable, "-c", code, str(Path(package.__file__).with_name("acts.py"))]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
 
 

@@ -58,17 +58,16 @@ _OWN_SECONDS = 600.0
 _WALL_FACTORS = (1, 4, 16, 64)
 """A program that must reach its wall limit runs with longer ones until it has printed what it has to."""
 
+_NODE = "javascript"
 _UNFINISHED = "it did not come to its end"
 
 
 def _each(names: Iterable[str]) -> list[ParameterSet]:
     """The programs of a lane; those in JavaScript need a Node.js."""
+    node = needs("node")
     return [
-        pytest.param(
-            *each.values, marks=[*each.marks, *([needs("node")] if _ALL[name].language == "javascript" else [])]
-        )
+        pytest.param(*each.values, marks=[*each.marks, *([node] if _ALL[str(*each.values)].language == _NODE else [])])
         for each in lane(names, _kind)
-        for name in each.values
     ]
 
 
