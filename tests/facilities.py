@@ -162,6 +162,10 @@ def _network_namespace() -> str | None:
     return None if _runs("unshare", "-rn", "true") else "`unshare -rn` is not permitted"
 
 
+def _ip() -> str | None:
+    return None if shutil.which("ip") else "install the package iproute2 (Debian): ip is not on PATH"
+
+
 def _other_users() -> str | None:
     probe = ("setpriv", "--reuid=54321", "--clear-groups", sys.executable, "-c", "import engine")
     return None if _runs(*probe) else "`setpriv --reuid` is not permitted, or other users cannot read this tree"
@@ -204,5 +208,6 @@ FACILITIES: dict[str, Callable[[], str | None]] = {
     "immutable_files": _immutable_files,
     "mounts": _mounts,
     "network_namespace": _network_namespace,
+    "ip": _ip,
     "other_users": _other_users,
 }

@@ -100,7 +100,7 @@ def reached(folder: Path, cache: Path, **variables: str) -> str:
 
 
 # covers: D48.1 D66.1-2
-@needs("network_namespace")
+@needs("network_namespace", "ip")
 def test_a_loopback_bind_is_found_from_the_callers_side(tmp_path: Path, cache: Path) -> None:
     token = {"AGENTA_AGENT_RUNNER_TOKEN": "0123456789abcdef" * 2}
     shut = reached(tmp_path / "shut", cache, AGENTA_AGENT_RUNNER_HOST="127.0.0.1", **token)

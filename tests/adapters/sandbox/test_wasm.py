@@ -205,11 +205,16 @@ def test_root_runs_a_module_as_an_unprivileged_user() -> None:
 
 @needs("wasmtime", "root")
 def test_an_ordinary_user_can_run_a_module() -> None:
+    def look() -> None:
+        there(packages()).stat()
+
     def work() -> None:
         sys.executable = sys.executable if os.access(sys.executable, os.X_OK) else "/usr/bin/python3"
         ended = WASMTIME.run(program(modules.echo(), b"in"), BOUNDS)
         assert (ended.status, ended.stdout) == (Status.OK, b"in"), ended
 
+    if elsewhere(look, as_user=ORDINARY):
+        pytest.skip("NOT TRIED, other users cannot read the packages of this checkout")
     assert elsewhere(work, as_user=ORDINARY) == ""
 
 
