@@ -73,6 +73,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
         "python",
     },  # interpreters
     "adapters/admission_adapters/sandbox/machine.py": {"filter"},  # of system calls
+    "engine/facts/shell/__init__.py": {"1", "2"},  # standard output and standard error
     "adapters/admission_adapters/sandbox/gvisor/probe.py": {"1", "python", "/proc/"},  # what its probe looks at
     "adapters/admission_adapters/sandbox/probe/acts.py": {"1", "python", "/proc/"},  # what a probe looks at
     "adapters/admission_adapters/sandbox/run/report.py": {"ascii"},  # how refused names are made safe

@@ -112,7 +112,7 @@ def test_the_requirement_and_the_value_behind_a_flip_are_named(found: Replay) ->
     assert there(group.where).file.endswith("rego/admission/requirements/license/license.rego")
     value = group.values["licenses.licenses.CC-BY-4.0"]
     assert value.value["decision"] == "refuse"
-    assert "licenses.yaml" in str(value.where)
+    assert str(value.where).startswith("--values")
     assert there(group.words).title
     assert group.decisions == sum(group.subjects.values())
 
