@@ -223,7 +223,7 @@ def test_one_activation_changes_all_at_once_under_load(fleet: Fleet) -> None:
         for number in (2, 3):
             done = fleet.activate(number)
             ended = time.monotonic()
-            assert (done.code, done.stderr) == (0, "")
+            assert (done.code, done.stderr) == (0, ""), done.stderr
             assert fleet.made.statement(number).digest in done.stdout
             asked = len(load.answers)
             until(lambda asked=asked: len(load.answers) > asked + 100)  # type: ignore[misc]
