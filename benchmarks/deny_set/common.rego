@@ -122,6 +122,7 @@ _elsewhere(stop) if {
 	some kind in ["tool", "principal"]
 	stop.scope == kind
 	is_string(stop.name)
+	stop.name != ""
 	is_string(stop[kind])
 	stop[kind] != stop.name
 }

@@ -22,6 +22,7 @@ from benchmarks import (
     opa_killed,
     policy_swap,
     record_check,
+    requirement_first,
     sandbox,
     shared_state,
     throughput,
@@ -294,6 +295,10 @@ def _names(rows: Iterable[Row]) -> set[str]:
 
 def test_record_check_row(bench: Bench) -> None:
     assert _names(record_check.rows(bench, size=100_000)) == {"P11"}
+
+
+def test_the_deny_set_by_hand_finds_what_our_rules_find(bench: Bench) -> None:
+    assert next(requirement_first.rows(bench)).name == "P9"  # only after the proof
 
 
 def test_tool_values_of_different_sizes_share_the_rules_in_use() -> None:
