@@ -332,6 +332,8 @@ def test_an_alias_is_resolved_to_its_license_id(label: str, alternatives: object
         *("CC0: Public Domain", "Attribution 4.0 International (CC BY 4.0)", "ODC Attribution License (ODC-By)"),
         *("Creative Commons Attribution Share Alike 4.0 International", "U.S. Government Works", "lov2"),
         *("https://www.usa.gov/government-works", "https://cdla.dev/permissive-2-0/", "llama4"),
+        # Debian, R, Fedora
+        *("GPL-2+", "LGPL-3", "GPL (>= 2)", "MIT + file LICENSE", "BSD_3_clause + file LICENSE", "ASL 2.0", "MPLv2.0"),
         *("AFL-2.1", "GPL-1.0-or-later", "OFL-1.1-no-RFN", "CC-BY-3.0-US", "W3C-20150513", "Unicode-DFS-2016"),
     ],
 )
