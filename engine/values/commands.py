@@ -113,7 +113,9 @@ class Program(Model):
     glued: Items[Option] = Field(default=(), description="Options of one letter whose value is glued to them: `-j4`.")
     single: bool = Field(default=False, description="Whether long options begin with one hyphen: `-name`.")
     any_words: bool = Field(
-        default=False, description="Whether it can do nothing, whatever its words are: they may then be unknown."
+        default=False,
+        description="Whether it can do nothing, whatever its words are: they may then be unknown, and begin with a "
+        "hyphen.",
     )
     shell: Items[Option] = Field(
         default=(),

@@ -106,7 +106,7 @@ class Rule(Model):
     commands: Literal["any"] | Annotated[Items[Items[str] | CommandRule], Field(min_length=1)] | None = Field(
         default=None,
         description="Commands that it covers, by their first words, such as [git, status]; or a mapping with `words`, "
-        "and what they can do beyond. Or `any`.",
+        "and what they can do beyond. [./] covers the programs below the working folder: `./x`, `bin/x`. Or `any`.",
     )
     can: Items[Ability] | None = Field(
         default=None, description="In allow rules: the `can` of each of its `commands` without one of its own."
@@ -192,6 +192,9 @@ LONGEST, PARTS, MOST_STARS = 1_024, 32, 8
 
 CWD, FOLDER = "{cwd}", "{cwd}/"
 """The working folder of a call, and the prefix of a path below it."""
+
+BELOW = "./"
+"""The word of a command rule for the programs that are called by a path below the working folder."""
 
 _PATH = re.compile(r"[ -~]+")  # letter case is compared, so ASCII only
 _WORD = re.compile(r"[!-~]+")
@@ -388,11 +391,12 @@ def _path_problem(path: str) -> str | None:
 def _command_problem(rule: Sequence[str] | CommandRule) -> str | None:
     words = rule.words if isinstance(rule, CommandRule) else rule
     plain = all(_WORD.fullmatch(word) for word in words) and "*" not in words
-    if plain and is_prefix(words):
+    if tuple(words) == (BELOW,) or (plain and is_prefix(words)):
         return None
     return (
         f"a command is 1 to {MOST_WORDS} words without blanks and without `;`, `&`, `|`, `<`, `>`, `$` or backticks, "
-        "such as [git, status]; it covers all longer commands, so `*` is not needed"
+        f"such as [git, status], or [{BELOW}] for programs below the working folder; it covers all longer commands, so "
+        "`*` is not needed"
     )
 
 

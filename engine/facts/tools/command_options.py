@@ -169,7 +169,8 @@ class _Reader:
 
     def _keeps_needle(self, part: Part) -> bool:
         """Whether this part leaves the first word what it seems: a text to look for."""
-        return part.kind == "option" and part.name in self._rows.get(part.program or "", {}).get("none", ())
+        row = self._rows.get(part.program or "", {})
+        return part.kind == "option" and (part.name in row.get("none", ()) or row.get("any_words", False))
 
     def _stays(self, part: Part) -> bool:
         """Whether this part changes no folder."""

@@ -150,12 +150,12 @@ _patterns(path) := {concat(" ", ["path", pattern[0]]) |
 	regex.match(pattern[1], path)
 }
 
-# Aspects of a command, for allow rules: its first words, with all that it can do beyond them.
+# Aspects of a command, for allow rules: its first words, or the folder of its program, with all that it can do beyond.
 #
 # METADATA
 # custom:
 #   proof: where it is not known what the command can do beyond some words, there is no aspect
-of_command(command) := {"any command"} | by_words if {
+of_command(command, context) := ({"any command"} | by_words) | by_folder if {
 	command.canonical == true
 	is_array(command.words)
 	by_words := {aspect |
@@ -165,6 +165,19 @@ of_command(command) := {"any command"} | by_words if {
 		able := commands.beyond(command, length)
 		aspect := concat(" ", array.concat([_kind(able), format_int(length, 10)], array.slice(command.words, 0, length)))
 	}
+	by_folder := {concat(" ", [_kind(commands.beyond(command, 1)), "1 ./"]) | _below(command.words[0], context)}
+}
+
+# The program is called by a path below the working folder: `./x`, `bin/x`, `/work/bin/x`.
+_below(program, _) if {
+	contains(program, "/")
+	substring(program, 0, 1) != "/"
+}
+
+_below(program, context) if {
+	startswith(program, _slashed(context.cwd))
+	startswith(context.cwd, "/")
+	context.cwd != "/"
 }
 
 _kind(able) := trim_suffix(concat("+", ["command", concat(",", sort(able))]), "+")
@@ -184,7 +197,7 @@ of_command_refused(command, context) := ({"any command"} | by_words) | _of_touch
 		array.concat([program], others),
 		array.concat([bare], others),
 		array.concat([bare], array.slice(command.short, 1, count(command.short))),
-	}
+	} | {["./"] | contains(program, "/")}
 	by_words := {aspect |
 		some words in beginnings
 		some prefix in prefixes(words)

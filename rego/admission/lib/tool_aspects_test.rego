@@ -49,7 +49,7 @@ _command := {
 
 _of(command) := found if {
 	# regal ignore:with-outside-test-context
-	found := tool_aspects.of_command(command) with input.command_parts as []
+	found := tool_aspects.of_command(command, {"cwd": "/work"}) with input.command_parts as []
 }
 
 test_destination if {
@@ -264,6 +264,7 @@ test_command_refused_whatever_the_folder_of_its_program if {
 		"/srv/",
 		"{cwd}/",
 		"any command",
+		"command 1 ./",
 		"command 1 /usr/bin/git",
 		"command 2 /usr/bin/git status",
 		"command 3 /usr/bin/git status -s",
@@ -324,13 +325,26 @@ test_what_a_command_can_do_beyond_its_words if {
 		{"command": "a", "kind": "redirect", "name": "write", "index": 0},
 		{"command": "b", "kind": "syntax", "name": "function", "index": 0},
 	]
-	found := tool_aspects.of_command(object.union(_command, {"parts": 2})) with input.command_parts as parts
+	found := tool_aspects.of_command(object.union(_command, {"parts": 2}), {"cwd": "/work"}) with input.command_parts as parts
 		with data.policy as {"program_rows": {"p": {"none": ["-s"], "execute": ["-s"]}}}
 	found == {
 		"any command", "command+execute,redirect 1 /usr/bin/Git", "command+execute,redirect 2 /usr/bin/Git status",
 		"command+redirect 3 /usr/bin/Git status -s",
 	}
 	not "any command" in (_of(_command) - {"any command"})
+}
+
+test_a_program_below_the_working_folder if {
+	every program in ["./x", "bin/x", "/work/x"] {
+		"command 1 ./" in _of(object.union(_command, {"words": [program, "a"]}))
+	}
+	every program in ["x", "/x", "/workshop/x"] {
+		not "command 1 ./" in _of(object.union(_command, {"words": [program, "a"]}))
+	}
+	every cwd in ["/", "", null, 1] {
+		found := tool_aspects.of_command(_command, {"cwd": cwd}) with input.command_parts as []
+		not "command 1 ./" in found
+	}
 }
 
 test_what_a_command_only_names_is_marked if {

@@ -73,10 +73,24 @@ decided := {"section": "deny", "rule": rules.name(input.context.policy, "deny", 
 } else := {"section": "confirm", "rule": rules.name(input.context.policy, "confirm", min(confirming))} if {
 	count(denying) == 0
 	count(confirming) > 0
+	_asking
 } else := {"section": "allow", "rule": concat(", ", {one.rule | some one in admitting}), "basis": _basis} if {
 	_undisputed
 	is_array(admitting)
 }
+
+# A confirm rule that may match restricts what is allowed. Alone, it asks a person only if it is shown to match.
+#
+# METADATA
+# custom:
+#   proof: it is read only where confirm rules match; what is not shown leaves the call to the base of its policy
+_asking if {
+	count(rules.shown(input.context.policy, input.call.tool, "confirm", _aspects, input.values) | _met("confirm")) > 0
+}
+
+_asking if is_array(admitting)
+
+_asking if tools.base(input.context) == "confirm_all"
 
 # METADATA
 # custom:
@@ -104,6 +118,9 @@ _aspects := ((({"always"} | hosts) | paths) | commands) | touched if {
 	is_array(data.policy.tool_lookup.path_patterns)
 	is_array(data.policy.tool_lookup.host_paths)
 	is_array(data.policy.tool_lookup.ranges)
+	every command in input.commands {
+		is_string(command.id)
+	}
 	is_array(input.values)
 	hosts := {aspect | some host in words.hosts; some aspect in words.refused(host)}
 	paths := {aspect | some path in words.paths; some aspect in _of_path(path)}
@@ -177,7 +194,7 @@ _in(one, _) if not one.command
 _to_cover(portion) := {"hosts": hosts, "paths": paths, "commands": commands, "values": tool_values.to_cover} if {
 	hosts := [words.allowed(host) | some host in portion.hosts]
 	paths := [(aspects.of_path(path) | aspects.of_cwd(path, input.context)) | some path in portion.paths]
-	commands := [aspects.of_command(command) | some command in portion.commands]
+	commands := [aspects.of_command(command, input.context) | some command in portion.commands]
 	count(hosts) == count(portion.hosts)
 	count(paths) == count(portion.paths)
 	count(commands) == count(portion.commands)

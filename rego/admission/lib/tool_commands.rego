@@ -39,14 +39,18 @@ default _follows := "connect"
 
 _follows := "none" if connections_decided
 
+# For a program that can do nothing, a word such as the first of `echo "--- x ---"` is an option that no list has.
+#
 # METADATA
 # custom:
-#   proof: an option that no list has makes an empty set, which counts as unknown
-_stated(part) := {ability |
-	some list, ability in _lists
-	part.name in data.policy.program_rows[part.program][list]
-} if {
+#   proof: an option that no list has makes an empty set, which counts as unknown, unless a value says that it is harmless
+_stated(part) := listed | {"none" | data.policy.program_rows[part.program].any_words == true} if {
 	part.kind == "option"
+	is_string(part.name)
+	listed := {ability |
+		some list, ability in _lists
+		part.name in data.policy.program_rows[part.program][list]
+	}
 }
 
 _stated(part) := {"none"} if {

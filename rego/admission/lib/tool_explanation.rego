@@ -27,7 +27,7 @@ explanation := {
 			some path in words.paths
 			not _can_cover(aspects.of_path(path) | aspects.of_cwd(path, input.context))
 		],
-		"commands": [command.id | some command in input.commands; not _can_cover(aspects.of_command(command))],
+		"commands": [command.id | some command in input.commands; not _can_cover(aspects.of_command(command, input.context))],
 		"values": [name |
 			some name, _ in data.policy.tool_lookup.tools[input.call.tool].values
 			not _can_cover(tool_values.aspects(name))

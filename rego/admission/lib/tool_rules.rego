@@ -25,6 +25,19 @@ matching(policy, tool, section, aspects, values) := _by_aspect(policy, tool, sec
 	is_object(data.policy.tool_lookup.policies[policy][section].conditional)
 }
 
+# Those of them whose conditions are all shown to hold.
+#
+# METADATA
+# custom:
+#   proof: it is read only beside `matching`, and a missing fact shows nothing
+shown(policy, tool, section, aspects, values) := _by_aspect(policy, tool, section, aspects) | {row.number |
+	some selector in _selectors(tool)
+	some row in data.policy.tool_lookup.policies[policy][section].conditional[selector]
+	some aspect in row.aspects
+	aspect in aspects
+	tool_values.shown(row.where, values)
+}
+
 # METADATA
 # custom:
 #   proof: matching needs the selectors of the tool and the section to be present

@@ -176,6 +176,22 @@ _among(name, stated, part) if name in stated[part]
 
 _among(_, stated, part) if stated[part] == "any"
 
+# The conditions of a rule are all shown to hold. `values` are the facts.
+#
+# METADATA
+# custom:
+#   proof: a rule with conditions has at least one, and each needs a value that is there
+shown(where, values) if {
+	count(where) > 0
+	every condition in where {
+		some value in values
+
+		# regal ignore:non-loop-expression
+		value.name == condition.argument
+		_shown(condition, value)
+	}
+}
+
 # One of the conditions of a rule is shown not to hold, so that the rule does not match. `values` are the facts.
 refuted(where, values) if {
 	some condition in where

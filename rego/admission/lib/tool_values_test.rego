@@ -267,3 +267,20 @@ test_a_rule_with_conditions_matches_unless_one_is_shown_not_to_hold if {
 	lost := json.remove(_rules, ["tool_lookup/policies/p/deny/conditional"])
 	not tool_rules.matching("p", "t", "deny", {"always"}, []) with data.policy as lost
 }
+
+# `matching` also finds the rules that are not shown to match.
+test_a_rule_with_conditions_is_shown_to_match_by_each_of_its_values if {
+	small := object.union(_one(_number(2)), {"name": "b"})
+	rows := [
+		[{"always"}, [_one(_text("GET"))], {0}],
+		[{"always"}, [_one(_text("get"))], set()],
+		[{"always"}, [], set()],
+		[{"always", "host a"}, [_one(_text("GET"))], {0}],
+		[{"always", "host a"}, [_one(_text("GET")), small], {0, 1}],
+		[{"host b"}, [], {1}],
+	]
+	every row in rows {
+		tool_rules.shown("p", "t", "deny", row[0], row[1]) == row[2] with data.policy as _rules
+	}
+	not tool_values.shown([], [_one(_text("GET"))])
+}
