@@ -92,7 +92,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             *("reply.tokens_stated", "review", "running.[].sent_bytes"),
             *("state.[].values.price", "state.[].values.warranty"),
         ),
-        UNUSED: ("problems", "proposal.justification_bytes", "reply.readable"),
+        UNUSED: ("proposal.justification_bytes", "reply.readable"),
     },
     "export": {
         UNREAD: (
@@ -103,7 +103,6 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             *("samples.[].private", "samples.[].provenance.[].sensitive", "samples.[].shared.[].export"),
             *("samples.[].shared.[].named", "samples.[].shared.[].whole", "samples.[].shared.[].words"),
         ),
-        UNUSED: ("samples.[].treatment",),
         PERMIT: (
             *("samples.[].digest", "samples.[].id", "samples.[].provenance.[].record"),
             "samples.[].provenance.[].source",
@@ -112,20 +111,24 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "license": {UNUSED: ("caller.principal",)},
     "llm": {
         UNREAD: ("addresses.[].id",),
-        PERMIT: ("llm.prompt_digest", "llm.stream", "llm.timeout_seconds", "llm.url.digest"),
+        PERMIT: ("llm.prompt_digest", "llm.stream", "llm.url.digest"),
     },
     "mcp": {
-        EITHER: ("servers.[].deliverable", "servers.[].transport", "servers.[].url_stated"),
+        EITHER: (
+            *("servers.[].deliverable", "servers.[].transport", "servers.[].url.canonical", "servers.[].url_stated"),
+            *("tools.[].hints.open_world", "tools.[].hints.read_only", "tools.[].hints.stated"),
+        ),
+        UNREAD: ("servers.[].url.digest",),
         UNUSED: ("servers.[].secrets", "tools.[].hints.destructive"),
     },
     "media": {UNREAD: ("addresses.[].id", "media.digest", "media.url.digest")},
     "memory": {
         UNREAD: ("memories.[].origin", "memories.[].sensitivity", "written.[].id"),
         EITHER: ("written.[].private",),
-        PERMIT: ("memories.[].digest", "written.[].digest"),
     },
     "network": {
         UNREAD: ("addresses.[].id", "network.alias", "network.allowed_hosts.[].id", "network.id"),
+        EITHER: ("network.licensed",),
         PERMIT: ("network.url.digest",),
     },
     "network_response": {
@@ -137,8 +140,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         UNUSED: ("caller.principal",),
     },
     "release": {
-        EITHER: ("change.paths", "folders.[].documented", "folders.[].id", "folders.[].total"),
-        PERMIT: ("change.commit", "version"),
+        EITHER: ("folders.[].documented", "folders.[].id", "folders.[].total"),
     },
     "runner_bind": {EITHER: ("gate.mutual_tls", "gate.shared_token", "gate.tls", "gate.tokens")},
     "runner_capability": {
@@ -180,9 +182,16 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             *("destinations.[].word",),
             *("destinations.[].word.command", "destinations.[].word.index"),
             *("destinations.[].word.label", "destinations.[].word.remote"),
-            *("environment.checkpoint", "environment.reset"),
+            *("caller.principal", "environment.checkpoint", "environment.reset"),
+            *("paths.[].canonical", "paths.[].links", "paths.[].path"),
+            *("values.[].items.[].folded", "values.[].items.[].kind", "values.[].items.[].length"),
+            *("values.[].items.[].text", "values.[].name", "values.[].present"),
         ),
-        WIDENS: ("context.cwd", "destinations.[].place"),
+        UNUSED: (
+            *("command_parts.[].command", "command_parts.[].index", "command_parts.[].kind", "command_parts.[].name"),
+            *("command_parts.[].program", "values.[].items", "values.[].shape", "values.[].size"),
+        ),
+        WIDENS: ("context.cwd", "destinations.[].path", "destinations.[].place"),
     },
     "tool_contract": {
         UNREAD: (
@@ -195,7 +204,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         UNREAD: ("decision", "details.[].id", "messages.[].id", "messages.[].path", "side_effects.[].id",
                  "side_effects.[].target_digest"),
         EITHER: ("links.[].data", "links.[].kind", "links.[].open", "links.[].origin"),
-        UNUSED: ("messages.[].plain", "messages.[].secret"),
+        UNUSED: ("messages.[].plain", "messages.[].secret", "messages.[].trace"),
     },
     "transcript": {
         UNREAD: ("entries.[].id", "entries.[].quotes.[].id"),
