@@ -161,6 +161,8 @@ _ANSWERS: dict[str, tuple[Path_, Any]] = {
     "adapter_envelope": (("envelope", "content"), ""),
     "memory": (("entry", "text"), ""),
     "network": (("position",), DROPPED),
+    "tool_result": (("result", "text"), ""),
+    "transcript": (("entries", 0, "text"), ""),
 }
 """A field of other points, and the change to it that is an answer."""
 
@@ -171,8 +173,8 @@ def answered(point: str, path: Path_, value: Any) -> bool:
     Hints that are no object, and a number or list that cannot be read, are none, and what is not hinted is the
     default (C02, C05, C07, C08); no hint of the network asks for none (C77), but every other value of it must not
     widen. An empty payload is an object, and without the field that no action has the action has none.
-    A manifest may state that there are no capabilities, a result and what is remembered may be an empty text, and a
-    fetch without a position asks for the first address.
+    A manifest may state that there are no capabilities; a result, an entry of a transcript and what is remembered may
+    be an empty text; and a fetch without a position asks for the first address.
     """
     if point not in PROPOSED:
         own, answer = _ANSWERS.get(point, ((), None))
