@@ -66,8 +66,13 @@ def children(pid: int) -> set[int]:
 
 def opa_of(pid: int, but: Collection[int] = ()) -> int:
     """The OPA that serves an engine, but for those that were there before; another may be finding out what it reads."""
-    (child,) = {one for one in children(pid) - {*but} if _serves(one)}
+    (child,) = opas_of(pid) - {*but}
     return child
+
+
+def opas_of(pid: int) -> set[int]:
+    """Every OPA that serves an engine, or begins to."""
+    return {one for one in children(pid) if _serves(one)}
 
 
 def _serves(pid: int) -> bool:

@@ -24,6 +24,7 @@ from engine.state.store import Store
 READY_SECONDS = 120.0
 """For every engine to load a release; three engines on two cores with load 28 took 37."""
 
+_LATE = f"this engine has not loaded the release within {READY_SECONDS:.0f} seconds"
 _STATUS = "see `engine policy status`, and activate it again"
 
 
@@ -90,17 +91,16 @@ def _await_loaded(new: ActivationRow, store: Store, live: LiveReplicas) -> None:
     while waiting := [one for one in live.look(store) if one.wanted != new.id or not one.ready]:
         failed = [one for one in waiting if one.wanted == new.id and one.fault is not None]
         if failed:
-            raise PolicyError(tuple(_problem(one) for one in failed))
+            raise PolicyError(tuple(_problem(one, one.fault) for one in failed))
         if clock() >= due:
-            message, remedy = f"this engine has not loaded the release within {READY_SECONDS:.0f} seconds", _STATUS
-            raise PolicyError(tuple(Problem(Location(one.name), message, remedy) for one in waiting))
+            raise PolicyError(tuple(_problem(one, None if one.wanted else one.fault) for one in waiting))
         if (proposed := store.agreement().next) is None or proposed.id != new.id:
             raise _replaced(new)
         time.sleep(LOOK_SECONDS)
 
 
-def _problem(one: ReplicaRow) -> Problem:
-    message, _, remedy = (one.fault or "").partition("\n")
+def _problem(one: ReplicaRow, fault: str | None) -> Problem:
+    message, _, remedy = (fault or _LATE).partition("\n")
     return Problem(Location(one.name), message, remedy or _STATUS)
 
 

@@ -22,7 +22,10 @@ PROPOSED_SECONDS = 240.0
 """For which a loaded proposal waits for its switch: twice as long as the one who activates waits for engines."""
 
 _RETRY_SECONDS = 2.0
-"""Between two tries to load what all others serve."""
+"""Between two tries to load a release."""
+
+_TRIES = 5
+"""To load a release where OPA ends or does not start in time, as on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,13 @@ class _Progress:
     ready: bool = False
     fault: EngineError | None = None
     recorded_fault: str | None = None  # the fault that was recorded last
+    tries: int = 0
     again: float = 0.0
+
+    @property
+    def failed(self) -> bool:
+        """Whether another try is not expected to end otherwise."""
+        return self.fault is not None and (self.fault.code != "policy_unavailable" or self.tries >= _TRIES)
 
 
 @dataclass(slots=True)
@@ -131,7 +140,7 @@ class Follower:
         self._progress = {id_: self._progress.get(id_) or _Progress(id_) for id_ in known}
         if active is None or coming is None or coming.state == "switching":
             return coming or active
-        in_vain = self._progress[active.id].fault is not None and self._progress[coming.id].fault is None
+        in_vain = self._progress[active.id].failed and not self._progress[coming.id].failed
         return coming if in_vain or self._engine.serving() == active.digest else active
 
     def _want(self, activation: ActivationRow) -> None:
@@ -141,7 +150,7 @@ class Follower:
             progress.ready, progress.fault = True, None
             return
         progress.ready = False
-        gave_up = progress.fault is not None and activation.state == "proposed"
+        gave_up = progress.failed and activation.state == "proposed"
         if not gave_up and clock() >= progress.again:
             self._job = threading.Thread(
                 target=self._load, args=(activation, progress), name="engine-agreement-load", daemon=True
@@ -157,6 +166,7 @@ class Follower:
             self._engine.serve(activation, loaded)
         except Exception as error:  # noqa: BLE001  (a fault of ours is a reason too)
             fault = error if isinstance(error, EngineError) else fault_inside("activation", "see the log of the engine")
+            progress.tries += 1
             progress.ready, progress.fault, progress.again = False, fault, clock() + _RETRY_SECONDS
             if not self._closing and progress.recorded_fault != fault.one_line():
                 progress.recorded_fault = fault.one_line()
@@ -188,7 +198,8 @@ class Follower:
         serving = self._engine.serving()
         if self._last_row is not None and self._job is not None and self._job.is_alive():
             serving = self._last_row.serving  # until the last decision under it has ended
-        row = ReplicaRow(*(self._id, self._name, 0, 0, serving), progress.wanted, progress.ready, reported_fault)
+        wanted = progress.wanted if fault is None or progress.failed else None  # an activation waits for another try
+        row = ReplicaRow(*(self._id, self._name, 0, 0, serving), wanted, progress.ready, reported_fault)
         if row == self._last_row and clock() - self._beat_at < BEAT_SECONDS:
             return
         store.beat(replace(row, beats=self._beats + 1, seen_at=self._engine.now()))

@@ -81,7 +81,9 @@ class OpaCommand:
                 stdout, stderr = self._read(process)
                 if _LACKS.match(stderr):  # no refusal of what it was given
                     raise DecideError(f"OPA ended: {complaint(stderr)}", remedy=RAISE_LIMIT, code="engine.opa_binary")
-                return Finished(process.wait(), stdout, stderr)
+                if (code := process.wait()) < 0:  # by the kernel for want of memory, for one
+                    raise DecideError(f"OPA was ended by signal {-code}", remedy=RAISE_LIMIT)
+                return Finished(code, stdout, stderr)
             finally:
                 if process.poll() is None:
                     process.kill()

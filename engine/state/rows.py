@@ -261,7 +261,8 @@ class ReplicaRow:
     """An engine that serves the agreed release, and how far it is with the next one.
 
     Others count `beats` by their own clocks to see whether it lives; `seen_at` is by its own clock, for people.
-    `serving` is the digest of a release, `wanted` the id of the activation that `ready` and `fault` are about.
+    `serving` is the digest of a release, `wanted` the id of the activation that `ready` and `fault` are about; None
+    while it tries again after the fault.
     """
 
     id: str

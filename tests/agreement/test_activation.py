@@ -107,6 +107,9 @@ def test_an_engine_that_cannot_load_the_release_is_named_and_blocks_it(
     with pytest.raises(PolicyError, match="has not loaded the release within") as caught:
         activating()
     assert [str(one.where) for one in caught.value.problems] == ["node:1"]
+    store.beat(engine(fault="OPA was not ready in time\nrun `engine doctor`"))  # it tries again
+    with pytest.raises(PolicyError, match="OPA was not ready in time"):
+        activating()
 
     def fails(_: object) -> tuple[ReplicaRow, ...]:
         proposed = store.agreement().next
@@ -116,7 +119,7 @@ def test_an_engine_that_cannot_load_the_release_is_named_and_blocks_it(
     with pytest.raises(PolicyError, match="it is not here") as caught:
         activating()
     assert [one.remedy for one in caught.value.problems] == ["put it there"]
-    assert states(store) == ["withdrawn", "withdrawn"]
+    assert states(store) == ["withdrawn"] * 3
 
 
 def test_a_dead_engine_is_removed_after_its_timeout(

@@ -12,8 +12,10 @@ import pytest
 from engine.agreement import follower
 from engine.agreement.follower import Follower, Follows
 from engine.errors import EngineError
+from engine.opa.reply import unavailable
 from engine.state.rows import ActivationRow, ReplicaRow
 from engine.state.store import Store
+from tests.expect import there
 from tests.processes import until
 from tests.state.samples import NOW, activate, opened, release
 
@@ -30,12 +32,15 @@ class Played:
     store: Store
     serves: str | None = None
     lacks: set[str] = field(default_factory=set)
+    late: int = 0  # so many tries, OPA does not start in time
     tried: list[str] = field(default_factory=list)
 
     def serve(self, row: ActivationRow, await_switch: Callable[[], None]) -> None:
         self.tried.append(row.digest)
         if row.digest in self.lacks:
             raise EngineError(f"release {row.sequence} is not here", remedy="put it there")
+        if self.late >= len(self.tried):
+            raise unavailable("OPA was not ready in time")
         await_switch()
         self.serves = row.digest
 
@@ -104,3 +109,14 @@ def test_without_a_loadable_release_the_fault_is_reported_and_the_active_one_ret
         assert played.tried.count(release(3).digest) == 1
         played.lacks.clear()
         until(lambda: played.serves == release(2).digest)
+
+
+@pytest.mark.parametrize(("late", "loaded"), [(4, True), (9, False)])
+def test_an_opa_that_does_not_start_in_time_is_tried_again(played: Played, late: int, loaded: bool) -> None:  # noqa: FBT001
+    """A few times, and nobody gives the proposal up meanwhile."""
+    played.serves, played.late = release(2).digest, late
+    with following(played):
+        proposed = there(played.store.agreement().next)
+        until(lambda: (told := played.told) is not None and told.wanted == proposed.id and (told.ready or told.fault))
+        told = there(played.told)
+        assert (told.ready, told.fault is None, len(played.tried)) == (loaded, loaded, 5)

@@ -32,7 +32,7 @@ from tests.conftest import ROOT
 from tests.expect import there
 from tests.policy_bundle.releases import Keys, released
 from tests.postgres import SERVING, Server
-from tests.processes import stop, until
+from tests.processes import opa_of, opas_of, stop, until
 
 pytestmark = pytest.mark.own_opa
 
@@ -270,6 +270,23 @@ def test_an_engine_that_cannot_load_a_release_blocks_its_activation(fleet: Fleet
     fleet.activate(1).refused("this is a rollback: release 1 is older than 2", code=Exit.POLICY_INVALID)
     own = two.ask("POST", "/v1/policy/activate", control=True)
     assert (own.status, fleet.outcomes()) == (409, ["deny", "deny"])
+
+
+def test_an_opa_that_dies_while_it_loads_a_release_is_started_again(fleet: Fleet) -> None:
+    """The activation waits for it, as one of a busy machine that starts too slowly."""
+    one, two = fleet.start("one", 2), fleet.start("two", 2)
+    stop(one.process.pid)  # the activation waits for it too, so that nothing is switched to meanwhile
+    serving = opa_of(two.process.pid)
+    arguments = ("policy", "activate", fleet.made.folders[2], "--release-key", fleet.made.keys.public)
+    line = fleet.command.argv(*arguments, "--state", fleet.address)
+    with subprocess.Popen(line, env=fleet.command.environment(), stderr=subprocess.PIPE, text=True) as caller:
+        until(lambda: opas_of(two.process.pid) - {serving})
+        os.kill(opa_of(two.process.pid, {serving}), signal.SIGKILL)
+        os.kill(one.process.pid, signal.SIGCONT)
+        _, said = caller.communicate()
+    assert (caller.returncode, said) == (0, "")
+    assert fleet.outcomes() == ["deny", "deny"]
+    assert one.stop() == two.stop() == 0
 
 
 def test_a_dead_replica_does_not_block_an_activation(fleet: Fleet) -> None:

@@ -61,6 +61,12 @@ def test_exhausted_memory_is_reported_as_an_opa_failure(reason: str, tmp_path: P
     assert caught.value.code == "engine.opa_binary"
 
 
+def test_a_killed_opa_is_no_refusal(tmp_path: Path) -> None:
+    """Such as by the kernel for want of memory: nothing is known of a signature, or of rules."""
+    with pytest.raises(DecideError, match="OPA was ended by signal 9"):
+        OpaCommand(tool(tmp_path, "kill -9 $$")).run("build")
+
+
 def test_a_tool_that_is_not_opa(tmp_path: Path) -> None:
     with pytest.raises(DecideError, match="built-in functions"):
         OpaCommand(tool(tmp_path, "echo hello")).capabilities()
