@@ -24,7 +24,7 @@ from engine.binaries import find_binary
 from engine.decide import read
 from engine.documents.canonical import RawJson
 from engine.drive import Steps, run
-from engine.errors import DecideError, EngineError, Exit, GatherError, Location, RecordError
+from engine.errors import DecideError, EngineError, Exit, GatherError, Location, RecordError, fault_inside, stack_of
 from engine.executors import Executors
 from engine.flow import Answer, Context, Services, checked, mistyped
 from engine.idempotency import answer_once
@@ -318,6 +318,11 @@ class Assembly:
         except EngineError as error:
             self._record_refusal(by, reason, fresh, error)
             raise
+        except Exception as error:
+            self._on_event("crash", {"stack": stack_of(error)})
+            fault = fault_inside("activation", "the log of `engine serve` shows where it failed (`crash`)")
+            self._record_refusal(by, reason, fresh, fault)
+            raise fault from error
 
     def _demand_own_policy(self) -> None:
         """Raise EngineError where the policy is that of all engines of the state."""

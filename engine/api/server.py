@@ -34,7 +34,7 @@ from engine.api.origin import Site
 from engine.api.peers import PeerOf, control_peer, network_peer
 from engine.api.routes import routes, runner_routes
 from engine.api.uploads import remove_left_over
-from engine.errors import EngineError, Exit
+from engine.errors import EngineError, Exit, stack_of
 from engine.flow import Context
 from engine.model import Caller, Gate, Limits, Via
 from engine.points.runner_bind import BindLimits
@@ -60,6 +60,9 @@ _SWITCH_SECONDS = 0.0005
 
 _OWN_FILES = 256
 """Open files besides connections: record, state, OPA, source bundles being read, pipes of sandboxes."""
+
+_AGAIN_SECONDS = 1.0
+"""Before work beside the requests goes on after a fault of ours."""
 
 _TALLY_SECONDS = 0.25
 """How often requests of callers that are not identified are looked at."""
@@ -235,13 +238,13 @@ class Server:
                 await serve(self._factory(network_peer), bound, self._context),
                 await serve(self._factory(control_peer), control, None),
             ]
-            self._begin(sweep(self._api, self._connections))
-            self._begin(self._tally())
-            self._begin(self._reload())
+            self._begin(lambda: sweep(self._api, self._connections))
+            self._begin(self._tally)
+            self._begin(self._reload)
             if self._listen.watch:
                 from engine.api.watch import watch
 
-                self._begin(watch(self._api, self._settings))
+                self._begin(lambda: watch(self._api, self._settings))
             self._tell(bound)
             await self._stop.wait()
             return await self._end(servers)
@@ -256,11 +259,18 @@ class Server:
         loop = asyncio.get_running_loop()
         return lambda: Connection(self._api, loop, peer, self._connections)
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this beside the requests, until the end."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+    def _begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do this beside the requests until the end; after a fault of ours, again."""
+
+        async def kept() -> None:
+            while True:
+                try:
+                    await work()
+                except Exception as crash:  # noqa: BLE001
+                    self._api.log.crash(stack=stack_of(crash))
+                    await asyncio.sleep(_AGAIN_SECONDS)
+
+        self._background.add(asyncio.get_running_loop().create_task(kept()))
 
     async def _reload(self) -> None:
         """Activate a changed policy on each SIGHUP, also on one that came before this server was ready."""

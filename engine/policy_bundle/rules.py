@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -33,6 +32,7 @@ from engine.policy_bundle.checks import (
 from engine.policy_bundle.parsing import Parser, opa_problems
 from engine.policy_bundle.points import PointRules
 from engine.policy_bundle.schemas import HEAD, Schema, annotated, common, policy, union
+from engine.policy_bundle.scratch import scratch
 from engine.policy_bundle.sources import Snapshot
 from engine.policy_bundle.syntax import Module
 from engine.policy_bundle.values import schema_of
@@ -55,8 +55,8 @@ def compile_rules(
     parameters of added rules.
     """
     before = len(found)
-    with tempfile.TemporaryDirectory(prefix="admission-policy-") as scratch:
-        build = _Build(taken, inputs, documents, opa, Path(scratch), found, own)
+    with scratch() as folder:
+        build = _Build(taken, inputs, documents, opa, folder, found, own)
         read = build.read()
         served = None if len(found) > before else build.served()
         if len(found) == before:

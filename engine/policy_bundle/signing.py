@@ -6,15 +6,14 @@ The signature is a JSON Web Token (ES256) over the digest of every file, in the 
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from engine.documents.files import printable, read_bytes
-from engine.errors import DecideError, GatherError
+from engine.errors import GatherError
 from engine.opa.command import OpaCommand
 from engine.opa.packed import SIGNATURES, pack
+from engine.policy_bundle.scratch import scratch
 
 ALGORITHM = "ES256"
 
@@ -42,7 +41,7 @@ def sign(files: Mapping[str, bytes], key: Path, opa: OpaCommand) -> bytes:
     """What `.signatures.json` must be for these files. Raises GatherError for a key that cannot sign."""
     if _PRIVATE not in read_bytes(key, _KEY_BYTES):
         raise GatherError(f"`{printable(str(key))}` contains no PEM private key", remedy=_MAKE_KEY)
-    with _scratch() as folder:
+    with scratch() as folder:
         (folder / "unsigned.tar.gz").write_bytes(pack(files))
         signing = ("--signing-key", str(key.absolute()), "--signing-alg", ALGORITHM)
         finished = opa.run("sign", *signing, "--output-file-path", ".", "--bundle", "unsigned.tar.gz", cwd=folder)
@@ -54,7 +53,7 @@ def sign(files: Mapping[str, bytes], key: Path, opa: OpaCommand) -> bytes:
 
 def complaint(archive: bytes, key: bytes, opa: OpaCommand) -> str | None:
     """Why OPA refuses the signature of this archive with this key; None if it accepts it. Raises DecideError."""
-    with _scratch() as folder:
+    with scratch() as folder:
         (folder / "archive.tar.gz").write_bytes(archive)
         (folder / "public.pem").write_bytes(key)
         demand = ("--verification-key", "public.pem", "--signing-alg", ALGORITHM)
@@ -62,21 +61,6 @@ def complaint(archive: bytes, key: bytes, opa: OpaCommand) -> str | None:
         if finished.code == 0 and (folder / "verified.tar.gz").is_file():
             return None
         return _first_line(finished.stdout or finished.stderr)
-
-
-@contextmanager
-def _scratch() -> Iterator[Path]:
-    """A private folder (0700), so that the verified content is the content that was read."""
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="admission-signing-")
-    except OSError as error:
-        raise DecideError(
-            "cannot make a temporary folder",
-            remedy="free disk space in the temporary folder, or set TMPDIR",
-            code="engine.policy_cache",
-        ) from error
-    with folder as path:
-        yield Path(path)
 
 
 def _first_line(output: bytes) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from engine.policy_bundle.archives import GENERATED
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.checks import allowed
 from engine.policy_bundle.parsing import opa_problems
+from engine.policy_bundle.scratch import scratch
 from engine.policy_bundle.sources import snapshot
 
 _EXCUSED = "kinds"
@@ -49,10 +49,9 @@ def run_tests(bundle: PolicyBundle, opa: OpaCommand, *, cases: bool = False) -> 
         remedy = f"write `<topic>_test.rego` beside each topic{', or cases into cases/' if taken.own else ''}"
         found = [] if cases and taken.own else [Problem(Location(root.rstrip("/")), "there are no tests", remedy)]
         return TestRun(0, 0, bundle.sources.placed(found))
-    with tempfile.TemporaryDirectory(prefix="admission-policy-") as scratch:
-        folder = Path(scratch) / "served"
+    with scratch() as place:
+        folder, capabilities = place / "served", place / "capabilities.json"
         bundle.unpack(folder)
-        capabilities = Path(scratch) / "capabilities.json"
         capabilities.write_text(json.dumps(allowed(opa.capabilities())), encoding="utf-8")
         covered = {*taken.served} if root == "rego/" else {name.replace("_test.rego", ".rego") for name in tests}
         authored = {name: _lines(folder / _served(name)) for name in covered if name.startswith(root)}

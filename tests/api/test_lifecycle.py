@@ -191,6 +191,42 @@ def test_sighup_while_the_server_starts_is_followed_once_it_serves(
         assert running.decide("license", ALLOWED).json["outcome"] == "allow"
 
 
+_FAULTY = """
+from engine import assembly
+from engine.api import server
+from engine.cli import main
+reload = server.reload
+async def first(api, reason):
+    server.reload = second
+    raise RuntimeError
+async def second(api, reason):
+    server.reload, build, assembly.build = reload, assembly.build, lambda *_: 1 / 0
+    try:
+        await reload(api, reason)
+    finally:
+        assembly.build = build
+server.reload = first
+main()
+"""
+
+
+def test_after_faults_inside_the_engine_sighup_activates_again(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.api.serving._PATIENT", _FAULTY)
+    with serving(tmp_path, cache, patient=True) as running:
+        for event, number in (("crash", 1), ("policy_refused", 1), ("policy_activated", 1)):
+            running.process.send_signal(signal.SIGHUP)
+            until(lambda: [one["event"] for one in running.log_lines()].count(event) == number)  # noqa: B023
+        assert running.decide("license", ALLOWED).json["outcome"] == "allow"
+        assert [line["event"] for line in running.log_lines()].count("crash") == 2
+        assert running.stop() == 0
+    assert [line["outcome"] for line in running.records() if line["kind"] == "policy"] == [
+        *("started", "refused", "activated"),
+    ]
+    assert "Traceback" not in running.log.read_text()
+
+
 @pytest.mark.full
 def test_lowered_refusals_are_logged_at_startup_and_after_a_policy_change(tmp_path: Path, cache: Path) -> None:
     policy = tmp_path / "policy"

@@ -6,7 +6,10 @@ import gzip
 import io
 import json
 import os
+import re
+import resource
 import tarfile
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +27,7 @@ from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.sources import PolicySources
 from engine.settings import Settings
 from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, Files, built, requirement, topic, write
+from tests.processes import limited
 
 
 @pytest.fixture
@@ -174,6 +178,19 @@ def test_a_cache_that_is_not_a_folder_is_reported(sources: PolicySources, tmp_pa
     with pytest.raises(DecideError, match="cannot be used") as caught:
         built(sources, tmp_path / "cache")
     assert "XDG_CACHE_HOME" in caught.value.remedy
+
+
+@pytest.mark.parametrize("fault", ["missing", "full"])
+def test_a_temporary_folder_that_cannot_be_used_is_reported(
+    fault: str, sources: PolicySources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "temporary"
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    if fault == "full":
+        folder.mkdir()
+    with limited(resource.RLIMIT_FSIZE, 100), pytest.raises(DecideError, match=re.escape(f"`{folder}`")) as caught:
+        built(sources, tmp_path / "cache")
+    assert "TMPDIR" in caught.value.remedy
 
 
 def test_builds_at_once_agree(sources: PolicySources, tmp_path: Path) -> None:
