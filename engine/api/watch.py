@@ -7,7 +7,7 @@ import fcntl
 import hashlib
 import os
 import signal
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,8 +54,10 @@ async def watch(api: App, settings: Settings) -> None:
     changes = Changes(await asyncio.to_thread(content_digest, folders))
     while True:
         await asyncio.sleep(_SECONDS)
-        if changes.ready(*await asyncio.to_thread(lambda: (content_digest(folders), unfinished(folders)))):
-            await reload(api, "the folders of the policy changed")
+        with suppress(OSError):  # a folder was removed while it was read
+            now = await asyncio.to_thread(lambda: (content_digest(folders), unfinished(folders)))
+            if changes.ready(*now):
+                await reload(api, "the folders of the policy changed")
 
 
 def content_digest(folders: tuple[Path, ...]) -> str:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from engine.api import watch
 from engine.api.watch import Changes, content_digest, unfinished
+from engine.settings import Settings
 
 OPEN, BROKEN = {Path("a.yaml"): True}, {Path("a.yaml"): False}
 
@@ -30,6 +36,24 @@ def test_a_document_that_does_not_parse_is_waited_for_and_then_reported() -> Non
     assert (looks.index(True), sum(looks)) == (6, 1)
     assert not changes.ready("c", BROKEN)
     assert changes.ready("c", {})
+
+
+def test_a_folder_that_is_removed_while_it_is_read_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter(["a", FileNotFoundError(), "b", FileNotFoundError(), "b"])
+
+    def look(_: object) -> str:
+        if isinstance(found := next(looks), OSError):
+            raise found
+        return found
+
+    async def reload(*_: object) -> None:
+        raise asyncio.CancelledError
+
+    for name, value in {"content_digest": look, "unfinished": lambda _: {}, "reload": reload, "_SECONDS": 0}.items():
+        monkeypatch.setattr(watch, name, value)
+    api: Any = None
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(watch.watch(api, Settings()))
 
 
 def test_files_that_are_open_for_writing_or_no_documents_are_found(tmp_path: Path) -> None:
