@@ -20,8 +20,8 @@ DOCTOR = "run `engine doctor` to see what this machine lacks"
 
 
 def complaint(output: bytes) -> str:
-    """Why OPA ended: the start of its output, since a crash of Go begins with its reason."""
-    return " ".join(output[:400].decode("utf-8", "replace").split())
+    """Why OPA ended: the start of its output; a crash of Go has its reason before an empty line and the stack."""
+    return " ".join(output[:400].partition(b"\n\n")[0].decode("utf-8", "replace").split())
 
 
 @dataclass(frozen=True, slots=True)
