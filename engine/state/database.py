@@ -99,7 +99,7 @@ class Database:
         self._handing_in, self._reading = threading.Lock(), threading.Lock()
         try:
             self._path = locate(folder, _create)
-            found = identity(self._path)
+            found = identity(self._path, least=1)
             self._mode, self._journal = _opening(self._path)
             self._writer = self._connect()
             self._reader = self._connect()
@@ -315,8 +315,8 @@ class Database:
 
     def _demand_in_place(self) -> None:
         """Check that the file and its write-ahead log still have their names: commits to a removed file are lost."""
-        if (identity(self._path), identity(self._wal)) != self._identity:
-            raise self._unusable("the file was moved or replaced", "put it back, or start the engine again")
+        if (identity(self._path, least=1), identity(self._wal)) != self._identity:
+            raise self._unusable("the file was moved, replaced or emptied", "put it back, or start the engine again")
 
     def _wrapped(self, error: sqlite3.Error) -> StateError:
         code = _code(error)

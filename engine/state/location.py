@@ -46,13 +46,13 @@ def locate(folder: Path, create: Callable[[Path], None]) -> Path:
     return path
 
 
-def identity(path: Path) -> tuple[int, int] | None:
-    """The device and inode that this name has now; None if there is no file."""
+def identity(path: Path, *, least: int = 0) -> tuple[int, int] | None:
+    """The device and inode that this name has now; None if there is no file, or one of fewer bytes."""
     try:
         found = os.stat(path, follow_symlinks=False)  # noqa: PTH116  (a microsecond, before every use)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return None if found.st_size < least else (found.st_dev, found.st_ino)
 
 
 def require_private(folder: Path) -> None:

@@ -429,19 +429,28 @@ def test_a_replaced_file_is_refused(state: Path) -> None:
         shutil.copyfile(state / NAME, copy)
         copy.replace(state / NAME)
         for use in (lambda: store.used(ONE, NOW), lambda: store.reserve("h", (ONE,), NOW), lambda: store.token("", 1)):
-            with pytest.raises(StateError, match="moved or replaced"):
+            with pytest.raises(StateError, match="moved, replaced or emptied"):
                 use()
         assert not store.writable()
         (state / NAME).unlink()
-        with pytest.raises(StateError, match="moved or replaced"):
+        with pytest.raises(StateError, match="moved, replaced or emptied"):
             store.used(ONE, NOW)
+
+
+def test_a_file_that_is_emptied_is_refused_at_once(state: Path) -> None:
+    """SQLite would go on for a while with what it has in memory and in its log."""
+    with opened(state) as store:
+        store.reserve("h", (ONE,), NOW)
+        os.truncate(state / NAME, 0)
+        with pytest.raises(StateError, match="moved, replaced or emptied"):
+            store.reserve("i", (ONE,), NOW)
 
 
 @pytest.mark.parametrize("end", ["", "-wal"])
 def test_a_commit_to_a_concurrently_moved_file_is_reported_as_failed(end: str, state: Path) -> None:
     path = Path(f"{state / 'state.sqlite3'}{end}")
     with opened(state) as store:
-        with pytest.raises(StateError, match="moved or replaced"):
+        with pytest.raises(StateError, match="moved, replaced or emptied"):
             store._database.write(lambda _: path.rename(path.with_suffix(".aside")))
         path.with_suffix(".aside").rename(path)
         assert store.writable()

@@ -61,5 +61,5 @@ def test_a_state_that_was_moved_away_is_noticed(tmp_path: Path) -> None:
             while True:
                 store.stops_in_force()
 
-        with pytest.raises(StateError, match="moved or replaced"):
+        with pytest.raises(StateError, match="moved, replaced or emptied"):
             until_what_was_read_is_too_old()
