@@ -55,10 +55,11 @@ class OperationalLog:
         self._wake = threading.Event()
         self._closing = False
         self._idle = True
+        self._before = b""
+        self.dropped = 0
         self._clean = lru_cache(_REMEMBERED)(redact_text)
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
         self._thread.start()
-        self.dropped = 0
 
     def event(
         self, event: str, level: Level = Level.INFO, people: Mapping[str, str] | None = None, /, **fields: Any
@@ -124,15 +125,16 @@ class OperationalLog:
             with suppress(IndexError):
                 while True:
                     lines.append(self._lines.popleft())
-            if lines and not self._written(("\n".join(lines) + "\n").encode("ascii")):
-                return
+            if lines:
+                self._write_lines(lines)
 
-    def _written(self, data: bytes) -> bool:
+    def _write_lines(self, lines: list[str]) -> None:
         try:
-            write_all(self._descriptor, [data])
-        except OSError:  # the reader has closed it: the engine continues without
-            return False
-        return True
+            write_all(self._descriptor, [self._before, ("\n".join(lines) + "\n").encode("ascii")])
+            self._before = b""
+        except OSError:  # its disk is full, or its reader has closed it: the engine continues
+            self._before = b"\n"  # a part of a line may be there
+            self.dropped += len(lines)
 
 
 def _redacted(fields: dict[str, Any]) -> dict[str, Any]:

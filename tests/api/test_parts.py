@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import resource
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from engine.errors import EngineError
 from engine.model import Caller, Via
 from engine.state.rows import TokenRow
 from tests.expect import refused
+from tests.processes import limited, until
 
 _EMPTY, _SHARED = "", "s3cret"
 HERE = Peer(address="127.0.0.1", loopback=True)
@@ -355,3 +358,16 @@ def payload(folder: Path, body: bytes) -> Any:
 def test_a_subject_is_written_last_part_first_and_escaped() -> None:
     names = ((("countryName", "DE"),), (("organizationName", "A, B"),), (("commonName", "#x+y "), ("userId", "1")))
     assert subject(names) == "CN=\\#x\\+y\\ +UID=1,O=A\\, B,C=DE"
+
+
+def test_the_log_goes_on_after_a_disk_that_was_full(tmp_path: Path) -> None:
+    """Lines that could not be written are counted, and end no later line."""
+    path = tmp_path / "log"
+    with path.open("wb") as file, closing(OperationalLog(descriptor=file.fileno())) as log:
+        with limited(resource.RLIMIT_FSIZE, 10):
+            log.event("first")
+            log.event("second")
+            until(lambda: log.dropped == 2)
+        log.event("third")
+        until(lambda: b"third" in path.read_bytes())
+    assert json.loads(path.read_bytes().splitlines()[-1])["event"] == "third"
