@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import pwd
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.api.serving import ALLOWED, Serving, issue, serving
 from tests.command import Command, Run, lines
 from tests.conftest import ROOT, case
 from tests.expect import there
+from tests.processes import stop, until
 
 ME = f"user:{pwd.getpwuid(os.getuid()).pw_name}"
 REVIEWED = case("license", "review_required").case.request
@@ -222,3 +224,25 @@ def test_a_policy_change_is_recorded_with_principal_and_reason(tmp_path: Path, c
     told = run(command, own, "record", "show", "--principal", ME).stdout
     assert "policy activated: values sha256:" in told
     assert f"by {ME}: shorter approvals" in told
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_everything_is_stopped_although_an_engine_hangs(
+    own: Serving, command: Command, tmp_path: Path, cache: Path, *, beside: bool
+) -> None:
+    """By another engine if there is one. Once it goes on, it refuses too, and takes the act as the same one."""
+    with ExitStack() as stack:
+        if beside:
+            (tmp_path / "beside").mkdir()
+            other = stack.enter_context(serving(tmp_path / "beside", cache, "--state", own.state))
+        stop(own.process.pid)
+        try:
+            stopped = run(command, own, "stop", "all", "--reason", "a leak")
+        finally:
+            os.kill(own.process.pid, signal.SIGCONT)
+        assert (stopped.code, "no server answers" in stopped.stderr) == (0, not beside), stopped.stderr
+        for engine in (own, other) if beside else (own,):
+            assert [one["code"] for one in engine.decide("license", ALLOWED).json["findings"]] == ["stopped"]
+        until(lambda: any(line.get("point") == "administration" for line in lines(own.state)))
+        stops = run(command, own, "stop", "list", "--format", "json").json["stops"]
+        assert [one["id"] for one in stops] == [stopped.stdout.split()[-1]]

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from engine.cli import options
-from engine.cli.administration.control import NotServedError, post
+from engine.cli.administration.control import ACT_SECONDS, NotServedError, post
 from engine.cli.outputs import json_text, print_text, table
+from engine.cli.terminal import notice
 from engine.documents.files import printable
 from engine.errors import EngineError, Exit, GatherError
 from engine.times import row_document
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 TOKEN = "ENGINE_TOKEN"  # noqa: S105  (the name of a variable)
 """The token of a person who acts as its principal."""
+
+_URGENT_SECONDS = 5.0
+"""For an engine to take an urgent act; others may not go on allowing while it hangs."""
 
 Reason = Annotated[str | None, options.words(help="Reason to record; one line.")]
 
@@ -41,15 +45,22 @@ class ActRefusedError(EngineError):
         return self.message  # a line for each finding
 
 
-def act(sources: options.Sources, request: dict[str, Any]) -> dict[str, Any]:
+def act(sources: options.Sources, request: dict[str, Any], *, urgent: bool = False) -> dict[str, Any]:
     """Take an act and return what it made or changed, as JSON. Raises EngineError, also where policy refuses it.
 
-    A server that uses the state folder decides by its own policy; only where there is none is that of `sources` used.
+    A server that uses the state folder decides by its own policy; only where there is none is that of `sources` used,
+    and for an urgent act also where none answers soon. One that takes it later knows it by its id.
     """
     token = os.environ.get(TOKEN)
+    seconds = _URGENT_SECONDS if urgent else ACT_SECONDS
     try:
-        reply = post(options.state_folder(sources.state), "/v1/administration", request, token)
+        reply = post(options.state_folder(sources.state), "/v1/administration", request, token, seconds)
     except NotServedError:
+        return _here(sources, request, token)
+    except EngineError as error:
+        if not urgent:
+            raise
+        notice(f"{error}; this command acts without it")
         return _here(sources, request, token)
     document = reply.document
     if "decision" not in document or "done" not in document:

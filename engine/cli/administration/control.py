@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from engine.errors import EngineError, reason_of
 from engine.settings import CONTROL
 
 _SECONDS = 300.0
-"""The longest answer time: a build of a large policy and the start of OPA take about 10."""
+"""The longest time for an activation: a build of a large policy and the start of OPA take about 10."""
+ACT_SECONDS = 75.0
+"""The longest time for an act: OPA may take 60."""
 _ANSWER_BYTES = 8 << 20
 
 
@@ -35,16 +37,21 @@ class NotServedError(EngineError):
 
 
 def post(
-    state: Path, path: str, body: dict[str, Any] | None = None, token: str | None = None, seconds: float = _SECONDS
+    state: Path, path: str, body: dict[str, Any] | None = None, token: str | None = None, seconds: float = ACT_SECONDS
 ) -> ControlReply:
-    """POST a JSON object or nothing to the first engine that listens, as this user or as the principal of a token.
+    """POST a JSON object or nothing to the first engine that answers, as this user or as the principal of a token.
 
-    Raises EngineError, exit 4, when it does not answer in time, or not with JSON; NotServedError where none listens.
+    Raises EngineError, exit 4, when none answers in time with JSON; NotServedError where none listens.
     """
+    silent = _silent(state / CONTROL, "nothing listens", NotServedError)
     for where in _sockets(state).values():
-        with suppress(NotServedError):
+        try:
             return _post(where, path, body, token, seconds)
-    raise _silent(state / CONTROL, "nothing listens", NotServedError)
+        except NotServedError:
+            continue
+        except EngineError as error:
+            silent = error
+    raise silent
 
 
 def post_all(
