@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def test_a_document_that_does_not_parse_is_waited_for_and_then_reported() -> Non
 
 
 def test_a_folder_that_is_removed_while_it_is_read_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = iter(["a", FileNotFoundError(), "b", FileNotFoundError(), "b"])
+    looks: Iterator[str | OSError] = iter(["a", FileNotFoundError(), "b", FileNotFoundError(), "b"])
 
     def look(_: object) -> str:
         if isinstance(found := next(looks), OSError):
