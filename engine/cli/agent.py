@@ -68,7 +68,7 @@ def list_agents(limit: acts.Limit = 50, state: options.State = None, how: option
 @options.sourced("state", *options.SERVED)
 def end_agent(
     sources: options.Sources,
-    id_: Annotated[str, typer.Argument(metavar="ID", help="Agent id, as printed by `list`.")],
+    id_: Annotated[str, typer.Argument(metavar="ID", help="Agent id, as printed by `list`.", callback=options.row_id)],
     reason: acts.Reason = None,
 ) -> None:
     """End an agent: it takes no further turn, and another one may be created."""

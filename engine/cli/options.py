@@ -55,6 +55,13 @@ def name(value: Any) -> Any:
     return value
 
 
+def row_id(value: str) -> str:
+    """The id of a row of the state."""
+    if re.fullmatch(r"[0-9a-f]{8,32}", value) is None:
+        raise typer.BadParameter(f"`{printable(value, 40)}` is not an id: `list` prints ids, such as 44b03b250e0547f8")
+    return value
+
+
 def audience(value: str | None) -> str | None:
     """The name of a server in a token."""
     if value is not None and re.fullmatch(AUDIENCE, value) is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -16,6 +17,7 @@ from engine.facts.text.nearest import did_you_mean, nearest
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 _ALIKE = 0.75
 """Share of equal characters from which an option is suggested; the library's 0.6 suggests others."""
+_EXTRA = "Got unexpected extra argument(s) ("
 
 
 class Group(TyperGroup):
@@ -71,7 +73,16 @@ def tell(error: Any) -> None:
         error.possibilities = None
     if isinstance(error, typer.BadParameter):
         error.message = _plain(error)
+    if error.message.startswith(_EXTRA):
+        error.message = _extra(error.message.removeprefix(_EXTRA).removesuffix(")"), error.ctx)
     error.show()
+
+
+def _extra(given: str, ctx: Any) -> str:
+    """The message of arguments that a command does not take."""
+    paths = [one.opts[0] for one in ctx.command.params if one.type_descriptor.is_path and one.opts[0].startswith("-")]
+    named = f"; name the option that it is for: {', '.join(paths)}" if paths and Path(given).exists() else ""
+    return f"unexpected argument `{given}`{named}"
 
 
 def _plain(error: typer.BadParameter) -> str:

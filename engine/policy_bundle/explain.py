@@ -7,7 +7,7 @@ missing because its name is misspelled counts as misspelled.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, TypeAlias, TypeVar
 
@@ -131,6 +131,7 @@ def validated(
     first_line: int = 1,
     remedies: Mapping[str, str] | None = None,
     context: Mapping[str, Any] | None = None,
+    overrides: Collection[_Path] = (),
 ) -> ModelT | None:
     """The document as its model, or None with the reasons added to `found`.
 
@@ -142,18 +143,24 @@ def validated(
     try:
         return model.model_validate_json(canonical(document.value), context=context)
     except ValidationError as error:
-        found.extend(_problems(error, model, document, first_line, remedies or {}))
+        found.extend(_problems(error, model, document, first_line, remedies or {}, overrides))
         return None
 
 
 def _problems(
-    error: ValidationError, model: type[BaseModel], document: Document, first_line: int, remedies: Mapping[str, str]
+    error: ValidationError,
+    model: type[BaseModel],
+    document: Document,
+    first_line: int,
+    remedies: Mapping[str, str],
+    overrides: Collection[_Path],
 ) -> Iterator[Problem]:
     placed = [
         (found, place_of(found["loc"], document.value, missing=found["type"] in {"missing", "extra_forbidden"}))
         for found in _best_forms(error.errors(include_url=False), document.value)
     ]
-    intended = _intended(model, document, [path for found, path in placed if found["type"] == "extra_forbidden"])
+    unknown = [path for found, path in placed if found["type"] == "extra_forbidden"]
+    intended = _intended(model, document, unknown, overrides)
     rows = _intended_rows(document, [path[:-1] for found, path in placed if found["type"] == "missing"])
     for row, near in rows.items():
         name = printable(".".join(map(str, row)))
@@ -176,7 +183,9 @@ def _problems(
         yield Problem(Location(where.file, line, field or None), message, remedy)
 
 
-def _intended(model: type[BaseModel], document: Document, unknown: Sequence[_Path]) -> dict[_Path, _Path]:
+def _intended(
+    model: type[BaseModel], document: Document, unknown: Sequence[_Path], overrides: Collection[_Path]
+) -> dict[_Path, _Path]:
     """For each field that a model does not know, the one beside it that its file lacks and is spelled alike."""
     schema = model.model_json_schema() if unknown else {}
     found: dict[_Path, _Path] = {}
@@ -185,8 +194,8 @@ def _intended(model: type[BaseModel], document: Document, unknown: Sequence[_Pat
         there = reduce(lambda inner, part: inner[part], around, document.value)
         known = schemas.names_at(schema, (part if isinstance(part, str) else None for part in around))
         file = document.where(path).file
-        missing = [one for one in known if one not in there or document.where((*around, one)).file != file]
-        if (close := schemas.closest(str(path[-1]), missing)) is not None:
+        own = [] if path in overrides else [one for one in there if document.where((*around, one)).file == file]
+        if (close := schemas.closest(str(path[-1]), [one for one in known if one not in own])) is not None:
             found[path] = (*around, close)
     return found
 

@@ -62,8 +62,12 @@ def read(
     before = len(found)
     ready = _documents(files, documents, found)
     changed = {name: path for text in overrides for name, path in _override(text, ready, found)}
+    overridden = [(path[0], path[1:]) for path in changed.values()]
     models = {
-        name: explain.validated(documents.get(name, Parameters), document, found) for name, document in ready.items()
+        name: explain.validated(
+            documents.get(name, Parameters), document, found, overrides=[path for of, path in overridden if of == name]
+        )
+        for name, document in ready.items()
     }
     if len(found) > before:
         found[before:] = [_overridden(one, changed) for one in found[before:]]

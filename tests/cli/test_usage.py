@@ -24,6 +24,13 @@ WRONG = {
     "command-below": ("approvals grnt x", "Did you mean 'grant'"),
     "option": ("check --formt json .", "did you mean --format?"),
     "option-unlike-any": ("approvals grant x --principal y", "No such option: --principal\n"),
+    "argument-too-many": ("decide license again", "unexpected argument `again`"),
+    "folder-for-no-option": (
+        "policy lint rego",
+        "unexpected argument `rego`; name the option that it is for: --policy, --rego, --recipe",
+    ),
+    "no-id-of-a-stop": ("stop lift abc", "`abc` is not an id: `list` prints ids"),
+    "no-id-of-an-agent": ("agent end abc", "`abc` is not an id: `list` prints ids"),
     "choice": (
         "approvals list --only use",
         "did you mean `used`? `use` is not one of requested, granted, refused, used",

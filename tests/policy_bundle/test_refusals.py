@@ -330,6 +330,9 @@ REFUSED = {
     "override_no_parent": Refused(
         {}, None, "a parent that does not exist", "one new key", "--values", ("licenses.licenses.A.B=1",)
     ),
+    "override_misspelled_field": Refused(
+        {}, None, "`mots` is not a known field", "did you mean `most`?", "--values", ("licenses.mots=1",)
+    ),
     "override_no_value": Refused({}, None, "no value after `=`", "write one", "--values", ("licenses.most=",)),
     "override_wrong_type": Refused({}, None, "`most`", "correct the value", "--values", ("licenses.most=many",)),
     # recipe

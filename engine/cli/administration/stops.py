@@ -75,7 +75,9 @@ def list_stops(limit: acts.Limit = 50, state: options.State = None, how: options
 @options.sourced("state", *options.SERVED)
 def lift_stop(
     sources: options.Sources,
-    id_: Annotated[str, typer.Argument(metavar="ID", help="Id of the stop, as printed by `list`.")],
+    id_: Annotated[
+        str, typer.Argument(metavar="ID", help="Id of the stop, as printed by `list`.", callback=options.row_id)
+    ],
     reason: acts.Reason = None,
 ) -> None:
     """Lift a stop. What it ended stays ended."""
