@@ -10,6 +10,7 @@ import typer
 from engine.cli import options
 from engine.cli.outputs import print_text
 from engine.cli.waiting import Waiting
+from engine.documents.files import counted
 from engine.model import Outcome
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def build(
     if answer.fault is not None and answer.decision.outcome is Outcome.ALLOW:
         raise answer.fault  # the decision says nothing of work that failed
     made = _made(answer, into)
-    lines = [f"built {made['folder']}: {made['rows']} rows, sha256 {made['sha256']}"] if made else ["nothing was built"]
+    lines = ["nothing was built"]
+    if made:
+        lines = [f"built {made['folder']}: {counted(made['rows'], 'row')}, sha256 {made['sha256']}"]
     print_text(extended(how, decided, {"environment": made}, [*lines, *approval_lines(answer.decision)]))
     raise typer.Exit(answer.exit)
 

@@ -12,7 +12,7 @@ from engine.cli.formats import ReportFormat
 from engine.cli.outputs import json_text, print_text, rows
 from engine.cli.terminal import quiet
 from engine.cli.waiting import Waiting
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 from engine.errors import Exit
 
 if TYPE_CHECKING:
@@ -90,5 +90,8 @@ def _text(document: dict[str, Any]) -> str:
         for code, count in document["codes"].items()
         for line in (f"  {count:>11,}  {code}", *([f"{'':15}{first[code]}"] if code in first else []))
     ]
-    head, place = f"{document['records']:,} rows: {counts}", f"admitted rows and record: {printable(document['run'])}"
+    head, place = (
+        f"{counted(document['records'], 'row')}: {counts}",
+        f"admitted rows and record: {printable(document['run'])}",
+    )
     return "\n".join([head, *codes, *rows(pairs, 11), place])

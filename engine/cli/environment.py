@@ -14,7 +14,7 @@ from engine.cli.inputs import content_or_error
 from engine.cli.outputs import json_text, print_text
 from engine.cli.terminal import remark
 from engine.cli.tools import requests as asked
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 from engine.errors import Exit
 
 if TYPE_CHECKING:
@@ -231,16 +231,19 @@ def _line(line: dict[str, Any]) -> str:
     """A line of the trajectory, for people."""
     what = line.get("effect") or line.get("name")
     named = line["event"] if what is None else f"{line['event']} {what}"
-    return f"line {line['line']}: {named}, state {line['state']}, {line['rows']} rows"
+    return f"line {line['line']}: {named}, state {line['state']}, {counted(line['rows'], 'row')}"
 
 
 def _text(folder: Path, found: dict[str, Any]) -> str:
     built = found["built"]
     lines = [
-        f"{printable(str(folder))}: {found['environment']}, state {found['state']}, {found['rows']} rows",
-        f"  built of {built['rows']} rows, sha256 {built['base_sha256']}, decision {built['decision_id']}",
+        f"{printable(str(folder))}: {found['environment']}, state {found['state']}, {counted(found['rows'], 'row')}",
+        f"  built of {counted(built['rows'], 'row')}, sha256 {built['base_sha256']}, decision {built['decision_id']}",
         *(f"  tool {one['name']} ({', '.join(one['side_effects'])}): {one['description']}" for one in found["tools"]),
-        *(f"  {one['event']} {one['name']}: state {one['state']}, {one['rows']} rows" for one in found["checkpoints"]),
+        *(
+            f"  {one['event']} {one['name']}: state {one['state']}, {counted(one['rows'], 'row')}"
+            for one in found["checkpoints"]
+        ),
         *(f"  problem: {one}" for one in found["problems"]),
     ]
     return "\n".join(lines)

@@ -12,7 +12,7 @@ import typer
 from engine.cli import options
 from engine.cli.outputs import json_text, print_text
 from engine.cli.waiting import Waiting
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 from engine.errors import Exit
 from engine.settings import ReadLimits
 
@@ -104,7 +104,7 @@ def _replayed_text(found: ReplayedEpisode) -> str:
     from engine.cli.record.replayed import change_text, words
 
     end, difference = found.end, found.difference
-    lines = [f"episode {found.id}: {found.decisions} decisions replayed"]
+    lines = [f"episode {found.id}: {counted(found.decisions, 'decision')} replayed"]
     if found.skipped:
         lines.append(f"  skipped: {found.skipped}, which the engine refused, not the policy")
     if difference is not None:
@@ -114,7 +114,9 @@ def _replayed_text(found: ReplayedEpisode) -> str:
             about = "" if one.subject is None else f" ({one.subject})"
             lines.append(f"    {printable(change_text({'change': change, **asdict(one)}) + about, 500)}")
     if end is not None:
-        lines.append(f"  the same end: {end.reason} after {found.turns} turns, {end.tokens} tokens")
+        lines.append(
+            f"  the same end: {end.reason} after {counted(found.turns, 'turn')}, {counted(end.tokens, 'token')}"
+        )
         lines += [*_scores(end), *_state(found.state)]
     return "\n".join(lines)
 
@@ -147,7 +149,7 @@ def _people(done: Episode) -> str:
         return ""
     review = [f"entry {at}, {_entry(done, at)}" for at in end.review]
     lines = [
-        f"episode {done.id}: {end.reason} after {done.turns} turns, {end.tokens} tokens",
+        f"episode {done.id}: {end.reason} after {counted(done.turns, 'turn')}, {counted(end.tokens, 'token')}",
         *_scores(end),
         *(f"  rejected: {one.turn}.{one.attempt} of {one.actor}: {', '.join(one.codes)}" for one in done.rejections),
         *(f"  for review: {one}" for one in review),

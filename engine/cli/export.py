@@ -9,9 +9,9 @@ import typer
 
 from engine.cli import options
 from engine.cli.formats import answers_text
-from engine.cli.outputs import counted, json_text, print_text
+from engine.cli.outputs import json_text, print_text
 from engine.cli.waiting import Waiting
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -35,7 +35,7 @@ def export(
     state folder has admitted. If any is refused, there is no file, and the findings name its line.
     """
     waiting = Waiting()
-    progress = waiting.counting("exporting", lambda samples, _: f"exporting: {samples} samples")
+    progress = waiting.counting("exporting", lambda samples, _: f"exporting: {counted(samples, 'sample')}")
     with sources.engine("export", progress=progress) as engine:
         options.tell_lowered(engine, "export")
         with waiting:

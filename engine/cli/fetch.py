@@ -9,9 +9,9 @@ import typer
 
 from engine.cli import options
 from engine.cli.formats import answers_text
-from engine.cli.outputs import counted, json_text, print_text
+from engine.cli.outputs import json_text, print_text
 from engine.cli.waiting import Waiting
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 
 if TYPE_CHECKING:
     from engine.engine import Engine

@@ -15,6 +15,7 @@ from engine.cli.inputs import text_of
 from engine.cli.outputs import json_text, print_text
 from engine.cli.terminal import remark
 from engine.cli.waiting import during
+from engine.documents.files import counted
 from engine.settings import ReadLimits
 
 if TYPE_CHECKING:
@@ -101,6 +102,6 @@ def _people(engine: Engine, done: Completion) -> str:
 
 def _counted(done: Completion) -> str:
     tokens, cost = done.tokens, done.cost
-    counted = "no tokens counted" if tokens is None else f"{tokens.prompt} + {tokens.completion} tokens"
+    used = "no tokens counted" if tokens is None else f"{tokens.prompt} + {counted(tokens.completion, 'token')}"
     price = "cost unknown" if cost is None else f"{cost.amount:f} {cost.currency}"
-    return f"{counted}, {price}, {done.retries} {'retry' if done.retries == 1 else 'retries'}"
+    return f"{used}, {price}, {done.retries} {'retry' if done.retries == 1 else 'retries'}"

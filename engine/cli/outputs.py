@@ -132,11 +132,6 @@ def json_text(value: Any, *, sort: bool = False) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=sort)
 
 
-def counted(number: int, what: str) -> str:
-    """A number of things, by the word for one of them."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def rows(pairs: Mapping[str, str | None], width: int = 10) -> list[str]:
     """Names and values in two columns, without those that are absent; each on one line, cut when it is long."""
     return [f"  {name:<{width}} {printable(value, _LONG)}" for name, value in pairs.items() if value is not None]

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from engine.cli import options
-from engine.cli.outputs import counted, print_text, write_file
+from engine.cli.outputs import print_text, write_file
 from engine.cli.terminal import remark
 from engine.cli.usage import not_one_of
 from engine.cli.waiting import Waiting
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 from engine.errors import GatherError
 from engine.settings import ReadLimits
 from engine.times import seconds, time_text

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.coverage.tool_values import ANY, Gap, Kind, ToolValues
 from engine.coverage.value_gaps import quoted
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 from engine.errors import Location
 from engine.record.model import DecisionRecord
 from engine.record.reader import Filter, entries
@@ -120,7 +120,7 @@ def _hosts(values: ToolValues, used: Usage) -> Iterator[Gap]:
                 Kind.HOST_WITHOUT_RULE,
                 origin,
                 f"no rule covers `{printable(origin, 300)}`",
-                f"{use.calls} recorded call{'' if use.calls == 1 else 's'} asked for it, the last at {use.last}; "
+                f"{counted(use.calls, 'recorded call')} asked for it, the last at {use.last}; "
                 f"no rule for {quoted(sorted(open_))} lists it under `hosts`",
                 "add it to `hosts` of an allow rule to permit it, or of a deny rule to refuse it",
                 values.where("tools", "rulesets"),

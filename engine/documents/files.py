@@ -89,6 +89,11 @@ def printable(name: str, limit: int = 200) -> str:
     return clean if len(clean) <= limit else clean[:limit] + "…"
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things, by the word for one of them."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def read_bytes(path: Path | str, limit: int, name: str | None = None) -> bytes:
     """All bytes of a regular file of at most `limit` bytes. Raises GatherError."""
     title = printable(name or str(path))

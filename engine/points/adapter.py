@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from engine.documents.canonical import canonical, digest
+from engine.documents.files import counted
 from engine.errors import GatherError
 from engine.facts.tools.definitions import Definition, UnreadableDefinitionError, definition_of
 from engine.facts.tools.schemas import schema_valid
@@ -142,7 +143,7 @@ def gather(request: AdapterRequest, context: GatherContext) -> Gathered:
         source=None if source is None else SourceFacts(policy_hash=source),
         tools=tuple(_tools(manifest, _registered(request.registry))),
     )
-    return Gathered(made, f"manifest of `{facts.id or 'an adapter without an id'}`, {len(made.tools)} tools")
+    return Gathered(made, f"manifest of `{facts.id or 'an adapter without an id'}`, {counted(len(made.tools), 'tool')}")
 
 
 def _manifest(manifest: dict[str, Any], data: bytes) -> ManifestFacts:

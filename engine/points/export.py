@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from engine.documents.canonical import canonical, digest
+from engine.documents.files import counted
 from engine.facts.text.blocks import WORDS, content_words, windows_of
 from engine.facts.text.content import has_private, has_secret, places_of, private_in, secrets_in
 from engine.model import Digest, Limits, Line, Model, Object, Pace, Sha256, Word
@@ -145,7 +146,7 @@ def gather(request: ExportRequest, context: GatherContext) -> Gathered:
     samples = tuple(_sample(one, ids[one.id], context) for one in request.samples)
     return Gathered(
         ExportInput(samples=samples),
-        f"export of {len(samples)} sample{'' if len(samples) == 1 else 's'}",
+        f"export of {counted(len(samples), 'sample')}",
         subjects=tuple(f"samples/{one.id}" for one in samples),
         notes={
             f"samples/{one.id}": _note(one.content, facts, context)

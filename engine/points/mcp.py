@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, Field
 
 from engine.documents.canonical import digest
+from engine.documents.files import counted
 from engine.facts.code.boundaries import Stated, stated
 from engine.facts.net.urls import origin_facts
 from engine.facts.run_request import MOST_SERVERS, McpServer, Wire
@@ -163,7 +164,7 @@ def gather(request: McpRequest, context: GatherContext) -> Gathered:
             context.lookups.markers,
         ),
     )
-    return Gathered(made, f"{len(made.servers)} MCP servers, {request.phase}")
+    return Gathered(made, f"{counted(len(made.servers), 'MCP server')}, {request.phase}")
 
 
 def _listed(server: ListedServer) -> tuple[Literal["none", "whole", "part", "unreadable"], Sequence[Definition]]:

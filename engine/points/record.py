@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from engine.documents.files import counted
 from engine.model import Limits, Model, Pace
 from engine.points import GatherContext, Gathered, Point
 
@@ -46,7 +47,7 @@ def gather(request: ObservationRequest, context: GatherContext) -> Gathered:
             **dict(request),
             policy_in_force=context.policy_in_force() if request.detail == "decisions" else None,
         ),
-        f"recording of {request.detail} for {request.retention_days} days",
+        f"recording of {request.detail} for {counted(request.retention_days, 'day')}",
     )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from engine.documents.files import counted
 from engine.facts.run_request import MOST_TOOLS, Name
 from engine.model import Limits, Model, Word
 from engine.points import GatherContext, Gathered, Point
@@ -53,7 +54,7 @@ class CapabilityLimits(Limits):
 def gather(request: CapabilityRequest, context: GatherContext) -> Gathered:
     """Probe what the harness can do."""
     probed, count = context.capabilities(request.harness), len(request.tools)
-    tools = f"{count} tool{'' if count == 1 else 's'}"
+    tools = counted(count, "tool")
     probed_flags = {} if probed is None else probed.capabilities
     gathered = CapabilityInput(
         harness=request.harness,

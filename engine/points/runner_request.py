@@ -14,6 +14,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
+from engine.documents.files import counted
 from engine.facts.net.urls import UrlFacts, origin_facts, url_facts
 from engine.facts.run_request import McpServer, ModelRef, PlacedAgent, WireRunRequest, agent_of, callback_of
 from engine.model import SEALED, Boundary, Digest, Limits, Model, Named
@@ -207,7 +208,9 @@ def gather(request: WireRunRequest, context: GatherContext) -> Gathered:
         content=content,
         boundaries=context.boundaries() if "sandbox_permission" in request.model_fields_set else (),
     )
-    return Gathered(gathered, f"run of {agent.harness or 'the default harness'}, {len(request.messages)} messages")
+    return Gathered(
+        gathered, f"run of {agent.harness or 'the default harness'}, {counted(len(request.messages), 'message')}"
+    )
 
 
 def _agent(agent: PlacedAgent) -> AgentFacts:

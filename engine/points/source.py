@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar
 
 from engine.documents.canonical import canonical, digest
-from engine.documents.files import load, printable
+from engine.documents.files import counted, load, printable
 from engine.errors import GatherError, Location
 from engine.facts.archives.archive import Tree, open_bundle
 from engine.facts.archives.source_bundle import DOCUMENT, Reading, SchemaError, last_second, read
@@ -443,7 +443,7 @@ def _title(facts: BundleFacts, contents: Iterable[Content | None]) -> str:
     size = sum(content.bytes for content in contents if content is not None)
     count = len(facts.records or ())
     use = f"purpose {facts.purpose or 'not stated'}"
-    return f"{facts.id or 'no id'} · {use} · {count} record{'' if count == 1 else 's'} · {size} bytes"
+    return f"{facts.id or 'no id'} · {use} · {counted(count, 'record')} · {size} bytes"
 
 
 def _subjects(facts: BundleFacts) -> tuple[str, ...]:

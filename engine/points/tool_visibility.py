@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
+from engine.documents.files import counted
 from engine.facts.text.content import steering_in
 from engine.facts.text.instructions import Markers
 from engine.facts.tools.calls import LONGEST_NAME
@@ -120,7 +121,7 @@ def gather(request: VisibilityRequest, context: GatherContext) -> Gathered:
             for number, (name, digest, hidden, instructions) in enumerate(tools)
         ),
     )
-    return Gathered(gathered, f"{len(tools)} tools to show", state=_agent, asks_state=may_be_agent)
+    return Gathered(gathered, f"{counted(len(tools), 'tool')} to show", state=_agent, asks_state=may_be_agent)
 
 
 def _agent(store: Store, caller: Caller) -> FactsFromState:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
+from engine.documents.files import counted
 from engine.errors import Location, Problem
 from engine.policy_bundle import schemas
 from engine.policy_bundle.catalogue import Catalogue, Requirement, no_point, quoted
@@ -95,7 +96,7 @@ def _reasons(waiver: Waiver, document: Mapping[str, Any], catalogue: Catalogue, 
     starts, until = date.fromisoformat(waiver.starts), date.fromisoformat(waiver.until)
     days, most = (until - starts).days + 1, document["days_max"]
     if not 1 <= days <= most:
-        yield Idle(f"it has {days} days, and a waiver has 1 to {most}", "correct `starts` and `until`")
+        yield Idle(f"it has {counted(days, 'day')}, and a waiver has 1 to {most}", "correct `starts` and `until`")
     today = datetime.fromtimestamp(now, UTC).date()
     if today > until:
         yield Idle(f"it ended on {waiver.until}", "remove it, or have a new one approved")

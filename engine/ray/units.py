@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, read_strict
 from engine.errors import EngineError, GatherError, Location
 from engine.model import Revisions
@@ -81,7 +81,7 @@ class Unit:
     def source(self) -> str:
         """The file and the part of it."""
         part = f"lines from {self.first}" if self.part is None else f"row group {self.part}"
-        return f"{self.file} ({part}, {self.rows} rows)"
+        return f"{self.file} ({part}, {counted(self.rows, 'row')})"
 
 
 def public_path(text: str) -> str:

@@ -30,6 +30,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from engine.documents.canonical import canonical
+from engine.documents.files import counted
 from engine.errors import Location, RecordError
 from engine.model import Model, Revisions, Sha256
 from engine.record.chain import Entry
@@ -264,7 +265,7 @@ class RunRecord:
         if segment is None:
             raise RecordError("no worker recorded this unit", remedy=again, where=where)
         if segment.unit.records != count:
-            found = f"the unit has {count} rows, and {segment.unit.records} decisions are recorded"
+            found = f"the unit has {counted(count, 'row')}, and {segment.unit.records} decisions are recorded"
             raise RecordError(found, remedy=again, where=where)
         return segment
 
@@ -358,7 +359,7 @@ def _segment(folder: Path) -> tuple[Segment, int]:
     except (FileNotFoundError, ValidationError):
         raise broken_file(f"{place}/{UNIT}", BreakKind.BAD_KEYS, "a unit of work", "none") from None
     if (unit.unit, unit.records) != (folder.name, found.records):
-        expected, there = f"{folder.name} with {found.records} records", f"{unit.unit} with {unit.records}"
+        expected, there = f"{folder.name} with {counted(found.records, 'record')}", f"{unit.unit} with {unit.records}"
         raise broken_file(f"{place}/{UNIT}", BreakKind.SEQ_GAP, expected, there)
     return Segment(unit=unit, installation=identity.installation, head=found.head or identity.genesis), found.size
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from engine.documents.files import Stated
 from engine.documents.validation import FieldsError
 from engine.errors import Exit, Location
 from engine.facts.text.nearest import did_you_mean, nearest
@@ -130,7 +131,7 @@ def _explained(item: Explained, point: str, inputs: _Inputs | None, gathered: Ga
     if finding.waiver is not None:
         paths.insert(0, ("waivers", "waivers", point, finding.code, finding.waiver))
     found = (
-        _facts(requirement, finding.subject, inputs),
+        _facts(requirement, finding.subject, inputs, stated),
         gathered.notes.get(finding.subject or ""),
         None if stated is None else stated.note,
         None if stated is None or paths else _misspelt(stated.value, requirement, inputs),
@@ -148,8 +149,10 @@ def _explained(item: Explained, point: str, inputs: _Inputs | None, gathered: Ga
     )
 
 
-def _facts(requirement: Requirement, subject: str | None, inputs: _Inputs) -> str:
-    named = ((name, inputs.fact(subject, path)) for name, path in requirement.facts.items())
+def _facts(requirement: Requirement, subject: str | None, inputs: _Inputs, stated: Stated | None) -> str:
+    """The facts of a requirement; the one that its field gave as the request states it, such as a day."""
+    own = {} if stated is None else {requirement.field: stated.value}
+    named = ((name, own.get(path) or inputs.fact(subject, path)) for name, path in requirement.facts.items())
     return ", ".join(f"{name} {_fact_text(value)}" for name, value in named if value not in (None, [], {}))
 
 

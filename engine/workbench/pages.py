@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from engine.api.messages import Response
+from engine.documents.files import counted
 from engine.errors import EngineError
 from engine.times import time_text
 
@@ -83,7 +84,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(pretty=_pretty, verbatim=_verbatim, moment=time_text, prose=_prose)
+    made.filters.update(counted=counted, pretty=_pretty, verbatim=_verbatim, moment=time_text, prose=_prose)
     return made
 
 

@@ -256,6 +256,7 @@ def test_an_edited_policy_changes_the_outcome_and_is_named(command: Command, pol
 def test_the_time_can_be_chosen(command: Command) -> None:
     report = one(command("check", GOOD, "--now", "2036-01-01T00:00:00Z", "--format", "json"))
     assert (report["exit"], codes(report)) == (1, ["retention_expired"])
+    assert report["findings"][0]["found"] == "until 2035-11-02"
     (decision,) = decisions(command.state)
     assert decision["input"]["now"] == 2_082_758_400
     assert not decision["time"].startswith("2036")  # the record keeps the true time
@@ -270,6 +271,7 @@ def test_the_digest_of_an_earlier_check_admits_exactly_that_source_bundle(comman
     (bundle / "bundle.yaml").write_bytes((bundle / "bundle.yaml").read_bytes() + b"\n")
     report = one(command.check(bundle, "--digest", digest, "--format", "json"))
     assert (report["exit"], codes(report)) == (1, ["bundle_changed"])
+    assert report["findings"][0]["found"].startswith("digest sha256:")
 
 
 # covers: A96

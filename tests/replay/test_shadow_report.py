@@ -91,7 +91,7 @@ def test_the_shadow_report_agrees_with_a_replay_of_the_same_decisions(
     assert in_any_order(told.json) == in_any_order(replayed.json)
     assert told.json["counts"]["newly_denied"] == 2
     assert told.json["changes"][0]["values"]
-    assert "not in the report: 1 decisions of the candidate with rules sha256:" in told.stderr
+    assert "not in the report: 1 decision of the candidate with rules sha256:" in told.stderr
     text = command("record", "shadow", *own).stdout
     for words in ("3 recorded decisions, 20", "  policy  ", "license license_incompatible: deny now (2 decisions)"):
         assert words in text, text

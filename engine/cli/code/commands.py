@@ -27,7 +27,7 @@ from engine.cli.inputs import content, content_or_error
 from engine.cli.outputs import json_text, print_text
 from engine.cli.terminal import remark, tamed
 from engine.cli.waiting import sandbox_tried
-from engine.documents.files import load, printable, read_bytes
+from engine.documents.files import counted, load, printable, read_bytes
 from engine.errors import EngineError, GatherError
 from engine.settings import ReadLimits
 from engine.state.rows import CodeRunRow
@@ -353,7 +353,7 @@ def _text(done: CodeRun, policy: PolicyBundle | None) -> str:
     if advice := document.get("scan_advice"):
         found = sorted({f"{one['code']} {one['subject'] or ''}".strip() for one in advice})
         first = ", ".join(found[:_MOST_TOLD]) + (", …" if len(found) > _MOST_TOLD else "")
-        lines.append(f"  allowed by this profile: {len(found)} findings of the scan: {first}")
+        lines.append(f"  allowed by this profile: {counted(len(found), 'finding')} of the scan: {first}")
     for step in document["trace"]:
         lines += [f"  {name}: {step[name]}" for name in ("stderr_snippet", "stdout_snippet") if name in step]
     if (approval := document.get("approval")) is not None:

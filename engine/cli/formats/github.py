@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.cli.formats import Context
 from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, claim, clean, kind, relative, there
+from engine.documents.files import counted
 from engine.errors import Location
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def _commands(report: Report, context: Context) -> Iterator[str]:
     for item in listed:
         yield _finding(report, answer, item, context.base)
     if len(found) > len(listed):
-        more = f"{len(found) - len(listed):,} more findings; --explain shows all"
+        more = f"{counted(len(found) - len(listed), 'more finding')}; --explain shows all"
         yield command(level, None, answer.value, f"{_name(report)}: {more}", context.base)
     elif not found or answer is Kind.ALLOW:
         yield command(level, None, answer.value, f"{_name(report)}{_mode(report)}", context.base)

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 from engine.cli.formats import Context
 from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, by_subject, claim, clean, kind, there
+from engine.documents.files import counted
 from engine.model import Level
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ def _whole(report: Report, answer: Kind, items: list[Explained]) -> ET.Element:
     case = _case(report, f"{clean(report.title or report.path)} {WHOLE}", items)
     if answer is not Kind.ALLOW:
         count = len(report.decision.findings)
-        message = items[0].finding.code if items and answer.undecided else f"{answer.value}: {count:,} findings"
+        message = (
+            items[0].finding.code if items and answer.undecided else f"{answer.value}: {counted(count, 'finding')}"
+        )
         _add_result(case, "error" if answer.undecided else "failure", answer.value, message, items)
     return case
 

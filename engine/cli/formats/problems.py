@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 from engine.cli.formats import ReportFormat, github, junit, sarif
 from engine.cli.formats.show import clean, relative
-from engine.cli.outputs import counted
+from engine.documents.files import counted
 from engine.errors import Problem
 from engine.version import __version__
 

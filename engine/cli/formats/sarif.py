@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 from engine.cli.formats import Context
 from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, claim, clean, encodable, kind, modes, relative, there
+from engine.documents.files import counted
 from engine.errors import Exit, Location
 
 if TYPE_CHECKING:
@@ -192,7 +193,9 @@ def _invocation(reports: Sequence[Report], left: int, context: Context) -> dict[
         for item in broken
     ]
     if left:
-        notifications.append(_notification("warning", "results", f"{left:,} more findings; --format json has all"))
+        notifications.append(
+            _notification("warning", "results", f"{counted(left, 'more finding')}; --format json has all")
+        )
     invocation: dict[str, Any] = {"executionSuccessful": not failed, "exitCode": int(context.exit)}
     return {**invocation, "toolExecutionNotifications": notifications} if notifications else invocation
 

@@ -17,6 +17,7 @@ import typer
 
 from engine.cli.formats import Context
 from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, by_subject, claim, clean, kind, modes
+from engine.documents.files import counted
 from engine.errors import Exit, Location
 from engine.facts.text.nearest import did_you_mean
 from engine.policy_bundle.catalogue import PolicyRow
@@ -130,7 +131,7 @@ def _block(block: _Block, approved: str | None, context: Context) -> Iterator[st
     for column in listed:
         yield from _finding(column, approved, context)
     if left := len(columns) - len(listed):
-        yield from _wrap(f"… and {left:,} more findings; --explain shows all", 4, context)
+        yield from _wrap(f"… and {counted(left, 'more finding')}; --explain shows all", 4, context)
 
 
 def _finding(column: Sequence[Explained], approved: str | None, context: Context) -> Iterator[str]:

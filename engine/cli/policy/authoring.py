@@ -13,7 +13,7 @@ from engine.cli import options
 from engine.cli.inputs import request_or_error
 from engine.cli.outputs import json_text, print_text
 from engine.cli.policy.commands import built_policy
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 from engine.errors import GatherError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def init(
     name = printable(str(folder))
     for path in (path for path in written if path.parts[0] != "schemas"):
         print_text(f"  {printable(str(path))}")
-    print_text(f"{name}: {len(written)} files written, with the schemas for editors")
+    print_text(f"{name}: {counted(len(written), 'file')} written, with the schemas for editors")
     print_text(f"next: engine policy test --policy {name}")
 
 

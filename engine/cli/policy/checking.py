@@ -18,7 +18,7 @@ from engine.cli.outputs import print_text, write_file
 from engine.cli.policy.commands import build_from
 from engine.cli.terminal import notice
 from engine.cli.waiting import during
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 from engine.errors import EngineError, Exit, GatherError, Location, PolicyError, Problem
 from engine.settings import Settings
 
@@ -119,7 +119,7 @@ def _built(sources: options.Sources) -> tuple[Checked, PolicyBundle | None]:
         return Checked(_LINT, _TITLES[_LINT], "", error.problems), None
     entries = built.catalogue.points.values()
     count = len({(one.file, one.code) for point in entries for one in point.requirements.values()})
-    passed = f"{count} requirements at {len(entries)} points: no problems"
+    passed = f"{counted(count, 'requirement')} at {counted(len(entries), 'point')}: no problems"
     return Checked(_LINT, _TITLES[_LINT], passed, ()), built
 
 
@@ -131,7 +131,7 @@ def _rego_tests(policy: PolicyBundle, *, cases: bool) -> Iterator[Checked]:
 
     with during("running the tests"):
         run = run_tests(policy, OpaCommand(find_binary().path), cases=cases)
-    passed = f"{run.passed} tests passed; 100 % of lines covered in {run.files} files"
+    passed = f"{counted(run.passed, 'test')} passed; 100 % of lines covered in {counted(run.files, 'file')}"
     if run.untested:
         without = ", ".join(policy.sources.where(Location(name)).file for name in run.untested)
         passed = f"{passed}; no tests beside {without}"
@@ -158,10 +158,10 @@ def _cases(folder: Path, settings: Settings, values: tuple[str, ...]) -> Checked
     with (
         tempfile.TemporaryDirectory(prefix="admission-cases-") as scratch,
         Runner(replace(settings, opa=limits), Path(scratch), values) as runner,
-        during(f"running {len(paths)} cases"),
+        during(f"running {counted(len(paths), 'case')}"),
     ):
         problems = [problem for path in paths for problem in differences(path)]
-    return Checked(_CASE, _TITLES[_CASE], f"{len(paths)} cases passed", problems)
+    return Checked(_CASE, _TITLES[_CASE], f"{counted(len(paths), 'case')} passed", problems)
 
 
 def _format(sources: options.Sources) -> None:

@@ -15,11 +15,11 @@ import typer
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.administration.control import ControlReply, post_all
-from engine.cli.outputs import counted, json_text, print_text
+from engine.cli.outputs import json_text, print_text
 from engine.cli.policy.agreed import activate_everywhere
 from engine.cli.record.commands import require_intact
 from engine.cli.waiting import Waiting, during
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 from engine.errors import EngineError, Exit, PolicyError
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ def _text(built: PolicyBundle, points: list[str]) -> str:
     lines += [f"  rules   {built.rules.revision}", f"  values  {built.values.revision}"]
     for point in points:
         entries = built.display_catalogue.points[point]
-        lines += ["", f"{point}: {len(entries.requirements)} requirements"]
+        lines += ["", f"{point}: {counted(len(entries.requirements), 'requirement')}"]
         for one in entries.requirements.values():
             lines += ["", *_requirement_text(built, one)]
         lines += ["", "  always demanded"]

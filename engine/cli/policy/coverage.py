@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
-from engine.cli.outputs import counted, json_text, print_text
+from engine.cli.outputs import json_text, print_text
 from engine.cli.policy.commands import built_policy
 from engine.cli.record.commands import Mode, Since, read_decisions, tell_unreadable
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 
 if TYPE_CHECKING:
     from engine.coverage import Gap, Usage

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engine.cli import options
-from engine.cli.outputs import counted, json_text, print_text
+from engine.cli.outputs import json_text, print_text
 from engine.cli.policy.commands import built_policy
 from engine.cli.record.commands import Since, read_decisions, tell_unreadable
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 
 
 @options.sourced("state", *options.RULES, "values", "now")

@@ -19,7 +19,7 @@ from engine.cli.record.entries import selection_document, selection_text
 from engine.cli.record.store import shipped_lines, store_document, store_text
 from engine.cli.record.verification import run_document, run_text, verification_document, verification_text
 from engine.cli.waiting import Waiting, during
-from engine.documents.files import printable, read_bytes
+from engine.documents.files import counted, printable, read_bytes
 from engine.errors import Exit, GatherError, Location, reason_of
 from engine.state import exists, open_store
 from engine.times import moment, timestamp
@@ -315,7 +315,7 @@ def retain_record(
 def _below_floor(keep_days: int, policy: PolicyBundle) -> str:
     profile = policy.row(("operations", "profile")).value
     floor = policy.row(("operations", "profiles", profile, "retention_days_min"))
-    return f"--keep-days {keep_days} is below the floor of {floor.value} days ({floor.where})"
+    return f"--keep-days {keep_days} is below the floor of {counted(floor.value, 'day')} ({floor.where})"
 
 
 def _retained(
@@ -325,12 +325,13 @@ def _retained(
         first, last = old["first"], old["last"]
         segments = f"segment {first}" if first == last else f"segments {first} to {last}"
         chain = f" of chain {old['chain']}" if old["chain"] > 1 else ""
-        yield f"removed {segments}{chain}: {old['lines']:,} lines, {old['size']:,} bytes; the removal is recorded"
+        cut = f"{counted(old['lines'], 'line')}, {old['size']:,} bytes"
+        yield f"removed {segments}{chain}: {cut}; the removal is recorded"
     for number in waiting:
         yield f"chain {number} is pending: the engine that writes to it will remove its old segments"
     if not removed and not waiting:
         shipped = "" if shipped_to is None else f" and shipped to {printable(shipped_to)}"
-        yield f"nothing to remove: no whole segment is older than {keep_days} days{shipped}"
+        yield f"nothing to remove: no whole segment is older than {counted(keep_days, 'day')}{shipped}"
 
 
 def existing_folder(state: options.StateAt | None) -> Path:

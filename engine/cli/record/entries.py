@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from engine.cli.outputs import painted, rows
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 
 if TYPE_CHECKING:
     from engine.record.chain import Entry
@@ -133,7 +133,7 @@ def _place(entry: Entry) -> str:
 def _removed(body: RetentionRecord) -> str:
     return (
         f"segments {body.first_segment} to {body.last_segment} removed, all lines up to {body.last_seq:,}: "
-        f"from before {body.before}, kept for {body.keep_days} days, "
+        f"from before {body.before}, kept for {counted(body.keep_days, 'day')}, "
         f"by {printable(body.principal or 'an unnamed caller')}{_reason_text(body.reason)}"
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from engine.cli.outputs import counted, table
-from engine.documents.files import printable
+from engine.cli.outputs import table
+from engine.documents.files import counted, printable
 
 _MOST_SHOWN = 5
 _VALUE = 300
@@ -41,7 +41,7 @@ def replay_text(document: dict[str, Any]) -> str:
     """A replay for people."""
     policy, record = document["policy"], document["record"]
     lines = [
-        f"{record['decisions']:,} recorded decisions, {record['first']} to {record['last']}",
+        f"{counted(record['decisions'], 'recorded decision')}, {record['first']} to {record['last']}",
         *([] if policy["name"] is None else [f"  policy  {printable(policy['name'])}"]),
         f"  rules   {policy['rules']}",
         f"  values  {policy['values']}",

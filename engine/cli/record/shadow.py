@@ -11,6 +11,7 @@ from engine.cli.policy.commands import built_policy
 from engine.cli.record.commands import Point, Principal, Since, existing_folder, require_intact
 from engine.cli.record.replay import Form, report
 from engine.cli.waiting import Waiting
+from engine.documents.files import counted
 from engine.errors import GatherError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _tell(found: Shadowed, policy: PolicyBundle) -> None:
         )
     for revisions, count in found.others.items():
         typer.echo(
-            f"not in the report: {count:,} decisions of the candidate with rules {revisions.rules}, "
+            f"not in the report: {counted(count, 'decision')} of the candidate with rules {revisions.rules}, "
             f"values {revisions.values}",
             err=True,
         )

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.outputs import counted
 from engine.cli.record.verification import break_text, chain_document, chain_text
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 
 if TYPE_CHECKING:
     from engine.record.layout import Break
@@ -38,14 +37,18 @@ def store_text(url: str, found: Sequence[StoredVerification], strange: Sequence[
         if one.key and not one.signed:
             text.append(f"  signature   not checked: give a copy of keys/record.key with id {one.key} as --key")
         if one.unverified:
-            text.append(f"  not read    {one.unverified} segments before the removed ones, which nothing vouches for")
+            text.append(
+                f"  not read    {counted(one.unverified, 'segment')} before the removed ones, which nothing vouches for"
+            )
     for broken in strange:
         text += break_text(broken, _TAMPERED)
     total = _total(found, strange)
     summary = "all intact" if total["ok"] else f"not intact: {sum(not one.found.ok for one in found)}"
     unsigned = sum(bool(one.key) and not one.signed for one in found)
     summary += f", signature not checked: {unsigned}" if unsigned else ""
-    counts = f"{total['records']:,} records, {total['removed']:,} removed by retention, {total['bytes']:,} bytes"
+    counts = (
+        f"{counted(total['records'], 'record')}, {total['removed']:,} removed by retention, {total['bytes']:,} bytes"
+    )
     places = f"{counted(total['engines'], 'engine')}, {counted(len(found), 'chain')}"
     return "\n".join([*text, f"{places}, {summary}: {counts}"])
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from engine.cli.outputs import rows
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 
 if TYPE_CHECKING:
     from engine.record.bulk import RunVerification
@@ -53,15 +53,15 @@ def verification_text(found: Mapping[int, Verification]) -> str:
         return chain_text("", found[1])
     text = [chain_text(f"chain {number}: ", chain) for number, chain in found.items()]
     broken = ", ".join(str(number) for number, chain in found.items() if not chain.ok)
-    chains = f"{len(found)} chains, {f'not intact: {broken}' if broken else 'all intact'}"
-    return "\n".join([*text, f"{chains}: {_sum(found, 'records'):,} records, {_sum(found, 'size'):,} bytes"])
+    chains = f"{counted(len(found), 'chain')}, {f'not intact: {broken}' if broken else 'all intact'}"
+    return "\n".join([*text, f"{chains}: {counted(_sum(found, 'records'), 'record')}, {_sum(found, 'size'):,} bytes"])
 
 
 def chain_text(name: str, found: Verification, tampered: str = _TAMPERED) -> str:
     """One chain; `tampered` is what to do about a break that no crash explains."""
     if found.ok and found.checkpoint is None:
         return f"{name}nothing has been recorded yet"
-    counts = f"{found.records:,} records, {found.source_events:,} source events, {found.size:,} bytes"
+    counts = f"{counted(found.records, 'record')}, {counted(found.source_events, 'source event')}, {found.size:,} bytes"
     text = [f"{name}{_head(found)} {counts}"]
     pairs = {
         "last line": found.head and f"{found.removed + found.records:,}, sha256 {found.head}",
@@ -69,7 +69,7 @@ def chain_text(name: str, found: Verification, tampered: str = _TAMPERED) -> str
     }
     if (gone := found.anchor) is not None:
         retained = f"by line {gone.retained_by:,}, signed {gone.time}"
-        pairs["removed"] = f"{gone.seq:,} records before these, by retention; {retained}"
+        pairs["removed"] = f"{counted(gone.seq, 'record')} before these, by retention; {retained}"
     if (signed := found.checkpoint) is not None:
         pairs["checkpoint"] = f"line {signed.seq:,}, {signed.time}, signed with key {signed.key}"
     text += rows(pairs, 11)
@@ -122,7 +122,7 @@ def verification_document(found: Mapping[int, Verification]) -> dict[str, Any]:
 
 def run_text(found: RunVerification) -> str:
     """What was verified of a bulk run; for each break the place, the meaning and what to do."""
-    counts = f"{found.records:,} records in {found.segments:,} segments, {found.size:,} bytes"
+    counts = f"{counted(found.records, 'record')} in {counted(found.segments, 'segment')}, {found.size:,} bytes"
     text = [f"run {'intact' if found.ok else 'BROKEN; intact part'}: {counts}"]
     if (signed := found.manifest) is not None:
         policy = {"rules": signed.policy.rules, "values": signed.policy.values}

@@ -15,7 +15,7 @@ from engine.cli.terminal import remark
 from engine.cli.tools import prefixes
 from engine.cli.tools import requests as asked
 from engine.cli.usage import Group
-from engine.documents.files import printable
+from engine.documents.files import counted, printable
 from engine.errors import EngineError, GatherError
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def init_tools(
     for one in made.left_out:
         remark(f"engine: left out: {one}")
     if into is not None:
-        print_text(f"{printable(str(into))}: {len(made.names)} tools")
+        print_text(f"{printable(str(into))}: {counted(len(made.names), 'tool')}")
         print_text("next: complete the lines that have a comment, write a rule, then run `engine policy lint`")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from engine.documents.files import counted
 from engine.facts.text.hidden import hidden_in
 from engine.facts.tools.definitions import Definition
 from engine.secrets.patterns import find_secrets
@@ -120,7 +121,7 @@ def _placed(texts: _Texts) -> Iterator[str]:
 def _bounded(lines: Iterable[str]) -> tuple[str, ...]:
     listed = tuple(lines)
     more = len(listed) - LINES
-    return listed if more <= 0 else (*listed[:LINES], f"… ({more} more lines)")
+    return listed if more <= 0 else (*listed[:LINES], f"… ({counted(more, 'more line')})")
 
 
 def visible(text: str, name: str = "") -> str:

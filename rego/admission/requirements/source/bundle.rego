@@ -37,6 +37,7 @@ fits if input.errors == []
 #   code: bundle_changed
 #   fixed: true
 #   after: [bundle_missing]
+#   facts: {digest: bundle.digest}
 #   remedy: Check the source bundle again and use the digest of that check
 # labels:
 #   row: A96

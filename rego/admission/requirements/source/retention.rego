@@ -40,6 +40,7 @@ basis_admitted(record) if record.retention.basis in data.policy.sources.retentio
 #   each: bundle.records
 #   after: [retention_missing]
 #   field: retention.until
+#   facts: {until: retention.until}
 #   remedy: Delete the material, or agree on a later day and state it
 # labels:
 #   row: A13

@@ -30,6 +30,7 @@ time_stated(record) if {
 #   each: bundle.records
 #   after: [retrieval_time_missing]
 #   field: retrieved_at
+#   facts: {retrieved_at: retrieved_at}
 #   remedy: Correct retrieved_at, or the clock of the machine that retrieved the material
 # labels:
 #   row: A12
