@@ -15,6 +15,7 @@ from engine.cli.inputs import content_or_error
 from engine.cli.tools import requests as asked
 from engine.documents.files import read_bytes
 from engine.errors import Exit, WorkError
+from engine.model import Outcome
 from engine.version import __version__
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ def accepted(engine: Engine, answer: Answer, name: str) -> Result:
     """What an allow came to; otherwise the findings go to standard error, and the command ends."""
     if answer.result is not None and answer.fault is None:
         return answer.result
+    if answer.fault is not None and answer.decision.outcome is Outcome.ALLOW:
+        raise answer.fault  # the decision says nothing of work that failed
     from engine.cli.formats import Context as Format
     from engine.cli.formats import ReportFormat, render
     from engine.reports.explain import report
@@ -143,8 +146,12 @@ def _functions(file: Path, source: bytes) -> Callable[[str], Callable[..., Any]]
     @cache
     def module() -> ModuleType:
         made = ModuleType("adapter_tools")
-        code = compile(source, str(file), "exec", dont_inherit=True)
-        exec(code, made.__dict__)  # noqa: S102  (under a permit for exactly this file)
+        try:
+            code = compile(source, str(file), "exec", dont_inherit=True)
+            exec(code, made.__dict__)  # noqa: S102  (under a permit for exactly this file)
+        except Exception as error:
+            message = f"the file of tools cannot be loaded: {type(error).__name__}"
+            raise WorkError(message, remedy="run it with `python` to see where, and correct it") from error
         return made
 
     def function(name: str) -> Callable[..., Any]:

@@ -265,6 +265,28 @@ def test_code_that_the_policy_does_not_curate_never_runs(command: Command, sourc
 
 
 @pytest.mark.full
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def contacts(): ...\n", "engine: the file of tools has no function `contacts_"),
+        ("1 / 0\n", "engine: the file of tools cannot be loaded: ZeroDivisionError"),
+        ("def\n", "engine: the file of tools cannot be loaded: SyntaxError"),
+    ],
+)
+def test_a_curated_file_that_cannot_be_used_is_a_fault_with_its_reason(
+    command: Command, source_hash: str, tmp_path: Path, text: str, words: str
+) -> None:
+    from engine.documents.canonical import digest
+
+    tools = tmp_path / "tools.py"
+    tools.write_text(text, encoding="utf-8")
+    curated = [f'tools.tools.{name}.curated=["{digest(text.encode())}"]' for name in SCHEMAS]
+    values = [part for value in curated for part in ("--values", value)]
+    done = refused(command, *arguments(manifest_file(command.home, source_hash), ON, *values, tools=tools))
+    assert (done.code, done.stderr.startswith(words), "ALLOW" in done.stderr) == (4, True, False), done.stderr
+
+
+@pytest.mark.full
 def test_a_source_bundle_that_is_refused_ends_the_command(command: Command, source_hash: str) -> None:
     file = manifest_file(command.home, source_hash)
     done = refused(command, *arguments(file, ON, source=SOURCE.with_name("unknown_license")))

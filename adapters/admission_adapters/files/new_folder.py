@@ -47,8 +47,8 @@ class NewFolder:
             taken = True
         if taken:
             raise GatherError(
-                "the folder for what is fetched exists and is not an empty folder",
-                remedy="name a new folder as `into`, or remove this one",
+                "the folder for what is fetched exists and is not empty; nothing was fetched",
+                remedy="name a new folder with `--into`, in requests as `into`, or remove this one",
             )
         return self
 

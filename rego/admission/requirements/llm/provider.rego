@@ -92,7 +92,7 @@ provider_admitted if is_string(llm.provider)
 # custom:
 #   code: provider_address_unknown
 #   after: [provider_not_admitted]
-#   remedy: Retry when the host name can be resolved
+#   remedy: Correct the host name, or retry when it can be resolved
 # labels:
 #   row: A65
 known if {

@@ -11,7 +11,7 @@ import future.keywords.not
 # custom:
 #   code: address_unknown
 #   after: [host_not_allowlisted]
-#   remedy: Retry when the host name can be resolved
+#   remedy: Correct the host name, or retry when it can be resolved
 # labels:
 #   row: B40
 known if media.brought

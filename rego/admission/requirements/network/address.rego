@@ -11,7 +11,7 @@ import future.keywords.not
 #   code: address_unknown
 #   after: [network_disabled, host_not_allowlisted, url_not_canonical]
 #   facts: {host: network.url.host}
-#   remedy: Retry when the host name can be resolved
+#   remedy: Correct the host name, or retry when it can be resolved
 # labels:
 #   row: H06
 known if {

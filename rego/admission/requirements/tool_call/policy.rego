@@ -9,6 +9,7 @@ import future.keywords.not
 # custom:
 #   code: tool_policy_unknown
 #   remedy: Name a policy that is listed in policy/tools.yaml
+#   reads: ["tools.policies.{context.policy}"]
 #   proof: without a policy denied_by_default refuses
 # labels:
 #   row: B03

@@ -10,6 +10,7 @@ import future.keywords.not
 # custom:
 #   code: tool_unknown
 #   remedy: Call a tool that is listed in policy/tools.yaml, spelled as it is there, or ask for an entry for this one
+#   reads: ["tools.tools.{call.tool}"]
 # labels:
 #   row: C67
 tool_known if tools.known(input.call.tool)

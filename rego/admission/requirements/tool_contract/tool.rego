@@ -35,6 +35,7 @@ local(tool) if tool.implementation.local == true
 #   each: tools
 #   empty: allowed
 #   after: [tool_unknown]
+#   facts: {digest: implementation.digest}
 #   remedy: Have the implementation reviewed and its digest added to `curated` of the tool in policy/tools.yaml
 #   reads: ["tools.tools.{name}"]
 # labels:
