@@ -81,7 +81,7 @@ def test_the_written_file_makes_a_valid_policy(command: Command, tmp_path: Path)
     (tmp_path / "agent.py").write_text(PROGRAM, encoding="utf-8")
     assert command("policy", "init", "own", cwd=tmp_path).code == 0
     asked = ("tools", "init", "agent.py:search", "--into", "own/values/tools.yaml")
-    assert command(*asked, cwd=tmp_path).code == 0
+    assert command(*asked, cwd=tmp_path).stdout.endswith("then run `engine policy lint --policy own`\n")
     command(*asked, cwd=tmp_path).refused("exists")
     run = command("policy", "lint", "--recipe", "own", cwd=tmp_path)
     assert run.code == 0, run.stdout
@@ -89,7 +89,12 @@ def test_the_written_file_makes_a_valid_policy(command: Command, tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("tool", "said"),
-    [("agent.py:nothing", "no function"), ("broken.py:f", "not Python"), ("list.json", "not a list of tools")],
+    [
+        ("agent.py:nothing", "name one of its functions: search"),
+        ("agent.py", "write agent.py:FUNCTION"),
+        ("broken.py:f", "not Python"),
+        ("list.json", "not a list of tools"),
+    ],
 )
 def test_an_invalid_tool_source_is_refused(command: Command, tmp_path: Path, tool: str, said: str) -> None:
     (tmp_path / "agent.py").write_text(PROGRAM, encoding="utf-8")

@@ -174,7 +174,8 @@ def init_tools(
         remark(f"engine: left out: {one}")
     if into is not None:
         print_text(f"{printable(str(into))}: {counted(len(made.names), 'tool')}")
-        print_text("next: complete the lines that have a comment, write a rule, then run `engine policy lint`")
+        folder = f" --policy {printable(str(into.parent.parent))}" if into.parent.name == "values" else ""
+        print_text(f"next: complete the lines that have a comment, write a rule, then run `engine policy lint{folder}`")
 
 
 def _afterwards(answer: Answer) -> str:

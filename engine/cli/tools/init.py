@@ -89,6 +89,8 @@ def _tools(source: str, server: str | None) -> Iterator[_LocalTool]:
     if file.endswith(".py"):
         yield _function(Path(file), function)
         return
+    if source.endswith(".py"):
+        raise GatherError("functions of a Python file are named one by one", remedy=f"write {printable(source)}:FUNCTION")
     for one in definitions_in(Path(source)):
         named = one if server is None else replace(one, name=local_name(server, one.name))
         yield _LocalTool(named, argument_types(one))
@@ -101,16 +103,16 @@ def _function(file: Path, name: str) -> _LocalTool:
         top = ast.parse(data).body
     except (SyntaxError, ValueError, RecursionError) as error:
         raise GatherError("this file is not Python", remedy="name a Python file", where=Location(str(file))) from error
-    for one in top:
-        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == name:
-            stated = [*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs]
-            arguments = {each.arg: _TYPES.get(_annotation(each), "data") for each in stated}
-            return _LocalTool(Definition(name, ast.get_docstring(one) or ""), arguments, digest(data))
-    raise GatherError(
-        f"there is no function `{printable(name, 128)}` at the top of this file",
-        remedy="name one of its functions",
-        where=Location(str(file)),
-    )
+    functions = {one.name: one for one in top if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+    if (one := functions.get(name)) is None:
+        raise GatherError(
+            f"there is no function `{printable(name, 128)}` at the top of this file",
+            remedy=f"name one of its functions: {printable(', '.join(functions)) or 'none'}",
+            where=Location(str(file)),
+        )
+    stated = [*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs]
+    arguments = {each.arg: _TYPES.get(_annotation(each), "data") for each in stated}
+    return _LocalTool(Definition(name, ast.get_docstring(one) or ""), arguments, digest(data))
 
 
 def _annotation(argument: ast.arg) -> str:

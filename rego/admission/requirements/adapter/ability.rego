@@ -22,7 +22,7 @@ execution_admitted if input.manifest.execution in data.policy.adapters.execution
 #   each: manifest.supported_operations
 #   empty: allowed
 #   after: ["manifest_incomplete:supported_operations"]
-#   remedy: Remove the operation from the manifest
+#   remedy: Remove the operation from the manifest, or ask for it in policy/adapters.yaml
 #   reads: [adapters.operations]
 # labels:
 #   row: A55

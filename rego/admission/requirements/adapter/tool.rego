@@ -102,7 +102,7 @@ side_effects_compatible(tool) if {
 #   each: tools
 #   empty: allowed
 #   after: [tool_incomplete]
-#   remedy: Remove the tool from the manifest
+#   remedy: Remove the tool from the manifest, or ask for its side effects in policy/adapters.yaml
 #   reads: [adapters.side_effect_classes]
 #   proof: the classes are checked to be a list, and each must be in the list of the policy
 # labels:

@@ -39,7 +39,7 @@ attribute_allowed(attribute) if code_scan.attribute_allowed(attribute)
 #   code: name_not_allowed
 #   each: scan.names
 #   empty: allowed
-#   remedy: Rename or remove it
+#   remedy: Use another name, or remove it
 #   reads: ["code.scan.{scan.language}.denied_names"]
 # labels:
 #   row: A83, C23, C24, C25, H03, H17

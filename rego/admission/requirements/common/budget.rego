@@ -37,7 +37,7 @@ _stated(scope) if {
 #   code: budget_exhausted
 #   each: budgets
 #   empty: allowed
-#   remedy: Wait for the next window, or ask the owner of policy/budgets.yaml
+#   remedy: Wait for the next window, or have the budget raised in policy/budgets.yaml
 #   reads: ["budgets.budgets.{point}"]
 # labels:
 #   row: C66

@@ -9,7 +9,7 @@ import future.keywords.not
 # custom:
 #   code: caller_out_of_scope
 #   fixed: true
-#   remedy: Use a token with this point in its scope, or ask the owner of policy/callers.yaml
+#   remedy: Use a token with this point in its scope, or have policy/callers.yaml admit callers of this kind
 #   reads: [callers.unscoped, callers.certificates]
 # labels:
 #   row: H22

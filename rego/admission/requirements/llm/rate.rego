@@ -29,7 +29,7 @@ rate_left if {
 # custom:
 #   code: attempts_exhausted
 #   facts: {attempt: llm.attempt}
-#   remedy: Ask again later
+#   remedy: Ask again later, or have retry.max_attempts in policy/llm.yaml raised
 #   reads: [llm.retry.max_attempts]
 # labels:
 #   row: E15

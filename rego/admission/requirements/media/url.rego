@@ -9,7 +9,8 @@ import future.keywords.not
 # description: The switch alone is not enough; policy/media.yaml must also state schemes, hosts and a size.
 # custom:
 #   code: url_media_disabled
-#   remedy: Send the content itself, as base64 in `data` or as a file in `path`
+#   remedy: Send the content itself, as base64 in `data` or as a file in `path`, or have media by URL enabled in
+#     policy/media.yaml
 #   reads: [media.allow_url_media_sources, media.url.schemes, media.url.hosts, media.url.max_bytes]
 # labels:
 #   row: B39, B45

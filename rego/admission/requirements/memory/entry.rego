@@ -61,7 +61,7 @@ origin_known(entry) if {
 #   empty: allowed
 #   after: [memory_origin_unknown]
 #   standing: confirm
-#   remedy: Have the entry approved, or leave it out
+#   remedy: Have a person approve the entry with `engine approvals grant`, or leave it out
 #   reads: ["memory.origins.{origin.kind}"]
 # labels:
 #   row: B44

@@ -30,7 +30,7 @@ connected if input.transfer.connected == true
 # custom:
 #   code: tls_failed
 #   after: [connection_failed]
-#   remedy: Have the host present a valid certificate for its name
+#   remedy: Have the host present a valid certificate for its name, or name the authority that issued it with --ca-file
 # labels:
 #   row: H06
 secured if input.transfer.secured == true

@@ -59,7 +59,7 @@ _within(name) if {
 # description: The size is a value in policy/provisioning.yaml.
 # custom:
 #   code: prompt_too_large
-#   remedy: Shorten the system prompt
+#   remedy: Shorten the system prompt, or have prompt_bytes in policy/provisioning.yaml raised
 #   reads: [provisioning.prompt_bytes]
 #   after: [provisioning_schema_invalid]
 # labels:

@@ -50,7 +50,7 @@ listed(test) if {
 #   fixed: true
 #   each: security
 #   empty: allowed
-#   remedy: Correct the defense, and run `scripts/test security` again on a machine with every facility it needs
+#   remedy: Correct the defense, and run the security tests again on a machine with every facility they need
 # labels:
 #   row: E28, E29
 succeeded(test) if test.passed == true

@@ -18,7 +18,7 @@ address_admitted if input.listener.reach in data.policy.runners.listeners.addres
 # description: A published port is reachable from outside the deployment, whatever the bind address.
 # custom:
 #   code: port_published
-#   remedy: Do not publish the port
+#   remedy: Publish no port of the container; callers reach it inside the deployment
 # labels:
 #   row: D02
 port_kept_inside if input.listener.published == false

@@ -8,7 +8,8 @@ import future.keywords.not
 # custom:
 #   code: bind_without_token
 #   fixed: true
-#   remedy: Set a token or client certificates, or bind to 127.0.0.1
+#   remedy: Issue tokens with `engine tokens issue`, name an authority for client certificates with --tls-client-ca, or
+#     bind to 127.0.0.1
 #   reads: [runners.listeners.unguarded, runners.listeners.guards]
 # labels:
 #   row: H04, D02

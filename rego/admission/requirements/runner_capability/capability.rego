@@ -26,7 +26,8 @@ proven(capability) if capability.supported == true
 #   policy/operations.yaml.
 # custom:
 #   code: capability_not_probed
-#   remedy: Make the harness probe succeed, or use a profile that accepts assumed capabilities
+#   remedy: Correct the harness so that its probe succeeds (docs/runner.md), or use a profile that accepts assumed
+#     capabilities
 #   reads: [operations.profile, operations.profiles]
 # labels:
 #   row: D39

@@ -12,7 +12,7 @@ import future.keywords.not
 #   each: tools
 #   empty: allowed
 #   after: [uri_not_allowlisted]
-#   remedy: Remove the code, and offer the tool through the gateway
+#   remedy: Remove the code, and offer a tool of kind `gateway` or `callback`
 # labels:
 #   row: D14
 code_free(tool) if tool.code == false

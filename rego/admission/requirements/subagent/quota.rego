@@ -10,7 +10,8 @@ import future.keywords.not
 #   code: "spawn_quota:conversation"
 #   after: [invalid_child_id]
 #   proof: only the quota of this name counts; each has its own requirement
-#   remedy: Use the existing subagents, or wait for the next quota window
+#   remedy: Use the existing subagents, or wait for the next quota window, or have quotas.subagent.conversation in
+#     policy/budgets.yaml raised
 #   reads: [budgets.quotas.subagent.conversation]
 # labels:
 #   row: B24
@@ -29,7 +30,7 @@ conversation_left if {
 #   code: "spawn_quota:user"
 #   after: [invalid_child_id]
 #   proof: only the quota of this name counts; each has its own requirement
-#   remedy: Wait for the user's next quota window
+#   remedy: Wait for the user's next quota window, or have quotas.subagent.user in policy/budgets.yaml raised
 #   reads: [budgets.quotas.subagent.user]
 # labels:
 #   row: B24
@@ -48,7 +49,7 @@ user_left if {
 #   code: "spawn_quota:account"
 #   after: [invalid_child_id]
 #   proof: only the quota of this name counts; each has its own requirement
-#   remedy: Wait for the account's next quota window
+#   remedy: Wait for the account's next quota window, or have quotas.subagent.account in policy/budgets.yaml raised
 #   reads: [budgets.quotas.subagent.account]
 # labels:
 #   row: B24

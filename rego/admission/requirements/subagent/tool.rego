@@ -11,7 +11,7 @@ import future.keywords.not
 # custom:
 #   code: denied_by_default
 #   after: [tool_not_in_profile]
-#   remedy: Name a tool policy that grants this operation, or ask the owner of policy/tools.yaml
+#   remedy: Name a tool policy that grants this operation, or ask for an allow rule in policy/tools.yaml
 #   reads: ["subagents.operations.{operation}", "tools.policies.{context.policy}"]
 # labels:
 #   row: B14

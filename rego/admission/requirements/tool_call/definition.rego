@@ -9,7 +9,8 @@ import future.keywords.not
 # custom:
 #   code: definition_changed
 #   fixed: true
-#   remedy: Send the definition with the call; if it changed, have it reviewed and pin its digest
+#   remedy: Send the definition with the call; if it changed, have it reviewed and its digest written to `definition` of
+#     the tool in policy/tools.yaml
 #   reads: ["tools.tools.{call.tool}.definition"]
 #   after: [tool_unknown]
 # labels:

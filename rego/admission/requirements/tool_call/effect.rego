@@ -9,7 +9,8 @@ import future.keywords.not
 # custom:
 #   code: irreversible_destructive_action
 #   remedy: Run it where the environment can be reset or a checkpoint restored, and state that in `environment`;
-#     call tools of a built environment where it is open
+#     call tools of a built environment where it is open; have `side_effects` in policy/tools.yaml corrected if the
+#     tool destroys nothing
 #   reads: ["tools.tools.{call.tool}.reversal"]
 #   after: [tool_unknown]
 # labels:

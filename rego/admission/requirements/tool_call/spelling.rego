@@ -75,7 +75,8 @@ unlinked(path) if words.no_name(path)
 #   waivable: false
 #   each: paths
 #   empty: allowed
-#   remedy: Ask an engine on the machine of the tool with `--root` above the path, or declare that it runs elsewhere
+#   remedy: Ask an engine on the machine of the tool with `--root` above the path, or have `paths_on` of a tool that
+#     runs elsewhere corrected in policy/tools.yaml
 #   reads: ["tools.tools.{call.tool}.paths_on"]
 #   after: [path_not_canonical]
 # labels:

@@ -57,7 +57,8 @@ tool_in_profile(tool) if tools.in_profile(input.context, tool.name)
 #   standing: warn
 #   each: tools
 #   empty: allowed
-#   remedy: List the tool with its definition; if it changed, have it reviewed and pin its digest
+#   remedy: List the tool with its definition; if it changed, have it reviewed and its digest written to `definition` of
+#     the tool in policy/tools.yaml
 #   reads: ["tools.tools.{name}.definition"]
 #   after: [tool_unknown]
 # labels:
