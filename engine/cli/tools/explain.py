@@ -13,6 +13,7 @@ from engine.documents.files import printable
 from engine.engine import Engine
 from engine.errors import Location
 from engine.flow import Answer
+from engine.model import Outcome
 from engine.reports.explain import Report, report
 
 EXPLANATION = "lib/tool_explanation/explanation"
@@ -48,7 +49,8 @@ def explained(engine: Engine, answer: Answer, path: str, principal: str | None) 
         return CallExplanation(outcome, None, ())
     explanation = engine.opa.ask(EXPLANATION, answer.document).result
     case = Case(ToolValues(engine.policy), answer.document, explanation, principal)
-    return CallExplanation(outcome, case, tuple(changes(case, answer.decision.findings)))
+    allowed = answer.decision.outcome is Outcome.ALLOW
+    return CallExplanation(outcome, case, () if allowed else tuple(changes(case, answer.decision.findings)))
 
 
 def _change(change: Change) -> Iterator[str]:

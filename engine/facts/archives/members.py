@@ -160,7 +160,7 @@ def hashed(read: Read, name: str, file: str, limits: ReadLimits, budget: Budget 
             raise refusal(
                 file,
                 f"the file `{printable(name)}` is larger than {limits.content_bytes} bytes",
-                "split it, or raise the limit in the settings",
+                "split it; a program may raise the limit in `Settings.read`",
             )
         if budget is not None:
             budget.take(len(chunk))

@@ -30,7 +30,7 @@ approver_differs if {
 # custom:
 #   code: prefix_too_long
 #   fixed: true
-#   remedy: Approve it for fewer days
+#   remedy: Approve it for fewer days; prefix_seconds_max in policy/administration.yaml is the limit
 #   reads: [administration.prefix_seconds_max]
 # labels:
 #   row: H08

@@ -83,7 +83,7 @@ token_id_fits if {
 # custom:
 #   code: token_too_long
 #   fixed: true
-#   remedy: Issue it for fewer days
+#   remedy: Issue it for fewer days; token_seconds_max in policy/administration.yaml is the limit
 #   reads: [administration.token_seconds_max]
 # labels:
 #   row: D31
