@@ -99,7 +99,9 @@ def _first(engine: Engine) -> str:
     """The first profile in which servers may be started."""
     found = None if engine.policy is None else engine.policy.row(("mcp", "sandboxes")).value
     if not found:
-        raise GatherError("no sandbox may start an MCP server", remedy="list a profile under `sandboxes` in policy/mcp.yaml")
+        raise GatherError(
+            "no sandbox may start an MCP server", remedy="list a profile under `sandboxes` in policy/mcp.yaml"
+        )
     return str(found[0])
 
 

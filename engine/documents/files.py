@@ -110,7 +110,8 @@ def _read_all(file: BinaryIO, limit: int, name: str) -> bytes:
     data = file.read(limit + 1)
     if len(data) > limit:
         raise GatherError(
-            f"`{name}` is larger than {limit} bytes", remedy="split it; a program may raise the limit in `Settings.read`"
+            f"`{name}` is larger than {limit} bytes",
+            remedy="split it; a program may raise the limit in `Settings.read`",
         )
     return data
 

@@ -52,8 +52,9 @@ class ServerTool:
 
 
 class Talk(Dialogue, Protocol):
-    """The talk with a server, which ends when `over` is set."""
+    """The talk with a server, which ends when `over` is set. `begun` is set once it runs, or never will."""
 
+    begun: threading.Event
     over: threading.Event
 
 
@@ -94,7 +95,10 @@ class Servers:
         permit, _ = self._decisions.demand("mcp", request)
         limits = permit.demand("mcp", permit.input_digest, McpLimits)
         (one,) = limits.started
-        self._begin(one, talk)
+        failed = self._begin(one, talk)
+        talk.begun.wait()
+        if failed:
+            raise failed[0]
         return limits
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.shared.message import SessionMessage
 
-from admission_adapters.runner.mcp_server import LINE_BYTES
+from admission_adapters.runner.mcp_server import LINE_BYTES, package_digest
 from admission_adapters.shim.pump import Pump
 from admission_adapters.shim.upstream import over_http
 from admission_adapters.tools.path import CallContext
@@ -348,6 +348,46 @@ def test_a_real_server_in_the_sandbox_is_called_over_stdio(era: Any, command: Co
     decided = [(one["point"], one["outcome"]) for one in lines(command.home / "state") if one["kind"] == "decision"]
     assert ("sandbox", "allow") in decided
     assert ("tool_result", "allow") in decided
+
+
+DYING = """
+import json
+request = json.loads(input())
+print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": {"last": "words"}}), flush=True)
+"""
+
+
+def dying(folder: Path) -> tuple[str, ...]:
+    """The command in front of a server that answers once and ends, as its policy and its package say."""
+    folder.mkdir()
+    (folder / "dying.py").write_text(DYING, encoding="utf-8")
+    package = {"folder": str(folder), "digest": package_digest({"dying.py": DYING.encode()})}
+    server = json.dumps({"command": ["python3", "-m", "dying"], "package": package, "tools": {}})
+    return ("mcp", "proxy", "dying", "--values", f"mcp.started.dying={server}")
+
+
+@needs("bubblewrap")
+@pytest.mark.full
+def test_a_server_that_ends_ends_the_proxy_of_a_client_that_stays(command: Command, tmp_path: Path) -> None:
+    argv = [*dying(tmp_path / "package"), "--values", f"sandbox.executables.python3={PYTHON}"]
+    piped: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-m", "engine", *argv], env=command.environment(), **piped) as proxy:
+        assert proxy.stdin is not None
+        for number in range(3):  # only the first is answered
+            line = {"jsonrpc": "2.0", "id": number, "method": "initialize", "params": {}}
+            proxy.stdin.write(json.dumps(line).encode() + b"\n")
+        proxy.stdin.flush()
+        assert proxy.wait(60) == 0
+        told, log = (stream.read().decode() for stream in (proxy.stdout, proxy.stderr) if stream is not None)
+    assert json.loads(told)["result"] == {"last": "words"}
+    assert "the MCP server has ended" in log
+
+
+@needs("bubblewrap")
+@pytest.mark.full
+def test_a_server_that_the_sandbox_refuses_is_refused_with_the_finding(command: Command, tmp_path: Path) -> None:
+    done = command(*dying(tmp_path / "package"))
+    assert (done.code, "deny executable_not_allowlisted" in done.stderr, done.stdout) == (1, True, "")
 
 
 @needs("bubblewrap")

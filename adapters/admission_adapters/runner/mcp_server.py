@@ -85,13 +85,13 @@ class ServerLines:
         """`on_line` receives each line, and None once there are no more."""
         self._on_line = on_line
         self._heard = Lines()
-        self._begun = threading.Event()
+        self.begun = threading.Event()
         self.over = threading.Event()
 
     def begin(self, write: Callable[[bytes], None]) -> None:
         """It runs."""
         self._write = write
-        self._begun.set()
+        self.begun.set()
 
     def hear(self, data: bytes) -> None:
         """The next piece of its output."""
@@ -104,7 +104,7 @@ class ServerLines:
         """It is dead, or never ran."""
         self.over.set()
         self._on_line(None)
-        self._begun.set()
+        self.begun.set()
 
 
 class McpServerTalk(ServerLines):
@@ -134,7 +134,7 @@ class McpServerTalk(ServerLines):
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         """One request and its result. Raises McpServerError, also once it is dead."""
-        self._begun.wait()
+        self.begun.wait()
         with self._lock:
             self._requests += 1
             number = self._requests

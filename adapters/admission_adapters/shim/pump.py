@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
 from admission_adapters.extras import not_installed
+from admission_adapters.lines import Lines
 from admission_adapters.shim.server import APPROVAL
 from admission_adapters.tools.result import NOT_APPROVED, ToolResult
 from engine.errors import WorkError
@@ -48,8 +51,9 @@ _PAGES = 100
 _TRIES = 5
 _WAITING = 256
 _PREVIEW = 600
+_PIECE = 65_536
 """Calls at once; pages of a list, and readings of one that changes meanwhile; calls that wait for a person; characters
-of what that person is shown."""
+of what that person is shown; bytes of standard input that are read at once."""
 
 _YES = {
     "type": "object",
@@ -158,7 +162,7 @@ class Pump:
                     await self._to_client.send(SessionMessage(message))
             elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
                 await self._answered(message, self._pending_at_server, self._passed, self._to_client)
-        self._log("the MCP server has ended")
+        self._log("the MCP server has ended; see the limits of its profile in policy/sandbox.yaml, and its package")
         self._end(tasks)
 
     def _end(self, tasks: Any) -> None:
@@ -401,7 +405,43 @@ def _failed(message: str) -> _ServerFailedError:
     return _ServerFailedError(message, remedy="see the log of the proxy and the limits of the server's sandbox")
 
 
+class _Input:
+    """Standard input by lines. The thread that reads it is left behind where the client keeps it open."""
+
+    def __init__(self) -> None:
+        self._to, self._lines = anyio.create_memory_object_stream[str](0)
+        threading.Thread(target=self._read, args=(asyncio.get_running_loop(),), daemon=True).start()
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        heard = Lines()
+        try:
+            while data := os.read(0, _PIECE):  # not by `sys.stdin`, whose lock would be held when Python ends
+                for line in heard.feed(data):
+                    self._deliver(loop, line)
+            if heard.open:
+                self._deliver(loop, bytes(heard.open))
+            loop.call_soon_threadsafe(self.close)
+        except (RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError):  # nobody listens any more
+            return
+
+    def _deliver(self, loop: asyncio.AbstractEventLoop, line: bytes) -> None:
+        text = line.decode("utf-8", "replace")
+        asyncio.run_coroutine_threadsafe(self._to.send(text), loop).result()
+
+    def close(self) -> None:
+        """There are no more lines."""
+        self._to.close()
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async for line in self._lines:
+            yield line
+
+
 async def pumped(gate: ServerGate, up: Any, log: Callable[[str], None]) -> None:
-    """Serve one client on standard input and output."""
-    async with stdio_server() as down:
-        await Pump(gate, down, up, log).run()
+    """Serve one client on standard input and output, until the client or the server has ended."""
+    lines: Any = _Input()
+    async with stdio_server(lines) as (reading, writing), writing:
+        await Pump(gate, (reading, writing), up, log).run()
+        lines.close()
+        async for _ in reading:  # what the client has sent meanwhile
+            pass

@@ -52,7 +52,7 @@ class SandboxedTalk(ServerLines):
             received.send_nowait(SessionMessage(message))
 
         async def send() -> None:
-            await anyio.to_thread.run_sync(self._begun.wait)
+            await anyio.to_thread.run_sync(self.begun.wait)
             async for item in to_send:
                 data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode("utf-8") + b"\n"
                 if self.over.is_set():
@@ -71,7 +71,7 @@ class SandboxedTalk(ServerLines):
                     yield reading, writing
                 finally:
                     self.over.set()
-                    self._begun.set()
+                    self.begun.set()
                     tasks.cancel_scope.cancel()
 
 

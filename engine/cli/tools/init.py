@@ -90,7 +90,9 @@ def _tools(source: str, server: str | None) -> Iterator[_LocalTool]:
         yield _function(Path(file), function)
         return
     if source.endswith(".py"):
-        raise GatherError("functions of a Python file are named one by one", remedy=f"write {printable(source)}:FUNCTION")
+        raise GatherError(
+            "functions of a Python file are named one by one", remedy=f"write {printable(source)}:FUNCTION"
+        )
     for one in definitions_in(Path(source)):
         named = one if server is None else replace(one, name=local_name(server, one.name))
         yield _LocalTool(named, argument_types(one))
