@@ -34,8 +34,8 @@ _ANSWER_BYTES = 64 << 10
 _TOKEN = "AGENTA_AGENT_RUNNER_TOKEN"  # noqa: S105  (the name of a variable)
 
 _LISTEN = (
-    "let the runner listen on an address that callers reach: set AGENTA_AGENT_RUNNER_HOST and a token where it runs; "
-    "by default it listens on 127.0.0.1, where only its own machine or container can connect"
+    "start it, or let it listen on an address that callers reach: set AGENTA_AGENT_RUNNER_HOST and a token where it "
+    "runs; by default it listens on 127.0.0.1, where only its own machine or container can connect"
 )
 
 _CERTIFICATE = "client certificate"
