@@ -20,11 +20,11 @@ _EDIT = "my-policy/values/licenses.yaml"
 @pytest.mark.full
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="NOT TRIED, openssl is not installed")
 def test_the_page_does_what_it_shows(tmp_path: Path, cache: Path) -> None:
-    (values,) = blocks(PAGE, "yaml")
+    (values,), (request,) = blocks(PAGE, "yaml"), blocks(PAGE, "json")
+    (tmp_path / "license.json").write_text(request, encoding="utf-8")
     with own_port() as port:
         text = (ROOT / PAGE).read_text(encoding="utf-8")
-        text = text.replace("8642", str(port)).replace("@docs/", f"@{ROOT}/docs/")
-        before, after = map(steps_in, text.split(f"```yaml\n{values}```\n"))
+        before, after = map(steps_in, text.replace("8642", str(port)).split(f"```yaml\n{values}```\n"))
         found = [*before, Step(f"printf %s {shlex.quote(values)} > {_EDIT}", None), *after]
         done = Reader(tmp_path, cache, tmp_path).run(f"export ENGINE_PORT={port}\n{script(found)}")
     printed = done.stdout.split(f"{MARK}\n")
