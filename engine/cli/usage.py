@@ -80,7 +80,7 @@ def tell(error: Any) -> None:
 
 def _extra(given: str, ctx: Any) -> str:
     """The message of arguments that a command does not take."""
-    paths = [one.opts[0] for one in ctx.command.params if one.type_descriptor.is_path and one.opts[0].startswith("-")]
+    paths = [one.opts[-1] for one in ctx.command.params if one.type_descriptor.is_path and one.opts[-1].startswith("-")]
     named = f"; name the option that it is for: {', '.join(paths)}" if paths and Path(given).exists() else ""
     return f"unexpected argument `{given}`{named}"
 
