@@ -8,27 +8,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
-Span = tuple[int, int]
+from engine.secrets.lines import Span, line_at, pieces_with_runs
 
 _PART = re.compile(
     r"(?:\[(?P<set>[A-Za-z0-9_~./+=:@ -]+)\]|(?P<one>[A-Za-z0-9_~/:@=-]))(?:\{(?P<count>[0-9]{1,4}(?:,[0-9]{0,4})?)\})?"
 )
 _RANGE = re.compile(r"([A-Za-z0-9])-([A-Za-z0-9])|(.)")
 _ALPHABETS = ("0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+_START = 5
+"""Characters of a prefix that are looked for, so that prefixes that begin alike are looked for once."""
+
 _MOST = 256
 """Characters of a part, and of all parts before the last one together: what a failed attempt can cost."""
 
 _LEAST = 8
 """Characters of a secret: what is shorter is a word."""
 
-_SHORT = 2
-"""Length of prefixes that also occur in ordinary text."""
+_LONG = 15
+"""Characters of words that are looked at: hardly any word of a language is that long, and nearly every secret is."""
 
+_WORD_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-")
+_WORDS = bytes(65 if chr(byte) in _WORD_CHARACTERS else 32 for byte in range(256))
 _EDGE = "[A-Za-z0-9]"
 _BEFORE, _BEHIND = r"(?<![\w/+.~%-])", r"(?![\w/+=~%-]|\.\w)"
 """Where a word begins and ends that may be a key."""
@@ -153,17 +158,14 @@ class SecretForms:
         """Spans of vendors' secrets and of secrets passed to programs; they may overlap."""
         if not self.known:
             yield from (match.span() for match in _TOKEN_LIKE.finditer(text))
-        if not self._begins_in(text):
-            return
-        at = 0
-        for line in text.split("\n"):  # no form matches across a line end
-            if self._begins_in(line):
+        end = 0
+        for at in sorted(self._places(text)):
+            if at >= end:  # no form matches across a line end
+                start, end = line_at(text, at, "\n")
                 for pattern in self._plain:
-                    yield from ((at + one.start(), at + one.end()) for one in pattern.finditer(line))
-                for pattern in self._with_digit:
-                    found = (one for one in pattern.finditer(line) if _DIGIT.search(one[0]))
-                    yield from ((at + one.start(), at + one.end()) for one in found)
-            at += len(line) + 1
+                    yield from (one.span() for one in pattern.finditer(text, start, end))
+                found = self._with_digit.finditer(text, start, end)
+                yield from (one.span() for one in found if _DIGIT.search(one[0]))
 
     def handed(self, text: str) -> bool:
         """Whether a command passes a secret to a program in one of its options."""
@@ -172,27 +174,33 @@ class SecretForms:
 
     def none_in(self, text: str) -> bool:
         """Whether `spans` finds nothing; cheap for texts without secrets."""
-        return self.known and (not self._begins_in(text) or next(self.spans(text), None) is None)
+        return self.known and next(self.spans(text), None) is None
 
-    def _begins_in(self, text: str) -> bool:
-        """Whether the text contains the prefix of any form."""
-        if self._words is not None and self._words.search(text) is not None:
-            return True
-        for start, pattern in self._short:
-            at = text.find(start)
+    def _places(self, text: str) -> Iterator[int]:
+        """A place in each line that a form matches in."""
+        begins, words = self._words
+        done = 0
+        for start, end in pieces_with_runs(text, _WORDS, _LONG):
+            if start >= done and any(words.match(text, one.start()) for one in begins.finditer(text, start, end)):
+                yield start
+                done = line_at(text, start, "\n")[1]
+        starts, others = self._others
+        for word in starts:
+            at = text.find(word)
             while at >= 0:
-                if pattern.match(text, at) is not None:
-                    return True
-                at = text.find(start, at + 1)
-        return False
+                done = at + 1
+                if others.match(text, at) is not None:
+                    yield at
+                    done = line_at(text, at, "\n")[1]
+                at = text.find(word, done)
 
     @cached_property
     def _plain(self) -> tuple[re.Pattern[str], ...]:
         handed = () if self._handed is None else (self._handed,)
-        return (*_compiled([form for form in self.forms if not form.digit]), *handed)
+        return (_compiled([form for form in self.forms if not form.digit]), *handed)
 
     @cached_property
-    def _with_digit(self) -> tuple[re.Pattern[str], ...]:
+    def _with_digit(self) -> re.Pattern[str]:
         return _compiled([form for form in self.forms if form.digit])
 
     @cached_property
@@ -209,23 +217,41 @@ class SecretForms:
         return re.compile("|".join(each))
 
     @cached_property
-    def _words(self) -> re.Pattern[str] | None:
-        """Rare words, one of which is in every secret except those of `_short`."""
-        starts = {start for form in self.forms for start in form.prefixes if len(start) > _SHORT or form.inside_words}
-        return _any(starts | {program for program, _ in self.options})
+    def _words(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """Where the forms begin that are a long word from their first character on, and these forms."""
+        forms = [form for form in self._single if _word_length(form) >= _LONG]
+        begins = [
+            replace(form, prefixes=(prefix[0],), rest=f"(?={re.escape(prefix[1:])})")
+            for form in forms
+            for prefix in form.prefixes
+        ]
+        return _compiled(begins), _compiled(forms)
 
     @cached_property
-    def _short(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
-        found = {
-            (start, form.rest)
-            for form in self.forms
-            for start in form.prefixes
-            if len(start) <= _SHORT and not form.inside_words
-        }
-        return tuple((start, re.compile(f"(?<!{_EDGE}){re.escape(start)}{rest}")) for start, rest in sorted(found))
+    def _others(self) -> tuple[set[str], re.Pattern[str]]:
+        """What the other forms and the options begin with, and these."""
+        forms = [form for form in self._single if _word_length(form) < _LONG]
+        begins = [*(form.prefixes[0] for form in forms), *(program for program, _ in self.options)]
+        handed = "" if self._handed is None else f"|{self._handed.pattern}"
+        return {begin[:_START] for begin in begins}, re.compile(_compiled(forms).pattern + handed)
+
+    @property
+    def _single(self) -> list[Form]:
+        """The forms with one prefix each."""
+        return [replace(form, prefixes=(prefix,)) for form in self.forms for prefix in form.prefixes]
 
 
-def _compiled(forms: Iterable[Form]) -> tuple[re.Pattern[str], ...]:
+def _word_length(form: Form) -> int:
+    """How many characters of a word a match has at least, from its first one on."""
+    length = 0
+    if _WORD_CHARACTERS.issuperset(form.prefixes[0]):
+        length = len(form.prefixes[0])
+        for part in takewhile(lambda part: part.characters <= _WORD_CHARACTERS, _parts(form.rest)):
+            length += part.least
+    return length
+
+
+def _compiled(forms: Iterable[Form]) -> re.Pattern[str]:
     """One pattern for all forms, grouped by first letter, so that matching skips from one such letter to the next."""
     heads: dict[tuple[str, bool], list[tuple[str, str]]] = {}
     for form in forms:
@@ -236,19 +262,7 @@ def _compiled(forms: Iterable[Form]) -> tuple[re.Pattern[str], ...]:
         edge = "" if inside_words else f"(?<!{_EDGE}{re.escape(first)})"
         longest = sorted(rows, key=lambda row: (-len(row[0]), row))
         each.append(f"{re.escape(first)}{edge}(?:{'|'.join(re.escape(start[1:]) + rest for start, rest in longest)})")
-    return (re.compile("|".join(each)),) if each else ()
-
-
-def _any(words: Iterable[str]) -> re.Pattern[str] | None:
-    """A pattern for any of these words, grouped by their first two letters."""
-    firsts: dict[str, dict[str, list[str]]] = {}
-    for word in sorted(words):
-        firsts.setdefault(word[0], {}).setdefault(word[1], []).append(re.escape(word[2:]))
-    each = []
-    for first, rows in firsts.items():
-        following = "|".join(f"{re.escape(second)}(?:{'|'.join(rest)})" for second, rest in rows.items())
-        each.append(f"{re.escape(first)}(?:{following})")
-    return re.compile("|".join(each)) if each else None
+    return re.compile("|".join(each) or "(?!)")
 
 
 def _option(option: str) -> str:

@@ -17,16 +17,15 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import groupby, islice
 from pathlib import Path
 
-from engine.secrets.forms import UNKNOWN_FORMS, SecretForms, Span
-from engine.secrets.lines import RANDOM_RUN, Find, Lines, in_lines
+from engine.secrets.forms import UNKNOWN_FORMS, SecretForms
+from engine.secrets.lines import RANDOM_RUN, Lines, Matches, Span, beginning, in_lines
 from engine.secrets.personal import find_personal
 from engine.secrets.seen import UnescapedText, VisibleText
-
-_EDGE = r"(?<![A-Za-z0-9])"
 
 _KEY_BLOCK = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----(?:.*?-----END [A-Z0-9 ]{1,60}-----|.*)"
@@ -34,7 +33,7 @@ _KEY_BLOCK = re.compile(
     re.DOTALL,
 )
 
-_WEB_TOKEN = re.compile(rf"{_EDGE}eyJ[A-Za-z0-9_-]{{8,}}\.[A-Za-z0-9_-]{{8,}}(?:\.[A-Za-z0-9_-]*)?")
+_WEB_TOKEN = re.compile(r"eyJ(?<![A-Za-z0-9]eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?")
 
 _HEADER = re.compile(
     r"(?i)(?<![A-Za-z0-9])(?:proxy-)?authorization[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?(?!\[redacted:)[^\r\n\"']+"
@@ -62,6 +61,9 @@ ASSIGNED = re.compile(
     r"[ \t]{0,4}:[ \t]{0,4}\\?[\"']?(?!\[redacted:)(?=[^\s\"',;]{0,64}[0-9])(?P<told>[^\s\"',;]{6,})"
 )
 
+_ASSIGNED_SIGN = re.compile(r"(?i)[a-z_-]{3,16}\\?[\"']?\[?\]?[ \t]{0,4}[:=]")
+"""What follows where a name of a secret, or its last word, begins."""
+
 _VERDICTS = frozenset(
     re.findall(
         "[a-z]+",
@@ -80,7 +82,7 @@ _VERDICTS = frozenset(
 """Statements about a password and placeholders for one, which are none."""
 
 NAMED_OPTION = re.compile(
-    r"(?i)(?<![\w-])--?(?:[a-z0-9]{1,20}[-_]){0,4}"
+    r"(?i)-(?<![\w-]-)-?(?:[a-z0-9]{1,20}[-_]){0,4}"
     r"(?:pass|password|passwd|passphrase|secret|token|api[-_]?key|secret[-_]?key|access[-_]?key)"
     r"[ \t]{1,4}[\"']?(?![-$<{%*\[])([^\s\"'|;&<>]{1,256})"
 )
@@ -106,9 +108,12 @@ _NETRC = re.compile(
 )
 SEED = re.compile(r"(?<![A-Za-z])[A-Za-z]{3,8}(?:[\s,]{1,3}[A-Za-z]{3,8}){11,}(?![A-Za-z])")
 _LETTERS = re.compile(r"[A-Za-z]+")
-_SEED_NAMED = re.compile(
-    r"(?i)(?:seed|mnemonic|recovery|backup)[ _-]?(?:phrase|words?|key)?[\"']?[ \t]{0,4}(?:[:=]|is)\s{0,4}[\"']?\Z"
+_SEED_NAME = (
+    r"(?i)(?:seed|mnemonic|recovery|backup)[ _-]?(?:phrase|words?|key)?[\"']?[ \t]{0,4}(?:[:=]|is)\s{0,4}[\"']?"
 )
+_SEED_NAMED = re.compile(rf"{_SEED_NAME}\Z")
+_SEED_BEHIND_NAME = re.compile(rf"{_SEED_NAME}[a-z]{{3,8}}(?:[\s,]{{1,3}}[a-z]{{3,8}}){{11}}")
+_SEED_NAMES = (b"seed", b"mnemonic", b"recovery", b"backup")
 _SEED_WORDS = 12
 """The words of the shortest seed phrase (BIP 39)."""
 _SEED_REPEATED = 30
@@ -117,14 +122,16 @@ _SEED_DIFFERENT = 10
 """Number of different words in a longer text with a seed phrase; of twelve random words, hardly two are equal."""
 
 USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://(?!\[redacted:)[^\s/?#@]+@(?:[^\s/?#@]*@)*")
+_USER_SIGN = re.compile(r"://[^\s/?#@]+@")
 _NAMED_LATER = re.compile(r"\$(?:\{[^{}]*\}|[A-Z_]+)|\{+[^{}]*\}+|<[^<>]*>|\*+")
 """What stands for a password until a program or a person puts it in: `${DB_PASSWORD}`, `{password}`, `<password>`."""
 _MAIL_NAME = re.compile(r"[^\s@<>\"'(),:;\[\]\\/=?&|]{1,64}\Z")
 MAIL_HOST = re.compile(r"@(?:[^\s@<>\"'(),:;\[\]\\/=?&|.!]{1,63}\.){1,8}[^\W\d_][\w-]{0,61}\w")
 _NOBODY = "git"
 """The user in addresses of repositories, such as `git@host:path`."""
+_CARD_BEGIN = re.compile(r"[2-6](?<![A-Za-z0-9.].)(?=[0-9 -]{12})")
 _CARD = re.compile(
-    r"(?<![A-Za-z0-9.])(?=((?:[2-6][0-9]{12,18}|[2-6][0-9]{3}(?:[ -][0-9]{4}){3}|3[0-9]{3}[ -][0-9]{6}[ -][0-9]{4,5})"
+    r"(?=((?:[2-6][0-9]{12,18}|[2-6][0-9]{3}(?:[ -][0-9]{4}){3}|3[0-9]{3}[ -][0-9]{6}[ -][0-9]{4,5})"
     r"(?![A-Za-z0-9])(?!\.[0-9])))(?=(\1[ -][0-9]{1,3}(?![A-Za-z0-9])(?!\.[0-9]))?)"
 )
 """A number, and the same with a last group that may be of it, a code or a date. One may begin within another."""
@@ -136,7 +143,8 @@ _CARD_PREFIX = re.compile(
 
 _RUN = re.compile(r"[A-Za-z0-9+/_=-]{33,}")
 _HARMLESS = re.compile(
-    r"(?<![A-Za-z0-9])(?:[0-9a-f]{64}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})(?![A-Za-z0-9])"
+    r"[0-9A-Fa-f](?<![A-Za-z0-9].)(?:(?<![A-F])[0-9a-f]{63}|[0-9A-Fa-f]{7}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})"
+    r"(?![A-Za-z0-9])"
 )
 _LABELLED_DIGEST = re.compile(
     r"(?<![A-Za-z0-9])(?:sha256:[0-9a-f]{64}|sha1:[0-9a-f]{40}|sha224:[0-9a-f]{56}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})"
@@ -160,7 +168,7 @@ _PATH_OR_URL = re.compile(
 _BETWEEN_WORDS = re.compile(r"/|(?<![A-Za-z0-9])[0-9a-f]{7,12}(?![A-Za-z0-9])")
 """What separates the words of a path or URL: slashes, and the short ids of commits and articles."""
 _REFERENCE = re.compile(
-    r"[\"']?(?:[$<{%*]|[A-Za-z_](?:[A-Za-z0-9_.]|\?\.|::|->)*[(\[])|`[^`]{0,64}\$\{|[&(\[]"
+    r"[\"']?(?:[$<{%*]|[A-Za-z_](?:[A-Za-z0-9_.]|\?\.|::|->)*[(\[])|`[^`\n]{0,64}\$\{|[&(\[]"
     r"|[fF][rR]?[\"']|(?:await|lambda|new|not|yield)(?=[ \t:])"
 )
 _DOTTED = re.compile(r"[A-Za-z_$][A-Za-z_$]*(?:(?:\??\.|::|->)[A-Za-z_$]+)*")
@@ -239,8 +247,8 @@ def find_secrets(text: str, forms: SecretForms | None = None) -> Iterator[Span]:
         yield from placed(known_keys(reading))
         yield from placed(known.spans(reading))
         lines = Lines(reading)
-        for find, _ in _FINDERS:
-            yield from placed(find(lines))
+        for finder in _finders(lines):
+            yield from placed(finder.all(lines))
 
 
 def find_credentials(text: str, forms: SecretForms) -> Iterator[Span]:
@@ -253,9 +261,9 @@ def find_credentials(text: str, forms: SecretForms) -> Iterator[Span]:
         yield from placed(known_keys(reading))
         yield from placed(forms.spans(reading))
         lines = Lines(reading)
-        for _, find in _FINDERS:
-            if find is not None:
-                yield from placed(find(lines))
+        for finder in _finders(lines):
+            if finder.secrets is not None:
+                yield from placed(finder.secrets(lines))
 
 
 def is_secret(text: str, forms: SecretForms) -> bool:
@@ -267,10 +275,8 @@ def find_private(text: str) -> Iterator[Span]:
     """Spans of mail addresses, numbers of payment cards and `find_personal`, also as people see the text."""
     for reading, placed in _readings(text):
         lines = Lines(reading)
-        for find, secret in _FINDERS:
-            if secret is None:
-                yield from placed(find(lines))
-        yield from placed(find_personal(reading))
+        for find in (_mails, _cards, find_personal):
+            yield from placed(find(lines))
 
 
 _Placed = Callable[[Iterable[Span]], Iterator[Span]]
@@ -307,31 +313,33 @@ def _visible(text: str) -> Iterator[tuple[str, _Placed]]:
 
 def find_secrets_across(words: Sequence[str]) -> Iterator[Span]:
     """Spans, in the words joined by blanks, of secrets that only several words form together."""
-    text = " ".join(words)
+    lines = Lines(" ".join(words))
     if any(word.startswith("-") for word in words):
-        yield from _known.spans(text)
-        yield from _named_options(text)
-    if _may_be_seed(text):
-        yield from _seeds(text)
-    if _may_be_in_words(text):
-        yield from _in_words(text)
-        yield from _all(_NETRC)(text)
+        yield from _known.spans(lines.text)
+        yield from _named_options(lines)
+    yield from _seeds(lines)
+    yield from _in_words(lines)
+    yield from _spans(_NETRCS)(lines)
 
 
-def _all(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Span]]:
-    return lambda text: (match.span() for match in pattern.finditer(text))
+def _spans(matches: Matches) -> _Find:
+    return lambda lines: map(re.Match.span, matches(lines))
 
 
-def _bearers(text: str) -> Iterator[Span]:
-    for match in _BEARER.finditer(text):
+def _everywhere(pattern: re.Pattern[str]) -> Matches:
+    return lambda lines: pattern.finditer(lines.text)
+
+
+def _bearers(lines: Lines) -> Iterator[Span]:
+    for match in _BEARERS(lines):
         token = match[1].rstrip(".=-")
         digits = any(character.isdigit() for character in token)
         if digits or (len(token) >= _OPAQUE and not _PLACEHOLDER.fullmatch(token)):
             yield match.span()
 
 
-def _basics(text: str) -> Iterator[Span]:
-    for match in _BASIC.finditer(text):
+def _basics(lines: Lines) -> Iterator[Span]:
+    for match in _BASICS(lines):
         padded = match[1].rstrip("=")
         try:
             decoded = base64.b64decode(padded + "=" * (-len(padded) % 4))
@@ -341,9 +349,9 @@ def _basics(text: str) -> Iterator[Span]:
             yield match.span()
 
 
-def _headers(text: str) -> Iterator[Span]:
+def _headers(lines: Lines) -> Iterator[Span]:
     """Headers, except statements about cookies: a real cookie has a name and a value."""
-    for match in _HEADER.finditer(text):
+    for match in _HEADERS(lines):
         if _COOKIE.search(match[0]) if "cookie" in match[0][:10].lower() else _has_credentials(match[0]):
             yield match.span()
 
@@ -363,12 +371,12 @@ def _has_credentials(header: str) -> bool:
     return not (alone and _DOTTED.fullmatch(bare) and (in_code or "." in bare or bare.lower() in _VERDICTS))
 
 
-def _assigned_secrets(text: str) -> Iterator[Span]:
+def _assigned_secrets(lines: Lines) -> Iterator[Span]:
     """Assignments, except names of values, calls, references, and statements about a password."""
-    for match in ASSIGNED.finditer(text):
+    for match in _ASSIGNMENTS(lines):
         kind = "told" if match["value"] is None else "value"
-        named = kind == "value" and _names_a_value(match, text[match.end() : match.end() + 1])
-        if not named and not _REFERENCE.match(text, match.start(kind)):
+        named = kind == "value" and _names_a_value(match, lines.text[match.end() : match.end() + 1])
+        if not named and not _REFERENCE.match(lines.text, match.start(kind)):
             yield match.span()
 
 
@@ -394,24 +402,24 @@ def _is_opaque(value: str) -> bool:
     return len(value) >= _LONG_KEY or (mixed and len(value) >= _SHORT_KEY)
 
 
-def _logins(text: str) -> Iterator[Span]:
+def _logins(lines: Lines) -> Iterator[Span]:
     """Passwords in addresses, except what stands for one; over HTTP a name alone may be a token."""
-    for match in USERINFO.finditer(text):
+    for match in _USERS(lines):
         scheme, _, name = match[0].removesuffix("@").partition("://")
         user, colon, password = name.partition(":")
         if ("http" in scheme.lower() or colon) and not _NAMED_LATER.fullmatch(password if colon else user):
             yield match.span()
 
 
-def _named_options(text: str) -> Iterator[Span]:
-    for match in NAMED_OPTION.finditer(text):
+def _named_options(lines: Lines) -> Iterator[Span]:
+    for match in _NAMED_OPTIONS(lines):
         if match[1].strip(".:`)").lower() not in _VERDICTS:
             yield match.span()
 
 
-def _in_words(text: str) -> Iterator[Span]:
+def _in_words(lines: Lines) -> Iterator[Span]:
     """A password of words: `password is correct horse`. A statement like `password is required` does not count."""
-    for match in _SPOKEN.finditer(text):
+    for match in _PASSWORDS(lines):
         if _TYPED.match(match[2]):
             yield match.span()
             continue
@@ -436,13 +444,14 @@ def _is_expression(match: re.Match[str], words: list[str]) -> bool:
     return name in first or (alone and ("=" in sign or "." in first))
 
 
-def _stated(text: str) -> Iterator[Span]:
-    return (match.span() for match in STATED.finditer(text) if match[1].lower() not in _VERDICTS)
+def _stated(lines: Lines) -> Iterator[Span]:
+    return (match.span() for match in _STATEMENTS(lines) if match[1].lower() not in _VERDICTS)
 
 
-def _seeds(text: str) -> Iterator[Span]:
+def _seeds(lines: Lines) -> Iterator[Span]:
     """Twelve words or more of the list of seed phrases, or fewer that are named as one."""
-    for match in SEED.finditer(text):
+    text = lines.text
+    for match in SEED.finditer(text) if _may_have_seeds(lines) else ():
         words = match[0].lower().replace(",", " ").split()
         named = _SEED_NAMED.search(text, max(0, match.start() - 40), match.start()) is not None
         if named and _VERDICTS.isdisjoint(words[:_SEED_WORDS]):
@@ -457,25 +466,40 @@ def _seeds(text: str) -> Iterator[Span]:
                 yield found[0].start(), found[-1].end()
 
 
+def _may_have_seeds(lines: Lines) -> bool:
+    """Whether many listed words follow each other, the first and the last perhaps in quotes, or any behind a name."""
+    if lines.text.count(" ") + lines.text.count(",") + lines.text.count("\n") < _SEED_WORDS - 1:
+        return False
+    words = lines.text.lower().replace(",", " ").split()
+    if b"\1" * (_SEED_WORDS - 2) in bytes(map(_seed_words().__contains__, words)):
+        return True
+    return any(_SEED_BEHIND_NAME.match(lines.text, place) for place in lines.places(_SEED_NAMES))
+
+
 @cache
 def _seed_words() -> frozenset[str]:
     """The English list of BIP 39."""
     return frozenset(Path(__file__).with_name("seed_words.txt").read_text(encoding="utf-8").split())
 
 
-def _mails(text: str) -> Iterator[Span]:
-    for match in MAIL_HOST.finditer(text):
+def _mails(lines: Lines) -> Iterator[Span]:
+    text = lines.text
+    for match in MAIL_HOST.finditer(text) if "@" in text else ():
         begin = max(0, match.start() - 64)
         name = _MAIL_NAME.search(text[begin : match.start()])
         if name is not None and name[0] != _NOBODY:
             yield begin + name.start(), match.end()
 
 
-def _cards(text: str) -> Iterator[Span]:
-    for match in _CARD.finditer(_blanked(_HARMLESS, text)):
-        for group in (1, 2):
-            if is_card((match[group] or "").replace(" ", "").replace("-", "")):
-                yield match.span(group)
+def _cards(lines: Lines) -> Iterator[Span]:
+    if _CARD_BEGIN.search(lines.text) is None:
+        return
+    text = _blanked(_HARMLESS, lines.text)
+    for begin in _CARD_BEGIN.finditer(text):
+        if (match := _CARD.match(text, begin.start())) is not None:
+            for group in (1, 2):
+                if is_card((match[group] or "").replace(" ", "").replace("-", "")):
+                    yield match.span(group)
 
 
 def is_card(digits: str) -> bool:
@@ -530,68 +554,73 @@ def _entropy(text: str) -> float:
     return -sum(count / len(text) * math.log2(count / len(text)) for count in counts)
 
 
-_Find = Callable[[Lines], Iterator[Span]]
+_Find = Callable[[Lines], Iterable[Span]]
 
 
-def _finder(find: _Find) -> tuple[_Find, _Find]:
-    return find, find
+@dataclass(frozen=True, slots=True)
+class _Finder:
+    """What finds everything and secrets alone in texts with one of these words: None for private data."""
+
+    words: tuple[bytes, ...]
+    all: _Find
+    secrets: _Find | None
 
 
-def _if(hint: Callable[[str], bool], find: Find) -> _Find:
-    """For a pattern that matches across line ends, or that is fast without: in the whole text, where the hint holds."""
-    return lambda lines: find(lines.text) if hint(lines.text) else iter(())
+def _same(words: tuple[bytes, ...], find: _Find) -> _Finder:
+    return _Finder(words, find, find)
 
 
-def _may_be_in_words(text: str) -> bool:
-    return "ass" in text.casefold()  # a long s is one of both in a pattern that ignores case
+def _finders(lines: Lines) -> Iterator[_Finder]:
+    """Those that may find something."""
+    present = {word for word in _WORDS if word in lines.low}
+    return (finder for finder in _FINDERS if not finder.words or not present.isdisjoint(finder.words))
 
 
-def _may_be_stated(text: str) -> bool:
-    small = text.lower()
-    return (
-        "identified" in small
-        or "define(" in small
-        or ("value" in small and any(word in small for word in _OPTION_WORDS))
-    )
-
-
-def _may_be_seed(text: str) -> bool:
-    return text.count(" ") + text.count(",") + text.count("\n") >= _SEED_WORDS - 1
-
-
-def _in_runs(find: Find) -> _Find:
-    """Of the lines with a long run; of the whole text if it may have a certificate, whose lines belong together."""
+def _in_runs(find: Callable[[str], Iterator[Span]]) -> _Find:
+    """Of the pieces with a long run; of the whole text if it may have a certificate, whose lines belong together."""
 
     def found(lines: Lines) -> Iterator[Span]:
-        each = lines.with_runs()
+        pieces = lines.with_runs()
         if "-----BEGIN" in lines.text:
-            each = ((0, lines.text) for _ in islice(each, 1))
-        for start, line in each:
-            yield from ((start + first, start + end) for first, end in find(line))
+            pieces = ((0, len(lines.text)) for _ in islice(pieces, 1))
+        for start, end in pieces:
+            yield from ((start + first, start + last) for first, last in find(lines.text[start:end]))
 
     return found
 
 
-_ASSIGNED_WORDS = ("key", "token", "sig", "auth", "secret", "pass", "pwd", "credential")
-_OPTION_WORDS = ("pass", "secret", "token", "key")
-_SIGNS = ("=", ":")
-_HEADER_WORDS = ("authorization", "cookie")
-_FINDERS: tuple[tuple[_Find, _Find | None], ...] = (
-    _finder(_if(lambda text: "-----BEGIN" in text or "PuTTY" in text, _all(_KEY_BLOCK))),
-    _finder(in_lines(("eyj",), _all(_WEB_TOKEN))),
-    (in_lines(_HEADER_WORDS, _all(_HEADER), _SIGNS), in_lines(_HEADER_WORDS, _headers, _SIGNS)),
-    _finder(in_lines(("bearer",), _bearers)),
-    _finder(in_lines(("basic",), _basics)),
-    (in_lines(_ASSIGNED_WORDS, _all(ASSIGNED), _SIGNS), in_lines(_ASSIGNED_WORDS, _assigned_secrets, _SIGNS)),
-    _finder(in_lines(_OPTION_WORDS, _named_options, ("-",))),
-    _finder(in_lines(("pass",), _in_words)),
-    _finder(_if(_may_be_stated, _stated)),
-    _finder(_if(lambda text: "login" in text.lower(), _all(_NETRC))),
-    _finder(in_lines(("@(", "@tcp", "@udp", "@unix"), _all(DATA_SOURCE))),
-    _finder(lambda lines: _seeds(lines.text) if lines.may_be_seed() else iter(())),
-    (in_lines(("://",), _all(USERINFO), ("@",)), in_lines(("://",), _logins, ("@",))),
-    (_if(lambda text: "@" in text, _mails), None),
-    (_if(lambda text: len(text) >= SHORTEST_CARD, _cards), None),
-    (_in_runs(_random), _in_runs(_random_secrets)),
+_ASSIGNED_WORDS = (b"key", b"token", b"sig", b"auth", b"secret", b"pass", b"pwd", b"credential")
+_OPTION_WORDS = (b"pass", b"secret", b"token", b"key")
+_HEADER_WORDS = (b"authorization", b"cookie")
+_STATED_WORDS = (b"identified", b"define(", b"name")
+_NETRC_WORDS = (b"machine", b"default")
+_SOURCE_WORDS = (b"@(", b"@tcp", b"@udp", b"@unix")
+_HEADERS = beginning(_HEADER, _HEADER_WORDS, before=len("proxy-"))
+_BEARERS = beginning(_BEARER, (b"bearer",))
+_BASICS = beginning(_BASIC, (b"basic",))
+_ASSIGNMENTS = beginning(ASSIGNED, _ASSIGNED_WORDS, before=20, sign=_ASSIGNED_SIGN)
+_NAMED_OPTIONS = in_lines(NAMED_OPTION, _OPTION_WORDS, "-")
+_PASSWORDS = beginning(_SPOKEN, (b"pass",))
+_STATEMENTS = beginning(STATED, _STATED_WORDS)
+_NETRCS = beginning(_NETRC, _NETRC_WORDS)
+_SOURCES = in_lines(DATA_SOURCE, _SOURCE_WORDS, ":")
+_USERS = beginning(USERINFO, (b"://",), before=31, sign=_USER_SIGN)
+_FINDERS: tuple[_Finder, ...] = (
+    _same((b"-----begin", b"putty"), _spans(_everywhere(_KEY_BLOCK))),
+    _same((b"eyj",), _spans(_everywhere(_WEB_TOKEN))),
+    _Finder(_HEADER_WORDS, _spans(_HEADERS), _headers),
+    _same((b"bearer",), _bearers),
+    _same((b"basic",), _basics),
+    _Finder(_ASSIGNED_WORDS, _spans(_ASSIGNMENTS), _assigned_secrets),
+    _same(_OPTION_WORDS, _named_options),
+    _same((b"pass",), _in_words),
+    _same(_STATED_WORDS, _stated),
+    _same(_NETRC_WORDS, _spans(_NETRCS)),
+    _same(_SOURCE_WORDS, _spans(_SOURCES)),
+    _same((), _seeds),
+    _Finder((b"://",), _spans(_USERS), _logins),
+    _Finder((b"@",), _mails, None),
+    _Finder((), _cards, None),
+    _Finder((), _in_runs(_random), _in_runs(_random_secrets)),
 )
-"""What finds everything, and what finds secrets alone: None for private data."""
+_WORDS = frozenset(word for finder in _FINDERS for word in finder.words)

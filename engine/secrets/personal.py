@@ -10,16 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from engine.secrets.forms import Span
+from engine.secrets.lines import Lines, Span, beginning
 
-_PHONE = re.compile(r"(?<![\w+.])\+[1-9][0-9]{0,2}(?:[ .\-/]?\(?[0-9]{1,4}\)?){2,6}(?!\w)", re.ASCII)
+_PHONE = re.compile(r"\+(?<![\w+.]\+)[1-9][0-9]{0,2}(?:[ .\-/]?\(?[0-9]{1,4}\)?){2,6}(?!\w)", re.ASCII)
 _MOST_DIGITS = 15
 _FEWEST_DIGITS, _FEWEST_TOGETHER = 8, 10
 """Of a number with separators, and of one without: shorter ones are amounts."""
 
-_SSN = re.compile(r"(?<![\w\-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w\-])", re.ASCII)
+_SSN = re.compile(r"[0-8](?<![\w\-].)[0-9]{2}(?<!000|666)-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w\-])", re.ASCII)
+_NATIONAL_BEGIN = re.compile(r"[0-9(](?<![\w.,:+/\-].)(?=[0-9 ()./\-]{9})", re.ASCII)
 _NATIONAL = re.compile(
-    r"(?<![\w.,:+/\-])(?:"
+    r"(?:"
     r"(?:1[ \-])?(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}-)[2-9][0-9]{2}-[0-9]{4}|[2-9][0-9]{2}\.[2-9][0-9]{2}\.[0-9]{4}"
     r"|(?<!\b[0-9]{2} )0[1-9](?:(?: [0-9]{2}){4}|(?:\.[0-9]{2}){4})"
     r"|(?=\(?0[1-9])(?=(?:[ ()/]*[0-9]){10,11}(?![ /]?[0-9]))"
@@ -38,7 +39,14 @@ _SAID = re.compile(
 )
 """A number behind a word that says what it is."""
 
-_IBAN = re.compile(r"(?<!\w)(?=(([A-Z]{2})[0-9]{2}(?:[ \-]?[A-Z0-9]){11,28}))", re.ASCII | re.IGNORECASE)
+_NUMBERS_SAID = beginning(_SAID, (b"cell", b"fax", b"handy", b"mobil", b"phone", b"tel", b"t?l", b"whatsapp"))
+
+_IBAN_BEGIN = b" aa00"
+_SHAPE = bytes(
+    48 if chr(byte).isdigit() else 97 if chr(byte).isalpha() else 95 if byte == ord("_") else 32 for byte in range(128)
+).ljust(256)
+"""Letters, digits, and what is between words."""
+_IBAN = re.compile(r"(?=(([A-Z]{2})[0-9]{2}(?:[ \-]?[A-Z0-9]){11,28}))", re.ASCII | re.IGNORECASE)
 """One may begin within what looks like another."""
 
 _COUNTRIES = {
@@ -65,27 +73,38 @@ _COUNTRIES = {
 _IBAN_LENGTHS = {country: length for length, countries in _COUNTRIES.items() for country in countries.split()}
 
 
-def find_personal(text: str) -> Iterator[Span]:
+def find_personal(lines: Lines) -> Iterator[Span]:
     """Spans of these numbers, unordered."""
-    if "+" in text:
-        for match in _PHONE.finditer(text):
-            digits = sum(map(str.isdigit, match[0]))
-            if (_FEWEST_TOGETHER if match[0][1:].isdigit() else _FEWEST_DIGITS) <= digits <= _MOST_DIGITS:
-                yield match.span()
-    yield from (match.span() for match in _NATIONAL.finditer(text))
-    for match in _SAID.finditer(text):
+    text = lines.text
+    for match in _PHONE.finditer(text):
+        digits = sum(map(str.isdigit, match[0]))
+        if (_FEWEST_TOGETHER if match[0][1:].isdigit() else _FEWEST_DIGITS) <= digits <= _MOST_DIGITS:
+            yield match.span()
+    end = 0
+    for begin in _NATIONAL_BEGIN.finditer(text):
+        if begin.start() >= end and (number := _NATIONAL.match(text, begin.start())) is not None:
+            yield number.span()
+            end = number.end()
+    for match in _NUMBERS_SAID(lines):
         if _FEWEST_DIGITS <= sum(map(str.isdigit, match[1])) <= _MOST_DIGITS:
             yield match.span(1)
-    if "-" in text:
-        yield from (match.span() for match in _SSN.finditer(text))
-    for match in _IBAN.finditer(text):
-        found, length = match[1], _IBAN_LENGTHS.get(match[2].upper(), 0)
-        places = [at for at, one in enumerate(found) if one not in " -"][:length]
-        number = "".join(found[at] for at in places)
-        if length and len(number) == length and _checks(number):
-            end = match.start() + places[-1] + 1
-            if number.isupper() or not text[end : end + 1].isalnum():
-                yield match.start(), end
+    yield from (match.span() for match in _SSN.finditer(text))
+    yield from _ibans(text)
+
+
+def _ibans(text: str) -> Iterator[Span]:
+    shape = b" " + text.encode("ascii", "replace").translate(_SHAPE)
+    at = shape.find(_IBAN_BEGIN)
+    while at >= 0:
+        if (match := _IBAN.match(text, at)) is not None:
+            found, length = match[1], _IBAN_LENGTHS.get(match[2].upper(), 0)
+            places = [at for at, one in enumerate(found) if one not in " -"][:length]
+            number = "".join(found[at] for at in places)
+            if length and len(number) == length and _checks(number):
+                end = match.start() + places[-1] + 1
+                if number.isupper() or not text[end : end + 1].isalnum():
+                    yield match.start(), end
+        at = shape.find(_IBAN_BEGIN, at + 1)
 
 
 def _checks(iban: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import Any
 
-from engine.secrets.forms import Span
+from engine.secrets.lines import Span
 from engine.secrets.names import FreeNames
 from engine.secrets.patterns import find_secrets, find_secrets_across, is_card, known_keys
 

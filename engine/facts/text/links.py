@@ -89,7 +89,7 @@ def _addresses(text: str) -> Iterator[tuple[Kind, int, int]]:
             continue  # an address between pointed brackets
         yield from (found(*one) for one in _attributes(match))
     low = folded(text)
-    for match in _STYLE.finditer(text) if "url(" in low or "@import" in low else ():
+    for match in _STYLE.finditer(text) if b"url(" in low or b"@import" in low else ():
         yield found("image", *match.span(2))
     covered = {at for start, end in within for at in range(start, min(end, start + _COVERED))}
     for match in _plain(text):
