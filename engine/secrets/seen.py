@@ -10,6 +10,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 INVISIBLE = re.compile(
     r"[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
@@ -52,20 +53,31 @@ class UnescapedText:
     """A text with what the escapes of JSON in it stand for, and where its characters are in the original."""
 
     def __init__(self, original: str) -> None:
-        self._before = array("Q")  # of each character that an escape is longer, how many of the text end before it
-        self.text = _ESCAPE.sub(self._meaning, original) if "\\" in original else original
+        self._original = self.text = original
+        if "\\" in original:
+            pieces = _ESCAPE.split(original)
+            pieces[1::3] = [_meaning(*escape) for escape in zip(pieces[1::3], pieces[2::3], strict=True)]
+            del pieces[2::3]
+            self.text = "".join(pieces)
 
     def spans(self, found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """Spans of the text in the original; escapes are in them as a whole."""
         return ((self._place(start), self._place(end)) for start, end in found)
 
-    def _meaning(self, escape: re.Match[str]) -> str:
-        longer = len(escape[0]) - 1
-        self._before.extend([escape.start() - len(self._before) + 1] * longer)
-        if escape[1] is None:
-            return _MEANINGS.get(escape[2], escape[2])
-        code = int(escape[1], 16)
-        return " " if code in _SURROGATES else chr(code)
-
     def _place(self, at: int) -> int:
         return at + bisect_right(self._before, at)
+
+    @cached_property
+    def _before(self) -> array[int]:
+        """Of each character that an escape is longer, how many of the text end before it."""
+        before = array("Q")
+        for escape in _ESCAPE.finditer(self._original):
+            before.extend([escape.start() - len(before) + 1] * (len(escape[0]) - 1))
+        return before
+
+
+def _meaning(code: str | None, letter: str) -> str:
+    if code is None:
+        return _MEANINGS.get(letter, letter)
+    number = int(code, 16)
+    return " " if number in _SURROGATES else chr(number)

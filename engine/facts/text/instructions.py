@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
+from engine.facts.text.quotes import ascii_words
 from engine.secrets.seen import UnescapedText, VisibleText
 
 _BREAK = re.compile(r"[\W_]+")
-_BLANKS = {code: letter if (letter := chr(code)).isalnum() else " " for code in range(128)}
 
 
 @dataclass(frozen=True, slots=False)
@@ -64,7 +64,7 @@ class _Phrase:
 
 
 def _words(text: str) -> list[str]:
-    return text.translate(_BLANKS).split() if text.isascii() else _BREAK.sub(" ", text).split()
+    return ascii_words(text) if text.isascii() else _BREAK.sub(" ", text).split()
 
 
 def _pattern(phrase: str) -> str:

@@ -15,6 +15,7 @@ _WITHOUT_SPACES = (
 """Scripts that put no spaces between words, such as Thai, Japanese and Chinese."""
 
 _WORD = re.compile(rf"[^\W_{_WITHOUT_SPACES}]+|[^\W_]")
+_BLANKS = {code: letter if (letter := chr(code)).isalnum() else " " for code in range(128)}
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -22,7 +23,13 @@ def words_of(text: str) -> tuple[str, ...]:
 
     In a script without spaces, each letter is a word.
     """
-    return tuple(_WORD.findall(unicodedata.normalize("NFKC", VisibleText(UnescapedText(text).text).text).casefold()))
+    folded = unicodedata.normalize("NFKC", VisibleText(UnescapedText(text).text).text).casefold()
+    return tuple(ascii_words(folded) if folded.isascii() else _WORD.findall(folded))
+
+
+def ascii_words(text: str) -> list[str]:
+    """The words of a text in ASCII."""
+    return text.translate(_BLANKS).split()
 
 
 class Runs:
