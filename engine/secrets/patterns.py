@@ -533,7 +533,7 @@ def looks_random(run: str) -> bool:
     words = _WORD.findall(_HARMLESS.sub("/", run))
     letters = "".join(words)
     long_enough = len(letters) >= RANDOM_RUN - 4  # base64 may have as many separators
-    if long_enough and _entropy(letters) >= _ENTROPY and sum(map(_scraps, words)) / len(letters) >= _SCRAPS:
+    if long_enough and sum(map(_scraps, words)) / len(letters) >= _SCRAPS and _entropy(letters) >= _ENTROPY:
         return True
     return any(len(word) >= RANDOM_RUN and _unspeakable(word) for word in words)
 
@@ -546,7 +546,7 @@ def _scraps(word: str) -> int:
 
 def _unspeakable(word: str) -> bool:
     few_vowels = len(_VOWEL.findall(word)) / len(word) < _VOWEL_RATE
-    return _entropy(word) >= _ENTROPY and (few_vowels or _BASE32.fullmatch(word) is not None)
+    return (few_vowels or _BASE32.fullmatch(word) is not None) and _entropy(word) >= _ENTROPY
 
 
 def _entropy(text: str) -> float:

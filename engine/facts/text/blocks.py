@@ -7,6 +7,7 @@ any `2 * WORDS - 1` words in a row of a source contain one of its blocks. Case a
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from itertools import accumulate
@@ -41,10 +42,10 @@ def blocks_of(words: Iterable[str]) -> Iterator[int]:
     for word in words:
         block.append(word)
         if len(block) == WORDS:
-            yield _digest(_joined(block))
+            yield from _digests([_joined(block)])
             block, first = [], False
     if first and block:
-        yield _digest(_joined(block))
+        yield from _digests([_joined(block)])
 
 
 def windows_of(words: tuple[str, ...]) -> tuple[int, ...]:
@@ -53,7 +54,7 @@ def windows_of(words: tuple[str, ...]) -> tuple[int, ...]:
     text = b" ".join(each)
     starts = list(accumulate((len(word) + 1 for word in each), initial=0))
     ends = starts[WORDS:] or starts[-1:] if words else ()
-    return tuple(dict.fromkeys(_digest(text[start : end - 1]) for start, end in zip(starts, ends, strict=False)))
+    return tuple(dict.fromkeys(_digests(text[start : end - 1] for start, end in zip(starts, ends, strict=False))))
 
 
 def content_words(content: Any) -> tuple[str, ...]:
@@ -115,7 +116,10 @@ def _joined(words: Iterable[str]) -> bytes:
     return " ".join(words).encode("utf-8", "surrogatepass")
 
 
-def _digest(text: bytes) -> int:
-    found = _EMPTY.copy()
-    found.update(text)
-    return int.from_bytes(found.digest(), "big", signed=True)
+def _digests(texts: Iterable[bytes]) -> tuple[int, ...]:
+    found = []
+    for text in texts:
+        digest = _EMPTY.copy()
+        digest.update(text)
+        found.append(digest.digest())
+    return struct.unpack(f">{len(found)}q", b"".join(found))
