@@ -33,7 +33,11 @@ _KEY_BLOCK = re.compile(
     re.DOTALL,
 )
 
-_WEB_TOKEN = re.compile(r"eyJ(?<![A-Za-z0-9]eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?")
+_WEB_TOKEN = re.compile(
+    r"eyJ(?<![A-Za-z0-9]eyJ)"
+    r"(?:[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*)?|(?P<other>[A-Za-z0-9_-]*+))"
+)
+"""A token, or another word, which is not searched for a token again at each of its characters."""
 
 _HEADER = re.compile(
     r"(?i)(?<![A-Za-z0-9])(?:proxy-)?authorization[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?(?!\[redacted:)[^\r\n\"']+"
@@ -326,8 +330,8 @@ def _spans(matches: Matches) -> _Find:
     return lambda lines: map(re.Match.span, matches(lines))
 
 
-def _everywhere(pattern: re.Pattern[str]) -> Matches:
-    return lambda lines: pattern.finditer(lines.text)
+def _web_tokens(lines: Lines) -> Iterator[Span]:
+    return (match.span() for match in _WEB_TOKEN.finditer(lines.text) if match["other"] is None)
 
 
 def _bearers(lines: Lines) -> Iterator[Span]:
@@ -606,8 +610,8 @@ _NETRCS = beginning(_NETRC, _NETRC_WORDS)
 _SOURCES = in_lines(DATA_SOURCE, _SOURCE_WORDS, ":")
 _USERS = beginning(USERINFO, (b"://",), before=31, sign=_USER_SIGN)
 _FINDERS: tuple[_Finder, ...] = (
-    _same((b"-----begin", b"putty"), _spans(_everywhere(_KEY_BLOCK))),
-    _same((b"eyj",), _spans(_everywhere(_WEB_TOKEN))),
+    _same((b"-----begin", b"putty"), _spans(lambda lines: _KEY_BLOCK.finditer(lines.text))),
+    _same((b"eyj",), _web_tokens),
     _Finder(_HEADER_WORDS, _spans(_HEADERS), _headers),
     _same((b"bearer",), _bearers),
     _same((b"basic",), _basics),
