@@ -186,7 +186,7 @@ class SecretForms:
                 done = line_at(text, start, "\n")[1]
         starts, others = self._others
         for word in starts:
-            at = text.find(word)
+            at = text.find(word) if word in text else -1
             while at >= 0:
                 done = at + 1
                 if others.match(text, at) is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from typing import AnyStr
 
 Span = tuple[int, int]
@@ -25,15 +24,11 @@ Matches = Callable[["Lines"], Iterable[re.Match[str]]]
 
 
 class Lines:
-    """A text that is searched for words and runs."""
+    """A text that is searched for words and runs; `low` is the text as `folded`."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-
-    @cached_property
-    def low(self) -> bytes:
-        """The text as `folded`."""
-        return folded(self.text)
+        self.low = folded(text)
 
     def places(self, words: tuple[bytes, ...]) -> list[int]:
         """Where one of these words in lower case begins, in order; patterns that ignore case match no other one."""

@@ -120,6 +120,7 @@ _SEED_BEHIND_NAME = re.compile(rf"{_SEED_NAME}[a-z]{{3,8}}(?:[\s,]{{1,3}}[a-z]{{
 _SEED_NAMES = (b"seed", b"mnemonic", b"recovery", b"backup")
 _SEED_WORDS = 12
 """The words of the shortest seed phrase (BIP 39)."""
+_SEED_CHARACTERS = 4 * _SEED_WORDS - 1
 _SEED_REPEATED = 30
 """More words than the longest seed phrase and its neighbours: a longer text with few different words contains none."""
 _SEED_DIFFERENT = 10
@@ -472,8 +473,6 @@ def _seeds(lines: Lines) -> Iterator[Span]:
 
 def _may_have_seeds(lines: Lines) -> bool:
     """Whether many listed words follow each other, the first and the last perhaps in quotes, or any behind a name."""
-    if lines.text.count(" ") + lines.text.count(",") + lines.text.count("\n") < _SEED_WORDS - 1:
-        return False
     words = lines.text.lower().replace(",", " ").split()
     if b"\1" * (_SEED_WORDS - 2) in bytes(map(_seed_words().__contains__, words)):
         return True
@@ -563,21 +562,26 @@ _Find = Callable[[Lines], Iterable[Span]]
 
 @dataclass(frozen=True, slots=True)
 class _Finder:
-    """What finds everything and secrets alone in texts with one of these words: None for private data."""
+    """What finds everything and secrets alone in texts with one of these words: None for private data.
+
+    Without words, it searches texts of at least so many characters.
+    """
 
     words: tuple[bytes, ...]
     all: _Find
     secrets: _Find | None
+    least: int = 0
 
 
 def _same(words: tuple[bytes, ...], find: _Find) -> _Finder:
     return _Finder(words, find, find)
 
 
-def _finders(lines: Lines) -> Iterator[_Finder]:
+def _finders(lines: Lines) -> list[_Finder]:
     """Those that may find something."""
-    present = {word for word in _WORDS if word in lines.low}
-    return (finder for finder in _FINDERS if not finder.words or not present.isdisjoint(finder.words))
+    present, size = {word for word in _WORDS if word in lines.low}, len(lines.text)
+    named = [finder for finder in _FINDERS if not present.isdisjoint(finder.words)] if present else []
+    return [*named, *(finder for finder in _UNNAMED if size >= finder.least)]
 
 
 def _in_runs(find: Callable[[str], Iterator[Span]]) -> _Find:
@@ -621,10 +625,12 @@ _FINDERS: tuple[_Finder, ...] = (
     _same(_STATED_WORDS, _stated),
     _same(_NETRC_WORDS, _spans(_NETRCS)),
     _same(_SOURCE_WORDS, _spans(_SOURCES)),
-    _same((), _seeds),
     _Finder((b"://",), _spans(_USERS), _logins),
     _Finder((b"@",), _mails, None),
-    _Finder((), _cards, None),
-    _Finder((), _in_runs(_random), _in_runs(_random_secrets)),
+)
+_UNNAMED = (
+    _Finder((), _cards, None, SHORTEST_CARD),
+    _Finder((), _in_runs(_random), _in_runs(_random_secrets), RANDOM_RUN),
+    _Finder((), _seeds, _seeds, _SEED_CHARACTERS),
 )
 _WORDS = frozenset(word for finder in _FINDERS for word in finder.words)

@@ -35,7 +35,7 @@ hyphens, dates, times and amounts have other groups."""
 _SAID = re.compile(
     r"(?i)\b(?:cell|fax|handy|mobile?|phone|tel|telefone?|telefono|telephone|teléfono|tél|téléphone|whatsapp)\b"
     r"(?:[\s.:#]|no|nr|number|is){1,12}?"
-    r"(?![0-9]{4}-[0-9]{2}-[0-9]{2})((?:\([0-9]{1,5}\) ?)?[0-9]{1,15}(?:[ /\-]{1,3}[0-9]{1,8}){0,6})(?![\w.,]*[\w])"
+    r"(?![0-9]{4}-[0-9]{2}-[0-9]{2})((?:\([0-9]{1,5}\) ?)?[0-9]{1,15}(?:[ /\-]{1,3}[0-9]{1,8}){0,6})(?![.,]*\w)"
 )
 """A number behind a word that says what it is."""
 
