@@ -178,18 +178,17 @@ class SecretForms:
 
     def _places(self, text: str) -> Iterator[int]:
         """A place in each line that a form matches in."""
-        begins, words = self._words
         done = 0
         for start, end in pieces_with_runs(text, _WORDS, _LONG):
-            if start >= done and any(words.match(text, one.start()) for one in begins.finditer(text, start, end)):
+            begins = self._begins.finditer(text, start, end) if start >= done else ()
+            if any(self._words.match(text, begin.start()) for begin in begins):
                 yield start
                 done = line_at(text, start, "\n")[1]
-        starts, others = self._others
-        for word in starts:
+        for word in self._starts:
             at = text.find(word) if word in text else -1
             while at >= 0:
                 done = at + 1
-                if others.match(text, at) is not None:
+                if self._others.match(text, at) is not None:
                     yield at
                     done = line_at(text, at, "\n")[1]
                 at = text.find(word, done)
@@ -217,28 +216,38 @@ class SecretForms:
         return re.compile("|".join(each))
 
     @cached_property
-    def _words(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        """Where the forms begin that are a long word from their first character on, and these forms."""
-        forms = [form for form in self._single if _word_length(form) >= _LONG]
-        begins = [
+    def _begins(self) -> re.Pattern[str]:
+        """Where a form of `_words` may begin."""
+        forms, _ = self._single
+        return _compiled(
             replace(form, prefixes=(prefix[0],), rest=f"(?={re.escape(prefix[1:])})")
             for form in forms
             for prefix in form.prefixes
-        ]
-        return _compiled(begins), _compiled(forms)
+        )
 
     @cached_property
-    def _others(self) -> tuple[set[str], re.Pattern[str]]:
-        """What the other forms and the options begin with, and these."""
-        forms = [form for form in self._single if _word_length(form) < _LONG]
-        begins = [*(form.prefixes[0] for form in forms), *(program for program, _ in self.options)]
-        handed = "" if self._handed is None else f"|{self._handed.pattern}"
-        return {begin[:_START] for begin in begins}, re.compile(_compiled(forms).pattern + handed)
+    def _words(self) -> re.Pattern[str]:
+        """The forms that are a long word from their first character on."""
+        return _compiled(self._single[0])
 
-    @property
-    def _single(self) -> list[Form]:
-        """The forms with one prefix each."""
-        return [replace(form, prefixes=(prefix,)) for form in self.forms for prefix in form.prefixes]
+    @cached_property
+    def _starts(self) -> set[str]:
+        """What a form of `_others` begins with."""
+        begins = [*(form.prefixes[0] for form in self._single[1]), *(program for program, _ in self.options)]
+        return {begin[:_START] for begin in begins}
+
+    @cached_property
+    def _others(self) -> re.Pattern[str]:
+        """The other forms, and the options."""
+        handed = "" if self._handed is None else f"|{self._handed.pattern}"
+        return re.compile(_compiled(self._single[1]).pattern + handed)
+
+    @cached_property
+    def _single(self) -> tuple[list[Form], list[Form]]:
+        """The forms with one prefix each: those that are a long word from their first character on, and the others."""
+        forms = [replace(form, prefixes=(prefix,)) for form in self.forms for prefix in form.prefixes]
+        words = [form for form in forms if _word_length(form) >= _LONG]
+        return words, [form for form in forms if form not in words]
 
 
 def _word_length(form: Form) -> int:
