@@ -120,6 +120,9 @@ _SEED_BEHIND_NAME = re.compile(rf"{_SEED_NAME}[a-z]{{3,8}}(?:[\s,]{{1,3}}[a-z]{{
 _SEED_NAMES = (b"seed", b"mnemonic", b"recovery", b"backup")
 _SEED_WORDS = 12
 """The words of the shortest seed phrase (BIP 39)."""
+_SMALL_LETTERS = b"abcdefghijklmnopqrstuvwxyz"
+_GAPS = bytes(32 if byte in b"\t\n\v\f\r\x1c\x1d\x1e\x1f ,?" else 120 for byte in range(256))
+"""Blanks and commas; `?` may be a blank beyond ASCII."""
 _SEED_CHARACTERS = 4 * _SEED_WORDS - 1
 _SEED_REPEATED = 30
 """More words than the longest seed phrase and its neighbours: a longer text with few different words contains none."""
@@ -473,6 +476,8 @@ def _seeds(lines: Lines) -> Iterator[Span]:
 
 def _may_have_seeds(lines: Lines) -> bool:
     """Whether many listed words follow each other, the first and the last perhaps in quotes, or any behind a name."""
+    if b" " * (_SEED_WORDS - 1) not in lines.low.translate(_GAPS, _SMALL_LETTERS):
+        return False
     words = lines.text.lower().replace(",", " ").split()
     if b"\1" * (_SEED_WORDS - 2) in bytes(map(_seed_words().__contains__, words)):
         return True
@@ -599,32 +604,29 @@ def _in_runs(find: Callable[[str], Iterator[Span]]) -> _Find:
 
 _ASSIGNED_WORDS = (b"key", b"token", b"sig", b"auth", b"secret", b"pass", b"pwd", b"credential")
 _OPTION_WORDS = (b"pass", b"secret", b"token", b"key")
-_HEADER_WORDS = (b"authorization", b"cookie")
 _STATED_WORDS = (b"identified", b"define(", b"name")
-_NETRC_WORDS = (b"machine", b"default")
-_SOURCE_WORDS = (b"@(", b"@tcp", b"@udp", b"@unix")
-_HEADERS = beginning(_HEADER, _HEADER_WORDS, before=len("proxy-"))
+_HEADERS = beginning(_HEADER, (b"authorization", b"cookie"), before=len("proxy-"))
 _BEARERS = beginning(_BEARER, (b"bearer",))
 _BASICS = beginning(_BASIC, (b"basic",))
 _ASSIGNMENTS = beginning(ASSIGNED, _ASSIGNED_WORDS, before=20, sign=_ASSIGNED_SIGN)
 _NAMED_OPTIONS = in_lines(NAMED_OPTION, _OPTION_WORDS, "-")
 _PASSWORDS = beginning(_SPOKEN, (b"pass",))
 _STATEMENTS = beginning(STATED, _STATED_WORDS)
-_NETRCS = beginning(_NETRC, _NETRC_WORDS)
-_SOURCES = in_lines(DATA_SOURCE, _SOURCE_WORDS, ":")
+_NETRCS = beginning(_NETRC, (b"machine", b"default"))
+_SOURCES = in_lines(DATA_SOURCE, (b"@(", b"@tcp", b"@udp", b"@unix"), ":")
 _USERS = beginning(USERINFO, (b"://",), before=31, sign=_USER_SIGN)
 _FINDERS: tuple[_Finder, ...] = (
     _same((b"-----begin", b"putty"), _spans(lambda lines: _KEY_BLOCK.finditer(lines.text))),
     _same((b"eyj",), _web_tokens),
-    _Finder(_HEADER_WORDS, _spans(_HEADERS), _headers),
+    _Finder((b"auth", b"cookie"), _spans(_HEADERS), _headers),
     _same((b"bearer",), _bearers),
     _same((b"basic",), _basics),
     _Finder(_ASSIGNED_WORDS, _spans(_ASSIGNMENTS), _assigned_secrets),
     _same(_OPTION_WORDS, _named_options),
     _same((b"pass",), _in_words),
     _same(_STATED_WORDS, _stated),
-    _same(_NETRC_WORDS, _spans(_NETRCS)),
-    _same(_SOURCE_WORDS, _spans(_SOURCES)),
+    _same((b"login",), _spans(_NETRCS)),
+    _same((b"@",), _spans(_SOURCES)),
     _Finder((b"://",), _spans(_USERS), _logins),
     _Finder((b"@",), _mails, None),
 )
