@@ -63,8 +63,7 @@ def read_strict(text: str, *, levels: int = LEVELS, largest: float = inf) -> Any
         value = json.loads(
             text, object_pairs_hook=_object, parse_constant=_constant, parse_int=integer, parse_float=decimal
         )
-        if "\\u" in text or not text.isascii():
-            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        (json.dumps(value, ensure_ascii=False) if "\\u" in text else text).encode("utf-8")
     except json.JSONDecodeError as error:
         raise NotJsonError from error
     except UnicodeEncodeError as error:
