@@ -104,8 +104,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             *("samples.[].shared.[].named", "samples.[].shared.[].whole", "samples.[].shared.[].words"),
         ),
         PERMIT: (
-            *("samples.[].digest", "samples.[].id", "samples.[].provenance.[].record"),
-            "samples.[].provenance.[].source",
+            "samples.[].digest", "samples.[].provenance.[].record", "samples.[].provenance.[].source",
         ),
     },
     "license": {UNUSED: ("caller.principal",)},

@@ -325,7 +325,8 @@ test_what_a_command_can_do_beyond_its_words if {
 		{"command": "a", "kind": "redirect", "name": "write", "index": 0},
 		{"command": "b", "kind": "syntax", "name": "function", "index": 0},
 	]
-	found := tool_aspects.of_command(object.union(_command, {"parts": 2}), {"cwd": "/work"}) with input.command_parts as parts
+	command := object.union(_command, {"parts": 2})
+	found := tool_aspects.of_command(command, {"cwd": "/work"}) with input.command_parts as parts
 		with data.policy as {"program_rows": {"p": {"none": ["-s"], "execute": ["-s"]}}}
 	found == {
 		"any command", "command+execute,redirect 1 /usr/bin/Git", "command+execute,redirect 2 /usr/bin/Git status",

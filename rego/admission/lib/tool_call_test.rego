@@ -234,7 +234,9 @@ test_lists_missing if {
 }
 
 # The value that its condition needs is not there: it may match, or not.
-_unsure := {"number": 0, "aspects": ["always"], "where": [{"kind": "one_of", "argument": "a", "of": ["x"], "folded": ["x"]}]}
+_unsure := {"number": 0, "aspects": ["always"], "where": [_condition]}
+
+_condition := {"kind": "one_of", "argument": "a", "of": ["x"], "folded": ["x"]}
 
 test_a_confirm_rule_that_may_match_asks_only_about_what_is_allowed if {
 	changes := [{"op": "replace", "path": "tool_lookup/policies/p/confirm/conditional", "value": {"web": [_unsure]}}]

@@ -43,7 +43,7 @@ _follows := "none" if connections_decided
 #
 # METADATA
 # custom:
-#   proof: an option that no list has makes an empty set, which counts as unknown, unless a value says that it is harmless
+#   proof: an option that no list has makes an empty set, which counts as unknown unless a value says otherwise
 _stated(part) := listed | {"none" | data.policy.program_rows[part.program].any_words == true} if {
 	part.kind == "option"
 	is_string(part.name)

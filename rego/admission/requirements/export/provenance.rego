@@ -4,7 +4,7 @@ import data.admission.lib.license
 import future.keywords.not
 
 # METADATA
-# title: The id of every sample is unique
+# title: Every sample has an id of its own
 # description: Findings and limits name samples by id; two samples with one id would share them.
 # custom:
 #   code: sample_id_not_unique
@@ -13,7 +13,11 @@ import future.keywords.not
 #   remedy: Give the sample a unique id
 # labels:
 #   row: A89
-id_unique(sample) if sample.occurrences == 1
+id_unique(sample) if {
+	sample.occurrences == 1
+	is_string(sample.id)
+	sample.id != ""
+}
 
 # METADATA
 # title: The sample names the records that it comes from

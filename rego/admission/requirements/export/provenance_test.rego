@@ -102,6 +102,10 @@ test_licensed if {
 }
 
 test_id_unique if {
-	samples := [{"occurrences": 1}, {"occurrences": 2}, {"occurrences": null}, {"occurrences": true}, {}]
+	samples := [
+		{"occurrences": 1, "id": "a"}, {"occurrences": 1, "id": ""}, {"occurrences": 1, "id": null}, {"occurrences": 1},
+		{"occurrences": 2, "id": "a"}, {"occurrences": null, "id": "a"}, {"occurrences": true, "id": "a"}, {"id": "a"},
+		{},
+	]
 	{at | some at, item in samples; provenance.id_unique(item)} == {0}
 }
