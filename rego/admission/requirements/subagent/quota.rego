@@ -10,7 +10,7 @@ import future.keywords.not
 #   code: "spawn_quota:conversation"
 #   after: [invalid_child_id]
 #   proof: only the quota of this name counts; each has its own requirement
-#   remedy: Use the existing subagents, or wait for the next quota window, or have quotas.subagent.conversation in
+#   remedy: Use the existing subagents, wait for the next quota window, or have quotas.subagent.conversation in
 #     policy/budgets.yaml raised
 #   reads: [budgets.quotas.subagent.conversation]
 # labels:
