@@ -150,8 +150,11 @@ def _explained(item: Explained, point: str, inputs: _Inputs | None, gathered: Ga
 
 
 def _facts(requirement: Requirement, subject: str | None, inputs: _Inputs, stated: Stated | None) -> str:
-    """The facts of a requirement; the one that its field gave as the request states it, such as a day."""
-    own = {} if stated is None else {requirement.field: stated.value}
+    """The facts of a requirement; the one that its field gave as the request states it, such as a day.
+
+    A value that a note says more about is left out.
+    """
+    own = {} if stated is None or stated.note else {requirement.field: stated.value}
     named = ((name, own.get(path) or inputs.fact(subject, path)) for name, path in requirement.facts.items())
     return ", ".join(f"{name} {_fact_text(value)}" for name, value in named if value not in (None, [], {}))
 

@@ -47,7 +47,7 @@ class NewFolder:
             taken = True
         if taken:
             raise GatherError(
-                "the folder for what is fetched exists and is not empty; nothing was fetched",
+                "the folder for what is fetched exists and is not an empty folder; nothing was fetched",
                 remedy="name a new folder with `--into`, in requests as `into`, or remove this one",
             )
         return self
