@@ -85,10 +85,10 @@ def _post(where: Path, path: str, body: dict[str, Any] | None, token: str | None
     try:
         with closing(_Connection(where, seconds)) as connection:
             connection.request("POST", path, body=data, headers=headers)
-            answer = connection.getresponse()
-            got = answer.read(_ANSWER_BYTES)
-            if answer.length:  # bytes that were promised and not read
-                raise http.client.IncompleteRead(b"", answer.length)
+            with closing(connection.getresponse()) as answer:
+                got = answer.read(_ANSWER_BYTES)
+                if answer.length:  # bytes that were promised and not read
+                    raise http.client.IncompleteRead(b"", answer.length)
         document = json.loads(got)
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
         raise _silent(where, reason_of(error), NotServedError) from error
