@@ -25,9 +25,9 @@ def _state(pid: int) -> str:
 
 
 def stop(pid: int) -> None:
-    """Stop a process, and wait until the kernel has done so."""
+    """Stop a process, and wait until the kernel has done so, or the process has ended."""
     os.kill(pid, signal.SIGSTOP)
-    while _state(pid) != "T":
+    while alive(pid) and _state(pid) != "T":
         time.sleep(0.001)
 
 
