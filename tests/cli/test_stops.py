@@ -36,7 +36,7 @@ def test_a_tool_that_is_not_known_is_not_stopped(command: Command) -> None:
     assert command("stop", "principal", "bot").stdout.startswith("stopped: principal bot: ")
     for id_, problem in (
         ("0" * 32, "there is no active stop"),
-        ("abc", "must be 8 to 32 lower-case hexadecimal digits"),
+        ("abc", "`abc` is not an id"),
     ):
         lifted = command("stop", "lift", id_, "--reason", "x")
         assert (lifted.code, problem in lifted.stderr) == (2, True)

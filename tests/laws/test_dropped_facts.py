@@ -183,8 +183,6 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             *("destinations.[].word.label", "destinations.[].word.remote"),
             *("caller.principal", "environment.checkpoint", "environment.reset"),
             *("paths.[].canonical", "paths.[].links", "paths.[].path"),
-            *("values.[].items.[].folded", "values.[].items.[].kind", "values.[].items.[].length"),
-            *("values.[].items.[].text", "values.[].name", "values.[].present"),
         ),
         UNUSED: (
             *("command_parts.[].command", "command_parts.[].index", "command_parts.[].kind", "command_parts.[].name"),

@@ -59,9 +59,9 @@ FIELDS = {
 FIRST = first_of(NARROWED, lambda file: file.case.point)
 
 
-NONE = {"stop.name", "stops.[].principal", "stops.[].tool"}
-"""Facts whose empty text is a statement: a stop of everything has no name, a caller may have no principal, and a
-request may be about no tool."""
+NONE = {"stop.name", "stops.[].principal", "stops.[].tool", "values.[].items.[].folded"}
+"""Facts whose empty text is a statement: a stop of everything has no name, a caller may have no principal, a request
+may be about no tool, and nothing is left of a text of blanks."""
 
 
 # covers: H12.1-2

@@ -73,24 +73,10 @@ decided := {"section": "deny", "rule": rules.name(input.context.policy, "deny", 
 } else := {"section": "confirm", "rule": rules.name(input.context.policy, "confirm", min(confirming))} if {
 	count(denying) == 0
 	count(confirming) > 0
-	_asking
 } else := {"section": "allow", "rule": concat(", ", {one.rule | some one in admitting}), "basis": _basis} if {
 	_undisputed
 	is_array(admitting)
 }
-
-# A confirm rule that may match restricts what is allowed. Alone, it asks a person only if it is shown to match.
-#
-# METADATA
-# custom:
-#   proof: it is read only where confirm rules match; what is not shown leaves the call to the base of its policy
-_asking if {
-	count(rules.shown(input.context.policy, input.call.tool, "confirm", _aspects, input.values) | _met("confirm")) > 0
-}
-
-_asking if is_array(admitting)
-
-_asking if tools.base(input.context) == "confirm_all"
 
 # METADATA
 # custom:
@@ -109,7 +95,7 @@ _undisputed if {
 
 # METADATA
 # custom:
-#   proof: text that is not canonical is left out here, and other requirements refuse it
+#   proof: text that is not canonical is left out here, and other requirements refuse it; ids and values are whole
 _aspects := ((({"always"} | hosts) | paths) | commands) | touched if {
 	is_array(words.hosts)
 	is_array(words.paths)
@@ -122,6 +108,9 @@ _aspects := ((({"always"} | hosts) | paths) | commands) | touched if {
 		is_string(command.id)
 	}
 	is_array(input.values)
+	every value in input.values {
+		tool_values.whole(value)
+	}
 	hosts := {aspect | some host in words.hosts; some aspect in words.refused(host)}
 	paths := {aspect | some path in words.paths; some aspect in _of_path(path)}
 	commands := {aspect |

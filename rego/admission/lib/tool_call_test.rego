@@ -233,19 +233,16 @@ test_lists_missing if {
 	}
 }
 
-# The value that its condition needs is not there: it may match, or not.
-_unsure := {"number": 0, "aspects": ["always"], "where": [_condition]}
-
-_condition := {"kind": "one_of", "argument": "a", "of": ["x"], "folded": ["x"]}
-
-test_a_confirm_rule_that_may_match_asks_only_about_what_is_allowed if {
-	changes := [{"op": "replace", "path": "tool_lookup/policies/p/confirm/conditional", "value": {"web": [_unsure]}}]
-	refusing := array.concat(changes, [{"op": "replace", "path": "tools/policies/p/base", "value": "deny_all_visible"}])
-	elsewhere := object.union(_calls.free, {"paths": _paths(["/other"])})
-	every row in [[changes, _calls.free], [changes, elsewhere], [refusing, _calls.free]] {
-		tool_call.decided.section == "confirm" with input as row[1] with data.policy as json.patch(_policy, row[0])
+test_values_that_are_not_whole_leave_nothing_decided if {
+	every value in [{"name": "a"}, {"present": false}, {}] {
+		not tool_call.decided with input as object.union(_calls.free, {"values": [value]}) with data.policy as _policy
 	}
-	not tool_call.decided with input as elsewhere with data.policy as json.patch(_policy, refusing)
+}
+
+test_a_command_without_an_id_leaves_nothing_decided if {
+	commands := [object.remove(command, ["id"]) | some command in _calls.command.commands]
+	call := object.union(_calls.command, {"commands": commands})
+	not tool_call.denying with input as call with data.policy as _policy
 }
 
 test_another_principal if {

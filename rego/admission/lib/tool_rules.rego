@@ -12,7 +12,7 @@ import future.keywords.not
 #
 # METADATA
 # custom:
-#   proof: the selectors of the tool and the section are present, and the aspects are complete or refused elsewhere
+#   proof: the selectors, the section and the values are present, and the aspects are complete or refused elsewhere
 matching(policy, tool, section, aspects, values) := _by_aspect(policy, tool, section, aspects) | {row.number |
 	some selector in _selectors(tool)
 	some row in data.policy.tool_lookup.policies[policy][section].conditional[selector]
@@ -23,19 +23,12 @@ matching(policy, tool, section, aspects, values) := _by_aspect(policy, tool, sec
 	is_array(_selectors(tool))
 	is_number(data.policy.tool_lookup.policies[policy][section].size)
 	is_object(data.policy.tool_lookup.policies[policy][section].conditional)
-}
-
-# Those of them whose conditions are all shown to hold.
-#
-# METADATA
-# custom:
-#   proof: it is read only beside `matching`, and a missing fact shows nothing
-shown(policy, tool, section, aspects, values) := _by_aspect(policy, tool, section, aspects) | {row.number |
-	some selector in _selectors(tool)
-	some row in data.policy.tool_lookup.policies[policy][section].conditional[selector]
-	some aspect in row.aspects
-	aspect in aspects
-	tool_values.shown(row.where, values)
+	stated := {value.name | some value in values}
+	count({condition.argument |
+		some selector in _selectors(tool)
+		some row in data.policy.tool_lookup.policies[policy][section].conditional[selector]
+		some condition in row.where
+	} - stated) == 0
 }
 
 # METADATA

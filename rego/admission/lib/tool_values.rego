@@ -176,20 +176,47 @@ _among(name, stated, part) if name in stated[part]
 
 _among(_, stated, part) if stated[part] == "any"
 
-# The conditions of a rule are all shown to hold. `values` are the facts.
+# What a value is made of is known. Otherwise a rule that asks a person would match for want of it.
+whole(value) if {
+	is_string(value.name)
+	value.present == false
+}
+
+whole(value) if {
+	is_string(value.name)
+	value.present == true
+	value.shape in {"other", "hidden"}
+}
+
+# METADATA
+# custom:
+#   proof: a value with items has at least one, and their number is a fact of its own
+whole(value) if {
+	is_string(value.name)
+	_flat(value)
+	every item in value.items {
+		_item_whole(item)
+	}
+}
+
+_item_whole(item) if item.kind in {"number", "boolean", "null"}
+
+_item_whole(item) if {
+	is_string(_text(item))
+	is_string(item.folded)
+	is_number(item.length)
+}
+
+# A text that is too long to be compared.
 #
 # METADATA
 # custom:
-#   proof: a rule with conditions has at least one, and each needs a value that is there
-shown(where, values) if {
-	count(where) > 0
-	every condition in where {
-		some value in values
-
-		# regal ignore:non-loop-expression
-		value.name == condition.argument
-		_shown(condition, value)
-	}
+#   proof: one of both texts is never there without the other
+_item_whole(item) if {
+	item.kind == "text"
+	not item.text
+	not item.folded
+	is_number(item.length)
 }
 
 # One of the conditions of a rule is shown not to hold, so that the rule does not match. `values` are the facts.

@@ -256,31 +256,34 @@ test_a_rule_with_conditions_matches_unless_one_is_shown_not_to_hold if {
 	rows := [
 		[{"always"}, [_one(_text("POST"))], set()],
 		[{"always"}, [_one(_text("GET"))], {0}],
-		[{"always"}, [], {0}],
 		[{"always", "host a"}, [_one(_text("GET"))], {0, 1}],
 		[{"always", "host a"}, [_one(_text("GET")), large], {0}],
-		[{"host b"}, [], {1}],
+		[{"host b"}, [_one(_text("GET"))], {1}],
 	]
+	absent := {"name": "b", "present": false}
 	every row in rows {
-		tool_rules.matching("p", "t", "deny", row[0], row[1]) == row[2] with data.policy as _rules
+		values := array.concat(row[1], [absent | count(row[1]) == 1])
+		tool_rules.matching("p", "t", "deny", row[0], values) == row[2] with data.policy as _rules
 	}
+	not tool_rules.matching("p", "t", "deny", {"always"}, [_one(_text("GET"))]) with data.policy as _rules
 	lost := json.remove(_rules, ["tool_lookup/policies/p/deny/conditional"])
 	not tool_rules.matching("p", "t", "deny", {"always"}, []) with data.policy as lost
 }
 
-# `matching` also finds the rules that are not shown to match.
-test_a_rule_with_conditions_is_shown_to_match_by_each_of_its_values if {
-	small := object.union(_one(_number(2)), {"name": "b"})
-	rows := [
-		[{"always"}, [_one(_text("GET"))], {0}],
-		[{"always"}, [_one(_text("get"))], set()],
-		[{"always"}, [], set()],
-		[{"always", "host a"}, [_one(_text("GET"))], {0}],
-		[{"always", "host a"}, [_one(_text("GET")), small], {0, 1}],
-		[{"host b"}, [], {1}],
-	]
-	every row in rows {
-		tool_rules.shown("p", "t", "deny", row[0], row[1]) == row[2] with data.policy as _rules
+test_whole_values if {
+	absent := {"name": "a", "present": false}
+	nested := {"name": "a", "present": true, "shape": "other"}
+	every value in [absent, nested, _one(_text("GET")), _one(_number(2))] {
+		tool_values.whole(value)
+		every lost in ["name", "present"] {
+			not tool_values.whole(json.remove(value, [lost]))
+		}
 	}
-	not tool_values.shown([], [_one(_text("GET"))])
+	every lost in [
+		"shape", "size", "items", "items/0/kind", "items/0/text", "items/0/folded", "items/0/length",
+	] {
+		not tool_values.whole(json.remove(_one(_text("GET")), [lost]))
+	}
+	tool_values.whole(json.remove(_one(_text("GET")), ["items/0/text", "items/0/folded"]))
+	not tool_values.whole(object.union(nested, {"shape": "none"}))
 }
