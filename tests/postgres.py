@@ -171,13 +171,14 @@ class Server:
 @contextmanager
 def frozen(server: Server) -> Iterator[None]:
     """The server and its processes stopped: connections are accepted by the kernel, and nothing answers."""
-    everything = [server.pid, *server.backends()]
-    for pid in everything:
+    stop(server.pid)  # first: what ends from now on stays as a zombie
+    backends = server.backends()
+    for pid in backends:
         stop(pid)
     try:
         yield
     finally:
-        for pid in everything:
+        for pid in (server.pid, *backends):
             os.kill(pid, signal.SIGCONT)
 
 
