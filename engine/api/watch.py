@@ -7,7 +7,7 @@ import fcntl
 import hashlib
 import os
 import signal
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,10 +54,12 @@ async def watch(api: App, settings: Settings) -> None:
     changes = Changes(await asyncio.to_thread(content_digest, folders))
     while True:
         await asyncio.sleep(_SECONDS)
-        with suppress(OSError):  # a folder was removed while it was read
+        try:
             now = await asyncio.to_thread(lambda: (content_digest(folders), unfinished(folders)))
-            if changes.ready(*now):
-                await reload(api, "the folders of the policy changed")
+        except OSError:  # a folder was removed while it was read
+            continue
+        if changes.ready(*now):
+            await reload(api, "the folders of the policy changed")
 
 
 def content_digest(folders: tuple[Path, ...]) -> str:

@@ -92,6 +92,8 @@ def _post(where: Path, path: str, body: dict[str, Any] | None, token: str | None
         document = json.loads(got)
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
         raise _silent(where, reason_of(error), NotServedError) from error
+    except TimeoutError as error:
+        raise _silent(where, f"it has not answered within {seconds:.0f} seconds") from error
     except (OSError, http.client.HTTPException) as error:
         reason = (getattr(error, "strerror", None) or "it sent an incomplete answer").lower()
         raise _silent(where, reason) from error
