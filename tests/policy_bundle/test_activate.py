@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -18,19 +18,23 @@ from engine.cli.administration.control import post
 from engine.cli.policy.commands import app
 from engine.errors import EngineError, Exit
 from engine.settings import CONTROL
+from tests.processes import until
 
 OLD, NEW = ({"rules": f"sha256:{one * 64}", "values": f"sha256:{two * 64}"} for one, two in ("ab", "cd"))
 PROBLEM = {"where": "policy/levels.yaml:3", "message": "no such code", "remedy": "remove the row"}
 
 
 @contextmanager
-def server(state: Path, status: int, body: bytes, length: int | None = None) -> Iterator[list[tuple[str, bytes]]]:
-    """A server on the control socket; gives the path and body of what it was asked."""
+def server(
+    state: Path, status: int, body: bytes, length: int | None = None, after: Callable[[], bool] = lambda: True
+) -> Iterator[list[tuple[str, bytes]]]:
+    """A server on the control socket; gives the path and body of what it was asked. It answers once `after` holds."""
     asked: list[tuple[str, bytes]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked.append((self.path, self.rfile.read(int(self.headers["content-length"]))))
+            until(after)
             self.send_response(status)
             self.send_header("content-length", str(len(body) if length is None else length))
             self.end_headers()
@@ -143,6 +147,15 @@ def test_a_failing_server_does_not_stop_the_notification_of_others(tmp_path: Pat
         result = activate(tmp_path)
     assert (len(second), result.exit_code) == (1, Exit.FAILED_CLOSED)
     assert "server on chain 2:\nrules " in result.stdout
+
+
+def test_no_server_waits_until_another_has_answered(tmp_path: Path) -> None:
+    good = json.dumps({**NEW, "previous": OLD}).encode()
+    with (
+        server(tmp_path / "chains/002", 200, good) as second,
+        server(tmp_path, 200, good, after=lambda: bool(second)),
+    ):
+        assert activate(tmp_path).exit_code == Exit.ALLOW
 
 
 def test_a_truncated_answer_is_an_error(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import threading
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,15 +58,25 @@ def post(
 def post_all(
     state: Path, path: str, body: dict[str, Any] | None, token: str | None
 ) -> dict[int, ControlReply | EngineError]:
-    """`post` to every engine that listens: what each answered, or why it did not, by the number of its chain."""
-    answers: dict[int, ControlReply | EngineError] = {}
-    for chain, where in _sockets(state).items():
+    """`post` to all engines that listen, at once: what each answered, or why it did not, by the number of its chain."""
+    sockets = _sockets(state)
+    answers: dict[int, ControlReply | EngineError] = {
+        chain: _silent(where, "it was not asked") for chain, where in sockets.items()
+    }
+
+    def ask(chain: int, where: Path) -> None:
         try:
             answers[chain] = _post(where, path, body, token, _SECONDS)
         except NotServedError:
-            continue
+            del answers[chain]
         except EngineError as error:
             answers[chain] = error
+
+    threads = [threading.Thread(target=ask, args=listed, daemon=True) for listed in sockets.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     if not answers:
         raise _silent(state / CONTROL, "nothing listens", NotServedError)
     return answers
