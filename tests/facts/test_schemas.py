@@ -81,6 +81,10 @@ def test_a_schema_is_valid(schema: dict[str, Any]) -> None:
         {"pattern": "("},
         {"pattern": "a" * 600},
         {"pattern": "(?=a)b"},
+        {"pattern": "^(?!a)b|c"},
+        {"pattern": "^(?!a"},
+        {"pattern": "^(?!a(?=b))c"},
+        {"pattern": "^((?!--).)*$"},
         {"pattern": r"(a)\1"},
         {"pattern": "(?x)a{0, 200}"},
         {"pattern": "(a{1000}){1000}"},
@@ -123,6 +127,26 @@ def test_nothing_fits_an_invalid_schema(schema: Any) -> None:
 )
 def test_arguments_fit_or_do_not(schema: Any, arguments: Any, fit: bool) -> None:  # noqa: FBT001 (a table)
     assert fits(schema, arguments) is fit
+
+
+EMAIL = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$"
+DECIMAL = r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fitting", "unfit"),
+    [
+        (EMAIL, ["ana@example.com", "a.b@mail.example.com"], [".a@example.com", "a..b@example.com", "ana", ""]),
+        (DECIMAL, ["12.50", "-3", ".5"], ["", "-", "1e3", "..", "12,50"]),
+        (r"^(?=.*[0-9])(?=[a-z)|]+\))[^|]*$", ["ab)1"], ["ab1", "1ab)", "ab)", "a)|1"]),
+        (r"^(?!a|b)(c|d)$", ["c", "d"], ["a", "b", "xc"]),
+        (r"^(?!\)\[)x$", ["x"], ["y"]),
+    ],
+)
+def test_a_pattern_may_look_ahead_at_its_start(pattern: str, fitting: list[str], unfit: list[str]) -> None:
+    schema = {"properties": {"a": {"pattern": pattern}}}
+    assert schema_valid(schema)
+    assert [text for text in [*fitting, *unfit] if fits(schema, {"a": text})] == fitting
 
 
 def test_a_catastrophic_regex_is_matched_in_bounded_time() -> None:

@@ -55,6 +55,10 @@ _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _FLAGS = re.compile(r"\(\?(?![:<])")
 """Flags change how a pattern is read, and JSON Schema has none."""
 
+_AHEAD = re.compile(r"\^\(\?([=!])")
+_TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+"""An escape, a class of characters, or one character."""
+
 _left: ContextVar[list[int]] = ContextVar("_left")
 
 Keyword = Callable[[Any, Any, Any, Any], Any]
@@ -140,22 +144,48 @@ def _patterns(item: Mapping[str, Any]) -> set[str]:
 
 
 @lru_cache(maxsize=1_024)
-def _pattern(pattern: str) -> TypeAdapter[str] | None:
-    if len(pattern) > LONGEST_PATTERN or _FLAGS.search(_ESCAPED.sub("", pattern)):
+def _pattern(pattern: str) -> tuple[tuple[TypeAdapter[str], bool], ...] | None:
+    """What a text must match, and what it must not."""
+    parts = _parts(pattern) if len(pattern) <= LONGEST_PATTERN else []
+    if not parts or any(_FLAGS.search(_ESCAPED.sub("", part)) for part, _ in parts):
         return None
     try:
-        return TypeAdapter(Annotated[str, StringConstraints(pattern=pattern)])
+        return tuple((TypeAdapter(Annotated[str, StringConstraints(pattern=part)]), wanted) for part, wanted in parts)
     except (PydanticSchemaGenerationError, SchemaError):
         return None
 
 
+def _parts(pattern: str) -> list[tuple[str, bool]]:
+    """A pattern without what it looks ahead for at its start, as those for e-mail and decimals do, and each of that."""
+    found, rest = [], pattern
+    while (ahead := _AHEAD.match(rest)) is not None:
+        depth, end = 0, 0
+        for token in _TOKEN.finditer(rest, 1):
+            depth += {"(": 1, ")": -1}.get(token[0], 0)
+            if depth == 0:
+                end = token.end()
+                break
+        found.append((f"^(?:{rest[ahead.end() : end - 1]})", ahead[1] == "="))
+        rest = f"^{rest[end:]}"
+    depth = 0
+    for token in _TOKEN.finditer(rest if found else ""):
+        depth += {"(": 1, ")": -1}.get(token[0], 0)
+        if token[0] == "|" and depth == 0:
+            return []  # the other way does not look ahead
+    return [*found, (rest, True)]
+
+
 def _matches(pattern: str, text: str) -> bool:
-    _spend(1 + len(text) * _weight(pattern) // _MATCHED)
-    adapter = _pattern(pattern)
-    if adapter is None:
+    parts = _pattern(pattern)
+    if parts is None:
         raise _TooMuchError
+    _spend(1 + len(parts) * len(text) * _weight(pattern) // _MATCHED)
+    return all(_found(part, text) is wanted for part, wanted in parts)
+
+
+def _found(part: TypeAdapter[str], text: str) -> bool:
     try:
-        adapter.validate_python(text)
+        part.validate_python(text)
     except ValidationError:
         return False
     return True
