@@ -22,7 +22,7 @@ from engine.facts.tools.argument_facts import Argument, Command, CommandPart, De
 from engine.facts.tools.arguments import Walked, walk
 from engine.facts.tools.calls import Call, ToolCall, call_of
 from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
-from engine.facts.tools.schemas import fits, schema_valid
+from engine.facts.tools.schemas import misfits, schema_valid
 from engine.facts.tools.values import ArgumentValue, argument_values
 from engine.model import Caller, Digest, HeldEnvironment, Limits, Line, Model, Named, Object, Pace
 from engine.points import FactsFromState, GatherContext, Gathered, Point
@@ -117,14 +117,10 @@ class CallFacts(Model):
 
 
 class DefinitionFacts(Model):
-    """The definition in the request; `fits`: the arguments satisfy its schema.
-
-    `hidden` and `instructions` count what it has of both; a model reads every definition.
-    """
+    """The definition in the request; `hidden` and `instructions` count what it has of both: a model reads it."""
 
     digest: Digest
     schema_valid: bool
-    fits: bool
     hidden: int
     instructions: int
 
@@ -133,13 +129,14 @@ class ToolCallInput(Model):
     """What OPA sees of a call. `environment` is what its caller states, `held` what the engine found out itself.
 
     `values` are those of the arguments that rules of policy/tools.yaml have conditions on, and no others.
-    `secrets` and `unreadable` say where such values are, never what they are. `adds` lists what the run touches with
-    this call. `flows` lists what it touched before, and is filled from the engine's state.
+    `secrets` and `unreadable` say where such values are, never what they are. `misfits` are the arguments that do not
+    fit the definition. `adds` lists what the run touches with this call. `flows` lists what it touched before, and is filled from the engine's state.
     """
 
     context: CallScope
     call: CallFacts
     definition: DefinitionFacts | None = None
+    misfits: tuple[Named, ...]
     environment: EnvironmentFacts | None = None
     held: HeldEnvironment | None = None
     destinations: tuple[Destination, ...]
@@ -180,13 +177,15 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         _lead(context),
         context.lookups.programs,
     )
+    definition, unfit = _definition(request.definition, call, context)
     stated = request.environment
     touches = context.lookups.touches.get(call.tool, ())
     hidden = call.arguments is None and is_secret(call.data.decode("utf-8"), context.lookups.forms)
     gathered = ToolCallInput(
         context=CallScope(policy=request.policy, profile=request.profile, cwd=request.cwd),
         call=_call(call, walked),
-        definition=_definition(request.definition, call, context.lookups.markers),
+        definition=definition,
+        misfits=unfit,
         environment=stated if isinstance(stated, EnvironmentFacts) else None,
         held=context.held(stated.held, None) if isinstance(stated, HeldName) else None,
         destinations=tuple(walked.destinations),
@@ -279,21 +278,26 @@ def _whole_marks(text: str) -> str:
     return text[:start] if end and "]" not in end and (_MARK.startswith(end) or end.startswith(_MARK)) else text
 
 
-def _definition(value: dict[str, Any] | None, call: Call, markers: Markers) -> DefinitionFacts | None:
-    """The facts of a definition; one that cannot be read, or is of another tool, fits nothing."""
+def _definition(
+    value: dict[str, Any] | None, call: Call, context: GatherContext
+) -> tuple[DefinitionFacts | None, tuple[Named, ...]]:
+    """The facts of a definition, and what does not fit it: everything if it cannot be read, or is of another tool."""
     if value is None:
-        return None
+        return None, ()
     try:
         definition = definition_of(value)
         found, schema = definition.digest(), definition.input_schema
     except UnreadableDefinitionError:
         unread = digest(repr(value).encode("utf-8", "replace"))
-        return DefinitionFacts(digest=unread, schema_valid=False, fits=False, hidden=0, instructions=0)
-    fit = definition.name == call.tool and call.arguments is not None and fits(schema, call.arguments)
-    hidden, instructions = steering_in(definition.document(), markers)
-    return DefinitionFacts(
-        digest=found, schema_valid=schema_valid(schema), fits=fit, hidden=hidden, instructions=instructions
-    )
+        return DefinitionFacts(digest=unread, schema_valid=False, hidden=0, instructions=0), (Named(id="arguments"),)
+    hidden, instructions = steering_in(definition.document(), context.lookups.markers)
+    facts = DefinitionFacts(digest=found, schema_valid=schema_valid(schema), hidden=hidden, instructions=instructions)
+    named = misfits(schema, call.arguments) if definition.name == call.tool and call.arguments is not None else None
+    plain = [
+        f"arguments/{name}" if _NAME.fullmatch(name) and not is_secret(name, context.lookups.forms) else "arguments"
+        for name in (("",) if named is None else named[:_ITEMS])
+    ]
+    return facts, tuple(Named(id=one) for one in dict.fromkeys(plain))
 
 
 def _known(cwd: str | None, store: Store, caller: Caller) -> FactsFromState:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.facts.tools import schemas
-from engine.facts.tools.schemas import DEEPEST, LARGEST, LONGEST, fits, schema_valid
+from engine.facts.tools.schemas import DEEPEST, LARGEST, LONGEST, fits, misfits, schema_valid
 from tests.lanes import examples
 
 FILE = {
@@ -147,6 +147,24 @@ def test_a_pattern_may_look_ahead_at_its_start(pattern: str, fitting: list[str],
     schema = {"properties": {"a": {"pattern": pattern}}}
     assert schema_valid(schema)
     assert [text for text in [*fitting, *unfit] if fits(schema, {"a": text})] == fitting
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "names"),
+    [
+        (FILE, {"path": "a"}, ()),
+        (FILE, {"path": 1, "mode": "r"}, ("mode", "path")),
+        (FILE | {"required": ["path", "mode"]}, {}, ("mode", "path")),
+        ({"properties": {"a": {"items": {"type": "string"}}}}, {"a": ["x", 1, 2]}, ("a",)),
+        ({"properties": {"a": {"required": ["b"]}}}, {"a": {}}, ("a",)),
+        ({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {}, ("",)),
+        ({"required": ["a"]}, None, ()),
+        ({"pattern": "("}, {}, None),
+        (doubling(20, "allOf"), {}, None),
+    ],
+)
+def test_the_arguments_that_do_not_fit_are_named(schema: Any, arguments: Any, names: Any) -> None:
+    assert misfits(schema, arguments) == names
 
 
 def test_a_catastrophic_regex_is_matched_in_bounded_time() -> None:

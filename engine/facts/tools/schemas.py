@@ -75,9 +75,36 @@ def schema_valid(schema: Any) -> bool:
 
 def fits(schema: Any, arguments: Any) -> bool:
     """Whether arguments satisfy a valid schema, as far as that can be found out within the bounds. Never raises."""
+    return misfits(schema, arguments) == ()
+
+
+def misfits(schema: Any, arguments: Any) -> tuple[str, ...] | None:
+    """The names of the arguments that do not satisfy a valid schema, and an empty one for all of them together.
+
+    None if that cannot be found out within the bounds. Never raises.
+    """
     if (validator := _validator(schema)) is None:
-        return False
-    return _bounded(lambda: next(validator.iter_errors(arguments), None) is None)
+        return None
+    found: dict[str, None] = {}
+
+    def look() -> bool:
+        for error in validator.iter_errors(arguments):
+            found.update(dict.fromkeys(_names(error)))
+        return True
+
+    return tuple(sorted(found)) if _bounded(look) else None
+
+
+def _names(error: Any) -> list[str]:
+    """The arguments that an error is about."""
+    if error.path:
+        return [str(error.path[0])]
+    missing = [name for name in error.validator_value if name not in error.instance] if _lacks(error) else []
+    return missing or [""]
+
+
+def _lacks(error: Any) -> bool:
+    return error.validator == "required" and isinstance(error.instance, Mapping)
 
 
 def _bounded(judge: Callable[[], bool]) -> bool:
@@ -276,6 +303,6 @@ def _on_others(validator: Any, value: Any, instance: Any, schema: Any) -> Iterat
         if name in known or any(_matches(pattern, name) for pattern in patterns):
             continue
         if value is False:
-            yield Misfit("is not a property")
+            yield Misfit("is not a property", path=(name,))
         else:
             yield from validator.descend(instance[name], value)

@@ -36,17 +36,34 @@ informing if tool_definition.informs(input.definition)
 informing if tool_definition.not_required(input.call.tool)
 
 # METADATA
-# title: The arguments fit the schema in the tool's definition
-# description: The definition must be a valid schema, and the arguments must fit it.
+# title: The definition has a valid JSON Schema of the arguments
+# description: The engine reads JSON Schema within bounds. It fetches nothing and matches patterns in linear time.
 # custom:
-#   code: arguments_unfit
-#   remedy: Send the arguments that the definition requires, with the names and types that it states
+#   code: schema_invalid
+#   remedy: Have the schema changed to JSON Schema 2020-12, 2019-09 or draft 7 that refers to itself only, with patterns
+#     that have no back references and look ahead at their start only
 #   after: [definition_changed]
 # labels:
 #   row: H14
-fitting if {
-	input.definition.schema_valid == true
-	input.definition.fits == true
-}
+readable if input.definition.schema_valid == true
 
-fitting if tool_definition.not_required(input.call.tool)
+readable if tool_definition.not_required(input.call.tool)
+
+# METADATA
+# title: Every argument fits the schema in the tool's definition
+# description: The list contains the arguments that do not, and those that are missing.
+# custom:
+#   code: arguments_unfit
+#   each: misfits
+#   empty: required
+#   remedy: Send the arguments that the definition requires, with the names and types that it states
+#   proof: the list contains only problems, so an empty list means that there are none
+#   after: [schema_invalid]
+# labels:
+#   row: H14
+fitting if input.misfits == []
+
+fitting if {
+	is_array(input.misfits)
+	tool_definition.not_required(input.call.tool)
+}

@@ -10,13 +10,13 @@ _policy := {"tools": {"tools": {
 }}}
 
 _definitions := {
-	"as pinned": {"definition": {"digest": "sha256:a", "schema_valid": true, "fits": true}},
-	"another": {"definition": {"digest": "sha256:b", "schema_valid": true, "fits": true}},
-	"unfit": {"definition": {"digest": "sha256:a", "schema_valid": true, "fits": false}},
-	"no schema": {"definition": {"digest": "sha256:a", "schema_valid": false, "fits": true}},
+	"as pinned": {"definition": {"digest": "sha256:a", "schema_valid": true}, "misfits": []},
+	"another": {"definition": {"digest": "sha256:b", "schema_valid": true}, "misfits": []},
+	"unfit": {"definition": {"digest": "sha256:a", "schema_valid": true}, "misfits": [{"id": "arguments/path"}]},
+	"no schema": {"definition": {"digest": "sha256:a", "schema_valid": false}, "misfits": [{"id": "arguments"}]},
 	"facts missing": {"definition": {"digest": "sha256:a"}},
-	"digest missing": {"definition": {"schema_valid": true, "fits": true}},
-	"none": {},
+	"digest missing": {"definition": {"schema_valid": true}, "misfits": []},
+	"none": {"misfits": []},
 }
 
 test_as_pinned if {
@@ -59,15 +59,27 @@ test_fitting if {
 		called := object.union(request, {"call": {"tool": "pinned"}})
 		definition.fitting with input as called with data.policy as _policy
 	}
-	found == {"as pinned", "another", "digest missing"}
+	found == {"as pinned", "another", "digest missing", "none"}
+}
+
+test_readable if {
+	found := {name |
+		some name, request in _definitions
+		called := object.union(request, {"call": {"tool": "pinned"}})
+		definition.readable with input as called with data.policy as _policy
+	}
+	found == {"as pinned", "another", "unfit", "digest missing"}
 }
 
 test_no_definition_is_asked_for if {
 	every request in _definitions {
 		called := object.union(request, {"call": {"tool": "plain"}})
 		definition.as_pinned with input as called with data.policy as _policy
-		definition.fitting with input as called with data.policy as _policy
+		definition.readable with input as called with data.policy as _policy
 	}
+	unfit := object.union(_definitions.unfit, {"call": {"tool": "plain"}})
+	definition.fitting with input as unfit with data.policy as _policy
+	not definition.fitting with input as {"call": {"tool": "plain"}} with data.policy as _policy
 }
 
 test_values_missing if {
