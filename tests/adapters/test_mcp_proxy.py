@@ -157,6 +157,18 @@ def test_secrets_and_images_that_carry_data_are_taken_out_of_results(era: str, e
 
 
 @pytest.mark.parametrize("era", ERAS)
+def test_the_model_reads_why_the_server_refused_a_call(era: str, engine: Engine) -> None:
+    token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"  # noqa: S105  (looks like one)
+    error = {"error": {"code": -32602, "message": f"city is required; {token}"}}
+
+    async def do(client: Client) -> Any:
+        return await client.call_tool("weather", {})
+
+    found, _ = proxied(gate_of(engine, run=f"why-{era}"), Scripted([*TOOLS.values()], {"weather": error}), do, era)
+    assert (text_of(found), found.is_error) == ("city is required; [redacted]", True)
+
+
+@pytest.mark.parametrize("era", ERAS)
 def test_a_call_runs_only_after_the_client_user_approves_it(era: str, engine: Engine) -> None:
     asked: list[str] = []
     answers = iter([False, True])

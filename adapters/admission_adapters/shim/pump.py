@@ -102,10 +102,16 @@ class ServerGate(Protocol):
         """The result that waits for this approval, for the person; empty if it is a call that waits."""
 
 
-class _ServerFailedError(WorkError):
+class ServerFailedError(WorkError):
     """The server answered with an error, or ended."""
 
     code = "engine.mcp_server_failed"
+
+
+class _ErrorAnswerError(ServerFailedError):
+    """The server answered with an error, whose words are `said`."""
+
+    said = ""
 
 
 class Pump:
@@ -181,7 +187,9 @@ class Pump:
             if isinstance(message, types.JSONRPCResponse):
                 future.set_result(message.result)
             else:
-                future.set_exception(_failed("the MCP server refused the request"))
+                refused = _ErrorAnswerError("the MCP server refused the request", remedy="see the log of the server")
+                refused.said = message.error.message
+                future.set_exception(refused)
         elif message.id in passed:
             passed.discard(message.id)
             self._open.discard(message.id)
@@ -345,7 +353,10 @@ class Pump:
 
         def send() -> Any:
             response = self._ask(self._to_server, id_, CALL, params)
-            return asyncio.run_coroutine_threadsafe(response, loop).result()
+            try:
+                return asyncio.run_coroutine_threadsafe(response, loop).result()
+            except _ErrorAnswerError as refused:  # such as wrong arguments: the model can correct itself
+                return _error(refused.said)
 
         result: ToolResult = await self._thread(self._gate.call, name, arguments, send, approval)
         return result
@@ -401,8 +412,8 @@ def _error(text: str) -> dict[str, Any]:
     return {"isError": True, "content": [{"type": "text", "text": text}]}
 
 
-def _failed(message: str) -> _ServerFailedError:
-    return _ServerFailedError(message, remedy="see the log of the proxy and the limits of the server's sandbox")
+def _failed(message: str) -> ServerFailedError:
+    return ServerFailedError(message, remedy="see the log of the proxy and the limits of the server's sandbox")
 
 
 class _Input:
