@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
 import os
 import re
 import stat
@@ -31,6 +32,7 @@ _ODD_NUMBER = re.compile(
 )
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _SYNTAX = "correct the syntax: indent with spaces, and quote text that has `:`, `#`, `*` or brackets"
+_JSON_SYNTAX = "correct the syntax: keys and texts in double quotes, a comma between two entries and none after the last"
 _LONGEST_NAME = 4_096
 """Characters of a path in a message: the longest path of Linux."""
 
@@ -229,7 +231,8 @@ class _Reader:
     def __init__(self, text: str, name: str, limits: ReadLimits, empty: str) -> None:
         self._name = name
         self._empty = empty
-        self._broken = "is not JSON" if name.endswith(".json") else "is not YAML"
+        flow = text.lstrip()[:1] in {"{", "["} and not name.endswith((".yaml", ".yml"))
+        self._is_json = flow or name.endswith(".json")
         self._limits = limits
         self._lines: dict[Path_, int] = {}
         self._nodes = 0
@@ -251,15 +254,26 @@ class _Reader:
             if type(after := next(events)).__name__ != "StreamEndEvent":
                 raise self._refuse(after, "holds more than one document", "keep one document per file")
         except YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            line = None if mark is None else mark.line + 1
-            reason = getattr(error, "problem", None) or "cannot be parsed"
-            raise _refused(self._name, line, f"{self._broken}: {reason}", _SYNTAX) from error
+            raise self._broken(error) from error
         except (ValueError, RecursionError) as error:
-            raise _refused(self._name, None, self._broken, _SYNTAX) from error
+            raise self._broken(None) from error
         finally:
             text.close()  # the parser is part of a cycle, and would keep the text until that is collected
         return Document(self._name, value, self._lines)
+
+    def _broken(self, error: Any) -> GatherError:
+        """What is wrong with the syntax, as a reader of JSON says it where this is meant to be JSON."""
+        mark = getattr(error, "problem_mark", None)
+        line, reason = mark and mark.line + 1, getattr(error, "problem", None)
+        if self._is_json:
+            try:
+                json.loads(self._text)
+            except json.JSONDecodeError as wrong:
+                line, reason = wrong.lineno, f"{wrong.msg[:1].lower()}{wrong.msg[1:]}, column {wrong.colno}"
+            except (ValueError, RecursionError):
+                pass  # the other reader has found something too
+        kind, remedy = ("JSON", _JSON_SYNTAX) if self._is_json else ("YAML", _SYNTAX)
+        return _refused(self._name, line, f"is not {kind}{f': {reason}' if reason else ''}", remedy)
 
     def _refuse(self, event: Any, message: str, remedy: str) -> GatherError:
         return _refused(self._name, event.start_mark.line + 1, message, remedy)

@@ -166,7 +166,7 @@ def test_a_repair_program_gets_the_rejection_and_gives_the_next_action(command: 
         ("/no/such/program", "cannot be run"),
         ("'", "cannot be split"),
         ("", "is empty"),
-        ("echo {", "is not YAML"),
+        ("echo {", "is not JSON"),
         ("sleep 60", "took more than"),
     ],
 )

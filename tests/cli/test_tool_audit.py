@@ -90,6 +90,26 @@ def test_an_unchanged_admitted_definition_passes(audit: Audit, policy: Path, com
     assert [(line["point"], line["mode"]) for line in decisions(command.state)] == [("mcp", "check")]
 
 
+def test_a_server_that_is_started_is_compared_with_its_own_row(audit: Audit, policy: Path) -> None:
+    admit(policy, search=definition_of(SEARCH).digest())
+    values = json.loads((policy / "mcp.yaml").read_text(encoding="utf-8"))
+    row = {"command": ["python3"], "package": {"folder": "/opt/mcp/docs", "digest": f"sha256:{'0' * 64}"}}
+    started = {"docs": row | {"tools": values["servers"]["docs"]["tools"]}}
+    values |= {"servers": {}, "started": started, "sandboxes": ["harness"]}
+    (policy / "mcp.yaml").write_text(json.dumps(values), encoding="utf-8")
+    assert audit(listed(SEARCH)).code == 0
+    run = audit(listed({**SEARCH, "description": "Search all"}), "--format", "json")
+    assert codes(run) == {("tools/mcp_docs__search", "definition_changed")}
+    assert [one["state"] for one in run.json["definitions"]] == ["changed"]
+    assert [one["where"]["field"] for one in run.json["entries"]] == ["started.docs.tools"]
+
+
+def test_entries_are_pasted_into_the_file_of_the_own_policy(audit: Audit, policy: Path, command: Command) -> None:
+    command("policy", "init", "own", cwd=policy.parent)
+    run = audit(listed(SEARCH), "--policy", "own", "--format", "json")
+    assert [one["where"]["file"] for one in run.json["entries"]] == ["own/values/tools.yaml", "own/values/mcp.yaml"]
+
+
 # covers: H14
 def test_a_changed_definition_is_reported_with_its_new_digest(audit: Audit, policy: Path) -> None:
     admit(policy, search=definition_of(SEARCH).digest())

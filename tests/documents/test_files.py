@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.documents.files import load, open_beneath, read_bytes
-from engine.errors import GatherError
+from engine.errors import GatherError, Location
 from engine.settings import ReadLimits
 
 LIMITS = ReadLimits(document_bytes=10_000, depth=8, nodes=500)
@@ -48,6 +48,25 @@ REFUSED = {
     "many": (b"a:\n" + b"- 1\n" * 600, None, "more than 500"),
     "large": (b"a: " + b"x" * 10_000, None, "larger than 10000 bytes"),
 }
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "line", "said"),
+    [
+        ("call.json", b'{"a": 1\n "b": 2}', 2, "is not JSON: expecting ',' delimiter, column 2"),
+        ("standard input", b'{"a": [}', 1, "is not JSON: expecting value, column 8"),
+        ("call", b"[1,\n", 2, "is not JSON: expecting value, column 1"),
+        ("call.json", b"- a: [", 1, "is not JSON: expecting value, column 1"),
+        ("bundle.yaml", b"{a: [}", 1, "is not YAML: "),
+        ("standard input", b"a: [}", 1, "is not YAML: "),
+    ],
+)
+def test_broken_json_is_called_so(name: str, data: bytes, line: int, said: str) -> None:
+    with pytest.raises(GatherError) as caught:
+        load(data, name, LIMITS)
+    assert said in str(caught.value)
+    assert caught.value.where == Location(name, line)
+    assert ("double quotes" in caught.value.remedy) == ("JSON" in said)
 
 
 @pytest.mark.parametrize("name", REFUSED)

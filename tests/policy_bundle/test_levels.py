@@ -35,6 +35,7 @@ FIXED = {
     "administration": {
         *("act_incomplete", "act_out_of_scope", "act_stopped", "actor_unnamed", "approval_overdue"),
         *("approval_resolved", "approver_is_requester", "prefix_approver_is_runner", "prefix_too_long"),
+        "prefix_tool_unknown",
         *("principal_ambiguous", "token_id_invalid", "token_point_unknown", "token_too_long", "token_without_point"),
     },
     "artifact": {"artifact_not_isolated"},

@@ -72,10 +72,13 @@ def audit(engine: Engine, file: Path, server: str, before: Path | None, asker: A
 
     Raises GatherError where a file cannot be read at all.
     """
-    listed, earlier = content(file), () if before is None else definitions_in(before)
-    request = {"phase": "list", "servers": [{"name": server, "transport": "http", "definitions": listed}]}
+    listed, earlier, policy = content(file), () if before is None else definitions_in(before), engine.policy
+    request: dict[str, Any] = {"phase": "list", "servers": [{"name": server, "transport": "http", "definitions": listed}]}
+    if policy is not None and policy.row(("mcp", "started", server)).value is not None:
+        request["servers"][0]["transport"] = "stdio"
+        request |= {"relay": name for name in (policy.row(("mcp", "sandboxes")).value or [])[:1]}
     answer = engine.check("mcp", request, asker)
-    outcome, policy = report(str(file), answer, engine.policy), engine.policy
+    outcome = report(str(file), answer, policy)
     if policy is None or answer.fault is not None:
         return Audit(outcome, server)
     found = _definitions(listed)
@@ -85,8 +88,19 @@ def audit(engine: Engine, file: Path, server: str, before: Path | None, asker: A
 
 def _pins(policy: PolicyBundle, server: str) -> dict[str, str]:
     """The digest of each definition that was admitted, by the name that the server gives the tool."""
-    rows = policy.row(("mcp", "servers", server, "tools")).value or {}
+    rows = policy.row(("mcp", _table(policy, server), server, "tools")).value or {}
     return {name: row["definition"] for name, row in rows.items()}
+
+
+def _table(policy: PolicyBundle, server: str) -> str:
+    return "servers" if policy.row(("mcp", "started", server)).value is None else "started"
+
+
+def _place(policy: PolicyBundle, *path: str) -> Location | None:
+    """Where to paste what belongs below a value: in the file that one may edit, if the value is not in it yet."""
+    shipped, where = f"policy/{path[0]}.yaml", policy.row(path).where
+    own = policy.sources.with_own_files(shipped)
+    return where if where is None or own in {where.file, shipped} else Location(own, None, where.field)
 
 
 def _definitions(listed: Any) -> Sequence[Definition]:
@@ -104,7 +118,7 @@ def _entries(policy: PolicyBundle, answer: Answer, server: str, found: Sequence[
     codes: dict[str, set[str]] = {}
     for finding in answer.decision.findings:
         codes.setdefault((finding.subject or "").partition("/")[2], set()).add(finding.code)
-    admitted = policy.row(("mcp", "servers")).value or {}
+    admitted = policy.row(("mcp", _table(policy, server))).value or {}
     unknown, fresh = [], {}
     for one in found:
         name = local_name(server, one.name)
@@ -115,7 +129,7 @@ def _entries(policy: PolicyBundle, answer: Answer, server: str, found: Sequence[
             fresh[one.name] = one.digest()
     if unknown:
         about = f"{len(unknown)} tool{'s have' if len(unknown) > 1 else ' has'} no entry"
-        yield Entry(about, policy.row(("tools", "tools")).where, "\n".join(unknown))
+        yield Entry(about, _place(policy, "tools", "tools"), "\n".join(unknown))
     if fresh:
         yield _pinned(policy, server, fresh)
 
@@ -123,9 +137,9 @@ def _entries(policy: PolicyBundle, answer: Answer, server: str, found: Sequence[
 def _pinned(policy: PolicyBundle, server: str, fresh: Mapping[str, str]) -> Entry:
     """The digests of definitions that are not admitted in their current form."""
     rows = [f"{scalar(name)}: {{definition: {scalar(digest)}}}" for name, digest in fresh.items()]
-    known = policy.row(("mcp", "servers", server))
-    if known.value is not None:
-        where = policy.row(("mcp", "servers", server, "tools")).where
+    known = ("mcp", _table(policy, server), server)
+    if policy.row(known).value is not None:
+        where = _place(policy, *known, "tools")
         about = f"{len(rows)} definition{'s are' if len(rows) > 1 else ' is'} new or changed"
         return Entry(about, where, "\n".join(rows))
     lines = [
@@ -137,7 +151,7 @@ def _pinned(policy: PolicyBundle, server: str, fresh: Mapping[str, str]) -> Entr
         *(f"    {row}" for row in rows),
     ]
     about = f"the server `{printable(server, 100)}` is not admitted"
-    return Entry(about, policy.row(("mcp", "servers")).where, "\n".join(lines))
+    return Entry(about, _place(policy, "mcp", "servers"), "\n".join(lines))
 
 
 def argument_types(one: Definition) -> dict[str, str]:

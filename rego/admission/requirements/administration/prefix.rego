@@ -42,3 +42,20 @@ prefix_ends if {
 	input.prefix.seconds > 0
 	input.prefix.seconds <= data.policy.administration.prefix_seconds_max
 }
+
+# METADATA
+# title: The tool of a command prefix is known
+# description: A prefix for another name would never be used, or by a tool that takes this name later.
+# custom:
+#   code: prefix_tool_unknown
+#   fixed: true
+#   remedy: Use the name of a tool in policy/tools.yaml
+#   reads: ["tools.tools.{prefix.tool}"]
+# labels:
+#   row: H08
+tool_known if _approves_none
+
+tool_known if {
+	input.act == "approve_prefix"
+	is_object(data.policy.tools.tools[input.prefix.tool])
+}

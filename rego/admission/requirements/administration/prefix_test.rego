@@ -32,8 +32,20 @@ test_prefix_ends if {
 	every policy in [{}, {"administration": {}}] { not prefix.prefix_ends with input as _clean with data.policy as policy }
 }
 
+test_tool_known if {
+	policy := {"tools": {"tools": {"shell": {"title": "A shell"}, "broken": "none"}}}
+	prefix.tool_known with input as _with({"tool": "shell"}) with data.policy as policy
+	every tool in ["shel", "broken", null, [], {}] {
+		not prefix.tool_known with input as _with({"tool": tool}) with data.policy as policy
+	}
+	not prefix.tool_known with input as _clean with data.policy as policy
+	not prefix.tool_known with input as _with({"tool": "shell"}) with data.policy as {}
+	every act in _others { prefix.tool_known with input as {"act": act} with data.policy as {} }
+}
+
 test_an_act_that_is_none_approves_none if {
 	every act in _wrong {
+		not prefix.tool_known with input as object.union(_clean, {"act": act}) with data.policy as _policy
 		not prefix.approver_differs with input as object.union(_clean, {"act": act})
 		not prefix.prefix_ends with input as object.union(_clean, {"act": act}) with data.policy as _policy
 	}
