@@ -54,6 +54,10 @@ def shapes(name: str, arguments: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "method": "tools/call",
             "params": {"name": name, "arguments": arguments},
         },
+        "langchain": {"type": "tool_call", "id": "call_1", "name": name, "args": arguments},
+        "gemini": {"functionCall": {"name": name, "args": arguments}},
+        "gemini_sdk": {"function_call": {"name": name, "args": arguments}},
+        "bedrock": {"toolUse": {"toolUseId": "call_1", "name": name, "input": arguments}},
     }
 
 

@@ -146,7 +146,7 @@ def test_a_reset_stated_by_the_caller_makes_a_call_reversible(engine: Engine, to
     assert tools.calls == []
 
 
-@pytest.mark.parametrize("shape", ["own", "openai", "responses", "anthropic", "mcp"])
+@pytest.mark.parametrize("shape", shapes("", {}))
 def test_a_call_in_any_shape_runs_with_the_decided_arguments(shape: str, engine: Engine, tools: Tools) -> None:
     result = gate(engine, tools).call(shapes(READ, {"search": "é"})[shape])
     assert (result.status, result.content, result.code) == ("ok", "found é", None)

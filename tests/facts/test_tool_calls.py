@@ -47,6 +47,29 @@ def test_a_call_is_the_same_in_every_shape(shape: str) -> None:
     assert read(shapes("files_read", ARGUMENTS)[shape]) == Call("files_read", ARGUMENTS, canonical(ARGUMENTS))
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"type": "function", "function": {"name": "f", "arguments": ""}},
+        {"type": "function_call", "call_id": "1", "name": "f", "arguments": ""},
+        {"function": {"name": "f", "arguments": {}}},
+        {"functionCall": {"name": "f", "args": None}},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "f", "arguments": None}},
+    ],
+)
+def test_a_call_may_have_no_arguments(call: Any) -> None:
+    assert read(call) == Call("f", {}, b"{}")
+
+
+def test_ollama_and_the_python_sdk_of_gemini_write_calls_so() -> None:
+    ollama = {"function": {"index": 0, "name": "files_read", "arguments": ARGUMENTS}}
+    part = {"id": None, "name": "files_read", "args": ARGUMENTS, "partial_args": None, "will_continue": None}
+    gemini = {"text": None, "function_call": part, "function_response": None}
+    for call in (ollama, gemini):
+        found = read(call)
+        assert (found.tool, found.arguments) == ("files_read", ARGUMENTS)
+
+
 def test_only_mcp_and_gemini_may_leave_arguments_out() -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "f"}}
     assert read(call) == read({"functionCall": {"name": "f"}}) == Call("f", {}, b"{}")
@@ -71,8 +94,11 @@ def test_only_mcp_and_gemini_may_leave_arguments_out() -> None:
         {"name": "f", "arguments": {}, "input": {}},
         {"name": "f", "arguments": {}, "function": {"name": "g", "arguments": "{}"}},
         {"name": "f", "arguments": {}, "method": "tools/call"},
-        {"type": "function", "function": {"name": "f", "arguments": {}}},
+        {"type": "function", "function": {"name": "f", "arguments": None}},
         {"type": "function", "function": {"name": "f", "arguments": "{}"}, "name": "g"},
+        {"functionCall": {"name": "f"}, "function_call": {"name": "g"}},
+        {"functionCall": {"name": "f", "args": {}, "partialArgs": [{"jsonPath": "$.a"}]}},
+        {"functionCall": {"name": "f", "args": {}, "arguments": None}},
         {"type": "function_call", "name": "f", "arguments": "{}"},
         {"type": "tool_use", "id": "1", "name": "f", "arguments": {}},
         {"type": "tool_result", "id": "1", "name": "f", "input": {}},
@@ -103,7 +129,7 @@ def test_a_malformed_or_mixed_call_shape_is_refused(call: Any) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "x", "[]", '"{}"', "null", "{} {}", "{'a': 1}", '{"a": 1,}', '{"a": 1, "a": 1}', '{"x": {"a": 1, "a": 2}}',
+    [" ", "x", "[]", '"{}"', "null", "{} {}", "{'a': 1}", '{"a": 1,}', '{"a": 1, "a": 1}', '{"x": {"a": 1, "a": 2}}',
      '{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}', '{"a": "\\ud800"}', '{"a": ' + "9" * 5_000 + "}",
      '{"a": ' + "[" * 1_000 + "]" * 1_000 + "}", "\ufeff{}", '{"a": 01}', "{", '{"a":\x00 1}', "/**/{}"],
 )  # fmt: skip

@@ -7,6 +7,9 @@ from typing import Any
 from engine.errors import GatherError
 
 _CODE = "engine.request_invalid"
+_CALLED = ("function", "params", "functionCall", "function_call", "toolUse")
+"""What holds the tool and its arguments, in the formats in which the call itself does not."""
+
 DEPTH = 200
 """Levels that are copied; policies admit far fewer, and Python handles this depth everywhere."""
 
@@ -47,9 +50,9 @@ def call_parts(call: Any) -> tuple[str, Any] | None:
     """The name and arguments of a call in any format, as they were written; None for anything else."""
     if not isinstance(call, dict):
         return None
-    for inner in (call.get("function"), call.get("params"), call):
+    for inner in (*map(call.get, _CALLED), call):
         if isinstance(inner, dict) and isinstance(name := inner.get("name"), str):
-            return name, inner.get("arguments", inner.get("input"))
+            return name, next((inner[field] for field in ("arguments", "input", "args") if field in inner), None)
     return None
 
 

@@ -1,7 +1,7 @@
 """A tool call in the shapes in which agents really send it, and the one form that everything is read from.
 
     own          {"name", "arguments": {…}}
-    OpenAI       {"id", "type": "function", "function": {"name", "arguments": "<JSON text>"}}
+    OpenAI       {"id", "type": "function", "function": {"name", "arguments": "<JSON text>"}}; Ollama {…}
     Responses    {"type": "function_call", "call_id", "name", "arguments": "<JSON text>"}
     Anthropic    {"type": "tool_use", "id", "name", "input": {…}}
     MCP          {"jsonrpc": "2.0", "id", "method": "tools/call", "params": {"name", "arguments": {…}}}
@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import AliasChoices, Discriminator, Field, Tag, model_validator
 
 from engine.documents.canonical import canonical
 from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, read_strict
@@ -37,6 +37,9 @@ _READ = frozenset(
         *("parameters", "toolName"),
     )
 )
+_PARTS = ("partialArgs", "partial_args")
+"""Pieces of arguments while a model writes them; null in a call that is whole."""
+
 CallId = Annotated[str, Field(max_length=512)]
 Arguments = Object
 
@@ -59,7 +62,8 @@ class Vendor(Model, extra="allow", json_schema_extra={"maxProperties": _MOST_FIE
 
     @model_validator(mode="after")
     def _one_reading(self) -> Self:
-        if _READ.intersection(self.added()):
+        stated = {name for name, value in (self.model_extra or {}).items() if value is not None or name not in _PARTS}
+        if _READ.intersection(stated):
             raise ValueError("a call has one tool and one set of arguments")
         if len(self.model_fields_set) > _MOST_FIELDS:
             raise ValueError(f"a call has at most {_MOST_FIELDS} fields")
@@ -71,10 +75,10 @@ class Vendor(Model, extra="allow", json_schema_extra={"maxProperties": _MOST_FIE
 
 
 class OpenAiFunction(Vendor):
-    """What is called; `arguments` is the JSON text that the model wrote."""
+    """What is called; `arguments` is the JSON text that the model wrote, empty if there are none. Ollama has read it."""
 
     name: Name
-    arguments: Text
+    arguments: Text | Arguments
 
 
 class OpenAiCall(Vendor):
@@ -109,7 +113,7 @@ class McpParams(Vendor):
     """What is called over MCP; `_meta` belongs to the transport and is no argument."""
 
     name: Name
-    arguments: Arguments = Field(default_factory=dict)
+    arguments: Arguments | None = None
     meta: Object | None = Field(default=None, alias="_meta")
 
 
@@ -136,13 +140,13 @@ class GeminiFunction(Vendor):
 
     id: CallId | None = None
     name: Name
-    args: Arguments = Field(default_factory=dict)
+    args: Arguments | None = None
 
 
 class GeminiCall(Vendor):
-    """A part of Gemini's content."""
+    """A part of Gemini's content. Its SDK for Python spells names in snake case, and states fields that are null."""
 
-    function_call: GeminiFunction = Field(alias="functionCall")
+    function_call: GeminiFunction = Field(validation_alias=AliasChoices("functionCall", "function_call"))
 
 
 class BedrockToolUse(Vendor):
@@ -222,17 +226,19 @@ def call_of(call: ToolCall) -> Call:
         case LangChainCall():
             name, arguments, added = call.name, call.args, call.added()
         case McpCall(params=called):
-            name, arguments, added = called.name, called.arguments, (*call.added(), *called.added())
+            name, arguments, added = called.name, called.arguments or {}, (*call.added(), *called.added())
         case GeminiCall(function_call=called):
-            name, arguments, added = called.name, called.args, (*call.added(), *called.added())
+            name, arguments, added = called.name, called.args or {}, (*call.added(), *called.added())
         case BedrockCall(tool_use=called):
             name, arguments, added = called.name, called.input, (*call.added(), *called.added())
     return _call_of(name, arguments, added)
 
 
-def _parsed_call(name: str, text: str, added: tuple[str, ...]) -> Call:
+def _parsed_call(name: str, text: str | Arguments, added: tuple[str, ...]) -> Call:
+    if not isinstance(text, str):
+        return _call_of(name, text, added)
     try:
-        value = read_strict(text)
+        value = read_strict(text or "{}")
     except (NotJsonError, AmbiguousJsonError):
         value = None
     if isinstance(value, dict):
