@@ -85,6 +85,9 @@ _VERDICTS = frozenset(
 )
 """Statements about a password and placeholders for one, which are none."""
 
+_OPTION = frozenset(("argument", "flag", "header", "option", "parameter"))
+"""What a text about an option calls it: `the --token flag`."""
+
 NAMED_OPTION = re.compile(
     r"(?i)-(?<![\w-]-)-?(?:[a-z0-9]{1,20}[-_]){0,4}"
     r"(?:pass|password|passwd|passphrase|secret|token|api[-_]?key|secret[-_]?key|access[-_]?key)"
@@ -165,6 +168,8 @@ _PUBLIC = re.compile(
     r"|-----BEGIN (?:CERTIFICATE|CERTIFICATE REQUEST|PUBLIC KEY|RSA PUBLIC KEY)-----\s{1,4}MI[A-Za-z0-9+/=\s]+"
     r"|(?<![A-Za-z0-9])(?:chatcmpl-[A-Za-z0-9]{29}|(?:resp|msg|rs|fc)_[0-9a-f]{48,64})(?![A-Za-z0-9])"  # of answers
     r"|AAAA(?:B3NzaC1|C3NzaC1|E2VjZHNh|Gnsk)[A-Za-z0-9+/=]+"  # public keys of SSH
+    r"|(?:cp|pp|py)[0-9]{1,4}t?-(?:abi3|none|cp[0-9]{2,4}t?)-(?:many|musl)linux[0-9_]{0,10}_?"
+    r"(?:aarch64|armv7l|i686|ppc64le|riscv64|s390x|x86_64)(?![A-Za-z0-9])"  # platforms of Python packages
     r"|(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|UEsDB|H4sI|PHN2Zy)[A-Za-z0-9+/=]{60,})"  # images, archives, PDF
     r"|abcdefghijklmnopqrstuvwxyz|ABCDEFGHIJKLMNOPQRSTUVWXYZ|0123456789"
 )
@@ -421,7 +426,7 @@ def _logins(lines: Lines) -> Iterator[Span]:
 
 def _named_options(lines: Lines) -> Iterator[Span]:
     for match in _NAMED_OPTIONS(lines):
-        if match[1].strip(".:`)").lower() not in _VERDICTS:
+        if match[1].strip(".,:`)").lower() not in _VERDICTS | _OPTION:
             yield match.span()
 
 

@@ -129,6 +129,9 @@ CODE = [
     "maxPasswordAge: 90days", "identified by their names",
     "apiKey: string = process.env.KEY", "key: bytes = secrets.token_bytes(32)", 'fields["token"] = token_of(1)',
     "abfss://container@account.dfs.core.windows.net/part-1", "https://user:***@registry.example.org/",
+    "read from the --cloud-token flag, then", "If --token flag was given", "the `--password` option", "--password option",
+    "cffi-2.0.0-cp314-cp314t-manylinux2014_s390x.manylinux_2_17_s390x.whl",
+    "aiohttp-3.14.3-cp314-cp314t-manylinux_2_31_armv7l.whl",
 ]  # fmt: skip
 
 
@@ -162,7 +165,8 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      "chatcmpl-qU0kKa9fK3xLz8Wm2RtY7bNc4VhJ6sDp1GqE5aXo", '"dbPassword": "sw0rdfish"', "smtp_pass = sw0rdfish",
      "mail_pass: sw0rdfish", "define('DB_PASSWORD', 'swordfish');", "define( 'AUTH_KEY', 'k3;x=9 a+b' );",
      "CREATE USER a IDENTIFIED BY 'swordfish'", "name: DB_PASSWORD\n  value: swordfish",
-     '{"name":"API_TOKEN","value":"swordfish"}'],
+     '{"name":"API_TOKEN","value":"swordfish"}', "--token flag9swordfish", "--cloud-token swordfish",
+     "x-cp314-cp314t-manylinux2014_k3Jx9QzV7bLm2RtYw8Nc4Vh6"],
 )  # fmt: skip
 def test_a_value_in_code_is_a_secret_all_the_same(value: str) -> None:
     assert is_secret(value, FORMS)
