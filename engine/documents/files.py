@@ -32,7 +32,9 @@ _ODD_NUMBER = re.compile(
 )
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _SYNTAX = "correct the syntax: indent with spaces, and quote text that has `:`, `#`, `*` or brackets"
-_JSON_SYNTAX = "correct the syntax: keys and texts in double quotes, a comma between two entries and none after the last"
+_JSON_SYNTAX = (
+    "correct the syntax: keys and texts in double quotes, a comma between two entries and none after the last"
+)
 _LONGEST_NAME = 4_096
 """Characters of a path in a message: the longest path of Linux."""
 

@@ -17,7 +17,6 @@ from engine.documents.canonical import canonical, digest
 from engine.documents.files import printable
 from engine.facts.paths import Lead, canonical_folder, lead
 from engine.facts.text.content import steering_in
-from engine.facts.text.instructions import Markers
 from engine.facts.tools.argument_facts import Argument, Command, CommandPart, Destination, FoundPath
 from engine.facts.tools.arguments import Walked, walk
 from engine.facts.tools.calls import Call, ToolCall, call_of
@@ -130,7 +129,8 @@ class ToolCallInput(Model):
 
     `values` are those of the arguments that rules of policy/tools.yaml have conditions on, and no others.
     `secrets` and `unreadable` say where such values are, never what they are. `misfits` are the arguments that do not
-    fit the definition. `adds` lists what the run touches with this call. `flows` lists what it touched before, and is filled from the engine's state.
+    fit the definition. `adds` lists what the run touches with this call. `flows` lists what it touched before, and is
+    filled from the engine's state.
     """
 
     context: CallScope

@@ -97,6 +97,8 @@ _SPOKEN = re.compile(
     r"(?i)(?<![A-Za-z0-9])(?:passwor[dt]|passwd|passphrase|passcode)[\"']?[ \t]{0,4}"
     r"(?:[:=]|[ \t](is|was)(?=[ \t:])|[ \t](?=[\"'])|>(?=[^<\s\"']{4,200}</))[ \t:]{0,4}([^\r\n,;]{1,200})"
 )
+_DONE = re.compile(r"[a-z]{3,20}ed")
+"""What was done with a password: `the password was returned`."""
 _TYPED = re.compile(r"[\w.\[\]| ]{1,60}[ \t]=[ \t]{1,4}[bru]?[\"'](?![$<{%*])[^\"'\s]{4}")
 """A type, and then the text that it is of: `str = "…"`."""
 STATED = re.compile(
@@ -166,7 +168,8 @@ _PUBLIC = re.compile(
     r"|(?:[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{60}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})(?![A-Za-z0-9])"
     r"|data:[a-z0-9.+/-]{1,100};base64,[A-Za-z0-9+/=]+"  # RFC 2397
     r"|-----BEGIN (?:CERTIFICATE|CERTIFICATE REQUEST|PUBLIC KEY|RSA PUBLIC KEY)-----\s{1,4}MI[A-Za-z0-9+/=\s]+"
-    r"|(?<![A-Za-z0-9])(?:chatcmpl-[A-Za-z0-9]{29}|(?:resp|msg|rs|fc)_[0-9a-f]{48,64})(?![A-Za-z0-9])"  # of answers
+    r"|(?<![A-Za-z0-9])(?:chatcmpl-[A-Za-z0-9]{29}"
+    r"|(?:resp|msg|rs|fc|ci|ws|fs|cntr|mcpr)_[0-9a-f]{48,64})(?![A-Za-z0-9])"  # of answers
     r"|AAAA(?:B3NzaC1|C3NzaC1|E2VjZHNh|Gnsk)[A-Za-z0-9+/=]+"  # public keys of SSH
     r"|(?:cp|pp|py)[0-9]{1,4}t?-(?:abi3|none|cp[0-9]{2,4}t?)-(?:many|musl)linux[0-9_]{0,10}_?"
     r"(?:aarch64|armv7l|i686|ppc64le|riscv64|s390x|x86_64)(?![A-Za-z0-9])"  # platforms of Python packages
@@ -441,6 +444,8 @@ def _in_words(lines: Lines) -> Iterator[Span]:
             del words[0]
         seed = [word.rstrip(")]}:") or word for word in words[: 1 if match[1] is None else 3]]
         if not seed or _REFERENCE.match(match[2]) or not _VERDICTS.isdisjoint(seed) or _is_expression(match, words):
+            continue
+        if match[1] is not None and len(words) == 1 and _DONE.fullmatch(words[0]):
             continue
         yield match.span()
 

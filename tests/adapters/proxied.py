@@ -72,9 +72,8 @@ class Scripted:
             if callable(result):
                 result = result(**asked["params"]["arguments"])
             content = {"content": [{"type": "text", "text": result}]} if isinstance(result, str) else result
-            if "error" in content:
-                return {**told, **content}
-            return {**told, "result": {**content, **({"resultType": "complete"} if modern else {})}}
+            whole = {"result": {**content, **({"resultType": "complete"} if modern else {})}}
+            return {**told, **(content if "error" in content else whole)}
         return {**told, "error": {"code": -32601, "message": "no such method"}}
 
 

@@ -96,7 +96,6 @@ def test_only_mcp_and_gemini_may_leave_arguments_out() -> None:
         {"name": "f", "arguments": {}, "method": "tools/call"},
         {"type": "function", "function": {"name": "f", "arguments": None}},
         {"type": "function", "function": {"name": "f", "arguments": "{}"}, "name": "g"},
-        {"functionCall": {"name": "f"}, "function_call": {"name": "g"}},
         {"functionCall": {"name": "f", "args": {}, "partialArgs": [{"jsonPath": "$.a"}]}},
         {"functionCall": {"name": "f", "args": {}, "arguments": None}},
         {"type": "function_call", "name": "f", "arguments": "{}"},

@@ -129,9 +129,11 @@ CODE = [
     "maxPasswordAge: 90days", "identified by their names",
     "apiKey: string = process.env.KEY", "key: bytes = secrets.token_bytes(32)", 'fields["token"] = token_of(1)',
     "abfss://container@account.dfs.core.windows.net/part-1", "https://user:***@registry.example.org/",
-    "read from the --cloud-token flag, then", "If --token flag was given", "the `--password` option", "--password option",
+    "read from the --cloud-token flag, then", "If --token flag was given", "the `--password` option",
+    "--password option", "password is checked", "# Verify the password was returned\n",
     "cffi-2.0.0-cp314-cp314t-manylinux2014_s390x.manylinux_2_17_s390x.whl",
     "aiohttp-3.14.3-cp314-cp314t-manylinux_2_31_armv7l.whl",
+    "ci_68c2e701a23081939c93b6fb5bb952d302d3a5742c7dd123",
 ]  # fmt: skip
 
 
@@ -166,6 +168,7 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      "mail_pass: sw0rdfish", "define('DB_PASSWORD', 'swordfish');", "define( 'AUTH_KEY', 'k3;x=9 a+b' );",
      "CREATE USER a IDENTIFIED BY 'swordfish'", "name: DB_PASSWORD\n  value: swordfish",
      '{"name":"API_TOKEN","value":"swordfish"}', "--token flag9swordfish", "--cloud-token swordfish",
+     "the password was swordfished4", "the password is sacred horse battery staple", "password: returned",
      "x-cp314-cp314t-manylinux2014_k3Jx9QzV7bLm2RtYw8Nc4Vh6"],
 )  # fmt: skip
 def test_a_value_in_code_is_a_secret_all_the_same(value: str) -> None:

@@ -73,10 +73,14 @@ def audit(engine: Engine, file: Path, server: str, before: Path | None, asker: A
     Raises GatherError where a file cannot be read at all.
     """
     listed, earlier, policy = content(file), () if before is None else definitions_in(before), engine.policy
-    request: dict[str, Any] = {"phase": "list", "servers": [{"name": server, "transport": "http", "definitions": listed}]}
+    request = {"phase": "list", "servers": [{"name": server, "transport": "http", "definitions": listed}]}
     if policy is not None and policy.row(("mcp", "started", server)).value is not None:
-        request["servers"][0]["transport"] = "stdio"
-        request |= {"relay": name for name in (policy.row(("mcp", "sandboxes")).value or [])[:1]}
+        profiles = policy.row(("mcp", "sandboxes")).value or [""]
+        request = {
+            "phase": "list",
+            "relay": profiles[0],
+            "servers": [{"name": server, "transport": "stdio", "definitions": listed}],
+        }
     answer = engine.check("mcp", request, asker)
     outcome = report(str(file), answer, policy)
     if policy is None or answer.fault is not None:

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AliasChoices, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from engine.documents.canonical import canonical
 from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, read_strict
@@ -75,7 +75,7 @@ class Vendor(Model, extra="allow", json_schema_extra={"maxProperties": _MOST_FIE
 
 
 class OpenAiFunction(Vendor):
-    """What is called; `arguments` is the JSON text that the model wrote, empty if there are none. Ollama has read it."""
+    """What is called; `arguments` is the JSON text that the model wrote, empty if there are none, or its object."""
 
     name: Name
     arguments: Text | Arguments
@@ -143,10 +143,10 @@ class GeminiFunction(Vendor):
     args: Arguments | None = None
 
 
-class GeminiCall(Vendor):
+class GeminiCall(Vendor, validate_by_name=True):
     """A part of Gemini's content. Its SDK for Python spells names in snake case, and states fields that are null."""
 
-    function_call: GeminiFunction = Field(validation_alias=AliasChoices("functionCall", "function_call"))
+    function_call: GeminiFunction = Field(alias="functionCall")
 
 
 class BedrockToolUse(Vendor):
