@@ -85,6 +85,7 @@ def test_a_call_has_its_complete_expected_input() -> None:
                 "links": "none",
             },
         ),
+        "misfits": (),
         "values": (),
         "commands": (
             {
@@ -119,7 +120,7 @@ def test_a_call_has_its_complete_expected_input() -> None:
     assert "hunter2" not in call["summary"]
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a": NaN}', "[" * 1_000, "", "[]", "not json"])
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a": NaN}', "[" * 1_000, " ", "[]", "not json"])
 def test_unreadable_arguments_are_reported_as_a_fact(text: str) -> None:
     found = facts({"type": "function", "function": {"name": "f", "arguments": text}})
     assert (found.call.readable, found.call.complete, found.call.summary) == (False, False, "")
@@ -187,30 +188,39 @@ def test_links_are_looked_for_on_this_machine(tmp_path: Path) -> None:
     assert facts(call, outside).paths[0].links == "unknown"
 
 
+KEY = "AKIAIOSFODNN7EXAMPLF"
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 
 
 @pytest.mark.parametrize(
-    ("definition", "valid", "fit"),
+    ("definition", "valid", "misfits"),
     [
-        ({"name": "f", "input_schema": SCHEMA}, True, True),
-        ({"type": "function", "function": {"name": "f", "parameters": SCHEMA}}, True, True),
-        ({"name": "f", "inputSchema": {**SCHEMA, "required": ["other"]}}, True, False),
-        ({"name": "g", "inputSchema": SCHEMA}, True, False),
-        ({"name": "f"}, False, False),
-        ({"name": "f", "inputSchema": {"type": "objekt"}}, False, False),
-        ({"name": "f", "inputSchema": {"$ref": "https://evil.org/"}}, False, False),
-        ({"name": 5}, False, False),
-        ({}, False, False),
+        ({"name": "f", "input_schema": SCHEMA}, True, []),
+        ({"type": "function", "function": {"name": "f", "parameters": SCHEMA}}, True, []),
+        ({"name": "f", "inputSchema": {**SCHEMA, "required": ["other"]}}, True, ["arguments/other"]),
+        ({"name": "f", "inputSchema": {**SCHEMA, "required": ["two words", "\u00e9", KEY]}}, True, ["arguments"]),
+        ({"name": "f", "inputSchema": {**SCHEMA, "minProperties": 2}}, True, ["arguments"]),
+        ({"name": "g", "inputSchema": SCHEMA}, True, ["arguments"]),
+        ({"name": "f"}, False, ["arguments"]),
+        ({"name": "f", "inputSchema": {"type": "objekt"}}, False, ["arguments"]),
+        ({"name": "f", "inputSchema": {"$ref": "https://evil.org/"}}, False, ["arguments"]),
+        ({"name": 5}, False, ["arguments"]),
+        ({}, False, ["arguments"]),
     ],
 )
-def test_a_definition_is_checked_for_validity_and_fit(definition: dict[str, Any], valid: bool, fit: bool) -> None:  # noqa: FBT001
-    found = there(facts({"name": "f", "arguments": {"path": "a"}}, definition=definition).definition)
-    assert (found.schema_valid, found.fits) == (valid, fit)
-    unread = there(
-        facts({"type": "function", "function": {"name": "f", "arguments": "x"}}, definition=definition).definition
-    )
-    assert not unread.fits
+def test_a_definition_is_checked_for_validity_and_fit(
+    definition: dict[str, Any],
+    valid: bool,  # noqa: FBT001
+    misfits: list[str],
+) -> None:
+    found = facts({"name": "f", "arguments": {"path": "a"}}, definition=definition)
+    assert (there(found.definition).schema_valid, [one.id for one in found.misfits]) == (valid, misfits)
+    unread = facts({"type": "function", "function": {"name": "f", "arguments": "x"}}, definition=definition)
+    assert [one.id for one in unread.misfits] == ["arguments"]
+
+
+def test_nothing_is_unfit_without_a_definition() -> None:
+    assert facts({"name": "f", "arguments": {"path": "a"}}).misfits == ()
 
 
 class Rows:

@@ -75,7 +75,7 @@ def audit(engine: Engine, file: Path, server: str, before: Path | None, asker: A
     listed, earlier, policy = content(file), () if before is None else definitions_in(before), engine.policy
     request = {"phase": "list", "servers": [{"name": server, "transport": "http", "definitions": listed}]}
     if policy is not None and policy.row(("mcp", "started", server)).value is not None:
-        profiles = policy.row(("mcp", "sandboxes")).value or [""]
+        profiles = policy.row(("mcp", "sandboxes")).value or [None]
         request = {
             "phase": "list",
             "relay": profiles[0],
