@@ -274,8 +274,8 @@ class _Reader:
                 line, reason = wrong.lineno, f"{wrong.msg[:1].lower()}{wrong.msg[1:]}, column {wrong.colno}"
             except (ValueError, RecursionError):
                 pass  # the other reader has found something too
-        kind, remedy = ("JSON", _JSON_SYNTAX) if self._is_json else ("YAML", _SYNTAX)
-        return _refused(self._name, line, f"is not {kind}{f': {reason}' if reason else ''}", remedy)
+        what, remedy = ("is not JSON", _JSON_SYNTAX) if self._is_json else ("is not YAML", _SYNTAX)
+        return _refused(self._name, line, f"{what}: {reason}" if reason else what, remedy)
 
     def _refuse(self, event: Any, message: str, remedy: str) -> GatherError:
         return _refused(self._name, event.start_mark.line + 1, message, remedy)
