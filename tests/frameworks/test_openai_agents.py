@@ -44,3 +44,28 @@ def test_only_an_approval_of_a_single_call_counts(engine: Engine, always: bool) 
         context = ToolContext.from_agent_context(run, text, call(text))
         asyncio.run(tool.on_invoke_tool(context, call(text).arguments))  # type: ignore[arg-type]
     assert ask.ran == ([] if always else ["seen"])
+
+
+def test_no_run_is_interrupted_if_nobody_can_approve(engine: Engine) -> None:
+    """The SDK interrupts it for arguments that a function cannot look at, such as an empty text."""
+    from agents import Agent, FunctionTool, RunContextWrapper
+    from agents.tool_context import ToolContext
+    from openai.types.responses import ResponseFunctionToolCall
+
+    from admission_adapters.frameworks.openai_agents import gated
+
+    clock, run = office()["clock"], RunContextWrapper[Any](None)
+
+    async def invoke(_: Any, text: str) -> str:
+        return clock.run(**json.loads(text))
+
+    for stated in (True, False):
+        own = FunctionTool(clock.name, clock.description, SCHEMA, invoke, needs_approval=stated)
+        (tool,) = gated(gate_of(engine), [own])
+        assert isinstance(tool, FunctionTool)
+        assert tool.needs_approval is stated
+        for text, code in (("", "arguments_unfit"), ("{", "arguments_unreadable")):
+            call = ResponseFunctionToolCall(type="function_call", call_id="1", name=clock.name, arguments=text)
+            context = ToolContext.from_agent_context(run, "1", call, Agent(name="agent"))
+            assert code in asyncio.run(tool.on_invoke_tool(context, text))  # type: ignore[arg-type]
+    assert clock.ran == []

@@ -64,7 +64,9 @@ def _gated(gate: AgentGate, tool: Tool) -> Tool:
         own = await _holds(tool.is_enabled, context, agent)
         return own and tool.name in await gate.visible_tools_async([definition])
 
-    return replace(tool, on_invoke_tool=invoke, needs_approval=needs_approval, is_enabled=is_visible)
+    # the SDK interrupts the run for every call that a function cannot look at, such as one without arguments
+    asking = tool.needs_approval if gate.approver is None else needs_approval
+    return replace(tool, on_invoke_tool=invoke, needs_approval=asking, is_enabled=is_visible)
 
 
 async def _holds(stated: Any, *arguments: Any) -> bool:
