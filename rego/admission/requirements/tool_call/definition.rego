@@ -40,8 +40,8 @@ informing if tool_definition.not_required(input.call.tool)
 # description: The engine reads JSON Schema within bounds. It fetches nothing and matches patterns in linear time.
 # custom:
 #   code: schema_invalid
-#   remedy: Send the definition with a JSON Schema (2020-12, 2019-09 or draft 7) that refers to itself only, with patterns
-#     that have no back references and look ahead at their start only; for a tool whose schema is not known here, state
+#   remedy: Send the definition with a JSON Schema (2020-12, 2019-09 or draft 7) that refers to itself only, with
+#     patterns that have no back references and look ahead at their start only; for a tool whose schema is not known here, state
 #     `definition` as none in policy/tools.yaml
 #   after: [definition_changed]
 # labels:
