@@ -54,10 +54,10 @@ _BEARER = re.compile(r"(?i)(?<![A-Za-z0-9])bearer[ \t]{1,8}([A-Za-z0-9._~+/=-]{6
 _BASIC = re.compile(r"(?ai)(?<![A-Za-z0-9])basic[ \t]{1,8}([A-Za-z0-9+/]{4,}={0,2})")
 
 ASSIGNED = re.compile(
-    r"(?:(?:(?<![A-Za-z0-9])(?:(?P<weak>[kK]ey|KEY|[tT]oken|TOKEN|[sS]ig|SIG|[aA]uth|AUTH)|(?P<name>[sS]ecret|SECRET"
+    r"(?:(?:(?<![A-Za-z0-9])(?:(?P<weak>[kK]ey|KEY|[tT]oken|TOKEN|[sS]ig(?:nature)?|SIG|[aA]uth|AUTH)|(?P<name>[sS]ecret|SECRET"
     r"|[pP]asswor[dt]|[pP]asswd|[pP]wd|PWD|[A-Z0-9]{0,20}(?:PASSWORD|PASSWD|(?<!BY)(?<!COM)PASS)|[pP]assphrase"
-    r"|PASSPHRASE|[sS]ignature|[cC]redentials?|[aA]pi[kK]ey|APIKEY|(?:admin|db|ftp|mail|mysql|root|smtp|ssh|user)_pass))"
-    r"|(?<=[a-z])(?:(?P<cased>Key|Token)|Secret|Password|Signature))"
+    r"|PASSPHRASE|[cC]redentials?|[aA]pi[kK]ey|APIKEY|(?:admin|db|ftp|mail|mysql|root|smtp|ssh|user)_pass))"
+    r"|(?<=[a-z])(?:(?P<cased>Key|Token|Signature)|Secret|Password))"
     r"(?:\\?[\"'])?\[?\]?(?::[ \t]?[&\w.\[\]|]{1,40})?[ \t]{0,4}="
     r"(?P<sign>[ \t]{0,4}(?:b(?=[\"']))?\\?[\"']?)(?!\[redacted:)(?!=)(?P<value>[^\s\"'&;,<>]+))"
     r"|(?:(?i:(?<![A-Za-z0-9])(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|secret[_-]?key|client[_-]?secret"
@@ -136,10 +136,12 @@ _SEED_DIFFERENT = 10
 
 USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://(?!\[redacted:)[^\s/?#@]+@(?:[^\s/?#@]*@)*")
 _USER_SIGN = re.compile(r"://[^\s/?#@]+@")
+_STAND_INS = _VERDICTS | {"pass", "passwd", "password", "pwd", "username"}
+"""Users and passwords in examples of addresses."""
 _NAMED_LATER = re.compile(r"\$(?:\{[^{}]*\}|[A-Z_]+)|\{+[^{}]*\}+|<[^<>]*>|\*+")
 """What stands for a password until a program or a person puts it in: `${DB_PASSWORD}`, `{password}`, `<password>`."""
-_MAIL_NAME = re.compile(r"[^\s@<>\"'(),:;\[\]\\/=?&|]{1,64}\Z")
-MAIL_HOST = re.compile(r"@(?:[^\s@<>\"'(),:;\[\]\\/=?&|.!]{1,63}\.){1,8}[^\W\d_][\w-]{0,61}\w")
+_MAIL_NAME = re.compile(r"[^\s@<>\"'(),:;\[\]\\/=?&|`${}^*]{1,64}\Z")
+MAIL_HOST = re.compile(r"@(?:[^\s@<>\"'(),:;\[\]\\/=?&|.!`${}^*]{1,63}\.){1,8}[^\W\d_][\w-]{0,61}\w")
 _NOBODY = "git"
 """The user in addresses of repositories, such as `git@host:path`."""
 _CARD_BEGIN = re.compile(r"[2-6](?<![A-Za-z0-9.].)(?=[0-9 -]{12})")
@@ -166,14 +168,14 @@ _LABELLED_DIGEST = re.compile(
 _PUBLIC = re.compile(
     r"(?<![A-Za-z0-9])(?:sha(?:1|224|256|384|512)[:-](?:[0-9a-f]{40,128}|[A-Za-z0-9+/]{27,88}={0,2})|h1:[A-Za-z0-9+/]{43}="
     r"|(?:[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{60}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})(?![A-Za-z0-9])"
-    r"|data:[a-z0-9.+/-]{1,100};base64,[A-Za-z0-9+/=]+"  # RFC 2397
+    r"|data:[a-z0-9.+/-]{1,100}(?:;[a-z]{1,20}=[a-z0-9-]{1,40})?;base64,[A-Za-z0-9+/=]+"  # RFC 2397
     r"|-----BEGIN (?:CERTIFICATE|CERTIFICATE REQUEST|PUBLIC KEY|RSA PUBLIC KEY)-----\s{1,4}MI[A-Za-z0-9+/=\s]+"
     r"|(?<![A-Za-z0-9])(?:chatcmpl-[A-Za-z0-9]{29}"
     r"|(?:resp|msg|rs|fc|ci|ws|fs|cntr|mcpr)_[0-9a-f]{48,64})(?![A-Za-z0-9])"  # of answers
     r"|AAAA(?:B3NzaC1|C3NzaC1|E2VjZHNh|Gnsk)[A-Za-z0-9+/=]+"  # public keys of SSH
     r"|(?:cp|pp|py)[0-9]{1,4}t?-(?:abi3|none|cp[0-9]{2,4}t?)-(?:many|musl)linux[0-9_]{0,10}_?"
     r"(?:aarch64|armv7l|i686|ppc64le|riscv64|s390x|x86_64)(?![A-Za-z0-9])"  # platforms of Python packages
-    r"|(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|UEsDB|H4sI|PHN2Zy)[A-Za-z0-9+/=]{60,})"  # images, archives, PDF
+    r"|(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|UEsDB|H4sI|PHN2Zy|AGFzbQ|d09GR)[A-Za-z0-9+/=]{60,})"  # files
     r"|abcdefghijklmnopqrstuvwxyz|ABCDEFGHIJKLMNOPQRSTUVWXYZ|0123456789"
 )
 _PATH_OR_URL = re.compile(
@@ -186,18 +188,34 @@ _BETWEEN_WORDS = re.compile(r"/|(?<![A-Za-z0-9])[0-9a-f]{7,12}(?![A-Za-z0-9])")
 _REFERENCE = re.compile(
     r"[\"']?(?:[$<{%*]|[A-Za-z_](?:[A-Za-z0-9_.]|\?\.|::|->)*[(\[])|`[^`\n]{0,64}\$\{|[&(\[]"
     r"|[fF][rR]?[\"']|(?:await|lambda|new|not|yield)(?=[ \t:])"
+    r"|[\"']?:?(?:[xX]{3,}|\*+)(?!\w)|(?:\"\"|'')(?=[.\s)+,;]|\Z)"
 )
 _DOTTED = re.compile(r"[A-Za-z_$][A-Za-z_$]*(?:(?:\??\.|::|->)[A-Za-z_$]+)*")
 _CLOSED = re.compile(r"[)\]}:.]")
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[\w$]+)*", re.ASCII)
+_DOCUMENTED = re.compile(r"[:@](?:param|arg)[ \t][\w.\[\] \t]{0,40}\Z")
+"""What precedes the name of a parameter in its documentation."""
 _FILE = re.compile(r"[A-Za-z_.~/-]+|[0-9]+(?:\.[0-9]+)+")
 _OPERATORS = frozenset({"and", "else", "if", "in", "is", "not", "or"})
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_COMPOUND = re.compile(r"[a-z]*(?:[A-Z][a-z]+){4,}")
+_DRAWING = re.compile(
+    r"[MLHVCSQTAZmlhvcsqtaz]{0,2}-?[0-9]{1,4}"
+    r"(?:(?:[Zz]?[MLHVCSQTAmlhvcsqta]-?|-)[0-9]{1,4})*+[MLHVCSQTAZmlhvcsqtaz]{0,2}"
+)
+"""The path of a drawing in SVG: letters of its commands, each with numbers."""
 _BASE32 = re.compile(r"(?=[A-Z]*[2-7])[A-Z2-7]+")
 _VOWEL = re.compile(r"[aeiouyAEIOUY]")
 
 _SCRAPS = 0.12
 """Scraps a character: words and dates have nearly none, random base64, hex, base36 and base32 from 0.2 to 0.4."""
+
+_RANDOM_LETTERS = 20
+"""Letters and digits of the words with scraps; fewer are an id in a name, such as that of a pod or article."""
+
+_SHORT_WORD = 3
+"""Characters of a word that is no part of a key, such as `v0x`."""
 
 _ENTROPY = 3.0
 """Bits a character; 33 random hex digits have about 3.6, `a1a1a1…` has 1."""
@@ -361,8 +379,16 @@ def _basics(lines: Lines) -> Iterator[Span]:
             decoded = base64.b64decode(padded + "=" * (-len(padded) % 4))
         except binascii.Error:
             continue
-        if b":" in decoded:
+        if b":" in decoded and (decoded.decode("latin-1").isprintable() or _is_utf8(decoded)):
             yield match.span()
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _headers(lines: Lines) -> Iterator[Span]:
@@ -400,16 +426,24 @@ def _names_a_value(match: re.Match[str], behind: str) -> bool:
     """Whether the assigned value is a statement about a password, too plain for a key, or a program variable."""
     value, sign = match["value"], match["sign"]
     plain_value = _CLOSED.split(value, maxsplit=1)[0].lower()
-    if plain_value in _VERDICTS:
+    weak, name = match["weak"] or match["cased"], match["name"] or ""
+    names_itself = name != "" and plain_value == name.lower()
+    if plain_value in _VERDICTS or names_itself or (name == "PWD" and value.startswith("/")):
         return True
-    weak = match["weak"] or match["cased"]
     if weak and (_FILE.fullmatch(value) or not _is_opaque(value)):
         return True
     bare = re.split(r"[)\]}:]", value, maxsplit=1)[0].rstrip(".")
-    if sign.endswith(("'", '"')) or not _DOTTED.fullmatch(bare):
+    if sign.endswith(("'", '"')) or not (_DOTTED.fullmatch(bare) or (weak and sign and _is_identifier(bare))):
         return False
     spaced, in_brackets = sign != "", bare != value or behind == ","
-    return bool(weak) or spaced or in_brackets or "." in bare or (match["name"] or "").lower() in bare.lower()
+    return bool(weak) or spaced or in_brackets or "." in bare or name.lower() in bare.lower()
+
+
+def _is_identifier(text: str) -> bool:
+    """Whether a text is the name of a variable: several words, perhaps with numbers, and not random."""
+    if len(_PIECE.findall(text)) <= 2 or _IDENTIFIER.fullmatch(text) is None:  # noqa: PLR2004 (as for scraps)
+        return False
+    return sum(map(_scraps, _WORD.findall(text))) / len(text) < _SCRAPS
 
 
 def _is_opaque(value: str) -> bool:
@@ -423,7 +457,9 @@ def _logins(lines: Lines) -> Iterator[Span]:
     for match in _USERS(lines):
         scheme, _, name = match[0].removesuffix("@").partition("://")
         user, colon, password = name.partition(":")
-        if ("http" in scheme.lower() or colon) and not _NAMED_LATER.fullmatch(password if colon else user):
+        held = password or user
+        stands_in = held.lower() in _STAND_INS or (not colon and user == _NOBODY) or _NAMED_LATER.fullmatch(held)
+        if ("http" in scheme.lower() or colon) and not stands_in:
             yield match.span()
 
 
@@ -446,6 +482,9 @@ def _in_words(lines: Lines) -> Iterator[Span]:
         if not seed or _REFERENCE.match(match[2]) or not _VERDICTS.isdisjoint(seed) or _is_expression(match, words):
             continue
         if match[1] is not None and len(words) == 1 and _DONE.fullmatch(words[0]):
+            continue
+        names_itself = seed[0] == _LETTERS.findall(match[0])[0].lower()
+        if names_itself or _DOCUMENTED.search(lines.text, max(0, match.start() - 60), match.start()):
             continue
         yield match.span()
 
@@ -538,7 +577,8 @@ def _random_secrets(text: str) -> Iterator[Span]:
     """Random text, except digests of commits and packages, public keys, and encoded file content."""
     plain = _PATH_OR_URL.sub(lambda way: _blanked(_BETWEEN_WORDS, way[0]), _blanked(_PUBLIC, text))
     for match in _RUN.finditer(plain):
-        if not match[0].isdigit() and looks_random(match[0]):
+        run = match[0]
+        if not run.rstrip("n").isdigit() and _DRAWING.fullmatch(run) is None and looks_random(run):
             yield match.span()
 
 
@@ -549,20 +589,24 @@ def _blanked(pattern: re.Pattern[str], text: str) -> str:
 def looks_random(run: str) -> bool:
     """Whether a run of letters, digits and `+/_=-` without named digests is not composed of words and dates."""
     words = _WORD.findall(_HARMLESS.sub("/", run))
-    letters = "".join(words)
+    letters, scraps = "".join(words), [_scraps(word) for word in words]
     long_enough = len(letters) >= RANDOM_RUN - 4  # base64 may have as many separators
-    if long_enough and sum(map(_scraps, words)) / len(letters) >= _SCRAPS and _entropy(letters) >= _ENTROPY:
+    random = sum(len(word) for word, found in zip(words, scraps, strict=True) if found)
+    scrappy = long_enough and random >= _RANDOM_LETTERS and sum(scraps) / len(letters) >= _SCRAPS
+    if scrappy and _entropy(letters) >= _ENTROPY:
         return True
     return any(len(word) >= RANDOM_RUN and _unspeakable(word) for word in words)
 
 
 def _scraps(word: str) -> int:
     """Pieces of one or two letters or digits; none in a word of two pieces, such as `q3` or `west1`."""
-    pieces = _PIECE.findall(word)
+    pieces = _PIECE.findall(word) if len(word) > _SHORT_WORD else []
     return sum(len(piece) <= 2 for piece in pieces) if len(pieces) > 2 else 0  # noqa: PLR2004 (explained above)
 
 
 def _unspeakable(word: str) -> bool:
+    if _COMPOUND.fullmatch(word):
+        return False
     few_vowels = len(_VOWEL.findall(word)) / len(word) < _VOWEL_RATE
     return (few_vowels or _BASE32.fullmatch(word) is not None) and _entropy(word) >= _ENTROPY
 

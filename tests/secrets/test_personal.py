@@ -61,6 +61,7 @@ ORDINARY = [
     "ABCD 1234 EFGH 5678",
     "version 1.2.3+20261103",
     "git@github.com:acme/tools.git",
+    "use `@app.route`, `${node.name}@${node.spec.version}`, /^git@github.com:/ and *@corp.example.org",
     "de89370400440532013001, be68539007547034a, no15 and the next of them, is12 monkeys 1234567890",
     "ad1200012030200359100101beef, be71096123456769be71096123456769",
     "order 0123-456789, order 123-456-7890, order 113-1234567-1234567, ISBN 0-306-40615-2, ISBN 978-3-16-148410-0",

@@ -233,7 +233,7 @@ def test_short_strings_are_remembered_up_to_a_bound() -> None:
         {"card": 4111111111111111},
         "x " * TEXT_CHARACTERS,
         "sha512:" + "1" * 128 + "/" + letters(33, "aB3x9Qe7Kdap2Wo5Tgi8Rv4Hu1oYc6Jau"),
-        letters(50, SCRAPS + WORDS) + "/sha256:" + DIGEST,
+        letters(66, SCRAPS + WORDS) + "/sha256:" + DIGEST,
     ],
     ids=["number", "capitals", "short card", "card alone", "word", "list", "card", "long", "behind", "before"],
 )

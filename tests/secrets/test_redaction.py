@@ -152,6 +152,8 @@ SECRETS = {
     "userinfo database": "postgres://acme:hun@ter2@db.acme.example/contacts",
     "mail": "jane.doe@example.org",
     "mail in text": "write to Jane <jane.doe@example.co.uk>",
+    "mail in backticks": "`jane.doe@example.org`",
+    "mail in braces": "{jane.doe@example.org}",
     "mail unicode": "jürgen@müller.example",
     "card": "4111111111111111",
     "card of 13 digits": "4222222222222",
@@ -258,9 +260,9 @@ def test_the_subject_of_a_finding_keeps_the_id_of_what_the_engine_has(of: str) -
     assert redact(subject.replace(of, "tokens"))[1] == ("",)
 
 
-SCRAPS = "ab1cd2ef3"
-"""Six pieces of two letters or digits at most."""
-WORDS = "-customer-support-tickets-anonymised-in-november-of-this-year"
+SCRAPS = "ab1cd2efg3hij4klm5no"
+"""Eight pieces of two letters or digits at most, in 20."""
+WORDS = "-customer-support-tickets-anonymised-in-november-of-this-year-and-again"
 
 
 def letters(count: int, of: str) -> str:
@@ -273,8 +275,11 @@ def letters(count: int, of: str) -> str:
     [
         ("aB3x9Qz+7Kd/p2Wm-5Tg8Rv_4Hn1Yc6Jf", True),  # 29 letters and digits
         ("aB3x9Qz+7Kd/p2Wm-5Tg8Rv_4Hn1Yc6J+", False),
-        (letters(50, SCRAPS + WORDS), True),  # scraps for 12 % of its characters
-        (letters(51, SCRAPS + WORDS), False),
+        (letters(66, SCRAPS + WORDS), True),  # scraps for 12 % of its characters
+        (letters(67, SCRAPS + WORDS), False),
+        (SCRAPS[:-1] + WORDS[:30], False),  # 19 letters and digits in words with scraps
+        ("aB3x-9Q7z-Kd2W-m5Tg-8Rv4-Hn1Y-c6Jf-q0Ls", True),
+        ("aB3-x9Q-z7K-d2W-m5T-g8R-v4H-n1Y-c6J-fq0-Ls4", False),
         ("-".join(["aB3x9Q7z"] * 5), True),  # three bits a character
         ("-".join(["aB3x9Q7"] * 5), False),
         ("bcdfghjk" * 5, True),

@@ -85,6 +85,14 @@ HARMLESS = {
     "answer of a model": "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT",
     "response of a model": "resp_67ccd2bed1ec8190b14f964abc0542670bb6a6b452d3795b",
     "numbers": "3.14159265358979323846264338327950288419716939937510",
+    "large number": "const big = 186709961001538790100634132976990n;",
+    "pod": "pod/orders-api-deployment-66b6c48dd5-7tq2x is running",
+    "article without an address": "slug: what-is-policy-part-one-enforcement-bad8ea8eb35c",
+    "versions": "scenario-1-v0x-producer-v0x-consumer",
+    "drawing": '<path d="M2 3h20v10h-4v8h-2v-8H8v8H6v-8H2zm18 10-2h3v-2h2v3h3V9h-3v3h-2V8h-6V6h3V4z"/>',
+    "font": "src: url(data:font/woff2;charset=utf-8;base64," + base64.b64encode(BYTES).decode() + ")",
+    "program for the web": "AGFzbQEAAAA" + base64.b64encode(BYTES).decode(),
+    "long name": "def BenchmarkTemplateStringVsConcatVsSprintf(): ...",
 }
 
 
@@ -134,6 +142,12 @@ CODE = [
     "cffi-2.0.0-cp314-cp314t-manylinux2014_s390x.manylinux_2_17_s390x.whl",
     "aiohttp-3.14.3-cp314-cp314t-manylinux_2_31_armv7l.whl",
     "ci_68c2e701a23081939c93b6fb5bb952d302d3a5742c7dd123",
+    "https://user:pass@proxy.example.org:1080", "postgres://user:password@db/x", "https://user:@a.example.com/",
+    "git+https://git@github.com/acme/tool.git", "http://user@a.example.com/x",
+    "PWD=/srv/app", "signature='ii->i'", "Token = v1.AuthenticationToken", "PublicKey = pubClientKey2",
+    "AUTH = SOCKS5_NO_ACCEPTABLE_AUTH", "key = _pep_440_key", 'password = "".join(letters)', "password: 'XXXXX'",
+    'password = ":****"', ":param password: Basic auth password.", "const password = 'Password used for the test';",
+    "see Basic Options below",
 ]  # fmt: skip
 
 
@@ -167,9 +181,15 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      "chatcmpl-qU0kKa9fK3xLz8Wm2RtY7bNc4VhJ6sDp1GqE5aXo", '"dbPassword": "sw0rdfish"', "smtp_pass = sw0rdfish",
      "mail_pass: sw0rdfish", "define('DB_PASSWORD', 'swordfish');", "define( 'AUTH_KEY', 'k3;x=9 a+b' );",
      "CREATE USER a IDENTIFIED BY 'swordfish'", "name: DB_PASSWORD\n  value: swordfish",
-     '{"name":"API_TOKEN","value":"swordfish"}', "--token flag9swordfish", "--cloud-token swordfish",
+     "--token flag9swordfish", "--cloud-token swordfish",
      "the password was swordfished4", "the password is sacred horse battery staple", "password: returned",
-     "x-cp314-cp314t-manylinux2014_k3Jx9QzV7bLm2RtYw8Nc4Vh6"],
+     "x-cp314-cp314t-manylinux2014_k3Jx9QzV7bLm2RtYw8Nc4Vh6",
+     '{"name":"API_TOKEN","value":"swordfish"}',
+     "https://user:passw0rd@a.example.com/", "https://passes@a.example.com/", "PWD=hunter2", "pwd=/srv7pw", "dbPassword=.swordfish",
+     "signature=9x8y7z6w5v4u", "token=kjfch2345sdf", "https://9x8y7z:@a.example.com/",
+     "token = a8f5f167f44f4964e6c998dee827110c",
+     "key = Zq7Xw3Lp9TfKd2", "password: 'Xavier7'", "Basic " + "dXNlcjpw5A==",
+     f"orders-api-key-{text(24)}", f"orders_api_key_{text(24, '0123456789abcdef')}"],
 )  # fmt: skip
 def test_a_value_in_code_is_a_secret_all_the_same(value: str) -> None:
     assert is_secret(value, FORMS)
