@@ -341,7 +341,7 @@ def _begins(paths: list[str], folder: str) -> bool:
 
 
 def _irregular(name: str) -> str:
-    what = "a file in it" if name.endswith("/") else "it"
+    what = f"a file in `{name}`" if name.endswith("/") else f"`{name}`"
     return f"{what} is a link or no file with content of its own; replace it by the file"
 
 

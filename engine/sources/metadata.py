@@ -81,7 +81,8 @@ def _card(path: Path, limits: ReadLimits) -> Metadata:
             where=Location(str(path), 1),
         )
     card = _mapping(load(text, str(path), limits))
-    labels = [label for label in _texts(card.get("license")) if label.lower() not in _UNSTATED]
+    stated = [*_texts(card.get("license")), *_texts(card.get("licenses"))]  # its name until 2022
+    labels = [label for label in stated if label.lower() not in _UNSTATED]
     return Metadata(CARD, _text(card.get("pretty_name")), _all(labels or _texts(card.get("license_name"))))
 
 

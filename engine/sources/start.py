@@ -92,7 +92,7 @@ def _content(folder: Path, below: str, beside: Callable[[str], bool], remarks: l
             if path == DOCUMENT or beside(f"{path}/" if entry.is_dir(follow_symlinks=False) else path):
                 continue
             if entry.name.startswith("."):
-                remarks.append(f"{printable(path)}: hidden, so left out; move it out of the folder")
+                remarks.append(f"{printable(path)}: hidden, so left out; remove it, or describe it in a record")
             elif entry.is_dir(follow_symlinks=False):
                 yield from _content(folder, f"{path}/", beside, remarks)
             elif not entry.is_file(follow_symlinks=False):

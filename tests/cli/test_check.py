@@ -309,7 +309,10 @@ def test_undeclared_content_is_reported_by_its_path(command: Command, tmp_path: 
     names = {".git/", "content/old.csv", "content/old/", "LICENSE/", "README.md"}
     assert told == {"content_not_declared": {f"undeclared/{name}" for name in names}}
     notes = {finding["subject"]: finding.get("found") or "" for finding in report["findings"]}
-    assert "it is a link or no file with content of its own; replace it by the file" in notes["undeclared/README.md"]
+    assert (
+        "`README.md` is a link or no file with content of its own; replace it by the file"
+        in notes["undeclared/README.md"]
+    )
     assert "link" not in notes["undeclared/content/old.csv"]
     assert "undeclared/content/old.csv" in json.dumps(decisions(command.state)[0]["findings"])
 

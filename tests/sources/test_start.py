@@ -84,6 +84,42 @@ def test_files_created_by_operating_systems_are_not_recorded(command: Command, t
     assert "content_not_declared" not in {finding["code"] for finding in checked["decision"]["findings"]}
 
 
+def test_settings_and_license_texts_of_a_project_need_no_record(command: Command, tmp_path: Path) -> None:
+    texts = ("LICENSE-MIT", "LICENSE-APACHE", "LICENCE", "license", "COPYING.LESSER", "UNLICENSE")
+    settings = (".github/workflows/ci.yml", ".editorconfig", ".pre-commit-config.yaml", ".readthedocs.yaml")
+    inside = ("src/.gitignore", "src/.gitattributes", "src/.nojekyll", "src/.gitkeep", "src/.editorconfig")
+    beside = dict.fromkeys((*texts, *settings, *inside), b"1")
+    folder = files(tmp_path / "project", {"src/tool.py": b"1", **beside})
+    told = command("source", "init", folder, *ACCEPTED, "--license", "MIT")
+    assert "bundle.yaml: 1 record, from the files" in told.stdout
+    assert told.stderr == ""
+    assert command("check", folder).code == 0
+
+
+def test_a_hidden_file_is_content_once_a_record_describes_it(command: Command, tmp_path: Path) -> None:
+    folder = files(tmp_path / "project", {"a/tool.py": b"1", "a/.settings": b"2"})
+    told = command("source", "init", folder, *ACCEPTED, "--license", "MIT").stderr
+    assert "a/.settings: hidden, so left out; remove it, or describe it in a record" in told
+    assert command("check", folder).code == 1
+    document = folder / "bundle.yaml"
+    text = document.read_text(encoding="utf-8")
+    records, _, decisions = text.partition("license_decisions:\n")
+    described = records[records.index("  - id:") :]
+    for part in (described, decisions):
+        copied = part.replace("a-tool.py", "settings").replace("a/tool.py", "a/.settings")
+        text = text.replace(part, part + copied.replace(sha256(b"1"), sha256(b"2")))
+    document.write_text(text, encoding="utf-8")
+    assert command("check", folder).code == 0
+
+
+@pytest.mark.parametrize("field", ["license: cc-by-nc-4.0", "licenses:\n- cc-by-nc-4.0"])
+def test_the_license_of_a_card_is_read_by_its_old_name_too(field: str, command: Command, tmp_path: Path) -> None:
+    card = f"---\n{field}\n---\n# Card\n".encode()
+    folder = files(tmp_path / "card", {"README.md": card, "a.csv": b"1"})
+    assert command("source", "init", folder, *ACCEPTED, "--license", "MIT").code == 0
+    assert "license: cc-by-nc-4.0" in (folder / "bundle.yaml").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("content", "options", "said"),
     [
