@@ -104,6 +104,8 @@ def test_calls_and_attributes(code: str, calls: list[str], attributes: list[str]
     ("code", "computed"),
     [
         ("a[0]", []), ("a['b']", []), ("a[b]", ["member_variable"]), ("a['b' + 'c']", ["member_built"]),
+        ("a[i + 1]", ["member_variable"]), ("a[(i + b.c) + f(d)]", ["member_variable"]),
+        ("a[i + '']", ["member_built"]), ("a[(i + (1 + ``))]", ["member_built"]),
         ("a[`b${c}`]", ["member_built"]), ("a[('b' + c)]", ["member_built"]), ("a[f()]", ["member_variable"]),
         ("x = {[a]: 1}", ["member_variable"]), ("with (a) {}", ["scope"]), ("a = <b/>", ["jsx"]),
     ],

@@ -127,10 +127,8 @@ def unescaped(text: str) -> str:
 
 
 def written(node: Node) -> str | None:
-    """The text of a string, a template or a sum of them as far as it is written out; None for anything else."""
-    if node.type not in _TEXTS and not _is_sum(node):
-        return None
-    return "".join(_pieces(node))
+    """The text of a string, a template or a sum with one as far as it is written out; None for anything else."""
+    return "".join(_pieces(node)) if any(part.type in _TEXTS for part in _parts(node)) else None
 
 
 def is_plain_text(node: Node) -> bool:
@@ -143,15 +141,23 @@ def _is_sum(node: Node) -> bool:
 
 
 def _pieces(node: Node) -> Iterator[str]:
+    for part in _parts(node):
+        if part.type in {"string_fragment", "escape_sequence"}:
+            yield part.text
+        elif part.type not in {*_TEXTS, "comment"}:
+            yield _FILLED
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    """The texts of a sum with their fragments, and what is added to them; the node itself if it is no sum."""
     waiting = [node]
     while waiting:
         part = waiting.pop()
-        if part.type in {"string_fragment", "escape_sequence"}:
-            yield part.text
-        elif part.type in {*_TEXTS, "parenthesized_expression"} or _is_sum(part):
+        inside = part.type == "parenthesized_expression" or _is_sum(part)
+        if not inside:
+            yield part
+        if inside or part.type in _TEXTS:
             waiting += reversed(part.below)
-        elif part.type != "comment":
-            yield _FILLED
 
 
 def _character(found: re.Match[str]) -> str:
