@@ -130,12 +130,17 @@ def succeeded(run_id: str, parts: Mapping[str, Any], story: Story, more: Mapping
 
 
 def findings(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """The unmet requirements of the decisions that refused: for people, and for repairs of the code."""
+    """The unmet requirements of the decisions that refused, with their lines: for people, and for repairs of the code."""
     return [
-        {"point": answer.decision.point, **finding.model_dump(mode="json")}
+        {"point": answer.decision.point, **finding.model_dump(mode="json"), "line": _line(answer, finding.subject)}
         for answer in answers
         for finding in answer.decision.findings
     ]
+
+
+def _line(answer: Answer, subject: str | None) -> int | None:
+    place = None if answer.gathered is None else answer.gathered.places.get(subject)
+    return None if place is None else place.line
 
 
 def approval(answer: Answer, name: str) -> dict[str, Any]:

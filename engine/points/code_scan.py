@@ -13,8 +13,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from engine.documents.files import printable
+from engine.errors import Location
 from engine.facts.code.scan import scan
-from engine.facts.code.scan_items import ScanFacts
+from engine.facts.code.scan_items import Lines, ScanFacts
 from engine.model import Limits, Model, Pace, Sha256, Text
 from engine.points import GatherContext, Gathered, Point
 
@@ -44,10 +45,12 @@ class CodeScanLimits(Limits):
 def gather(request: CodeScanRequest, _: GatherContext) -> Gathered:
     """Scan the code; any text results in facts."""
     data = request.code.encode("utf-8", "surrogatepass")
-    found = scan(request.language, request.code)
+    lines: Lines = {}
+    found = scan(request.language, request.code, lines)
     return Gathered(
         CodeScanInput(code_sha256=hashlib.sha256(data).hexdigest(), scan=found),
         f"code in `{printable(request.language, 40)}`: {'all of it read' if found.parsed else found.problem}",
+        {thing: Location("code", line) for thing, line in lines.items()},
     )
 
 

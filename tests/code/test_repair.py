@@ -46,6 +46,7 @@ def test_rejected_code_is_returned_with_reasons_and_its_repair_decided_anew(benc
     first, second = (asdict(one) for one in told)
     assert (first["attempt"], first["phase"]) == (1, "policy_check")
     assert {finding["code"] for finding in first["findings"]} >= {"static_policy_violation", "import_not_allowed"}
+    assert {one["line"] for one in first["findings"] if one["subject"] == "imports/os"} == {1}
     assert second["findings"][0]["subject"] == "fields/sample_size"
     assert "transactions" not in json.dumps([first, second])
     runs = {one["run_id"] for one in done.document["attempts"]}

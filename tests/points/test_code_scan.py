@@ -260,3 +260,27 @@ def test_every_finding_code_has_a_case(runner: Runner) -> None:
     policy = there(there(runner.engine({}).policy))
     own = {code for code, one in policy.catalogue.points["code_scan"].requirements.items() if one.point == "code_scan"}
     assert codes == own
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "lines"),
+    [
+        (
+            "python",
+            "x = 1\nimport os\n\nos.system(x)\neval('1')\n",
+            {"imports/os": 2, "attributes/system": 4, "calls/eval": 5},
+        ),
+        ("python", "import json\njson.loads('1')\n'{}/etc/passwd'\n'/etc'\n", {"literals/path": 3}),
+        ("python", "class A:\n    def f(self):\n        return (\n", {None: 3}),
+        ("javascript", "let a = 1\n\na['b' + a]\neval(a)\n", {"computed/member_built": 3, "calls/eval": 4}),
+        ("javascript", "let a = 1\nlet b = ;\nlet c = 2\n", {None: 2}),
+    ],
+    ids=["python", "python text", "python syntax", "javascript", "javascript syntax"],
+)
+def test_a_finding_of_a_scan_names_its_line(
+    language: str, code: str, lines: dict[str | None, int], engine: Engine
+) -> None:
+    answer = ask(engine, code, language)
+    assert answer.gathered is not None
+    places = {one.subject: answer.gathered.places.get(one.subject) for one in answer.decision.findings}
+    assert {subject: str(places[subject]) for subject in lines} == {thing: f"code:{at}" for thing, at in lines.items()}

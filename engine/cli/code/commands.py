@@ -344,7 +344,8 @@ def _text(done: CodeRun, policy: PolicyBundle | None) -> str:
         lines.append("replayed: this idempotency key was used before; nothing was run")
     there_is = {} if done.answer is None else _found(done.answer, policy)
     for one in document.get("findings", ()):
-        about = f" ({one['subject']})" if one["subject"] else ""
+        line = f"line {at}" if (at := one.get("line")) is not None else ""
+        about = f" ({', '.join(filter(None, (one['subject'], line)))})" if one["subject"] or line else ""
         requirement = requirement_text(one["code"], one["requirement"])
         lines += [f"  {one['point']}: {one['code']}{about}: {requirement}", f"    {one['remedy']}"]
         if what := there_is.get((one["point"], one["code"], one["subject"])):

@@ -42,6 +42,7 @@ class Node:
     type: str
     role: str
     above: Node | None
+    line: int = 0
     text: str = ""
     operator: str = ""
     below: list[Node] = field(default_factory=list)
@@ -56,7 +57,7 @@ def parse(code: str) -> list[Node]:
     source = code.encode("utf-8")
     tree = _tree(source)
     if tree.root_node.has_error:
-        raise ScanError("syntax")
+        raise ScanError("syntax", _wrong_line(tree.root_node))
     nodes: list[Node] = []
     cursor = tree.walk()
     above: list[Node] = []
@@ -100,6 +101,13 @@ def _tree(source: bytes) -> tree_sitter.Tree:
     return tree
 
 
+def _wrong_line(node: tree_sitter.Node) -> int:
+    """The line of the first part that the parser could not read."""
+    while (wrong := next((child for child in node.children if child.has_error), None)) is not None:
+        node = wrong
+    return node.start_point.row + 1
+
+
 def _most_read(source: bytes) -> int:
     return _FEW_PIECES * _PIECE + _READ * len(source)
 
@@ -109,7 +117,7 @@ def _node(cursor: tree_sitter.TreeCursor, above: list[Node], source: bytes) -> N
     node = cursor.node
     if node is None:
         return None
-    child = Node(node.type, cursor.field_name or "", above[-1] if above else None)
+    child = Node(node.type, cursor.field_name or "", above[-1] if above else None, node.start_point.row + 1)
     if not node.is_named:
         if child.role == "operator" and above:
             above[-1].operator = child.type

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from engine.facts.code.scan_items import DEPTH, NODES, Collector, Problem, ScanError, ScanFacts, reaches, web_addresses
+from engine.facts.code.scan_items import DEPTH, NODES, Collector, Lines, ScanError, ScanFacts, reaches, web_addresses
 
 _READER = "input"
 _RELATIVE = "relative"
@@ -35,15 +35,16 @@ _CODING = re.compile(r"coding[:=][ \t]*([-\w.]+)")
 """As PEP 263 has it, anywhere in one of the first two lines and not in comments alone: rather once too often."""
 
 
-def scan_python(code: str) -> ScanFacts:
+def scan_python(code: str, lines: Lines) -> ScanFacts:
     """The facts of a program. Raises ScanError."""
-    found = Collector()
+    found = Collector(lines)
     nodes = flat(parse(code))
     found.network_literals = web_addresses(code)
     for name in _declared(code):
         found.add("encodings", name)
     modules = _Modules(nodes, found)
     for parsed in nodes:
+        found.line = getattr(parsed.node, "lineno", 0)
         _look(parsed, found, modules)
         _string(parsed, found)
     return found.facts("python")
@@ -152,6 +153,7 @@ class _Modules:
         self._found = found
         self._names: dict[str, str] = {}
         for parsed in nodes:
+            found.line = getattr(parsed.node, "lineno", 0)
             if isinstance(parsed.node, ast.Import):
                 self._import(parsed.node, in_class=parsed.in_class)
             elif isinstance(parsed.node, ast.ImportFrom):
@@ -225,11 +227,11 @@ class Node:
 
 def parse(code: str) -> ast.Module:
     """The syntax tree of a program. Raises ScanError."""
-    done: list[ast.Module | Problem] = []
+    done: list[ast.Module | ScanError] = []
     thread = _thread(lambda: done.append(_parse(code)))
     thread.join()
     if not done or not isinstance(done[0], ast.Module):
-        raise ScanError(done[0] if done and not isinstance(done[0], ast.Module) else "too_deep")
+        raise done[0] if done and not isinstance(done[0], ast.Module) else ScanError("too_deep")
     return done[0]
 
 
@@ -262,13 +264,13 @@ def _below(parsed: Node) -> list[Node]:
     ]
 
 
-def _parse(code: str) -> ast.Module | Problem:
+def _parse(code: str) -> ast.Module | ScanError:
     try:
         return ast.parse(code, _FILE)
     except (RecursionError, MemoryError):
-        return "too_deep"
-    except (SyntaxError, ValueError, OverflowError, SystemError):  # UnicodeError is a ValueError
-        return "syntax"
+        return ScanError("too_deep")
+    except (SyntaxError, ValueError, OverflowError, SystemError) as error:  # UnicodeError is a ValueError
+        return ScanError("syntax", error.lineno if isinstance(error, SyntaxError) else None)
 
 
 def _thread(target: Callable[[], None]) -> threading.Thread:

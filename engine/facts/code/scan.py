@@ -11,28 +11,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from engine.facts.code.python_scan import scan_python
-from engine.facts.code.scan_items import CODE_BYTES, Problem, ScanError, ScanFacts, safe
+from engine.facts.code.scan_items import CODE_BYTES, Lines, Problem, ScanError, ScanFacts, safe
 from engine.facts.code.wasm_scan import scan_wasm
 
 
-def scan(language: str, code: str) -> ScanFacts:
-    """The facts of a program; `language` is lower case, as in an action. Never raises."""
+def scan(language: str, code: str, lines: Lines | None = None) -> ScanFacts:
+    """The facts of a program; `language` is lower case, as in an action. `lines` gets their lines. Never raises."""
     scanner = _SCANNERS.get(language)
     if scanner is None:
         return _without(language, "no_scanner")
+    lines = {} if lines is None else lines
     try:
-        return scanner(_text(code))
+        return scanner(_text(code), lines)
     except ScanError as error:
+        lines.clear()
+        if error.line is not None:
+            lines[None] = error.line
         return _without(language, error.problem)
 
 
-def _javascript(code: str) -> ScanFacts:
+def _javascript(code: str, lines: Lines) -> ScanFacts:
     from engine.facts.code.javascript_scan import scan_javascript  # a parser in C that few commands need
 
-    return scan_javascript(code)
+    return scan_javascript(code, lines)
 
 
-_SCANNERS: Mapping[str, Callable[[str], ScanFacts]] = {
+_SCANNERS: Mapping[str, Callable[[str, Lines], ScanFacts]] = {
     "python": scan_python,
     "javascript": _javascript,
     "wasm": scan_wasm,

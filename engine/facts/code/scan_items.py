@@ -113,12 +113,17 @@ class ScanFacts(Model):
     input_values: int = 0
 
 
+Lines = dict[str | None, int]
+"""The first line on which each thing in the facts is, such as `calls/eval`; under None, that of a wrong syntax."""
+
+
 class ScanError(Exception):
     """The code has no facts, for this reason; never leaves the scan."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, line: int | None = None) -> None:
         super().__init__(problem)
         self.problem: Problem = problem
+        self.line = line
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_$.*-]{1,64}")
@@ -133,9 +138,14 @@ def safe(name: str) -> str:
 
 
 class Collector:
-    """Collects what a scanner sees, each thing once. Raises ScanError where there are too many."""
+    """Collects what a scanner sees, each thing once. Raises ScanError where there are too many.
 
-    def __init__(self) -> None:
+    `line` is the one that is looked at; 0 if it is unknown.
+    """
+
+    def __init__(self, lines: Lines) -> None:
+        self.line = 0
+        self._lines = lines
         self.network_literals = 0
         self.input_calls = 0
         self.input_values = 0
@@ -147,18 +157,26 @@ class Collector:
         """A module by its top-level name; what is not a module stays the worse one."""
         if self._kinds.get(module, "module") == "module":
             self._kinds[module] = kind
+        self._seen("imports", module)
         _bounded(len(self._kinds))
 
     def member(self, module: str, name: str) -> None:
         """What is taken out of a module."""
         self._members[f"{module}.{name}"] = (module, name)
+        self._seen("members", f"{module}.{name}")
         _bounded(len(self._members))
 
     def add(self, where: str, name: str, **flags: bool) -> None:
         """One more sight of a thing; flags once seen stay."""
         found = self._flags[where]
         found[name].update(flag for flag, seen in flags.items() if seen)
+        self._seen(where, name)
         _bounded(len(found))
+
+    def _seen(self, where: str, name: str) -> None:
+        if self.line:
+            thing = f"{where}/{safe(name)}"
+            self._lines[thing] = min(self.line, self._lines.get(thing, self.line))
 
     def text(self, text: str) -> None:
         """A string of the program, taken as a whole."""
