@@ -130,7 +130,7 @@ def succeeded(run_id: str, parts: Mapping[str, Any], story: Story, more: Mapping
 
 
 def findings(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """The unmet requirements of the decisions that refused, with their lines: for people, and for repairs of the code."""
+    """The unmet requirements of the decisions that refused, with lines: for people, and for repairs of the code."""
     return [
         {"point": answer.decision.point, **finding.model_dump(mode="json"), "line": _line(answer, finding.subject)}
         for answer in answers

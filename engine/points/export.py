@@ -28,7 +28,9 @@ _MOST_SHARED = 1_000
 """Records with text of a sample that are facts: with more, the request is refused."""
 
 _MOST_PLACES = 5
-"""Texts of a sample that are named to people."""
+"""Texts of a sample, and records that it repeats, that are named to people."""
+
+_SHORT_DIGEST = 15
 
 Treatment = Literal["redact", "fixture"]
 
@@ -156,7 +158,7 @@ def gather(request: ExportRequest, context: GatherContext) -> Gathered:
 
 
 def _note(content: Any, facts: SampleFacts, context: GatherContext) -> str:
-    """Where the sample has secrets, and private data without a treatment."""
+    """Where the sample has secrets, and private data without a treatment, and whose text it repeats."""
     forms = context.lookups.forms
     found = {
         "secret": places_of(content, lambda name, text: has_secret(name, text, forms)) if facts.secrets else (),
@@ -164,7 +166,14 @@ def _note(content: Any, facts: SampleFacts, context: GatherContext) -> str:
         if facts.private and facts.treatment is None
         else (),
     }
-    return "; ".join(f"{what} in {', '.join(islice(places, _MOST_PLACES))}" for what, places in found.items() if places)
+    notes = [f"{what} in {', '.join(islice(places, _MOST_PLACES))}" for what, places in found.items() if places]
+    repeated = [
+        f"{one.words} words of {one.record} of {one.source[:_SHORT_DIGEST]}… "
+        f"({'for export, not named' if one.export else 'not for export'})"
+        for one in facts.shared
+        if not (one.export and one.named)
+    ]
+    return "; ".join([*notes, *repeated[:_MOST_PLACES]])
 
 
 def _sample(sample: Sample, occurrences: int, context: GatherContext) -> SampleFacts:

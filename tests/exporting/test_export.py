@@ -112,6 +112,10 @@ def test_text_of_a_source_for_internal_use_does_not_leave(world: World, tmp_path
         ("samples/3", "sample_source_not_for_export"),
     }
     assert files(tmp_path) == set()
+    notes = {name: note for one in done.refused for name, note in there(one.gathered).notes.items()}
+    words = notes["samples/2"].partition(" ")[0]
+    assert notes["samples/2"] == f"{words} words of contacts-1 of {world.inside[:15]}… (not for export)"
+    assert int(words) > WORDS
     assert world.export(tmp_path / "out.jsonl", own_words).exit == 0  # the control
 
 
