@@ -95,7 +95,7 @@ NAMED_OPTION = re.compile(
 )
 _SPOKEN = re.compile(
     r"(?i)(?<![A-Za-z0-9])(?:passwor[dt]|passwd|passphrase|passcode)[\"']?[ \t]{0,4}"
-    r"(?:[:=]|[ \t](is|was)(?=[ \t:])|[ \t](?=[\"'])|>(?=[^<\s\"']{4,200}</))[ \t:]{0,4}([^\r\n,;]{1,200})"
+    r"(?::?=|:|[ \t](is|was)(?=[ \t:])|[ \t](?=[\"'])|>(?=[^<\s\"']{4,200}</))[ \t:]{0,4}([^\r\n,;]{1,200})"
 )
 _DONE = re.compile(r"[a-z]{3,20}ed")
 """What was done with a password: `the password was returned`."""
@@ -186,9 +186,10 @@ _PATH_OR_URL = re.compile(
 _BETWEEN_WORDS = re.compile(r"/|(?<![A-Za-z0-9])[0-9a-f]{7,12}(?![A-Za-z0-9])")
 """What separates the words of a path or URL: slashes, and the short ids of commits and articles."""
 _REFERENCE = re.compile(
-    r"[\"']?(?:[$<{%*]|[A-Za-z_](?:[A-Za-z0-9_.]|\?\.|::|->)*[(\[])|`[^`\n]{0,64}\$\{|[&(\[]"
+    r"[\"']?(?:[$<{%*]|[A-Za-z_](?:[A-Za-z0-9_.]|\?\.|::|->)*[(\[{])|`[^`\n]{0,64}\$\{|[&(]|\[(?!\]byte\(\")"
     r"|[fF][rR]?[\"']|(?:await|lambda|new|not|yield)(?=[ \t:])"
-    r"|[\"']?:?(?:[xX]{3,}|\*+)(?!\w)|(?:\"\"|'')(?=[.\s)+,;]|\Z)"
+    r"|[\"']?:?(?:[xX]{3,}|\*+)(?!\w)|(?:\"\"|'')(?=[.\s)+,;]|\Z)|\?(?=[\s\"',;)]|\Z)"
+    r"|[0-9]{1,3}(?=[\"',;)\]}]|[ \t]*(?:[\[#\r\n]|\Z))"
 )
 _DOTTED = re.compile(r"[A-Za-z_$][A-Za-z_$]*(?:(?:\??\.|::|->)[A-Za-z_$]+)*")
 _CLOSED = re.compile(r"[)\]}:.]")

@@ -147,7 +147,8 @@ CODE = [
     "PWD=/srv/app", "signature='ii->i'", "Token = v1.AuthenticationToken", "PublicKey = pubClientKey2",
     "AUTH = SOCKS5_NO_ACCEPTABLE_AUTH", "key = _pep_440_key", 'password = "".join(letters)', "password: 'XXXXX'",
     'password = ":****"', ":param password: Basic auth password.", "const password = 'Password used for the test';",
-    "see Basic Options below",
+    "see Basic Options below", "password := make([]byte, 8)", "passphrase := []byte(text)", "string password = 2;",
+    "password: 2", "rows[m.key] = baggage.Item{Size: 1}", "WHERE id=? and password=? LIMIT 1",
 ]  # fmt: skip
 
 
@@ -186,7 +187,8 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      "x-cp314-cp314t-manylinux2014_k3Jx9QzV7bLm2RtYw8Nc4Vh6",
      '{"name":"API_TOKEN","value":"swordfish"}',
      "https://user:passw0rd@a.example.com/", "https://passes@a.example.com/", "PWD=hunter2", "pwd=/srv7pw",
-     "dbPassword=.swordfish",
+     'password := []byte("swordfish")', 'var passphrase = []byte("swordfish")', "password: 4711",
+     "dbPassword=.swordfish", 'password := "swordfish"', "password=?swordfish", "password=123 swordfish",
      "signature=9x8y7z6w5v4u", "token=kjfch2345sdf", "https://9x8y7z:@a.example.com/",
      "token = a8f5f167f44f4964e6c998dee827110c",
      "key = Zq7Xw3Lp9TfKd2", "password: 'Xavier7'", "Basic " + "dXNlcjpw5A==",
