@@ -41,8 +41,8 @@ informing if tool_definition.not_required(input.call.tool)
 # custom:
 #   code: schema_invalid
 #   remedy: Send the definition with a JSON Schema (2020-12, 2019-09 or draft 7) that refers to itself only, with
-#     patterns that have no back references and look ahead at their start only; for a tool whose schema is not known here, state
-#     `definition` as none in policy/tools.yaml
+#     patterns that have no back references and look ahead at their start only; for a tool whose schema is not
+#     known here, state `definition` as none in policy/tools.yaml
 #   after: [definition_changed]
 # labels:
 #   row: H14
