@@ -8,24 +8,26 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from engine.documents.canonical import canonical, digest
 from engine.documents.files import counted
-from engine.facts.text.blocks import WORDS, content_words, windows_of
+from engine.facts.text.blocks import WORDS, apart_from, content_words, windows_of
 from engine.facts.text.content import has_private, has_secret, places_of, private_in, secrets_in
 from engine.model import Digest, Limits, Line, Model, Object, Pace, Sha256, Word
 from engine.points import GatherContext, Gathered, Point
 from engine.points.source import SourceTerms
-from engine.state.rows import SourceRecordRow
+
+if TYPE_CHECKING:
+    from engine.state.source_records import SourceRecords
 
 MOST = 256
 """Samples of one request."""
 
 _MOST_SHARED = 1_000
-"""Records with text of a sample that are facts: with more, the request is refused."""
+"""Records with text of a sample that are facts."""
 
 _MOST_PLACES = 5
 """Texts of a sample, and records that it repeats, that are named to people."""
@@ -81,7 +83,10 @@ class OriginFacts(Model):
 
 
 class Shared(Model):
-    """An admitted record with text that the sample repeats. `named`: the provenance names it; `whole`: all of it."""
+    """An admitted record with text that the sample repeats. `named`: the provenance names it; `whole`: all of it.
+
+    `apart` are those of the `words` that no named record has.
+    """
 
     id: str
     source: str
@@ -90,13 +95,15 @@ class Shared(Model):
     export: bool
     named: bool
     words: int
+    apart: int
     whole: bool
 
 
 class SampleFacts(Model):
     """A sample without its content. `secrets` and `private` count texts of the content.
 
-    `occurrences`: how many samples have its id.
+    `occurrences`: how many samples have its id. `shared` is left out if it would not contain each record with words
+    that no named record has.
     """
 
     id: str
@@ -108,7 +115,7 @@ class SampleFacts(Model):
     secrets: int
     private: int
     provenance: tuple[OriginFacts, ...]
-    shared: tuple[Shared, ...]
+    shared: tuple[Shared, ...] | None = None
 
 
 class ExportInput(Model):
@@ -170,8 +177,8 @@ def _note(content: Any, facts: SampleFacts, context: GatherContext) -> str:
     repeated = [
         f"{one.words} words of {one.record} of {one.source[:_SHORT_DIGEST]}… "
         f"({'for export, not named' if one.export else 'not for export'})"
-        for one in facts.shared
-        if not (one.export and one.named)
+        for one in facts.shared or ()
+        if not (one.export and (one.named or one.apart == 0))
     ]
     return "; ".join([*notes, *repeated[:_MOST_PLACES]])
 
@@ -179,8 +186,6 @@ def _note(content: Any, facts: SampleFacts, context: GatherContext) -> str:
 def _sample(sample: Sample, occurrences: int, context: GatherContext) -> SampleFacts:
     data = canonical(sample.content)
     named = {(origin.source, origin.record) for origin in sample.provenance}
-    windows = windows_of(content_words(sample.content))
-    shared = context.sources().records_with(windows, _MOST_SHARED) if windows else ()
     return SampleFacts(
         id=sample.id,
         occurrences=occurrences,
@@ -191,7 +196,7 @@ def _sample(sample: Sample, occurrences: int, context: GatherContext) -> SampleF
         secrets=secrets_in(sample.content, context.lookups.forms),
         private=private_in(sample.content),
         provenance=tuple(_origin(str(at), one, context) for at, one in enumerate(sample.provenance)),
-        shared=tuple(_shared(str(at), row, count, named) for at, (row, count) in enumerate(shared)),
+        shared=_repeated(sample.content, named, context.sources()),
     )
 
 
@@ -211,16 +216,25 @@ def _origin(position: str, origin: SampleOrigin, context: GatherContext) -> Orig
     )
 
 
-def _shared(position: str, row: SourceRecordRow, count: int, named: set[tuple[str, str]]) -> Shared:
-    return Shared(
-        id=position,
-        source=row.source,
-        record=row.record,
-        kind=row.kind,
-        export=row.export,
-        named=(row.source, row.record) in named,
-        words=count * WORDS,
-        whole=count >= row.blocks > 0,
+def _repeated(content: Any, named: set[tuple[str, str]], sources: SourceRecords) -> tuple[Shared, ...] | None:
+    windows = windows_of(content_words(content))
+    apart = apart_from(sources.blocks_in(named, windows), windows)
+    found = sources.records_with(windows, apart, _MOST_SHARED + 1)
+    if len(found) > _MOST_SHARED and (found[-1][2] > 0 or not found[-1][0].export):
+        return None
+    return tuple(
+        Shared(
+            id=str(at),
+            source=row.source,
+            record=row.record,
+            kind=row.kind,
+            export=row.export,
+            named=(row.source, row.record) in named,
+            words=count * WORDS,
+            apart=alone * WORDS,
+            whole=count >= row.blocks > 0,
+        )
+        for at, (row, count, alone) in enumerate(found[:_MOST_SHARED])
     )
 
 

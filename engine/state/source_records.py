@@ -47,22 +47,50 @@ class SourceRecords(Part):
         query = f"SELECT {_COLUMNS} FROM source_records WHERE source = ? AND record = ? AND complete = 1"  # noqa: S608
         return self._row(SourceRecordRow, query, text("source", source), text("record", record))
 
-    def records_with(self, blocks: Sequence[int], limit: int) -> tuple[tuple[SourceRecordRow, int], ...]:
-        """The records with any of these blocks, and with how many of them; at most `limit`."""
-        counts: dict[int, int] = {}
-        for some in _batches(blocks, _MARKS):
+    def blocks_in(self, records: Iterable[tuple[str, str]], blocks: Iterable[int]) -> frozenset[int]:
+        """Those of the blocks that one of these records has, each named by its source and its id."""
+        query = "SELECT number FROM source_records WHERE source = ? AND record = ?"
+        numbers = [number for named in records for (number,) in self._found(query, *named)]
+        found: set[int] = set()
+        for some in _batches(dict.fromkeys(blocks) if numbers else (), _MARKS):
             query = (
-                "SELECT record, count(*) FROM source_blocks"  # noqa: S608 (marks only)
-                f" WHERE digest IN ({', '.join('?' * len(some))}) GROUP BY record"
+                "SELECT digest FROM source_blocks"  # noqa: S608 (marks only)
+                f" WHERE digest IN ({_marks(some)}) AND record IN ({_marks(numbers)})"
             )
-            for number, count in self._found(query, *some):
-                counts[number] = counts.get(number, 0) + count
-        most = sorted(counts, key=lambda number: (-counts[number], number))[:limit]
+            found.update(digest for (digest,) in self._found(query, *some, *numbers))
+        return frozenset(found)
+
+    def records_with(
+        self, blocks: Iterable[int], apart: Iterable[int], limit: int
+    ) -> tuple[tuple[SourceRecordRow, int, int], ...]:
+        """The records with any of these blocks, and with how many of them and of those in `apart`; at most `limit`.
+
+        Those that are not for export come first, then those with most blocks in `apart`.
+        """
+        counts, others = self._counts(blocks), self._counts(apart)
+        most = sorted(counts, key=lambda one: (one[1], -others.get(one, 0), one))[:limit]
         if not most:
             return ()
-        query = f"SELECT number, {_COLUMNS} FROM source_records WHERE number IN ({', '.join('?' * len(most))})"  # noqa: S608
-        rows = {number: made(SourceRecordRow, *row) for number, *row in self._found(query, *most)}
-        return tuple((rows[number], counts[number]) for number in most)
+        query = f"SELECT number, {_COLUMNS} FROM source_records WHERE number IN ({_marks(most)})"  # noqa: S608
+        rows = {number: made(SourceRecordRow, *row) for number, *row in self._found(query, *(one[0] for one in most))}
+        return tuple((rows[one[0]], counts[one], others.get(one, 0)) for one in most)
+
+    def _counts(self, blocks: Iterable[int]) -> dict[tuple[int, bool], int]:
+        """How many of these blocks each record has, by its number and whether it is for export."""
+        counts: dict[tuple[int, bool], int] = {}
+        for some in _batches(dict.fromkeys(blocks), _MARKS):
+            query = (
+                "SELECT number, export, count(*)"  # noqa: S608 (marks only)
+                " FROM source_blocks JOIN source_records ON number = source_blocks.record"
+                f" WHERE digest IN ({_marks(some)}) GROUP BY number, export"
+            )
+            for number, export, count in self._found(query, *some):
+                counts[number, bool(export)] = counts.get((number, bool(export)), 0) + count
+        return counts
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def _batches(blocks: Iterable[int], size: int) -> Iterator[tuple[int, ...]]:

@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from engine.cases.run import changed
 from engine.engine import AsyncEngine, Engine
 from engine.errors import GatherError, WorkError
 from engine.exporting import Exported
-from engine.facts.text.blocks import WORDS, blocks_of, content_words, source_texts, windows_of
+from engine.facts.text.blocks import WORDS, apart_from, blocks_of, content_words, source_texts, windows_of
 from engine.facts.text.content import redacted_content
 from engine.facts.text.quotes import words_of
 from engine.points.export import MOST
@@ -117,6 +118,23 @@ def test_text_of_a_source_for_internal_use_does_not_leave(world: World, tmp_path
     assert notes["samples/2"] == f"{words} words of contacts-1 of {world.inside[:15]}… (not for export)"
     assert int(words) > WORDS
     assert world.export(tmp_path / "out.jsonl", own_words).exit == 0  # the control
+
+
+# covers: A91
+def test_more_records_than_facts_have_room_for_are_refused_unless_all_their_words_are_those_of_a_named_one(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.points.export._MOST_SHARED", 1)
+    header, quote = "these eight words stand above each last file", "those eight words stand below two other files"
+    row = there(world.engine.store().source_record(world.open, "contacts-1"))
+    for name, text in {"named": header, "first": f"{header} {quote} x", "second": f"{header} {quote} y"}.items():
+        world.engine.store().add_source_record(replace(row, record=name), blocks_of(words_of(text)))
+    sample = world.sample({"text": header}, provenance=[{"source": world.open, "record": "named"}])
+    assert world.export(tmp_path / "header.jsonl", sample).exit == 0
+    done = world.export(tmp_path / "out.jsonl", sample | {"content": {"text": quote}})
+    assert codes(done) == {("samples/1", "licensed_text_in_sample")}
+    monkeypatch.undo()
+    assert world.export(tmp_path / "out.jsonl", sample | {"content": {"text": quote}}).exit == 0
 
 
 # covers: A89, A13, A16
@@ -351,6 +369,14 @@ def test_any_run_of_fifteen_words_contains_a_block(words: list[str], start: int)
     run = tuple(words[start : start + 2 * WORDS - 1])
     if len(run) == 2 * WORDS - 1:
         assert set(blocks_of(words)) & set(windows_of(("x", *run, "y")))
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=40), st.lists(st.sampled_from("abc"), max_size=40))
+def test_windows_with_a_word_in_no_known_block_are_apart(words: list[str], source: list[str]) -> None:
+    windows, known = windows_of(tuple(words)), set(blocks_of(source))
+    covered = {at + i for at, window in enumerate(windows) if window in known for i in range(WORDS)}
+    bare = [window for at, window in enumerate(windows) if not covered.issuperset(range(at, at + WORDS))]
+    assert list(apart_from(known, windows)) == bare
 
 
 def words_in(source: str) -> list[str]:

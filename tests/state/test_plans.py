@@ -17,7 +17,8 @@ from tests.state.test_source_records import PLAIN
 ASKED: dict[str, Callable[[Store], Any]] = {
     "add_source_record": lambda store: store.add_source_record(PLAIN, range(9)),
     "source_record": lambda store: store.source_record(PLAIN.source, PLAIN.record),
-    "records_with": lambda store: store.records_with(range(9), 9),
+    "records_with": lambda store: store.records_with(range(9), range(9), 9),
+    "blocks_in": lambda store: store.blocks_in([(PLAIN.source, "other")], range(9)),
     "add_code_run": lambda store: store.add_code_run(RUN),
     "code_runs": lambda store: store.code_runs(RUN.owner, None, NOW, 9),
     "code_run": lambda store: store.code_run(RUN.id, RUN.owner, NOW),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import accumulate
 from typing import Any, Protocol
@@ -49,12 +49,25 @@ def blocks_of(words: Iterable[str]) -> Iterator[int]:
 
 
 def windows_of(words: tuple[str, ...]) -> tuple[int, ...]:
-    """Every run of words of a text that may be a block of a source, each once."""
+    """Every run of words of a text that may be a block of a source, in order."""
     each = [word.encode("utf-8", "surrogatepass") for word in words]
     text = b" ".join(each)
     starts = list(accumulate((len(word) + 1 for word in each), initial=0))
     ends = starts[WORDS:] or starts[-1:] if words else ()
-    return tuple(dict.fromkeys(_digests(text[start : end - 1] for start, end in zip(starts, ends, strict=False))))
+    return _digests(text[start : end - 1] for start, end in zip(starts, ends, strict=False))
+
+
+def apart_from(known: Container[int], windows: Sequence[int]) -> tuple[int, ...]:
+    """The windows of a text with a word that is in none of the known blocks, in order."""
+    found, reach, bare = [], 0, -1
+    for word in range(len(windows) + WORDS - 1):
+        if word < len(windows) and windows[word] in known:
+            reach = word + WORDS
+        if word >= reach:
+            bare = word
+        if 0 <= (start := word - WORDS + 1) <= bare:
+            found.append(windows[start])
+    return tuple(found)
 
 
 def content_words(content: Any) -> tuple[str, ...]:

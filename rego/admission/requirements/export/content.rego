@@ -78,6 +78,20 @@ _may_be_repeated(one) if {
 	one.named == true
 }
 
+# Text that records for export have in common, such as a license header, needs one of them to be named.
+_may_be_repeated(one) if {
+	one.export == true
+	one.apart == 0
+}
+
+_may_be_repeated(one) if {
+	one.export == true
+	one.whole == false
+	is_number(one.apart)
+	is_number(data.policy.export.repeated_words)
+	one.apart <= data.policy.export.repeated_words
+}
+
 _may_be_repeated(one) if {
 	one.whole == false
 	is_number(one.words)

@@ -15,7 +15,7 @@ _sample := {"secrets": 0, "private": 0, "bytes": 10, "shared": [], "provenance":
 
 _with(change) := object.union(_sample, change)
 
-_shared := {"export": false, "named": true, "words": 8, "whole": false}
+_shared := {"export": false, "named": true, "words": 8, "apart": 8, "whole": false}
 
 _repeats(change) := _with({"shared": [_shared, object.union(_shared, change)]})
 
@@ -35,7 +35,11 @@ _samples := {
 	"long quote": _repeats({"words": 16}),
 	"whole": _repeats({"whole": true}),
 	"exportable": _repeats({"words": 16, "whole": true, "export": true}),
-	"exportable, not named": _repeats({"words": 16, "export": true, "named": false}),
+	"exportable, not named": _repeats({"words": 16, "apart": 16, "export": true, "named": false}),
+	"exportable, little apart": _repeats({"words": 16, "apart": 8, "export": true, "named": false}),
+	"exportable, a whole one apart": _repeats({"words": 8, "apart": 8, "export": true, "named": false, "whole": true}),
+	"exportable, nothing apart": _repeats({"words": 16, "apart": 0, "export": true, "named": false, "whole": true}),
+	"not exportable, nothing apart": _repeats({"words": 16, "apart": 0}),
 	"not compared": json.remove(_sample, ["shared"]),
 	"large": _with({"bytes": 11}),
 	"no size": json.remove(_sample, ["bytes"]),
@@ -60,7 +64,11 @@ test_sensitive_treated if {
 
 test_no_licensed_text if {
 	held := {name | some name, one in _samples; content.no_licensed_text(one) with data.policy as _policy}
-	_all - held == {"long quote", "whole", "exportable, not named", "not compared"}
+	refused := {
+		"long quote", "whole", "exportable, not named", "exportable, a whole one apart", "not exportable, nothing apart",
+		"not compared",
+	}
+	_all - held == refused
 	not content.no_licensed_text(_samples["short quote"]) with data.policy as {}
 }
 
@@ -78,6 +86,8 @@ test_of_another_type if {
 		not content.no_private_data(_with({"private": wrong})) with data.policy as _policy
 		not content.small_enough(_with({"bytes": wrong})) with data.policy as _policy
 		not content.no_licensed_text(_repeats({"words": wrong})) with data.policy as _policy
+		apart := {"words": 16, "apart": wrong, "export": true, "named": false}
+		not content.no_licensed_text(_repeats(apart)) with data.policy as _policy
 		policy := {"export": {"sample_bytes": wrong, "repeated_words": wrong}}
 		not content.small_enough(_sample) with data.policy as policy
 		not content.no_licensed_text(_samples["short quote"]) with data.policy as policy
