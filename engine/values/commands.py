@@ -111,6 +111,9 @@ class Program(Model):
     execute: Items[Option] = Field(default=(), description="Options that run a program, or code in their value.")
     valued: Items[Option] = Field(default=(), description="Options of the lists above whose value is the next word.")
     glued: Items[Option] = Field(default=(), description="Options of one letter whose value is glued to them: `-j4`.")
+    blank: Items[Option] = Field(
+        default=(), description="Options whose value is the next word if that is empty: `sed -i '' s/a/b/ x` of BSD."
+    )
     single: bool = Field(default=False, description="Whether long options begin with one hyphen: `-name`.")
     any_words: bool = Field(
         default=False,

@@ -321,6 +321,40 @@ def test_texts_name_no_file_where_no_other_command_gets_them(text: str, places: 
     assert [one for one in found if ".env" in "".join(one.rest)][-1].nameless == places
 
 
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("timeout 5 sed -n /a/p b", (2, 3, 4, 5)),
+        ("xargs grep /a", (1, 2)),
+        ("xargs -I{} cp {} /b/{}", (2,)),
+        ("docker exec a cat /b", (3, 4)),
+    ],
+)
+def test_words_of_another_command_count_for_it_alone(text: str, places: tuple[int, ...]) -> None:
+    assert facts(text)[0].nameless == places
+
+
+@pytest.mark.parametrize(
+    ("text", "scripts"),
+    [
+        ("sed -i '' s/a/b/ c", ["s/a/b/"]),
+        ("sed -i '' -e s/a/b/ c", ["s/a/b/"]),
+        ("sed -i '' /a/d c", [""]),
+        ("sed -i ''", [""]),
+        ("sed '' s/a/b/", [""]),
+        ("python -c 'f(0)'", ["f(0)"]),
+        ("perl -0pi -e s/a/b/ c", ["s/a/b/"]),
+    ],
+)
+def test_the_script_of_a_command(text: str, scripts: list[str]) -> None:
+    assert [part.text for part in facts(text)[0].parts if part.kind == "script"] == scripts
+
+
+def test_a_program_by_a_path_has_a_row_where_one_names_the_path() -> None:
+    assert [one.words for one in facts("/bin/zsh -lc 'rm a'")][1:] == [("rm", "a")]
+    assert {part.program for part in facts("/opt/zsh -lc 'rm a'")[0].parts} == {None}
+
+
 def test_the_code_of_a_sourced_file_is_in_the_word_that_names_it() -> None:
     assert [(part.kind, part.index) for part in facts("source a/b")[0].parts] == [("code", 1)]
     assert [(part.kind, part.index) for part in facts("eval ls")[0].parts] == [("code", 0)]
@@ -394,6 +428,10 @@ def test_possible_paths_in_a_word_are_found() -> None:
     assert set(path_pieces("-vofile")) >= {"ofile", "file"}
     assert set(path_pieces("--f=@a,b")) >= {"a", "b"}
     assert "secret/key" in path_pieces("se'cre't\\/key")
+    for word in ("a/[id]/b", "a/[[...id]]/b", "a/(b)/c", "[id]/b"):
+        assert not any(piece.startswith("/") for piece in path_pieces(word)), word
+    for word in ("-x[a]/b", "a/x[b]/b", "a=[/b", "a/[c/b]/b", "f(a)/b"):
+        assert "/b" in path_pieces(word), word
     assert "secrets/key" in path_pieces("cat 'sec'rets/key")
     assert "secrets/key" in path_pieces('x="sec"rets/k\\ey')
     assert len(path_pieces("-" + "a" * 10_000)) < 50

@@ -28,6 +28,22 @@ def test_overly_complex_text_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("echo ${PIPESTATUS[0]} ${PIPESTATUS[@]}", False),
+        ("echo ${PIPESTATUS[$(a)]}", True),
+        ("echo ${PIPESTATUS[a]}", True),
+        ("echo ${a[0]}", True),
+        ("echo *(e:'a':)", True),
+        ("echo [ab]* ?", False),
+    ],
+)
+def test_what_an_expansion_may_carry_out_is_marked(text: str, *, marked: bool) -> None:
+    """`zsh` runs the code in `*(e:'code':)`."""
+    assert any("expansion" in one.syntax for one in parse([text])[0].commands) == marked
+
+
+@pytest.mark.parametrize(
     "text", ["$((" * 600, "<(" * 900 + "ls" + ")" * 900, "{a,b}" * 12, "$(" * 63 + "ls" + ")" * 63]
 )
 def test_text_within_the_bounds_is_parsed_in_time(text: str) -> None:

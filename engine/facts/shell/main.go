@@ -804,6 +804,7 @@ func (l *lister) part(part syntax.WordPart) (string, bool, string) {
 		l.inside(part)
 		return "", false, "process"
 	}
+	l.marks = append(l.marks, "expansion") // an extended pattern, which zsh may carry out
 	l.inside(part)
 	return "", false, "pattern"
 }
@@ -992,9 +993,15 @@ func constant(expression syntax.ArithmExpr) bool {
 	return numbers
 }
 
+// status tells whether an expansion is the exit code of a command in a pipe: ${PIPESTATUS[0]}.
+func status(node *syntax.ParamExp) bool {
+	index, ok := node.Index.(*syntax.Word)
+	return ok && node.Param.Value == "PIPESTATUS" && (number(index.Lit()) || index.Lit() == "@" || index.Lit() == "*")
+}
+
 // odd tells whether an expansion does more than give a value or another one in its place.
 func odd(node *syntax.ParamExp) bool {
-	if node.Excl || node.Index != nil || node.Slice != nil || node.Names != 0 {
+	if node.Excl || node.Index != nil && !status(node) || node.Slice != nil || node.Names != 0 {
 		return true
 	}
 	if node.Exp == nil {

@@ -91,7 +91,7 @@ _JSON_BEGINS = frozenset(("{", "[", '"', " ", "\t", "\r", "\n"))
 _STOPS = ".,;:!?>"
 _QUOTE = re.compile("[\"']")
 _PATTERN = re.compile(r"[*?\[{]")
-_BRACKETS = re.compile(r"\[.*")
+_BRACKETS = re.compile(r"\[[^/]*")
 _WIDE = re.compile(r"\*\*|[\[{]|/\.+[*?]")
 """What makes of a pattern more than the files of one folder: rules compare others as if they were names."""
 
@@ -517,7 +517,7 @@ class _Walk(Walked):
     def _patterns(self, facts: CommandFacts) -> Iterable[str]:
         """The patterns of a command as rules compare them."""
         for pattern in (one for told in facts.patterns for one in self._resolved(told)):
-            plain = _ODD.sub("?", _BRACKETS.sub("**", pattern))
+            plain = _ODD.sub("?", _BRACKETS.sub("*", pattern))
             yield from self._placed(_LEADING.sub("**", plain) if self._hidden_too else plain, facts.folders)
 
     def _placed(self, pattern: str, folders: tuple[str, ...]) -> Iterable[str]:

@@ -129,7 +129,7 @@ class _Reader:
         self._selected: list[int] = []  # the places of values that name the files it looks for
         self._replaced = ""  # what the input stands for in its words
         program = words[0].value or "" if words else ""
-        self._path = program.startswith("/")
+        self._path = program.startswith("/") and program not in rows
         self._enter(program.rpartition("/")[2] if self._path else program)
         index = 1
         while 0 < index < len(words):
@@ -278,7 +278,7 @@ class _Reader:
             return self._until(index + 1, value or "")
         if not self._in(name, _VALUED):
             self._shell = self._shell or name in self._row.get("shell", ())
-            return index + 1
+            return index + (2 if self._is_blank(name, index + 1) else 1)
         follows = index + 1
         if value is None:
             if follows == len(self._words):
@@ -300,6 +300,12 @@ class _Reader:
             self.reading.subcommand, self._behind = None, follows
             self._enter(f"{self._name} {name} {value}")
         return follows
+
+    def _is_blank(self, name: str, index: int) -> bool:
+        """Whether the next word is an empty value; where it is none, the word behind it is a file, below the folder."""
+        following = [word.value for word in self._words[index : index + 2]]
+        blank = name in self._row.get("blank", ()) and len(following) > 1 and following[0] == ""
+        return blank and not (following[1] or "/").startswith("/")
 
     def _handed(self, name: str, value: str, index: int) -> None:
         """The value of an option: no host, no name, a text for a shell, or the program of the other command."""
@@ -453,8 +459,13 @@ class _Reader:
         given = ShellWord(None, unknown="input")
         more = (given,) if operands == "input_command" else ()
         words = self._words[index:]
-        if self._replaced:
-            words = [given if self._replaced in (word.value or "") else word for word in words]
+        passed = tuple(at for at, word in enumerate(words, index) if not self._fills(word))
+        self.reading.nameless += passed  # what is in them counts for the other command
+        words = [given if self._fills(word) else word for word in words]
         self.reading.inner.append((*self._given, *words, *more))
         self._given = []
         return 0
+
+    def _fills(self, word: ShellWord) -> bool:
+        """Whether what is read takes the place of a part of this word."""
+        return self._replaced != "" and self._replaced in (word.value or "")

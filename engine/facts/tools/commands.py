@@ -56,6 +56,9 @@ _RUN = re.compile(r"(?!-)[\w./~+@-]+")
 _BRACES = re.compile(r"[=,(){}\[\]]")
 _QUOTES = re.compile(r"[\"'\\]")
 _BORDER = re.compile(r"[=,:;@(){}\[\]\"'+\s]+")
+_ROUTE = re.compile(r"(?:\A|(?<=/))(?:\(\.*[\w-]+\)|\[{1,2}\.*[\w-]+\]{1,2})(?=/|\Z)")
+"""A name in a path by which frameworks serve pages, such as `[id]` and `(auth)`: what follows begins no path."""
+
 _PIECE = re.compile(r"[^\s;&|<>()'\"`$]+")
 _HANDED = re.compile(
     r"(?i)(?:^|\s)--?(?:[a-z0-9]+[-_])*"
@@ -300,7 +303,7 @@ def parts(word: str) -> tuple[str, ...]:
 
 def pieces(word: str) -> tuple[str, ...]:
     """Where a path may begin inside a word: after `@`, `=`, a comma, a colon, a quote or option letters."""
-    found = [part for part in _BORDER.split(word) if part]
+    found = [part for part in _BORDER.split(_ROUTE.sub("_", word)) if part]
     return tuple(dict.fromkeys((*found, *(_OPTION.sub("", part) for part in found))))
 
 

@@ -116,7 +116,7 @@ _below_cwd(path) := _ways(below) | _patterns(below) if {
 #   proof: a path that is not known to be the working folder has no aspect more
 of_cwd(path, context) := {"{cwd}"} if {
 	startswith(path.path, "/")
-	path.path == context.cwd
+	path.path in {context.cwd, concat("", [context.cwd, "/"])}
 } else := set()
 
 # Aspects of a path, for deny and confirm rules.

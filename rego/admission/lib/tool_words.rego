@@ -62,8 +62,8 @@ no_path(path) if {
 	data.policy.program_rows[_command(path.command)[0]].any_words == true
 }
 
-# Paths whose form does not matter. What looks like a path in a script is one too: a rule has to permit the script, and
-# no rule covers such a path.
+# Paths and hosts whose form does not matter. What looks like one in a script is one too: a rule has to permit the
+# script, and no rule covers such a path or host.
 no_name(path) if no_path(path)
 
 no_name(path) if {

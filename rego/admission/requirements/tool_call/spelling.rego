@@ -6,7 +6,8 @@ import future.keywords.not
 # METADATA
 # title: Every host and address is in canonical form
 # description: Two parsers may see different hosts in an unusual address, and a rule would compare only one. A command
-#   word that may be a host counts as one, unless policy/tools.yaml states otherwise.
+#   word that may be a host counts as one, unless policy/tools.yaml states otherwise. In a script it may be anything,
+#   and no allow rule covers it.
 # custom:
 #   code: destination_not_canonical
 #   each: destinations
@@ -25,6 +26,8 @@ destination_canonical(destination) if {
 destination_canonical(destination) if words.no_host(destination)
 
 destination_canonical(destination) if destination.word.label == true
+
+destination_canonical(destination) if words.no_name(destination)
 
 destination_canonical(destination) if {
 	words.enforced(destination)

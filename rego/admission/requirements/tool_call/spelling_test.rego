@@ -24,6 +24,16 @@ test_words if {
 	spelling.destination_canonical({"canonical": false, "word": {"label": true}})
 }
 
+test_destination_in_a_script if {
+	url := {"id": "a", "canonical": false, "command": "c", "place": 2}
+	script := {"command": "c", "kind": "script", "name": "script", "program": "python", "index": 2, "text": "f('a://b')"}
+	spelling.destination_canonical(url) with input as {"command_parts": [script]} with data.policy as {}
+	every other in [{"kind": "option"}, {"index": 1}, {"command": "d"}] {
+		part := object.union(script, other)
+		not spelling.destination_canonical(url) with input as {"command_parts": [part]} with data.policy as {}
+	}
+}
+
 test_destination_of_a_command_in_the_sandbox if {
 	one := {"canonical": false, "command": "c"}
 	policy := {"tools": {"tools": {"t": {"hosts_in_commands": "enforced"}}}}
