@@ -95,6 +95,9 @@ _BRACKETS = re.compile(r"\[[^/]*")
 _WIDE = re.compile(r"\*\*|[\[{]|/\.+[*?]")
 """What makes of a pattern more than the files of one folder: rules compare others as if they were names."""
 
+_DEPTHS = ("/", "/*/", "/*/*/")
+"""What `/**/` stands for; a rule about names of one depth covers one of these."""
+
 _HIDDEN_TOO = re.compile(r"(?i)dotglob|globignore|glob_?dots")
 """What makes the patterns of a shell match hidden files."""
 
@@ -593,7 +596,8 @@ class _Walk(Walked):
             escaped = _ESCAPED.match(part) is not None
             visible = undisguised(part).replace("\\", "") if escaped else part
             if looks_like_path(visible) and (escaped or (_PATTERN.search(part) and "://" not in part)):
-                self._path("" if escaped or _WIDE.search(part) else part, at)
+                for one in dict.fromkeys(part.replace("/**/", depth) for depth in _DEPTHS):
+                    self._path("" if escaped or _WIDE.search(one) else one, at)
             elif not escaped:
                 self._undeclared_path(part, at)
 
