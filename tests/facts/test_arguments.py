@@ -161,6 +161,13 @@ def test_a_path_is_found_inside_of_a_word_of_a_command(word: str) -> None:
     assert "/etc/passwd" in [one.path for one in found]
 
 
+def test_a_pattern_given_as_path_leads_nowhere_else() -> None:
+    for pattern in ("src/**/*.{ts,tsx}", "a,/b", "[id]/*", "!a/**"):
+        assert [one.canonical for one in walked({"path": pattern}).paths] == [True], pattern
+    for pattern in ("{/etc,src}/*", "{src,/etc}/*", "x{a,~}/*", "{..,a}/*", "{a,../b}/*", "{a,b,..}/*"):
+        assert [one.canonical for one in walked({"path": pattern}).paths] == [False], pattern
+
+
 def test_a_pattern_of_names_in_a_path_of_a_command_counts_as_this_path() -> None:
     assert [one.path for one in walked({"command": "ls /e*c/pass?d"}).paths] == ["/e*c/pass?d"]
     assert {one.path for one in walked({"command": ["ls", "/e*c/passwd"]}).paths} == {"/e*c/passwd"}

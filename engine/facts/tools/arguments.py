@@ -108,6 +108,9 @@ _ODD = re.compile(r"[{}\\\]!^,]")
 _ESCAPED = re.compile(r"\\(?!\\)")
 """How `\\n`, `\\w+` and other words begin that are no path in a command: a shell, or a regular expression, drops it."""
 
+_ELSEWHERE = re.compile(r"\{(?:.*,)?(?:[/~]|\.\.[,}/])")
+"""How a part of a pattern begins that may lead to another folder: `{/etc,src}/*`."""
+
 _UP = re.compile(r"(?:\A|(?<==))(?:\.\./)*\.\.(?=/|\Z)")
 """How a path from a folder above begins, in a word or as the value of an option."""
 
@@ -296,7 +299,7 @@ class _Walk(Walked):
         elif kind == "host":
             self._found([host_origin(text)], at)
         elif kind == "path":
-            self._path(text, at)
+            self._path("" if _ELSEWHERE.search(text) else text, at)
             self._found(urls(text), at)
         elif kind == "command":
             self._waiting.append((text, kind, at))
