@@ -173,7 +173,8 @@ def test_a_pattern_of_names_in_a_path_of_a_command_counts_as_this_path() -> None
     assert {one.path for one in walked({"command": ["ls", "/e*c/passwd"]}).paths} == {"/e*c/passwd"}
     assert walked({"command": ["find", "-name", "*.py"]}).paths == []
     assert [one.path for one in walked({"command": "ls /a/**/b"}).paths] == ["/a/b", "/a/*/b", "/a/*/*/b"]
-    for pattern in ("/a/**", "/a/**b/c", "/a/[b]", "/a/.?/b", "/a/.*", "'/a/{b,c}'", "/a/*/../b", "~/*"):
+    assert [one.path for one in walked({"command": "ls '/a/[b]/c'"}).paths] == ["/a/*/c"]
+    for pattern in ("/a/**", "/a/**b/c", "/a/.[b]/c", "/a/.?/b", "/a/.*", "'/a/{b,c}'", "/a/*/../b", "~/*"):
         assert not all(one.canonical for one in walked({"command": f"ls {pattern}"}).paths), pattern
 
 

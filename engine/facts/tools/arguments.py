@@ -92,7 +92,7 @@ _STOPS = ".,;:!?>"
 _QUOTE = re.compile("[\"']")
 _PATTERN = re.compile(r"[*?\[{]")
 _BRACKETS = re.compile(r"\[[^/]*")
-_WIDE = re.compile(r"\*\*|[\[{]|/\.+[*?]")
+_WIDE = re.compile(r"\*\*|\{|/\.+[*?\[]")
 """What makes of a pattern more than the files of one folder: rules compare others as if they were names."""
 
 _DEPTHS = ("/", "/*/", "/*/*/")
@@ -600,7 +600,7 @@ class _Walk(Walked):
             visible = undisguised(part).replace("\\", "") if escaped else part
             if looks_like_path(visible) and (escaped or (_PATTERN.search(part) and "://" not in part)):
                 for one in dict.fromkeys(part.replace("/**/", depth) for depth in _DEPTHS):
-                    self._path("" if escaped or _WIDE.search(one) else one, at)
+                    self._path("" if escaped or _WIDE.search(one) else _BRACKETS.sub("*", one), at)
             elif not escaped:
                 self._undeclared_path(part, at)
 

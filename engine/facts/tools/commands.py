@@ -59,6 +59,8 @@ _BORDER = re.compile(r"[=,:;@(){}\[\]\"'+\s]+")
 _ROUTE = re.compile(r"(?:\A|(?<=/))(?:\(\.*[\w-]+\)|\[{1,2}\.*[\w-]+\]{1,2})(?=/|\Z)")
 """A name in a path by which frameworks serve pages, such as `[id]` and `(auth)`: what follows begins no path."""
 
+_KEPT = str.maketrans("()[]", "\0\1\2\3")  # no command has these
+_SHOWN = str.maketrans("\0\1\2\3", "()[]")
 _PIECE = re.compile(r"[^\s;&|<>()'\"`$]+")
 _HANDED = re.compile(
     r"(?i)(?:^|\s)--?(?:[a-z0-9]+[-_])*"
@@ -303,7 +305,8 @@ def parts(word: str) -> tuple[str, ...]:
 
 def pieces(word: str) -> tuple[str, ...]:
     """Where a path may begin inside a word: after `@`, `=`, a comma, a colon, a quote or option letters."""
-    found = [part for part in _BORDER.split(_ROUTE.sub("_", word)) if part]
+    kept = _ROUTE.sub(lambda name: name[0].translate(_KEPT), word)
+    found = [part.translate(_SHOWN) for part in _BORDER.split(kept) if part]
     return tuple(dict.fromkeys((*found, *(_OPTION.sub("", part) for part in found))))
 
 
