@@ -324,10 +324,11 @@ def test_texts_name_no_file_where_no_other_command_gets_them(text: str, places: 
 @pytest.mark.parametrize(
     ("text", "places"),
     [
-        ("timeout 5 sed -n /a/p b", (2, 3, 4, 5)),
-        ("xargs grep /a", (1, 2)),
-        ("xargs -I{} cp {} /b/{}", (2,)),
-        ("docker exec a cat /b", (3, 4)),
+        ("timeout 5 sed -n /a/p b", (3, 4, 5)),
+        ("xargs grep /a", (2,)),
+        ("xargs -I{} cp {} /b/{}", ()),
+        ("docker exec a cat /b", (4,)),
+        ("time -o /a ls", (3,)),
     ],
 )
 def test_words_of_another_command_count_for_it_alone(text: str, places: tuple[int, ...]) -> None:

@@ -459,8 +459,8 @@ class _Reader:
         given = ShellWord(None, unknown="input")
         more = (given,) if operands == "input_command" else ()
         words = self._words[index:]
-        passed = tuple(at for at, word in enumerate(words, index) if not self._fills(word))
-        self.reading.nameless += passed  # what is in them counts for the other command
+        passed = tuple(at for at, word in enumerate(words, index) if at > index and not self._fills(word))
+        self.reading.nameless += passed  # what is in them counts for the other command; its program may be a value
         words = [given if self._fills(word) else word for word in words]
         self.reading.inner.append((*self._given, *words, *more))
         self._given = []
