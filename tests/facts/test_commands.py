@@ -328,7 +328,6 @@ def test_texts_name_no_file_where_no_other_command_gets_them(text: str, places: 
         ("xargs grep /a", (2,)),
         ("xargs -I{} cp {} /b/{}", ()),
         ("docker exec a cat /b", (4,)),
-        ("time -o /a ls", (3,)),
     ],
 )
 def test_words_of_another_command_count_for_it_alone(text: str, places: tuple[int, ...]) -> None:
