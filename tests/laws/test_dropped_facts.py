@@ -36,7 +36,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "administration": {
         UNREAD: (
             *("approval.point", "approval.requester", "approval.requester_named", "approval.requester_via"),
-            *("prefix.cwd", "prefix.tool", "prefix.words", "reason", "scope.single_use"),
+            *("prefix.cwd", "prefix.words", "reason", "scope.single_use"),
         ),
         UNUSED: ("scope.approves", "scope.points"),
     },
@@ -100,8 +100,9 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             *("samples.[].shared.[].record", "samples.[].shared.[].source"),
         ),
         EITHER: (
-            *("samples.[].private", "samples.[].provenance.[].sensitive", "samples.[].shared.[].export"),
-            *("samples.[].shared.[].named", "samples.[].shared.[].whole", "samples.[].shared.[].words"),
+            *("samples.[].private", "samples.[].provenance.[].sensitive", "samples.[].shared.[].apart"),
+            *("samples.[].shared.[].export", "samples.[].shared.[].named", "samples.[].shared.[].whole"),
+            "samples.[].shared.[].words",
         ),
         PERMIT: (
             "samples.[].digest", "samples.[].provenance.[].record", "samples.[].provenance.[].source",

@@ -64,7 +64,37 @@ meeting(policy, tool, section, pattern, kind) := plain | conditional if {
 }
 
 _may_become(pattern, aspect) if {
-	_meets(split(trim_suffix(pattern, "/"), "/"), split(trim_suffix(_placed(aspect), "/"), "/"))
+	path := split(trim_suffix(_placed(aspect), "/"), "/")
+	some parts in _depths(split(trim_suffix(pattern, "/"), "/"), [1 | some _ in path])
+	_reaches(count(parts), count(path), aspect)
+	_meets(parts, path)
+}
+
+# A rule on a folder is about what is below it too, one on a file is not.
+_reaches(_, _, aspect) if endswith(aspect, "/")
+
+_reaches(own, stated, _) if {
+	is_number(own)
+	is_number(stated)
+	own <= stated
+}
+
+# A pattern with each number of folders that `**` may stand for, up to those of a path. Behind another one, only what is
+# before it is compared.
+#
+# METADATA
+# custom:
+#   proof: a pattern without `**` stays as it is
+_depths(parts, _) := {parts} if not "**" in parts
+
+_depths(parts, folders) := {deep |
+	some stars, _ in array.concat(folders, [1])
+	between := ["*" | some _ in array.slice(folders, 0, stars)]
+	deep := array.concat(array.concat(array.slice(parts, 0, first), between), array.slice(parts, first + 1, last))
+} if {
+	places := [place | some place, part in parts; part == "**"]
+	first := places[0]
+	last := array.concat(places, [count(parts), count(parts)])[1]
 }
 
 # Two patterns may mean the same file unless they are shown not to.

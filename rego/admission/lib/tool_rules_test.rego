@@ -104,6 +104,29 @@ test_a_pattern_of_a_command_that_keeps_its_files if {
 	found == [{1}, {2, 4}]
 }
 
+test_a_pattern_over_folders_is_met_at_every_depth if {
+	patterns := {
+		"/w/**", "/w/**/k", "/w/**/c/keys/k", "/w/a/**/keys/k", "/w/a/b/c/keys/**", "/w/**/b/**/x", "/**/keys/k", "/**",
+		"/w/a/b/c.key/**", "/w/**/c.key", "/w/**/c.key/k", "/w/**/b/d.key", "/w/x/**", "/x/**/keys", "/w/a/b/*",
+	}
+	policy := json.patch(_policy, [{"op": "replace", "path": "tool_lookup/policies/p/deny", "value": {
+		"selectors": {"web": {"{cwd}/a/b/c/keys/": 1, "{cwd}/a/b/c.key": 2}},
+		"conditional": {},
+	}}])
+	met := {pattern: found |
+		some pattern in patterns
+		found := tool_rules.meeting("p", "web", "deny", pattern, "") with data.policy as policy
+			with input as {"context": {"cwd": "/w"}}
+	}
+	both := {"/w/**", "/w/**/b/**/x", "/**", "/w/a/b/*"}
+	folder := {
+		"/w/**/k", "/w/**/c/keys/k", "/w/a/**/keys/k", "/w/a/b/c/keys/**", "/**/keys/k", "/w/**/c.key/k", "/w/**/b/d.key",
+	}
+	{pattern | met[pattern] == {1, 2}} == both | {"/w/**/c.key"}
+	{pattern | met[pattern] == {1}} == folder
+	{pattern | met[pattern] == {2}} == {"/w/a/b/c.key/**"}
+}
+
 _host_a := {"any host", "host a"}
 
 _host_b := {"any host", "host b"}
