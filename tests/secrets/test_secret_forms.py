@@ -147,7 +147,8 @@ CODE = [
     "PWD=/srv/app", "signature='ii->i'", "Token = v1.AuthenticationToken", "PublicKey = pubClientKey2",
     "AUTH = SOCKS5_NO_ACCEPTABLE_AUTH", "key = _pep_440_key", 'password = "".join(letters)', "password: 'XXXXX'",
     'password = ":****"', ":param password: Basic auth password.", "const password = 'Password used for the test';",
-    "see Basic Options below", "password := make([]byte, 8)", "passphrase := []byte(text)", "string password = 2;",
+    "see Basic Options below", "WHERE key='app.settings.v1'", "key='feature.flags.v2.beta'",
+    "password := make([]byte, 8)", "passphrase := []byte(text)", "string password = 2;",
     "password: 2", "rows[m.key] = baggage.Item{Size: 1}", "WHERE id=? and password=? LIMIT 1",
 ]  # fmt: skip
 
@@ -191,6 +192,7 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      "dbPassword=.swordfish", 'password := "swordfish"', "password=?swordfish", "password=123 swordfish",
      "signature=9x8y7z6w5v4u", "token=kjfch2345sdf", "https://9x8y7z:@a.example.com/",
      "token = a8f5f167f44f4964e6c998dee827110c",
+     "key='app.user.sw0rdfish9'", "key='app.k3x9q7'",
      "key = Zq7Xw3Lp9TfKd2", "password: 'Xavier7'", "Basic " + "dXNlcjpw5A==",
      f"orders-api-key-{text(24)}", f"orders_api_key_{text(24, '0123456789abcdef')}"],
 )  # fmt: skip
