@@ -161,6 +161,7 @@ _ANSWERS: dict[str, tuple[Path_, Any]] = {
     "adapter_envelope": (("envelope", "content"), ""),
     "memory": (("entry", "text"), ""),
     "network": (("position",), DROPPED),
+    "tool_call": (("call", "arguments"), ""),
     "tool_result": (("result", "text"), ""),
     "transcript": (("entries", 0, "text"), ""),
 }
@@ -174,7 +175,8 @@ def answered(point: str, path: Path_, value: Any) -> bool:
     default (C02, C05, C07, C08); no hint of the network asks for none (C77), but every other value of it must not
     widen. An empty payload is an object, and without the field that no action has the action has none.
     A manifest may state that there are no capabilities; a result, an entry of a transcript and what is remembered may
-    be an empty text; and a fetch without a position asks for the first address.
+    be an empty text; a call with an empty text has no arguments; and a fetch without a position asks for the first
+    address.
     """
     if point not in PROPOSED:
         own, answer = _ANSWERS.get(point, ((), None))

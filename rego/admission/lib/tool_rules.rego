@@ -70,6 +70,16 @@ _may_become(pattern, aspect) if {
 	_meets(parts, path)
 }
 
+# Two patterns may mean the same file unless they are shown not to.
+#
+# METADATA
+# custom:
+#   proof: it is one more way for rules that refuse to match, and what cannot be compared matches
+_may_become(pattern, aspect) if {
+	startswith(aspect, "path ")
+	not _disjoint(pattern, _placed(_rooted(trim_prefix(aspect, "path "))))
+}
+
 # A rule on a folder is about what is below it too, one on a file is not.
 _reaches(_, _, aspect) if endswith(aspect, "/")
 
@@ -90,21 +100,11 @@ _depths(parts, _) := {parts} if not "**" in parts
 _depths(parts, folders) := {deep |
 	some stars, _ in array.concat(folders, [1])
 	between := ["*" | some _ in array.slice(folders, 0, stars)]
-	deep := array.concat(array.concat(array.slice(parts, 0, first), between), array.slice(parts, first + 1, last))
+	deep := array.flatten([array.slice(parts, 0, first), between, array.slice(parts, first + 1, last)])
 } if {
 	places := [place | some place, part in parts; part == "**"]
 	first := places[0]
 	last := array.concat(places, [count(parts), count(parts)])[1]
-}
-
-# Two patterns may mean the same file unless they are shown not to.
-#
-# METADATA
-# custom:
-#   proof: it is one more way for rules that refuse to match, and what cannot be compared matches
-_may_become(pattern, aspect) if {
-	startswith(aspect, "path ")
-	not _disjoint(pattern, _placed(_rooted(trim_prefix(aspect, "path "))))
 }
 
 _rooted(path) := concat("", ["/", path]) if startswith(path, "**/")
