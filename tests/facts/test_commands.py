@@ -239,6 +239,13 @@ def test_an_unreadable_command_is_refused_with_its_reason(text: Any, reason: str
         ("ls > f 2>&1 </dev/null", {("redirect", "write")}),
         ("ls > $f", {("redirect", "write"), ("word", "redirect")}),
         ("ls > {f,g}", {("redirect", "write"), ("word", "redirect")}),
+        *((f"ls {sign}! f", {("redirect", "write"), ("word", "redirect")}) for sign in (">", ">>", "&>")),
+        ("ls > '!' f!", {("redirect", "write")}),
+        *((f"cat {word}", {("word", "parameter")}) for word in ("$~x", "a$=x", '"$^x"')),
+        *((f"for x in a; do cat {word}; done", {("variable", "x"), ("syntax", "loop"), ("word", "parameter")})
+          for word in ("$x:s/a/b/", '"$x:h"', "$x[1]", '"$x[1,2]"')),
+        ("for x in a; do cat ${x}:s $x: $x:1 $x.b; done", {("variable", "x"), ("syntax", "loop")}),
+        ("cat \\\\$~x", {("word", "parameter")}), ("cat \\$~x '$=x' a$ b=c$", set()),
         ("cat < f <<E\nE", set()),
         ("uniq a", set()),
         ("uniq a b", {("word", "operand")}), ("uniq a*", {("word", "operand")}), ("xxd a b", {("word", "operand")}),

@@ -655,6 +655,9 @@ func (l *lister) redirections(redirs []*syntax.Redirect) []Redirect {
 			word := &syntax.Word{Parts: slices.Clone(redir.Word.Parts)}
 			syntax.SplitBraces(word) // zsh writes each of these files, and bash none
 			one.Word = l.word(word)
+			if lit, ok := redir.Word.Parts[0].(*syntax.Lit); ok && strings.HasPrefix(lit.Value, "!") {
+				one.Word = Word{Unknown: "replaced"} // zsh replaces the file that is named behind it
+			}
 		}
 		if duplicates := strings.HasSuffix(one.Op, "&"); duplicates && one.Value != nil {
 			if value := *one.Value; len(value) > 1 && value[0] == '-' { // bash closes and reads the rest as a word
@@ -741,12 +744,31 @@ func (l *lister) spread(word *syntax.Word, size int) []*syntax.Word {
 // tilde is what stands for the last folder, the working folder, one of their list, or the home of an oddly named user.
 var tilde = regexp.MustCompile(`(?:^|[=:])~[^/A-Za-z]`)
 
+// flagged is a variable in zsh that may become words and names of files, such as $=x and $~x.
+var flagged = regexp.MustCompile(`(?:^|[^\\]|\\\\)\$[~=^+]`)
+
+// changing is what follows a variable in zsh and takes a part of it, or puts another text in its place: $x[1] and $x:h.
+var changing = regexp.MustCompile(`^(?:\[|:[A-Za-z&])`)
+
+// changed tells whether zsh changes the value of a part of a word by the part that follows it.
+func changed(parts []syntax.WordPart, at int) bool {
+	param, ok := parts[at].(*syntax.ParamExp)
+	if !ok || !param.Short || at+1 == len(parts) {
+		return false
+	}
+	lit, ok := parts[at+1].(*syntax.Lit)
+	return ok && changing.MatchString(lit.Value)
+}
+
 // word is the value of a word, and lists the commands inside it.
 func (l *lister) word(word *syntax.Word) Word {
 	var text, bare strings.Builder
 	pattern, unknown := false, ""
-	for _, part := range word.Parts {
+	for at, part := range word.Parts {
 		value, glob, why := l.part(part)
+		if changed(word.Parts, at) {
+			why = "parameter"
+		}
 		text.WriteString(value)
 		if lit, ok := part.(*syntax.Lit); ok {
 			bare.WriteString(lit.Value)
@@ -760,6 +782,9 @@ func (l *lister) word(word *syntax.Word) Word {
 	}
 	if unknown == "" && tilde.MatchString(bare.String()) {
 		unknown = "tilde"
+	}
+	if unknown == "" && flagged.MatchString(bare.String()) {
+		unknown = "parameter"
 	}
 	value := text.String()
 	switch {
@@ -810,19 +835,20 @@ func (l *lister) part(part syntax.WordPart) (string, bool, string) {
 }
 
 func (l *lister) quoted(part *syntax.DblQuoted) (string, bool, string) {
-	var text strings.Builder
+	var text, bare strings.Builder
 	pattern, unknown := false, ""
 	if part.Dollar {
 		unknown = "translated"
 	}
-	for _, inner := range part.Parts {
-		if value := l.valueOf(inner); value.Value != nil || value.Pattern != nil {
+	for at, inner := range part.Parts {
+		if value := l.valueOf(inner); (value.Value != nil || value.Pattern != nil) && !changed(part.Parts, at) {
 			text.WriteString(value.text())
 			pattern = pattern || value.Pattern != nil
 			continue
 		}
 		if lit, ok := inner.(*syntax.Lit); ok {
 			text.WriteString(unquoted(lit.Value))
+			bare.WriteString(lit.Value)
 			continue
 		}
 		if document, ok := l.catText(inner); ok {
@@ -830,9 +856,15 @@ func (l *lister) quoted(part *syntax.DblQuoted) (string, bool, string) {
 			continue
 		}
 		_, _, why := l.part(inner)
+		if changed(part.Parts, at) {
+			why = "parameter"
+		}
 		if unknown == "" {
 			unknown = why
 		}
+	}
+	if unknown == "" && flagged.MatchString(bare.String()) {
+		unknown = "parameter"
 	}
 	return text.String(), pattern, unknown
 }
