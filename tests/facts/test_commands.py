@@ -242,6 +242,7 @@ def test_an_unreadable_command_is_refused_with_its_reason(text: Any, reason: str
         *((f"ls {sign}! f", {("redirect", "write"), ("word", "redirect")}) for sign in (">", ">>", "&>")),
         ("ls > '!' f!", {("redirect", "write")}),
         *((f"cat {word}", {("word", "parameter")}) for word in ("$~x", "a$=x", '"$^x"')),
+        ("cat ***/x", {("word", "pattern")}), ("cat '***/x' **/x", {("pattern", "pattern")}),
         *((f"for x in a; do cat {word}; done", {("variable", "x"), ("syntax", "loop"), ("word", "parameter")})
           for word in ("$x:s/a/b/", '"$x:h"', "$x[1]", '"$x[1,2]"')),
         ("for x in a; do cat ${x}:s $x: $x:1 $x.b; done", {("variable", "x"), ("syntax", "loop")}),

@@ -787,6 +787,9 @@ func (l *lister) word(word *syntax.Word) Word {
 		unknown = "parameter"
 	}
 	value := text.String()
+	if unknown == "" && pattern && strings.Contains(value, "***") { // zsh follows links to folders
+		unknown = "pattern"
+	}
 	switch {
 	case unknown != "":
 		return Word{Unknown: unknown}
