@@ -174,6 +174,8 @@ def _note(content: Any, facts: SampleFacts, context: GatherContext) -> str:
         else (),
     }
     notes = [f"{what} in {', '.join(islice(places, _MOST_PLACES))}" for what, places in found.items() if places]
+    if facts.shared is None:
+        notes.append(f"text of more than {_MOST_SHARED:,} admitted records")
     repeated = [
         f"{one.words} words of {one.record} of {one.source[:_SHORT_DIGEST]}… "
         f"({'for export, not named' if one.export else 'not for export'})"

@@ -196,8 +196,8 @@ _CLOSED = re.compile(r"[)\]}:.]")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[\w$]+)*", re.ASCII)
 _DOCUMENTED = re.compile(r"[:@](?:param|arg)[ \t][\w.\[\] \t]{0,40}\Z")
 """What precedes the name of a parameter in its documentation."""
-_FILE = re.compile(r"[A-Za-z_.~/-]+|[0-9]+(?:\.[0-9]+)+|[A-Za-z_-]+(?:[.:](?:[A-Za-z_-]+|v?[0-9]{1,3})){2,}")
-"""A name of a file, a version, or a name of several words such as `app.settings.v1` and `user:1:name`."""
+_PLAIN = re.compile(r"[A-Za-z_.~/-]+|[0-9]+(?:\.[0-9]+)+|[A-Za-z_-]+(?:[.:](?:[A-Za-z_-]+|v?[0-9]{1,3})){2,}")
+"""A file, a version, or a name of several words such as `app.settings.v1` and `user:1:name`."""
 _OPERATORS = frozenset({"and", "else", "if", "in", "is", "not", "or"})
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -432,7 +432,7 @@ def _names_a_value(match: re.Match[str], behind: str) -> bool:
     names_itself = name != "" and plain_value == name.lower()
     if plain_value in _VERDICTS or names_itself or (name == "PWD" and value.startswith("/")):
         return True
-    if weak and (_FILE.fullmatch(value) or not _is_opaque(value)):
+    if weak and (_PLAIN.fullmatch(value) or not _is_opaque(value)):
         return True
     bare = re.split(r"[)\]}:]", value, maxsplit=1)[0].rstrip(".")
     if sign.endswith(("'", '"')) or not (_DOTTED.fullmatch(bare) or (weak and sign and _is_identifier(bare))):

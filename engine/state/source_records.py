@@ -61,13 +61,14 @@ class SourceRecords(Part):
         return frozenset(found)
 
     def records_with(
-        self, blocks: Iterable[int], apart: Iterable[int], limit: int
+        self, blocks: Sequence[int], apart: Sequence[int], limit: int
     ) -> tuple[tuple[SourceRecordRow, int, int], ...]:
         """The records with any of these blocks, and with how many of them and of those in `apart`; at most `limit`.
 
-        Those that are not for export come first, then those with most blocks in `apart`.
+        `apart` are some of the blocks. Records that are not for export come first, then those with most of `apart`.
         """
-        counts, others = self._counts(blocks), self._counts(apart)
+        counts = self._counts(blocks)
+        others = counts if len(apart) == len(blocks) else self._counts(apart)
         most = sorted(counts, key=lambda one: (one[1], -others.get(one, 0), one))[:limit]
         if not most:
             return ()

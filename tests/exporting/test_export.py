@@ -133,6 +133,9 @@ def test_more_records_than_facts_have_room_for_are_refused_unless_all_their_word
     assert world.export(tmp_path / "header.jsonl", sample).exit == 0
     done = world.export(tmp_path / "out.jsonl", sample | {"content": {"text": quote}})
     assert codes(done) == {("samples/1", "licensed_text_in_sample")}
+    assert [there(one.gathered).notes for one in done.refused] == [
+        {"samples/1": "text of more than 1 admitted records"}
+    ]
     monkeypatch.undo()
     assert world.export(tmp_path / "out.jsonl", sample | {"content": {"text": quote}}).exit == 0
 
