@@ -20,11 +20,7 @@ from mutation.model import ROOT, WORK, Results, Verdict, digest
 from mutation.python import PythonMutant
 from mutation.warm import COLD, KILLED
 
-_SECRETS = ("tests/secrets/test_redaction.py", "tests/secrets/test_secret_forms.py", "tests/secrets/test_prefilter.py")
-
 TESTS: Mapping[str, tuple[str, ...]] = {
-    "engine/secrets/patterns.py": _SECRETS,
-    "engine/secrets/prefilter.py": _SECRETS,
     "engine/record": ("tests/record",),
     "engine/state/database.py": ("tests/state/test_database.py", "tests/state/test_upgrade.py"),
     "engine/secrets": ("tests/secrets",),

@@ -1,4 +1,4 @@
-"""Numbers of people: phone numbers, IBANs, and United States social security numbers.
+"""Private data: mail addresses, payment cards, phone numbers, IBANs, and United States social security numbers.
 
 Forms: E.164 of the ITU with its usual separators; national numbers as they are written in North America and Europe,
 or behind a word for a phone; the registry of ISO 13616 with its lengths and check digits; the
@@ -10,7 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from engine.secrets.finder import Finder
 from engine.secrets.lines import Lines, Span, beginning
+from engine.secrets.randomness import HARMLESS, blanked
+from engine.secrets.stand_ins import NOBODY
 
 _PHONE = re.compile(r"\+(?<![\w+.]\+)[1-9][0-9]{0,2}(?:[ .\-/]?\(?[0-9]{1,4}\)?){2,6}(?!\w)", re.ASCII)
 _MOST_DIGITS = 15
@@ -72,9 +75,53 @@ _COUNTRIES = {
 
 _IBAN_LENGTHS = {country: length for length, countries in _COUNTRIES.items() for country in countries.split()}
 
+_MAIL_NAME = re.compile(r"[^\s@<>\"'(),:;\[\]\\/=?&|`${}^*]{1,64}\Z")
+MAIL_HOST = re.compile(r"@(?:[^\s@<>\"'(),:;\[\]\\/=?&|.!`${}^*]{1,63}\.){1,8}[^\W\d_][\w-]{0,61}\w")
+_CARD_BEGIN = re.compile(r"[2-6](?<![A-Za-z0-9.].)(?=[0-9 -]{12})")
+_CARD = re.compile(
+    r"(?=((?:[2-6][0-9]{12,18}|[2-6][0-9]{3}(?:[ -][0-9]{4}){3}|3[0-9]{3}[ -][0-9]{6}[ -][0-9]{4,5})"
+    r"(?![A-Za-z0-9])(?!\.[0-9])))(?=(\1[ -][0-9]{1,3}(?![A-Za-z0-9])(?!\.[0-9]))?)"
+)
+"""A number, and the same with a last group that may be of it, a code or a date. One may begin within another."""
+SHORTEST_CARD = 13
+_CARD_PREFIX = re.compile(
+    r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})|(?:5[1-5]|2[2-7])[0-9]{14}|3[47][0-9]{13}|3[0689][0-9]{12}"
+    r"|(?:6011|64[4-9][0-9]|65[0-9]{2}|35[2-8][0-9])[0-9]{12}|62[0-9]{14,17}"
+)
 
-def find_personal(lines: Lines) -> Iterator[Span]:
-    """Spans of these numbers, unordered."""
+
+def find_mails(lines: Lines) -> Iterator[Span]:
+    """Spans of mail addresses."""
+    text = lines.text
+    for match in MAIL_HOST.finditer(text) if "@" in text else ():
+        begin = max(0, match.start() - 64)
+        name = _MAIL_NAME.search(text[begin : match.start()])
+        if name is not None and name[0] != NOBODY:
+            yield begin + name.start(), match.end()
+
+
+def find_cards(lines: Lines) -> Iterator[Span]:
+    """Spans of numbers of payment cards."""
+    if _CARD_BEGIN.search(lines.text) is None:
+        return
+    text = blanked(HARMLESS, lines.text)
+    for begin in _CARD_BEGIN.finditer(text):
+        if (match := _CARD.match(text, begin.start())) is not None:
+            for group in (1, 2):
+                if is_card((match[group] or "").replace(" ", "").replace("-", "")):
+                    yield match.span(group)
+
+
+def is_card(digits: str) -> bool:
+    """Whether digits have the prefix, length and check digit (ISO/IEC 7812, Luhn) of a payment card."""
+    if not _CARD_PREFIX.fullmatch(digits):
+        return False
+    doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
+    return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
+
+
+def find_numbers(lines: Lines) -> Iterator[Span]:
+    """Spans of phone numbers, social security numbers and IBANs, unordered."""
     text = lines.text
     for match in _PHONE.finditer(text):
         digits = sum(map(str.isdigit, match[0]))
@@ -109,3 +156,7 @@ def _ibans(text: str) -> Iterator[Span]:
 
 def _checks(iban: str) -> bool:
     return int("".join(str(int(one, 36)) for one in iban[4:] + iban[:4])) % 97 == 1
+
+
+MAILS = Finder((b"@",), find_mails, None)
+CARDS = Finder((), find_cards, None, SHORTEST_CARD)

@@ -4,7 +4,7 @@ Text in which the walk over the values (redaction.py) would replace anything mus
 a necessary condition of one kind of finding, and text that is hard to judge is left to the walk: a
 backslash (then text and value differ), a character beyond ASCII (then case folding is irregular), much text,
 deep nesting. In the remaining text, every string of the value is verbatim between two quotes, and no pattern of
-patterns.py needs to look past a quote.
+engine/secrets needs to look past a quote.
 
     kind of finding            cannot be there without
     command in a list          a string that begins with a dash
@@ -29,20 +29,12 @@ import re
 
 from engine.secrets.forms import UNKNOWN_FORMS, SecretForms
 from engine.secrets.lines import RANDOM_RUN
-from engine.secrets.patterns import (
-    ASSIGNED,
-    DATA_SOURCE,
-    MAIL_HOST,
-    NAMED_OPTION,
-    SEED,
-    SHORTEST_CARD,
-    STATED,
-    USERINFO,
-    known_forms,
-    known_keys,
-    looks_random,
-)
+from engine.secrets.passwords import ASSIGNED, DATA_SOURCE, NAMED_OPTION, STATED, USERINFO
+from engine.secrets.patterns import known_forms, known_keys
+from engine.secrets.personal import MAIL_HOST, SHORTEST_CARD
+from engine.secrets.randomness import looks_random
 from engine.secrets.redaction import DEPTH
+from engine.secrets.seeds import SEED
 
 TEXT_BYTES = 1 << 20
 """Longer text may contain a string that is removed for its length alone."""

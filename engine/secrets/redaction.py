@@ -14,7 +14,8 @@ from typing import Any
 
 from engine.secrets.lines import Span
 from engine.secrets.names import FreeNames
-from engine.secrets.patterns import find_secrets, find_secrets_across, is_card, known_keys
+from engine.secrets.patterns import find_secrets, find_secrets_across, known_keys
+from engine.secrets.personal import is_card
 
 TEXT_CHARACTERS = 1 << 20
 """Longer strings are taken out whole: no id, alias or fact is that long, and reading them costs time."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial
 
 INVISIBLE = re.compile(
     r"[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
@@ -81,3 +81,42 @@ def _meaning(code: str | None, letter: str) -> str:
         return _MEANINGS.get(letter, letter)
     number = int(code, 16)
     return " " if number in _SURROGATES else chr(number)
+
+
+_ASCII_OF: dict[int, str] = {
+    **{0xFF00 + code: chr(0x20 + code) for code in range(1, 0x5F)},
+    **dict.fromkeys((0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " "),
+    **dict.fromkeys((*range(0x2010, 0x2014), 0x2212), "-"),
+}
+"""The characters of ASCII that full-width ones, spaces and dashes look like."""
+_LIKE_ASCII = re.compile(f"[{''.join(map(chr, _ASCII_OF))}]+")
+_Placed = Callable[[Iterable[tuple[int, int]]], Iterator[tuple[int, int]]]
+
+
+def readings(text: str) -> Iterator[tuple[str, _Placed]]:
+    """A text as it is, as people see it, and without escapes, with what places spans of the reading in the text.
+
+    A hidden character or an escape may divide a secret from the word before it, or the secret itself.
+    """
+    yield from _visible(text)
+    if "\\" in text:
+        meant = UnescapedText(text)
+        if meant.text != text:
+            for reading, placed in _visible(meant.text):
+                yield reading, partial(_spans_of, meant, placed)
+
+
+def _spans_of(meant: UnescapedText, placed: _Placed, found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    return meant.spans(placed(found))
+
+
+def _visible(text: str) -> Iterator[tuple[str, _Placed]]:
+    yield text, iter
+    if text.isascii():
+        return
+    plain = _LIKE_ASCII.sub(lambda run: run[0].translate(_ASCII_OF), text)
+    if plain != text:
+        yield plain, iter
+    seen = VisibleText(plain)
+    if seen.text != plain:
+        yield seen.text, seen.spans

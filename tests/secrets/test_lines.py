@@ -9,23 +9,23 @@ from itertools import product
 
 import pytest
 
-from engine.secrets import patterns, personal
+from engine.secrets import headers, passwords, personal
 from engine.secrets.forms import Form, SecretForms
 from engine.secrets.lines import Lines, Matches, Span, folded
 from tests.conftest import FORMS
 from tests.secrets.test_redaction import ORDINARY, SECRETS
 
 SEARCHES: dict[str, tuple[re.Pattern[str], Matches]] = {
-    "header": (patterns._HEADER, patterns._HEADERS),
-    "bearer": (patterns._BEARER, patterns._BEARERS),
-    "basic": (patterns._BASIC, patterns._BASICS),
-    "assignment": (patterns.ASSIGNED, patterns._ASSIGNMENTS),
-    "option": (patterns.NAMED_OPTION, patterns._NAMED_OPTIONS),
-    "password in words": (patterns._SPOKEN, patterns._PASSWORDS),
-    "statement": (patterns.STATED, patterns._STATEMENTS),
-    "netrc": (patterns._NETRC, patterns._NETRCS),
-    "data source": (patterns.DATA_SOURCE, patterns._SOURCES),
-    "user": (patterns.USERINFO, patterns._USERS),
+    "header": (headers._HEADER, headers._HEADERS),
+    "bearer": (headers._BEARER, headers._BEARERS),
+    "basic": (headers._BASIC, headers._BASICS),
+    "assignment": (passwords.ASSIGNED, passwords._ASSIGNMENTS),
+    "option": (passwords.NAMED_OPTION, passwords._NAMED_OPTIONS),
+    "password in words": (passwords._SPOKEN, passwords._PASSWORDS),
+    "statement": (passwords.STATED, passwords._STATEMENTS),
+    "netrc": (passwords._NETRC, passwords._NETRCS),
+    "data source": (passwords.DATA_SOURCE, passwords._SOURCES),
+    "user": (passwords.USERINFO, passwords._USERS),
     "number behind a word": (personal._SAID, personal._NUMBERS_SAID),
 }
 PIECES = (

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.secrets.patterns import is_card
+from engine.secrets.personal import is_card
 from engine.secrets.redaction import DEPTH, TEXT_CHARACTERS, redact, redact_text, redacted
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.secrets.lines import folded
-from engine.secrets.patterns import looks_random
+from engine.secrets.randomness import looks_random
 
 Kind = Literal["image", "link", "text"]
 
