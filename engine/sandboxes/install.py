@@ -22,7 +22,7 @@ def install_gvisor(settings: Settings) -> gvisor_binary.Runsc:
     300 MB and a minute. Raises WorkError.
     """
     try:
-        build.build(gvisor_binary.MODULE, folder(settings), fetch_go=True)
+        build.build_all([gvisor_binary.MODULE], folder(settings))
         return gvisor_binary.find(folder(settings))
     except (build.BuildError, gvisor_binary.MissingError) as error:
         remedy = "see the output above; until it is installed, profiles that name gVisor are refused"

