@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 FactT = TypeVar("FactT")
 
 _EMPTY = "describe the content in it, as docs/source-bundles.md shows, or have `engine source init` write it"
-_MOST_UNDECLARED = 1_000
+_MOST_UNDECLARED, _MOST_NAMES = 1_000, 20
 """Undeclared files and folders named one by one."""
 
 
@@ -154,10 +154,12 @@ class Undeclared(Model):
     """Content that no record names: a file, or a folder (with `/`) without named content.
 
     `regular`: it is a file, or contains only files; no link, device or the like.
+    `names` are the different names of these files, without their folders; empty if there are more than 20.
     """
 
     id: str
     regular: bool
+    names: tuple[str, ...]
 
 
 class SourceTerms(Model):
@@ -319,7 +321,7 @@ def _paths(reading: Reading) -> Iterator[str]:
 
 def _undeclared(members: Mapping[str, bool], declared: Collection[str]) -> tuple[Undeclared, ...]:
     """What no record names, a whole folder as one; beyond `_MOST_UNDECLARED` the rest is one more."""
-    paths, found = sorted(declared), dict[str, bool]()
+    paths, found = sorted(declared), dict[str, tuple[bool, set[str]]]()
     for path, regular in members.items():
         if path == DOCUMENT or path in declared:
             continue
@@ -328,10 +330,16 @@ def _undeclared(members: Mapping[str, bool], declared: Collection[str]) -> tuple
         folders = ("/".join(parts[:end]) for end in range(1, len(parts)))
         top = next((f"{folder}/" for folder in folders if outside or not _begins(paths, f"{folder}/")), "/".join(parts))
         if top not in found and len(found) == _MOST_UNDECLARED:
-            found["…"] = False
+            found["…"] = False, set()
             break
-        found[top] = found.get(top, True) and regular
-    return tuple(Undeclared(id=printable(path), regular=regular) for path, regular in found.items())
+        before, names = found.get(top, (True, set()))
+        if len(names) <= _MOST_NAMES:
+            names.add(printable(parts[-1]))
+        found[top] = before and regular, names
+    return tuple(
+        Undeclared(id=printable(path), regular=regular, names=tuple(sorted(names)) if len(names) <= _MOST_NAMES else ())
+        for path, (regular, names) in found.items()
+    )
 
 
 def _begins(paths: list[str], folder: str) -> bool:

@@ -288,7 +288,9 @@ def test_the_digest_covers_members_that_no_record_names(command: Command, tmp_pa
 
 def test_files_created_by_operating_systems_need_no_record(command: Command, tmp_path: Path) -> None:
     bundle = edited("offline_fixture", tmp_path / "bundle")
-    for name in (".DS_Store", "content/.DS_Store", "content/._contacts.json", "content/Thumbs.db", "desktop.ini"):
+    names = (".DS_Store", "content/.DS_Store", "content/._contacts.json", "content/Thumbs.db", "desktop.ini")
+    for name in (*names, "later/.gitkeep", "later/data/.gitkeep", "later/.gitignore"):
+        (bundle / name).parent.mkdir(parents=True, exist_ok=True)
         (bundle / name).write_bytes(b"\0")
     packed = shutil.make_archive(str(tmp_path / "packed"), "zip", bundle)
     assert [command.check(path).code for path in (bundle, Path(packed))] == [0, 0]

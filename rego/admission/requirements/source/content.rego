@@ -51,7 +51,7 @@ hash_matches(record) if {
 # METADATA
 # title: Every file of the source bundle is the content of a record
 # description: A file that no record names has no license decision. Permitted extra files, such as a license text, are
-#   values in policy/sources.yaml.
+#   values in policy/sources.yaml, and so are the names of files that editors and file managers have in any folder.
 # custom:
 #   code: content_not_declared
 #   waivable: false
@@ -69,7 +69,9 @@ declared(member) if {
 
 declared(member) if {
 	member.regular == true
-	parts := split(member.id, "/")
-	some pattern in data.policy.sources.system_files
-	glob.match(pattern, ["/"], parts[count(parts) - 1])
+	count(member.names) > 0
+	every name in member.names {
+		some pattern in data.policy.sources.system_files
+		glob.match(pattern, ["/"], name)
+	}
 }

@@ -66,18 +66,21 @@ test_declared if {
 test_declared_by_name if {
 	policy := {"sources": {"system_files": [".DS_Store", "._*"]}}
 	members := {
-		"file": {"id": ".DS_Store", "regular": true},
-		"below": {"id": "content/a/.DS_Store", "regular": true},
-		"pattern": {"id": "content/._a.json", "regular": true},
-		"other name": {"id": "content/a.DS_Store", "regular": true},
-		"folder": {"id": ".DS_Store/", "regular": true},
-		"in a folder": {"id": "._a/b", "regular": true},
-		"link": {"id": ".DS_Store", "regular": false},
-		"kind missing": {"id": ".DS_Store"},
-		"path missing": {"regular": true},
+		"file": {"id": ".DS_Store", "regular": true, "names": [".DS_Store"]},
+		"below": {"id": "content/a/.DS_Store", "regular": true, "names": [".DS_Store"]},
+		"pattern": {"id": "content/._a.json", "regular": true, "names": ["._a.json"]},
+		"folder of both": {"id": "content/", "regular": true, "names": ["._a.json", ".DS_Store"]},
+		"folder with another": {"id": "content/", "regular": true, "names": [".DS_Store", "a.json"]},
+		"folder with many": {"id": "content/", "regular": true, "names": []},
+		"other name": {"id": "content/a.DS_Store", "regular": true, "names": ["a.DS_Store"]},
+		"in a folder": {"id": "._a/b", "regular": true, "names": ["b"]},
+		"link": {"id": ".DS_Store", "regular": false, "names": [".DS_Store"]},
+		"kind missing": {"id": ".DS_Store", "names": [".DS_Store"]},
+		"names missing": {"id": ".DS_Store", "regular": true},
+		"name no text": {"id": ".DS_Store", "regular": true, "names": [null]},
 	}
 	declared := {name | some name, member in members; content.declared(member) with data.policy as policy}
-	declared == {"file", "below", "pattern"}
+	declared == {"file", "below", "pattern", "folder of both"}
 	every gone in ["sources", "sources/system_files", "sources/system_files/0"] {
 		not content.declared(members.file) with data.policy as json.remove(policy, [gone])
 	}
