@@ -164,6 +164,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "source": {
         READER: ("bundle.records.[].media_type", "bundle.records.[].origin_alias"),
         UNUSED: ("bundle.records.[].retrieved_at",),
+        EITHER: ("undeclared.[].names",),
     },
     "subagent": {
         UNREAD: ("account", "task", "task.bytes", "task.digest", "user"),
