@@ -41,7 +41,9 @@ def init(
     origin: Annotated[
         Origin,
         typer.Option(
-            "--from", help="Metadata to use: a Hugging Face card, Croissant, a data package, or the files alone."
+            "--from",
+            help="Metadata to use: a Hugging Face card, Croissant, a data package, or the files alone; "
+            "`auto` also reads the license in pyproject.toml, package.json and Cargo.toml.",
         ),
     ] = "auto",
     license_: Annotated[
@@ -91,6 +93,8 @@ def init(
     with Waiting() as waiting:
         started = start(folder, described, stated, partial(_is_admitted, values), _hashing(waiting))
     write_file(target, _encoded(started.text))
+    if license_ and described and described.license and described.license != license_:
+        remark(f"engine: {described.file} states the license {printable(described.license)}; --license is not used")
     for one in started.remarks:
         remark(f"engine: {one}")
     source = f" and {described.file}" if described else ""

@@ -1,19 +1,22 @@
-"""The metadata of a dataset: a Hugging Face card, Croissant, or a Frictionless data package.
+"""The metadata of content: a Hugging Face card, Croissant, a Frictionless data package, or the license of a project.
 
 Nothing is judged or fetched. A license label is copied as written; policy/licenses.yaml
 knows the common spellings. Sources: https://huggingface.co/docs/hub/datasets-cards,
-https://docs.mlcommons.org/croissant/docs/croissant-spec.html, https://datapackage.org/standard/data-package/.
+https://docs.mlcommons.org/croissant/docs/croissant-spec.html, https://datapackage.org/standard/data-package/,
+https://packaging.python.org/specifications/pyproject-toml/, https://docs.npmjs.com/files/package.json/,
+https://doc.rust-lang.org/cargo/reference/manifest.html.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.documents.files import Document, load, read_bytes
+from engine.documents.files import Document, load, printable, read_bytes
 from engine.errors import GatherError, Location
 from engine.settings import ReadLimits
 
@@ -22,6 +25,8 @@ CARD, CROISSANT, DATA_PACKAGE = "README.md", "croissant.json", "datapackage.json
 _FRONT_MATTER = re.compile(rb"\A---[ \t]*\r?\n(.*?\r?\n)---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _UNSTATED = frozenset({"other", "unknown"})
 """Values of a card's `license` that name no license."""
+
+_CHOICE = re.compile(r"\sOR\s", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +58,15 @@ class Metadata:
 
 
 def found(folder: Path, limits: ReadLimits) -> Metadata | None:
-    """The metadata of a folder: Croissant, else a data package, else a card with front matter, else None."""
+    """The metadata of a folder: Croissant, a data package, a card with front matter, or what a project states."""
     for file in (CROISSANT, DATA_PACKAGE):
         if (folder / file).is_file():
             return _READERS[file](folder / file, limits)
     if (folder / CARD).is_file() and _front_matter(folder / CARD, limits) is not None:
         return _card(folder / CARD, limits)
-    return None
+    stated = {file: read(folder / file, limits) for file in _PROJECT if (folder / file).is_file()}
+    labels = {file: one.license for file, one in stated.items() if one.license is not None}
+    return Metadata(", ".join(labels), license=_all([*labels.values()])) if labels else None
 
 
 def read(path: Path, limits: ReadLimits) -> Metadata:
@@ -133,10 +140,56 @@ def _licenses(item: dict[str, Any]) -> str | None:
     return _all([label for label in labels if label])
 
 
+def _python_project(path: Path, limits: ReadLimits) -> Metadata:
+    document = _toml(path, limits)
+    project = _table(document, "project")
+    stated = _texts(project.get("license")) or _texts(_table(document, "tool", "poetry").get("license"))
+    classifiers = [label for label in _texts(project.get("classifiers")) if label.startswith("License ::")]
+    return Metadata(path.name, license=_all(stated or classifiers))
+
+
+def _node_package(path: Path, limits: ReadLimits) -> Metadata:
+    document = _mapping(load(read_bytes(path, limits.document_bytes), str(path), limits))
+    older = [label for one in _mappings(document.get("licenses")) for label in _texts(one.get("type"))]
+    return Metadata(path.name, license=_all([*_texts(document.get("license")), *older]))
+
+
+def _rust_package(path: Path, limits: ReadLimits) -> Metadata:
+    document = _toml(path, limits)
+    stated = [_table(document, *names).get("license") for names in (("package",), ("workspace", "package"))]
+    return Metadata(path.name, license=_all([label for one in stated for label in _texts(one)]))
+
+
+def _toml(path: Path, limits: ReadLimits) -> dict[str, Any]:
+    try:
+        return tomllib.loads(read_bytes(path, limits.document_bytes).decode())
+    except (ValueError, RecursionError) as error:
+        raise GatherError(
+            f"it is not valid TOML: {printable(str(error), 200)}",
+            remedy="correct it, or use --from folder",
+            where=Location(str(path)),
+        ) from error
+
+
+def _table(document: dict[str, Any], *names: str) -> dict[str, Any]:
+    for name in names:
+        found = document.get(name)
+        document = found if isinstance(found, dict) else {}
+    return document
+
+
+_PROJECT: dict[str, Callable[[Path, ReadLimits], Metadata]] = {
+    "pyproject.toml": _python_project,
+    "package.json": _node_package,
+    "Cargo.toml": _rust_package,
+}
+"""What states the license of a project in its root folder."""
+
 _READERS: dict[str, Callable[[Path, ReadLimits], Metadata]] = {
     CARD: _card,
     CROISSANT: _croissant,
     DATA_PACKAGE: _data_package,
+    **_PROJECT,
 }
 
 
@@ -152,7 +205,10 @@ def _resource(
 
 def _all(labels: list[str]) -> str | None:
     """Several licenses of one thing all apply, unless a person states otherwise."""
-    return " AND ".join(dict.fromkeys(labels)) or None
+    different = [*dict.fromkeys(labels)]
+    if len(different) > 1:
+        different = [f"({label})" if _CHOICE.search(label) else label for label in different]
+    return " AND ".join(different) or None
 
 
 def _mapping(document: Document) -> dict[str, Any]:

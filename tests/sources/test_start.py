@@ -121,9 +121,42 @@ def test_the_license_of_a_card_is_read_by_its_old_name_too(field: str, command: 
 
 
 @pytest.mark.parametrize(
+    ("content", "license_"),
+    [
+        ({"pyproject.toml": b'[project]\nlicense = "GPL-3.0-only"\n'}, "GPL-3.0-only"),
+        ({"pyproject.toml": b'[project]\nlicense = {text = "BSD-3-Clause"}\n'}, "MIT"),
+        ({"pyproject.toml": b'[tool.poetry]\nlicense = "Apache-2.0"\n'}, "Apache-2.0"),
+        (
+            {"pyproject.toml": b'[project]\nclassifiers = ["Topic :: X", "License :: OSI Approved :: ISC License"]\n'},
+            '"License :: OSI Approved :: ISC License"',
+        ),
+        ({"package.json": b'{"license": "GPL-2.0-only"}'}, "GPL-2.0-only"),
+        ({"package.json": b'{"licenses": [{"type": "ISC"}, {"type": "Zlib"}]}'}, "ISC AND Zlib"),
+        ({"Cargo.toml": b'[package]\nlicense = "MIT OR Apache-2.0"\n'}, "MIT OR Apache-2.0"),
+        ({"Cargo.toml": b'[workspace.package]\nlicense = "Zlib"\n[package]\nlicense.workspace = true\n'}, "Zlib"),
+        (
+            {"Cargo.toml": b'package.license = "MIT OR Zlib"', "package.json": b'{"license": "GPL-2.0-only"}'},
+            '"GPL-2.0-only AND (MIT OR Zlib)"',
+        ),
+        ({"pyproject.toml": b"project = 1\n", "package.json": b'{"license": {}}', "Cargo.toml": b""}, "MIT"),
+        ({"croissant.json": b'{"license": ["MIT OR Zlib", "CC-BY-NC-4.0"]}'}, '"(MIT OR Zlib) AND CC-BY-NC-4.0"'),
+    ],
+)
+def test_the_license_of_a_project_is_read(
+    content: dict[str, bytes], license_: str, command: Command, tmp_path: Path
+) -> None:
+    folder = files(tmp_path / "project", {**content, "a.csv": b"1"})
+    done = command("source", "init", folder, *ACCEPTED, "--license", "MIT")
+    assert (done.code, "--license is not used" in done.stderr) == (0, license_ != "MIT")
+    assert f"    license: {license_}\n" in (folder / "bundle.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
     ("content", "options", "said"),
     [
         ({}, (), "has no content"),
+        ({"pyproject.toml": b"[project\n", "a": b"1"}, (), "not valid TOML"),
+        ({"Cargo.toml": b"x = \xff\n", "a": b"1"}, (), "not valid TOML"),
         ({"a": b"1", "bundle.yaml": b"format: 1\n"}, (), "exists"),
         ({"README.md": b"# no card\n", "a": b"1"}, ("--from", "hf"), "no front matter"),
         ({"a": b"1"}, ("--from", "croissant"), "cannot read"),
