@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from engine.errors import GatherError, Location, reason_of
+from engine.record.storage import make_folder
 
 
 def bind_unix(path: Path) -> socket.socket:
     """The control socket, 0600 in a folder 0700; a stale one is replaced. Raises GatherError."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(path.parent)
         path.parent.chmod(0o700)
         _remove_stale(path)
         bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from engine.api.load import Shares
 from engine.errors import EngineError, reason_of
+from engine.record.storage import make_folder
 
 _SUFFIXES = {
     b"application/gzip": ".tar.gz",
@@ -45,7 +46,7 @@ class Upload:
                 "too many archives are being received", remedy="try again later", code="engine.upload_unavailable"
             )
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(folder)
             descriptor, name = tempfile.mkstemp(_SUFFIXES[media_type], "upload-", folder)
         except OSError as error:
             places.give(account)

@@ -17,6 +17,7 @@ from engine.documents.canonical import canonical
 from engine.documents.files import opened_folder, read_bytes
 from engine.errors import GatherError, Location, PolicyError, Problem, StateError, reason_of
 from engine.model import Digest, Model
+from engine.record.storage import make_folder
 
 _FILE = "last_release.json"
 _BYTES = 64 << 10
@@ -71,7 +72,7 @@ def write_last(state: Path, new: LastRelease, record: Callable[[], object] = lam
     """
     folder = state / "policy"
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(folder)
         with opened_folder(folder, alone=True) as handle:  # two engines never write a lower sequence over a higher one
             last = read_last(state)
             if last == new:

@@ -29,6 +29,7 @@ from engine.cli.machine.machine import Check, State, bubblewrap, cgroups, displa
 from engine.engine import Engine
 from engine.errors import DecideError, Exit
 from engine.record import chains
+from engine.record.storage import make_folder
 from engine.settings import OpaLimits, Settings
 from tests.conftest import ROOT
 from tests.facilities import needs
@@ -170,7 +171,7 @@ def test_installed_copy_with_a_broken_opa_ends_with_4(tmp_path: Path, fault: str
 
 def test_existing_state_is_checked_and_left_unchanged(settings: Settings) -> None:
     records = settings.state / "records"
-    records.mkdir(parents=True)
+    make_folder(records)
     (records / "decisions.000001.jsonl").write_text("{}\n", encoding="utf-8")
     found = by_name(examine(settings, find_binary))
     assert (found["state"].state, found["records"].state) == (State.OK, State.OK)

@@ -12,6 +12,7 @@ from engine.cases.run import CaseFile, Runner
 from engine.documents.canonical import canonical
 from engine.model import Outcome, Permit, Result
 from engine.policy_bundle.waivers import idle, waivers_in
+from engine.record.storage import make_folder
 from engine.settings import Settings
 from engine.values.waivers import Waivers
 from tests.conftest import case_id
@@ -86,7 +87,7 @@ def test_without_a_record_a_waiver_lets_nothing_through(shared_settings: Setting
     file = WAIVED[0]
     for folder, outcome in (("good", Outcome.ALLOW), ("bad", Outcome.DENY)):
         state = tmp_path / folder / "state-0"
-        state.mkdir(parents=True)
+        make_folder(state)
         if folder == "bad":
             (state / "records").write_text("a file where the folder should be")
         with Runner(shared_settings, tmp_path / folder) as runner:

@@ -31,6 +31,16 @@ def test_the_first_and_later_releases_are_stored(tmp_path: Path) -> None:
     assert (tmp_path / "policy").stat().st_mode & 0o777 == 0o700
 
 
+def test_a_new_state_folder_is_of_this_user_alone(tmp_path: Path) -> None:
+    """Where others of the user's group may write to new folders, which is common on Debian and Ubuntu."""
+    before = os.umask(0o002)
+    try:
+        write_last(tmp_path / "state", last(1))
+    finally:
+        os.umask(before)
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+
+
 @pytest.mark.parametrize("new", [last(4), last(5, letter="b"), last(6, name="home")])
 def test_a_lower_conflicting_or_foreign_release_is_refused(new: LastRelease, tmp_path: Path) -> None:
     write_last(tmp_path, last(5))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -33,7 +35,7 @@ def parent() -> Iterator[int]:
         assert there(process.stdout).readline() == b"used\n"
         yield process.pid
         (child,) = _children(process.pid)
-        subprocess.run(["/usr/bin/kill", "-9", child], check=True)
+        os.kill(int(child), signal.SIGKILL)
         process.kill()
 
 
