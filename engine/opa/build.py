@@ -294,7 +294,8 @@ def _cache() -> Iterator[Path]:
 
 def _writable(folder: Path) -> bool:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        for one in (folder.parent, folder):  # what is in it runs with the rights of this user
+            one.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
         return False
     return os.access(folder, os.W_OK)

@@ -105,6 +105,15 @@ def test_compiles_once(workshop: Workshop, tmp_path: Path) -> None:
     assert elsewhere.read_bytes() == first.read_bytes()
 
 
+def test_the_cache_is_of_this_user_alone(workshop: Workshop) -> None:
+    before = os.umask(0o002)
+    try:
+        workshop.build()
+    finally:
+        os.umask(before)
+    assert [one.stat().st_mode & 0o777 for one in (workshop.cache.parent, workshop.cache)] == [0o700, 0o700]
+
+
 def test_cached_binary_needs_no_go(workshop: Workshop, tmp_path: Path) -> None:
     workshop.build()
     workshop.remove_go()
