@@ -85,6 +85,11 @@ class Program(Model):
         description="Whether neither it nor a later command changes a file because this one names it. It counts for "
         "rules with `only_changes`, in commands that can do nothing but read.",
     )
+    only_reads: bool = Field(
+        default=False,
+        description="Whether none of its options, listed or not, can do more than read and print. The files that "
+        "`find` prints for `xargs` are then words of it, as those of `names` are.",
+    )
     links: bool = Field(
         default=False, description="Whether it can make links, after which `..` may be another folder than it seems."
     )
@@ -100,6 +105,11 @@ class Program(Model):
         default=(), description="Options that can do nothing, but with which the first word is no text to look for."
     )
     plain: Items[Option] = Field(default=(), description="Options that are `valued` and whose value names no host.")
+    moves: Items[Option] = Field(
+        default=(),
+        description="Options that change the folder of the command to their value, which is the next word, like `cd` "
+        "in front of it: `git -C`. The command is read without them, and `cd` is a command of its own.",
+    )
     read: Items[Option] = Field(default=(), description="Options that read files other than those that it works on.")
     write: Items[Option] = Field(default=(), description="Options that write or delete files, or data elsewhere.")
     connect: Items[Option] = Field(default=(), description="Options that change where it connects to, or how.")

@@ -319,7 +319,7 @@ def test_streams_name_no_file_where_a_program_only_opens_them(text: str, places:
         ("bash -c 'echo .env' | bash", ()), ("timeout 5 sh -c 'echo .env' | sh", ()), ("bash -c 'echo .env'", (1,)),
         ("coproc bash; echo .env >&60", ()), ("echo .env >&2", (1,)),
         ("printf -v a .env", ()), ("./echo .env", ()),
-        ("git check-ignore -v .env", (2, 3)), ("git -C /etc status .env", ()),
+        ("git check-ignore -v .env", (2, 3)), ("git -C /etc status .env", (2,)),
         ("git commit -am 'Ignore .env' .env", (3,)), ("git commit -m.env", (2,)), ("git commit -m .env*", ()),
         ("git log --grep=.env -- .env", (2,)), ("grep -ne .env .env", (2,)), ("find .env -name .env", (3,)),
     ],
@@ -388,6 +388,73 @@ def test_only_leading_words_are_compared_but_all_are_searched() -> None:
     assert one.rest[-1] == "/etc/passwd"
     (one,) = facts("ls 'x; /etc/passwd")
     assert "/etc/passwd" in one.rest
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("git -C a --no-pager log", [("cd", "a"), ("git", "--no-pager", "log")]),
+        ("git --no-pager -C a -C /b log", [("cd", "a"), ("cd", "/b"), ("git", "--no-pager", "log")]),
+        ("git -C a log > b", [("cd", "a"), ("git", "log")]),
+        ("git -C a -c b=c log", [("cd", "a"), ("git", "-c", "b=c", "log")]),
+        *[(text, [tuple(text.split())]) for text in ("git -C", "git log -C b", "git -Ca log", "git --frob -C a log",
+                                                      "git -c b=c -C a log")],
+        ("git -C $a log", [("git", "-C")]), ("git -C a* log", [("git", "-C")]),
+        ("git -C a log > ../b", [("git", "-C", "a", "log")]),
+    ],
+)  # fmt: skip
+def test_an_option_that_changes_the_folder_is_read_as_a_command_before(text: str, found: list[tuple[str, ...]]) -> None:
+    assert words(text) == found
+
+
+def test_a_command_behind_such_an_option_has_its_folder_and_the_option() -> None:
+    first, second = facts("git -C a log ../b > c")
+    assert (first.redirects, second.places, [one.value for one in second.redirects]) == ((), ("a",), ["c"])
+    assert ("option", "-C") in {(part.kind, part.name) for part in second.parts}
+    assert facts("git -C ~ log")[1].places == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("find a b -type f -name '*.c' | xargs -0 grep x", ("grep", "x", "a/.c", "b/.c")),
+        ("find . -type f '(' -name '*.c' -o -iname b.h ')' -print0 | xargs cat", ("cat", "./.c", "./b.h")),
+        ("find -name '*.c' ! -name 'b*' -a -type f -maxdepth 2 | xargs cat", ("cat", "./.c")),
+        ("find . -type f -name '*.c' -o -type f -name '*.h' | xargs wc -l", ("wc", "-l", "./.c", "./.h")),
+        ("find . -type f -name '*.c' | xargs -I_ head _ b", ("head", "./.c", "b")),
+    ],
+)
+def test_xargs_reads_the_files_that_find_names(text: str, found: tuple[str, ...]) -> None:
+    assert words(text)[-1] == found
+    assert ("word", "input") not in {(part.kind, part.name) for part in facts(text)[-1].parts}
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "-name '*.c'", "-type f", "-type f -name '*'", "-type f -name '*.*'", "-type f -o -name '*.c'",
+        "-type f -name '*.c' -o -name '*.h'", "-name '*.c' -o -type f -name '*.h'", "-type f ! -name '*.c'",
+        "-type f ! '(' -name '*.c' ')'", "! -type f -name '*.c'", "-type f,l -name '*.c'", "-type l -name '*.c'",
+        "-type f -name '*.c' , -type f", "-type f '(' -name '*.c'", "-type f -name '*.c' ')'", "-type f -name $a",
+        "-type f -name *.c", "-type f -name '*.c' -printf /etc/x", "-type f -name '*.c' -ls", "-type f -name '*.c' -delete",
+        "-type f -name '*.c' -exec echo a ';'", "-L -type f -name '*.c'", "-type f -name '*.c' -o",
+        "-type f -name '*.c' -follow", "-type f -name", "-type f -name '*.c' -print -o -print", "../a -type f -name '*.c'",
+        f"-type f {'( ' * 5_000}",
+    ],
+)  # fmt: skip
+def test_xargs_may_read_any_file_where_find_says_less(tests: str) -> None:
+    assert ("word", "input") in {(part.kind, part.name) for part in facts(f"find . {tests} | xargs cat")[-1].parts} or (
+        facts(f"find . {tests} | xargs cat")[-1].refused is not None
+    )
+
+
+@pytest.mark.parametrize(
+    "inner",
+    ["rm", "sort", "rg x", "sed 1p", "sh", "timeout 5 cat", "grep -f", "cat $a", "-a b cat", "-I{} cat a{}", "-i cat {}", ""],
+)
+def test_xargs_hands_on_unknown_files_to_what_may_do_more_than_read(inner: str) -> None:
+    found = facts(f"find . -type f -name '*.c' | xargs {inner}")
+    assert not any(word.startswith("./") for one in found for word in one.words or ())
 
 
 def test_every_command_of_a_text_may_run_in_each_of_its_folders() -> None:

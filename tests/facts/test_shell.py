@@ -173,6 +173,75 @@ def test_the_variable_of_a_loop_is_not_known_where_something_may_set_it(text: st
     assert all(set(one.split()[1:]) == {"?"} for one in used)
 
 
+@pytest.mark.parametrize(
+    ("text", "commands"),
+    [
+        ('d=a/b; x $d/c "$d" "${d}e"', [":", "x a/b/c a/b a/be"]),
+        ("d=a && x $d && { y $d; }; z $d", [":", "x a", "y a", "z a"]),
+        ("D=a; x $D/$D", [":", "x a/a"]),
+        ("d=a; e=$d/b; x $e", [":", ":", "x a/b"]),
+        ("d=a e=b; x $d $e", [":", "x a b"]),
+        ("x && d=a && y $d", ["x", ":", "y a"]),
+        ("d=a; for f in b c; do x $d/$f; done", [":", "x a/b", "x a/c"]),
+        ("d=a; if x $d; then y $d; fi | z $d", [":", "x a", "y a", "z a"]),
+        ("d='b c'; x \"$d\" $d", [":", "x b c ?"]),
+        ("d=; x \"$d/b\" $d/b", [":", "x /b ?"]),
+        ("d=a; x > $d <<< \"$d\"", [":", "x"]),
+    ],
+)
+def test_a_variable_that_is_set_once_has_its_value_in_what_comes_after_it(text: str, commands: list[str]) -> None:
+    assert listed(text) == commands
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x $d; d=a", "d=a x $d", "d=a y; x $d", "(d=a); x $d", "d=a | y; x $d", "y | d=a; x $d", "d=a & x $d",
+        "y && d=a; x $d", "d=a || y; x $d", "y || d=a; x $d", "{ d=a; }; x $d", "{ y && d=a; } && x $d",
+        "if y; then d=a; fi; x $d", "while y; do d=a; done; x $d", "case y in y) d=a;; esac; x $d", "$(d=a); x $d",
+        "d=a; d=b; x $d", "d=a; d+=b; x $d", "d+=a; x $d", "d[0]=a; x $d", "d=(a b); x $d", "d=a > y; x $d",
+        "d=~/a; x $d", "d=$(y); x $d", "d=$e; x $d", "d=*; x $d", "d='*'; x $d", "d='a b'; x $d",
+        "d=a; x ${d%a} ${d:-b} ${#d} ${!d}", "d=a; x $d[1]", "d=a; x $d:h", "d=a; x $=d", "d=a; bash -c 'x $d'; x $(y)",
+        "PWD=a; x $PWD", "PATH=a; x $PATH", "IFS=a; d=b; x $d", "RANDOM=a; x $RANDOM", "_=a; x $_", "DB=a; x $DB",
+        "d=a; for d in b; do :; done; x $d", "for d in b; do :; done; d=a; x $d",
+        *[
+            f"d=a; {other}; x $d"
+            for other in ("read d", "read -r $v", "printf -v d c", "unset d", "mapfile d", "getopts c d", "export d=b",
+                          "declare -n e=d", "local d=b", "readonly d", "let d=1", "((d = 1))", ": $((d++))",
+                          ": ${d:=b}", "[[ d=1 -eq 1 ]]", "eval y", ". y", "source y", "trap y DEBUG", "coproc d { y; }",
+                          "for ((d = 0; d < 1; d++)); do :; done", "g() { d=b; }", "alias y=z", "shopt -s x", "$v")
+        ],
+    ],
+)  # fmt: skip
+def test_the_value_of_a_variable_is_not_known_where_something_else_may_set_it(text: str) -> None:
+    used = [one for one in listed(text) if one.startswith("x ")]
+    assert used
+    assert all(set(one.split()[1:]) == {"?"} for one in used)
+
+
+def test_only_the_first_variables_of_a_text_are_followed() -> None:
+    many = "; ".join(f"a{number}=b; x $a{number}" for number in range(20))
+    assert [one for one in listed(many) if one != ":"] == ["x b"] * 16 + ["x ?"] * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "before"),
+    [
+        ("a | b", "a"), ("a 1 2>/dev/null | b | c >d", "a b"), ("x && a | b", "a"), ("a $(y) | b $(z)", "a"),
+        ("(a | b)", "a"), ("while x; do a | b; done", "a"),
+        *[(text, "") for text in (
+            "a |& b", "a 2>&1 | b", "a > c | b", "a < c | b", "a | b < c", "a | b <<< c", "a | b <<E\nE", "{ a; } | b",
+            "(a) | b", "a | (b)", "a | { b; c; }", "! { a; } | b", "a && x | { b; }", "a; b", "a & b",
+            "a() { x; }; a | b", "alias a=x; a | b", "if a; then x; fi | b", "a | while b; do c; done",
+            "PATH=x; a | b",
+        )],
+    ],
+)  # fmt: skip
+def test_the_command_whose_output_another_one_reads(text: str, before: str) -> None:
+    (found,) = parse([text])
+    assert " ".join(one.before[0].value or "?" for one in found.commands if one.before) == before
+
+
 def test_loops_are_read_again_within_a_bound() -> None:
     """What is longer is read once, and its variable is not known; it is not refused."""
     many = " ".join(f"a{number}" for number in range(100))

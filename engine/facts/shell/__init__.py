@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.binaries import find_binary
@@ -33,7 +33,8 @@ class ShellCommand:
     """One simple command: its words, variables and their values, redirections by operator, and the syntax around it.
 
     `folders` are those in which it may run, from the folder of the text; none if that is not known.
-    `handed_on`: another command may get what it prints.
+    `handed_on`: another command may get what it prints. `before` are the words of the command whose output it reads,
+    `options` those that were before its words and say where it runs.
     """
 
     words: tuple[ShellWord, ...]
@@ -43,6 +44,8 @@ class ShellCommand:
     syntax: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     handed_on: bool = False
+    before: tuple[ShellWord, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,14 @@ def _answers(texts: Sequence[str]) -> list[Any]:
 def _parsed(answer: dict[str, Any]) -> Parsed:
     if refused := answer.get("refused"):
         return Parsed(refused=str(refused))
-    return Parsed(tuple(_command(one) for one in answer["commands"]))
+    found = [_command(one) for one in answer["commands"]]
+    inputs = [one.get("input", 0) for one in answer["commands"]]
+    return Parsed(
+        tuple(
+            replace(command, before=found[number - 1].words) if number else command
+            for command, number in zip(found, inputs, strict=True)
+        )
+    )
 
 
 def _command(one: dict[str, Any]) -> ShellCommand:

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"runtime/debug"
@@ -30,6 +31,7 @@ const (
 	mostWords    = 4_096     // words of all commands of one text, after braces are expanded
 	mostFolders  = 8         // folders in which one command may run
 	mostRepeated = 256       // words that loops list again, for each value of their variable
+	mostFollowed = 16        // variables of one text whose values are followed
 	mostText     = 256 << 10 // bytes of those words, as often as braces and groups repeat them
 	cpuSeconds   = 2
 	wallSeconds  = 4
@@ -55,9 +57,11 @@ type Redirect struct {
 }
 
 // Command is one simple command, and the syntax around it. Folders are those in which it may run, from the folder of the
-// text; none if that is not known. Behind `cd a;` there are two, because it may fail.
+// text; none if that is not known. Behind `cd a;` there are two, because it may fail. Input is the number of the command
+// whose output it reads, and nothing else, from 1.
 type Command struct {
 	Folders   []string   `json:"folders,omitempty"`
+	Input     int        `json:"input,omitempty"`
 	Words     []Word     `json:"words"`
 	Assigns   []Assign   `json:"assigns"`
 	Redirects []Redirect `json:"redirects"`
@@ -75,7 +79,8 @@ type refusal struct{ reason string }
 type lister struct {
 	file      *syntax.File
 	commands  []Command
-	values    map[string]Word // of the variables of the loops around it
+	values    map[string]Word // of the variables whose value is known
+	followed  int             // variables that were looked for in the whole text
 	patterns  bool            // whether a value may be a pattern here
 	repeated  int             // words that loops listed again
 	syntax    []string        // around the current place, from the outside in
@@ -84,6 +89,7 @@ type lister struct {
 	marks     []string        // of words whose command is not listed yet
 	folders   []string        // where the next command may run; none if that is not known
 	passed    []string        // where a command before it in the same list may have gone
+	input     int             // the number of the command whose output the next statement reads
 	words     int
 	text      int  // bytes of words
 	redefines bool // whether `cat` may be another program
@@ -190,12 +196,29 @@ func (l *lister) within(name string, redirects []Redirect, inside func()) {
 
 func (l *lister) stmts(stmts []*syntax.Stmt) {
 	for _, stmt := range stmts {
+		before := maps.Clone(l.values)
 		if or, ok := stmt.Cmd.(*syntax.BinaryCmd); ok && orExit(or) && !stmt.Negated && !stmt.Background {
 			l.stmt(stmt)
 		} else {
 			l.perhaps(func() { l.stmt(stmt) })
 		}
+		l.forget(before, stmt)
 	}
+}
+
+// forget keeps the values from before a statement, and those that it has set for certain: in its first command.
+func (l *lister) forget(before map[string]Word, stmt *syntax.Stmt) {
+	for cmd, ok := stmt.Cmd.(*syntax.BinaryCmd); ok; cmd, ok = stmt.Cmd.(*syntax.BinaryCmd) {
+		stmt = cmd.X
+	}
+	if first, ok := stmt.Cmd.(*syntax.CallExpr); ok {
+		for _, assign := range first.Assigns {
+			if value, known := l.values[assign.Name.Value]; known {
+				before[assign.Name.Value] = value
+			}
+		}
+	}
+	l.values = before
 }
 
 // orExit tells whether what follows only runs if the first command succeeded: `cd a || exit 1`.
@@ -292,6 +315,8 @@ func (l *lister) moved(words []Word, assigns []Assign) {
 }
 
 func (l *lister) stmt(stmt *syntax.Stmt) {
+	input := l.input
+	l.input = 0
 	l.patterns = false
 	if stmt.Background || stmt.Coprocess || stmt.Disown {
 		background := *stmt
@@ -311,6 +336,9 @@ func (l *lister) stmt(stmt *syntax.Stmt) {
 		l.add([]Word{plain(":")}, nil, redirects)
 	case *syntax.CallExpr:
 		l.call(cmd, redirects)
+		if input > 0 && !reads(stmt.Redirs) {
+			l.commands[len(l.commands)-1].Input = input
+		}
 	case *syntax.BinaryCmd:
 		name := map[syntax.BinCmdOperator]string{
 			syntax.AndStmt: "and", syntax.OrStmt: "or", syntax.Pipe: "pipe", syntax.PipeAll: "pipe",
@@ -334,7 +362,12 @@ func (l *lister) stmt(stmt *syntax.Stmt) {
 					l.perhaps(func() { l.perhaps(first); l.perhaps(second) })
 				}
 			default:
+				l.input = input
 				l.apart(first)
+				l.input = 0
+				if cmd.Op == syntax.Pipe && l.prints(cmd.X) {
+					l.input = len(l.commands)
+				}
 				l.apart(second)
 			}
 		})
@@ -372,6 +405,47 @@ func (l *lister) stmt(stmt *syntax.Stmt) {
 		refuse("syntax")
 	}
 }
+
+// prints tells whether a statement is one simple command that prints into a pipe, and nothing but its output.
+func (l *lister) prints(stmt *syntax.Stmt) bool {
+	for cmd, ok := stmt.Cmd.(*syntax.BinaryCmd); ok && cmd.Op == syntax.Pipe; cmd, ok = stmt.Cmd.(*syntax.BinaryCmd) {
+		stmt = cmd.Y
+	}
+	_, ok := stmt.Cmd.(*syntax.CallExpr)
+	for _, redir := range stmt.Redirs {
+		ok = ok && redir.N != nil && redir.N.Value == "2" && redir.Op == syntax.RdrOut
+	}
+	return ok && !l.redefines && !stmt.Negated && !stmt.Background && !stmt.Coprocess && !stmt.Disown
+}
+
+// reads tells whether one of these redirections may be another input.
+func reads(redirs []*syntax.Redirect) bool {
+	return slices.ContainsFunc(redirs, func(redir *syntax.Redirect) bool { return redir.Op.String()[0] == '<' })
+}
+
+// follow takes note of the values of variables that a command sets for what comes after it, where nothing else may set
+// them, and no shell means something by their names.
+func (l *lister) follow(cmd *syntax.CallExpr, assigns []Assign) {
+	for _, name := range l.syntax {
+		if name != "and" && name != "group" {
+			return
+		}
+	}
+	for index, one := range assigns {
+		known := one.Value != nil && !strings.Contains(*one.Value, "~") && !cmd.Assigns[index].Append
+		if !known || !ordinary.MatchString(one.Name) || l.followed == mostFollowed {
+			continue
+		}
+		l.followed++
+		found, mentioned, looped := settings(l.file, one.Name)
+		if !found && mentioned == 1 && looped == 0 && !sets(l.file, "IFS") {
+			l.values[one.Name] = one.Word
+		}
+	}
+}
+
+// ordinary are names of variables that a shell only keeps. Others in capitals may mean something to it, such as PWD.
+var ordinary = regexp.MustCompile(`^(?:[a-z][A-Za-z0-9_]*|[A-Z])$`)
 
 func (l *lister) add(words []Word, assigns []Assign, redirects []Redirect) {
 	l.words += len(words) + len(assigns) + len(redirects) + len(l.redirects) + len(l.assigns) + len(l.marks)
@@ -417,6 +491,9 @@ func (l *lister) call(cmd *syntax.CallExpr, redirects []Redirect) {
 	}
 	l.add(words, assigns, redirects)
 	l.moved(words, assigns)
+	if len(cmd.Args) == 0 && len(redirects) == 0 && !l.redefines {
+		l.follow(cmd, assigns)
+	}
 }
 
 // arithmetic is a command that only calculates; what that may carry out is named by its mark.
@@ -556,7 +633,12 @@ var setting = map[string]bool{
 // sets tells whether anything in a text but loops may set a variable: any mention of its name, and what may set one whose
 // name is not plain.
 func sets(file *syntax.File, name string) bool {
-	found, mentioned := false, 0
+	found, mentioned, _ := settings(file, name)
+	return found || mentioned > 0
+}
+
+// settings tells whether something may set any variable, and counts what names this one, without loops, and loops.
+func settings(file *syntax.File, name string) (found bool, mentioned, looped int) {
 	syntax.Walk(file, func(node syntax.Node) bool {
 		switch node := node.(type) {
 		case *syntax.Lit:
@@ -565,6 +647,7 @@ func sets(file *syntax.File, name string) bool {
 			mentioned += mentions(&syntax.Lit{Value: node.Value}, name)
 		case *syntax.WordIter:
 			mentioned -= mentions(node.Name, name)
+			looped += mentions(node.Name, name)
 		case *syntax.ParamExp:
 			mentioned -= mentions(node.Param, name)
 			found = found || odd(node)
@@ -579,7 +662,7 @@ func sets(file *syntax.File, name string) bool {
 		}
 		return !found
 	})
-	return found || mentioned > 0
+	return found, mentioned, looped
 }
 
 // formats tells whether a command is `printf` with a format in quotes, and so without an option.

@@ -41,7 +41,10 @@ _BEFORE_STREAM = re.compile(r"\A(?:--?[A-Za-z][\w-]*=?|\w+=)(?=/)")
 _READ_ON = ("script_options", "rows_by")
 """Lists of options whose value is read on."""
 
-_LISTS = ("none", "without_needle", "read", "write", "connect", "follow", "execute", "shell", "runs_until", *_READ_ON)
+_LISTS = (
+    *("none", "without_needle", "moves", "read", "write", "connect", "follow", "execute", "shell", "runs_until"),
+    *_READ_ON,
+)
 """The lists of a row that say what its options can do."""
 
 _VALUED = ("valued", *_READ_ON)
@@ -57,6 +60,9 @@ _SHELLS = frozenset({"shell", "text", "command"})
 
 _STARTS = frozenset({*_SHELLS, "input_command", "input_text", "subcommand"})
 """Programs whose words are another command."""
+
+MOST_GROUPS = 8
+"""Brackets in the words of `find` that are read."""
 
 _NUMBER = re.compile(r"-[0-9]+")
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=.*", re.DOTALL)
@@ -104,9 +110,12 @@ class Reading:
     printed: tuple[int, ...] = ()
 
 
-def read(words: Sequence[ShellWord], rows: Rows) -> Reading:
-    """Read a command. Never raises; a program that is called by its path has no row."""
-    return _Reader(words, rows).reading
+def read(words: Sequence[ShellWord], rows: Rows, before: Sequence[ShellWord] = ()) -> Reading:
+    """Read a command. Never raises; a program that is called by its path has no row.
+
+    `before` are the words of the command whose output it reads, if that is known.
+    """
+    return _Reader(words, rows, before).reading
 
 
 def _climbs(pattern: str) -> bool:
@@ -115,8 +124,8 @@ def _climbs(pattern: str) -> bool:
 
 
 class _Reader:
-    def __init__(self, words: Sequence[ShellWord], rows: Rows) -> None:
-        self.reading, self._rows, self._words = Reading(), rows, words
+    def __init__(self, words: Sequence[ShellWord], rows: Rows, before: Sequence[ShellWord] = ()) -> None:
+        self.reading, self._rows, self._words, self._before = Reading(), rows, words, before
         self._row: Mapping[str, Any] = {}
         self._operands = 0
         self._plain = False  # after `--`
@@ -329,7 +338,7 @@ class _Reader:
         """
         end = next((at for at in range(start, len(self._words)) if self._words[at].value in {";", "+"}), None)
         words = (*([ShellWord(glued)] if glued else ()), *self._words[start:end])
-        found = self._found(self._words[1 : start - 1])
+        found = _found_files(self._words[1 : start - 1], self._row)
         named = tuple(one for word in words for one in (found if word.value == "{}" and found else (word,)))
         inner = tuple(
             ShellWord(None, unknown="input") if word.value is None or "{}" in word.value else word
@@ -341,27 +350,6 @@ class _Reader:
             values = (word.value or "" for before, word in pairwise(words) if (before.value or "").startswith("-"))
             self.reading.texts += [value.replace("{}", _UNKNOWN) for value in values if "{}" in value]
         return 0 if end is None else end + 1
-
-    def _found(self, words: Sequence[ShellWord]) -> tuple[ShellWord, ...]:
-        """The files that are found below folders by names with a known end: `src/.py` for `src -type f -name '*.py'`.
-
-        None if these words say more than that: what is found may then be any file.
-        """
-        if any(word.value is None or word.pattern for word in words):
-            return ()
-        values = [word.value or "" for word in words]
-        start = next((at for at, value in enumerate(values) if value.startswith(("-", "(", "!"))), len(values))
-        folders, options, stated = values[:start] or ["."], values[start::2], values[start + 1 :: 2]
-        narrowing = len(options) == len(stated) and all(self._in(one, ("none",)) for one in options)
-        narrowing = narrowing and all(self._in(one, ("valued",)) for one in options)
-        pairs = [*zip(options, stated, strict=False)]
-        names = [value for one, value in pairs if self._in(one, ("names",))]
-        unlinked = any(self._in(" ".join(pair), ("unlinked",)) for pair in pairs)
-        above = any(folder.startswith("..") for folder in folders)
-        if above or not narrowing or not unlinked or not names or not all(map(_NAMED.fullmatch, names)):
-            return ()
-        ends = [name.replace("*", "") for name in names]
-        return tuple(ShellWord(f"{folder.rstrip('/')}/{end}") for folder in folders for end in ends)
 
     def _only_reads(self, words: Sequence[ShellWord]) -> bool:
         """Whether a command can do nothing but read the files that it names, perhaps by a script that is judged."""
@@ -456,16 +444,103 @@ class _Reader:
             return index + 1
         if operands in {"text", "input_text"}:
             return self._joined(index, f" {_UNKNOWN}" if operands == "input_text" else "")
-        given = ShellWord(None, unknown="input")
-        more = (given,) if operands == "input_command" else ()
+        given = (ShellWord(None, unknown="input"),)
         words = self._words[index:]
         passed = tuple(at for at, word in enumerate(words, index) if at > index and not self._fills(word))
         self.reading.nameless += passed  # what is in them counts for the other command; its program may be a value
-        words = [given if self._fills(word) else word for word in words]
-        self.reading.inner.append((*self._given, *words, *more))
+        if operands == "input_command" and (inner := self._with_found(words)):
+            self.reading.inner.append(inner)
+            return 0
+        more = given if operands == "input_command" else ()
+        filled = [part for word in words for part in (given if self._fills(word) else (word,))]
+        self.reading.inner.append((*self._given, *filled, *more))
         self._given = []
         return 0
+
+    def _with_found(self, words: Sequence[ShellWord]) -> tuple[ShellWord, ...]:
+        """These words with the files that the command before has found; none if it may print or this may do more."""
+        program = self._before[0].value or "" if self._before else ""
+        found = _found_files(self._before[1:], self._rows.get(program, {}))
+        plain = all(self._keeps_needle(part) for part in self.reading.parts)
+        named = tuple(one for word in words for one in (found if self._fills(word) else (word,)))
+        named = named if self._replaced else (*named, *found)
+        exact = all(word.value == self._replaced for word in words if self._fills(word))
+        reads = self._rows.get(words[0].value or "", {}).get("only_reads", False)
+        return named if found and plain and exact and reads and self._only_reads(named) else ()
 
     def _fills(self, word: ShellWord) -> bool:
         """Whether what is read takes the place of a part of this word."""
         return self._replaced != "" and self._replaced in (word.value or "")
+
+
+def _found_files(words: Sequence[ShellWord], row: Mapping[str, Any]) -> tuple[ShellWord, ...]:
+    """The files that are found below folders by names with a known end: `src/.py` for `src -type f -name '*.py'`.
+
+    None if these words say more than that: what is found may then be any file.
+    """
+    if any(word.value is None or word.pattern for word in words) or not row.get("names"):
+        return ()
+    values = [word.value or "" for word in words]
+    start = next((at for at, value in enumerate(values) if value.startswith(("-", "(", "!"))), len(values))
+    folders, tests = values[:start] or ["."], values[start:]
+    if tests[-1:] in (["-print"], ["-print0"]):
+        tests.pop()
+    if tests.count("(") > MOST_GROUPS or any(folder.startswith("..") for folder in folders):
+        return ()
+    names, unlinked = _Tests(tests, row).any_of()
+    if tests or not names or not unlinked:
+        return ()
+    ends = [name.replace("*", "") for name in sorted(names)]
+    return tuple(ShellWord(f"{folder.rstrip('/')}/{end}") for folder in folders for end in ends)
+
+
+class _Tests:
+    """The tests of `find`, which are taken off the list: the names that what they find has, and whether it is no link.
+
+    No names where these are not known. What is no test of a value is left on the list.
+    """
+
+    def __init__(self, tests: list[str], row: Mapping[str, Any]) -> None:
+        self._tests, self._row = tests, row
+
+    def any_of(self) -> tuple[set[str], bool]:
+        names, unlinked = self._all_of()
+        while self._tests[:1] in (["-o"], ["-or"]):
+            del self._tests[0]
+            others, plain = self._all_of()
+            names, unlinked = names | others if names and others else set(), unlinked and plain
+        return names, unlinked
+
+    def _all_of(self) -> tuple[set[str], bool]:
+        names: set[str] = set()
+        unlinked = False
+        while self._tests[:1] and self._tests[0] not in {"-o", "-or", ")"}:
+            left = len(self._tests)
+            found, plain = self._one()
+            if len(self._tests) == left:
+                return set(), False
+            names, unlinked = names or found, unlinked or plain
+        return names, unlinked
+
+    def _one(self) -> tuple[set[str], bool]:
+        first, *rest = self._tests
+        if first in {"-a", "-and"}:
+            del self._tests[0]
+            return set(), False
+        if first in {"!", "-not"} and rest and rest[0].startswith("-"):
+            del self._tests[0]
+            self._one()
+            return set(), False
+        if first == "(":
+            del self._tests[0]
+            found = self.any_of()
+            closed = self._tests[:1] == [")"]
+            del self._tests[: 1 if closed else 0]
+            return found if closed else (set(), False)
+        known = all(first in self._row.get(one, ()) for one in ("none", "valued"))
+        if not rest or not known or first == "-printf":  # which may print other names
+            return set(), False
+        value = rest[0]
+        del self._tests[:2]
+        named = first in self._row.get("names", ()) and _NAMED.fullmatch(value) is not None
+        return {value} if named else set(), f"{first} {value}" in self._row.get("unlinked", ())

@@ -194,11 +194,14 @@ def _listed(
     waiting = [(command, _documents(command) or outer) for command in listed]
     while waiting:
         command, documents = waiting.pop(0)
+        if moved := _moved(command, rows):
+            waiting[:0] = [(one, documents) for one in moved]
+            continue
         size += len(command.words)
         if len(facts) == MOST_COMMANDS or (facts and size > MOST_READ):
             facts[-1] = CommandFacts(refused="size")
             break
-        reading = read(command.words, rows)
+        reading = read(command.words, rows, command.before)
         facts.append(_facts(command, reading))
         operands = rows.get(reading.program or "", {}).get("operands")
         beside = command.folders if operands == "command" and reading.stays else ()
@@ -208,6 +211,28 @@ def _listed(
         texts += [(number, text, documents, own, on) for text in reading.texts]
         texts += [(number, text, (), (), on) for text in documents if reading.from_input]
     return texts
+
+
+def _moved(command: ShellCommand, rows: Rows) -> tuple[ShellCommand, ...]:
+    """A command whose option changes its folder, as `cd` and the command there: `git -C a log`; none for any other."""
+    words = command.words
+    row = rows.get(words[0].value or "", {})
+    at = next((at for at, word in enumerate(words[1:], 1) if word.value not in row.get("none", ())), len(words))
+    if at + 1 >= len(words) or words[at].value not in row.get("moves", ()) or words[at].pattern:
+        return ()
+    folder = words[at + 1]
+    above = any(".." in (word.value or "") for _, word in command.redirects)  # which are read before it moves
+    if folder.value is None or folder.pattern or above:
+        return ()
+    moves = replace(command, words=(ShellWord("cd"), folder), assigned=(), redirects=(), variables=(), before=(), options=())
+    stays = folder.value in {"", "-"} or folder.value.startswith("~")
+    there = replace(
+        command,
+        words=(*words[:at], *words[at + 2 :]),
+        options=(*command.options, words[at].value or ""),
+        folders=() if stays else _joined(command.folders, (folder.value,)),
+    )
+    return moves, there
 
 
 def _documents(command: ShellCommand) -> list[str]:
@@ -220,7 +245,8 @@ def _facts(command: ShellCommand, reading: Reading) -> CommandFacts:
     known = _known(command.words)
     stem = reading.stem or command.words[:1]
     short = () if reading.subcommand is None else _known((*stem, *command.words[reading.subcommand :]))
-    parts = [Part("variable", name) for name in command.variables]
+    parts = [Part("option", name, stem[0].value) for name in command.options]
+    parts += [Part("variable", name) for name in command.variables]
     parts += [Part("syntax", name) for name in dict.fromkeys(command.syntax)]
     redirects = []
     for operator, word in command.redirects:
