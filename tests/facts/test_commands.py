@@ -393,25 +393,27 @@ def test_only_leading_words_are_compared_but_all_are_searched() -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("git -C a --no-pager log", [("cd", "a"), ("git", "--no-pager", "log")]),
-        ("git --no-pager -C a -C /b log", [("cd", "a"), ("cd", "/b"), ("git", "--no-pager", "log")]),
-        ("git -C a log > b", [("cd", "a"), ("git", "log")]),
-        ("git -C a -c b=c log", [("cd", "a"), ("git", "-c", "b=c", "log")]),
-        *[(text, [tuple(text.split())]) for text in ("git -C", "git log -C b", "git -Ca log", "git --frob -C a log",
-                                                      "git -c b=c -C a log")],
+        ("git -C a --no-pager log", [("git", "-C", "a"), ("git", "--no-pager", "log")]),
+        ("git --no-pager -C a -C /b log", [("git", "-C", "a"), ("git", "-C", "/b"), ("git", "--no-pager", "log")]),
+        ("git -C a -c b=c log", [("git", "-C", "a"), ("git", "-c", "b=c", "log")]),
+        ("sudo git -C a push", [("sudo", "git", "-C", "a", "push"), ("git", "-C", "a"), ("git", "push")]),
+        *[(text, [tuple(text.split())]) for text in ("git -C", "git -C a", "git log -C b", "git -Ca log",
+                                                      "git --frob -C a log", "git -c b=c -C a log")],
         ("git -C $a log", [("git", "-C")]), ("git -C a* log", [("git", "-C")]),
-        ("git -C a log > ../b", [("git", "-C", "a", "log")]),
     ],
 )  # fmt: skip
-def test_an_option_that_changes_the_folder_is_read_as_a_command_before(text: str, found: list[tuple[str, ...]]) -> None:
+def test_an_option_that_changes_the_folder_is_a_command_of_its_own(text: str, found: list[tuple[str, ...]]) -> None:
     assert words(text) == found
 
 
-def test_a_command_behind_such_an_option_has_its_folder_and_the_option() -> None:
+def test_a_command_behind_such_an_option_runs_in_the_folder() -> None:
     first, second = facts("git -C a log ../b > c")
-    assert (first.redirects, second.places, [one.value for one in second.redirects]) == ((), ("a",), ["c"])
-    assert ("option", "-C") in {(part.kind, part.name) for part in second.parts}
-    assert facts("git -C ~ log")[1].places == ()
+    assert ([one.value for one in first.redirects], second.redirects) == (["c"], ())
+    assert (first.folders, second.places) == (("a",), ("a",))
+    assert [(part.kind, part.name) for part in first.parts] == [("option", "-C"), ("redirect", "write")]
+    for folder in ("~", "''", "-", "-x"):
+        first, second = facts(f"git -C {folder} log")
+        assert (("word", "folder") in {(part.kind, part.name) for part in first.parts}, second.places) == (True, ())
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,7 @@ class ShellCommand:
     """One simple command: its words, variables and their values, redirections by operator, and the syntax around it.
 
     `folders` are those in which it may run, from the folder of the text; none if that is not known.
-    `handed_on`: another command may get what it prints. `before` are the words of the command whose output it reads,
-    `options` those that were before its words and say where it runs.
+    `handed_on`: another command may get what it prints. `before` are the words of the command whose output it reads.
     """
 
     words: tuple[ShellWord, ...]
@@ -45,7 +44,6 @@ class ShellCommand:
     folders: tuple[str, ...] = ()
     handed_on: bool = False
     before: tuple[ShellWord, ...] = ()
-    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,10 +41,7 @@ _BEFORE_STREAM = re.compile(r"\A(?:--?[A-Za-z][\w-]*=?|\w+=)(?=/)")
 _READ_ON = ("script_options", "rows_by")
 """Lists of options whose value is read on."""
 
-_LISTS = (
-    *("none", "without_needle", "moves", "read", "write", "connect", "follow", "execute", "shell", "runs_until"),
-    *_READ_ON,
-)
+_LISTS = ("none", "without_needle", "read", "write", "connect", "follow", "execute", "shell", "runs_until", *_READ_ON)
 """The lists of a row that say what its options can do."""
 
 _VALUED = ("valued", *_READ_ON)
@@ -320,6 +317,8 @@ class _Reader:
         """The value of an option: no host, no name, a text for a shell, or the program of the other command."""
         if name in self._row.get("plain", ()):
             self.reading.plain += (index,)
+        if name in self._row.get("moves", ()):
+            self._folder(value, index)
         if name in self._row.get("texts", ()) and not self._words[index].pattern:
             self.reading.nameless += (index,)
         if name in self._row.get("names", ()):
@@ -410,7 +409,7 @@ class _Reader:
             self.reading.inner.append((*self._words[:start], *self._words[end:]))
 
     def _folder(self, value: str | None, index: int) -> None:
-        known = value is not None and self._operands == 1 and (value.startswith("/") or _BELOW.fullmatch(value))
+        known = value is not None and self._operands < 2 and (value.startswith("/") or _BELOW.fullmatch(value))
         if known and value is not None:
             self.reading.folder = value.removeprefix("./").rstrip("/") or "/"
         else:

@@ -214,23 +214,24 @@ def _listed(
 
 
 def _moved(command: ShellCommand, rows: Rows) -> tuple[ShellCommand, ...]:
-    """A command whose option changes its folder, as `cd` and the command there: `git -C a log`; none for any other."""
+    """A command with an option that changes its folder, as two: `git -C a`, and `git log` there; none for any other.
+
+    The shell opens files of redirections before that.
+    """
     words = command.words
     row = rows.get(words[0].value or "", {})
     at = next((at for at, word in enumerate(words[1:], 1) if word.value not in row.get("none", ())), len(words))
-    if at + 1 >= len(words) or words[at].value not in row.get("moves", ()) or words[at].pattern:
+    if at + 2 >= len(words) or words[at].value not in row.get("moves", ()) or words[at].pattern:
         return ()
-    folder = words[at + 1]
-    above = any(".." in (word.value or "") for _, word in command.redirects)  # which are read before it moves
-    if folder.value is None or folder.pattern or above:
+    if words[at + 1].value is None or words[at + 1].pattern:
         return ()
-    moves = replace(command, words=(ShellWord("cd"), folder), assigned=(), redirects=(), variables=(), before=(), options=())
-    stays = folder.value in {"", "-"} or folder.value.startswith("~")
+    moves = replace(command, words=(words[0], *words[at : at + 2]), before=())
+    folder = read(moves.words, rows).folder
     there = replace(
         command,
         words=(*words[:at], *words[at + 2 :]),
-        options=(*command.options, words[at].value or ""),
-        folders=() if stays else _joined(command.folders, (folder.value,)),
+        redirects=(),
+        folders=() if folder is None else _joined(command.folders, (folder,)),
     )
     return moves, there
 
@@ -245,8 +246,7 @@ def _facts(command: ShellCommand, reading: Reading) -> CommandFacts:
     known = _known(command.words)
     stem = reading.stem or command.words[:1]
     short = () if reading.subcommand is None else _known((*stem, *command.words[reading.subcommand :]))
-    parts = [Part("option", name, stem[0].value) for name in command.options]
-    parts += [Part("variable", name) for name in command.variables]
+    parts = [Part("variable", name) for name in command.variables]
     parts += [Part("syntax", name) for name in dict.fromkeys(command.syntax)]
     redirects = []
     for operator, word in command.redirects:

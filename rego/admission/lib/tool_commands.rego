@@ -21,7 +21,6 @@ connections_decided if data.policy.tools.tools[input.call.tool].hosts_in_command
 _lists := {
 	"none": "none",
 	"without_needle": "none",
-	"moves": "none",
 	"read": "read",
 	"write": "write",
 	"connect": "connect",
