@@ -107,8 +107,8 @@ class Program(Model):
     plain: Items[Option] = Field(default=(), description="Options that are `valued` and whose value names no host.")
     moves: Items[Option] = Field(
         default=(),
-        description="Options of `valued` that change the folder of the command: `git -C`. Program, option and folder are "
-        "then a command of their own, which a rule such as `[git, -C]` has to cover, and the other words are another.",
+        description="Options of `valued` that change the folder of the command: `git -C`. Program, option and folder "
+        "are then a command of their own, which a rule such as `[git, -C]` has to cover, and the other words another.",
     )
     read: Items[Option] = Field(default=(), description="Options that read files other than those that it works on.")
     write: Items[Option] = Field(default=(), description="Options that write or delete files, or data elsewhere.")

@@ -438,9 +438,11 @@ def test_xargs_reads_the_files_that_find_names(text: str, found: tuple[str, ...]
         "-type f -name '*.c' -o -name '*.h'", "-name '*.c' -o -type f -name '*.h'", "-type f ! -name '*.c'",
         "-type f ! '(' -name '*.c' ')'", "! -type f -name '*.c'", "-type f,l -name '*.c'", "-type l -name '*.c'",
         "-type f -name '*.c' , -type f", "-type f '(' -name '*.c'", "-type f -name '*.c' ')'", "-type f -name $a",
-        "-type f -name *.c", "-type f -name '*.c' -printf /etc/x", "-type f -name '*.c' -ls", "-type f -name '*.c' -delete",
+        "-type f -name *.c", "-type f -name '*.c' -printf /etc/x", "-type f -name '*.c' -ls",
+        "-type f -name '*.c' -delete",
         "-type f -name '*.c' -exec echo a ';'", "-L -type f -name '*.c'", "-type f -name '*.c' -o",
-        "-type f -name '*.c' -follow", "-type f -name", "-type f -name '*.c' -print -o -print", "../a -type f -name '*.c'",
+        "-type f -name '*.c' -follow", "-type f -name", "-type f -name '*.c' -print -o -print",
+        "../a -type f -name '*.c'",
         f"-type f {'( ' * 5_000}",
     ],
 )  # fmt: skip
@@ -452,7 +454,20 @@ def test_xargs_may_read_any_file_where_find_says_less(tests: str) -> None:
 
 @pytest.mark.parametrize(
     "inner",
-    ["rm", "sort", "rg x", "sed 1p", "sh", "timeout 5 cat", "grep -f", "cat $a", "-a b cat", "-I{} cat a{}", "-i cat {}", ""],
+    [
+        "",
+        "rm",
+        "sort",
+        "rg x",
+        "sed 1p",
+        "sh",
+        "timeout 5 cat",
+        "grep -f",
+        "cat $a",
+        "-a b cat",
+        "-I{} cat a{}",
+        "-i cat",
+    ],
 )
 def test_xargs_hands_on_unknown_files_to_what_may_do_more_than_read(inner: str) -> None:
     found = facts(f"find . -type f -name '*.c' | xargs {inner}")

@@ -409,7 +409,7 @@ class _Reader:
             self.reading.inner.append((*self._words[:start], *self._words[end:]))
 
     def _folder(self, value: str | None, index: int) -> None:
-        known = value is not None and self._operands < 2 and (value.startswith("/") or _BELOW.fullmatch(value))
+        known = value is not None and self._operands <= 1 and (value.startswith("/") or _BELOW.fullmatch(value))
         if known and value is not None:
             self.reading.folder = value.removeprefix("./").rstrip("/") or "/"
         else:
