@@ -209,7 +209,8 @@ def test_a_variable_that_is_set_once_has_its_value_in_what_comes_after_it(text: 
             for other in ("read d", "read -r $v", "printf -v d c", "unset d", "mapfile d", "getopts c d", "export d=b",
                           "declare -n e=d", "local d=b", "readonly d", "let d=1", "((d = 1))", ": $((d++))",
                           ": ${d:=b}", "[[ d=1 -eq 1 ]]", "eval y", ". y", "source y", "trap y DEBUG",
-                          "coproc d { y; }", "for ((d = 0; d < 1; d++)); do :; done", "g() { d=b; }", "alias y=z", "shopt -s x", "$v")
+                          "coproc d { y; }", "for ((d = 0; d < 1; d++)); do :; done", "g() { d=b; }",
+                          "alias y=z", "shopt -s x", "$v")
         ],
     ],
 )  # fmt: skip
