@@ -443,7 +443,7 @@ def test_xargs_reads_the_files_that_find_names(text: str, found: tuple[str, ...]
         "-type f -name '*.c' -exec echo a ';'", "-L -type f -name '*.c'", "-type f -name '*.c' -o",
         "-type f -name '*.c' -follow", "-type f -name", "-type f -name '*.c' -print -o -print",
         "../a -type f -name '*.c'",
-        *[f"-type f {many * '\\( '} -name '*.c' {many * '\\) '}" for many in (9, 1_000)],
+        *["-type f " + "'(' " * many + "-name '*.c' " + "')' " * many for many in (9, 1_000)],
     ],
 )  # fmt: skip
 def test_xargs_may_read_any_file_where_find_says_less(tests: str) -> None:
