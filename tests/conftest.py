@@ -22,6 +22,7 @@ from hypothesis import settings as hypothesis_settings
 from engine.cases.run import CaseFile, Runner, read_case
 from engine.documents.files import load
 from engine.engine import Engine
+from engine.record.storage import make_folder
 from engine.secrets.forms import SecretForms
 from engine.secrets.patterns import know
 from engine.settings import ReadLimits, Settings
@@ -156,7 +157,7 @@ def probed(tmp_path_factory: pytest.TempPathFactory, cache: Path, worker_id: str
 def take_over(probed: Path, state: Path) -> None:
     """Let the engines of a state folder know what the sandbox holds."""
     for name in KNOWN:
-        (state / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder((state / name).parent)
         shutil.copy2(probed / name, state / name)
 
 
