@@ -162,8 +162,9 @@ test_commands_that_keep_the_files_that_they_name if {
 }
 
 test_none_keep_them_beside_what_no_value_describes if {
-	rows := {"program_rows": object.union(_rows_keeping.program_rows, {"half": {"keeps": false}})}
-	every words in [null, ["frob"], ["half"]] {
+	odd := {"half": {"keeps": false}, "null": {"keeps": false, "operands": null}}
+	rows := {"program_rows": object.union(_rows_keeping.program_rows, odd)}
+	every words in [null, ["frob"], ["half"], ["null"]] {
 		other := {"id": "other", "words": words, "short": [], "parts": 0}
 		beside := object.union(_input_keeping, {"commands": array.concat(_input_keeping.commands, [other])})
 
@@ -183,6 +184,7 @@ _beside := [
 	[[], false],
 	[[{"command": "s", "kind": "option", "name": "-c", "program": "sh", "index": 1}], true],
 	[[{"command": "s", "kind": "option", "name": "-x", "program": "sh", "index": 1}], false],
+	[[{"command": "c", "kind": "option", "name": "-c", "program": "cat", "index": 1}], false],
 	[
 		[
 			{"command": "s", "kind": "option", "name": "-c", "program": "sh", "index": 1},
@@ -193,12 +195,12 @@ _beside := [
 ]
 
 test_a_shell_may_carry_out_what_others_print if {
-	rows := {"cat": {"keeps": true, "operands": "any"}, "sh": {"operands": "shell", "shell": ["-c"], "keeps": false}}
+	rows := {"cat": {"keeps": true, "operands": "any", "none": ["-c"]}, "sh": {"operands": "shell", "shell": ["-c"], "keeps": false}}
 	found := [keeps |
 		some row in _beside
 		commands_beside := [
-			{"id": "c", "words": ["cat", "a"], "short": [], "parts": 0},
-			{"id": "s", "words": ["sh"], "short": [], "parts": count(row[0])},
+			{"id": "c", "words": ["cat", "a"], "short": [], "parts": count([1 | row[0][_].command == "c"])},
+			{"id": "s", "words": ["sh"], "short": [], "parts": count([1 | row[0][_].command == "s"])},
 		]
 		ids := commands.kept with input as {"commands": commands_beside, "command_parts": row[0]}
 			with data.policy as {"program_rows": rows}

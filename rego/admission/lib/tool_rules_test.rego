@@ -93,7 +93,10 @@ test_a_pattern_meets_a_rule_with_conditions_unless_one_is_shown_not_to_hold if {
 test_a_pattern_of_a_command_that_keeps_its_files if {
 	deny := {
 		"selectors": {"web": {"/work/keys": 1, "kept /work/pads": 2}},
-		"conditional": {"web": [object.union(_conditional, {"aspects": ["kept /work/pens"]})]},
+		"conditional": {"web": [
+			object.union(_conditional, {"aspects": ["kept /work/pens"]}),
+			object.union(_conditional, {"aspects": ["/work/paws"], "number": 3}),
+		]},
 	}
 	policy := json.patch(_policy, [{"op": "replace", "path": "tool_lookup/policies/p/deny", "value": deny}])
 	found := [met |
@@ -101,7 +104,7 @@ test_a_pattern_of_a_command_that_keeps_its_files if {
 		met := tool_rules.meeting("p", "web", "deny", "/work/*", kind) with input as {"values": [_value("x")]}
 			with data.policy as policy
 	]
-	found == [{1}, {2, 4}]
+	found == [{1, 3}, {2, 4}]
 }
 
 test_a_pattern_over_folders_is_met_at_every_depth if {
