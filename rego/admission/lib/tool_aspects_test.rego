@@ -160,7 +160,9 @@ test_the_working_folder_itself if {
 		tool_aspects.of_cwd({"path": path}, {"cwd": "/work"}) == set()
 	}
 	tool_aspects.of_cwd({}, {}) == set()
-	tool_aspects.of_cwd({"path": null}, {"cwd": null}) == set()
+	every wrong in [null, "", "work"] {
+		tool_aspects.of_cwd({"path": wrong}, {"cwd": wrong}) == set()
+	}
 }
 
 test_path_letter_for_letter if {
@@ -358,7 +360,7 @@ test_what_a_command_only_names_is_marked if {
 	every aspect in ["kept /work/keys", "kept {cwd}/keys", "command 1 cat"] {
 		aspect in found
 	}
-	not "{cwd}/keys" in found
+	{"{cwd}/keys", "command 1 ./"} & found == set()
 }
 
 test_refused_by_an_option_or_behind_options_of_its_program if {
