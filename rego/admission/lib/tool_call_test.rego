@@ -268,7 +268,9 @@ test_a_section_that_cannot_be_looked_at_leaves_nothing_decided if {
 
 test_lists_that_are_none_hold_nothing if {
 	every list in ["destinations", "paths", "commands", "values"] {
-		not tool_call.portions with input as object.union(_calls.free, {list: {}}) with data.policy as _policy
+		call := object.union(_calls.free, {list: {}})
+		not tool_call.portions with input as call with data.policy as _policy
+		not tool_call.denying with input as call with data.policy as _policy
 	}
 }
 

@@ -286,4 +286,7 @@ test_whole_values if {
 	}
 	tool_values.whole(json.remove(_one(_text("GET")), ["items/0/text", "items/0/folded"]))
 	not tool_values.whole(object.union(nested, {"shape": "none"}))
+	every item in [{"kind": "text"}, {"length": 1}, {"kind": "text", "length": "1"}] {
+		not tool_values.whole(_list([_text("GET"), item]))
+	}
 }
