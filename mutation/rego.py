@@ -142,14 +142,17 @@ class Judge:
         self._scope: dict[Path, list[Path]] = {}
 
     def verdict(self, mutant: Mutant) -> Verdict:
-        """Run every test that reaches the file, with the file changed."""
+        """Run the tests beside the file, with the file changed, then every test that reaches it."""
         path = ROOT / mutant.file
         scope = self._reached(path)
-        source = path.read_bytes()
-        key = digest(mutant.name.encode(), mutant.applied(source), *(self._sources[one].encode() for one in scope))
+        changed = mutant.applied(path.read_bytes())
+        key = digest(mutant.name.encode(), changed, *(self._sources[one].encode() for one in scope))
         if (known := self._results.get(key)) is not None:
             return Verdict(known[0])
-        found = self._run(mutant.applied(source), path, scope)
+        beside = {path, path.with_stem(f"{path.stem}_test")} & self._uses.keys()
+        found = self._run(changed, path, sorted(_closed(beside, self._uses)))
+        if found is Verdict.SURVIVED:
+            found = self._run(changed, path, scope)
         self._results.put(key, [found])
         return found
 
