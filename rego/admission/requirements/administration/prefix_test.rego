@@ -41,11 +41,13 @@ test_tool_known if {
 	not prefix.tool_known with input as _clean with data.policy as policy
 	not prefix.tool_known with input as _with({"tool": "shell"}) with data.policy as {}
 	every act in _others { prefix.tool_known with input as {"act": act} with data.policy as {} }
+	every act in _wrong {
+		not prefix.tool_known with input as object.union(_with({"tool": "shell"}), {"act": act}) with data.policy as policy
+	}
 }
 
 test_an_act_that_is_none_approves_none if {
 	every act in _wrong {
-		not prefix.tool_known with input as object.union(_clean, {"act": act}) with data.policy as _policy
 		not prefix.approver_differs with input as object.union(_clean, {"act": act})
 		not prefix.prefix_ends with input as object.union(_clean, {"act": act}) with data.policy as _policy
 	}
