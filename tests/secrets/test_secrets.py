@@ -121,6 +121,16 @@ def test_a_secret_behind_an_escape_of_JSON_within_JSON_is_found(shape: str, befo
         absent(SHAPES[shape], redact_text(within))
 
 
+@pytest.mark.parametrize("escape", [r"\b", r"\f", r"\n", r"\r", r"\t", r"\u000A", r"\u003C", r"\\u003c", r"\ud83d"])
+def test_a_key_behind_any_escape_is_found(escape: str) -> None:
+    absent(SHAPES["aws key"], redact_text(f'{{"log": "a{escape}{SHAPES["aws key"]}"}}'))
+
+
+def test_a_secret_with_an_escape_in_it_is_found() -> None:
+    for text in (r'"https:\/\/me:quokka-hunter2@a.example\/x"', r'"password = \"quokka-hunter2 9\""'):
+        absent("quokka-hunter2", redact_text(text))
+
+
 def test_text_around_an_escape_stays() -> None:
     assert redact_text(r'{"log": "a\u003cpassword\u003dquokka-hunter2\u003e\nend"}', lambda _: "-") == (
         r'{"log": "a\u003c-\nend"}'
