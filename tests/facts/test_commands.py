@@ -61,7 +61,8 @@ def named(text: Any) -> set[tuple[str, str]]:
         "direnv exec . rm a", "gosu x rm a", "nix develop -c rm a", "nix-shell -p x --run 'rm a'",
         "perf stat -r 3 rm a", "valgrind --tool=x rm a", "bunx rm a", "pipx run rm a", "mpirun -n 2 rm a",
         "bash -euo pipefail -c 'rm a'", "sh -o pipefail -O dotglob -c 'rm a'", "bash +x +O x -c 'rm a'",
-        "bash --rcfile x -c 'rm a'", "bash -eo pipefail <<< 'rm a'", "fish -C 'rm a'", "fish --command='rm a'",
+        "bash -ce 'rm a'", "bash -c -e 'rm a'", "bash -c --norc 'rm a'", "docker run --entrypoint rm",
+        "find . -exec rm $X {} +", "bash --rcfile x -c 'rm a'", "bash -eo pipefail <<< 'rm a'", "fish -C 'rm a'", "fish --command='rm a'",
         "bash <<EOF\nls; rm $X\nEOF", "sudo sh -s a <<'EOF'\nrm a\nEOF", "sh <<-EOF\n\trm a\n\tEOF",
         "bash -es <<< 'rm a'", "env A=b sh <<< 'rm a'", "env -S sh <<< 'rm a'",
         "bash - <<EOF\nrm a\nEOF", "sudo -s <<EOF\nrm a\nEOF", "su user <<EOF\nrm a\nEOF",
@@ -110,11 +111,39 @@ def test_a_command_with_many_options_that_no_row_lists_is_refused() -> None:
         "kubectl get pods -n x", "su - user", "tmux ls", "tmux new-session -d -s x", "screen -ls", "ip addr show",
         "python script.py -c x", "awk '{print $1}' a", "screen -r x", "script out.txt", "flock 9", "./sudo rm",
         "trap - EXIT", "cat <<EOF\nrm a\nEOF", "env -i A=b <<EOF\nrm a\nEOF",
+        "grep", "git -C",
         "bash x.sh <<EOF\nrm a\nEOF", "python - <<'EOF'\nprint('rm')\nEOF",
     ],
 )  # fmt: skip
 def test_commands_that_start_no_other_contain_no_inner_command(text: str) -> None:
     assert [one.refused for one in facts(text)] == [None]
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("src -type f -name '*.py'", True),
+        ("-type f -name '*.py'", True),
+        ("$X -type f -name '*.py'", False),
+        ("src/* -type f -name '*.py'", False),
+        (".. -type f -name '*.py'", False),
+        ("src .. -type f -name '*.py'", False),
+        ("src -type f -name '*.py' -name '*'", False),
+        ("src -type f -name '*.py' -print", False),
+        ("src -type f -name '*.py' -fprint x", False),
+        ("src -type f", False),
+    ],
+)
+def test_what_find_hands_on_is_known_only_by_the_end_of_its_name(text: str, *, known: bool) -> None:
+    assert (("word", "input") not in named(f"find {text} -exec cat {{}} +")) is known
+
+
+def test_another_command_without_words_is_refused() -> None:
+    assert facts("find . -exec \\;")[-1].refused == "program"
+
+
+def test_a_value_that_is_a_pattern_has_to_be_permitted() -> None:
+    assert ("word", "pattern") in named("git -C s* status")
 
 
 # covers: B10
