@@ -62,7 +62,8 @@ def named(text: Any) -> set[tuple[str, str]]:
         "perf stat -r 3 rm a", "valgrind --tool=x rm a", "bunx rm a", "pipx run rm a", "mpirun -n 2 rm a",
         "bash -euo pipefail -c 'rm a'", "sh -o pipefail -O dotglob -c 'rm a'", "bash +x +O x -c 'rm a'",
         "bash -ce 'rm a'", "bash -c -e 'rm a'", "bash -c --norc 'rm a'", "docker run --entrypoint rm",
-        "find . -exec rm $X {} +", "bash --rcfile x -c 'rm a'", "bash -eo pipefail <<< 'rm a'", "fish -C 'rm a'", "fish --command='rm a'",
+        "find . -exec rm $X {} +",
+        "bash --rcfile x -c 'rm a'", "bash -eo pipefail <<< 'rm a'", "fish -C 'rm a'", "fish --command='rm a'",
         "bash <<EOF\nls; rm $X\nEOF", "sudo sh -s a <<'EOF'\nrm a\nEOF", "sh <<-EOF\n\trm a\n\tEOF",
         "bash -es <<< 'rm a'", "env A=b sh <<< 'rm a'", "env -S sh <<< 'rm a'",
         "bash - <<EOF\nrm a\nEOF", "sudo -s <<EOF\nrm a\nEOF", "su user <<EOF\nrm a\nEOF",
@@ -549,10 +550,12 @@ def test_possible_paths_in_a_word_are_found() -> None:
     assert set(path_pieces("-vofile")) >= {"ofile", "file"}
     assert set(path_pieces("--f=@a,b")) >= {"a", "b"}
     assert "secret/key" in path_pieces("se'cre't\\/key")
-    for word in ("a/[id]/b", "a/[[...id]]/b", "a/(b)/c", "[id]/b"):
+    for word in ("a/[my-id]/b", "a/[[...id]]/b", "a/(my-b)/c", "[id]/b"):
         assert not any(piece.startswith("/") for piece in path_pieces(word)), word
     for word in ("-x[a]/b", "a/x[b]/b", "a=[/b", "a/[c/b]/b", "f(a)/b"):
         assert "/b" in path_pieces(word), word
+    assert path_pieces("a/[id]") == ("a/[id]",)
+    assert "b/c" in path_pieces("[a]b/c")
     assert "secrets/key" in path_pieces("cat 'sec'rets/key")
     assert "secrets/key" in path_pieces('x="sec"rets/k\\ey')
     assert len(path_pieces("-" + "a" * 10_000)) < 50

@@ -195,7 +195,10 @@ _beside := [
 ]
 
 test_a_shell_may_carry_out_what_others_print if {
-	rows := {"cat": {"keeps": true, "operands": "any", "none": ["-c"]}, "sh": {"operands": "shell", "shell": ["-c"], "keeps": false}}
+	rows := {
+		"cat": {"keeps": true, "operands": "any", "none": ["-c"]},
+		"sh": {"operands": "shell", "shell": ["-c"], "keeps": false},
+	}
 	found := [keeps |
 		some row in _beside
 		commands_beside := [
