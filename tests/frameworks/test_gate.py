@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -210,6 +210,17 @@ def test_a_result_keeps_its_type_and_is_changed_only_by_redaction(engine: Engine
     assert called(gate, clock, make=lambda _: f"a {TOKEN}").value == "a [redacted]"
     assert called(gate, clock, make=lambda _: IMAGE).value == "Done. ![x]([redacted])"
     assert called(gate, clock, make=lambda _: json.dumps({"at": TOKEN})).value == json.dumps({"at": "[redacted]"})
+
+
+def test_what_an_iterator_gave_is_returned_and_not_its_empty_rest(engine: Engine) -> None:
+    async def later() -> AsyncIterator[str]:
+        for piece in ("1", "2"):
+            yield piece
+
+    gate, clock = gate_of(engine), office()["clock"]
+    assert called(gate, clock, make=lambda _: iter("12")).value == "12"
+    assert called(gate, clock, make=lambda _: later()).value == "12"
+    assert called(gate, clock, make=lambda _: iter([1, {"a": 2}])).value == [1, {"a": 2}]
 
 
 def test_a_result_without_a_json_form_becomes_an_error(engine: Engine) -> None:

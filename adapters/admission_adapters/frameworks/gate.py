@@ -16,7 +16,7 @@ import json
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -157,10 +157,10 @@ class AgentGate:
         result = self._called(path, call, approved=approved)
         if passed:
             raise passed[0]
-        if made and result.status == "ok" and not _changed(result):
+        if made and result.status == "ok" and not _changed(result) and not isinstance(made[0], Iterator | AsyncIterator):
             return GateReply(made[0], result)
         waits = self.approver is not None and result.approval is not None and result.approval not in path.held
-        return GateReply(_left(made, result), result, waits)
+        return GateReply(_left(result), result, waits)
 
     async def call_async(
         self, call: Mapping[str, Any], make: Callable[[dict[str, Any]], Any], **more: Any
@@ -240,9 +240,9 @@ def _changed(result: ToolResult) -> bool:
     return bool(result.metadata.get("redacted")) or result.metadata.get("truncated") is not False
 
 
-def _left(made: Sequence[Any], result: ToolResult) -> Any:
+def _left(result: ToolResult) -> Any:
     """What is left of a result, in the form that the tool gave it; else the words for the model."""
-    if result.status == "ok" and made and not isinstance(made[0], str):
+    if result.metadata.get("media") == "json":
         with suppress(ValueError):
             return json.loads(result.content)
     return result.model_text

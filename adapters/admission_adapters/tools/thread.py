@@ -67,7 +67,7 @@ def attempt(
     """Call the tool in this thread; returns its outcome for any exception, also SystemExit and KeyboardInterrupt."""
     try:
         with recording(effects):
-            _fit(tool, arguments)
+            fit(tool, arguments)
             value = tool(**arguments)
             if inspect.isawaitable(value):
                 value = _result(value, seconds, loop)
@@ -141,7 +141,7 @@ async def _awaited(value: Awaitable[Any], seconds: float) -> Any:
         raise
 
 
-def _fit(tool: Tool, arguments: Mapping[str, Any]) -> None:
+def fit(tool: Tool, arguments: Mapping[str, Any]) -> None:
     """Raise ToolValidationError for arguments that do not fit the tool's signature, before the call."""
     try:
         signature = inspect.signature(tool)

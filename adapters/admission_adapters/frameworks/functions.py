@@ -1,0 +1,115 @@
+"""Python functions behind the gate, for every framework that takes functions as tools.
+
+    tools = gated(gate, [search, send], person=ask)
+
+Each keeps its name, docstring, signature and type hints: the framework reads from them what it tells the model. A
+refusal, the failure of a function and the id of a call that waits are returned as text.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import suppress
+from functools import wraps
+from typing import Any, get_type_hints
+
+from pydantic import PydanticUserError, TypeAdapter
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from admission_adapters.frameworks.gate import AgentGate
+from admission_adapters.tools.forms import whole
+from admission_adapters.tools.result import NOT_APPROVED
+from admission_adapters.tools.thread import fit
+from engine.errors import WorkError
+
+Function = Callable[..., Any]
+Person = Callable[[str, dict[str, Any]], Any]
+"""Asks a person about the name and the arguments of a call; for async functions it may be async."""
+
+
+def gated(
+    gate: AgentGate, functions: Sequence[Function], *, person: Person | None = None, injected: Collection[str] = ()
+) -> list[Function]:
+    """Those of these functions that may be shown, behind the gate. Raises WorkError for one without a JSON Schema.
+
+    `person` is the `approver` of the gate. `injected` are parameters that the framework fills in and not the model;
+    nothing is decided on them.
+    """
+    definitions = [_definition(one, injected) for one in functions]
+    visible = gate.visible_tools(definitions)
+    return [
+        _gated(gate, one, definition, person, injected)
+        for one, definition in zip(functions, definitions, strict=True)
+        if definition["name"] in visible
+    ]
+
+
+def _gated(
+    gate: AgentGate,
+    function: Function,
+    definition: dict[str, Any],
+    person: Person | None,
+    injected: Collection[str],
+) -> Function:
+    signature = inspect.signature(function)
+
+    def call_of(positional: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], Function]:
+        """The call, and what makes it: with the values of the framework, where they are no JSON."""
+        given = signature.bind_partial(*positional).arguments | named
+        more = {name: given.pop(name) for name in injected if name in given}
+        plain = given
+        with suppress(PydanticSerializationError):  # then the call is refused
+            plain = to_jsonable_python(given)
+
+        def make(decided: dict[str, Any]) -> Any:
+            arguments = (decided if plain == given else given) | more
+            fit(function, arguments)
+            value = function(**arguments)
+            return value if inspect.isawaitable(value) or isinstance(value, AsyncIterator) else whole(value)
+
+        return {"name": definition["name"], "arguments": plain}, make
+
+    @wraps(function)
+    def blocking(*positional: Any, **named: Any) -> Any:
+        call, make = call_of(positional, named)
+        reply = gate.call(call, make, definition)
+        if reply.waits and person is not None:
+            if not person(call["name"], call["arguments"]):
+                return NOT_APPROVED
+            reply = gate.call(call, make, definition, approved=True)
+        return reply.value
+
+    @wraps(function)
+    async def on_loop(*positional: Any, **named: Any) -> Any:
+        call, make = call_of(positional, named)
+        reply = await gate.call_async(call, make, definition=definition)
+        if reply.waits and person is not None:
+            answer = person(call["name"], call["arguments"])
+            if not (await answer if inspect.isawaitable(answer) else answer):
+                return NOT_APPROVED
+            reply = await gate.call_async(call, make, definition=definition, approved=True)
+        return reply.value
+
+    return on_loop if inspect.iscoroutinefunction(function) else blocking
+
+
+def _definition(function: Function, injected: Collection[str]) -> dict[str, Any]:
+    signature = inspect.signature(function)
+
+    def of_model() -> None:
+        """Has the parameters that the model fills in."""
+
+    of_model.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[one for name, one in signature.parameters.items() if name not in injected]
+    )
+    of_model.__annotations__ = get_type_hints(function, include_extras=True)
+    try:
+        schema = TypeAdapter(of_model).json_schema()
+    except PydanticUserError as error:
+        raise WorkError(
+            f"the parameters of `{function.__name__}` have no JSON Schema",
+            remedy="annotate them with types of JSON, or name those that the framework fills in as `injected`",
+            code="engine.tool_not_registered",
+        ) from error
+    return {"name": function.__name__, "description": inspect.getdoc(function) or "", "input_schema": schema}
