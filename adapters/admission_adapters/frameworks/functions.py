@@ -53,11 +53,13 @@ def _gated(
     injected: Collection[str],
 ) -> Function:
     signature = inspect.signature(function)
+    optional = {name for name, one in signature.parameters.items() if one.default is None}
 
     def call_of(positional: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], Function]:
         """The call, and what makes it: with the values of the framework, where they are no JSON."""
         given = signature.bind_partial(*positional).arguments | named
         more = {name: given.pop(name) for name in injected if name in given}
+        given = {name: one for name, one in given.items() if one is not None or name not in optional}
         plain = given
         with suppress(PydanticSerializationError):  # then the call is refused
             plain = to_jsonable_python(given)
