@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
-from functools import wraps
+from functools import update_wrapper
 from typing import Any, get_type_hints
 
 from pydantic import PydanticUserError, TypeAdapter
@@ -72,7 +72,6 @@ def _gated(
 
         return {"name": definition["name"], "arguments": plain}, make
 
-    @wraps(function)
     def blocking(*positional: Any, **named: Any) -> Any:
         call, make = call_of(positional, named)
         reply = gate.call(call, make, definition)
@@ -82,7 +81,6 @@ def _gated(
             reply = gate.call(call, make, definition, approved=True)
         return reply.value
 
-    @wraps(function)
     async def on_loop(*positional: Any, **named: Any) -> Any:
         call, make = call_of(positional, named)
         reply = await gate.call_async(call, make, definition=definition)
@@ -93,22 +91,32 @@ def _gated(
             reply = await gate.call_async(call, make, definition=definition, approved=True)
         return reply.value
 
-    return on_loop if inspect.iscoroutinefunction(function) else blocking
+    return _stating(function, on_loop if inspect.iscoroutinefunction(function) else blocking)
+
+
+def _stating(function: Function, call: Function) -> Function:
+    """`call`, with what `function` states of itself; but who unwraps or stores it gets no function without a gate."""
+    signature, hints = inspect.signature(function), get_type_hints(function, include_extras=True)
+    parameters = [one.replace(annotation=hints.get(name, one.annotation)) for name, one in signature.parameters.items()]
+    update_wrapper(call, function, ("__module__", "__name__", "__doc__"))
+    del call.__wrapped__  # type: ignore[attr-defined]
+    call.__annotations__ = hints
+    call.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=parameters, return_annotation=hints.get("return", signature.return_annotation)
+    )
+    return call
 
 
 def _definition(function: Function, injected: Collection[str]) -> dict[str, Any]:
-    signature = inspect.signature(function)
-
     def of_model() -> None:
         """Has the parameters that the model fills in."""
 
-    of_model.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[one for name, one in signature.parameters.items() if name not in injected]
-    )
-    of_model.__annotations__ = get_type_hints(function, include_extras=True)
     try:
+        stated = inspect.signature(_stating(function, of_model))
+        parameters = [one for name, one in stated.parameters.items() if name not in injected]
+        of_model.__signature__ = stated.replace(parameters=parameters)  # type: ignore[attr-defined]
         schema = TypeAdapter(of_model).json_schema()
-    except PydanticUserError as error:
+    except (PydanticUserError, NameError) as error:
         raise WorkError(
             f"the parameters of `{function.__name__}` have no JSON Schema",
             remedy="annotate them with types of JSON, or name those that the framework fills in as `injected`",

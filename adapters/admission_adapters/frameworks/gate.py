@@ -157,7 +157,8 @@ class AgentGate:
         result = self._called(path, call, approved=approved)
         if passed:
             raise passed[0]
-        if made and result.status == "ok" and not _changed(result) and not isinstance(made[0], Iterator | AsyncIterator):
+        whole = made and result.status == "ok" and not _changed(result)
+        if whole and not isinstance(made[0], Iterator | AsyncIterator):  # which has been read to its end
             return GateReply(made[0], result)
         waits = self.approver is not None and result.approval is not None and result.approval not in path.held
         return GateReply(_left(result), result, waits)
