@@ -114,7 +114,7 @@ def test_a_call_that_waits_is_made_once_the_person_approves_it(engine: Engine) -
 
     def person(name: str, arguments: dict[str, Any]) -> bool:
         asked.append((name, arguments))
-        return arguments["text"] == "yes"
+        return bool(arguments["text"] == "yes")
 
     (told,) = gated(gate_of(engine, PERSON), [ask], person=person)
     assert [told(text="no"), told(text="yes")] == [NOT_APPROVED, "ask: yes"]
@@ -126,20 +126,20 @@ def test_a_call_that_waits_is_made_once_the_person_approves_it(engine: Engine) -
 
 
 def test_an_async_function_asks_on_its_loop(engine: Engine) -> None:
-    async def calling(person: Any) -> list[Any]:
+    async def calling(person: Any) -> tuple[Any, ...]:
         async def ask(text: str) -> str:
             await asyncio.sleep(0)
             return f"ask: {text}"
 
         (told,) = gated(gate_of(engine, PERSON), [ask], person=person)
-        return await asyncio.gather(told(text="yes"), told(text="no"))
+        return await told(text="yes"), await told(text="no")
 
     async def later(_: str, arguments: dict[str, Any]) -> bool:
         await asyncio.sleep(0)
         return bool(arguments["text"] == "yes")
 
     for person in (later, lambda _, arguments: arguments["text"] == "yes"):
-        assert asyncio.run(calling(person)) == ["ask: yes", NOT_APPROVED]
+        assert asyncio.run(calling(person)) == ("ask: yes", NOT_APPROVED)
 
 
 def test_the_decision_is_on_json_and_the_function_gets_the_values_of_the_framework(engine: Engine) -> None:

@@ -20,7 +20,7 @@ const { Gate } = await import(process.argv[1]);
 const cwd = process.argv[3];
 const gate = new Gate({ policy: "assistant", profile: "coding", cwd });
 const tool = (name, argument) => ({ name, description: "A tool.", input_schema: {
-  type: "object", properties: { [argument]: { type: "string" } }, required: [argument], additionalProperties: false } });
+  type: "object", properties: { [argument]: { type: "string" } }, required: [argument] } });
 const read = tool("files_read", "path"), get = tool("http_get", "url"), unlisted = tool("unlisted", "x");
 const url = { url: "https://docs.example.com/start" };
 const ran = [];
@@ -52,8 +52,9 @@ def answers(folder: Path, cache: Path, redact: str) -> dict[str, Any]:
             "AGENT_TOKEN": issue(running.state, "agent-7", POINTS),
             "APPROVER_TOKEN": issue(running.state, "user:ana", (), approves=("tool_call",)),
         }
+        given = (ROOT / "docs" / "examples" / "gate.mjs", f"a {TOKEN}", folder)
         done = subprocess.run(
-            ["node", "--input-type=module", "-e", AGENT, ROOT / "docs" / "examples" / "gate.mjs", f"a {TOKEN}", folder],
+            ["/usr/bin/node", "--input-type=module", "-e", AGENT, *given],
             env=os.environ | tokens | {"ENGINE_URL": f"http://127.0.0.1:{running.port}"},
             capture_output=True,
             text=True,

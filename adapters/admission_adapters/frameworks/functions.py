@@ -108,14 +108,14 @@ def _stating(function: Function, call: Function) -> Function:
 
 
 def _definition(function: Function, injected: Collection[str]) -> dict[str, Any]:
-    def of_model() -> None:
+    def of_model() -> Any:
         """Has the parameters that the model fills in."""
 
     try:
         stated = inspect.signature(_stating(function, of_model))
         parameters = [one for name, one in stated.parameters.items() if name not in injected]
         of_model.__signature__ = stated.replace(parameters=parameters)  # type: ignore[attr-defined]
-        schema = TypeAdapter(of_model).json_schema()
+        schema = TypeAdapter[Any](of_model).json_schema()  # type: ignore[arg-type]
     except (PydanticUserError, NameError) as error:
         raise WorkError(
             f"the parameters of `{function.__name__}` have no JSON Schema",
