@@ -43,7 +43,7 @@ export class Gate {
   // Whether a person has to approve this call. If so, the framework makes it only once the person has.
   async asks(definition, args, id) {
     const { outcome } = await this.#decide("tool_call", this.#request(definition, args), null, "check");
-    if (outcome === "confirm") this.#asked.add(id);
+    if (outcome === "confirm") this.#asked.add(JSON.stringify([id, definition.name, args]));
     return outcome === "confirm";
   }
 
@@ -51,7 +51,7 @@ export class Gate {
   async call(definition, args, run, id) {
     const request = this.#request(definition, args);
     let decision = await this.#decide("tool_call", request);
-    if (decision.outcome === "confirm" && this.#asked.delete(id)) {
+    if (decision.outcome === "confirm" && this.#asked.delete(JSON.stringify([id, definition.name, args]))) {
       const approval = decision.approval.id;
       await post(`/v1/approvals/${approval}/grant`, APPROVER_TOKEN, { reason: "approved in the agent's program" });
       decision = await this.#decide("tool_call", request, approval);

@@ -22,16 +22,18 @@ _WEB_TOKEN = re.compile(
 )
 """A token, or another word, which is not searched for a token again at each of its characters."""
 _HEADER = re.compile(
-    r"(?i)(?<![A-Za-z0-9])(?:proxy-)?authorization[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?(?!\[redacted:)[^\r\n\"']+"
+    r"(?i)(?<![A-Za-z0-9])(?:proxy-)?authorization[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?(?!\[redacted:)"
+    r"(?:(?:bearer|basic|digest|token)[ \t]{1,8}\\?[\"'](?=[a-z0-9]))?[^\r\n\"']+"
     r"|(?<![A-Za-z0-9-])(?:set-)?cookie[\"']?[ \t]{0,8}:[ \t]{0,8}(?!\[redacted:)[^\r\n\"']+"
 )
 _CREDENTIALS = re.compile(
-    r"(?i)[^:=]{0,40}[:=][ \t]{0,8}(?P<quote>[\"']?)[ \t\"']{0,8}(?P<scheme>(?:bearer|basic|digest|token)[ \t]{1,8})?"
+    r"(?i)[^:=]{0,40}[:=][ \t]{0,8}(?P<quote>[\"']?)[ \t\"']{0,8}"
+    r"(?P<scheme>(?:bearer|basic|digest|token)[ \t]{1,8}(?:\\?[\"'](?=[a-z0-9]))?)?"
     r"(?!(?:bearer|basic|digest|token)[ \t])(?P<value>[a-z0-9+/._~-]{2}[^\s\"',;]*)"
 )
 _COOKIE = re.compile(r"[^\s=]=(?![$<{%*])[^\s=]")
-_BEARER = re.compile(r"(?i)(?<![A-Za-z0-9])bearer[ \t]{1,8}([A-Za-z0-9._~+/=-]{6,})")
-_BASIC = re.compile(r"(?ai)(?<![A-Za-z0-9])basic[ \t]{1,8}([A-Za-z0-9+/]{4,}={0,2})")
+_BEARER = re.compile(r"(?i)(?<![A-Za-z0-9])bearer[ \t]{1,8}(?:\\?[\"'])?([A-Za-z0-9._~+/=-]{6,})")
+_BASIC = re.compile(r"(?ai)(?<![A-Za-z0-9])basic[ \t]{1,8}(?:\\?[\"'])?([A-Za-z0-9+/]{4,}={0,2})")
 _OPAQUE = 20
 """Characters from which a word after `Bearer` is a token even without a digit."""
 _HEADERS = beginning(_HEADER, (b"authorization", b"cookie"), before=len("proxy-"))

@@ -12,7 +12,7 @@ from datetime import date
 from typing import Annotated, Any, Literal, get_type_hints
 
 import pytest
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from admission_adapters.frameworks.functions import gated
 from admission_adapters.tools.result import NOT_APPROVED
@@ -84,6 +84,16 @@ def plan(
     """Plan a day."""
     ran.append((context, room, day, kind, guests))
     return [room, day, kind]
+
+
+def test_a_function_gets_what_was_decided_on(engine: Engine) -> None:
+    def news(text: SecretStr) -> str:
+        ran.append(text.get_secret_value())
+        return "news"
+
+    (told,) = gated(gate_of(engine), [news])
+    assert told(text=SecretStr("soup")) == "news"
+    assert ran == ["**********"]
 
 
 def test_a_function_keeps_what_frameworks_read_and_is_hidden_without_an_entry(engine: Engine) -> None:

@@ -9,6 +9,7 @@ refusal, the failure of a function and the id of a call that waits are returned 
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import update_wrapper
@@ -54,9 +55,10 @@ def _gated(
 ) -> Function:
     signature = inspect.signature(function)
     optional = {name for name, one in signature.parameters.items() if one.default is None}
+    types = get_type_hints(function, include_extras=True)
 
     def call_of(positional: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], Function]:
-        """The call, and what makes it: with the values of the framework, where they are no JSON."""
+        """The call, and what makes it, from the JSON that was decided on."""
         given = signature.bind_partial(*positional).arguments | named
         more = {name: given.pop(name) for name in injected if name in given}
         given = {name: one for name, one in given.items() if one is not None or name not in optional}
@@ -65,7 +67,12 @@ def _gated(
             plain = to_jsonable_python(given)
 
         def make(decided: dict[str, Any]) -> Any:
-            arguments = (decided if plain == given else given) | more
+            typed = {
+                name: TypeAdapter(types.get(name, Any)).validate_json(json.dumps(one))
+                for name, one in decided.items()
+                if one != given[name]
+            }
+            arguments = decided | typed | more
             fit(function, arguments)
             value = function(**arguments)
             return value if inspect.isawaitable(value) or isinstance(value, AsyncIterator) else whole(value)

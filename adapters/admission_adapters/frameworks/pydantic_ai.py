@@ -10,6 +10,7 @@ of the model's vendor) has no gate.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +50,8 @@ class GatedToolset(WrapperToolset[Any]):
 
         async def make(decided: Mapping[str, Any]) -> Any:
             try:
-                return await call(name, dict(decided) if plain == tool_args else tool_args, ctx, tool)
+                typed = decided if plain == tool_args else tool.args_validator.validate_json(json.dumps(decided))
+                return await call(name, dict(typed), ctx, tool)
             except ModelRetry as retry:
                 raise ToolValidationError(_RETRY, retry.message) from retry
 
