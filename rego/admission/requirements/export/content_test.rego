@@ -81,6 +81,7 @@ test_small_enough if {
 }
 
 test_of_another_type if {
+	little := object.union(_shared, {"export": true, "named": false})
 	every wrong in [null, true, "", [], {}] {
 		not content.no_secret(_with({"secrets": wrong}))
 		not content.no_private_data(_with({"private": wrong})) with data.policy as _policy
@@ -91,7 +92,6 @@ test_of_another_type if {
 		policy := {"export": {"sample_bytes": wrong, "repeated_words": wrong}}
 		not content.small_enough(_sample) with data.policy as policy
 		not content.no_licensed_text(_samples["short quote"]) with data.policy as policy
-		little := object.union(_shared, {"export": true, "named": false})
 		not content.no_licensed_text(_with({"shared": [little]})) with data.policy as policy
 	}
 	every wrong in [null, true, "", {}] {
