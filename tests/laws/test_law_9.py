@@ -128,7 +128,10 @@ _SHARED_WORDS: dict[str, set[str]] = {
     },
     "engine/opa/build.py": {"local", "off"},  # words of the Go toolchain
     "engine/opa/server.py": {"/proc/"},  # where the kernel tells about processes
-    "engine/sources/metadata.py": {"README.md", "croissant.json", "datapackage.json"},  # files that it reads
+    "engine/sources/metadata.py": {
+        *("README.md", "croissant.json", "datapackage.json"),  # files that it reads
+        "workspace",  # a table of Cargo.toml
+    },
     "engine/sources/start.py": {
         *("text/markdown", "application/octet-stream"),  # what a file is by its suffix
         *("application/jsonl", "application/x-ndjson", "application/yaml"),

@@ -16,7 +16,6 @@ from functools import update_wrapper
 from typing import Any, get_type_hints
 
 from pydantic import PydanticUserError, TypeAdapter
-from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from admission_adapters.frameworks.gate import AgentGate
 from admission_adapters.tools.forms import whole
@@ -63,8 +62,8 @@ def _gated(
         more = {name: given.pop(name) for name in injected if name in given}
         given = {name: one for name, one in given.items() if one is not None or name not in optional}
         plain = given
-        with suppress(PydanticSerializationError):  # then the call is refused
-            plain = to_jsonable_python(given)
+        with suppress(ValueError):  # what has no JSON form: then the call is refused
+            plain = TypeAdapter(dict[str, Any]).dump_python(given, mode="json")
 
         def make(decided: dict[str, Any]) -> Any:
             typed = {
