@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from engine.settings import ReadLimits
+from engine.sources.metadata import found
 from tests.command import Command
 
 STATED = ("--purpose", "eval", "--retention-until", "2030-01-01", "--retention-basis", "license")
@@ -124,11 +126,11 @@ def test_the_license_of_a_card_is_read_by_its_old_name_too(field: str, command: 
     ("content", "license_"),
     [
         ({"pyproject.toml": b'[project]\nlicense = "GPL-3.0-only"\n'}, "GPL-3.0-only"),
-        ({"pyproject.toml": b'[project]\nlicense = {text = "BSD-3-Clause"}\n'}, "MIT"),
+        ({"pyproject.toml": b'[project]\nlicense = {text = "BSD-3-Clause"}\n'}, None),
         ({"pyproject.toml": b'[tool.poetry]\nlicense = "Apache-2.0"\n'}, "Apache-2.0"),
         (
             {"pyproject.toml": b'[project]\nclassifiers = ["Topic :: X", "License :: OSI Approved :: ISC License"]\n'},
-            '"License :: OSI Approved :: ISC License"',
+            "License :: OSI Approved :: ISC License",
         ),
         ({"package.json": b'{"license": "GPL-2.0-only"}'}, "GPL-2.0-only"),
         ({"package.json": b'{"licenses": [{"type": "ISC"}, {"type": "Zlib"}]}'}, "ISC AND Zlib"),
@@ -136,19 +138,24 @@ def test_the_license_of_a_card_is_read_by_its_old_name_too(field: str, command: 
         ({"Cargo.toml": b'[workspace.package]\nlicense = "Zlib"\n[package]\nlicense.workspace = true\n'}, "Zlib"),
         (
             {"Cargo.toml": b'package.license = "MIT OR Zlib"', "package.json": b'{"license": "GPL-2.0-only"}'},
-            '"GPL-2.0-only AND (MIT OR Zlib)"',
+            "GPL-2.0-only AND (MIT OR Zlib)",
         ),
-        ({"pyproject.toml": b"project = 1\n", "package.json": b'{"license": {}}', "Cargo.toml": b""}, "MIT"),
-        ({"croissant.json": b'{"license": ["MIT OR Zlib", "CC-BY-NC-4.0"]}'}, '"(MIT OR Zlib) AND CC-BY-NC-4.0"'),
+        ({"pyproject.toml": b"project = 1\n", "package.json": b'{"license": {}}', "Cargo.toml": b""}, None),
+        ({"croissant.json": b'{"license": ["MIT OR Zlib", "CC-BY-NC-4.0"]}'}, "(MIT OR Zlib) AND CC-BY-NC-4.0"),
     ],
 )
-def test_the_license_of_a_project_is_read(
-    content: dict[str, bytes], license_: str, command: Command, tmp_path: Path
-) -> None:
-    folder = files(tmp_path / "project", {**content, "a.csv": b"1"})
+def test_the_license_of_a_project_is_read(content: dict[str, bytes], license_: str | None, tmp_path: Path) -> None:
+    described = found(files(tmp_path / "project", content), ReadLimits())
+    assert (None if described is None else described.license) == license_
+
+
+def test_the_license_of_metadata_is_used_instead_of_the_option(command: Command, tmp_path: Path) -> None:
+    content = {"pyproject.toml": b'[project]\nlicense = "GPL-3.0-only"\n', "a.csv": b"1"}
+    folder = files(tmp_path / "project", content)
     done = command("source", "init", folder, *ACCEPTED, "--license", "MIT")
-    assert (done.code, "--license is not used" in done.stderr) == (0, license_ != "MIT")
-    assert f"    license: {license_}\n" in (folder / "bundle.yaml").read_text(encoding="utf-8")
+    assert done.code == 0
+    assert "pyproject.toml states the license GPL-3.0-only; --license is not used" in done.stderr
+    assert (folder / "bundle.yaml").read_text(encoding="utf-8").count("    license: GPL-3.0-only\n") == 2
 
 
 @pytest.mark.parametrize(
