@@ -216,7 +216,8 @@ def serving(  # noqa: PLR0913  (each is named)
     """Start `engine serve` on any free port of this machine, and end it afterwards.
 
     With `limits` the same server is started with smaller limits than the command line can set, and with those of
-    a runner in `forward`; then `policy` is its policy. A `patient` one waits long for a shared state.
+    a runner in `forward`; then `policy` is its policy. A `patient` one waits long for a shared state. OPA gets the
+    longest deadline, as this machine may be busy.
     """
     state = folder / "state"
     log = folder / "log"
@@ -224,7 +225,7 @@ def serving(  # noqa: PLR0913  (each is named)
     if limits is not None:
         given = {"limits": limits, "forward": forward or {}, "policy": None if policy is None else str(policy)}
         code, line = _WITH_LIMITS, [str(state), json.dumps(given)]
-    opa, variables = POOL.noted(cache), environment(cache, env)
+    opa, variables = POOL.noted(cache), environment(cache, {"ENGINE_DEADLINE": "60", **(env or {})})
     process: subprocess.Popen[bytes] | Forked
     with log.open("wb") as file:
         if opa is not None and forkable(variables):

@@ -32,6 +32,8 @@ def server(
     asked: list[tuple[str, bytes]] = []
 
     class Handler(BaseHTTPRequestHandler):
+        wbufsize = -1  # one write, as a client may close at the end of the headers of an answer without a body
+
         def do_POST(self) -> None:
             asked.append((self.path, self.rfile.read(int(self.headers["content-length"]))))
             until(after)
