@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from engine.facts.shell import ShellWord
+from engine.facts.tools.found_files import found_files
 
 Rows = Mapping[str, Mapping[str, Any]]
 """The rows of `programs` in policy/commands.yaml, as `data.policy` has them."""
@@ -58,12 +59,8 @@ _SHELLS = frozenset({"shell", "text", "command"})
 _STARTS = frozenset({*_SHELLS, "input_command", "input_text", "subcommand"})
 """Programs whose words are another command."""
 
-MOST_GROUPS = 8
-"""Brackets in the words of `find` that are read."""
-
 _NUMBER = re.compile(r"-[0-9]+")
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=.*", re.DOTALL)
-_NAMED = re.compile(r"[\w*][\w*.-]*\.\w+")
 _BELOW = re.compile(r"(?!-)(?:\./)*[\w.@+-]+(?:/[\w.@+-]+)*/?")
 
 
@@ -337,7 +334,7 @@ class _Reader:
         """
         end = next((at for at in range(start, len(self._words)) if self._words[at].value in {";", "+"}), None)
         words = (*([ShellWord(glued)] if glued else ()), *self._words[start:end])
-        found = _found_files(self._words[1 : start - 1], self._row)
+        found = found_files(self._words[1 : start - 1], self._row)
         named = tuple(one for word in words for one in (found if word.value == "{}" and found else (word,)))
         inner = tuple(
             ShellWord(None, unknown="input") if word.value is None or "{}" in word.value else word
@@ -459,7 +456,7 @@ class _Reader:
     def _with_found(self, words: Sequence[ShellWord]) -> tuple[ShellWord, ...]:
         """These words with the files that the command before has found; none if it may print or this may do more."""
         program = self._before[0].value or "" if self._before else ""
-        found = _found_files(self._before[1:], self._rows.get(program, {}))
+        found = found_files(self._before[1:], self._rows.get(program, {}))
         plain = all(self._keeps_needle(part) for part in self.reading.parts)
         named = tuple(one for word in words for one in (found if self._fills(word) else (word,)))
         named = named if self._replaced else (*named, *found)
@@ -470,76 +467,3 @@ class _Reader:
     def _fills(self, word: ShellWord) -> bool:
         """Whether what is read takes the place of a part of this word."""
         return self._replaced != "" and self._replaced in (word.value or "")
-
-
-def _found_files(words: Sequence[ShellWord], row: Mapping[str, Any]) -> tuple[ShellWord, ...]:
-    """The files that are found below folders by names with a known end: `src/.py` for `src -type f -name '*.py'`.
-
-    None if these words say more than that: what is found may then be any file.
-    """
-    if any(word.value is None or word.pattern for word in words) or not row.get("names"):
-        return ()
-    values = [word.value or "" for word in words]
-    start = next((at for at, value in enumerate(values) if value.startswith(("-", "(", "!"))), len(values))
-    folders, tests = values[:start] or ["."], values[start:]
-    if tests[-1:] in (["-print"], ["-print0"]):
-        tests.pop()
-    if tests.count("(") > MOST_GROUPS or any(folder.startswith("..") for folder in folders):
-        return ()
-    names, unlinked = _Tests(tests, row).any_of()
-    if tests or not names or not unlinked:
-        return ()
-    ends = [name.replace("*", "") for name in sorted(names)]
-    return tuple(ShellWord(f"{folder.rstrip('/')}/{end}") for folder in folders for end in ends)
-
-
-class _Tests:
-    """The tests of `find`, which are taken off the list: the names that what they find has, and whether it is no link.
-
-    No names where these are not known. What is no test of a value is left on the list.
-    """
-
-    def __init__(self, tests: list[str], row: Mapping[str, Any]) -> None:
-        self._tests, self._row = tests, row
-
-    def any_of(self) -> tuple[set[str], bool]:
-        names, unlinked = self._all_of()
-        while self._tests[:1] in (["-o"], ["-or"]):
-            del self._tests[0]
-            others, plain = self._all_of()
-            names, unlinked = names | others if names and others else set(), unlinked and plain
-        return names, unlinked
-
-    def _all_of(self) -> tuple[set[str], bool]:
-        names: set[str] = set()
-        unlinked = False
-        while self._tests[:1] and self._tests[0] not in {"-o", "-or", ")"}:
-            left = len(self._tests)
-            found, plain = self._one()
-            if len(self._tests) == left:
-                return set(), False
-            names, unlinked = names or found, unlinked or plain
-        return names, unlinked
-
-    def _one(self) -> tuple[set[str], bool]:
-        first, *rest = self._tests
-        if first in {"-a", "-and"}:
-            del self._tests[0]
-            return set(), False
-        if first in {"!", "-not"} and rest and rest[0].startswith("-"):
-            del self._tests[0]
-            self._one()
-            return set(), False
-        if first == "(":
-            del self._tests[0]
-            found = self.any_of()
-            closed = self._tests[:1] == [")"]
-            del self._tests[: 1 if closed else 0]
-            return found if closed else (set(), False)
-        known = all(first in self._row.get(one, ()) for one in ("none", "valued"))
-        if not rest or not known or first == "-printf":  # which may print other names
-            return set(), False
-        value = rest[0]
-        del self._tests[:2]
-        named = first in self._row.get("names", ()) and _NAMED.fullmatch(value) is not None
-        return {value} if named else set(), f"{first} {value}" in self._row.get("unlinked", ())
