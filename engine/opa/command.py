@@ -58,7 +58,7 @@ class OpaCommand:
     """
 
     binary: Path
-    seconds: float = 120.0  # `opa test` of the whole policy takes 2 on an idle machine
+    seconds: float = 300.0  # `opa test` of the whole policy takes 2 on an idle machine
     test_seconds: int = 10  # for one test
     output_bytes: int = 64 << 20  # the syntax tree of a file of 1 MiB has about 40
 
