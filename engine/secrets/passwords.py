@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from engine.secrets.finder import Finder, same, spans
 from engine.secrets.lines import Lines, Span, beginning, in_lines
 from engine.secrets.randomness import is_identifier
-from engine.secrets.stand_ins import DOTTED, NOBODY, OPERATORS, REFERENCE, VERDICTS
+from engine.secrets.stand_ins import DOTTED, NOBODY, OPERATORS, REFERENCE, VERDICTS, YOURS
 
 ASSIGNED = re.compile(
     r"(?:(?:(?<![A-Za-z0-9])(?:(?P<weak>[kK]ey|KEY|[tT]oken|TOKEN|[sS]ig(?:nature)?|SIG|[aA]uth|AUTH)|(?P<name>[sS]ecret|SECRET"
@@ -96,8 +96,9 @@ def _names_a_value(match: re.Match[str], behind: str) -> bool:
     value, sign = match["value"], match["sign"]
     plain_value = _CLOSED.split(value, maxsplit=1)[0].lower()
     weak, name = match["weak"] or match["cased"], match["name"] or ""
-    names_itself = name != "" and plain_value == name.lower()
-    if plain_value in VERDICTS or names_itself or (name == "PWD" and value.startswith("/")):
+    names_itself = name != "" and plain_value.replace("_", "") == name.lower()
+    stands_in = plain_value in VERDICTS or names_itself or YOURS.fullmatch(plain_value) is not None
+    if stands_in or (name == "PWD" and value.startswith("/")):
         return True
     if weak and (_PLAIN.fullmatch(value) or not _is_opaque(value)):
         return True
@@ -147,7 +148,8 @@ def spoken(lines: Lines) -> Iterator[Span]:
         if match[1] is not None and len(words) == 1 and _DONE.fullmatch(words[0]):
             continue
         names_itself = seed[0] == _LETTERS.findall(match[0])[0].lower()
-        if names_itself or _DOCUMENTED.search(lines.text, max(0, match.start() - 60), match.start()):
+        stands_in = names_itself or (len(words) == 1 and YOURS.fullmatch(seed[0]) is not None)
+        if stands_in or _DOCUMENTED.search(lines.text, max(0, match.start() - 60), match.start()):
             continue
         yield match.span()
 

@@ -22,6 +22,10 @@ VERDICTS = frozenset(
 """Statements about a password and placeholders for one, which are none."""
 PLACEHOLDER = re.compile(r"[A-Z]{1,16}(?:_[A-Z]{1,16})*|(?i:your)(?:[_-][A-Za-z_-]*)?|[a-z_-]{0,8}\.{3}")
 """What stands for a token in an example: `YOUR_API_KEY`, `your-key-here`, `sk-...`."""
+YOURS = re.compile(
+    r"(?i)your[_-]?(?:[a-z]{1,20}[_-]){0,4}(?:(?:api|secret)?key|pass(?:phrase|wd|word)?|pwd|secret|token)(?:[_-]here)?"
+)
+"""What stands for a password in an example: `your_password`."""
 REFERENCE = re.compile(
     r"[\"']?(?:[$<{%*]|[A-Za-z_](?:[A-Za-z0-9_.]|\?\.|::|->)*[(\[{])|`[^`\n]{0,64}\$\{|[&(]|\[(?!\]byte\(\")"
     r"|[fF][rR]?[\"']|(?:await|lambda|new|not|yield)(?=[ \t:])"

@@ -23,7 +23,7 @@ from engine.settings import Settings
 from engine.values.secrets import Secrets
 from tests.conftest import FORMS, ROOT
 from tests.expect import there
-from tests.secrets.test_redaction import ORDINARY, SECRETS, text
+from tests.secrets.test_redaction import HEX, ORDINARY, SECRETS, text
 
 PRIVATE = {name for name in SECRETS if name.startswith(("mail", "card"))}
 """What belongs to people and opens nothing."""
@@ -40,6 +40,13 @@ def test_a_credential_is_a_secret(name: str) -> None:
 
 BYTES = random.Random(7).randbytes(600)  # noqa: S311
 LOCK = base64.b64encode(BYTES[:64]).decode()
+ANSWERS = [
+    *((prefix, 32, [HEX]) for prefix in ("call_", "chatcmpl-", "chatcmpl-tool-", "cmpl-", "req_", "batch_", "trace_")),
+    *((prefix, 22, []) for prefix in ("toolu_bdrk_01", "toolu_vrtx_01", "srvtoolu_01", "msg_bdrk_01")),
+    ("gen-1743115766-", 20, []), ("conv_", 48, [HEX]), ("cmpl-", 29, []),
+]  # fmt: skip
+"""Ids that servers of models give to their answers, and to the calls of tools in them: prefix, length, alphabet."""
+
 HARMLESS = {
     "commit": "3f786850e387550fdab836ed7e6dc881de23001b",
     "commits": "git range-diff 3f786850e387550fdab836ed7e6dc881de23001b..89e6c98d92887913cadf06b2adb97f26cde4849b",
@@ -84,6 +91,9 @@ HARMLESS = {
     "build": "build-20261122-1530-abcdef0123456789abcdef0123456789abcdef01",
     "answer of a model": "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT",
     "response of a model": "resp_67ccd2bed1ec8190b14f964abc0542670bb6a6b452d3795b",
+    **{f"{prefix} of {length}": prefix + text(length, *letters) for prefix, length, letters in ANSWERS},
+    "wheel": f"/root/.cache/pip/wheels/4d/da/d4/{text(50, HEX)}",
+    "object of git": f".git/objects/4d/{text(38, HEX)}",
     "numbers": "3.14159265358979323846264338327950288419716939937510",
     "large number": "const big = 186709961001538790100634132976990n;",
     "pod": "pod/orders-api-deployment-66b6c48dd5-7tq2x is running",
@@ -151,6 +161,8 @@ CODE = [
     'password = ":****"', ":param password: Basic auth password.", "const password = 'Password used for the test';",
     "see Basic Options below", "WHERE key='app.settings.v1'", "key='feature.flags.v2.beta'",
     "password := make([]byte, 8)", "passphrase := []byte(text)", "string password = 2;",
+    "password = 'your_email_password'", "CLIENT_SECRET = 'YOUR_CLIENT_SECRET'", 'password="yourpassword",',
+    "password: 'your_database_password',", "const apiKey = 'API_KEY';", "secret=your-secret-key-here",
     "password: 2", "rows[m.key] = baggage.Item{Size: 1}", "WHERE id=? and password=? LIMIT 1",
 ]  # fmt: skip
 
@@ -196,6 +208,9 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      "signature=9x8y7z6w5v4u", "token=kjfch2345sdf", "https://9x8y7z:@a.example.com/",
      "token = a8f5f167f44f4964e6c998dee827110c",
      "key='app.user.sw0rdfish9'", "key='app.k3x9q7'",
+     "password = 'yourpassw0rd'", "password='yourhorsebattery'", "password='yourmonkey'", "password: your_password4711",
+     "password: 'your_password sword.fish'", "PASSWORD='MY_KEY'", f"api_key=call_{text(32, HEX)}",
+     f"call_{text(36, HEX)}", f"toolu_bdrk_01{text(30)}", f"wheels/4d/da/d4/{text(50)}", f"4d/{text(39, HEX)}",
      "key = Zq7Xw3Lp9TfKd2", "password: 'Xavier7'", "Basic " + "dXNlcjpw5A==",
      f"orders-api-key-{text(24)}", f"orders_api_key_{text(24, '0123456789abcdef')}"],
 )  # fmt: skip
