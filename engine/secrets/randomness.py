@@ -72,7 +72,7 @@ _VOWEL_RATE = 0.25
 
 def _random(text: str) -> Iterator[Span]:
     for match in _RUN.finditer(blanked(_LABELLED_DIGEST, text)):
-        if looks_random(match[0]):
+        if not _is_number(match[0]) and looks_random(match[0]):
             yield match.span()
 
 
@@ -81,8 +81,12 @@ def _random_secrets(text: str) -> Iterator[Span]:
     plain = _PATH_OR_URL.sub(lambda way: blanked(_BETWEEN_WORDS, way[0]), blanked(_PUBLIC, text))
     for match in _RUN.finditer(plain):
         run = match[0]
-        if not run.rstrip("n").isdigit() and _DRAWING.fullmatch(run) is None and looks_random(run):
+        if not _is_number(run) and _DRAWING.fullmatch(run) is None and looks_random(run):
             yield match.span()
+
+
+def _is_number(run: str) -> bool:
+    return run.rstrip("n").isdigit()
 
 
 def blanked(pattern: re.Pattern[str], text: str) -> str:

@@ -20,13 +20,13 @@ from engine.engine import AsyncEngine, Engine
 from engine.errors import GatherError, WorkError
 from engine.exporting import Exported
 from engine.facts.text.blocks import WORDS, apart_from, blocks_of, content_words, source_texts, windows_of
-from engine.facts.text.content import redacted_content
+from engine.facts.text.content import private_in, redacted_content, secrets_in
 from engine.facts.text.quotes import words_of
 from engine.points.export import MOST
 from engine.points.source import SourceLimits
 from engine.settings import Settings
 from tests.command import Command
-from tests.conftest import BUNDLES
+from tests.conftest import BUNDLES, FORMS
 from tests.expect import there
 
 ARTICLE = (
@@ -164,6 +164,26 @@ def test_redaction_is_done_under_the_permit(world: World, tmp_path: Path) -> Non
     assert world.export(tmp_path / "out.jsonl", sample).exit == 0
     line = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8"))
     assert line["content"] == {"to": "[redacted]", "card": "[redacted]", "n": 3}
+
+
+# covers: A92.1
+@pytest.mark.parametrize(
+    "text",
+    ["sorted(rows, key=lambda row: row.total)", "see commit 3f786850e387550fdab836ed7e6dc881de23001b",
+     "call_9f86d0819f86d0819f86d0819f86d081", "The password must have twelve characters.",
+     "3.14159265358979323846264338327950288419716939937510", "data:image/png;base64,iVBORw0KGgo" + "Ab3x" * 20],
+)  # fmt: skip
+def test_redaction_leaves_what_is_no_secret_and_nobodys(text: str) -> None:
+    assert redacted_content([text, f"{text} of ana.lopez@example.org"]) == [text, f"{text} of [redacted]"]
+
+
+@pytest.mark.parametrize(
+    "text", ["password=swordfish", "4111 1111 1111 1111", "AKIAIOSFODNN7EXAMPLF", "AKIAIOSFODNN7EXAMPLF a@example.org"]
+)
+def test_redaction_takes_out_every_secret(text: str) -> None:
+    clean = redacted_content({text: [text]})
+    assert not secrets_in(clean, FORMS)
+    assert not private_in(clean)
 
 
 def test_many_redacted_keys_stay_as_many_and_short() -> None:

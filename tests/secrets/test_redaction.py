@@ -171,6 +171,8 @@ SECRETS = {
 
 ORDINARY = [
     "",
+    "3.14159265358979323846264338327950288419716939937510",
+    str(3**100),
     "contacts-2026-11",
     "customer-support-tickets-2026-q3",
     "customer-support-tickets-2026-q3-anonymised-part-2",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from engine.facts.text.hidden import hidden_in
 from engine.facts.text.instructions import Markers
 from engine.secrets.forms import SecretForms
+from engine.secrets.lines import Span
 from engine.secrets.names import FreeNames
-from engine.secrets.patterns import find_private, is_secret
-from engine.secrets.redaction import is_secret_name, merged, redact_text
+from engine.secrets.patterns import find_credentials, find_private, is_secret, known_forms
+from engine.secrets.redaction import is_secret_name, merged
 
 _MARK = "[redacted]"
 _STEP = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -87,7 +88,7 @@ def private_in(content: Any) -> int:
 
 
 def redacted_content(content: Any) -> Any:
-    """The same content with every secret and all private data in its texts replaced.
+    """The same content with every key, token and password and all private data in its texts replaced.
 
     The mark is the same for all: what can be guessed could be recognized by a digest.
     """
@@ -114,10 +115,13 @@ def rewritten(content: Any, change: Callable[[str], str], *, numbers: bool = Fal
 
 
 def _marked(text: str) -> str:
-    clean = redact_text(text, lambda _: _MARK)
+    return _without(find_private, _without(lambda of: find_credentials(of, known_forms()), text))
+
+
+def _without(find: Callable[[str], Iterable[Span]], text: str) -> str:
     pieces: list[str] = []
     position = 0
-    for start, end in merged(find_private(clean)):
-        pieces += (clean[position:start], _MARK)
+    for start, end in merged(find(text)):
+        pieces += (text[position:start], _MARK)
         position = end
-    return "".join((*pieces, clean[position:]))
+    return "".join((*pieces, text[position:]))
