@@ -14,7 +14,7 @@ ASSIGNED = re.compile(
     r"(?:(?:(?<![A-Za-z0-9])(?:(?P<weak>[kK]ey|KEY|[tT]oken|TOKEN|[sS]ig(?:nature)?|SIG|[aA]uth|AUTH)|(?P<name>[sS]ecret|SECRET"
     r"|[pP]asswor[dt]|[pP]asswd|[pP]wd|PWD|[A-Z0-9]{0,20}(?:PASSWORD|PASSWD|(?<!BY)(?<!COM)PASS)|[pP]assphrase"
     r"|PASSPHRASE|[cC]redentials?|[aA]pi[kK]ey|APIKEY|(?:admin|db|ftp|mail|mysql|root|smtp|ssh|user)_pass))"
-    r"|(?<=[a-z])(?:(?P<cased>Key|Token|Signature)|Secret|Password))"
+    r"|(?<=[a-z])(?:(?P<cased>Key|(?<!PublicKey)Token|Signature)|Secret|Password))"
     r"(?:\\?[\"'])?\[?\]?(?::[ \t]?[&\w.\[\]|]{1,40})?[ \t]{0,4}="
     r"(?P<sign>[ \t]{0,4}(?:b(?=[\"']))?\\?[\"']?)(?!\[redacted:)(?!=)(?P<value>[^\s\"'&;,<>]+))"
     r"|(?:(?i:(?<![A-Za-z0-9])(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|secret[_-]?key|client[_-]?secret"
@@ -97,7 +97,7 @@ def _names_a_value(match: re.Match[str], behind: str) -> bool:
     plain_value = _CLOSED.split(value, maxsplit=1)[0].lower()
     weak, name = match["weak"] or match["cased"], match["name"] or ""
     names_itself = name != "" and plain_value.replace("_", "") == name.lower()
-    stands_in = plain_value in VERDICTS or names_itself or YOURS.fullmatch(plain_value) is not None
+    stands_in = plain_value in VERDICTS or names_itself or any(map(YOURS.fullmatch, (value, plain_value)))
     if stands_in or (name == "PWD" and value.startswith("/")):
         return True
     if weak and (_PLAIN.fullmatch(value) or not _is_opaque(value)):
@@ -129,7 +129,8 @@ def _logins(lines: Lines) -> Iterator[Span]:
 def named_options(lines: Lines) -> Iterator[Span]:
     """Options of commands with a secret: `--password x`, except statements about one."""
     for match in _NAMED_OPTIONS(lines):
-        if match[1].strip(".,:`)").lower() not in VERDICTS | _OPTION:
+        word = match[1].strip(".,:`)").lower()
+        if word not in VERDICTS | _OPTION and YOURS.fullmatch(word) is None:
             yield match.span()
 
 

@@ -32,8 +32,9 @@ _PUBLIC = re.compile(
     r"|(?<![A-Za-z0-9])(?:(?:chat)?cmpl-[A-Za-z0-9]{29}|gen-1[0-9]{9}-[A-Za-z0-9]{20}"
     r"|(?:srvtoolu_|(?:toolu|msg)_(?:bdrk|vrtx)_)01[A-Za-z0-9]{22}"
     r"|(?:(?:batch|call|req|trace)_|(?:chat)?cmpl-(?:tool-)?)[0-9a-f]{32}"
-    r"|(?:resp|msg|rs|fc|ci|ws|fs|cntr|conv|mcpr)_[0-9a-f]{48,64})(?![A-Za-z0-9])"  # of answers
+    r"|(?:resp|msg|rs|fc|ci|ws|fs|cntr|conv|mcpr|skill)_[0-9a-f]{48,64})(?![A-Za-z0-9])"  # of answers
     r"|[0-9a-f]{2}/(?:[0-9a-f]{38}|(?:[0-9a-f]{2}/){2}[0-9a-f]{50})(?![A-Za-z0-9])"  # digests as folders
+    r"|(?:0x[0-9A-Fa-f]{40}|[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2})(?![A-Za-z0-9])"  # accounts, traceparent
     r"|AAAA(?:B3NzaC1|C3NzaC1|E2VjZHNh|Gnsk)[A-Za-z0-9+/=]+"  # public keys of SSH
     r"|(?:cp|pp|py)[0-9]{1,4}t?-(?:abi3|none|cp[0-9]{2,4}t?)-(?:many|musl)linux[0-9_]{0,10}_?"
     r"(?:aarch64|armv7l|i686|ppc64le|riscv64|s390x|x86_64)(?![A-Za-z0-9])"  # platforms of Python packages

@@ -24,11 +24,13 @@ PLACEHOLDER = re.compile(r"[A-Z]{1,16}(?:_[A-Z]{1,16})*|(?i:your)(?:[_-][A-Za-z_
 """What stands for a token in an example: `YOUR_API_KEY`, `your-key-here`, `sk-...`."""
 YOURS = re.compile(
     r"(?i)your[_-]?(?:[a-z]{1,20}[_-]){0,4}(?:(?:api|secret)?key|pass(?:phrase|wd|word)?|pwd|secret|token)(?:[_-]here)?"
+    r"|(?:[a-z0-9]{1,6}[_-]){0,3}\.{3}"
 )
-"""What stands for a password in an example: `your_password`."""
+"""What stands for a password in an example: `your_password`, `whsec_...`."""
 REFERENCE = re.compile(
     r"[\"']?(?:[$<{%*]|[A-Za-z_](?:[A-Za-z0-9_.]|\?\.|::|->)*[(\[{])|`[^`\n]{0,64}\$\{|[&(]|\[(?!\]byte\(\")"
-    r"|[fF][rR]?[\"']|(?:await|lambda|new|not|yield)(?=[ \t:])"
+    r"|[fF][rR]?[\"']|(?:ConvertTo|Get|Import|New|Read)-[A-Z][A-Za-z]{3,40}(?=[\s)|]|\Z)"
+    r"|(?:await|lambda|new|not|yield)(?=[ \t:])"
     r"|[\"']?:?(?:[xX]{3,}|\*+)(?!\w)|(?:\"\"|'')(?=[.\s)+,;]|\Z)|\?(?=[\s\"',;)]|\Z)"
     r"|[0-9]{1,3}(?=[\"',;)\]}]|[ \t]*(?:[\[#\r\n]|\Z))"
 )

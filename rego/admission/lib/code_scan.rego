@@ -24,8 +24,7 @@ readable if {
 	language_scanned
 	complete
 	parsed
-	input_read_within
-	is_number(input.scan.network_literals)
+	every name in ["input_calls", "input_values", "network_literals"] { is_number(input.scan[name]) }
 	every name in _lists {
 		is_array(input.scan[name])
 		every item in input.scan[name] { _named(item) }

@@ -79,6 +79,10 @@ test_readable_only_with_lists_of_what_was_found if {
 			not code_scan.readable with input as {"scan": changed} with data.policy as _policy
 		}
 	}
+	every name in ["input_calls", "input_values"] {
+		code_scan.readable with input as _with({name: 2}) with data.policy as _policy
+		not code_scan.readable with input as _with({name: null}) with data.policy as _policy
+	}
 }
 
 test_not_clean_without_a_fact if {

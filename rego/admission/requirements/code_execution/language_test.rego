@@ -50,13 +50,15 @@ _found := object.union(_run, {
 
 test_an_advisory_scan if {
 	language.scan_clean with input as _found with data.policy as _policy
+	reads := object.union(_found, {"scan": {"input_calls": 2, "input_values": 1}})
+	language.scan_clean with input as reads with data.policy as _policy
 	every profile in ["here", "there", "other", null] {
 		bound := object.union(_found, {"profile": {"value": profile}})
 		not language.scan_clean with input as bound with data.policy as _policy
 	}
 	every scan in [
 		{"parsed": false}, {"complete": false}, {"language": "javascript"}, {"network_literals": null},
-		{"encodings": [{"id": "utf-7"}]}, {"input_calls": 2}, {"imports": null}, {"imports": [{"kind": "module"}]},
+		{"encodings": [{"id": "utf-7"}]}, {"input_calls": null}, {"imports": null}, {"imports": [{"kind": "module"}]},
 	] {
 		not language.scan_clean with input as object.union(_found, {"scan": scan}) with data.policy as _policy
 	}
