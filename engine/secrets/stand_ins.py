@@ -29,7 +29,8 @@ YOURS = re.compile(
 """What stands for a password in an example: `your_password`, `whsec_...`."""
 REFERENCE = re.compile(
     r"[\"']?(?:[$<{%*]|[A-Za-z_](?:[A-Za-z0-9_.]|\?\.|::|->)*[(\[{])|`[^`\n]{0,64}\$\{|[&(]|\[(?!\]byte\(\")"
-    r"|[fF][rR]?[\"']|(?:ConvertTo|Get|Import|New|Read)-[A-Z][A-Za-z]{3,40}(?=[\s)|]|\Z)"
+    r"|[fF][rR]?[\"']|(?:ConvertTo|Get|Import|New|Read)-[A-Z]?[A-Za-z]{0,30}"
+    r"(?:Content|Credential|Guid|Host|Key|Object|Password|Secret|String|Token|Variable)(?=[\s)|]|\Z)"
     r"|(?:await|lambda|new|not|yield)(?=[ \t:])"
     r"|[\"']?:?(?:[xX]{3,}|\*+)(?!\w)|(?:\"\"|'')(?=[.\s)+,;]|\Z)|\?(?=[\s\"',;)]|\Z)"
     r"|[0-9]{1,3}(?=[\"',;)\]}]|[ \t]*(?:[\[#\r\n]|\Z))"
