@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
 from engine.adapter_admissions import AdapterAdmissions
 from engine.administration.control import Control
@@ -170,6 +170,9 @@ class Assembly:
         self._follow = follow and settings.releases is not None
         self._try_policy = try_policy
         self._follower: Follower | None = None
+
+    def __getstate__(self) -> NoReturn:
+        raise TypeError("an engine is not copied or pickled; open one in each process, as in docs/pipelines.md")
 
     @property
     def opened(self) -> Services:

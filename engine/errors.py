@@ -15,8 +15,10 @@ Texts are lower case without a full stop, put user input in backticks and never 
 
 from __future__ import annotations
 
+import copyreg
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 
 class Exit(IntEnum):
@@ -85,6 +87,10 @@ class EngineError(Exception):
         self.where = where
         if code is not None:
             self.code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without `__init__`, whose arguments differ: a pool waits for ever for an error that it cannot unpickle."""
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
     def one_line(self) -> str:
         """Where and what, for a finding or a log line."""

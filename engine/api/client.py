@@ -16,7 +16,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import httpx
 from pydantic import ValidationError
@@ -45,6 +45,9 @@ class Client:
         self._make = partial(AsyncClient, address, token=token, seconds=seconds, verify=verify)
         self._seconds = seconds
         self._owner, self._client = os.getpid(), self._make()
+
+    def __getstate__(self) -> NoReturn:
+        raise TypeError("a client is not copied or pickled; make one in each process")
 
     def decide(self, point: str, request: Any, **meta: str) -> Decision:
         """The decision on one request; never raises for what the server does.

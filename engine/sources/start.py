@@ -69,7 +69,11 @@ def start(
             remedy="check its permissions",
         ) from error
     if not paths:
-        raise GatherError(f"`{printable(str(folder))}` has no content", remedy="add the files first")
+        left = f"; {remarks[0]}" if remarks else ""
+        raise GatherError(
+            f"`{printable(str(folder))}` has no content{left}",
+            remedy="add the files first; copy a folder of links, such as a snapshot of a hub, with `cp -rL`",
+        )
     if len(paths) > MOST_RECORDS:
         raise GatherError(
             f"`{printable(str(folder))}` holds {len(paths):,} files; a source bundle has at most {MOST_RECORDS:,}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 import socket
 import threading
 import time
@@ -222,6 +223,11 @@ def test_a_forked_process_uses_its_own_connection(api: Serving) -> None:
         assert client.decide("license", ALLOWED).outcome == "allow"
         assert in_child(lambda: client.decide("license", ALLOWED).outcome == "allow")
         assert client.decide("license", ALLOWED).outcome == "allow"
+
+
+def test_a_client_is_not_pickled() -> None:
+    with Client("http://127.0.0.1:1") as client, pytest.raises(TypeError, match="make one in each process"):
+        pickle.dumps(client)
 
 
 def test_a_proxy_set_in_the_environment_is_ignored(api: Serving, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
+import pickle
 import threading
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
+from admission_adapters.runner.errors import FilesystemUnsupportedError
 from engine import Engine, Settings, assembly
+from engine.documents.validation import FieldsError
 from engine.engine import AsyncEngine
-from engine.errors import EngineError, StateError, WorkError
+from engine.errors import EngineError, GatherError, Location, PolicyError, Problem, StateError, WorkError
 from engine.model import Outcome, Permit, Result, is_reserved
 from engine.points.registry import POINTS
 from engine.points.source import SourceLimits
@@ -46,6 +52,31 @@ def test_a_forked_engine_denies_and_leaves_the_parent_intact(settings: Settings)
         assert in_child(child)
         assert engine.decide("source", request).decision.outcome is Outcome.ALLOW
     assert verify(settings.state).ok
+
+
+@pytest.mark.parametrize("kind", [Engine, AsyncEngine])
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy])
+def test_a_worker_gets_no_copy_of_an_engine(
+    kind: type[Engine | AsyncEngine], copied: Callable[[Any], object], settings: Settings
+) -> None:
+    """Libraries pickle the functions of a pipeline with all they refer to, also to name results that they keep."""
+    with pytest.raises(TypeError, match="open one in each process"):
+        copied(partial(print, kind(settings)))
+    assert pickle.loads(pickle.dumps(settings)) == settings  # noqa: S301 - our own
+
+
+def test_an_error_of_a_worker_reaches_its_pool() -> None:
+    """A pool of multiprocessing waits for ever for an error that cannot be unpickled."""
+    problem = Problem(Location("licenses.yaml", 3), "it is not a license", "remove the row")
+    for error in (
+        GatherError("it cannot be read", remedy="check it", where=Location("a", 1), code="engine.other"),
+        FieldsError("a field is missing", remedy="add it", fields=(("license", "is missing"),)),
+        PolicyError((problem, problem)),
+        FilesystemUnsupportedError("agent-1"),
+    ):
+        again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+        assert type(again) is type(error)
+        assert (str(again), again.args, vars(again)) == (str(error), error.args, vars(error))
 
 
 @pytest.mark.full

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from engine.record.chains import chain_folders
+from engine.record.verify import verify
 from tests.api.serving import serving
 from tests.command import decisions, lines
 from tests.conftest import ROOT
+from tests.facilities import needs
 
 EXAMPLES = ROOT / "docs" / "examples"
 
@@ -42,6 +45,17 @@ def test_deciding_in_process(tmp_path: Path, cache: Path) -> None:
         ["Nobody-1.0:", "deny"],
     ]
     assert [one["principal"] for one in decisions(tmp_path / "state")] == ["curation"] * 4
+
+
+@pytest.mark.full
+@needs("bubblewrap")
+def test_a_data_pipeline(tmp_path: Path, cache: Path) -> None:
+    used, stopped, exported = run("pipeline.py", tmp_path, cache)
+    assert used == "used: ['row 0', 'row 2']"
+    assert stopped.startswith("stopped: policy_block:static_policy_violation:import_not_allowed:os")
+    sample = json.loads(exported.removeprefix("exported: "))
+    assert sample["content"]["messages"][1] == {"role": "assistant", "content": "3"}
+    assert all(verify(folder).ok for folder in chain_folders(tmp_path / "state").values())
 
 
 # covers: A07.1 B02.1 B04

@@ -63,17 +63,40 @@ def test_fields_that_only_a_person_can_state_are_left_as_comments(command: Comma
 
 
 def test_contradictions_between_metadata_and_files_are_reported(command: Command, tmp_path: Path) -> None:
-    folder = files(tmp_path / "c", {"croissant.json": as_json(CROISSANT), "p.csv": b"changed", ".cache/x": b"1"})
+    folder = files(tmp_path / "c", {"croissant.json": as_json(CROISSANT), "p.csv": b"changed", ".hidden/x": b"1"})
     (folder / "link.csv").symlink_to("p.csv")
     told = command("source", "init", folder, *ACCEPTED).stderr
     assert f"p.csv: its SHA-256 is {sha256(b'changed')}; croissant.json states {sha256(b'a,b' + bytes([10]))}" in told
-    assert ".cache: hidden" in told
+    assert ".hidden: hidden" in told
     assert "link.csv: a link" in told
     (folder / "bundle.yaml").unlink()
     (folder / "p.csv").rename(folder / "q.csv")
     assert "p.csv: named by croissant.json, but not here" in command("source", "init", folder, *ACCEPTED).stderr
     (folder / "bundle.yaml").unlink()
     assert command("source", "init", folder, *ACCEPTED, "--quiet").stderr == ""
+
+
+def test_a_folder_of_links_alone_is_refused_with_the_way_out(command: Command, tmp_path: Path) -> None:
+    """As huggingface_hub keeps a snapshot: each file is a link to a blob."""
+    blobs = files(tmp_path / "blobs", {"1": b"---\nlicense: mit\n---\n", "2": b"a,b\n"})
+    snapshot = tmp_path / "snapshots" / "main"
+    snapshot.mkdir(parents=True)
+    (snapshot / "README.md").symlink_to(blobs / "1")
+    (snapshot / "a.csv").symlink_to(blobs / "2")
+    told = command("source", "init", snapshot, *ACCEPTED)
+    assert told.code == 2
+    assert "has no content; a.csv: a link or special file, so left out" in told.stderr
+    assert "cp -rL" in told.stderr
+
+
+def test_notes_of_a_download_are_not_content(command: Command, tmp_path: Path) -> None:
+    """As huggingface_hub leaves them in a `local_dir`."""
+    card = b"---\nlicense: mit\n---\n"
+    notes = {".cache/huggingface/.gitignore": b"*", ".cache/huggingface/download/a.csv.metadata": b"1"}
+    folder = files(tmp_path / "dir", {"README.md": card, "a.csv": b"1", **notes})
+    told = command("source", "init", folder, *ACCEPTED)
+    assert told.stderr == ""
+    assert command("check", folder).code == 0
 
 
 def test_files_created_by_operating_systems_are_not_recorded(command: Command, tmp_path: Path) -> None:
