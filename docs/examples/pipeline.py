@@ -53,7 +53,7 @@ def run(engine: Engine, code: str, numbers: list[int]) -> str | None:
     if done["status"] != "ok":
         print("stopped:", done["stop_reason"])
         return None
-    return str(done["output"]).strip()
+    return str(done["output"]["stdout"]).strip()
 
 
 def main() -> None:
