@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import Engine, Settings
+from engine.errors import Exit
 
 SOURCE = Path(__file__).parents[2] / "fixtures" / "source_bundles" / "offline_fixture"
 
@@ -31,6 +32,9 @@ def may_train(rows: Sequence[dict[str, Any]]) -> list[bool]:
     """Whether each row may be used: the step of a pipeline, in any process. All rows are one question to OPA."""
     requests = [{"purpose": "train", "export_license": None, **row["origin"]} for row in rows]
     answers = _engine_of(os.getpid()).decide_many("license", requests)
+    for answer in answers:
+        if answer.fault is not None and answer.exit is Exit.FAILED_CLOSED:  # the engine failed: no verdict on the row
+            raise answer.fault
     return [answer.decision.outcome == "allow" for answer in answers]
 
 

@@ -58,6 +58,16 @@ def test_a_data_pipeline(tmp_path: Path, cache: Path) -> None:
     assert all(verify(folder).ok for folder in chain_folders(tmp_path / "state").values())
 
 
+@pytest.mark.full
+def test_a_data_pipeline_stops_when_the_engine_fails(tmp_path: Path, cache: Path) -> None:
+    """It drops no rows, and its pool does not wait."""
+    (tmp_path / "state").write_text("a file in place of the folder", encoding="utf-8")
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        run("pipeline.py", tmp_path, cache)
+    assert "engine.errors.RecordError: " in failed.value.stderr
+    assert failed.value.stdout == ""
+
+
 # covers: A07.1 B02.1 B04
 @pytest.mark.full
 def test_an_agent_with_real_tools(tmp_path: Path, cache: Path) -> None:
