@@ -62,7 +62,7 @@ class Projection:
     def __init__(self, reads: Reads) -> None:
         self.groups = tuple(_groups(reads))
         self._root = _Node({"point": _Node()})
-        for path in reads.uses.keys() | reads.whole | reads.keys:
+        for path in reads.uses:
             node = self._root
             for key in path:
                 node = node.below.setdefault(key, _Node())
@@ -127,10 +127,9 @@ def _with_fields(
 def _merge_each(node: _Node) -> None:
     """Let every named key be read as the items of its object are, too."""
     each = node.below.get(EACH)
-    for key, kept in node.below.items():
-        if each is not None and key != EACH:
-            _merge(kept, each)
     for kept in node.below.values():
+        if each is not None:
+            _merge(kept, each)
         _merge_each(kept)
 
 
@@ -145,7 +144,7 @@ def _groups(reads: Reads) -> Iterator[_Group]:
 
     def orders(use: Use, left: Container[Path | None]) -> bool:
         whole = use.constant is not None and use.constant[0] == "int"
-        return use.by in COMPARISONS and (use.other in left or (use.other is None and whole))
+        return use.by in COMPARISONS and (use.other in left or whole)
 
     def names(use: Use, left: Container[Path | None]) -> bool:
         return use == _IS_SHA256 or (use.by in _EQUALITY and use.other in left)
@@ -162,7 +161,7 @@ def _groups(reads: Reads) -> Iterator[_Group]:
 
 def _closed(reads: Reads, fits: Callable[[Use, Container[Path | None]], bool]) -> frozenset[Path]:
     """The largest set of paths all of whose uses fit among themselves."""
-    left = frozenset(path for path, uses in reads.uses.items() if uses and _alone(path, reads))
+    left = frozenset(path for path in reads.uses if _alone(path, reads))
     while True:
         fitting = frozenset(path for path in left if all(fits(use, left) for use in reads.uses[path]))
         if fitting == left:
@@ -185,9 +184,7 @@ def _connected(reads: Reads, paths: frozenset[Path]) -> Iterator[frozenset[Path]
 
 def _alone(path: Path, reads: Reads) -> bool:
     """Whether nothing is read above this path as a whole, below it, or by another name of the same place."""
-    if path in reads.keys:
-        return False
-    below: Iterator[Path] = (one for one in (*reads.uses, *reads.keys) if one != path and len(one) >= len(path))
+    below: Iterator[Path] = (one for one in reads.uses if one != path and len(one) >= len(path))
     above: Iterator[Path] = (one for one in reads.whole if len(one) < len(path))
     return not any(
         all(mine == theirs or EACH in (mine, theirs) for mine, theirs in zip(path, one, strict=False))

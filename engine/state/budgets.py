@@ -134,7 +134,7 @@ class Budgets(Part):
             for budget, _, amount, used in rows:
                 _set(connection, budget, used - amount)
             if rows:
-                connection.execute("DELETE FROM holds WHERE hold = ? AND settled = 0", (hold,))
+                connection.execute("DELETE FROM holds WHERE hold = ?", (hold,))
 
         self._database.give_back(operation)
 

@@ -138,12 +138,21 @@ def test_a_request_with_another_binding_does_not_use_it_up(store: Store, changes
     assert store.claim(granted.id, "d2", asked(), NOW)[1]  # the control
 
 
+def test_an_approval_without_a_requester_is_not_for_a_named_one(store: Store) -> None:
+    granted = store.resolve(store.request_approval(asked(requester=None)).id, "granted", "user:lee", None, NOW)
+    assert store.claim(granted.id, "d1", asked(), NOW) == (granted, False)
+    assert store.request_approval(asked()).id != granted.id
+    assert store.claim(granted.id, "d2", asked(requester=None), NOW)[1]  # the control
+
+
 @pytest.mark.parametrize("state", ["requested", "refused"])
 def test_an_approval_that_is_not_granted_cannot_be_used(store: Store, state: str) -> None:
     row = store.request_approval(asked())
     if state == "refused":
         row = store.resolve(row.id, "refused", "user:lee", "no", NOW)
+        assert store.request_approval(asked()).id != row.id
     assert store.claim(row.id, "d1", asked(), NOW) == (row, False)
+    store.unclaim(row.id, "d1")
     assert store.approval(row.id) == row
     assert store.claim("f" * 32, "d1", asked(), NOW) == (None, False)
     assert store.claim("\ud800", "d1", asked(), NOW) == (None, False)

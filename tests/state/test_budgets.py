@@ -114,6 +114,20 @@ def test_sweeping_is_done_in_small_steps(tmp_path: Path) -> None:
         assert _rows(store, "holds") == 20 - 3 + 1
 
 
+def test_nothing_is_swept_before_its_time(tmp_path: Path) -> None:
+    minutely, start = Counter("minute", "", 60), LONG_AGO - LONG_AGO % 60
+    with opened(tmp_path / "state", StateLimits(open_hold_seconds=100, settled_hold_seconds=10)) as store:
+        store.reserve("open", (EVER,), start)
+        store.reserve("settled", (minutely,), start)
+        store.settle("settled", {})
+        assert store.reserve("settled", (minutely,), start + 10) == (0,)  # still known
+        for seconds in (10, 11, 100):
+            store.reserve(f"at {seconds}", (HOURLY,), start + seconds)
+        store.release("open")
+        store.reserve("at 160", (HOURLY,), start + 160)
+        assert (store.used(minutely, start), store.used(EVER, start)) == (1, 0)
+
+
 def _rows(store: Any, table: str) -> int:
     query = f"SELECT count(*) FROM {table}"  # noqa: S608
     count: int = store._database.read(lambda connection: connection.execute(query).fetchone())[0]
@@ -128,6 +142,7 @@ def test_a_total_above_the_largest_safe_integer_is_refused(store: Store) -> None
     assert store.used(large, NOW) == MAX_SAFE_INTEGER
     assert store.used(HOURLY, NOW) == 0  # all counters of a hold or none
     store.reserve("other", (EVER,), NOW)
+    store.reserve("another", (EVER,), NOW)
     store.settle("other", {EVER.name: MAX_SAFE_INTEGER})
     assert store.used(EVER, NOW) == MAX_SAFE_INTEGER
 

@@ -51,6 +51,14 @@ def test_a_request_that_a_crash_cut_off_is_not_run_again(tmp_path: Path) -> None
         assert store.begin(SCOPE, KEY, OTHER, NOW + DAY).kind == "new"
 
 
+def test_an_expired_key_is_that_of_the_next_request(store: Store) -> None:
+    store.begin(SCOPE, KEY, BODY, NOW)
+    store.finish(SCOPE, KEY, ANSWER, "r1", "v1")
+    assert store.begin(SCOPE, KEY, OTHER, NOW + DAY) == Begun("new")
+    assert store.begin(SCOPE, KEY, OTHER, NOW + DAY) == Begun("pending")
+    assert store.begin(SCOPE, KEY, BODY, NOW + DAY) == Begun("conflict")
+
+
 def test_an_abandoned_key_is_free(store: Store) -> None:
     store.begin(SCOPE, KEY, BODY, NOW)
     store.abandon(SCOPE, KEY)
@@ -76,6 +84,8 @@ def test_expired_keys_are_removed_in_small_steps(tmp_path: Path) -> None:
         for number in range(10):
             store.begin(SCOPE, str(number), BODY, LONG_AGO)
             store.finish(SCOPE, str(number), ANSWER, "r1", "v1")
+        for number in range(10):
+            assert store.begin(SCOPE, str(number), BODY, LONG_AGO + 99).kind == "done"
         for number in range(4):
             assert store.begin(SCOPE, f"later {number}", BODY, LONG_AGO + 100).kind == "new"
         count = store._database.read(

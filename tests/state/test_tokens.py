@@ -64,6 +64,7 @@ def test_a_token_for_a_single_use_is_accepted_once(tmp_path: Path, store: Store)
     assert store.token(issued.text, NOW, "runner-2") is None
     assert store.token(issued.text, NOW, "runner-1") is not None  # what was refused did not use it up
     assert store.token(issued.text, NOW, "runner-1") is None
+    assert store.token(issued.text, NOW, "runner-1", again=True) is not None  # for the request that used it
     with opened(tmp_path / "state") as another:
         assert another.token(issued.text, NOW, "runner-1") is None
     assert [(row.single_use, row.used_at) for row in store.tokens()] == [(True, NOW)]
