@@ -413,6 +413,13 @@ def test_a_published_example_is_no_secret(text: str) -> None:
     assert not is_secret(text, replace(forms, published=frozenset({PUBLISHED})))
 
 
+def test_what_only_one_of_two_policies_publishes_is_a_secret() -> None:
+    forms = SecretForms(frozenset({Form(("AKIA",), "[A-Z0-9]{16}")}))
+    publishing = replace(forms, published=frozenset({PUBLISHED}))
+    assert is_secret(PUBLISHED, publishing | forms)
+    assert not is_secret(PUBLISHED, publishing | publishing)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -421,6 +428,7 @@ def test_a_published_example_is_no_secret(text: str) -> None:
         f"{PUBLISHED}:AKIAIOSFODNN7EXAMPLF",
         f"{PUBLISHED}/Zt4Qm81LwXk2Vb7Nc3Ys9Hd5Zt4Qm81",
         f"Bearer {PUBLISHED}Zt4Qm81LwXk2Vb7Nc3Ys9Hd5",
+        f"Bearer ab{PUBLISHED}",
     ],
 )
 def test_what_only_resembles_or_contains_a_published_example_is_a_secret(text: str) -> None:
