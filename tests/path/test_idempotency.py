@@ -441,8 +441,8 @@ class Run:
     def unkept(self, last: Answer, error: EngineError) -> Answer:
         return replace(last, fault=error)
 
-    def ask(self, context: Context = KEY) -> Answer:
-        whole = Whole("whole", {"what": "all"}, self.whole, self.keep, self.again, self.unkept)
+    def ask(self, context: Context = KEY, what: str = "all") -> Answer:
+        whole = Whole("whole", {"what": what}, self.whole, self.keep, self.again, self.unkept)
         return run(whole_once(whole, self.bench.parts(), context))
 
 
@@ -460,11 +460,31 @@ def test_a_whole_run_is_made_once_for_a_key(whole: Run) -> None:
     assert whole.runs == 2
 
 
-@pytest.mark.parametrize("changes", [{"run": "another"}, {"approval": "a" * 32}], ids=str)
-def test_a_whole_run_of_another_run_or_approval_is_another_request(whole: Run, changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [{"run": "another"}, {"approval": "a" * 32}, {"caller": KEY.caller.model_copy(update={"points": ("license",)})}],
+    ids=str,
+)
+def test_a_whole_run_of_another_run_approval_or_scope_is_another_request(whole: Run, changes: dict[str, Any]) -> None:
     whole.ask()
     with refused(GatherError, "engine.idempotency_conflict"):
         whole.ask(replace(KEY, **changes))
+
+
+def test_a_whole_run_of_something_else_is_another_request(whole: Run) -> None:
+    whole.ask()
+    with refused(GatherError, "engine.idempotency_conflict"):
+        whole.ask(what="less")
+
+
+@pytest.mark.parametrize("what", ["rules", "values"])
+def test_a_whole_run_is_not_replayed_under_another_policy(what: str, whole: Run) -> None:
+    first = whole.ask()
+    whole.bench.policy.revisions = REVISIONS.model_copy(update={what: "sha256:" + "0" * 64})
+    with refused(DecideError, "engine.idempotency_stale"):
+        whole.ask()
+    whole.bench.policy.revisions = REVISIONS
+    assert whole.ask().decision == first.decision
 
 
 def test_a_whole_run_without_a_result_frees_its_key(whole: Run) -> None:

@@ -401,6 +401,36 @@ def test_a_record_without_a_policy_holds_no_secret(tmp_path: Path, cache: Path) 
     assert text(40) not in written
 
 
+ASSIGNED = (
+    *("key", "Key", "KEY", "token", "TOKEN", "sig", "signature", "SIG", "auth", "AUTH", "secret", "SECRET", "password"),
+    *("passwort", "passwd", "pwd", "PWD", "PASSWORD", "PASSWD", "DB_PASS", "passphrase", "PASSPHRASE", "credential"),
+    *("credentials", "apiKey", "apikey", "APIKEY", "acmeKey", "acmeToken", "acmeSignature", "acmeSecret", "acmePassword"),
+    *(f"{of}_pass" for of in ("admin", "db", "ftp", "mail", "mysql", "root", "smtp", "ssh", "user")),
+)
+BEHIND_COLON = (
+    *("password", "passwd", "passphrase", "pwd", "secret", "token", "api_key", "secret-key", "client_secret"),
+    *("access_token", "db_pass", "mail_pass", "smtp_pass", "acmePassword", "acmePasswd", "acmePassphrase", "acmeSecret"),
+    "acmeApiKey",
+)
+OPTIONS = ("pass", "password", "passwd", "passphrase", "secret", "token", "api-key", "secret_key", "access-key")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"{name}=hunter2x" for name in ASSIGNED),
+        *(f"{name}: hunter2x" for name in BEHIND_COLON),
+        *(f"acme --{name} hunter2x" for name in OPTIONS),
+        *(f"define('ACME_{name}', 'hunter2x');" for name in ("PASSWORD", "SECRET", "KEY", "SALT")),
+        *(f"name: ACME_{name} value: hunter2x" for name in ("PASSWORD", "SECRET", "TOKEN", "APIKEY", "API_KEY")),
+        *(f"{name}: swordfish" for name in ("password", "passwort", "passwd", "passphrase", "passcode")),
+        *(f"password{sign}swordfish" for sign in (" := '", " is ", " was ", " '")),
+    ],
+)
+def test_each_name_of_a_secret_is_known(text: str) -> None:
+    assert is_secret(text, SecretForms())
+
+
 PUBLISHED = "AKIAIOSFODNN7EXAMPLE"
 
 
