@@ -120,6 +120,7 @@ def test_a_harmless_value_is_not_a_secret(name: str) -> None:
 
 
 CODE = [
+    *(f"Authorization: {scheme} $ACME_TOKEN" for scheme in ("Bearer", "Basic", "Digest", "Token")),
     "rows = sorted(rows, key=len)", "best = max(items, key=lambda i: i.score)", "self.password = password",
     "const token = await getToken();", '<Item key="first" />', "Client(token=args.token)", "ssl_key = server.key",
     "def f(key=None):", "requests.get(url, auth=auth)", "password: &str", "password: process.env.PW",
