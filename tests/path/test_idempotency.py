@@ -146,12 +146,15 @@ def test_a_fault_takes_no_key(engine: Engine, settings: Settings) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        Context(caller=Caller(via=Via.TOKEN, principal="pipeline", points=("source",))),
+        Context(caller=Caller(via=Via.TOKEN, principal="pipeline", points=("license", "source")), run="run-1"),
         Context(caller=Caller(via=Via.TOKEN, principal="pipeline", points=("license",)), run="run-2"),
+        Context(
+            caller=Caller(via=Via.TOKEN, principal="pipeline", points=("license",)), run="run-1", approval="a" * 32
+        ),
     ],
-    ids=["a token with another scope", "another run"],
+    ids=["a token with another scope", "another run", "another approval"],
 )
-def test_an_allow_of_another_scope_or_run_is_not_replayed(changed: Context, engine: Engine) -> None:
+def test_an_allow_of_another_scope_run_or_approval_is_not_replayed(changed: Context, engine: Engine) -> None:
     first = Context(caller=Caller(via=Via.TOKEN, principal="pipeline", points=("license",)), run="run-1")
     allowed = engine.decide("license", ACCEPTED, context=replace(first, idempotency_key="k"))
     assert allowed.decision.outcome == "allow"
