@@ -80,9 +80,7 @@ SECRETS = {
     "bearer behind a tab": "bearer\tabc123def456",
     "bearer in quotes": 'Bearer "abc123def456"',
     "bearer in escaped quotes": r"{\"authorization\": \"Bearer \"abc123def456\"}",
-    **{
-        f"{one} in quotes in its header": f"Authorization: {one} 'abc123def456'" for one in ("Basic", "Digest", "Token")
-    },
+    **{f"{one} in quotes": f"Authorization: {one} 'abc123def456'" for one in ("Basic", "Digest", "Token")},
     "basic": "Basic dXNlcjpwYXNzd29yZA==",
     "basic behind a tab": "Basic\tdXNlcjpwYXNzd29yZA==",
     "authorization assignment": "authorization=swordfish",

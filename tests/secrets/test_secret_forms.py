@@ -405,32 +405,14 @@ def test_a_record_without_a_policy_holds_no_secret(tmp_path: Path, cache: Path) 
 ASSIGNED = (
     *("key", "Key", "KEY", "token", "TOKEN", "sig", "signature", "SIG", "auth", "AUTH", "secret", "SECRET", "password"),
     *("passwort", "passwd", "pwd", "PWD", "PASSWORD", "PASSWD", "DB_PASS", "passphrase", "PASSPHRASE", "credential"),
-    *(
-        "credentials",
-        "apiKey",
-        "apikey",
-        "APIKEY",
-        "acmeKey",
-        "acmeToken",
-        "acmeSignature",
-        "acmeSecret",
-        "acmePassword",
-    ),
+    *("credentials", "apiKey", "apikey", "APIKEY"),
+    *(f"acme{of}" for of in ("Key", "Token", "Signature", "Secret", "Password")),
     *(f"{of}_pass" for of in ("admin", "db", "ftp", "mail", "mysql", "root", "smtp", "ssh", "user")),
 )
 BEHIND_COLON = (
     *("password", "passwd", "passphrase", "pwd", "secret", "token", "api_key", "secret-key", "client_secret"),
-    *(
-        "access_token",
-        "db_pass",
-        "mail_pass",
-        "smtp_pass",
-        "acmePassword",
-        "acmePasswd",
-        "acmePassphrase",
-        "acmeSecret",
-    ),
-    "acmeApiKey",
+    *("access_token", "db_pass", "mail_pass", "smtp_pass"),
+    *(f"acme{of}" for of in ("Password", "Passwd", "Passphrase", "Secret", "ApiKey")),
 )
 OPTIONS = ("pass", "password", "passwd", "passphrase", "secret", "token", "api-key", "secret_key", "access-key")
 
