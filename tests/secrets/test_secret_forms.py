@@ -8,6 +8,7 @@ import random
 import sysconfig
 from dataclasses import replace
 from pathlib import Path
+from string import ascii_letters
 from typing import Any
 
 import pytest
@@ -41,9 +42,9 @@ def test_a_credential_is_a_secret(name: str) -> None:
 BYTES = random.Random(7).randbytes(600)  # noqa: S311
 LOCK = base64.b64encode(BYTES[:64]).decode()
 ANSWERS = [
-    *((prefix, 32, [HEX]) for prefix in ("call_", "chatcmpl-", "chatcmpl-tool-", "cmpl-", "req_", "batch_", "trace_")),
-    *((prefix, 22, []) for prefix in ("toolu_bdrk_01", "toolu_vrtx_01", "srvtoolu_01", "msg_bdrk_01")),
-    ("gen-1743115766-", 20, []), ("conv_", 48, [HEX]), ("cmpl-", 29, []),
+    *((prefix, 32, HEX) for prefix in ("call_", "chatcmpl-", "chatcmpl-tool-", "cmpl-", "req_", "batch_", "trace_")),
+    *((prefix, 22, ascii_letters) for prefix in ("toolu_bdrk_01", "toolu_vrtx_01", "srvtoolu_01", "msg_bdrk_01")),
+    ("gen-1743115766-", 20, ascii_letters), ("conv_", 48, HEX), ("cmpl-", 29, ascii_letters),
 ]  # fmt: skip
 """Ids that servers of models give to their answers, and to the calls of tools in them: prefix, length, alphabet."""
 
@@ -91,7 +92,7 @@ HARMLESS = {
     "build": "build-20261122-1530-abcdef0123456789abcdef0123456789abcdef01",
     "answer of a model": "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT",
     "response of a model": "resp_67ccd2bed1ec8190b14f964abc0542670bb6a6b452d3795b",
-    **{f"{prefix} of {length}": prefix + text(length, *letters) for prefix, length, letters in ANSWERS},
+    **{f"{prefix} of {length}": prefix + text(length, letters) for prefix, length, letters in ANSWERS},
     "wheel": f"/root/.cache/pip/wheels/4d/da/d4/{text(50, HEX)}",
     "account of a chain": f"0x{text(40, HEX)}".replace("a", "A"),
     "trace": f"traceparent: 00-{text(32, HEX)}-{text(16, HEX)}-01",
