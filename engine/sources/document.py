@@ -67,7 +67,8 @@ def _head(name: str, records: list[NewRecord], stated: Statements) -> Iterator[s
 
 
 def _records(origin: str, records: list[NewRecord], stated: Statements) -> Iterator[str]:
-    yield "records:" if records else "records: []"
+    own = " # downloaded content has its url, retrieved_at and kind: external; without them, it counts as your own"
+    yield f"records:{own if any(record.url is None for record in records) else ''}" if records else "records: []"
     for record in records:
         yield f"  - id: {scalar(record.id)}"
         yield f"    path: {scalar(record.path)}"
