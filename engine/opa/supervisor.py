@@ -43,7 +43,7 @@ class SupervisionLimits:
     replace_pause_seconds: float = 60.0  # between two replacements: one that grows at once would never end
     drain_seconds: float = 65.0  # for running requests at a switch; the longest answer may take 60
     connections: int = 4  # calls in flight of one event loop; more only wait inside OPA, and slow the slowest
-    queue: int = 1024  # calls of one event loop that wait for a connection: about a second of work
+    queue: int = 16_384  # calls of one event loop that wait for a connection; a server lets far fewer decide at once
 
 
 class HealthHistory:
