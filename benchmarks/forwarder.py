@@ -112,7 +112,7 @@ class _Connection(asyncio.Protocol):
 
 
 async def _serve() -> None:
-    client = AsyncClient(os.environ["BENCH_OPA_SOCKET"], OpaLimits(), connections=4, queue=1024)
+    client = AsyncClient(os.environ["BENCH_OPA_SOCKET"], OpaLimits())
     know(SecretForms())  # without those of policy/secrets.yaml, which makes the search cheaper here
     path = os.environ.get("BENCH_RECORD")
     record = None if path is None else _Record(path, durable="BENCH_SYNC" in os.environ)

@@ -32,7 +32,7 @@ class AsyncClient:
     own deadline. Beyond that a call is refused at once.
     """
 
-    def __init__(self, path: str, limits: OpaLimits, connections: int, queue: int) -> None:
+    def __init__(self, path: str, limits: OpaLimits, connections: int = 4, queue: int = 1024) -> None:
         self._path = path
         self.limits = limits
         self._connections = connections
