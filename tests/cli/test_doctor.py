@@ -43,7 +43,7 @@ ORDER = [
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(state=tmp_path / "state", cache=tmp_path / "cache", opa=OpaLimits(start_seconds=20.0))
+    return Settings(state=tmp_path / "state", cache=tmp_path / "cache", opa=OpaLimits(start_seconds=60.0))
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from engine.policy_bundle.sources import PolicySources
 from engine.settings import OpaLimits, Settings
 from tests.processes import until
 
-LIMITS = OpaLimits(start_seconds=20, answer_seconds=10)
+LIMITS = OpaLimits(start_seconds=60, answer_seconds=10)
 DOCUMENT = {"point": "nowhere"}
 DENIED = {"outcome": "deny", "findings": []}
 """What every policy says of a point that it does not know."""

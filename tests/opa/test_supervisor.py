@@ -254,7 +254,7 @@ def hang(supervisor: Supervisor[PolicyBundle], monkeypatch: pytest.MonkeyPatch) 
 def test_stopped_under_load_it_is_replaced_without_being_continued(
     policy: PolicyBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = OpaLimits(start_seconds=20, answer_seconds=0.5)
+    limits = OpaLimits(start_seconds=60, answer_seconds=0.5)
     with supervised(policy, limits, **QUICK) as (supervisor, events):
         first = pid_of(supervisor)
 
