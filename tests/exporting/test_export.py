@@ -414,6 +414,24 @@ def test_json_and_lines_of_json_have_the_words_of_their_strings(texts: list[str]
 
 
 # covers: A91.3
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_text_of_a_source_is_compared_in_each_encoding(encoding: str) -> None:
+    mark = "\ufeff" if encoding in {"utf-16-le", "utf-16-be"} else ""
+    source = io.BytesIO((mark + "Süße Früchte für Bär\r\n" * 30_000).encode(encoding))
+    assert [word for text in source_texts(source) for word in words_of(text)] == [
+        "süsse",
+        "früchte",
+        "für",
+        "bär",
+    ] * 30_000
+
+
+def test_JSON_with_a_byte_order_mark_is_read_as_JSON() -> None:  # noqa: N802
+    source = io.BytesIO(json.dumps({"key": "S\u00fc\u00dfe"}, indent=1).encode("utf-8-sig"))
+    assert [*source_texts(source)] == ["Süße"]
+
+
+# covers: A91.3
 @pytest.mark.parametrize("ascii_only", [True, False])
 def test_text_in_JSON_within_a_text_is_compared_too(ascii_only: bool) -> None:  # noqa: FBT001, N802
     lines = "S\u00fc\u00dfe Fr\u00fcchte\nf\u00fcr B\u00e4r\n" * 3

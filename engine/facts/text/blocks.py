@@ -6,6 +6,7 @@ any `2 * WORDS - 1` words in a row of a source contain one of its blocks. Case a
 
 from __future__ import annotations
 
+import codecs
 import json
 import struct
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -84,9 +85,9 @@ def _texts(content: Any) -> Iterator[str]:
 def source_texts(stream: Stream) -> Iterator[str]:
     """The texts of a source, in pieces: the strings of JSON and of lines of JSON, else the lines themselves.
 
-    What is no UTF-8 is left out.
+    What is no UTF-8, and no UTF-16 with its byte order mark, is left out.
     """
-    start = stream.read(_DOCUMENT + 1)
+    start = stream.read(_DOCUMENT + 1).removeprefix(codecs.BOM_UTF8)
     whole = _json(start) if len(start) <= _DOCUMENT else None
     if whole is not None:
         yield from whole
@@ -110,9 +111,17 @@ def _lines(start: bytes, stream: Stream) -> Iterator[bytes]:
 
 
 def _chunks(start: bytes, stream: Stream) -> Iterator[bytes]:
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        decoded = codecs.iterdecode(_pieces(start, stream), "utf-16", "ignore")
+        yield from codecs.iterencode(decoded, "utf-8", "ignore")
+    else:
+        yield from _pieces(start, stream)
+
+
+def _pieces(start: bytes, stream: Stream) -> Iterator[bytes]:
     yield from (start[at : at + _PIECE] for at in range(0, len(start), _PIECE))
-    while chunk := stream.read(_PIECE):
-        yield chunk
+    while piece := stream.read(_PIECE):
+        yield piece
 
 
 def _json(data: bytes) -> list[str] | None:
