@@ -196,9 +196,9 @@ class Load:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Ask within the block, two callers an engine."""
-        with ThreadPoolExecutor(2 * len(self.fleet.engines)) as pool:
-            asking = [pool.submit(self._ask, engine) for engine in self.fleet.engines.values() for _ in range(2)]
+        """Ask within the block, one caller an engine: more would leave too little of a busy machine to OPA."""
+        with ThreadPoolExecutor(len(self.fleet.engines)) as pool:
+            asking = [pool.submit(self._ask, engine) for engine in self.fleet.engines.values()]
             try:
                 yield
             finally:
