@@ -120,7 +120,7 @@ def proxied(
             async def transport() -> AsyncIterator[tuple[Any, Any]]:
                 yield streams
 
-            async with Client(transport(), mode=era, read_timeout_seconds=60, **client) as asking:
+            async with Client(transport(), mode=era, read_timeout_seconds=300, **client) as asking:
                 return await do(asking)
 
     return anyio.run(both), logged

@@ -347,7 +347,7 @@ def test_a_real_server_in_the_sandbox_is_called_over_stdio(era: Any, command: Co
     server = StdioServerParameters(command=sys.executable, args=argv, env=command.environment(), cwd=str(command.home))
 
     async def go() -> Any:
-        async with Client(server, mode=era, read_timeout_seconds=120) as client:
+        async with Client(server, mode=era, read_timeout_seconds=300) as client:
             listed = [tool.name for tool in (await client.list_tools()).tools]
             told = await client.call_tool("get_current_time", {"timezone": "Europe/Paris"})
             convert = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Europe/Paris"}
@@ -526,7 +526,7 @@ def _over_http(url: str, folder: Path, settings: Settings) -> tuple[Any, str]:
                         streams.enter_context(one)
                 async with over_http(delivered.url, dict(delivered.headers)) as up, anyio.create_task_group() as tasks:
                     tasks.start_soon(Pump(gate, (from_client, to_client), up, lambda _: None).run)
-                    async with Client(transport(), mode="auto", read_timeout_seconds=60) as client:
+                    async with Client(transport(), mode="auto", read_timeout_seconds=300) as client:
                         found = await client.call_tool("weather", {"city": "Rome"})
                     tasks.cancel_scope.cancel()
             return found

@@ -52,7 +52,7 @@ def source_hash(engine: Engine) -> str:
 
 def asking(target: Any, do: Callable[[Client], Awaitable[Any]], era: Any = "auto") -> Any:
     async def ask() -> Any:
-        async with Client(target, mode=era, read_timeout_seconds=60) as client:
+        async with Client(target, mode=era, read_timeout_seconds=300) as client:
             return await do(client)
 
     return anyio.run(ask)
