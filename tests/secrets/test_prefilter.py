@@ -256,7 +256,7 @@ def test_a_value_that_is_nested_too_deeply_is_not_clean() -> None:
 def test_most_ordinary_records_skip_the_full_walk() -> None:
     """Not safety but the reason for it all: were it never to say clean, it would be of no use."""
     spared = [value for value in ORDINARY if value.isascii() and clean(canonical({"value": value}))]
-    assert len(spared) > 0.6 * len(ORDINARY)
+    assert len(spared) > 0.7 * len(ORDINARY)
     assert clean(encode(1, "a" * 64, decision(1)))
 
 

@@ -171,8 +171,6 @@ SECRETS = {
 
 ORDINARY = [
     "",
-    "3.14159265358979323846264338327950288419716939937510",
-    str(3**100),
     "contacts-2026-11",
     "customer-support-tickets-2026-q3",
     "customer-support-tickets-2026-q3-anonymised-part-2",
@@ -251,7 +249,7 @@ def test_secret_is_taken_out(name: str) -> None:
     assert "horse" not in message
 
 
-@pytest.mark.parametrize("value", ORDINARY)
+@pytest.mark.parametrize("value", [*ORDINARY, "3.14159265358979323846264338327950288419716939937510", str(3**100)])
 def test_ordinary_value_stays(value: str) -> None:
     assert redact(value) == (value, ())
     assert redact_text(value) == value

@@ -93,7 +93,7 @@ HARMLESS = {
     "answer of a model": "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT",
     "response of a model": "resp_67ccd2bed1ec8190b14f964abc0542670bb6a6b452d3795b",
     **{f"{prefix} of {length}": prefix + text(length, letters) for prefix, length, letters in ANSWERS},
-    "wheel": f"/root/.cache/pip/wheels/4d/da/d4/{text(50, HEX)}",
+    "wheel": f"pip/wheels/4d/da/d4/{text(50, HEX)}",
     "account of a chain": f"0x{text(40, HEX)}".replace("a", "A"),
     "trace": f"traceparent: 00-{text(32, HEX)}-{text(16, HEX)}-01",
     "object of git": f".git/objects/4d/{text(38, HEX)}",
