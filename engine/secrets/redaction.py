@@ -62,13 +62,16 @@ def redact(value: Any) -> tuple[Any, tuple[str, ...]]:
     return clean, tuple(sorted(walk.paths))
 
 
-def redact_text(text: str, mark: Callable[[str], str] = redacted) -> str:
+def redact_text(text: str) -> str:
     """A message with every secret replaced by its mark; the rest stays."""
-    if len(text) > TEXT_CHARACTERS:
-        return mark(text)
+    return redacted(text) if len(text) > TEXT_CHARACTERS else replaced(text, find_secrets(text), redacted)
+
+
+def replaced(text: str, spans: Iterable[Span], mark: Callable[[str], str]) -> str:
+    """A text with a mark in place of each of the spans."""
     pieces: list[str] = []
     position = 0
-    for start, end in merged(find_secrets(text)):
+    for start, end in merged(spans):
         pieces += (text[position:start], mark(text[start:end]))
         position = end
     return "".join((*pieces, text[position:]))

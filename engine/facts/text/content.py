@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from engine.facts.text.hidden import hidden_in
 from engine.facts.text.instructions import Markers
 from engine.secrets.forms import SecretForms
-from engine.secrets.lines import Span
 from engine.secrets.names import FreeNames
 from engine.secrets.patterns import find_credentials, find_private, is_secret, known_forms
-from engine.secrets.redaction import is_secret_name, merged
+from engine.secrets.redaction import is_secret_name, replaced
 
 _MARK = "[redacted]"
 _STEP = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -115,13 +114,5 @@ def rewritten(content: Any, change: Callable[[str], str], *, numbers: bool = Fal
 
 
 def _marked(text: str) -> str:
-    return _without(find_private, _without(lambda of: find_credentials(of, known_forms()), text))
-
-
-def _without(find: Callable[[str], Iterable[Span]], text: str) -> str:
-    pieces: list[str] = []
-    position = 0
-    for start, end in merged(find(text)):
-        pieces += (text[position:start], _MARK)
-        position = end
-    return "".join((*pieces, text[position:]))
+    clean = replaced(text, find_credentials(text, known_forms()), lambda _: _MARK)
+    return replaced(clean, find_private(clean), lambda _: _MARK)
