@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import signal
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -167,6 +168,13 @@ def command(tmp_path: Path, cache: Path) -> Command:
     from tests.command import Command
 
     return Command.of(tmp_path, cache)
+
+
+@pytest.fixture
+def unprotected() -> Iterator[Path]:
+    """A folder that no deny rule of policy/tools.yaml covers; other folders of tests may be in /dev/shm."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -41,18 +41,18 @@ console.log(JSON.stringify({ ...told, ran: ran.length }));
 """
 
 
-def answers(folder: Path, cache: Path, redact: str) -> dict[str, Any]:
-    """What an agent is told under a policy with this list of what is taken out of results."""
+def answers(folder: Path, work: Path, cache: Path, redact: str) -> dict[str, Any]:
+    """What an agent in `work` is told under a policy with this list of what is taken out of results."""
     policy = Path(shutil.copytree(ROOT / "policy", folder / "policy"))
     results = policy / "results.yaml"
     text = results.read_text(encoding="utf-8").replace("redact: [secrets, hidden_characters, links]", redact)
     results.write_text(text, encoding="utf-8")
-    with serving(folder, cache, "--policy", policy, "--root", folder) as running:
+    with serving(folder, cache, "--policy", policy, "--root", work) as running:
         tokens = {
             "AGENT_TOKEN": issue(running.state, "agent-7", POINTS),
             "APPROVER_TOKEN": issue(running.state, "user:ana", (), approves=("tool_call",)),
         }
-        given = (ROOT / "docs" / "examples" / "gate.mjs", f"a {TOKEN}", folder)
+        given = (ROOT / "docs" / "examples" / "gate.mjs", f"a {TOKEN}", work)
         done = subprocess.run(
             ["/usr/bin/node", "--input-type=module", "-e", AGENT, *given],
             env=os.environ | tokens | {"ENGINE_URL": f"http://127.0.0.1:{running.port}"},
@@ -67,8 +67,8 @@ def answers(folder: Path, cache: Path, redact: str) -> dict[str, Any]:
 
 
 @needs("node")
-def test_calls_and_results_are_decided_on_and_a_person_approves(tmp_path: Path, cache: Path) -> None:
-    told = answers(tmp_path, cache, "redact: []")
+def test_calls_and_results_are_decided_on_and_a_person_approves(tmp_path: Path, unprotected: Path, cache: Path) -> None:
+    told = answers(tmp_path, unprotected, cache, "redact: []")
     assert told["visible"] == ["files_read", "http_get"]
     assert (told["allowed"], told["json"], told["failed"]) == ("notes", '{"a":["é"]}', "the tool failed")
     assert "secret_in_result" in told["secret"]
@@ -81,7 +81,7 @@ def test_calls_and_results_are_decided_on_and_a_person_approves(tmp_path: Path, 
 
 
 @needs("node")
-def test_no_result_is_shown_that_the_program_would_have_to_redact(tmp_path: Path, cache: Path) -> None:
-    told = answers(tmp_path, cache, "redact: [secrets]")
+def test_no_result_is_shown_that_would_have_to_be_redacted(tmp_path: Path, unprotected: Path, cache: Path) -> None:
+    told = answers(tmp_path, unprotected, cache, "redact: [secrets]")
     assert "redact: []" in told["allowed"]
     assert TOKEN not in json.dumps(told)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from contextlib import chdir
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -121,15 +119,8 @@ def test_a_tool_call_decision_is_explained(runner: Runner) -> None:
     }
 
 
-@pytest.fixture
-def ordinary() -> Iterator[Path]:
-    """A folder below no folder of the system; those of tests may be in /dev/shm."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        yield Path(folder)
-
-
-def test_linked_paths_and_paths_outside_the_root_are_refused(settings: Settings, ordinary: Path) -> None:
-    work = ordinary / "work"
+def test_linked_paths_and_paths_outside_the_root_are_refused(settings: Settings, unprotected: Path) -> None:
+    work = unprotected / "work"
     (work / "notes").mkdir(parents=True)
     (work / "plain.txt").write_text("x", encoding="utf-8")
     (work / "over").symlink_to("/usr")
@@ -147,5 +138,5 @@ def test_linked_paths_and_paths_outside_the_root_are_refused(settings: Settings,
         assert codes(engine, "notes/not-there.txt") == []
         assert codes(engine, "plain.txt") == ["path_not_looked_at"]
     relative = replace(settings, root=Path("work"))
-    with chdir(ordinary), Engine(relative, now=lambda: NOW, points=LOADED) as engine:
+    with chdir(unprotected), Engine(relative, now=lambda: NOW, points=LOADED) as engine:
         assert codes(engine, "plain.txt") == []
