@@ -303,7 +303,7 @@ def gather(point: Point, request: Any, services: Services, context: Context, ser
             _schema_of(point.name, context.caller),
             services.gather_context.read,
         )
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise _not_json() from error
     now = services.gather_context.clock()
     gathered = point.gather(parsed, _with_policy(services, serving, point.name))

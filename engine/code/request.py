@@ -100,15 +100,15 @@ def read(document: Any) -> CodeRunRequest:
     if isinstance(document, EngineError):
         raise document
     try:
-        value = _plain(document)
-        remedy = "give `action`, `request` and the other fields that the schema of POST /v1/code/run names"
-        return validate(CodeRunRequest, canonical(value), "a run of code", remedy, ReadLimits())
+        text = canonical(_plain(document))
     except (ValueError, TypeError, RecursionError) as error:
         raise GatherError(
             "the request is not plain JSON",
             remedy="send finite numbers and valid Unicode, without deep nesting",
             code="engine.request_invalid",
         ) from error
+    remedy = "give `action`, `request` and the other fields that the schema of POST /v1/code/run names"
+    return validate(CodeRunRequest, text, "a run of code", remedy, ReadLimits())
 
 
 def _plain(document: Any) -> Any:
