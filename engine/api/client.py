@@ -2,6 +2,7 @@
 
     with Client("http://127.0.0.1:8642") as client:
         decision = client.decide("license", {...})
+        decisions = client.decide_many("license", [{...}, {...}])
 
 A refused connection, a late, broken or foreign answer is a deny with the code `engine.unreachable`: a
 caller that only looks at `decision.outcome` fails closed.
@@ -13,13 +14,12 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, Self
 
 import httpx
-from pydantic import ValidationError
 
 from engine.decide import parsed
 from engine.documents.canonical import canonical
@@ -35,6 +35,11 @@ _GRACE_SECONDS = 0.25  # so that the loop reports the timeout itself
 
 _SILENT = (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, TypeError, RecursionError, RuntimeError)
 """No answer: `RuntimeError` is a client that was closed, or no more threads."""
+
+_STATUSES = {str(code.value) for code in httpx.codes}
+
+_Answer = tuple[int, Any] | str
+"""Status and content of an answer, or the kind of error in place of one."""
 
 
 class Client:
@@ -54,18 +59,28 @@ class Client:
 
         `meta`: `approval`, `run`, `idempotency_key`, `request_id`, `traceparent`.
         """
+        return _decision(point, meta, self._answer(point, request, meta))
+
+    def decide_many(self, point: str, requests: Sequence[Any], **meta: str) -> list[Decision]:
+        """The decision on each of up to 1,000 requests, in their order, with one call; `meta` is that of all.
+
+        Never raises for what the server does: a request without a decision is denied.
+        """
+        return _decisions(point, meta, self._answer(f"{point}/batch", _batch(requests), meta), len(requests))
+
+    def _answer(self, path: str, document: Any, meta: Mapping[str, str]) -> _Answer:
         headers = _meta(meta)
         try:
-            content = canonical(request)
+            content = canonical(document)
             if self._owner != os.getpid():  # a fork that shared connections could receive answers for others
                 self._owner, self._client = os.getpid(), self._make()
-            future = asyncio.run_coroutine_threadsafe(self._client.ask(point, content, headers), _loop())
+            future = asyncio.run_coroutine_threadsafe(self._client.ask(path, content, headers), _loop())
             try:
-                return _decision(point, meta.get("approval"), *future.result(self._seconds + _GRACE_SECONDS))
+                return _read(*future.result(self._seconds + _GRACE_SECONDS))
             finally:
                 future.cancel()
         except _SILENT as error:
-            return _deny(point, f"the engine gave no answer ({type(error).__name__})")
+            return type(error).__name__
 
     def close(self) -> None:
         """Close the connection."""
@@ -94,18 +109,25 @@ class AsyncClient:
 
     async def decide(self, point: str, request: Any, **meta: str) -> Decision:
         """`Client.decide`."""
+        return _decision(point, meta, await self._answer(point, request, meta))
+
+    async def decide_many(self, point: str, requests: Sequence[Any], **meta: str) -> list[Decision]:
+        """`Client.decide_many`."""
+        return _decisions(point, meta, await self._answer(f"{point}/batch", _batch(requests), meta), len(requests))
+
+    async def _answer(self, path: str, document: Any, meta: Mapping[str, str]) -> _Answer:
         headers = _meta(meta)
         try:
-            return _decision(point, meta.get("approval"), *await self.ask(point, canonical(request), headers))
+            return _read(*await self.ask(path, canonical(document), headers))
         except _SILENT as error:
-            return _deny(point, f"the engine gave no answer ({type(error).__name__})")
+            return type(error).__name__
 
-    async def ask(self, point: str, content: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
+    async def ask(self, path: str, content: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
         """The status and body of what the server answers within the deadline; raises what HTTP does."""
         async with (
             asyncio.timeout(self._seconds),
             self._http.stream(
-                "POST", f"/v1/decide/{point}", content=content, headers=headers, timeout=self._seconds
+                "POST", f"/v1/decide/{path}", content=content, headers=headers, timeout=self._seconds
             ) as response,
         ):
             data = bytearray()
@@ -162,23 +184,52 @@ def _meta(meta: Mapping[str, str]) -> dict[str, str]:
     return {_NAMES[name]: value for name, value in meta.items()}
 
 
-def _decision(point: str, approval: str | None, status: int, data: bytes) -> Decision:
+def _batch(requests: Sequence[Any]) -> dict[str, Any]:
+    return {"inputs": {str(number): request for number, request in enumerate(requests)}}
+
+
+def _read(status: int, data: bytes) -> tuple[int, Any]:
+    return status, json.loads(data, object_pairs_hook=_object)
+
+
+def _decisions(point: str, meta: Mapping[str, str], answer: _Answer, requests: int) -> list[Decision]:
+    """The decision on each request of a batch; one that the answer leaves out is a deny."""
+    if isinstance(answer, str):
+        return [_decision(point, meta, answer)] * requests
+    status, body = answer
+    items = body.get("responses") if isinstance(body, dict) else None
+    if not isinstance(items, dict):
+        return [_decision(point, meta, (status, None if status == httpx.codes.OK else body))] * requests
+    return [_decision(point, meta, _item(items.get(str(number)), status)) for number in range(requests)]
+
+
+def _item(item: Any, status: int) -> tuple[int, Any]:
+    """An item of a batch as the answer to one request; it may have a status of its own."""
+    if not isinstance(item, dict):
+        return status, None
+    own = item.get("http_status_code", str(status))
+    fields = {name: value for name, value in item.items() if name != "http_status_code"}
+    return int(own) if isinstance(own, str) and own in _STATUSES else httpx.codes.INTERNAL_SERVER_ERROR, fields
+
+
+def _decision(point: str, meta: Mapping[str, str], answer: _Answer) -> Decision:
     """The decision in an answer; anything but an answer to exactly this question is a deny."""
-    body = json.loads(data, object_pairs_hook=_object)
-    fields = body
+    if isinstance(answer, str):
+        return _deny(point, f"the engine gave no answer ({answer})")
+    status, fields = answer
     if status != httpx.codes.OK:
-        document = body if isinstance(body, dict) else {}
+        document = fields if isinstance(fields, dict) else {}
         fields = document.get("decision")
         if not isinstance(fields, dict):
             stated = {name: document[name] for name in ("code", "remedy") if isinstance(document.get(name), str)}
             return _deny(point, f"the engine answered {status}", **stated)
     try:
         found = parsed(find(point), fields)
-    except (ValidationError, EngineError, KeyError, TypeError):
+    except (EngineError, KeyError, TypeError, ValueError, RecursionError):
         return _deny(point, "the answer is not a valid decision")
     if found.point != point or found.mode is not Mode.ENFORCE:
         return _deny(point, "the answer belongs to another request")
-    if found.outcome is Outcome.ALLOW and not (status == httpx.codes.OK and _is_whole(found, approval)):
+    if found.outcome is Outcome.ALLOW and not (status == httpx.codes.OK and _is_whole(found, meta.get("approval"))):
         return _deny(point, "the answer is an incomplete allow")
     return found
 

@@ -53,11 +53,34 @@ def test_a_refusal_by_the_server_becomes_a_deny(api: Serving) -> None:
         assert client.decide("license", {"purpose": float("nan")}).outcome == "deny"
 
 
+def test_many_requests_get_a_decision_each(api: Serving) -> None:
+    with Client(f"http://{api.host}:{api.port}", seconds=SECONDS) as client:
+        allowed, denied, invalid = client.decide_many("license", [ALLOWED, LICENSE, {"purpose": "train"}], run="run-2")
+        assert client.decide_many("license", []) == []
+        too_many = client.decide_many("license", [ALLOWED] * 1_001)
+        nowhere = client.decide_many("nowhere", [{}, {}])
+    assert (allowed.outcome, codes(denied), codes(invalid)) == (
+        "allow", ["license_decision_missing"], ["engine.request_invalid"],
+    )  # fmt: skip
+    assert len({allowed.decision_id, denied.decision_id, invalid.decision_id}) == 3
+    assert [codes(one) for one in too_many] == [["engine.batch_invalid"]] * 1_001
+    assert [codes(one) for one in nowhere] == [["engine.point_unknown"]] * 2
+
+
+def test_the_async_client_asks_about_many_too(api: Serving) -> None:
+    async def ask() -> list[Decision]:
+        async with AsyncClient(f"unix:{api.state}/run/control.sock", seconds=SECONDS) as client:
+            return await client.decide_many("license", [ALLOWED] * 20)
+
+    assert [one.outcome for one in asyncio.run(ask())] == [Outcome.ALLOW] * 20
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_unreachable_server_is_a_deny(tmp_path: Path) -> None:
     """The HTTP client leaves a unix socket that could not connect to the garbage collector, which warns."""
     with own_port() as port, Client(f"http://127.0.0.1:{port}") as client:
         assert codes(client.decide("license", ALLOWED)) == ["engine.unreachable"]
+        assert [codes(one) for one in client.decide_many("license", [ALLOWED] * 2)] == [["engine.unreachable"]] * 2
     with Client(f"unix:{tmp_path}/nothing.sock") as client:
         assert codes(client.decide("license", ALLOWED)) == ["engine.unreachable"]
 
@@ -163,12 +186,47 @@ def test_an_approved_allow_names_the_approval_that_was_sent() -> None:
 def test_an_invalid_answer_is_a_deny(name: str) -> None:
     with answering(LIES[name]) as address, Client(address, seconds=SECONDS) as client:
         assert client.decide("license", ALLOWED, approval="sent").outcome == "deny"
+        many = client.decide_many("license", [ALLOWED] * 2, approval="sent")
+        assert [one.outcome for one in many] == [Outcome.DENY] * 2
 
         async def ask() -> Decision:
             async with AsyncClient(address, seconds=SECONDS) as other:
                 return await other.decide("license", ALLOWED, approval="sent")
 
         assert asyncio.run(ask()).outcome == "deny"
+
+
+def batch(*items: Any, status: str = "200 OK") -> bytes:
+    """What a server would answer to a batch of requests."""
+    return response({"batch_decision_id": "b", "responses": dict(zip("012", items, strict=False))}, status)
+
+
+def test_each_item_of_a_batch_is_checked_alone() -> None:
+    items = {
+        "a valid one": good(),
+        "none": None,
+        "of another point": good(point="source"),
+        "with a field more": good(more=1),
+        "of another status": good(http_status_code="500"),
+        "with a status that is none": good(http_status_code=["200"]),
+        "a failure with an allow": {"code": "x", "message": "", "remedy": "", "decision": good()},
+    }
+    for name, item in items.items():
+        with answering(batch(good(), item)) as address, Client(address, seconds=SECONDS) as client:
+            found = [one.outcome for one in client.decide_many("license", [ALLOWED] * 3)]
+        assert found == ["allow", "allow" if name == "a valid one" else "deny", "deny"], name
+
+
+def test_of_a_batch_that_was_not_decided_whole_each_item_needs_its_status() -> None:
+    both = batch(good(), good(http_status_code="200"), status="207 Multi-Status")
+    with answering(both) as address, Client(address, seconds=SECONDS) as client:
+        assert [one.outcome for one in client.decide_many("license", [ALLOWED] * 2)] == ["deny", "allow"]
+
+
+@pytest.mark.parametrize("responses", [[], [good()], "", None, good()])
+def test_an_invalid_batch_is_denied_whole(responses: Any) -> None:
+    with answering(response({**good(), "responses": responses})) as address, Client(address, seconds=SECONDS) as client:
+        assert [one.outcome for one in client.decide_many("license", [ALLOWED] * 2)] == [Outcome.DENY] * 2
 
 
 def test_a_drip_of_bytes_does_not_outlast_the_deadline() -> None:
