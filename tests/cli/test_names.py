@@ -91,8 +91,9 @@ def test_a_store_that_is_not_utf_8_is_an_error_of_usage(command: Command) -> Non
     command("record", "ship", os.fsdecode(b"file:///caf\xe9")).refused("it is not UTF-8 text")
 
 
-def test_an_empty_list_of_package_environments_is_reported(command: Command) -> None:
-    run = command("sandbox", "env", "list", env={"XDG_CACHE_HOME": str(command.home)})
+def test_an_empty_list_of_package_environments_is_reported(command: Command, unprotected: Path) -> None:
+    unprotected.chmod(0o755)  # root lists those of the machine where others may not enter its cache
+    run = command("sandbox", "env", "list", env={"XDG_CACHE_HOME": str(unprotected)})
     assert (run.code, run.stdout) == (0, "no package environments\n")
-    listed = command("sandbox", "env", "list", "--format", "json", env={"XDG_CACHE_HOME": str(command.home)})
+    listed = command("sandbox", "env", "list", "--format", "json", env={"XDG_CACHE_HOME": str(unprotected)})
     assert (listed.code, listed.json) == (0, {"environments": []})
