@@ -109,7 +109,7 @@ def test_no_function_without_a_gate_can_be_got_from_one_behind_it(engine: Engine
     (told,) = gated(gate_of(engine), [wipe])
     assert inspect.unwrap(told) is told
     assert "raise AssertionError" not in inspect.getsource(told)  # what some frameworks store
-    with pytest.raises(AttributeError, match="local object"):
+    with pytest.raises((AttributeError, pickle.PicklingError), match="local object"):
         pickle.dumps(told)
     assert "<locals>" in told.__qualname__  # others store this name
 
