@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import random
+import sys
 import threading
 import time
 import warnings
@@ -25,6 +26,9 @@ from tests.threads import at_once
 pytestmark = pytest.mark.threat("ACE")
 
 GOLDEN = (ROOT / "fixtures" / "code" / "incident_metrics.py").read_text(encoding="utf-8")
+
+
+TEMPLATES = pytest.mark.skipif(sys.version_info < (3, 14), reason="template strings need Python 3.14")
 
 
 def found(code: str) -> ScanFacts:
@@ -118,6 +122,7 @@ def test_modules_as_values(code: str, value: bool) -> None:  # noqa: FBT001
         ("class A(metaclass=eval): pass", (True, True, True, False)),
         ("[eval for x in y]", (True, True, True, False)),
         ("f'{eval}'", (True, True, True, False)),
+        pytest.param("t'{eval}'", (True, True, True, False), marks=TEMPLATES),
         ("def f(x=eval): pass", (True, True, True, False)),
         ("(eval := 1)", (True, True, True, True)),
         ("def eval(): pass", (False, False, True, True)),

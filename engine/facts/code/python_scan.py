@@ -90,12 +90,13 @@ def _call(node: ast.Call, found: Collector) -> None:
 def _identifiers(node: ast.AST) -> Iterator[str]:
     """Every name that a node binds, whatever its type: a parameter, a keyword, a class.
 
-    Other versions of Python have other nodes; text that is no identifier is in constants alone.
+    Other versions of Python have other nodes; text that is no identifier is in constants, comments on types, and `str`,
+    the source of an expression in a template string.
     """
     if isinstance(node, ast.Constant):
         return
     for field, value in ast.iter_fields(node):
-        if field == "type_comment":
+        if field in {"type_comment", "str"}:
             continue
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, str):
