@@ -90,7 +90,7 @@ def approve(folder: Path, reason: str | None, act: Act) -> tuple[Statement, Rele
         statement = contents.statement
         if (before := contents.approval) is not None:
             message = f"{before.approver} approved this release already, at {before.approved_at}; nothing was recorded"
-            remedy = "sign it; a release that is to be approved by another person is built again"
+            remedy = "sign it; to have another person approve it, build it again"
             raise PolicyError((Problem(Location(str(folder / APPROVAL)), printable(message, 400), remedy),))
         release = {"digest": statement.digest, **statement.model_dump(include={"name", "sequence", "author"})}
         id_ = statement.digest.removeprefix("sha256:")[:_ID]
@@ -107,7 +107,7 @@ def roll_back(folder: Path, active: Path, output: Path, author: str, reason: str
     earlier, now = read(folder), read(active)
     old, new = earlier.statement, now.statement
     if old.name != new.name or old.sequence >= new.sequence:
-        message = f"release {old.sequence} of `{old.name}` is no earlier one than {new.sequence} of `{new.name}`"
+        message = f"release {old.sequence} of `{old.name}` is not earlier than release {new.sequence} of `{new.name}`"
         raise GatherError(message, remedy="name an earlier release of the same policy, and the active one as --after")
     if not reason.strip():
         raise GatherError("the rollback has no reason", remedy="state the reason in one line")

@@ -147,7 +147,7 @@ def _end(row: CodeRunRow) -> dict[str, Any]:
 def _number(query: Mapping[str, str], name: str) -> int | None:
     stated = query.get(name)
     if stated is not None and _NUMBER.fullmatch(stated) is None:
-        raise QueryError(name, "is no number of 1 or more")
+        raise QueryError(name, "is not a whole number of 1 or more")
     return None if stated is None else int(stated)
 
 

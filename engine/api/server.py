@@ -354,6 +354,6 @@ async def _demand(engine: AsyncEngine, point: str, request: dict[str, Any]) -> L
         return answer.decision.limits
     if answer.fault is not None:
         raise answer.fault
-    finding = answer.decision.findings[0]
-    more = "".join(f"\n  {one.code}: required: {one.requirement}" for one in answer.decision.findings[1:])
-    raise RefusedError(f"{finding.code}: required: {finding.requirement}{more}", remedy=finding.remedy)
+    found = answer.decision.findings
+    message = "; ".join(f"{one.code}: required: {one.requirement}" for one in found)
+    raise RefusedError(message, remedy="; ".join(dict.fromkeys(one.remedy for one in found)))

@@ -61,7 +61,7 @@ class _Commands(Group):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = {name: TyperCommand(name, help=words) for name, (_, words) in _COMMANDS.items()}
+        self.commands = {name: TyperCommand(name, help=words) for name, (_, words) in sorted(_COMMANDS.items())}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command to run, with its options."""

@@ -45,8 +45,8 @@ def put(
 ) -> None:
     """Write an entry for its owner, the principal, and print its id.
 
-    An entry of an untrusted origin needs the approval of a person: the first run exits with 3 and prints its id, the
-    second one brings it with --approval.
+    An entry of an untrusted origin needs the approval of a person: the first run exits with 3 and prints the id
+    of an approval; once that is granted, repeat the command with --approval.
     """
     from engine.memory import NewEntry
 

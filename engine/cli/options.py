@@ -211,7 +211,7 @@ class Sources:
         Path | None,
         folder(
             envvar="ENGINE_RELEASES",
-            help="Folder of signed releases, of which the one is used that was activated for the engines of the state.",
+            help="Folder of signed releases; the one that was activated for the engines of the state is used.",
         ),
     ] = None
     release_key: ReleaseKey = None

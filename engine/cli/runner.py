@@ -45,7 +45,7 @@ def serve(
         typer.Option(
             metavar="URL",
             envvar=["ENGINE_CALLBACKS", "AGENTA_HOST"],
-            help="Origin where tools are called whose run states no tool_callback.",
+            help="Origin for the tools of runs that state no tool_callback.",
         ),
     ] = "",
     pi_dir: Annotated[

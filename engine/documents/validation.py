@@ -142,7 +142,7 @@ def object_in(text: str | bytes, what: str, remedy: str, where: Location | None 
     except AmbiguousJsonError as error:
         return GatherError(f"the {what} {error.problem}", remedy=error.remedy, where=where)
     if not isinstance(found, dict):
-        return GatherError(f"the {what} is no JSON object", remedy=remedy, where=where)
+        return GatherError(f"the {what} is not a JSON object", remedy=remedy, where=where)
     return found
 
 

@@ -110,7 +110,7 @@ def _after_problems(point: PointRules, own: set[str]) -> Iterator[Problem]:
     for code, one in entries.requirements.items():
         known = generated | (set(entries.requirements) if one.added else own)
         for other in sorted(set(one.after) - known):
-            message = f"`after` names `{other}`, which is no code of `{point.name}`"
+            message = f"`after` names `{other}`, which is not a code of `{point.name}`"
             yield Problem(one.where, message, f"{schemas.likely(other, sorted(known))}use one of {quoted(known)}")
         if code in entries.before(code):
             message = f"`after` of `{code}` leads back to itself, so both could hide"

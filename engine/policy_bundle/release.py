@@ -46,7 +46,7 @@ from engine.version import __version__
 _ALL = {MANIFEST: canonical({"roots": ["release"]})}
 """Makes all files of the folder one bundle, for OPA to sign and verify; it is never loaded."""
 
-_UNVERIFIED = "serve only releases signed with this key: `engine policy sign`"
+_UNVERIFIED = "name the public key of its signer, or have it signed with this key: `engine policy sign`"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -167,6 +167,8 @@ def _names(folder: Path) -> list[str]:
     except OSError as error:
         reason = reason_of(error)
         raise PolicyError((Problem(Location(str(folder)), f"not a release: {reason}", _NO_RELEASE),)) from error
+    if STATEMENT not in names:
+        raise PolicyError((_problem(folder, STATEMENT, "the file is missing", _NO_RELEASE),))
     strange = [name for name in names if name not in _BYTES]
     if strange:
         message = "the file does not belong to the release"

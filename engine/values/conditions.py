@@ -150,7 +150,7 @@ def _pattern_problems(pattern: str) -> Iterator[str]:
 def _domain_problems(domains: Iterable[str]) -> Iterator[str]:
     for domain in domains:
         if not is_host_or_domain(domain):
-            yield f"`{printable(domain)}` is no domain: write it in lower case, such as example.com or *.example.com"
+            yield f"`{printable(domain)}` is not a domain: write it in lower case, such as example.com or *.example.com"
 
 
 def _sql_problems(sql: Sql, *, allow: bool) -> Iterator[str]:

@@ -366,7 +366,7 @@ _INSTEAD = {kind: f"use `{kind}s`" for kind in ("host", "path", "command")} | {
 
 
 def _host_problem(host: str) -> str | None:
-    return None if host_form(host) is not None else f"`{printable(host)}` is no host: {PROBLEM}"
+    return None if host_form(host) is not None else f"`{printable(host)}` is not a host: {PROBLEM}"
 
 
 def _path_problem(path: str) -> str | None:

@@ -68,7 +68,7 @@ class FormField:
         try:
             return number(text)
         except ValueError as error:
-            raise self._wrong("is no whole number" if number is int else "is no number") from error
+            raise self._wrong("is not a whole number" if number is int else "is not a number") from error
 
     def _wrong(self, problem: str) -> GatherError:
         return GatherError(f"`{printable(self.name, 80)}` {problem}", remedy="correct it in the form")
@@ -155,7 +155,7 @@ def field_of(name: str, node: Node, *, required: bool) -> FormField:
     """The field of a leaf."""
     kind, value = _kind(node.schema, node.root), node.value
     if kind is None:
-        raise GatherError(f"`{printable(name, 80)}` is no field", remedy="edit the text of the file")
+        raise GatherError(f"`{printable(name, 80)}` is not a field", remedy="edit the text of the file")
     stated = value is not UNSET and value is not None
     schema = node.schema
     if kind == "lines":

@@ -165,10 +165,10 @@ REFUSED = {
         "rename one",
     ),
     "after_unknown": rule(
-        requirement(more="after: [nothing]") + "\n", 13, "`nothing`, which is no code", "`records_missing`"
+        requirement(more="after: [nothing]") + "\n", 13, "`nothing`, which is not a code", "`records_missing`"
     ),
     "after_misspelled": rule(
-        requirement(more="after: [record_missing]") + "\n", 13, "is no code", "did you mean `records_missing`?"
+        requirement(more="after: [record_missing]") + "\n", 13, "is not a code", "did you mean `records_missing`?"
     ),
     "after_implied": rule(
         "\n\n".join(
@@ -363,7 +363,7 @@ REFUSED = {
             HOUSE: ADDED_HEAD + requirement("ok", "input.x == 1") + "\n",
         },
         13,
-        "`ok`, which is no code",
+        "`ok`, which is not a code",
         "`admitted`",
     ),
     "added_risky": one(HOUSE, ADDED_HEAD + requirement("ok", "not input.x") + "\n", 12, "negates", "custom.proof"),

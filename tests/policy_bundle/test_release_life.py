@@ -54,7 +54,7 @@ def test_a_release_is_activated_and_rolled_back_and_history_shows_both(tmp_path:
         assert activate(ready(command, two, keys), "as decided")[1] == "deny"
         back = ("--after", two, "--output", three, "--reason", "too strict")
         wrong = command("policy", "rollback", two, "--after", one, "--output", three, "--reason", "x")
-        wrong.refused("release 2 of `default` is no earlier one than 1 of `default`")
+        wrong.refused("release 2 of `default` is not earlier than release 1 of `default`")
         assert command("policy", "rollback", one, *back, *AUTHOR).code == 0
         old, outcome = activate(one, "the old folder")
         assert (old.code, outcome) == (Exit.POLICY_INVALID, "deny")

@@ -66,7 +66,7 @@ def claim(item: Explained) -> str:
 
 def there(item: Explained) -> str | None:
     """What was found instead of what is required, with keys of the policy that are spelled alike; None if not known."""
-    rows = [f"{row.path} is no row of the policy, {did_you_mean(row.nearest)}" for row in item.rows if row.nearest]
+    rows = [f"{row.path} is not a row of the policy, {did_you_mean(row.nearest)}" for row in item.rows if row.nearest]
     return clean("; ".join(filter(None, (item.found, *rows)))) or None
 
 

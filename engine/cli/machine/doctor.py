@@ -53,8 +53,8 @@ def doctor(
     """Report what this machine has: OPA, writable state, sandbox tools. Exits with 4 if `engine check` cannot work.
 
     With --sandbox, probe every boundary of every sandbox; exits with 4 if no sandbox enforces all of them.
-    With --runner, test from here what of a runner can be reached, whether it demands a client certificate, and whether
-    it accepts the given one and the given token; exits with 4 if a caller here cannot use it.
+    With --runner, test from here whether a runner can be reached, whether it demands a client certificate, and whether
+    it accepts the given one and the given token; exits with 4 if a caller on this machine cannot use it.
     """
     access = runner_access(runner_token_file, runner_cert, runner_key, ca_file)
     if runner is not None:

@@ -13,6 +13,7 @@ from engine.cli import options
 from engine.cli.inputs import all_bytes
 from engine.cli.outputs import json_text, print_text
 from engine.cli.terminal import tamed
+from engine.cli.usage import Group
 from engine.cli.waiting import during, sandbox_tried
 from engine.documents.files import printable
 from engine.errors import Exit
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from engine.shell import ShellRun
 
 app = typer.Typer()
-environments = typer.Typer(help="Environments of Python packages that programs may import.")
+environments = typer.Typer(cls=Group, help="Environments of Python packages that programs may import.")
 app.add_typer(environments, name="env")
 
 _INPUT_BYTES = 1 << 20

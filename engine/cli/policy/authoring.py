@@ -68,6 +68,7 @@ def values(
     ] = None,
 ) -> None:
     """List the documents of values with their files, or print the effective values of one as JSON."""
+    from engine.policy_bundle.schemas import likely
     from engine.values import DERIVED
 
     built = built_policy(sources)
@@ -76,7 +77,8 @@ def values(
         for name in known:
             print_text("\n".join(_document_text(built, name)))
     elif document not in known:
-        raise GatherError(f"there are no values `{printable(document, 40)}`", remedy=f"use one of: {', '.join(known)}")
+        remedy = f"{likely(document, known)}use one of: {', '.join(known)}"
+        raise GatherError(f"there are no values `{printable(document, 40)}`", remedy=remedy)
     else:
         print_text(json_text(built.data[document]))
 

@@ -149,7 +149,7 @@ def activate_policy(
 
     It is recorded as done by the current user, or by the principal of the token in ENGINE_TOKEN. Exits with 5 if a
     server refuses the policy and keeps the old one, with 4 if one or all do not answer. With a release, all engines
-    load it before any begins with it, and this command ends when none answers from the one before.
+    load it before any serves it, and this command ends when none decides under the one before.
     """
     if folder is not None:
         with refusals():

@@ -29,7 +29,7 @@ def diff_policies(
         typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Policy folder, all values, or a release."),
     ],
     other: Annotated[
-        Path | None, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="What it became.")
+        Path | None, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Later version of it.")
     ] = None,
     how: options.Output = "text",
 ) -> None:

@@ -53,7 +53,7 @@ def roll_back(
 
 
 def history(state: options.State = None, how: options.Output = "text") -> None:
-    """List which policy was active from when on, who activated it and why, and who built and approved its release.
+    """List when each policy became active, who activated it and why, and who built and approved its release.
 
     Read from the record: starts of servers, activations and refused ones. The time of a change is that of its line.
     """

@@ -94,6 +94,6 @@ def _change(change: dict[str, Any], *, known: bool) -> list[str]:
 def value_text(row: dict[str, Any]) -> str:
     """A value of the policy with its place."""
     if row["where"] is None:
-        return f"{printable(row['path'])} is no row of the policy"
+        return f"{printable(row['path'])} is not a row of the policy"
     value = printable(json.dumps(row["value"], ensure_ascii=False), _VALUE)
     return f"{printable(row['path'])} = {value} ({printable(row['where'])})"

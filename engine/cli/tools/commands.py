@@ -192,4 +192,6 @@ def _afterwards(answer: Answer) -> str:
 
 
 def _short(value: Any) -> str:
-    return ",".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ",".join(map(str, value)) or "none"
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)

@@ -4,7 +4,7 @@ import data.admission.lib.fetch
 import future.keywords.not
 
 # METADATA
-# title: The response is no redirect
+# title: The response is not a redirect
 # description: A redirect leads to an address that nobody decided on, so none is followed.
 # custom:
 #   code: redirect_blocked

@@ -9,7 +9,7 @@ import future.keywords.not
 # custom:
 #   code: payload_detail_not_admitted
 #   fixed: true
-#   remedy: Record summaries, or use a profile with payload_detail set
+#   remedy: Record summaries, or use a profile of policy/operations.yaml with payload_detail set
 #   reads: [operations.profile, operations.profiles]
 # labels:
 #   row: B42

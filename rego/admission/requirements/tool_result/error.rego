@@ -9,7 +9,7 @@ import future.keywords.not
 # custom:
 #   code: debug_not_controlled
 #   waivable: false
-#   remedy: Use the error mode safe, or run in a profile whose tool_error_modes name debug
+#   remedy: Use the error mode safe, or a profile of policy/operations.yaml whose tool_error_modes list debug
 #   reads: [operations.profile, operations.profiles]
 # labels:
 #   row: B30, B31
