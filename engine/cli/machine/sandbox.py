@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from engine.shell import ShellRun
 
 app = typer.Typer()
-environments = typer.Typer(cls=Group, help="Environments of Python packages that programs may import.")
+environments = typer.Typer(
+    cls=Group, no_args_is_help=True, help="Environments of Python packages that programs may import."
+)
 app.add_typer(environments, name="env")
 
 _INPUT_BYTES = 1 << 20

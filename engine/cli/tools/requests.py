@@ -64,7 +64,7 @@ def definitions_in(file: Path) -> tuple[Definition, ...]:
         return listing_of(content(file))[0]
     except UnreadableDefinitionError as error:
         raise GatherError(
-            f"this is not a list of tools: {error}",
+            f"the list of tools cannot be read: {error}",
             remedy="pass the result of tools/list, or a list of definitions, as JSON",
             where=Location(str(file)),
         ) from error
