@@ -35,7 +35,7 @@ Reason = Annotated[str, StringConstraints(min_length=1, max_length=1_000), After
 class Scope(Model):
     """The requested token: its principal, the points at which it may ask and approve, and its lifetime in seconds.
 
-    `audience` is the one server that accepts it; None for every server of this state.
+    `audience` is the one server that accepts it; absent, every server of this state does.
     """
 
     principal: Name

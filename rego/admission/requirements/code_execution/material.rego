@@ -6,7 +6,7 @@ import future.keywords.not
 
 # METADATA
 # title: The output contract is known
-# description: Contracts are rows in policy/code.yaml. Without one, the output is checked for none here.
+# description: Contracts are rows in policy/code.yaml. A request that states none is not checked here.
 # custom:
 #   code: "invalid_request:contract_unknown"
 #   remedy: Name a contract that is in policy/code.yaml

@@ -53,8 +53,8 @@ material_fits(record) if {
 
 # METADATA
 # title: No text of the material contains control or hidden characters
-# description: Such characters deceive those who read the text. Tabs and ends of lines are none, nor are invisible
-#   characters that a script or an emoji needs.
+# description: Such characters deceive those who read the text. Tabs, ends of lines, and invisible
+#   characters that a script or an emoji needs are allowed.
 # custom:
 #   code: control_character
 #   each: records
@@ -68,7 +68,7 @@ plain_text(record) if record.material.controls == 0
 # METADATA
 # title: No text of the material is a formula
 # description: Spreadsheets run a text that begins with an equals sign, or with an at, plus or minus sign, as a
-#   formula; a phone number is none.
+#   formula; phone numbers may begin with a plus sign.
 # custom:
 #   code: formula_in_text
 #   each: records

@@ -102,8 +102,8 @@ known if {
 
 # METADATA
 # title: The provider is remote
-# description: Every address of its host is public; a model on this machine or network is none. Ranges are values in
-#   policy/addresses.yaml.
+# description: Every address of its host is public; a model on this machine or network is not remote. Ranges are values
+#   in policy/addresses.yaml.
 # custom:
 #   code: provider_not_remote
 #   fixed: true

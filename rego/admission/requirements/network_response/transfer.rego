@@ -37,7 +37,7 @@ secured if input.transfer.secured == true
 
 # METADATA
 # title: The response is unambiguous HTTP
-# description: Contradictory lengths, oversized headers and broken framing have several.
+# description: Contradictory lengths, oversized headers and broken framing can be read in several ways.
 # custom:
 #   code: response_malformed
 #   after: [tls_failed]

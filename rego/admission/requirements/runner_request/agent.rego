@@ -44,8 +44,8 @@ backend_admitted if runner.host(input.agent) in {"runner", "remote"}
 
 # METADATA
 # title: The harness lists the stated model
-# description: Models are values in policy/runners.yaml, by harness and provider. What a form accepts that knows no
-#   capabilities is refused here.
+# description: Models are values in policy/runners.yaml, by harness and provider. A form that does
+#   not know the capabilities may accept others; they are refused here.
 # custom:
 #   code: model_not_listed
 #   after: [harness_not_admitted]

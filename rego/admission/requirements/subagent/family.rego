@@ -45,7 +45,7 @@ not_nested(known) if {
 
 # METADATA
 # title: Only the conversation that started a subagent may read or end it
-# description: The parent comes from the engine's own state; an unknown subagent has none.
+# description: The parent comes from the engine's own state; an unknown subagent has no parent.
 # custom:
 #   code: not_parent
 #   fixed: true

@@ -52,7 +52,7 @@ readable if tool_definition.not_required(input.call.tool)
 
 # METADATA
 # title: Every argument fits the schema in the tool's definition
-# description: The list contains the arguments that do not, and those that are missing.
+# description: The list contains the arguments that do not fit, and those that are missing.
 # custom:
 #   code: arguments_unfit
 #   each: misfits

@@ -74,7 +74,7 @@ hidden_taken_out if _no_result
 
 # METADATA
 # title: Links and images carry data to named hosts only
-# description: What a program shows of a model's answer may load an image, and with it send what its address contains.
+# description: A program that shows a model's answer may load an image, and so send the data in its address.
 #   Hosts, and how much may go to others, are values in policy/results.yaml; elsewhere the address is taken out.
 # custom:
 #   code: link_carries_data

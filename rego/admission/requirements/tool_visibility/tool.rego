@@ -7,7 +7,7 @@ import future.keywords.not
 
 # METADATA
 # title: The tool is known
-# description: Tools are matched by exact name. A tool with an unreadable definition has none.
+# description: Tools are matched by exact name. A tool with an unreadable definition has no name.
 # custom:
 #   code: tool_unknown
 #   standing: warn
