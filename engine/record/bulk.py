@@ -250,7 +250,8 @@ class RunRecord:
         for found in entries(self.folder / SEGMENTS / unit, Filter()):
             if not isinstance(found, Entry) or not isinstance(found.body, DecisionRecord):
                 where = Location(f"{self.folder}/{SEGMENTS}/{unit}")
-                raise RecordError("this segment has lines that are not decisions", remedy="run `engine record verify --bulk DIR`", where=where)
+                remedy = "run `engine record verify --bulk DIR`"
+                raise RecordError("this segment has lines that are not decisions", remedy=remedy, where=where)
             yield found.body
 
     def _demand(self, unit: str, count: int) -> Segment:

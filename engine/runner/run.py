@@ -212,7 +212,10 @@ class AgentRunner:
             raise talk.problem
         listener.ended()
         if talk.result is None:
-            raise HarnessError(f"the harness ended without a result: {cause}", remedy="see the limits of its profile in policy/sandbox.yaml")
+            raise HarnessError(
+                f"the harness ended without a result: {cause}",
+                remedy="see the limits of its profile in policy/sandbox.yaml",
+            )
         return _result(active.run_id, talk.result)
 
     def _report(self, active: _Run, ran: Ran, services: Services) -> None:

@@ -250,8 +250,8 @@ def test_a_closed_approval_cannot_be_granted_or_refused(command: Command, store:
     row, late = ask(store), expired(store)
     assert command("approvals", "grant", row.id).code == 0
     told = {
-        row.id: ("approval_resolved: required", f"found: its state is granted by {ME}; it expires at "),
-        late.id: ("approval_overdue: required", "found: its state is expired; it expires at "),
+        row.id: ("approval_resolved: required", f"found: it was granted by {ME}"),
+        late.id: ("approval_overdue: required", "found: it expired at "),
     }
     for id_, words in told.items():
         for arguments in (["grant", id_], ["refuse", id_, "--reason", "no"]):

@@ -19,7 +19,9 @@ REFUSED = {
 
 def test_a_refusal_names_the_row_that_a_misspelled_name_could_mean(command: Command) -> None:
     done = command("sandbox", "run", "--profile", "standrad", "--", "cat")
-    assert "\n  found: sandbox.profiles.standrad is not a row of the policy, did you mean `standard`?\n  N" in done.stderr
+    assert (
+        "\n  found: sandbox.profiles.standrad is not a row of the policy, did you mean `standard`?\n  N" in done.stderr
+    )
     done = command("memory", "put", "-", "--sensitivity", "intrenal", *ORIGIN, stdin="hello")
     assert "did you mean `internal`?" in done.stderr
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from engine.state.store import Store
 
 app = typer.Typer()
+
+_CLOSED = re.compile(r"(?m)^approval_(?:resolved|overdue): .*$")
+"""The finding that says of an approval that it is no longer open."""
 
 _RECORDED = 10_000  # the last decisions that requested an approval at one point
 
@@ -82,16 +86,20 @@ def _resolve(id_: str, act: str, reason: str | None, sources: options.Sources) -
     except acts.ActRefusedError as error:
         if (now := _resolution(row)) is None:
             raise
-        raise acts.ActRefusedError(f"{error.message}\n  found: {now}", remedy=error.remedy, code=error.code) from error
+        message = _CLOSED.sub(lambda line: f"{line[0]}\n  found: {now}", error.message)
+        raise acts.ActRefusedError(message, remedy=error.remedy, code=error.code) from error
     print_text(f"{done['state']} by {printable(done['approver'], 256)}: {row.id}")
 
 
 def _resolution(row: ApprovalRow) -> str | None:
     """What became of an approval request; None while it is open."""
-    if _state(row) == "requested":
+    state = _state(row)
+    if state == "requested":
         return None
-    by = f" by {printable(row.approver, 256)}" if row.approver else ""
-    return f"its state is {_state(row)}{by}; it expires at {time_text(row.expires_at)}"
+    if state == "expired":
+        return f"it expired at {time_text(row.expires_at)}"
+    by = f"by {printable(row.approver or 'a person', 256)}"
+    return f"it was granted {by}, and used" if state == "used" else f"it was {state} {by}"
 
 
 def _approval(store: Store, id_: str) -> ApprovalRow:
