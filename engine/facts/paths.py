@@ -83,7 +83,7 @@ def canonical_folder(text: str) -> str:
     """An absolute folder in its only spelling, without a slash at the end. Raises ValueError."""
     facts = path_facts(text, None)
     if not facts.canonical or (text.endswith("/") and text != "/"):
-        raise ValueError("write it from `/` on, such as /work, without `.`, `..`, `//` and a slash at the end")
+        raise ValueError("write an absolute path, such as /work, without `.`, `..`, `//` and a slash at the end")
     return text
 
 
