@@ -1,7 +1,7 @@
 """Point `memory`: whether an entry of an agent's memory may be written, read or forgotten.
 
-The engine counts secrets and private data in what is written, and looks up who owns what is read. Of texts only
-digests and sizes get into the input. Row B44.
+The engine counts secrets, private data, hidden characters and instructions to a model in what is written, and looks up
+who owns what is read. Of texts only digests and sizes get into the input. Row B44.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from engine.documents.canonical import digest
-from engine.facts.text.content import private_in, secrets_in
+from engine.facts.text.content import private_in, secrets_in, steering_in
 from engine.model import Caller, Digest, Limits, Line, Model, Named, Text, Word
 from engine.points import GatherContext, Gathered, Point
 from engine.state.rows import MemoryRow
@@ -50,7 +50,7 @@ class MemoryRequest(Model):
 
 
 class WrittenFacts(Model):
-    """An entry to write, without its text. `secrets` and `private` count the text and the name of its origin."""
+    """An entry to write, without its text. What is counted is in the text or in the name of its origin."""
 
     id: str
     origin: EntryOrigin
@@ -59,6 +59,8 @@ class WrittenFacts(Model):
     bytes: int
     secrets: int
     private: int
+    hidden: int
+    instructions: int
 
 
 class MemoryInput(Model):
@@ -108,15 +110,18 @@ def gather(request: MemoryRequest, context: GatherContext) -> Gathered:
 
 
 def _written(entry: NewMemory, context: GatherContext) -> WrittenFacts:
-    data = entry.text.encode("utf-8")
+    data, texts = entry.text.encode("utf-8"), [entry.text, entry.origin.name]
+    hidden, instructions = steering_in(texts, context.lookups.markers)
     return WrittenFacts(
         id="0",
         origin=entry.origin,
         sensitivity=entry.sensitivity,
         digest=digest(data),
         bytes=len(data),
-        secrets=secrets_in([entry.text, entry.origin.name], context.lookups.forms),
-        private=private_in([entry.text, entry.origin.name]),
+        secrets=secrets_in(texts, context.lookups.forms),
+        private=private_in(texts),
+        hidden=hidden,
+        instructions=instructions,
     )
 
 

@@ -119,6 +119,38 @@ private_data_allowed(entry) if {
 private_data_allowed(entry) if data.policy.memory.sensitivities[entry.sensitivity].private_data == "allowed"
 
 # METADATA
+# title: The entry has no hidden characters
+# description: Invisible characters that no script or emoji needs can hide text from people and show it to a model.
+# custom:
+#   code: hidden_characters_in_memory
+#   each: written
+#   empty: allowed
+#   remedy: Remove the invisible characters from the text, or from the name of its origin
+# labels:
+#   row: B44
+#   threat: injection
+nothing_hidden(entry) if entry.hidden == 0
+
+# METADATA
+# title: The entry has no instructions to the model
+# description: An agent may repeat what it has read elsewhere, and would obey it from then on. Markers are values in
+#   policy/results.yaml, and no list of them is complete.
+# custom:
+#   code: instructions_in_memory
+#   each: written
+#   empty: allowed
+#   standing: confirm
+#   remedy: Have a person approve the entry with `engine approvals grant`, or leave it out
+#   reads: [results.markers]
+# labels:
+#   row: B44
+#   threat: injection
+without_instructions(entry) if {
+	entry.instructions == 0
+	is_object(data.policy.results.markers)
+}
+
+# METADATA
 # title: The entry is within the size limit
 # description: The size is a value in policy/memory.yaml.
 # custom:

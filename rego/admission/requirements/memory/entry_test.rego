@@ -3,14 +3,24 @@ package admission.requirements.memory.entry_test
 import data.admission.requirements.memory.entry
 import future.keywords.not
 
-_policy := {"memory": {
-	"origins": {"user": "trusted", "website": "untrusted"},
-	"sensitivities": {"internal": {"private_data": "refused"}, "personal": {"private_data": "allowed"}},
-	"entry_bytes": 10,
-}}
+_policy := {
+	"memory": {
+		"origins": {"user": "trusted", "website": "untrusted"},
+		"sensitivities": {"internal": {"private_data": "refused"}, "personal": {"private_data": "allowed"}},
+		"entry_bytes": 10,
+	},
+	"results": {"markers": {"phrases": [], "tokens": []}},
+}
 
 _one := {
-	"id": "0", "origin": {"kind": "user", "name": "s"}, "sensitivity": "internal", "bytes": 10, "secrets": 0, "private": 0,
+	"id": "0",
+	"origin": {"kind": "user", "name": "s"},
+	"sensitivity": "internal",
+	"bytes": 10,
+	"secrets": 0,
+	"private": 0,
+	"hidden": 0,
+	"instructions": 0,
 }
 
 _with(change) := object.union(_one, change)
@@ -24,7 +34,9 @@ _entries := {
 	"other sensitivity": _with({"sensitivity": "cosmic"}),
 	"no sensitivity": json.remove(_one, ["sensitivity"]),
 	"secret": _with({"secrets": 1}),
-	"not searched": json.remove(_one, ["secrets", "private"]),
+	"not searched": json.remove(_one, ["secrets", "private", "hidden", "instructions"]),
+	"hidden": _with({"hidden": 1}),
+	"instructions": _with({"instructions": 1}),
 	"private": _with({"private": 1}),
 	"private and personal": _with({"private": 1, "sensitivity": "personal"}),
 	"large": _with({"bytes": 11}),
@@ -97,6 +109,18 @@ test_private_data_allowed if {
 	not entry.private_data_allowed(_entries["private and personal"]) with data.policy as {}
 }
 
+test_nothing_hidden if {
+	_all - {name | some name, one in _entries; entry.nothing_hidden(one)} == {"hidden", "not searched"}
+}
+
+test_without_instructions if {
+	held := {name | some name, one in _entries; entry.without_instructions(one) with data.policy as _policy}
+	_all - held == {"instructions", "not searched"}
+	every one in _entries {
+		not entry.without_instructions(one) with data.policy as {}
+	}
+}
+
 test_small_enough if {
 	held := {name | some name, one in _entries; entry.small_enough(one) with data.policy as _policy}
 	_all - held == {"large", "no size"}
@@ -108,6 +132,8 @@ test_small_enough if {
 test_of_another_type if {
 	every wrong in [null, true, "", [], {}] {
 		not entry.no_secret(_with({"secrets": wrong}))
+		not entry.nothing_hidden(_with({"hidden": wrong}))
+		not entry.without_instructions(_with({"instructions": wrong})) with data.policy as _policy
 		not entry.private_data_allowed(_with({"private": wrong})) with data.policy as _policy
 		not entry.small_enough(_with({"bytes": wrong})) with data.policy as _policy
 		not entry.small_enough(_one) with data.policy as {"memory": {"entry_bytes": wrong}}
