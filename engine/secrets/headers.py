@@ -29,8 +29,11 @@ _HEADER = re.compile(
 _CREDENTIALS = re.compile(
     r"(?i)[^:=]{0,40}[:=][ \t]{0,8}(?P<quote>[\"']?)[ \t\"']{0,8}"
     r"(?P<scheme>(?:bearer|basic|digest|token)[ \t]{1,8}(?:\\?[\"'](?=[a-z0-9]))?)?"
-    r"(?!(?:bearer|basic|digest|token)[ \t])(?P<value>[a-z0-9+/._~-]{2}[^\s\"',;]*)"
+    r"(?!(?:bearer|basic|digest|token)[ \t`])(?P<value>[a-z0-9+/._~-]{2}[^\s\"',;]*)"
 )
+_WORD = r"(?:\(?[A-Za-z][A-Za-z-]*\)?|[0-9.]{1,4})"
+_PROSE = re.compile(rf"{_WORD}(?: {_WORD}){{3,}}[ \t.;|]*(?![^\r\n])")
+"""Four words or more, as in `Authorization: role-based access control only`; a header has a scheme and a credential."""
 _COOKIE = re.compile(r"[^\s=]=(?![$<{%*])[^\s=]")
 _BEARER = re.compile(r"(?i)(?<![A-Za-z0-9])bearer[ \t]{1,8}(?:\\?[\"'])?([A-Za-z0-9._~+/=-]{6,})")
 _BASIC = re.compile(r"(?ai)(?<![A-Za-z0-9])basic[ \t]{1,8}(?:\\?[\"'])?([A-Za-z0-9+/]{4,}={0,2})")
@@ -86,7 +89,7 @@ def _has_credentials(header: str) -> bool:
         return False
     if match["quote"] or match["scheme"]:
         return True
-    if REFERENCE.match(header, match.start("value")):
+    if REFERENCE.match(header, match.start("value")) or _PROSE.match(header, match.start("value")):
         return False
     bare, behind = match["value"].rstrip(")]}"), header[match.end() :].split()
     alone = not behind or not behind[0][0].isalnum() or behind[0] in OPERATORS
