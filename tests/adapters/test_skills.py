@@ -16,11 +16,13 @@ import pytest
 from admission_adapters.files import skills
 from admission_adapters.files.skills import SkillFile, read_skill_file, read_skill_file_async
 from engine.engine import AsyncEngine, Engine
-from engine.model import Job, Limits, Permit
+from engine.flow import Context
+from engine.model import Caller, Job, Limits, Permit, Via
 from engine.settings import Settings
 from tests.adapters.permits import DIGEST, misused, sealed
 from tests.command import lines
 from tests.conftest import lowered
+from tests.expect import there
 from tests.processes import leaks
 
 LOADED = frozenset({"skill_file"})
@@ -210,11 +212,26 @@ def test_a_warning_is_not_reported_as_a_reason(settings: Settings, skill: Path) 
     assert "hard_link" not in got.text
 
 
+def test_a_person_can_approve_a_file(settings: Settings, skill: Path) -> None:
+    os.link(skill / "scripts/run.sh", skill / "second")
+    asking = f"levels.levels.skill_file={{hard_link_not_admitted: {lowered('confirm')}}}"
+    agent = Context(caller=Caller(via=Via.PROCESS, principal="agent-7"))
+    with Engine(settings, values=(asking,), points=LOADED) as engine:
+        waiting = read_skill_file(engine, str(skill), "scripts/run.sh", agent)
+        assert (waiting.error, waiting.codes) == (True, ("hard_link_not_admitted",))
+        approval = there(waiting.approval)
+        engine.store().resolve(approval, "granted", "operator", "read it", engine.now())
+        granted = replace(agent, approval=approval)
+        assert read_skill_file(engine, str(skill), "scripts/run.sh", granted).text == TEXT
+        again = read_skill_file(engine, str(skill), "scripts/run.sh", granted)
+        assert again.error
+
+
 def test_skill_files_can_be_read_from_an_event_loop(settings: Settings, skill: Path) -> None:
     async def ask() -> tuple[SkillFile, SkillFile, SkillFile]:
         async with AsyncEngine(settings, points=LOADED) as engine:
             good = await read_skill_file_async(engine, str(skill), "scripts/run.sh")
-            bad = await read_skill_file_async(engine, str(skill), "../secret")
+            bad = await read_skill_file_async(engine, str(skill), "../secret", Context())
         return (
             good,
             bad,

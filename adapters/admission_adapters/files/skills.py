@@ -43,20 +43,25 @@ class SkillFileGrant(Protocol):
     max_bytes: int  # no more bytes than these are read
 
 
-def read_skill_file(engine: Decides[Answer], skill: str, path: str) -> SkillFile:
-    """The text of the file `path` of the skill in the folder `skill`; every failure is an error result (B36)."""
+def read_skill_file(engine: Decides[Answer], skill: str, path: str, context: Any = None) -> SkillFile:
+    """The text of the file `path` of the skill in the folder `skill`; every failure is an error result (B36).
+
+    `context` has the caller, the run and a granted approval.
+    """
     reading = _Reading()
     try:
-        return reading.result(engine.decide(POINT, {"skill": skill, "path": path}, reading.executor))
+        return reading.result(engine.decide(*reading.question(skill, path, context)))
     except Exception as error:  # noqa: BLE001  (whatever it is, the caller's process continues)
         return _failed(error)
 
 
-async def read_skill_file_async(engine: Decides[Awaited], skill: str, path: str) -> SkillFile:
+async def read_skill_file_async(
+    engine: Decides[Awaited], skill: str, path: str, context: Any = None
+) -> SkillFile:
     """`read_skill_file` for an event loop."""
     reading = _Reading()
     try:
-        return reading.result(await engine.decide(POINT, {"skill": skill, "path": path}, reading.executor))
+        return reading.result(await engine.decide(*reading.question(skill, path, context)))
     except Exception as error:  # noqa: BLE001
         return _failed(error)
 
@@ -66,6 +71,11 @@ class _Reading:
 
     def __init__(self) -> None:
         self._text: str | None = None
+
+    def question(self, skill: str, path: str, context: Any) -> tuple[Any, ...]:
+        """The arguments of `decide`."""
+        asked = POINT, {"skill": skill, "path": path}, self.executor
+        return asked if context is None else (*asked, context)
 
     def executor(self, permit: Permit, job: Job) -> Result:
         """Read under the permit. Raises WorkError."""

@@ -1,4 +1,4 @@
-# Where files of a skill may be: in certain folders, up to a depth.
+# Where files of a skill may be: in certain folders, up to a depth, and at the top where the policy lists it.
 package admission.lib.skill
 
 import future.keywords.not
@@ -9,4 +9,9 @@ readable(place) if {
 	is_number(place.segments)
 	place.segments > 1
 	place.segments <= data.policy.skills.depth + 1
+}
+
+readable(place) if {
+	place.segments == 1
+	"." in data.policy.skills.folders
 }

@@ -30,6 +30,12 @@ test_deeper if {
 	held == {"directly in a folder", "nested"}
 }
 
+test_at_the_top if {
+	top := {"skills": {"folders": [".", "scripts"], "depth": 1}}
+	held := {name | some name, place in _places; skill.readable(place) with data.policy as top}
+	held == {"directly in a folder", "at the top", "the folder itself"}
+}
+
 test_values_missing if {
 	every values in [{}, {"folders": ["scripts"]}, {"depth": 1}, {"folders": [], "depth": 1}] {
 		not skill.readable(_places["directly in a folder"]) with data.policy as {"skills": values}

@@ -4,11 +4,12 @@ import data.admission.lib.skill
 import future.keywords.not
 
 # METADATA
-# title: The path names a file directly in an admitted folder of the skill
+# title: The path names a file in an admitted folder of the skill
 # description: A canonical path relative to the skill. Folders and depth are values in policy/skills.yaml.
 # custom:
 #   code: path_not_allowed
-#   remedy: Request a file by folder and name, such as scripts/run.sh
+#   remedy: Request a file by folder and name, such as scripts/run.sh; for other places of a skill that you trust, have
+#     the folder (`"."` for its top) added to folders in policy/skills.yaml, or depth raised
 #   reads: [skills.folders, skills.depth]
 # labels:
 #   row: B34
