@@ -61,7 +61,9 @@ origin_known(entry) if {
 #   empty: allowed
 #   after: [memory_origin_unknown]
 #   standing: confirm
-#   remedy: Have a person approve the entry with `engine approvals grant`, or leave it out
+#   facts: {digest: digest, from: origin.name}
+#   remedy: Have a person compare the digest with that of the text and approve it with `engine approvals grant`, or
+#     leave the entry out
 #   reads: ["memory.origins.{origin.kind}"]
 # labels:
 #   row: B44
@@ -140,7 +142,9 @@ nothing_hidden(entry) if entry.hidden == 0
 #   each: written
 #   empty: allowed
 #   standing: confirm
-#   remedy: Have a person approve the entry with `engine approvals grant`, or leave it out
+#   facts: {digest: digest, from: origin.name}
+#   remedy: Have a person compare the digest with that of the text and approve it with `engine approvals grant`, or
+#     leave the entry out
 #   reads: [results.markers]
 # labels:
 #   row: B44
