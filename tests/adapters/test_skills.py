@@ -191,16 +191,6 @@ def test_everything_wrong_with_the_request_or_the_engine_is_an_error_result(
         assert read(broken, skill).codes == ("engine.policy_invalid",)
 
 
-def test_a_finding_at_level_confirm_requires_an_approval(settings: Settings, skill: Path) -> None:
-    os.link(skill / "scripts/run.sh", skill / "second")
-    with Engine(
-        settings, values=(f"levels.levels.skill_file={{hard_link_not_admitted: {lowered('confirm')}}}",), points=LOADED
-    ) as engine:
-        got = read(engine, skill)
-    assert (got.error, got.codes) == (True, ("hard_link_not_admitted",))
-    assert got.approval is not None
-
-
 def test_a_warning_is_not_reported_as_a_reason(settings: Settings, skill: Path) -> None:
     os.link(skill / "scripts/run.sh", skill / "second")
     warned = f"levels.levels.skill_file={{hard_link_not_admitted: {lowered('warn')}}}"
@@ -212,7 +202,7 @@ def test_a_warning_is_not_reported_as_a_reason(settings: Settings, skill: Path) 
     assert "hard_link" not in got.text
 
 
-def test_a_person_can_approve_a_file(settings: Settings, skill: Path) -> None:
+def test_a_finding_at_level_confirm_requires_an_approval(settings: Settings, skill: Path) -> None:
     os.link(skill / "scripts/run.sh", skill / "second")
     asking = f"levels.levels.skill_file={{hard_link_not_admitted: {lowered('confirm')}}}"
     agent = Context(caller=Caller(via=Via.PROCESS, principal="agent-7"))

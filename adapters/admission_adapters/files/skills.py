@@ -55,9 +55,7 @@ def read_skill_file(engine: Decides[Answer], skill: str, path: str, context: Any
         return _failed(error)
 
 
-async def read_skill_file_async(
-    engine: Decides[Awaited], skill: str, path: str, context: Any = None
-) -> SkillFile:
+async def read_skill_file_async(engine: Decides[Awaited], skill: str, path: str, context: Any = None) -> SkillFile:
     """`read_skill_file` for an event loop."""
     reading = _Reading()
     try:
