@@ -35,7 +35,7 @@ from engine.policy_bundle.schemas import HEAD, Schema, annotated, common, policy
 from engine.policy_bundle.scratch import scratch
 from engine.policy_bundle.sources import Snapshot
 from engine.policy_bundle.syntax import Module
-from engine.policy_bundle.values import schema_of
+from engine.policy_bundle.values import is_blank, schema_of
 from engine.values import DERIVED
 
 _ROUTER = "admission/main.rego"
@@ -330,7 +330,10 @@ def inventory_problems(name: str, data: bytes | None, held: Collection[Requireme
     A deleted requirement leaves nothing that could fail, so each code is listed: `source: [code, …]`.
     """
     found: list[Problem] = []
-    document = Document(name, {}, {}) if data is None else explain.read(data, name, found)
+    if data is None or is_blank(name, data):
+        document: Document | None = Document(name, {}, {})
+    else:
+        document = explain.read(data, name, found)
     remedies = {"": "write `<point>:` and its codes below"}
     if document is None or explain.validated(_Inventory, document, found, remedies=remedies) is None:
         yield from found

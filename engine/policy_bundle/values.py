@@ -116,7 +116,7 @@ def _documents(
             known = [f"{one}.yaml" for one in (*documents, *([] if name.startswith("policy/") else [PARAMETERS]))]
             remedy = f"{schemas.likely(f'{stem}.yaml', known)}use one of {quoted(known)}"
             found.append(Problem(Location(name), "there are no values of this name", remedy))
-        elif not _is_blank(name, files[name]):
+        elif not is_blank(name, files[name]):
             document, problems = _document(files[name], name)
             found.extend(problems)
             if document is not None:
@@ -132,8 +132,8 @@ def _document(data: bytes, name: str) -> tuple[Document | None, tuple[Problem, .
     return explain.read(data, name, found), tuple(found)
 
 
-def _is_blank(name: str, data: bytes) -> bool:
-    """Whether a file of the recipe has nothing but comments, and at least one; one of policy/ must have a document."""
+def is_blank(name: str, data: bytes) -> bool:
+    """Whether a file has nothing but comments, and at least one; one of policy/ must have a document."""
     if name.startswith("policy/") or not data.strip():
         return False
     return not re.sub(rb"(?m)^[ \t\r]*(#.*|---)?$", b"", data).strip()
@@ -166,7 +166,7 @@ def _merged(below: Any, over: Any, path: Row, lines: dict[Row, int]) -> Any:
 def parameters(files: Mapping[str, bytes], found: list[Problem]) -> Document | None:
     """The parameters of the recipe's rules; None if it has none, or if they are invalid (added to `found`)."""
     name = next((name for name in files if PurePosixPath(name).stem == PARAMETERS), None)
-    if name is None or name.startswith("policy/") or _is_blank(name, files[name]):
+    if name is None or name.startswith("policy/") or is_blank(name, files[name]):
         return None
     return explain.read(files[name], name, found)
 

@@ -117,6 +117,17 @@ def test_added_rules_have_an_inventory_beside_them(tmp_path: Path) -> None:
     assert (where, message) == (f"{ADDED}:2", "the code `house_deny` of `source` must exist, but no rule has it")
 
 
+def test_an_inventory_of_nothing_but_comments_lists_no_rule(tmp_path: Path) -> None:
+    comments = {ADDED: "# source:\n\n  # - house_deny\n"}
+    assert "house_deny" not in policy(tmp_path / "none", {**TWO, **comments}).catalogue.codes("source")
+    where, message, remedy = told(tmp_path / "one", {**TWO, **comments, f"{RULES}/house.rego": DENY})
+    assert where.startswith(f"{RULES}/house.rego:")
+    assert message.endswith(f"/{ADDED}")
+    assert remedy.startswith("add the lines `source:` and `  - house_deny` to ")
+    (empty,) = problems(tmp_path / "empty", {**TWO, ADDED: ""})
+    assert empty.message == "the document is empty"
+
+
 def test_added_rules_without_an_inventory_are_reported(tmp_path: Path) -> None:
     found = problems(tmp_path, {**TWO, f"{RULES}/house.rego": DENY, ADDED: None})
     assert any(one.where.file.endswith(ADDED) and "missing" in one.message for one in found)
