@@ -47,8 +47,10 @@ STATED = re.compile(
 )
 """A password that the word before it does not assign: of SQL, of PHP's constants, of a variable of a container."""
 DATA_SOURCE = re.compile(
-    r"(?<![A-Za-z0-9_.%+-])[A-Za-z0-9_.%+-]{1,64}:(?!\[redacted:)[^\s:@\"']{1,128}@(?:tcp6?|udp|unix)?\("
+    r"(?<![A-Za-z0-9_.%+-])[A-Za-z0-9_.%+-]{1,64}:(?!\[redacted:)[^\s:@\"'\x00-\x1f\x7f-\x9f\ufffd]{1,128}@"
+    r"(?:(?:tcp6?|udp|unix)\(|\([\w.:/\[\]-]{1,255}\))"
 )
+"""Of a database in Go. Bytes of a picture or an archive read as text have `:` and `@(` in them, but no address."""
 _NETRC = re.compile(
     r"(?i)(?<![A-Za-z0-9])(?:machine\s{1,8}\S{1,255}|default)\s{1,8}login\s{1,8}\S{1,255}\s{1,8}"
     r"(?:password|passwd)\s{1,8}\S{1,255}"

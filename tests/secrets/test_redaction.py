@@ -116,6 +116,7 @@ SECRETS = {
     "heroku named": "heroku api key: 01234567-89ab-4cde-8f01-23456789abcd",
     "mysql address": "mysql://root:swordfish@db.example.org/contacts",
     "mysql of go": "root:swordfish@tcp(db.example.org:3306)/contacts",
+    "mysql of go without a protocol": "root:swordfish@(db.example.org:3306)/contacts",
     "address of this host": "mysql://root:swordfish@localhost/contacts",
     "token in an address": "https://swordfish@localhost/contacts",
     "password for ssh": "ssh://bob:swordfish@localhost/contacts",
@@ -225,6 +226,8 @@ ORDINARY = [
     "login with the machine that the password was reset on",
     "add missing tests for the parser and make them run every night before work",
     "SKU-2026-000123",
+    "5:\ufffd[u~\x193\ufffd\ufffd@(",  # bytes of a picture, as UTF-8 and as Latin-1
+    "5:\u00f8[u~\u00eb3\u00ef\u00a9@(\u0080",
     "files.example.org/s.html",
     "ACCOUNT",
     "hf_datasets",
