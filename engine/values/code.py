@@ -307,7 +307,7 @@ class Scan(Model):
     )
     builtins: Items[CodeName] = Field(description="Built-in names that may be used. All others are refused.")
     literals: Items[CodeKind] = Field(
-        description="Kinds of text that code may contain: `path`, `url`, `format`, `dunder`, `reflection`."
+        description="Kinds of text that code may contain: `path`, `url`, `format`, `dunder`, `reflection`, `hidden`."
     )
     computed: Items[CodeKind] = Field(
         description="What code may build at run time: `format` (format strings that are not literals), "

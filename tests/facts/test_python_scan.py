@@ -183,6 +183,10 @@ def test_two_underscores_in_attributes(code: str) -> None:
         ('"""a\n/etc/x"""', ["path"]),
         ("x = 1 + 2 - 3", []),
         ("# /etc/x", []),
+        ("# \u202e", ["hidden"]),
+        ("'a\u200bb'", ["hidden"]),
+        (r"'\u202e'", []),
+        ("'\u05d0\u200f!'", []),
     ],
 )
 def test_literals(code: str, kinds: list[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from engine.facts.code.javascript_scan_tree import Node, is_plain_text, parse, written
-from engine.facts.code.scan_items import Collector, Lines, ScanFacts, web_addresses
+from engine.facts.code.scan_items import Collector, Lines, ScanFacts
 
 _OF_ECMASCRIPT_AND_NODE = (
     "AbortController AbortSignal AggregateError Array ArrayBuffer Atomics BigInt BigInt64Array BigUint64Array Blob"
@@ -61,7 +61,7 @@ def scan_javascript(code: str, lines: Lines) -> ScanFacts:
     """The facts of a program. Raises ScanError."""
     found = Collector(lines)
     nodes = parse(code)
-    found.network_literals = web_addresses(code)
+    found.source(code)
     bound = _bound(nodes)
     for node in nodes:
         found.line = node.line

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from engine.facts.code.scan_items import DEPTH, NODES, Collector, Lines, ScanError, ScanFacts, reaches, web_addresses
+from engine.facts.code.scan_items import DEPTH, NODES, Collector, Lines, ScanError, ScanFacts, reaches
 
 _READER = "input"
 _RELATIVE = "relative"
@@ -39,7 +39,7 @@ def scan_python(code: str, lines: Lines) -> ScanFacts:
     """The facts of a program. Raises ScanError."""
     found = Collector(lines)
     nodes = flat(parse(code))
-    found.network_literals = web_addresses(code)
+    found.source(code)
     for name in _declared(code):
         found.add("encodings", name)
     modules = _Modules(nodes, found)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Literal, TypeVar
 
 from engine.facts.text.disguises import names_a_path
+from engine.facts.text.hidden import hidden_in
 from engine.model import Model, Named
 
 ModelT = TypeVar("ModelT", bound=Model)
@@ -177,6 +178,14 @@ class Collector:
         if self.line:
             thing = f"{where}/{safe(name)}"
             self._lines[thing] = min(self.line, self._lines.get(thing, self.line))
+
+    def source(self, code: str) -> None:
+        """All of the text, comments included: its web addresses, and what readers of it do not see."""
+        self.network_literals = web_addresses(code)
+        if (at := next(hidden_in(code), None)) is not None:
+            self.line = code.count("\n", 0, at) + 1
+            self.add("literals", "hidden")
+            self.line = 0
 
     def text(self, text: str) -> None:
         """A string of the program, taken as a whole."""

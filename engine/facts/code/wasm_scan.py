@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from engine.facts.code.scan_items import DEPTH, NODES, Collector, Lines, ScanError, ScanFacts, web_addresses
+from engine.facts.code.scan_items import DEPTH, NODES, Collector, Lines, ScanError, ScanFacts
 
 _TOKEN = re.compile(
     r'(?P<blank>[ \t\r\n]+|;;[^\r\n]*)|(?P<block>\(;)|(?P<word>[()])|(?P<text>"(?:[^"\\\n]|\\.)*")'
@@ -22,7 +22,7 @@ _OPAQUE = frozenset({"binary", "component", "quote"})
 def scan_wasm(code: str, lines: Lines) -> ScanFacts:
     """The facts of a module. Raises ScanError."""
     found, tokens, depth = Collector(lines), list(_tokens(code)), 0
-    found.network_literals = web_addresses(code)
+    found.source(code)
     if not tokens or tokens[0] != "(":
         raise ScanError("syntax")
     for at, token in enumerate(tokens):
