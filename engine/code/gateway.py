@@ -211,6 +211,9 @@ class Run:
         more: dict[str, Any] = {"decisions": asking.decided} | self._public_parts() | self._not_kept(_STOPPED)
         if stop.reason == why.APPROVAL and stop.answer is not None:
             more |= approval(stop.answer, next(reversed(asking.decided)))
+        for program in self._programs:
+            if printed := program.printed_before_failure:
+                more["output"] = printed
         if stored.get("stored"):
             more["stored"] = stored["stored"]
         return stopped(self._ticket.run_id, stop.reason, stop.phase, self._story, more)

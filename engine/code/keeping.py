@@ -42,12 +42,23 @@ class Executed:
     @property
     def stdout(self) -> str:
         """Standard output as text; invalid UTF-8 is replaced (C30)."""
-        return self.run_result.stdout.decode("utf-8", "replace")
+        return _text_of(self.run_result.stdout, self.run_result.stdout_bytes)
 
     @property
     def stderr(self) -> str:
         """Standard error as text."""
-        return self.run_result.stderr.decode("utf-8", "replace")
+        return _text_of(self.run_result.stderr, self.run_result.stderr_bytes)
+
+    @property
+    def printed(self) -> dict[str, str]:
+        """Both streams without secrets."""
+        return {"stdout": redact_text(self.stdout), "stderr": redact_text(self.stderr)}
+
+
+def _text_of(stream: bytes, total: int) -> str:
+    """A stream as text; the last word of a cut one is dropped, as it may be half a secret."""
+    text = stream.decode("utf-8", "replace")
+    return _LAST_WORD.sub("", text) if total > len(stream) else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +92,8 @@ class Keeper:
             **run.facts,
             "root_cause": root_cause,
             "decision_id": run.decision_id,
-            **_logged("stdout", run.stdout, cut=run.run_result.stdout_bytes > len(run.run_result.stdout)),
-            **_logged("stderr", run.stderr, cut=run.run_result.stderr_bytes > len(run.run_result.stderr)),
+            **_logged("stdout", run.printed["stdout"], cut=run.run_result.stdout_bytes > len(run.run_result.stdout)),
+            **_logged("stderr", run.printed["stderr"], cut=run.run_result.stderr_bytes > len(run.run_result.stderr)),
         }
         return {"code": self._text(run, run.code), "log": self._json(run, log)}
 
@@ -97,9 +108,8 @@ class Keeper:
 
 
 def _logged(name: str, text: str, *, cut: bool) -> dict[str, Any]:
-    """A stream for the failure log, redacted; the last word of a cut stream is dropped, as it may be half a secret."""
-    clean = redact_text(_LAST_WORD.sub("", text) if cut else text)
-    return {name: clean[:LOG_CHARACTERS], f"{name}_cut": cut or len(clean) > LOG_CHARACTERS}
+    """A stream for the failure log."""
+    return {name: text[:LOG_CHARACTERS], f"{name}_cut": cut or len(text) > LOG_CHARACTERS}
 
 
 def not_kept(run: Executed, admitted: Collection[str], reason: str) -> list[dict[str, str]]:

@@ -85,9 +85,16 @@ class Program:
         run, output = self.executed, self.output
         if run is None or not isinstance(output, CodeOutputLimits):
             return {}
-        if hashlib.sha256(run.stdout.encode("utf-8", "replace")).hexdigest() not in output.printed:
+        digest = hashlib.sha256(run.stdout.encode("utf-8", "replace")).hexdigest()
+        return run.printed if digest in output.printed else {}
+
+    @property
+    def printed_before_failure(self) -> dict[str, str]:
+        """Both streams of a program that failed, where its permit lets output be shown while it runs; else empty."""
+        run = self.executed
+        if run is None or not run.grant.live or run.run_result.status in {Status.OK, Status.SANDBOX_ERROR}:
             return {}
-        return {"stdout": redact_text(run.stdout), "stderr": redact_text(run.stderr)}
+        return run.printed
 
     @property
     def result(self) -> Mapping[str, Any]:
@@ -268,13 +275,15 @@ def _snippets(run: Executed | None) -> dict[str, str]:
     """`stderr_snippet` and `stdout_snippet` of a program that ran, those that are not empty."""
     if run is None:
         return {}
-    streams = {"stderr_snippet": run.stderr, "stdout_snippet": run.stdout}
-    found = {name: snippet(text, run.code, run.payload) for name, text in streams.items()}
+    found = {
+        "stderr_snippet": snippet(run.stderr, run.code, run.payload, end=True),  # where a traceback has the error
+        "stdout_snippet": snippet(run.stdout, run.code, run.payload),
+    }
     return {name: text for name, text in found.items() if text}
 
 
-def snippet(text: str, code: str, payload: str) -> str:
-    """The start of a text as one line of at most `CHARACTERS`; empty if there is nothing to show.
+def snippet(text: str, code: str, payload: str, *, end: bool = False) -> str:
+    """The start or end of a text as one line of at most `CHARACTERS`; empty if there is nothing to show.
 
     An interpreter prints the line of code that failed; such lines are removed. So are the
     texts in the payload, the long ones first, except words that are too short to reveal anything. Secrets are
@@ -289,7 +298,7 @@ def snippet(text: str, code: str, payload: str) -> str:
     flat = "".join(
         character if character.isprintable() else " " for character in redact_text("\n".join(visible)).strip()
     )
-    return flat[:CHARACTERS].strip()
+    return (flat[-CHARACTERS:] if end else flat[:CHARACTERS]).strip()
 
 
 def _without_secrets(payload: str, text: str) -> list[str]:

@@ -109,6 +109,41 @@ def test_output_is_shown_while_the_program_runs(bench: Bench) -> None:
     assert pieces == []  # what a contract checks is shown after that
 
 
+def test_a_failed_program_returns_what_it_printed_and_the_end_of_its_traceback(bench: Bench) -> None:
+    key = "AKIA" + "IOSFODNN7" + "EXAMPLF"
+    chain = "".join(f"def f{n}(x):\n    return f{n + 1}(x)\n" for n in range(9))
+    program = {"program": f"{chain}def f9(x):\n    raise ValueError('row 7 is empty')\nprint('half {key}')\nf0(1)\n"}
+    done = bench.run(asked(program, profile="analysis"))
+    assert done.stop_reason == "code_runtime_error:1"
+    (step,) = [step for step in done.document["trace"] if step["phase"] == "execute_code"]
+    assert step["stderr_snippet"].endswith("ValueError: row 7 is empty")
+    assert done.document["output"]["stdout"].startswith("half [redacted:")
+    assert done.document["output"]["stderr"].startswith("Traceback")
+    assert done.document["output"]["stderr"].endswith("ValueError: row 7 is empty\n")
+    assert key not in json.dumps(done.document)
+    assert "output" not in bench.run(asked(program, profile="analysis", contract="incident_metrics")).document
+
+
+def test_a_program_that_was_stopped_returns_what_it_had_printed_but_no_half_word(bench: Bench) -> None:
+    late = asked({"program": "print('started', flush=True)\nwhile True: pass"}, profile="analysis")
+    late["policy_hints"]["exec_timeout_seconds"] = 1
+    assert bench.run(late).document["output"]["stdout"] == "started\n"
+    flood = bench.run(asked({"program": "while True: print('whole')"}, profile="analysis")).document
+    assert flood["stop_reason"] == "code_output_too_large"
+    assert set(flood["output"]["stdout"].split()) == {"whole"}
+
+
+@pytest.mark.parametrize("word", ["exit", "quit"])
+def test_a_program_may_end_itself_with_the_words_of_site(word: str, bench: Bench) -> None:
+    assert bench.run(asked({"program": f"print(1)\n{word}()\nprint(2)"}, profile="analysis")).document["output"] == {
+        "stdout": "1\n",
+        "stderr": "",
+    }
+    done = bench.run(asked({"program": f"{word}('no rows')"}, profile="analysis"))
+    assert done.document["output"]["stderr"] == "no rows\n"
+    assert bench.run(asked({"program": f"print(1)\n{word}()"})).ok
+
+
 def test_files_are_given_read_only_and_by_name_alone(bench: Bench) -> None:
     program = "import os\nprint(open('inputs/a b.txt').read(), oct(os.stat('inputs/a b.txt').st_mode & 0o777))"
     done = bench.run(asked({"program": program, "files": {"a b.txt": "text"}}, profile="analysis"))
