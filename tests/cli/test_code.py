@@ -59,7 +59,8 @@ def test_the_golden_action_gives_its_answer(command: Command) -> None:
 
 def test_a_program_alone_is_run_with_its_input_and_contract(command: Command, tmp_path: Path) -> None:
     program = tmp_path / "verify.py"
-    program.write_text('import json\nprint(json.dumps({"passed": json.loads(input())["n"] == 1}))\n', encoding="utf-8")
+    code = 'import json\nprint(json.dumps({"passed": json.loads(input())["n"] == 1}))\n'
+    program.write_text(code, encoding="utf-8-sig")  # with the byte order mark of some editors
     (tmp_path / "payload.json").write_text('{"n": 1}', encoding="utf-8")
     done = command("code", "run", program, "--payload", tmp_path / "payload.json", "--contract", "verdict", "-q")
     assert (done.code, done.stderr) == (0, "")

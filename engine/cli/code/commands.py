@@ -298,7 +298,7 @@ def _document(action: Path, approvals: list[str], payload: Path | None, contract
 def _program(file: Path, payload: Path | None, contract: str | None) -> Any:
     """A run of a program alone, with nothing to be repeated in its answer; or the error that the engine records."""
     try:
-        code = read_bytes(file, _MOST).decode("utf-8")
+        code = read_bytes(file, _MOST).decode("utf-8-sig")  # as Python reads a file
         input_payload = {} if payload is None else content(payload)
     except GatherError as error:
         return error

@@ -117,6 +117,7 @@ def _program(work: "dict[str, Any]") -> None:
     source = str(work["source"], "utf-8")
     names = sys.modules["__main__"].__dict__
     builtins = names["__builtins__"]
+    builtins.exit = builtins.quit = sys.exit  # as `site` has them, which is not loaded
     sys.argv[:] = [work["main"]]
     names.clear()
     names.update(__name__="__main__", __file__=work["main"], __builtins__=builtins, __doc__=None)

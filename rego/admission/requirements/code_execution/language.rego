@@ -38,8 +38,9 @@ language_executable if is_string(data.policy.code.execution[input.action.languag
 #   this machine and all of the code was scanned.
 # custom:
 #   code: static_policy_violation
-#   remedy: Decide this code at point code_scan, and correct its findings; or name a profile with an advisory scan,
-#     where `engine doctor --sandbox` shows every boundary
+#   remedy: Correct the findings of point code_scan; or name a profile with an advisory scan, such as
+#     `--profile analysis`, which runs code that the scan reads whole, where `engine doctor --sandbox` shows every
+#     boundary
 #   reads: ["code.scan.{action.language.value}", sandbox.profiles]
 #   after: [language_denied_execution]
 # labels:

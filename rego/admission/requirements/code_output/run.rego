@@ -38,6 +38,8 @@ ended if {
 #   code: "code_timeout"
 #   after: [code_run_incomplete]
 #   remedy: Reduce the work of the program, or raise the time hint within the bounds of policy/code.yaml
+#   facts: {ended: run.status}
+#   reads: [code.hints.exec_timeout_seconds, code.max_seconds]
 # labels:
 #   row: C34, C73
 in_time if code_output.ended
@@ -99,7 +101,8 @@ _not_cut(other) if {
 #   each: run.exits
 #   empty: allowed
 #   after: [code_stderr_too_large]
-#   remedy: Correct the program; its error is in the trace of the run
+#   remedy: Correct the program; the trace of the run ends with its error. For a missing module, name a package
+#     environment that has it
 # labels:
 #   row: C36, C73
 ended_well(exit) if {

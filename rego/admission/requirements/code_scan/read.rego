@@ -32,7 +32,8 @@ complete if code_scan.complete
 # description: Code that cannot be parsed cannot be scanned.
 # custom:
 #   code: syntax_error
-#   remedy: Correct the syntax of the code; it is plain UTF-8 text without NUL
+#   remedy: Correct the syntax of the code; it is plain UTF-8 text without NUL, and without lines of notebooks such as
+#     `%matplotlib` and `!pip`
 #   after: [scan_incomplete]
 # labels:
 #   row: C27

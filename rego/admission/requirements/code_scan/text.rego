@@ -16,12 +16,13 @@ no_web_address if code_scan.no_web_address
 
 # METADATA
 # title: The string literals in the code are of allowed kinds
-# description: Refused are paths, addresses and format strings that access attributes or items.
+# description: Refused are paths, addresses, format strings that access attributes or items, and invisible characters,
+#   which show a reader another program; these in comments too.
 # custom:
 #   code: literal_not_allowed
 #   each: scan.literals
 #   empty: allowed
-#   remedy: Remove the path, address or format string from the code
+#   remedy: Remove the path, address, format string or invisible character from the code
 #   reads: ["code.scan.{scan.language}.literals"]
 # labels:
 #   row: A80, H03
