@@ -141,7 +141,6 @@ def test_a_program_may_end_itself_with_the_words_of_site(word: str, bench: Bench
     }
     done = bench.run(asked({"program": f"{word}('no rows')"}, profile="analysis"))
     assert done.document["output"]["stderr"] == "no rows\n"
-    assert bench.run(asked({"program": f"print(1)\n{word}()"})).ok
 
 
 def test_files_are_given_read_only_and_by_name_alone(bench: Bench) -> None:
