@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from engine.facts.code.scan_items import DEPTH, NODES, Collector, Lines, ScanError, ScanFacts, reaches
 
 _READER = "input"
+_TEXT = (ast.Constant, getattr(ast, "Interpolation", ast.Constant))
+"""Nodes with text that names nothing: a template string, new in Python 3.14, has the source of its expressions."""
 _RELATIVE = "relative"
 _FORMATTERS = frozenset({"format", "format_map"})
 
@@ -90,13 +92,12 @@ def _call(node: ast.Call, found: Collector) -> None:
 def _identifiers(node: ast.AST) -> Iterator[str]:
     """Every name that a node binds, whatever its type: a parameter, a keyword, a class.
 
-    Other versions of Python have other nodes; text that is no identifier is in constants, comments on types, and `str`,
-    the source of an expression in a template string.
+    Other versions of Python have other nodes; text that is no identifier is in nodes with `_TEXT` alone.
     """
-    if isinstance(node, ast.Constant):
+    if isinstance(node, _TEXT):
         return
     for field, value in ast.iter_fields(node):
-        if field in {"type_comment", "str"}:
+        if field == "type_comment":
             continue
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, str):
