@@ -233,7 +233,7 @@ def test_a_concurrently_created_file_is_not_replaced(tmp_path: Path) -> None:
     ("line", "problem"),
     [
         ("{", "is not JSON"),
-        ("[]", "no JSON object"),
+        ("[]", "not a JSON object"),
         ("\ufeff{}", "begins with a byte order mark"),
         ('{"kind": "synthetic", "kind": "external"}', "key"),
         ('{"kind": "synthetic", "provenance": [], "treatment": null}', "`content` is missing"),

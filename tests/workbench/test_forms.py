@@ -126,7 +126,7 @@ def test_lists_numbers_and_booleans_have_fields_of_their_kind(visitor: Visitor, 
     assert next((one["name"], one["value"], one["step"]) for one in numbers) == ("f.max_urls", "1", "1")
     lists = {"media_types": "application/json", "charsets": "UTF-8", "text_types": "application/jsonl"}
     wrong = sent(visitor, inner, max_urls="many", **lists)
-    assert (wrong.status, "max_urls is no whole number" in wrong.html.text) == (422, True)
+    assert (wrong.status, "max_urls is not a whole number" in wrong.html.text) == (422, True)
     assert "many" in wrong.html.values("input", "value")  # what was entered is still there
 
 
