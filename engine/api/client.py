@@ -14,7 +14,7 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, Self
@@ -61,12 +61,13 @@ class Client:
         """
         return _decision(point, meta, self._answer(point, request, meta))
 
-    def decide_many(self, point: str, requests: Sequence[Any], **meta: str) -> list[Decision]:
+    def decide_many(self, point: str, requests: Iterable[Any], **meta: str) -> list[Decision]:
         """The decision on each of up to 1,000 requests, in their order, with one call; `meta` is that of all.
 
         Never raises for what the server does: a request without a decision is denied.
         """
-        return _decisions(point, meta, self._answer(f"{point}/batch", _batch(requests), meta), len(requests))
+        batch = _batch(requests)
+        return _decisions(point, meta, self._answer(f"{point}/batch", batch, meta), len(batch["inputs"]))
 
     def _answer(self, path: str, document: Any, meta: Mapping[str, str]) -> _Answer:
         headers = _meta(meta)
@@ -111,9 +112,10 @@ class AsyncClient:
         """`Client.decide`."""
         return _decision(point, meta, await self._answer(point, request, meta))
 
-    async def decide_many(self, point: str, requests: Sequence[Any], **meta: str) -> list[Decision]:
+    async def decide_many(self, point: str, requests: Iterable[Any], **meta: str) -> list[Decision]:
         """`Client.decide_many`."""
-        return _decisions(point, meta, await self._answer(f"{point}/batch", _batch(requests), meta), len(requests))
+        batch = _batch(requests)
+        return _decisions(point, meta, await self._answer(f"{point}/batch", batch, meta), len(batch["inputs"]))
 
     async def _answer(self, path: str, document: Any, meta: Mapping[str, str]) -> _Answer:
         headers = _meta(meta)
@@ -184,7 +186,7 @@ def _meta(meta: Mapping[str, str]) -> dict[str, str]:
     return {_NAMES[name]: value for name, value in meta.items()}
 
 
-def _batch(requests: Sequence[Any]) -> dict[str, Any]:
+def _batch(requests: Iterable[Any]) -> dict[str, Any]:
     return {"inputs": {str(number): request for number, request in enumerate(requests)}}
 
 

@@ -87,13 +87,14 @@ class Keeper:
 
     def failure(self, run: Executed, reason: str, root_cause: str) -> dict[str, Any]:
         """Store the code and a log of its failure, for root cause analysis (A88). Raises WorkError."""
+        printed, ended = run.printed, run.run_result
         log = {
             "stop_reason": reason,
             **run.facts,
             "root_cause": root_cause,
             "decision_id": run.decision_id,
-            **_logged("stdout", run.printed["stdout"], cut=run.run_result.stdout_bytes > len(run.run_result.stdout)),
-            **_logged("stderr", run.printed["stderr"], cut=run.run_result.stderr_bytes > len(run.run_result.stderr)),
+            **_logged("stdout", printed["stdout"], cut=ended.stdout_bytes > len(ended.stdout)),
+            **_logged("stderr", printed["stderr"], cut=ended.stderr_bytes > len(ended.stderr)),
         }
         return {"code": self._text(run, run.code), "log": self._json(run, log)}
 

@@ -42,7 +42,7 @@ console.log(JSON.stringify({ ...told, ran: ran.length }));
 
 
 def answers(folder: Path, work: Path, cache: Path, redact: str) -> dict[str, Any]:
-    """What an agent in `work` is told under a policy with this list of what is taken out of results."""
+    """The answers to an agent in `work`; `redact` is a line of policy/results.yaml."""
     policy = Path(shutil.copytree(ROOT / "policy", folder / "policy"))
     results = policy / "results.yaml"
     text = results.read_text(encoding="utf-8").replace("redact: [secrets, hidden_characters, links]", redact)
