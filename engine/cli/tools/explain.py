@@ -50,7 +50,8 @@ def explained(engine: Engine, answer: Answer, path: str, principal: str | None) 
     explanation = engine.opa.ask(EXPLANATION, answer.document).result
     case = Case(ToolValues(engine.policy), answer.document, explanation, principal)
     allowed = answer.decision.outcome is Outcome.ALLOW
-    return CallExplanation(outcome, case, () if allowed else tuple(changes(case, answer.decision.findings)))
+    findings = tuple(item.finding for item in outcome.explained)
+    return CallExplanation(outcome, case, () if allowed else tuple(changes(case, findings)))
 
 
 def _change(change: Change) -> Iterator[str]:

@@ -4,6 +4,7 @@ package admission.lib.tool_explanation
 import data.admission.lib.tool_aspects as aspects
 import data.admission.lib.tool_call
 import data.admission.lib.tool_commands as commands
+import data.admission.lib.tool_prefixes as prefixes
 import data.admission.lib.tool_rules as rules
 import data.admission.lib.tool_values
 import data.admission.lib.tool_words as words
@@ -22,12 +23,20 @@ explanation := {
 	"rule": _decided.rule,
 	"basis": _decided.basis,
 	"uncovered": {
-		"destinations": [host.id | some host in words.to_cover; not _can_cover(words.allowed(host))],
+		"destinations": [host.id |
+			some host in words.to_cover
+			not _can_cover(words.allowed(host))
+			not prefixes.approved_word(host)
+		],
 		"paths": [path.id |
 			some path in words.paths
 			not _can_cover(aspects.of_path(path) | aspects.of_cwd(path, input.context))
 		],
-		"commands": [command.id | some command in input.commands; not _can_cover(aspects.of_command(command, input.context))],
+		"commands": [command.id |
+			some command in input.commands
+			not _can_cover(aspects.of_command(command, input.context))
+			not prefixes.approved(command)
+		],
 		"values": [name |
 			some name, _ in data.policy.tool_lookup.tools[input.call.tool].values
 			not _can_cover(tool_values.aspects(name))

@@ -88,7 +88,7 @@ _differences := {
 	"allowed": [{}, {}],
 	"allowed by a prefix": [
 		{"destinations": [], "commands": [_command(["ls", "-l"])], "prefixes": [_prefix]},
-		{"rule": "prefix:p1", "basis": "argument_text_prefix", "uncovered": {"commands": ["c"]}, "beyond": {"c": []}},
+		{"rule": "prefix:p1", "basis": "argument_text_prefix", "beyond": {"c": []}},
 	],
 	"refused by a rule": [{"destinations": [_host("a"), _host("x")]}, {
 		"section": "deny",
