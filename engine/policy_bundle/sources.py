@@ -159,6 +159,9 @@ def snapshot(sources: PolicySources) -> Snapshot:
             Problem(Location(str(sources.recipe)), f"`{name}` is not a valid recipe name", "use a-z, 0-9, `-`, `_`")
         )
     try:
+        if (sources.policy / RECIPE).is_file():
+            remedy = "name it as the recipe: `--recipe`, or `recipe=` of `Settings`"
+            raise PolicyError((Problem(Location(str(sources.policy)), "this is the folder of a recipe, not of all values", remedy),))
         rules = dict(_rules(sources.rego, "rego", found))
         folders = _folders(sources.recipe, f"bundles/{name}", found)
         if RULES in folders:

@@ -57,6 +57,13 @@ def test_an_empty_file_is_refused(text: str, tmp_path: Path) -> None:
     ]
 
 
+def test_a_recipe_that_is_given_as_all_values_is_the_one_problem(tmp_path: Path) -> None:
+    told = problems(tmp_path, {"policy/recipe.yaml": "{}\n"})
+    assert [(one.message, "`recipe=`" in one.remedy) for one in told] == [
+        ("this is the folder of a recipe, not of all values", True)
+    ]
+
+
 def test_a_misspelled_field_is_recognized_also_where_the_shipped_file_has_it(tmp_path: Path) -> None:
     told = problems(tmp_path, {f"{HOUSE}/values/licenses.yaml": "mots: 3\n"})
     assert [one.remedy for one in told] == ["did you mean `most`? correct the spelling or remove it"]
