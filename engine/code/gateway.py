@@ -87,6 +87,8 @@ class Run:
         request, asking = self._request, self._asking
         hints = {"policy_hints": request.policy_hints} if "policy_hints" in request.model_fields_set else {}
         execution = {name: value for name, value in request.stated.items() if name in _EXECUTION and value is not None}
+        if request.inline_artifacts:
+            execution.setdefault("artifacts", True)
         self._attempt = yield from begin_attempt(asking.services, asking.context, request.task, request.action)
         if self._attempt is not None:
             execution["attempt"] = self._attempt

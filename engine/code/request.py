@@ -64,10 +64,10 @@ class CodeRunRequest(Model):
 
     `request` are fields that the answer repeats and that the output is compared with. `contract` names what the
     output must be, `profile` the limits of the sandbox, `packages` what the program can import; the defaults are the
-    policy's. `files` are what it finds in `inputs/`, by name, in base64;
-    with `inline_artifacts` the answer has the content of each kept file, in base64 too. Attempts at one
-    `task` are counted together. `approvals` has ids by the decision that required each, `run_id` is a
-    UUID by which an active run can be followed and cancelled.
+    policy's. `files` are what it finds in `inputs/`, by name, in base64. With `artifacts` the files that it leaves in
+    `artifacts/` are kept, with `inline_artifacts` the answer has their content too, in base64. Attempts at one `task`
+    are counted together. `approvals` has ids by the decision that required each, `run_id` is a UUID by which an
+    active run can be followed and cancelled.
     """
 
     action: Any = None

@@ -161,7 +161,9 @@ def snapshot(sources: PolicySources) -> Snapshot:
     try:
         if (sources.policy / RECIPE).is_file():
             remedy = "name it as the recipe: `--recipe`, or `recipe=` of `Settings`"
-            raise PolicyError((Problem(Location(str(sources.policy)), "this is the folder of a recipe, not of all values", remedy),))
+            raise PolicyError(
+                (Problem(Location(str(sources.policy)), "this is the folder of a recipe, not of all values", remedy),)
+            )
         rules = dict(_rules(sources.rego, "rego", found))
         folders = _folders(sources.recipe, f"bundles/{name}", found)
         if RULES in folders:

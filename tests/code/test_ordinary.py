@@ -183,6 +183,15 @@ def test_kept_files_are_inlined_on_request(bench: Bench) -> None:
     assert "content" not in kept
 
 
+def test_the_request_of_the_docs_runs_and_returns_the_file_that_its_program_leaves(bench: Bench) -> None:
+    page = (ROOT / "docs/code.md").read_text(encoding="utf-8")
+    request = json.loads(page.partition("> run.json <<'END'\n")[2].partition("\nEND\n")[0])
+    done = bench.run(request).document
+    assert (done["status"], done["output"]) == ("ok", {"stdout": "6\n", "stderr": ""})
+    assert base64.b64decode(done["artifacts"][0]["content"]) == b"HELLO\n"
+    assert bench.run({**request, "artifacts": False}).document["status"] == "stopped"
+
+
 def test_an_unadmitted_package_environment_is_refused(bench: Bench) -> None:
     done = bench.run(asked({"program": "print(1)"}, packages="analysis"))
     assert (done.document["phase"], done.exit) == ("policy_check", 1)
