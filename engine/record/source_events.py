@@ -19,10 +19,16 @@ from engine.model import Model, Outcome, Sha256
 from engine.record.model import CoveredEvents
 from engine.secrets.redaction import redact, redacted
 
+_LONGEST = 128
 _LABEL = re.compile(r"[A-Za-z0-9#][A-Za-z0-9._#-]{0,127}")
-_HOST = re.compile(r"(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}\.?|[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
-_FILE = re.compile(r"(?i).*\.(?:arrow|bz2|csv|gz|html?|jsonl?|md|ndjson|parquet|pdf|tar|tgz|tsv|txt|xml|ya?ml|zip|zst)")
-"""An id is often the name of a file."""
+_HOST = re.compile(
+    r"(?:[A-Za-z0-9]+\.)+[A-Za-z]{2,}(?![A-Za-z0-9])|(?<![A-Za-z0-9.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9])"
+)
+_FILE = re.compile(
+    r"(?i)(?:[A-Z0-9]+\.){1,2}"
+    r"(?:arrow|bz2|csv|gz|html?|jsonl?|md|ndjson|parquet|pdf|tar|tgz|tsv|txt|xml|ya?ml|zip|zst)"
+)
+"""An id often has the name of a file; with more parts than these, it is the name of a host too."""
 
 _CODE = re.compile(r"(?:engine\.)?[a-z][a-z0-9_]{0,63}")
 _REDACTED = re.compile(r"\[redacted:[0-9a-f]{12}\]")
@@ -45,11 +51,12 @@ def _label(text: str) -> str:
 
 
 def _alias(text: str) -> str:
-    return redacted(text) if _HOST.fullmatch(text) else _label(text)
+    return redacted(text) if _HOST.search(text[:_LONGEST]) else _label(text)
 
 
 def _id(text: str) -> str:
-    return _label(text) if _FILE.fullmatch(text) else _alias(text)
+    hosts = [match[0] for match in _HOST.finditer(text[:_LONGEST]) if not _FILE.fullmatch(match[0])]
+    return redacted(text) if hosts else _label(text)
 
 
 def _code(text: str) -> str:
@@ -64,10 +71,10 @@ Label = Annotated[str, AfterValidator(_label)]
 """An id of at most 128 letters, digits and `._#-`; anything else is redacted."""
 
 Alias = Annotated[str, AfterValidator(_alias)]
-"""A label that is not a host name or address: it must not identify the origin."""
+"""A label without a host name or address: it must not identify the origin."""
 
 Id = Annotated[str, AfterValidator(_id)]
-"""A label that is the name of a file, or not a host name or address."""
+"""A label without a host name or address, except names of files."""
 
 Code = Annotated[str, AfterValidator(_code)]
 """A code in lower case, perhaps under `engine.`."""

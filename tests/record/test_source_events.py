@@ -67,6 +67,12 @@ def test_no_fact_may_be_left_out(name: str) -> None:
         "files.acme.example.",
         "192.0.2.7",
         "acme.example:8443",
+        "data.acme.example-2026",
+        "https-data.acme.example-contacts",
+        "mirror_data.acme.example_1",
+        "www.acme.example.mirror1",
+        "acme.xn--p1ai",
+        "mirror-192.0.2.7",
         "contacts/2026/part-1.json",
         "acme contacts",
         "",
@@ -79,8 +85,17 @@ def test_an_alias_that_is_not_a_plain_name_is_redacted(origin: str) -> None:
     assert (written["origin_alias"], written["source_id"]) == (redacted(origin), redacted(origin))
 
 
+# covers: A42.2
+@pytest.mark.parametrize("id_", ["data.acme.example.json", "data.acme.example-contacts.json", "192.0.2.7.csv"])
+def test_an_id_with_a_host_is_redacted(id_: str) -> None:
+    assert json.loads(line(event(source_id=id_)))["source_id"] == redacted(id_)
+
+
 # covers: A42
-@pytest.mark.parametrize("id_", ["contacts.json", "part-1.jsonl", "2026.csv.gz", "contacts"])
+@pytest.mark.parametrize(
+    "id_",
+    ["contacts.json", "part-1.jsonl", "2026.csv.gz", "contacts", "squad.dev.json", "content-a.txt-b.txt", "v1.2.3-x"],
+)
 def test_an_id_that_is_the_name_of_a_file_stays(id_: str) -> None:
     assert json.loads(line(event(source_id=id_)))["source_id"] == id_
 
