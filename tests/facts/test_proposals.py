@@ -70,6 +70,8 @@ def test_an_inline_mention_is_reported_as_inline(text: str, what: str) -> None:
         ({"exec": "ls"}, "shell_command", "contract/exec"),
         ({"script": "x"}, "python_code", "contract/script"),
         ({"dependencies": {"left-pad": "^1.3"}}, "package_name", "contract/dependencies"),
+        ({"dependency": "numpy"}, "package_name", "contract/dependency"),
+        ({"install": ["requests"]}, "package_name", "contract/install"),
         ({"handler": {"any": "thing"}}, "executable_handler", "contract/handler"),
         ({"implementation": "contacts.tools:search"}, "executable_handler", "contract/implementation"),
         ({"x": {"properties": {"handler": "x"}}}, "executable_handler", "contract/x/properties/handler"),

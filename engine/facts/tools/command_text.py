@@ -23,6 +23,7 @@ _PROGRAMS = frozenset(
 _SUBCOMMAND = re.compile(
     r"(?:git (?:add|apply|checkout|clone|commit|fetch|merge|pull|push|rebase|reset)"
     r"|docker (?:build|compose|exec|pull|push|run)|podman run|kubectl (?:apply|create|delete|exec|get)"
+    r"|apt(?:-get)? (?:update|upgrade)$|npm (?:ci|test)$|npm run"
     r"|systemctl (?:disable|enable|reload|restart|start|stop)|service \w+ (?:restart|start|stop)"
     r"|ch(?:mod|own) [0-7a-z+:]+|terraform (?:apply|destroy)|helm (?:install|upgrade))(?: \S+|$)"
 )
@@ -41,7 +42,7 @@ _SYNTAX = re.compile(
 )
 _PIPED = re.compile(r"\|\s*(?:sudo\s+)?(?:ba|da|z)?sh\b|\$\([a-z][^)]{0,200}\)")
 _BEFORE = re.compile(r"(?:(?:[$%]|sudo|nohup|RUN|CMD|ENTRYPOINT|!)\s+|[A-Z_][A-Z0-9_]*=\S*\s+)*")
-_PROMPT = re.compile(r"[$%]\s+[a-z]")
+_PROMPT = re.compile(r"(?:[$%]|sudo)\s+[a-z]")
 _OPERATOR = re.compile(r"&&|\|\||[|;&]")
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
 _COMMENT = re.compile(r"\s#\s.*$")

@@ -49,8 +49,8 @@ _BY_VALUE: dict[str, tuple[What, re.Pattern[str]]] = {
     **dict.fromkeys(("body", "code"), ("python_code", _PROGRAM)),
     **dict.fromkeys(("script", "scripts"), ("python_code", re.compile(rf"{_WORD}|{_PROGRAM.pattern}", re.DOTALL))),
     **dict.fromkeys(("exec", "execute", "run"), ("shell_command", re.compile(_WORD))),
-    **dict.fromkeys(("dependencies", "deps", "imports", "libraries"), ("package_name", NAMED)),
-    **dict.fromkeys(("modules", "requirements"), ("package_name", NAMED)),
+    **dict.fromkeys(("dependencies", "dependency", "deps", "imports", "install"), ("package_name", NAMED)),
+    **dict.fromkeys(("libraries", "library", "modules", "requirements"), ("package_name", NAMED)),
     **dict.fromkeys(("function", "hook", "implementation", "module", "target"), ("executable_handler", REFERENCE)),
 }
 """Fields that deliver something when their value looks so; a sentence there is only a sentence."""

@@ -38,7 +38,7 @@ variables_set if input.missing == []
 #   code: base_url_not_https
 #   fixed: true
 #   after: [provider_not_configured]
-#   remedy: Write the base URL as `https://host/path`
+#   remedy: Write the base URL as `https://host/path`; a model on this machine or network is not remote, and refused
 # labels:
 #   row: A62, H21
 encrypted if input.llm.url.scheme == "https"
@@ -51,7 +51,7 @@ encrypted if input.llm.url.scheme == "https"
 #   fixed: true
 #   after: [base_url_not_https]
 #   remedy: Write it as `https://host/path` with the host name in lower case; without user info, query, `:443`,
-#     trailing dot, IP address or non-ASCII characters
+#     trailing dot, IP address, name of this machine or network, or non-ASCII characters
 # labels:
 #   row: H21, A62, A65
 canonical if input.llm.url.canonical == true
