@@ -157,6 +157,8 @@ def test_in_mode_safe_an_error_shows_its_type_and_a_validation_error_its_message
     wrong = give(engine, raising(ToolValidationError("too_long", "the text is too long", {"argument": "search"})))
     assert (wrong.status, wrong.content, wrong.code) == ("error", "the text is too long", "too_long")
     assert (other.metadata["truncated"], wrong.metadata["truncated"]) == (False, False)
+    detailed = give(engine, raising(ToolValidationError("too_long", "the text is too long", {"seen": "x" * 5_000})))
+    assert (detailed.content, detailed.code) == ("the text is too long", "too_long")
     long = give(engine, raising(ToolValidationError("too_long", "x" * (LIMIT + 1))))
     assert (long.content, long.metadata["truncated"]) == ("x" * LIMIT, True)
     assert long.model_text == f"{long.content}\n[cut here; the whole text has {LIMIT + 1} bytes]"

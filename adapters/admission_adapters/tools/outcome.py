@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any, Literal, Self
 
 from admission_adapters.digests import digest
 
-MESSAGE_CHARACTERS = 4_000
-"""Of the message of an error."""
+MESSAGE_CHARACTERS, DETAILS, NAME_CHARACTERS = 4_000, 32, 64
+"""Of the message of an error and of each detail; the number of details, and the characters of a name."""
 
 _CLASS = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -70,7 +71,10 @@ class Failure:
         if not isinstance(error, ToolValidationError):
             return cls("other", class_, message=_message_of(error))
         try:
-            details = {_text(str(key)): _text(value) for key, value in error.details.items()}
+            named = islice(error.details.items(), DETAILS)
+            details = {
+                _text(str(key))[:NAME_CHARACTERS] or "-": _text(value)[:MESSAGE_CHARACTERS] for key, value in named
+            }
             code = error.code if _CODE.fullmatch(error.code) else None
         except BaseException as broken:  # noqa: BLE001  (a subclass may do anything)
             return cls.of(broken) if not isinstance(broken, ToolValidationError) else cls("other", class_)
