@@ -211,6 +211,9 @@ def for_threads(api: App) -> Services:
 
 _OUR_FAULT = 500
 _NO_FAULT = frozenset({"engine.overloaded", "engine.stopping"})
+_MOST_NAMED = 3
+"""Items that a sentence names; the decision has all of them."""
+
 _REPLAYED = "a run with this idempotency key was already forwarded, and its output is not kept"
 
 
@@ -255,4 +258,8 @@ def _reason(decision: Decision) -> str:
         return error.text
     of_outcome = [finding for finding in decision.findings if finding.level.value == decision.outcome.value]
     first = next(iter(of_outcome or decision.findings), None)
-    return "it is not allowed" if first is None else f"{first.code}: required: {first.requirement}"
+    if first is None:
+        return "it is not allowed"
+    about = [finding.subject for finding in decision.findings if finding.code == first.code and finding.subject]
+    named = f" ({', '.join(about[:_MOST_NAMED])})" if about else ""
+    return f"{first.code}{named}: required: {first.requirement}"

@@ -100,13 +100,13 @@ def _changes(stated: Any, state: Mapping[str, StateGroup]) -> tuple[list[ChangeF
     changes: list[ChangeFacts] = []
     problems: list[ProblemFacts] = []
     for group, values in stated.items() if isinstance(stated, dict) else ():
-        if not isinstance(values, dict):
-            problems.append(_problem(f"changes.{group}", "type"))
-            continue
         known = state.get(group)
+        if known is None or not isinstance(values, dict):
+            problems.append(_problem(f"changes.{group}", "unknown" if known is None else "type"))
+            continue
         for parameter, value in values.items():
             name = f"{group}.{parameter}"
-            if known is None or parameter not in known.values:
+            if parameter not in known.values:
                 problems.append(_problem(f"changes.{name}", "unknown"))
             elif not _fits(known.values[parameter], value):
                 problems.append(_problem(f"changes.{name}", "type"))

@@ -125,6 +125,7 @@ def test_a_stdio_server_is_refused_at_delivery(runner: Runner) -> None:
     finding = answer.decision.findings[0]
     assert (finding.code, finding.subject) == ("MCP_UNSUPPORTED_MESSAGE", "servers/local")
     assert finding.requirement == "No MCP server is started by a command"
+    assert finding.remedy.startswith(f"{McpUnsupportedError.text} Leave out ")
     with pytest.raises(McpUnsupportedError, match=r"^MCP servers are not supported by the sidecar\.$"):
         raise_unsupported(answer.decision)
     assert harness.delivered == ()

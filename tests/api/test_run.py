@@ -350,8 +350,13 @@ def test_the_answer_of_the_runner_comes_back_as_it_is(front: Gate) -> None:
         ),
         ({"sandboxPermission": {"filesystem": "off"}}, "a file system boundary is not supported by this backend"),
         ({"agent": {"harness": "nobody"}}, "harness_not_admitted: required: The harness of the run is admitted"),
+        (
+            {"agent": {}, "tools": [{"name": name, "kind": "gateway"} for name in ("sum", "add")]},
+            "tool_permission_missing (attached/tools/add, attached/tools/sum): required: "
+            "A run that can make calls has a permission policy",
+        ),
     ],
-    ids=["stdio", "stdio_in_camel_case", "code", "network", "filesystem", "harness"],
+    ids=["stdio", "stdio_in_camel_case", "code", "network", "filesystem", "harness", "tools"],
 )
 def test_a_refused_run_is_answered_with_its_reason_and_not_forwarded(
     front: Gate, change: dict[str, Any], error: str

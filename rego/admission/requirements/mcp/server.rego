@@ -11,8 +11,8 @@ import future.keywords.not
 #   code: MCP_UNSUPPORTED_MESSAGE
 #   each: servers
 #   empty: allowed
-#   remedy: Leave out servers that are started by a command; use one that is reached over HTTP, or name one that
-#     policy/mcp.yaml lists under `started`, without its command
+#   remedy: MCP servers are not supported by the sidecar. Leave out servers that are started by a command; use one
+#     that is reached over HTTP, or name one that policy/mcp.yaml lists under `started`, without its command
 #   reads: [runners.mcp_transports, mcp.sandboxes]
 # labels:
 #   row: D12, D13, D35

@@ -87,6 +87,6 @@ prompt_small_enough if {
 prompt_is_prose if {
 	is_array(data.policy.provisioning.code_markers)
 	is_string(input.specification.system_prompt)
-	prompt := lower(input.specification.system_prompt)
+	prompt := regex.replace(lower(input.specification.system_prompt), `\s+\(`, "(")
 	every marker in data.policy.provisioning.code_markers { not contains(prompt, marker) }
 }

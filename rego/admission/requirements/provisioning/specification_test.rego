@@ -49,6 +49,7 @@ test_each_way_not_to_hold if {
 	broken(of({"prompt_bytes": 21})) == {"size"}
 	broken(of({"system_prompt": "x = REQUIRE('fs')"})) == {"code"}
 	broken(of({"system_prompt": "eval(1)"})) == {"code"}
+	broken(of({"system_prompt": "eval \n (1)"})) == {"code"}
 }
 
 test_without_a_specification_nothing_holds if {

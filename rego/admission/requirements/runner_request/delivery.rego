@@ -13,7 +13,8 @@ import future.keywords.not
 #   each: attached
 #   empty: allowed
 #   after: [uri_not_allowlisted, harness_not_admitted]
-#   remedy: Leave out MCP servers that a command starts; leave out tools if the harness takes them over MCP only
+#   remedy: MCP servers are not supported by the sidecar. Leave out those that a command starts, and tools if the
+#     harness takes them over MCP only
 #   reads: ["runners.harnesses.{agent.harness}", runners.tool_delivery, runners.mcp_transports, mcp.started]
 # labels:
 #   row: D16, D21, D57
