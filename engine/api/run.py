@@ -29,10 +29,11 @@ from engine.api.messages import Exchange, Response
 from engine.api.problems import describe, respond, status_of
 from engine.api.streams import Following, under_way
 from engine.api.uploads import write_all
-from engine.documents.canonical import RawJson, canonical, digest
+from engine.documents.canonical import RawJson, canonical, compact, digest
 from engine.drive import run as drive
 from engine.enforce import permit
 from engine.errors import EngineError, Exit, WorkError, fault_inside, stack_of
+from engine.facts.run_request import in_one_shape
 from engine.flow import Answer, Context, Services
 from engine.idempotency import answer_once, conflict
 from engine.model import Decision, Mode, Outcome, Permit, Result
@@ -61,6 +62,11 @@ class RunRequest:
     text: RawJson
     value: Any
     address: dict[str, Any]
+
+    def in_one_shape(self) -> bytes:
+        """The text as it came in; without the keys beside an agent that are also read as its own."""
+        shaped = in_one_shape(self.value)
+        return self.text.data if shaped is self.value else compact(shaped)
 
 
 class Runs:
@@ -105,7 +111,7 @@ class Runs:
 
 
 class ForwardedRuns(Runs):
-    """The gate in front of a runner: an admitted run is sent to it, unchanged."""
+    """The gate in front of a runner: an admitted run is sent to it."""
 
     def __init__(self, limits: ForwardLimits | None = None, access: RunnerAccess | None = None) -> None:
         super().__init__()
@@ -132,7 +138,7 @@ class ForwardedRuns(Runs):
             to = Grant(sealed, address.decision.input_digest or "")
             run = Grant(own, job.input_digest)
             follow = following if following.follows else None
-            result, answer = self._runner.forward(run, to, request.text.data, follow, job.stop)
+            result, answer = self._runner.forward(run, to, request.in_one_shape(), follow, job.stop)
             kept.append(answer)
             return result
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field, SecretStr
-from pydantic.alias_generators import to_camel
+from pydantic.alias_generators import to_camel, to_snake
 
 from engine.documents.canonical import canonical, digest
 from engine.facts.net.urls import LONGEST
@@ -117,6 +117,10 @@ class Selection(Wire):
     permission_policy: Annotated[str, Field(pattern="^[A-Za-z][A-Za-z0-9_-]{0,63}$")] = ""
 
 
+_LEGACY = frozenset(spelled(name) for name in Selection.model_fields for spelled in (to_snake, to_camel))
+"""Keys that older callers send beside the agent, in both spellings."""
+
+
 class Legacy(Selection):
     """Keys at the top level, where older callers send the selection too. `backend` is an older name of `sandbox`."""
 
@@ -171,6 +175,16 @@ def agent_of(request: WireRunRequest) -> tuple[PlacedAgent, str]:
         moved["harness"] = moved["harness"].strip().lower()
     rest = request.model_dump(mode="json", exclude={"agent", *Legacy.model_fields}, exclude_unset=True)
     return PlacedAgent.model_validate(moved), digest(canonical({**rest, "agent": moved}))
+
+
+def in_one_shape(run: dict[str, Any]) -> dict[str, Any]:
+    """The JSON of a valid request; with an agent, its legacy keys are moved into it (its own keys win)."""
+    agent, legacy = run.get("agent"), run.keys() & _LEGACY
+    if agent is None or not legacy:
+        return run
+    own = {to_snake(name) for name in agent}
+    moved = {name: run[name] for name in legacy if to_snake(name) not in own}
+    return {name: value for name, value in run.items() if name not in legacy} | {"agent": agent | moved}
 
 
 def callback_of(request: WireRunRequest, callbacks: str | None) -> Endpoint | None:

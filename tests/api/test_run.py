@@ -328,6 +328,20 @@ def test_exactly_the_admitted_bytes_are_forwarded_and_no_header_of_the_caller(fr
     assert dict(one.headers)["accept"] == "application/json"
 
 
+# covers: D63.1
+def test_a_configuration_in_both_shapes_is_forwarded_in_one(front: Gate) -> None:
+    flat = {"harness": "claude", "permissionPolicy": "ask", "sandbox": "local", "messages": MESSAGES}
+    assert front.run(flat).status == 200
+    assert front.run({**flat, "agent": {"harness": "pi_core"}}).status == 200
+    assert front.run({**flat, "agent": {"harness": "pi_core", "permission_policy": "deny"}}).status == 200
+    one = {"sandbox": "local", "messages": MESSAGES}
+    assert [json.loads(received.body) for received in front.runner.received] == [
+        flat,
+        {**one, "agent": {"harness": "pi_core", "permissionPolicy": "ask"}},
+        {**one, "agent": {"harness": "pi_core", "permission_policy": "deny"}},
+    ]
+
+
 def test_the_answer_of_the_runner_comes_back_as_it_is(front: Gate) -> None:
     sent = b'{"ok":true,\n "output": "\xc3\xa9\\u00e9", "n": 12345678901234567890.0}'
     front.runner.behavior = answering(sent, Set_Cookie="a=1", X_Powered_By="runner")
