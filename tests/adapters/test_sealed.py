@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, x25519
 from pydantic import SecretStr
 
-from admission_adapters.runner.sealed import Opener, seal
-from engine.errors import GatherError, WorkError
+from admission_adapters.runner.sealed import Opener, SealedSecretError, seal
+from engine.errors import GatherError
 from tests.project.test_architecture import modules
 
 SECRET, PLACE = "canary-provider-key", "secrets/PROVIDER_KEY"
@@ -59,7 +59,7 @@ def test_a_missing_or_wrong_key_place_or_ciphertext_reveals_nothing(tmp_path: Pa
         text = text[:40] + ("A" if text[40] != "A" else "B") + text[41:]
     if wrong == "shorter":
         text = text[:-8]
-    with pytest.raises(WorkError) as found:
+    with pytest.raises(SealedSecretError) as found:  # the class is what a failed call names
         opener.open(SecretStr(text), place)
     assert found.value.code == "engine.secret_sealed"
     assert SECRET not in str(found.value)

@@ -19,6 +19,12 @@ _MARK = "sealed:1:"
 _PURPOSE = b"admission-engine secret of a run 1:"
 
 
+class SealedSecretError(WorkError):
+    """A sealed secret that cannot be opened. A failed call names this class and nothing else of it."""
+
+    code = "engine.secret_sealed"
+
+
 class Secret(Protocol):
     """A text that is only revealed by a method, such as pydantic's SecretStr."""
 
@@ -40,7 +46,7 @@ class Opener:
         self._key = None if private_key is None else _key(private_key, private=True)
 
     def open(self, secret: Secret, place: str) -> str:
-        """The text of a secret; a sealed one is opened. Raises WorkError `engine.secret_sealed`."""
+        """The text of a secret; a sealed one is opened. Raises SealedSecretError."""
         text = secret.get_secret_value()
         if re.fullmatch(SEALED, text) is None:
             return text
@@ -92,10 +98,9 @@ def _unusable(path: Path, private: bool) -> GatherError:  # noqa: FBT001
     )
 
 
-def _sealed(place: str, why: str) -> WorkError:
+def _sealed(place: str, why: str) -> SealedSecretError:
     """The names of a place come from a request that was admitted; only the kind of the place is shown."""
-    return WorkError(
+    return SealedSecretError(
         f"a secret of the run ({place.partition('/')[0]}) cannot be opened: {why}",
         remedy="seal it again with `engine runner seal`, for this place and to the public key of this runner",
-        code="engine.secret_sealed",
     )
