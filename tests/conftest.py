@@ -256,13 +256,13 @@ def dearest_first(items: list[pytest.Item]) -> None:
 
 
 def security_tests(items: list[pytest.Item], asked: str, *, full: bool) -> list[pytest.Item]:
-    """The tests of the security test plan, and those with a threat, of a category, with an id, or `all`."""
+    """The tests of the security test plan, and those with a threat: `all`, or by category or id in any case."""
     lanes = split(items)
     short = {id(item) for item in (items if full else [*lanes.fast, *lanes.slow])}
     planned = {id(item): mark.args for item in items for mark in item.iter_markers("security")}
     labelled = {id(item): mark.args for item in items for mark in item.iter_markers("threat") if id(item) in short}
-    names = {**labelled, **planned}
-    return [item for item in items if asked in ("all", *names.get(id(item), ())) and id(item) in names]
+    names = {key: ("all", *(word.lower() for word in words)) for key, words in {**labelled, **planned}.items()}
+    return [item for item in items if asked.lower() in names.get(id(item), ())]
 
 
 def pytest_collection_finish() -> None:
