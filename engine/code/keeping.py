@@ -6,7 +6,6 @@ the policy decides which. The permit states for how long; without a permit nothi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +21,8 @@ from engine.secrets.redaction import redact, redact_text
 _PIECE, _OVERLAP = 1 << 20, 1 << 16
 """Characters of a piece in which secrets are looked for, and of the next one that are in it too."""
 
-_LAST_WORD = re.compile(r"\S{1,1024}\Z")
+_LAST_WORD = 1_024
+"""Characters of the last word of a cut stream that are looked at."""
 
 LOG_CHARACTERS = 16_384
 """Of each stream in a failure log; the caps of a permit are usually lower."""
@@ -42,12 +42,12 @@ class Executed:
     @property
     def stdout(self) -> str:
         """Standard output as text; invalid UTF-8 is replaced (C30)."""
-        return _text_of(self.run_result.stdout, self.run_result.stdout_bytes)
+        return text_of(self.run_result.stdout, self.run_result.stdout_bytes)
 
     @property
     def stderr(self) -> str:
         """Standard error as text."""
-        return _text_of(self.run_result.stderr, self.run_result.stderr_bytes)
+        return text_of(self.run_result.stderr, self.run_result.stderr_bytes)
 
     @property
     def printed(self) -> dict[str, str]:
@@ -55,10 +55,13 @@ class Executed:
         return {"stdout": redact_text(self.stdout), "stderr": redact_text(self.stderr)}
 
 
-def _text_of(stream: bytes, total: int) -> str:
+def text_of(stream: bytes, total: int) -> str:
     """A stream as text; the last word of a cut one is dropped, as it may be half a secret."""
     text = stream.decode("utf-8", "replace")
-    return _LAST_WORD.sub("", text) if total > len(stream) else text
+    end = text[-_LAST_WORD:]
+    if total <= len(stream) or end[-1:].isspace() or not end:
+        return text
+    return text[: -len(end.split()[-1])]
 
 
 @dataclass(frozen=True, slots=True)

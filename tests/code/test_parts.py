@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from engine.code.keeping import text_of
 from engine.code.program import snippet
 from tests.code.conftest import CODE, GOLDEN
 from tests.conftest import ROOT
@@ -34,3 +35,13 @@ def test_a_large_payload_is_redacted_within_seconds() -> None:
     started = time.process_time()
     assert snippet("no customer 199999 here" + " " * 4_000, "", payload) == "no [payload] here"
     assert time.process_time() - started < 30  # of this process alone; a look at each in turn takes minutes
+
+
+# covers: C61
+def test_the_last_word_of_a_cut_stream_is_dropped_whatever_its_length() -> None:
+    assert text_of(b"a key AKIAIOSF", 99) == "a key "
+    assert text_of(b"whole", 5) == "whole"
+    assert text_of(b"ends with a blank ", 99) == "ends with a blank "
+    started = time.process_time()
+    assert text_of(b"x" * (1 << 20), 1 << 21) == "x" * ((1 << 20) - 1024)
+    assert time.process_time() - started < 1  # a search from each character takes ten times that
