@@ -54,6 +54,13 @@ def test_an_empty_or_malformed_action_has_facts(raw: Any) -> None:
     assert (facts.id.blank, facts.code.blank) == (True, True)
 
 
+# covers: C11.1-3
+@pytest.mark.parametrize("name", ["", " \u00a0", "\u3164", "\u2800", "\u200b"])
+def test_a_name_of_which_nothing_is_seen_is_blank(name: str) -> None:
+    facts = action_facts({"id": name, "language": name, "entrypoint": name})
+    assert (facts.id.blank, facts.language.blank, facts.entrypoint.blank) == (True, True, True)
+
+
 @pytest.mark.parametrize("name", ["a\nb", "a" * 129, "a\u2028b", "a\0"])
 def test_an_overlong_or_unprintable_name_is_dropped(name: str) -> None:
     assert action_facts({**ACTION, "id": name}).id.value is None

@@ -144,7 +144,7 @@ def _name(value: Any, *, lower: bool = False) -> NameFacts:
         return NameFacts(text=False, blank=True)
     name = value.strip().lower() if lower else value.strip()
     plain = name != "" and name.isprintable() and len(name) <= _ID_CHARACTERS
-    return NameFacts(text=True, blank=name == "", value=name if plain else None)
+    return NameFacts(text=True, blank=is_blank(name), value=name if plain else None)
 
 
 def _code(value: Any) -> CodeFacts:
