@@ -129,7 +129,8 @@ def perform(program: Program, asking: Asking) -> Steps[None]:
 def _plan(program: Program, asking: Asking) -> Steps[CodeActionLimits]:
     asking.ticket.enter("plan")
     tried = {name: program.execution[name] for name in ("task", "attempt") if name in program.execution}
-    body = {"action": program.action, **program.hints, **tried, "elapsed_ms": asking.elapsed_ms}
+    run = {"contract": program.contract, "request": program.request, "elapsed_ms": asking.elapsed_ms}
+    body = {"action": program.action, **program.hints, **tried, **run}
     answer = yield from asking.ask(f"{program.names}code_action", "code_action", body)
     _pass(program, answer, "plan")
     if answer.decision.outcome is Outcome.DENY:

@@ -19,7 +19,7 @@ from engine.facts.code.scan import scan
 from engine.facts.code.scan_items import ScanFacts
 from engine.model import Boundary, Digest, Model, Pace, Probe, Sha256, Word
 from engine.points import GatherContext, Gathered, Point
-from engine.points.code_action import CodeActionInput, CodeActionRequest, attempts_of
+from engine.points.code_action import ActionInput, ActionRequest, attempts_of
 
 Role = Literal["solution", "verifier"]
 FileName = Annotated[str, StringConstraints(pattern=r"^[^/\\.\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*$", max_length=100)]
@@ -37,7 +37,7 @@ class InputFile(Model):
     sha256: Sha256
 
 
-class CodeExecutionRequest(CodeActionRequest):
+class CodeExecutionRequest(ActionRequest):
     """A request to run an action, `elapsed_ms` after its run began.
 
     `artifacts` requests the files that the program leaves in its artifact folder, `packages` names the packages
@@ -68,7 +68,7 @@ class FileFacts(Model):
     sha256: Sha256
 
 
-class CodeExecutionInput(CodeActionInput):
+class CodeExecutionInput(ActionInput):
     """What OPA sees; `attempts` come from the engine's state. `scan` is absent if the language is not text."""
 
     scan: ScanFacts | None = None

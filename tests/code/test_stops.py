@@ -59,6 +59,25 @@ def test_a_request_that_wants_a_network_stops_in_plan(bench: Bench, word: Any) -
     assert shape(done) == ("invalid_request:network_access_must_be_denied", "plan", [], [])
 
 
+# covers: C38 C76.1 C82
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"contract": "whatever"}, "contract_unknown"),
+        ({"request": None}, "carried_field"),
+        ({"request": {**GOLDEN["request"], "region": " "}}, "carried_field"),
+        ({"request": {**GOLDEN["request"], "incident_id": "a\nb"}}, "carried_field"),
+        ({"contract": "verdict", "request": None, "action": {"id": ""}}, "invalid_action:id"),
+    ],
+    ids=named,
+)
+def test_a_request_that_cannot_be_answered_stops_in_plan(bench: Bench, changes: Any, reason: str) -> None:
+    done = bench.run(golden(**changes))
+    reason = reason if ":" in reason else f"invalid_request:{reason}"
+    assert shape(done) == (reason, "plan", [], [])
+    assert not done.ran
+
+
 # covers: C10.1 C11 C76.2
 @pytest.mark.parametrize(
     ("action", "reason"),

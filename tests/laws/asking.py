@@ -220,6 +220,7 @@ OPEN = {
     **{name: {"action", "policy_hints"} for name in PROPOSED},
     "adapter": {"manifest"},
     "adapter_envelope": {"asked", "envelope"},
+    "code_action": {"action", "policy_hints", "request"},
     "code_output": {"request"},
     "tool_call": {"call"},
 }

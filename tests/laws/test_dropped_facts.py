@@ -43,7 +43,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "artifact": {UNREAD: ("checks.[].at",), EITHER: ("checks.[].ran_in",)},
     "code_action": {
         UNREAD: (
-            *("action.code.bytes", "action.input_payload.bytes", "hints.object"),
+            *("action.code.bytes", "action.input_payload.bytes", "echoed.[].upper", "hints.object"),
             *("attempts.[].code_sha256", "attempts.[].id", "attempts.[].state"),
         ),
         WIDENS: ("hints.allowed_languages.values",),

@@ -116,6 +116,7 @@ UNDECLARED = {
     "runner_uri": {"override", "inherited"},
     "tool_result": {"error_mode", "message", "details", "looked_at", "header"},
     "media": {"bytes"},
+    "code_action": {"contract"},
     "code_output": {"artifacts"},
     "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
     "mcp": {"command", "definitions", "env", "url", "relay", "backend"},
