@@ -17,19 +17,21 @@ _true(rules) := {name | some name, held in rules; held == true}
 
 _all := {"contract_known", "repeated_stated"}
 
-_holding(facts) := held if {
-	got := contract with input as facts with data.policy as _policy
-	held := _true(got)
-}
-
 test_clean if {
-	_holding(_input) == _all
-	_holding({"contract": {"stated": true, "value": "verdict"}, "echoed": []}) == _all
-	_holding({"contract": {"stated": false}, "echoed": []}) == _all
+	every facts in [
+		_input,
+		{"contract": {"stated": true, "value": "verdict"}, "echoed": []},
+		{"contract": {"stated": false}, "echoed": []},
+	] {
+		got := contract with input as facts with data.policy as _policy
+		_true(got) == _all
+	}
 }
 
 test_contract_unknown if {
-	_holding(object.union(_input, {"contract": {"value": "other"}})) == set()
+	unknown := object.union(_input, {"contract": {"value": "other"}})
+	got := contract with input as unknown with data.policy as _policy
+	_true(got) == set()
 }
 
 test_not_repeated if {
@@ -39,15 +41,25 @@ test_not_repeated if {
 		{"op": "replace", "path": "/echoed/1/text", "value": 7},
 		{"op": "replace", "path": "/echoed/1/id", "value": "region"},
 	] {
-		_holding(json.patch(_input, [patch])) == {"contract_known"}
+		facts := json.patch(_input, [patch])
+		got := contract with input as facts with data.policy as _policy
+		_true(got) == {"contract_known"}
 	}
 }
 
 test_fact_missing if {
-	_holding({}) == set()
-	_holding({"contract": {"stated": false}}) == {"contract_known"}
-	_holding(json.patch(_input, [{"op": "remove", "path": "/echoed"}])) == {"contract_known"}
-	_holding(json.patch(_input, [{"op": "remove", "path": "/contract/value"}])) == set()
+	every path, held in {
+		"/contract": set(),
+		"/contract/stated": _all,
+		"/contract/value": set(),
+		"/echoed": {"contract_known"},
+	} {
+		facts := json.patch(_input, [{"op": "remove", "path": path}])
+		got := contract with input as facts with data.policy as _policy
+		_true(got) == held
+	}
+	got2 := contract with input as {"contract": {"stated": false}} with data.policy as _policy
+	_true(got2) == {"contract_known"}
 }
 
 test_values_missing if {
