@@ -39,7 +39,7 @@ test_not_repeated if {
 		{"op": "remove", "path": "/echoed/0"},
 		{"op": "remove", "path": "/echoed/1/text"},
 		{"op": "replace", "path": "/echoed/1/text", "value": 7},
-		{"op": "replace", "path": "/echoed/1/id", "value": "region"},
+		{"op": "replace", "path": "/echoed/1/id", "value": "other"},
 	] {
 		facts := json.patch(_input, [patch])
 		got := contract with input as facts with data.policy as _policy
