@@ -25,7 +25,7 @@ _HOST = re.compile(
     r"(?:[A-Za-z0-9]+\.)+[A-Za-z]{2,}(?![A-Za-z0-9])|(?<![A-Za-z0-9.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9])"
 )
 _FILE = re.compile(
-    r"(?i)(?:[A-Z0-9]+\.){1,2}"
+    r"(?i)(?:[A-Z0-9]+\.){1,2}(?:[0-9]+\.)?(?:tar\.)?"
     r"(?:arrow|bz2|csv|gz|html?|jsonl?|md|ndjson|parquet|pdf|tar|tgz|tsv|txt|xml|ya?ml|zip|zst)"
 )
 """An id often has the name of a file; with more parts than these, it is the name of a host too."""

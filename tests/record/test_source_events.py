@@ -94,7 +94,10 @@ def test_an_id_with_a_host_is_redacted(id_: str) -> None:
 # covers: A42
 @pytest.mark.parametrize(
     "id_",
-    ["contacts.json", "part-1.jsonl", "2026.csv.gz", "contacts", "squad.dev.json", "content-a.txt-b.txt", "v1.2.3-x"],
+    [
+        *("contacts.json", "part-1.jsonl", "2026.csv.gz", "contacts", "squad.dev.json", "content-a.txt-b.txt"),
+        *("v1.2.3-x", "corpus-v1.2.3.tar.gz", "part.2026.01.jsonl"),
+    ],
 )
 def test_an_id_that_is_the_name_of_a_file_stays(id_: str) -> None:
     assert json.loads(line(event(source_id=id_)))["source_id"] == id_
