@@ -366,8 +366,10 @@ def test_the_answer_of_the_runner_comes_back_as_it_is(front: Gate) -> None:
         ({"agent": {"harness": "nobody"}}, "harness_not_admitted: required: The harness of the run is admitted"),
         (
             {"agent": {}, "tools": [{"name": name, "kind": "gateway"} for name in ("sum", "add")]},
-            "tool_permission_missing (attached/tools/add, attached/tools/sum): required: "
-            "A run that can make calls has a permission policy",
+            (
+                "tool_permission_missing (attached/tools/add, attached/tools/sum): required: "
+                "A run that can make calls has a permission policy"
+            ),
         ),
     ],
     ids=["stdio", "stdio_in_camel_case", "code", "network", "filesystem", "harness", "tools"],
