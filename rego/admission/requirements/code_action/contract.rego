@@ -22,7 +22,8 @@ contract_known if is_object(data.policy.code.contracts[input.contract.value])
 #   value of the contract in policy/code.yaml.
 # custom:
 #   code: "invalid_request:carried_field"
-#   remedy: State under `request` the fields that the contract lists under `echoed` in policy/code.yaml
+#   remedy: State under `request` the fields that the contract lists under `echoed` in policy/code.yaml, or name a
+#     contract that repeats none, such as `printed`
 #   reads: ["code.contracts.{contract.value}.echoed"]
 #   after: ["invalid_request:contract_unknown"]
 #   proof: a contract that repeats nothing states an empty list
