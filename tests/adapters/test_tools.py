@@ -174,7 +174,8 @@ def test_under_deny_all_every_call_is_refused_with_its_code(engine: Engine, tool
 def test_a_tool_outside_the_profile_leaves_a_result_with_the_reason(engine: Engine, tools: Tools) -> None:
     result = gate(engine, tools, profile="reading").call(adding())
     assert result.status == "refused"
-    assert "tool_not_in_profile" in result.metadata["codes"]
+    assert result.code == "tool_not_in_profile"  # what denies comes before what only asks
+    assert result.metadata["codes"] == ["tool_not_in_profile", "confirmation_by_default"]
     assert tools.calls == []
     assert "tool_not_in_profile" in {finding["code"] for finding in last(engine.settings)["findings"]}
 

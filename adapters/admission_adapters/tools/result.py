@@ -9,7 +9,7 @@ from typing import Any, Literal
 from admission_adapters.grants import unenforceable
 from admission_adapters.tools.grants import DecidedResult, ResultGrant
 from admission_adapters.tools.outcome import Failure, Outcome, cut
-from engine.model import Decision, Level
+from engine.model import Decision, Finding, Level
 from engine.model import Outcome as Decided
 
 _LINES, _LINE = 5, 500
@@ -73,9 +73,8 @@ def not_run(decision: Decision) -> ToolResult:
 
 def _refusal_lines(decision: Decision) -> list[str]:
     """A line for each code of the first findings that refused: where, what must hold, what to do."""
-    refusing = [one for one in decision.findings if one.level is not Level.WARN]
     found: dict[str, str] = {}
-    for one in refusing:
+    for one in _refusing(decision):
         at = "" if one.subject is None else f" at {one.subject}"
         found.setdefault(one.code, f"- {one.code}{at}. Required: {one.requirement}. Fix: {one.remedy}."[:_LINE])
     return list(found.values())[:_LINES]
@@ -134,6 +133,11 @@ def _error_text(failure: Failure, grant: ResultGrant) -> tuple[str, dict[str, An
 
 
 def codes_of(decision: Decision) -> list[str]:
-    """The codes of the findings that refused, each once; without warnings."""
-    found = [finding.code for finding in decision.findings if finding.level is not Level.WARN]
-    return list(dict.fromkeys(found)) or ["engine.work_not_run"]
+    """The codes of the findings that refused, each once."""
+    return list(dict.fromkeys(one.code for one in _refusing(decision))) or ["engine.work_not_run"]
+
+
+def _refusing(decision: Decision) -> list[Finding]:
+    """The findings without warnings; what denies comes first, because no approval helps against it."""
+    found = [one for one in decision.findings if one.level is not Level.WARN]
+    return sorted(found, key=lambda one: one.level is not Level.DENY)
