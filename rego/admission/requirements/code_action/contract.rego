@@ -14,7 +14,10 @@ import future.keywords.not
 #   row: C38, C76
 contract_known if input.contract.stated == false
 
-contract_known if is_object(data.policy.code.contracts[input.contract.value])
+contract_known if {
+	input.contract.stated == true
+	is_object(data.policy.code.contracts[input.contract.value])
+}
 
 # METADATA
 # title: The request states the fields that the answer repeats

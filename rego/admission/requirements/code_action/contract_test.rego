@@ -50,7 +50,7 @@ test_not_repeated if {
 test_fact_missing if {
 	every path, held in {
 		"/contract": set(),
-		"/contract/stated": _all,
+		"/contract/stated": {"repeated_stated"},
 		"/contract/value": set(),
 		"/echoed": {"contract_known"},
 	} {

@@ -18,7 +18,7 @@ few_actors if {
 	is_number(data.policy.episodes.max_agents)
 	count(input.actors) > 0
 	count(input.actors) <= data.policy.episodes.max_agents
-	count({actor.id | some actor in input.actors}) == count(input.actors)
+	count({actor.id | some actor in input.actors; actor.id != ""}) == count(input.actors)
 }
 
 # METADATA

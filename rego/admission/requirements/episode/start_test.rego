@@ -53,6 +53,7 @@ test_few_actors if {
 	start.few_actors with input as _start with data.policy as _policy
 	every actors in [
 		[], null, {}, [{"id": "a"}, {"id": "a"}], [{"id": "a"}, {"id": "b"}, {"id": "c"}], [{"id": "a"}, {}],
+		[{"id": "a"}, {"id": ""}],
 	] {
 		not start.few_actors with input as _with({"actors": actors}) with data.policy as _policy
 	}
