@@ -7,16 +7,25 @@ import os
 import resource
 import signal
 import socket
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.api.serving import ALLOWED, Serving, read_all, until
+from tests.api.serving import ALLOWED, Serving, read_all, serving, until
+from tests.conftest import BUNDLES
 
 BODY = json.dumps(ALLOWED).encode()
 HEAD = b"POST /v1/decide/license HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 WHOLE = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Serving]:
+    """A server that never finds out what a point reads: that takes 60 MiB for a moment, and memory is measured here."""
+    with serving(tmp_path_factory.mktemp("serving"), cache, "--root", BUNDLES, "--shared-answers", "0") as running:
+        yield running
 
 
 def connect(api: Serving) -> socket.socket:
