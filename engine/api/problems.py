@@ -59,6 +59,7 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "engine.idempotency_pending": (409, "The first request with this key is still in progress"),
     "engine.run_pending": (409, "A run with this id is in progress"),
     "engine.run_unknown": (404, "There is no such run"),
+    "MaxAgentsExceededError": (409, "The maximum number of agents is active"),
     "engine.artifacts_unavailable": (503, _BROKEN_ENGINE),
     "engine.policy_invalid": (409, "The policy was refused"),
     "engine.policy_rejected": (409, "The policy was refused"),

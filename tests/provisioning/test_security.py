@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from admission_adapters.sandbox.model import Status
+from engine.api.problems import status_of
 from engine.engine import Engine
 from engine.episodes.result import EpisodeError, MaxAgentsExceededError
 from engine.provisioning import Provisioned
@@ -138,4 +139,5 @@ def test_sec_08_agents_that_are_mounted_at_once_do_not_pass_the_maximum(engine: 
     mounted_ones = {one.agent for one in got if one.agent is not None}
     assert {row.id for row in engine.store().active_agents()} == mounted_ones
     assert len(mounted_ones) == 3
-    assert {there(one.error).code for one in got if one.agent is None} == {"MaxAgentsExceededError"}
+    errors = [there(one.error) for one in got if one.agent is None]
+    assert {(one.code, status_of(one)[0]) for one in errors} == {("MaxAgentsExceededError", 409)}

@@ -275,7 +275,7 @@ def _prefix(case: Case) -> Iterator[Change]:
     for command in commands[:_MOST_RULES]:
         hosts = [one["word"]["index"] for one in words if one["word"]["command"] == command["id"]]
         parts = [one["index"] for one in case.document["command_parts"] if one["command"] == command["id"]]
-        prefix = shlex.join(command["words"][: max([1, *hosts, *parts]) + 1])
+        prefix = shlex.join(command["words"][: max([2, *hosts, *parts]) + 1])
         instruction = "have another person approve the command prefix for this principal and folder:"
         yield Change(f"{instruction}\n{head} --tool {case.tool} -- {prefix}")
 
