@@ -64,7 +64,7 @@ class RunRequest:
     address: dict[str, Any]
 
     def in_one_shape(self) -> bytes:
-        """The text as it came in; without the keys beside an agent that are also read as its own."""
+        """The text to forward: as it came in, unless keys beside `agent` have to be moved into it."""
         shaped = in_one_shape(self.value)
         return self.text.data if shaped is self.value else compact(shaped)
 

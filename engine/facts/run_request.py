@@ -178,7 +178,7 @@ def agent_of(request: WireRunRequest) -> tuple[PlacedAgent, str]:
 
 
 def in_one_shape(run: dict[str, Any]) -> dict[str, Any]:
-    """The JSON of a valid request; with an agent, its legacy keys are moved into it (its own keys win)."""
+    """A valid request. Beside an agent, legacy keys are moved into it, where its own keys win."""
     agent, legacy = run.get("agent"), run.keys() & _LEGACY
     if agent is None or not legacy:
         return run

@@ -28,7 +28,7 @@ _FILE = re.compile(
     r"(?i)(?:[A-Z0-9]+\.){1,2}(?:[0-9]+\.)?(?:tar\.)?"
     r"(?:arrow|bz2|csv|gz|html?|jsonl?|md|ndjson|parquet|pdf|tar|tgz|tsv|txt|xml|ya?ml|zip|zst)"
 )
-"""An id often has the name of a file; with more parts than these, it is the name of a host too."""
+"""Names of files, which ids often have. A name with more parts than these may begin with a host."""
 
 _CODE = re.compile(r"(?:engine\.)?[a-z][a-z0-9_]{0,63}")
 _REDACTED = re.compile(r"\[redacted:[0-9a-f]{12}\]")

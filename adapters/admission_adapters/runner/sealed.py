@@ -20,7 +20,7 @@ _PURPOSE = b"admission-engine secret of a run 1:"
 
 
 class SealedSecretError(WorkError):
-    """A sealed secret that cannot be opened. A failed call names this class and nothing else of it."""
+    """A sealed secret that cannot be opened. The error of a failed call is the name of this class."""
 
     code = "engine.secret_sealed"
 

@@ -90,6 +90,14 @@ _differences := {
 		{"destinations": [], "commands": [_command(["ls", "-l"])], "prefixes": [_prefix]},
 		{"rule": "prefix:p1", "basis": "argument_text_prefix", "beyond": {"c": []}},
 	],
+	"allowed by a prefix with a host": [
+		{
+			"destinations": [object.union(_host("b"), {"word": {"command": "c", "index": 0}, "command": "c"})],
+			"commands": [_command(["ls", "-l"])],
+			"prefixes": [_prefix],
+		},
+		{"rule": "prefix:p1", "basis": "argument_text_prefix", "beyond": {"c": []}},
+	],
 	"refused by a rule": [{"destinations": [_host("a"), _host("x")]}, {
 		"section": "deny",
 		"rule": "s/never",
