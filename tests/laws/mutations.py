@@ -53,9 +53,13 @@ def _changes(document: Any) -> Iterator[tuple[Path_, Any]]:
     for path in paths(document):
         present = get(document, path)
         yield path, DROPPED
-        yield from (
-            (path, wrong) for wrong in WRONG if type(wrong) is not type(present) or (wrong == "" and present != "")
-        )
+        yield from ((path, wrong) for wrong in WRONG if _wrong(wrong, present))
+
+
+def _wrong(value: Any, present: Any) -> bool:
+    """Whether a value has another JSON type, in which whole numbers are numbers, or is the empty text."""
+    kind = int if isinstance(present, float) else type(present)
+    return type(value) is not kind or (value == "" and present != "")
 
 
 def generic(path: Path_) -> str:

@@ -59,9 +59,12 @@ FIELDS = {
 FIRST = first_of(NARROWED, lambda file: file.case.point)
 
 
-NONE = {"stop.name", "stops.[].principal", "stops.[].tool", "values.[].items.[].folded"}
+NONE = {
+    *("stop.name", "stops.[].principal", "stops.[].tool", "values.[].items.[].folded"),
+    *("reference.mode", "reference.model", "reference.provider", "reference.slug"),
+}
 """Facts whose empty text is a statement: a stop of everything has no name, a caller may have no principal, a request
-may be about no tool, and nothing is left of a text of blanks."""
+may be about no tool, nothing is left of a text of blanks, and a reference leaves a part to the harness."""
 
 
 # covers: H12.1-2

@@ -15,6 +15,7 @@ import future.keywords.not
 #   row: E10, E35
 complete(one) if {
 	is_string(one.actor)
+	one.actor != ""
 	is_number(one.turn)
 	is_number(one.attempt)
 	one.outcome in {"accepted", "rejected", "conceded", "interrupted"}

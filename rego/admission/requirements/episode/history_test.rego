@@ -15,6 +15,7 @@ test_complete if {
 		not history.complete(json.remove(_one, [name]))
 		not history.complete(object.union(_one, {name: null}))
 	}
+	not history.complete(object.union(_one, {"actor": ""}))
 	not history.complete(object.union(_one, {"outcome": "lost"}))
 	not history.complete(object.union(_one, {"tokens": -1}))
 }
