@@ -151,11 +151,6 @@ class SharedAnswers:
         """Whether it is known what this point reads."""
         return self._projections.get(point) is not None and not self._ended
 
-    def forget(self) -> None:
-        """Drop all answers; what points read stays known."""
-        with self._lock:
-            self._kept.clear()
-
     def split(self, requests: Sequence[Request]) -> Split:
         """Which of these to ask, and who shares whose answer."""
         split = Split(requests)
@@ -191,7 +186,11 @@ class SharedAnswers:
         for index, known in split.checked.items():
             other = answers[known] if isinstance(known, int) else known
             mine = answers[index]
-            if isinstance(mine, Reply) and isinstance(other, Reply) and mine.body["result"] != other.body["result"]:
+            if (
+                isinstance(mine, Reply)
+                and isinstance(other, Reply)
+                and mine.body.get("result") != other.body.get("result")
+            ):
                 self._end(str(split.requests[index][0].get("point")))
                 return None
         for index, key in split.keys.items():
@@ -247,7 +246,8 @@ class SharedAnswers:
 
     def _end(self, point: str) -> None:
         self._ended = True
-        self.forget()
+        with self._lock:
+            self._kept.clear()
         self._on_difference(point)
 
 

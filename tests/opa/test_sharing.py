@@ -231,9 +231,23 @@ def test_errors_are_not_kept() -> None:
     failed = DecideError("no answer", remedy="none", code="policy_unavailable")
     assert shared.joined(split, [failed]) == [failed, failed]
     assert shared.split(requests).asked == [0]
-    undefined = Reply({})
-    assert shared.joined(shared.split(requests), [undefined]) is not None
-    assert shared.split(requests).asked == [0]
+    for body in ({}, {"result": {}}, {"result": "outcome"}, {"result": ["outcome"]}):
+        assert shared.joined(shared.split(requests), [Reply(body)]) is not None
+        assert shared.split(requests).asked == [0]
+
+
+@pytest.mark.parametrize("body", [{}, {"result": {"outcome": "deny"}}])
+def test_any_other_answer_to_a_checked_case_ends_sharing(body: dict[str, Any]) -> None:
+    ended: list[str] = []
+    shared = SharedAnswers(8, lambda _: None, ended.append)
+    shared._projections["license"] = cast("Any", Whole())
+    case: list[Request] = [({"point": "license"}, "a")]
+    for reply in [Reply({"result": {"outcome": "allow"}})] * 2 + [Reply(body)]:
+        shared._shared = CHECKED - 1
+        answered = shared.joined(shared.split(case), [reply])
+    assert answered is None
+    assert ended == ["license"]
+    assert shared.split(case * 2).asked == [0, 1]
 
 
 def test_the_least_recently_used_answer_makes_room() -> None:
