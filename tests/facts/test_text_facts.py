@@ -134,10 +134,32 @@ def test_invisible_text_is_blank(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "hidden"), [("to\u034fken", 1), ("a\u0301\u034f\u0323", 0), ("\u05d1\u034f\u05d2", 0), ("a\ufff3b", 1)]
+    ("letter", "needed", "hidden"),
+    [
+        ("\u034f", ["a\u0301?\u0323", "\u05d1?\u05d2", "a?\u05d2", "\u05d1?a"], ["to?ken"]),
+        ("\ufff3", [], ["a?b"]),
+        ("\u200e", ["\u05d1 a?b"], ["a?b"]),
+        ("\u2067", ["\u05d1 a?b"], ["a?b"]),
+        ("\u202e", [], ["a?b", "\u05d1?\u05d1"]),
+        ("\ufeff", ["?a"], ["a?"]),
+        ("\xad", ["co?op"], ["a? ", " ?a"]),
+        ("\u200d", ["\U0001f469?\U0001f4bb", "\u0915?"], ["\U0001f469?a", "a?\U0001f4bb"]),
+        ("\u200c", ["\u0645?\u0647"], ["a?b", "\U0001f469?\U0001f4bb"]),
+        ("\u200b", ["\u0e01?\u0e02"], ["\u0e01?a", "a?\u0e02"]),
+        ("\ufe0f", ["\u2600?", "1?"], ["a?", "?\u2600", "\u2600\ufe0e?"]),
+        ("\U000e0100", ["\u845b?"], ["a?", "\u2600?"]),
+        ("\u180b", ["\u1820?"], ["a?"]),
+        ("\u2060", [], ["\u1820?"]),
+        ("\U000e0067", ["\U0001f3f4?\U000e007f"], ["a?", "\U0001f3f4a?"]),
+    ],
 )
-def test_a_grapheme_joiner_is_hidden_only_between_plain_letters(text: str, hidden: int) -> None:
-    assert len([*hidden_in(text)]) == hidden
+def test_an_invisible_character_is_hidden_where_its_script_does_not_need_it(
+    letter: str, needed: list[str], hidden: list[str]
+) -> None:
+    for text in needed:
+        assert [*hidden_in(text.replace("?", letter))] == [], ascii(text)
+    for text in hidden:
+        assert [*hidden_in(text.replace("?", letter))] == [text.index("?")], ascii(text)
 
 
 @pytest.mark.parametrize("text", ['{{"k": "{}", "k": "x"}}', '{{"n": NaN, "k": "{}"}}'])

@@ -47,7 +47,7 @@ def hidden_in(text: str) -> Iterator[int]:
 
 
 def _needed(letter: str, text: str, at: int, *, directed: bool) -> bool:
-    before, after = text[at - 1 : at] if at else "", text[at + 1 : at + 2]
+    before, after = text[at - 1 : at], text[at + 1 : at + 2]
     if letter in _MARKS or letter in _ISOLATES:
         needed = directed
     elif letter == "\ufeff":
