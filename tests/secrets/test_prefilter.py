@@ -17,7 +17,7 @@ from engine.model import Finding, Level, Limits
 from engine.record.chain import encode, parse
 from engine.record.model import CoveredEvents, DecisionRecord
 from engine.secrets import patterns, prefilter
-from engine.secrets.forms import SecretForms
+from engine.secrets.forms import UNKNOWN_FORMS, Form, SecretForms
 from engine.secrets.prefilter import clean
 from engine.secrets.redaction import DEPTH, TEXT_CHARACTERS, redact, replaced
 from tests.record.samples import TIME, VERSIONS, decision, taken
@@ -371,3 +371,13 @@ def test_an_ordinary_record_takes_the_fast_path(more: dict[str, Any]) -> None:
     slow = DecisionRecord.of(taken(1), document={"card": 4111111111111111}, **fields)
     assert quick.model_fields_set == set(DecisionRecord.model_fields)
     assert "source_events" not in slow.model_fields_set
+
+
+def test_strings_that_were_seen_are_judged_again_once_the_forms_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = canonical(["quuxnet-qwerty"])
+    assert clean(text)
+    own = SecretForms(frozenset({Form(("quuxnet-",), "[a-z]{6}")}))
+    for forms in (patterns.known_forms() | own, UNKNOWN_FORMS):
+        monkeypatch.setattr(patterns, "_known", forms)
+        assert not clean(text)
+    assert not clean(b"[]")  # without any policy nothing is certain
