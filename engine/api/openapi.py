@@ -43,8 +43,8 @@ class _Text(NamedTuple):
 
 _MORE = {
     "decide_batch": {
-        "207": "Some items were not decided; each has its own status",
-        "500": "No item could be decided",
+        "207": "Some items were not decided, or every one is invalid; each has its own status",
+        "500": "The engine could decide no item",
     },
     "ready": {"503": _PROBLEMS["503"]},
     "run": {code: _PROBLEMS[code] for code in ("500", "503")}
