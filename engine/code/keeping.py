@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from admission_adapters.cuts import printed
 from admission_adapters.files.artifact_store import ArtifactStore
 from admission_adapters.sandbox.executor import ExecutionGrant
 from admission_adapters.sandbox.model import RunResult
@@ -20,9 +21,6 @@ from engine.secrets.redaction import redact, redact_text
 
 _PIECE, _OVERLAP = 1 << 20, 1 << 16
 """Characters of a piece in which secrets are looked for, and of the next one that are in it too."""
-
-_LAST_WORD = 1_024
-"""Characters of the last word of a cut stream that are looked at."""
 
 LOG_CHARACTERS = 16_384
 """Of each stream in a failure log; the caps of a permit are usually lower."""
@@ -42,26 +40,17 @@ class Executed:
     @property
     def stdout(self) -> str:
         """Standard output as text; invalid UTF-8 is replaced (C30)."""
-        return text_of(self.run_result.stdout, self.run_result.stdout_bytes)
+        return printed(self.run_result.stdout, self.run_result.stdout_bytes)
 
     @property
     def stderr(self) -> str:
         """Standard error as text."""
-        return text_of(self.run_result.stderr, self.run_result.stderr_bytes)
+        return printed(self.run_result.stderr, self.run_result.stderr_bytes)
 
     @property
     def printed(self) -> dict[str, str]:
         """Both streams without secrets."""
         return {"stdout": redact_text(self.stdout), "stderr": redact_text(self.stderr)}
-
-
-def text_of(stream: bytes, total: int) -> str:
-    """A stream as text; the last word of a cut one is dropped, as it may be half a secret."""
-    text = stream.decode("utf-8", "replace")
-    end = text[-_LAST_WORD:]
-    if total <= len(stream) or end[-1:].isspace() or not end:
-        return text
-    return text[: -len(end.split()[-1])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import pytest
 
 from admission_adapters.tools.gate import ToolGate, ToolResult, ToolValidationError, record_side_effect
 from admission_adapters.tools.held import HeldResults
+from admission_adapters.tools.outcome import MESSAGE_CHARACTERS, Failure
 from engine.documents.canonical import digest
 from engine.engine import Engine
 from engine.errors import DecideError
@@ -188,6 +189,53 @@ def test_details_with_a_secret_or_a_path_are_not_let_through(shape: str, engine:
         told = json.dumps([result.content, dict(result.metadata)])
         assert "place" not in told
         assert SHAPES[shape] not in told
+
+
+HALVES = ("aws key", "card number", "seed phrase", "json web token", "password of words")
+"""Secrets of one word and of several; what a half of one of them leaves is in the text in front of it."""
+
+
+def left_of(secret: str, shown: str) -> str:
+    """The longest beginning of a secret that is shown."""
+    return next((secret[:end] for end in range(len(secret), 0, -1) if f"> {secret[:end]}" in shown), "")
+
+
+@pytest.mark.parametrize("shape", HALVES)
+def test_no_error_shows_half_a_secret_wherever_it_is_cut(shape: str) -> None:
+    secret = SHAPES[shape]
+    for within in range(1, len(secret)):
+        text = f"{'x' * 80}\n" * 40
+        text = f"{text}{'y' * (MESSAGE_CHARACTERS - len(text) - within - 3)}\n> {secret}\nend"
+        failure = Failure.of(ToolValidationError("wrong", text, {"seen": text, f"{'n' * 60}> {secret}": "x"}))
+        shown = (failure.message or "", *failure.details, *failure.details.values())
+        assert [left_of(secret, one) for one in shown] == [""] * len(shown)
+        assert len(failure.message or "") > MESSAGE_CHARACTERS - 1_100
+
+
+def test_an_error_of_one_long_line_is_cut_too() -> None:
+    for text, kept in (("x" * MESSAGE_CHARACTERS, MESSAGE_CHARACTERS), ("x" * 9_000, MESSAGE_CHARACTERS - 1_024)):
+        assert Failure.of(ValueError(text)).message == "x" * kept
+
+
+@pytest.mark.parametrize("shape", [one for one in HALVES if one != "card number"])  # results may have private data
+def test_no_result_shows_half_a_secret_wherever_it_is_cut(shape: str, engine: Engine) -> None:
+    secret = SHAPES[shape]
+    for within in range(1, len(secret), 7):
+        for end in ("\nend", "\n" + "word " * 4_000):
+            text = f"{'y' * (LIMIT - within - 3)}\n> {secret}{end}"
+            result = give(engine, lambda text=text: text)
+            assert (result.status, left_of(secret, result.content)) == ("ok", "")
+            assert result.metadata["truncated"] or len(end) < 10
+
+
+def test_what_was_not_looked_at_is_not_shown_in_the_place_of_secrets(engine: Engine) -> None:
+    secret = SHAPES["json web token"]
+    text = f"{secret}\n" * 2_000
+    for within in range(0, len(secret), 9):
+        result = give(engine, lambda within=within: "z" * within + "\n" + text)
+        assert result.status == "ok"
+        assert "quokka" not in result.content
+        assert secret[:12] not in result.content
 
 
 # covers: B31.1

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from engine.code.keeping import text_of
+from admission_adapters.cuts import printed
 from engine.code.program import snippet
 from tests.code.conftest import CODE, GOLDEN
 from tests.conftest import ROOT
@@ -38,10 +38,11 @@ def test_a_large_payload_is_redacted_within_seconds() -> None:
 
 
 # covers: C61
-def test_the_last_word_of_a_cut_stream_is_dropped_whatever_its_length() -> None:
-    assert text_of(b"a key AKIAIOSF", 99) == "a key "
-    assert text_of(b"whole", 5) == "whole"
-    assert text_of(b"ends with a blank ", 99) == "ends with a blank "
+def test_the_last_line_of_a_cut_stream_is_left_out_whatever_its_length() -> None:
+    assert printed(b"a line\na key AKIAIOSF", 99) == "a line\n"
+    assert printed(b"4111 1111 1111 ", 99) == ""
+    assert printed(b"whole", 5) == "whole"
+    assert printed(b"ends with a line\n", 99) == "ends with a line\n"
     started = time.process_time()
-    assert text_of(b"x" * (1 << 20), 1 << 21) == "x" * ((1 << 20) - 1024)
+    assert printed(b"x" * (1 << 20), 1 << 21) == "x" * ((1 << 20) - 1024)
     assert time.process_time() - started < 1  # a search from each character takes ten times that

@@ -9,10 +9,14 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, Literal, Self
 
+from admission_adapters.cuts import without_last_line
 from admission_adapters.digests import digest
 
 MESSAGE_CHARACTERS, DETAILS, NAME_CHARACTERS = 4_000, 32, 64
 """Of the message of an error and of each detail; the number of details, and the characters of a name."""
+
+LOOKED_AT = 8_192
+"""Bytes behind the limit of a result that are looked at and not shown: half a secret is not recognized."""
 
 _CLASS = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -34,7 +38,7 @@ class ToolValidationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ResultText:
-    """The result of a tool: its size as UTF-8, its digest, and its text up to the limit of the call."""
+    """The result of a tool: its size as UTF-8, its digest, and its text up to `LOOKED_AT` beyond the limit."""
 
     bytes: int
     digest: str
@@ -50,7 +54,7 @@ class ResultText:
         plain = isinstance(value, str)
         text = value if plain else _json(value)
         data = str.encode(text, "utf-8", "replace")
-        return cls(len(data), digest(data), "text" if plain else "json", cut(data, most))
+        return cls(len(data), digest(data), "text" if plain else "json", cut(data, most + LOOKED_AT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,8 @@ class Failure:
         try:
             named = islice(error.details.items(), DETAILS)
             details = {
-                _text(str(key))[:NAME_CHARACTERS] or "-": _text(value)[:MESSAGE_CHARACTERS] for key, value in named
+                (key if 0 < len(key) <= NAME_CHARACTERS else "-"): _shortened(_text(value))
+                for key, value in ((_text(str(name)), value) for name, value in named)
             }
             code = error.code if _CODE.fullmatch(error.code) else None
         except BaseException as broken:  # noqa: BLE001  (a subclass may do anything)
@@ -136,9 +141,13 @@ def cut(data: bytes, most: int) -> str:
 
 def _message_of(error: BaseException) -> str | None:
     try:
-        return _well_formed(str(error))[:MESSAGE_CHARACTERS]
+        return _shortened(_well_formed(str(error)))
     except BaseException:  # noqa: BLE001  (then it has no details)
         return None
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MESSAGE_CHARACTERS else without_last_line(text[:MESSAGE_CHARACTERS])
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from admission_adapters.grants import unenforceable
 from admission_adapters.tools.grants import DecidedResult, ResultGrant
-from admission_adapters.tools.outcome import Failure, Outcome, cut
+from admission_adapters.tools.outcome import LOOKED_AT, Failure, Outcome, cut
 from engine.model import Decision, Finding, Level
 from engine.model import Outcome as Decided
 
@@ -107,8 +107,8 @@ def returned(outcome: Outcome, grant: ResultGrant, decided: DecidedResult | None
         raise unenforceable("the permit is for another result of the tool")
     text, redacted = decided.without(secrets=grant.redact_secrets, hidden=grant.redact_hidden, links=grant.redact_links)
     data = text.encode("utf-8", "replace")
-    content = cut(data, grant.max_bytes)
     whole = outcome.result_text.bytes == len(outcome.result_text.text.encode("utf-8", "replace"))
+    content = cut(data if whole else data[:-LOOKED_AT], grant.max_bytes)
     beside |= {
         "media": outcome.result_text.media,
         "bytes": outcome.result_text.bytes,

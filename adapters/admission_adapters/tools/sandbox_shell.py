@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from admission_adapters.cuts import printed
 from admission_adapters.interfaces import Answer, Decides
 from admission_adapters.tools.effects import record_side_effect
 from admission_adapters.tools.registering import Registered, object_schema, refusal
@@ -86,6 +87,6 @@ def command_report(ended: Any) -> dict[str, Any]:
     return {
         "status": str(ended.status),
         "exit_code": ended.exit_code,
-        "stdout": ended.stdout.decode("utf-8", "replace"),
-        "stderr": ended.stderr.decode("utf-8", "replace"),
+        "stdout": printed(ended.stdout, ended.stdout_bytes),
+        "stderr": printed(ended.stderr, ended.stderr_bytes),
     }
