@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from engine.documents.files import printable
+from engine.documents.files import Stated, printable
 from engine.errors import Location
 from engine.facts.code.scan import scan
 from engine.facts.code.scan_items import Lines, ScanFacts
@@ -47,10 +47,12 @@ def gather(request: CodeScanRequest, _: GatherContext) -> Gathered:
     data = request.code.encode("utf-8", "surrogatepass")
     lines: Lines = {}
     found = scan(request.language, request.code, lines)
+    places = {thing: Location("code", line) for thing, line in lines.items()}
     return Gathered(
         CodeScanInput(code_sha256=hashlib.sha256(data).hexdigest(), scan=found),
         f"code in `{printable(request.language, 40)}`: {'all of it read' if found.parsed else found.problem}",
-        {thing: Location("code", line) for thing, line in lines.items()},
+        places,
+        stated=lambda _, field: Stated(places[field], None) if field in places else None,
     )
 
 

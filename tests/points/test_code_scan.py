@@ -17,6 +17,7 @@ from engine.errors import WorkError
 from engine.flow import Answer
 from engine.model import Outcome, Permit, Result
 from engine.points.code_scan import CodeScanInput, CodeScanLimits
+from engine.reports.explain import report
 from engine.settings import Settings
 from tests.conftest import ROOT
 from tests.covers import cases
@@ -284,3 +285,25 @@ def test_a_finding_of_a_scan_names_its_line(
     assert answer.gathered is not None
     places = {one.subject: answer.gathered.places.get(one.subject) for one in answer.decision.findings}
     assert {subject: str(places[subject]) for subject in lines} == {thing: f"code:{at}" for thing, at in lines.items()}
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "lines"),
+    [
+        ("python", "x = 1\n# see HTTP://a.example\ny = 'https://b.example'\n", {"network_literal_blocked": 2}),
+        ("python", "x = 1\ny = 'htt\\x70s://b.example'\n", {"network_literal_blocked": 2}),
+        ("python", "x = input()\ny = 1\nz = input()\n", {"too_many_input_reads": 3}),
+        ("python", "x = 1\ny = map(input, '')\n", {"too_many_input_reads": 2}),
+        ("javascript", "let x = input()\n\nlet y = input() // http://a.example\n",
+         {"too_many_input_reads": 3, "network_literal_blocked": 3}),
+        ("javascript", "let x = 1\nlet y = [input]\n", {"too_many_input_reads": 2}),
+    ],
+    ids=["comment", "escape", "second call", "value", "javascript", "javascript value"],
+)
+def test_a_finding_about_the_code_as_a_whole_names_its_line(
+    language: str, code: str, lines: dict[str, int], engine: Engine
+) -> None:
+    answer = ask(engine, code, language)
+    found = report("code", answer, engine.policy).explained
+    shown = {one.finding.code: str(one.where) for one in found if one.finding.code in lines}
+    assert shown == {name: f"code:{at}" for name, at in lines.items()}

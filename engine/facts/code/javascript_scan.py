@@ -112,7 +112,7 @@ def _member(index: Node | None, found: Collector) -> None:
 def _variable(node: Node, found: Collector, bound: set[str]) -> None:
     above = node.above
     as_value = above is None or node.role != _CALLS.get(above.type)
-    found.input_values += as_value and node.text == _READER
+    found.reads(value=as_value and node.text == _READER)
     builtin, own = _builtin(node.text, bound), node.text in bound
     found.add("names", node.text, variable=True, as_value=as_value, bound=own, builtin=builtin)
 
@@ -123,10 +123,10 @@ def _call(node: Node, found: Collector, bound: set[str]) -> None:
         return
     if called.type in _NAMES:
         found.add("calls", called.text, by_name=True, builtin=_builtin(called.text, bound))
-        found.input_calls += called.text in _READERS
+        found.reads(call=called.text in _READERS)
     elif called.type == "member_expression" and (name := called.named("property")) is not None:
         found.add("calls", name.text, by_attribute=True)
-        found.input_calls += name.text in _READERS
+        found.reads(call=name.text in _READERS)
     elif (
         called.type == "subscript_expression" and (index := called.named("index")) is not None and is_plain_text(index)
     ):

@@ -76,7 +76,7 @@ def _look(parsed: Node, found: Collector, modules: _Modules) -> None:
 
 def _variable(parsed: Node, node: ast.Name, found: Collector) -> None:
     as_value, bound = parsed.role != "called", isinstance(node.ctx, ast.Store)
-    found.input_values += as_value and node.id == _READER
+    found.reads(value=as_value and node.id == _READER)
     found.add("names", node.id, variable=True, as_value=as_value, bound=bound, builtin=node.id in _BUILTINS)
 
 
@@ -84,7 +84,7 @@ def _call(node: ast.Call, found: Collector) -> None:
     called = node.func
     if isinstance(called, ast.Name):
         found.add("calls", called.id, by_name=True, builtin=called.id in _BUILTINS)
-        found.input_calls += called.id == _READER
+        found.reads(call=called.id == _READER)
     elif isinstance(called, ast.Attribute):
         found.add("calls", called.attr, by_attribute=True)
 

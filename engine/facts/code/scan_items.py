@@ -115,7 +115,12 @@ class ScanFacts(Model):
 
 
 Lines = dict[str | None, int]
-"""The first line on which each thing in the facts is, such as `calls/eval`; under None, that of a wrong syntax."""
+"""The first line on which each thing in the facts is, such as `calls/eval`; under None, that of a wrong syntax.
+
+Of what is counted, under the name of the fact: the first web address, the last use of the reader.
+"""
+
+SCAN = "scan."
 
 
 class ScanError(Exception):
@@ -182,6 +187,8 @@ class Collector:
     def source(self, code: str) -> None:
         """All of the text, comments included: its web addresses, and what readers of it do not see."""
         self.network_literals = web_addresses(code)
+        if (first := _WEB.search(code.lower())) is not None:
+            self._lines[f"{SCAN}network_literals"] = code.lower().count("\n", 0, first.start()) + 1
         if (at := next(hidden_in(code), None)) is not None:
             self.line = code.count("\n", 0, at) + 1
             self.add("literals", "hidden")
@@ -191,8 +198,16 @@ class Collector:
         """A string of the program, taken as a whole."""
         if web_addresses(text) and not self.network_literals:  # one that its text spells with escapes
             self.network_literals += 1
+            self._lines[f"{SCAN}network_literals"] = self.line
         for kind in kinds(text):
             self.add("literals", kind)
+
+    def reads(self, *, call: bool = False, value: bool = False) -> None:
+        """A use of the reader of the input, if it is one; the last one is the one too many."""
+        self.input_calls += call
+        self.input_values += value
+        if call or value:
+            self._lines[f"{SCAN}input_calls"] = max(self.line, self._lines.get(f"{SCAN}input_calls", 0))
 
     def facts(self, language: str) -> ScanFacts:
         """All of it, sorted."""

@@ -51,6 +51,7 @@ name_allowed(name) if code_scan.name_allowed(name)
 # description: The payload is one text. A reader that is passed as a value could be called any number of times.
 # custom:
 #   code: too_many_input_reads
+#   field: scan.input_calls
 #   remedy: Call the reader once
 #   reads: ["code.scan.{scan.language}.input_reads"]
 #   after: [language_not_scanned]

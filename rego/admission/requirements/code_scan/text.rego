@@ -8,6 +8,7 @@ import future.keywords.not
 # description: In any letter case, including comments. The scan explains; the sandbox is what blocks the network.
 # custom:
 #   code: network_literal_blocked
+#   field: scan.network_literals
 #   remedy: Remove the address; code has no network access
 # labels:
 #   row: A82, C26
