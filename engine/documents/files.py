@@ -18,7 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from engine.documents.strict_json import MAX_SAFE_INTEGER, AmbiguousJsonError, NotJsonError, levels_of, read_strict
+from engine.documents.strict_json import (
+    MAX_SAFE_INTEGER,
+    AmbiguousJsonError,
+    NotJsonError,
+    RepeatedKeyError,
+    levels_of,
+    read_strict,
+)
 from engine.errors import GatherError, Location, reason_of
 from engine.settings import ReadLimits
 
@@ -210,9 +217,14 @@ def _json(text: str, name: str, limits: ReadLimits) -> Any:
     try:
         value = read_strict(text, levels=limits.depth, largest=MAX_SAFE_INTEGER)
     except AmbiguousJsonError as error:
-        raise _refused(name, 1, error.problem, error.remedy) from error
+        raise _refused(name, getattr(error, "line", 1), problem_of(error), error.remedy) from error
     _measure(value, name, limits)
     return value
+
+
+def problem_of(error: AmbiguousJsonError) -> str:
+    """The problem of a text, as a predicate: a key that is there twice by its name."""
+    return f"has the key `{printable(error.path)}` twice" if isinstance(error, RepeatedKeyError) else error.problem
 
 
 def _measure(value: Any, name: str, limits: ReadLimits) -> None:

@@ -27,6 +27,7 @@ _DIGITS = 4_000
 
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _NO_STRUCTURE = bytes(byte for byte in range(256) if byte not in {*_STEP, ord('"')})
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*:)?|[][{},]', re.DOTALL)
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 
 
@@ -44,11 +45,11 @@ class AmbiguousJsonError(ValueError):
 
 
 class RepeatedKeyError(AmbiguousJsonError):
-    """An object has `key` twice."""
+    """An object has `key` twice: the second time on a line of the text, at a path such as `calls.3.name`."""
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, path: str = "", line: int | None = None) -> None:
         super().__init__("has a key twice", "keep one of them")
-        self.key = key
+        self.key, self.path, self.line = key, path or key, line
 
 
 def read_strict(text: str, *, levels: int = LEVELS, largest: float = inf) -> Any:
@@ -64,6 +65,8 @@ def read_strict(text: str, *, levels: int = LEVELS, largest: float = inf) -> Any
             text, object_pairs_hook=_object, parse_constant=_constant, parse_int=integer, parse_float=decimal
         )
         (json.dumps(value, ensure_ascii=False) if "\\u" in text else text).encode("utf-8")
+    except RepeatedKeyError as error:
+        raise _placed(text, error) from error
     except json.JSONDecodeError as error:
         raise NotJsonError from error
     except UnicodeEncodeError as error:
@@ -127,6 +130,26 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(pairs):
         raise RepeatedKeyError(Counter(key for key, _ in pairs).most_common(1)[0][0])
     return value
+
+
+def _placed(text: str, error: RepeatedKeyError) -> RepeatedKeyError:
+    """The error with its place: the first key that is there already. Up to it, the text is JSON."""
+    way: list[str | int] = []
+    seen: list[set[str]] = []
+    for token in _TOKEN.finditer(text):
+        if token[0] in "[{":
+            way.append(0 if token[0] == "[" else "")
+            seen.append(set())
+        elif token[0] in "]}":
+            del way[-1:], seen[-1:]
+        elif token[1]:
+            way[-1] = key = json.loads(token[0][: -len(token[1])])
+            if key in seen[-1]:
+                return RepeatedKeyError(key, ".".join(map(str, way)), text.count("\n", 0, token.start()) + 1)
+            seen[-1].add(key)
+        elif token[0] == "," and isinstance(way[-1], int):
+            way[-1] += 1
+    return error
 
 
 def _constant(_: str) -> Any:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, SchemaValidator
 
 from engine.documents.canonical import parse
-from engine.documents.files import printable
+from engine.documents.files import printable, problem_of
 from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, has_more_values, levels_of, read_strict
 from engine.errors import GatherError, Location
 from engine.settings import ReadLimits
@@ -140,7 +140,7 @@ def object_in(text: str | bytes, what: str, remedy: str, where: Location | None 
             return GatherError(marked, remedy="write UTF-8 without one", where=where)
         return GatherError(f"the {what} is not JSON", remedy=remedy, where=where)
     except AmbiguousJsonError as error:
-        return GatherError(f"the {what} {error.problem}", remedy=error.remedy, where=where)
+        return GatherError(f"the {what} {problem_of(error)}", remedy=error.remedy, where=where)
     if not isinstance(found, dict):
         return GatherError(f"the {what} is not a JSON object", remedy=remedy, where=where)
     return found

@@ -294,8 +294,11 @@ def test_a_finding_of_a_scan_names_its_line(
         ("python", "x = 1\ny = 'htt\\x70s://b.example'\n", {"network_literal_blocked": 2}),
         ("python", "x = input()\ny = 1\nz = input()\n", {"too_many_input_reads": 3}),
         ("python", "x = 1\ny = map(input, '')\n", {"too_many_input_reads": 2}),
-        ("javascript", "let x = input()\n\nlet y = input() // http://a.example\n",
-         {"too_many_input_reads": 3, "network_literal_blocked": 3}),
+        (
+            "javascript",
+            "let x = input()\n\nlet y = input() // http://a.example\n",
+            {"too_many_input_reads": 3, "network_literal_blocked": 3},
+        ),
         ("javascript", "let x = 1\nlet y = [input]\n", {"too_many_input_reads": 2}),
     ],
     ids=["comment", "escape", "second call", "value", "javascript", "javascript value"],
