@@ -32,6 +32,7 @@ def test_everything_is_stopped_until_the_stop_is_lifted(command: Command) -> Non
 def test_a_tool_that_is_not_known_is_not_stopped(command: Command) -> None:
     misspelt = command("stop", "tool", "htpt_get")
     assert (misspelt.code, "stop_tool_unknown" in misspelt.stderr) == (1, True)
+    assert "did you mean `http_get`?" in misspelt.stderr
     assert command("stop", "tool", "http_get").stdout.startswith("stopped: tool http_get: ")
     assert command("stop", "principal", "bot").stdout.startswith("stopped: principal bot: ")
     for id_, problem in (

@@ -18,6 +18,7 @@ from engine.cli.outputs import json_text, print_text, table
 from engine.cli.terminal import notice
 from engine.documents.files import printable
 from engine.errors import EngineError, Exit, GatherError
+from engine.facts.text.nearest import did_you_mean, nearest
 from engine.times import row_document
 
 if TYPE_CHECKING:
@@ -66,6 +67,17 @@ def act(sources: options.Sources, request: dict[str, Any], *, urgent: bool = Fal
     if "decision" not in document or "done" not in document:
         raise _failed(reply.status, document)
     return _done(document["decision"], document["done"])
+
+
+def with_tools(refused: ActRefusedError, sources: options.Sources, name: str) -> ActRefusedError:
+    """The refusal; of a tool that is not known, with the tools that are spelled alike, else with all."""
+    if "_tool_unknown: " in refused.message:
+        with sources.engine("administration") as engine:
+            known = [] if engine.policy is None else [*(engine.policy.row(("tools", "tools")).value or {})]
+        near = nearest(name, known, {})
+        said = did_you_mean(near) if near else f"there are {printable(', '.join(known), 1_000) or 'none'}"
+        refused.remedy = f"{refused.remedy}; {said}"
+    return refused
 
 
 def _here(sources: options.Sources, request: dict[str, Any], token: str | None) -> dict[str, Any]:

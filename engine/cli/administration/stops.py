@@ -45,7 +45,10 @@ def stop_principal(sources: options.Sources, name: Name, reason: acts.Reason = N
 
 def _stop(scope: str, name: str, reason: str | None, sources: options.Sources) -> None:
     request = {"act": "stop", "id": uuid.uuid4().hex, "reason": reason, "stop": {"scope": scope, "name": name}}
-    done = acts.act(sources, request, urgent=True)
+    try:
+        done = acts.act(sources, request, urgent=True)
+    except acts.ActRefusedError as refused:
+        raise acts.with_tools(refused, sources, name) from None
     print_text(f"stopped: {_description(done['scope'], done['name'])}: {done['id']}")
     if scope == "principal":
         _tell_unseen(name, sources.state)

@@ -14,7 +14,6 @@ from engine.cli.administration import acts
 from engine.cli.outputs import print_text
 from engine.documents.files import printable
 from engine.errors import GatherError
-from engine.facts.text.nearest import did_you_mean, nearest
 from engine.state.rows import PrefixRow
 from engine.times import time_text
 
@@ -82,9 +81,7 @@ def approve_prefix(
     try:
         done = acts.act(sources, {"act": "approve_prefix", "id": uuid.uuid4().hex, "reason": reason, "prefix": prefix})
     except acts.ActRefusedError as refused:
-        if "prefix_tool_unknown" in refused.message:
-            refused.remedy = f"{refused.remedy}; {_suggestion(sources, tool)}"
-        raise
+        raise acts.with_tools(refused, sources, tool) from None
     until = done["expires_at"]
     print_text(f"approved by {printable(done['approver'], 256)}: {done['id']}")
     bound = f"by {printable(tool, 128)} in {printable(folder, 1_024)}, until {until}"
@@ -145,14 +142,6 @@ def _tool(name: str) -> None:
         raise GatherError(
             f"`{printable(name, 128)}` is not a tool name", remedy="use its name in policy/tools.yaml"
         ) from error
-
-
-def _suggestion(sources: options.Sources, name: str) -> str:
-    """The tools that are spelled alike, else all."""
-    with sources.engine("administration") as engine:
-        known = [] if engine.policy is None else [*(engine.policy.row(("tools", "tools")).value or {})]
-    near = nearest(name, known, {})
-    return did_you_mean(near) if near else f"there are {printable(', '.join(known), 1_000) or 'none'}"
 
 
 def _command(words: Sequence[str]) -> str:
