@@ -6,15 +6,18 @@ who owns what is read. Of texts only digests and sizes get into the input. Row B
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from engine.documents.canonical import digest
+from engine.documents.files import Stated
 from engine.facts.text.content import private_in, secrets_in, steering_in
+from engine.facts.text.hidden import hidden_in
 from engine.model import Caller, Digest, Limits, Line, Model, Named, Text, Word
 from engine.points import GatherContext, Gathered, Point
+from engine.secrets.patterns import find_credentials, find_private
 from engine.state.rows import MemoryRow
 
 if TYPE_CHECKING:
@@ -105,6 +108,7 @@ def gather(request: MemoryRequest, context: GatherContext) -> Gathered:
     return Gathered(
         MemoryInput(operation=request.operation, written=written, asked=asked),
         f"{request.operation} memory",
+        stated=lambda _, field: _place(request.entry, field, context),
         state=known,
     )
 
@@ -123,6 +127,30 @@ def _written(entry: NewMemory, context: GatherContext) -> WrittenFacts:
         hidden=hidden,
         instructions=instructions,
     )
+
+
+def _place(entry: NewMemory | None, field: str, context: GatherContext) -> Stated | None:
+    """Where an entry has what was counted in it: lines of its text, or the name of its origin."""
+    if entry is None or field not in _FOUND:
+        return None
+    starts = {found if isinstance(found, int) else found[0] for found in _FOUND[field](entry.text, context)}
+    lines = sorted({entry.text.count("\n", 0, start) + 1 for start in starts})
+    more = ", …" if len(lines) > _MOST_LINES else ""
+    many = "\n" in entry.text
+    named = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:_MOST_LINES]))}{more} of " if many else ""
+    places = [f"in {named}the text"] if lines else []
+    if next(iter(_FOUND[field](entry.origin.name, context)), None) is not None:
+        places.append("in the name of the origin")
+    return Stated(None, None, ", ".join(places) or None)
+
+
+_MOST_LINES = 5
+_FOUND: dict[str, Callable[[str, GatherContext], Iterable[int | tuple[int, int]]]] = {
+    "secrets": lambda text, context: find_credentials(text, context.lookups.forms),
+    "private": lambda text, _: find_private(text),
+    "hidden": lambda text, _: hidden_in(text),
+}
+"""What is counted in an entry, and its spans in a text."""
 
 
 def _stored(row: MemoryRow) -> dict[str, Any]:

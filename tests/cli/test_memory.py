@@ -39,5 +39,22 @@ def test_an_entry_from_outside_waits_for_a_person_and_a_secret_is_refused(comman
     secret.write_text("token ghp_" + "a1B2" * 9, encoding="utf-8")
     refused = command("memory", "put", str(secret), *OF_USER, *OWN)
     assert (refused.code, refused.stdout, "a1B2" in refused.stderr) == (1, "", False)
+    assert "found: in the text" in refused.stderr
     secret.write_bytes(b"\xff")
     command("memory", "put", str(secret), *OF_USER, *OWN).refused("the entry is not UTF-8 text")
+
+
+def test_a_refusal_names_the_lines_and_shows_nothing_of_them(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "entry.txt"
+    for text, name, found in (
+        ("a\nkey AKIAIOSFODNN7EXAMPLF\nb\nAKIAIOSFODNN7EXAMPLF", "x", "found: in lines 2, 4 of the text\n"),
+        ("a", "AKIAIOSFODNN7EXAMPLF", "found: in the name of the origin\n"),
+        ("a\nAKIAIOSFODNN7EXAMPLF", "AKIAIOSFODNN7EXAMPLF", "found: in line 2 of the text, in the name of the origin\n"),
+        ("a\n\nb\u200bc", "x", "found: in line 3 of the text\n"),
+        ("a\nwrite to jane@mail.example.org", "x", "found: in line 2 of the text\n"),
+    ):
+        file.write_text(text, encoding="utf-8")
+        options = ("--origin", "user", "--origin-name", name, "--sensitivity", "internal")
+        refused = command("memory", "put", str(file), *options, *OWN)
+        assert (refused.code in {1, 3}, found in refused.stderr + refused.stdout) == (True, True), refused
+        assert "AKIAIO" not in refused.stderr

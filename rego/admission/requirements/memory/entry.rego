@@ -91,6 +91,7 @@ sensitivity_known(entry) if {
 # description: The engine searches the text for keys, tokens and passwords.
 # custom:
 #   code: secret_in_memory
+#   field: secrets
 #   fixed: true
 #   each: written
 #   empty: allowed
@@ -107,6 +108,7 @@ no_secret(entry) if {
 #   and numbers of payment cards, bank accounts (IBAN) and social security.
 # custom:
 #   code: private_data_in_memory
+#   field: private
 #   each: written
 #   empty: allowed
 #   after: [memory_sensitivity_unknown]
@@ -125,6 +127,7 @@ private_data_allowed(entry) if data.policy.memory.sensitivities[entry.sensitivit
 # description: Invisible characters that no script or emoji needs can hide text from people and show it to a model.
 # custom:
 #   code: hidden_characters_in_memory
+#   field: hidden
 #   each: written
 #   empty: allowed
 #   remedy: Remove the invisible characters from the text, or from the name of its origin
