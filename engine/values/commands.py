@@ -85,6 +85,12 @@ class Program(Model):
         description="Whether neither it nor a later command changes a file because this one names it. It counts for "
         "rules with `only_changes`, in commands that can do nothing but read.",
     )
+    unread: bool = Field(
+        default=False,
+        description="Whether it shows and copies nothing of the content of the files that its words name, but at most "
+        "their names and sizes. It counts for rules with `only_contents`, in commands without other abilities whose "
+        "output no other command gets.",
+    )
     only_reads: bool = Field(
         default=False,
         description="Whether none of its options, listed or not, can do more than read and print. The files that "

@@ -17,7 +17,8 @@ lists the selectors that include it; so the size grows with the rules and not wi
 An aspect is a part of a call that a rule may cover: `any host`, `host <form>`, `any path`, `/<path>`,
 `{cwd}/<path>`, `path <pattern>`, `any command`, `command <count> <words>`; `command+<abilities> <count> <words>` for
 what a command can do beyond its first words; `option <option> <count> <words>`, where `?` is what may be any option;
-`kept any path` and `kept <path>` of commands that change no file which they name;
+`kept any path` and `kept <path>` of commands that change no file which they name, with `unread ` before it, or
+in its place, of commands that show nothing of its content;
 `value <argument> <conditions>`. For rules about a call without such parts, or about a tool by its name alone, there
 are `always` and `by name`: an allow rule with conditions covers such a call only if it has data.
 Deny and confirm need only the first rule of an aspect; allow has all of them, with their number, and by
@@ -183,8 +184,10 @@ def _folded(rule: Mapping[str, Any]) -> Iterator[str]:
     if any(aspect.removeprefix("path ").startswith(FOLDER) for aspect in found):
         found.append(_CWD_UNKNOWN)  # without a working folder any path may be in it
     yield from found or [_ALWAYS]
-    if not rule.get("only_changes", False):
-        yield from (f"kept {aspect}" for aspect in found if aspect.startswith((*_PATHS, "path ", "any path")))
+    kinds = [] if rule.get("only_changes", False) else ["kept "]
+    kinds += [] if rule.get("only_contents", False) else ["unread ", *(f"unread {kind}" for kind in kinds)]
+    paths = [aspect for aspect in found if aspect.startswith((*_PATHS, "path ", "any path"))]
+    yield from (f"{kind}{aspect}" for kind in kinds for aspect in paths)
 
 
 def _fold(aspect: str) -> str:

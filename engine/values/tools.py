@@ -116,6 +116,11 @@ class Rule(Model):
         description="In deny and confirm rules: its `paths` do not count in commands that only read or name them, "
         "those of programs with `keeps` in policy/commands.yaml.",
     )
+    only_contents: bool = Field(
+        default=False,
+        description="In deny and confirm rules: its `paths` do not count in commands that show and copy nothing of the "
+        "content of files, those of programs with `unread` in policy/commands.yaml.",
+    )
     where: Annotated[Mapping[str, Conditions], Field(min_length=1)] | None = Field(
         default=None,
         description="Conditions on arguments by their names, or `any`. An allow rule has to cover every argument of "
@@ -310,9 +315,10 @@ def _doubled(tools: Tools) -> Iterator[InitErrorDetails]:
 
 
 def _changes(path: Row, rule: Rule) -> Iterator[InitErrorDetails]:
-    if rule.only_changes and (path[2] == "allow" or rule.paths is None):
-        message = "use `only_changes` in deny and confirm rules with `paths` only"
-        yield value_error(message, (*path, "only_changes"), rule.id)
+    for name in ("only_changes", "only_contents"):
+        if getattr(rule, name) and (path[2] == "allow" or rule.paths is None):
+            message = f"use `{name}` in deny and confirm rules with `paths` only"
+            yield value_error(message, (*path, name), rule.id)
 
 
 def _conditions(path: Row, rule: Rule) -> Iterator[InitErrorDetails]:

@@ -70,11 +70,27 @@ def test_ids_of_one_ruleset_differ(section: str) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["only_changes", "only_contents"])
 @pytest.mark.parametrize(("section", "conditions"), [("allow", {"paths": "any"}), ("deny", {}), ("confirm", {})])
-def test_only_rules_that_refuse_paths_are_about_changes(section: str, conditions: dict[str, Any]) -> None:
-    [(place, told)] = errors((f"rulesets/workspace/{section}", rule(only_changes=True, **conditions)))
-    assert place == f"rulesets.workspace.{section}.0.only_changes"
-    assert told.startswith("use `only_changes` in deny and confirm rules with `paths` only")
+def test_only_rules_that_refuse_paths_are_about_changes(section: str, conditions: dict[str, Any], name: str) -> None:
+    [(place, told)] = errors((f"rulesets/workspace/{section}", rule(**{name: True}, **conditions)))
+    assert place == f"rulesets.workspace.{section}.0.{name}"
+    assert told.startswith(f"use `{name}` in deny and confirm rules with `paths` only")
+
+
+@pytest.mark.parametrize(
+    ("only", "kinds"),
+    [
+        ({"only_changes": True}, ["", "unread "]),
+        ({"only_contents": True}, ["", "kept "]),
+        ({"only_changes": True, "only_contents": True}, [""]),
+    ],
+    ids=["changes", "contents", "both"],
+)
+def test_a_rule_about_changes_or_contents_leaves_out_commands_without_any(only: dict[str, Any], kinds: list[str]) -> None:
+    lookup = looked_up(("rulesets/workspace/confirm", rule(paths=["/a"], **only)))
+    confirm = lookup["policies"]["assistant"]["confirm"]["selectors"]["http_get"]
+    assert confirm == dict.fromkeys((f"{kind}/a" for kind in kinds), 0)
 
 
 @pytest.mark.parametrize("section", ["deny", "confirm"])
@@ -352,7 +368,8 @@ def test_conditions_become_lookup_aspects() -> None:
     assert allow["covers"] == [dict.fromkeys(aspects, True)]
     assert allow["selectors"]["http_get"] == {one: {"rules": [0], "size": 1} for one in {*aspects, "always"}}
     confirm = lookup["policies"]["assistant"]["confirm"]["selectors"]["http_get"]
-    refused = {"host http://127.0.0.1:8080", "any path", "kept any path", "command 2 git status"}
+    refused = {"host http://127.0.0.1:8080", "any path", "kept any path", "unread any path", "unread kept any path"}
+    refused |= {"command 2 git status"}
     assert confirm == dict.fromkeys(refused, 0)
 
 

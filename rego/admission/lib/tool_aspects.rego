@@ -228,10 +228,8 @@ _of_touches(command, context) := as_named(command.id, of_touched_paths(paths, co
 #
 # METADATA
 # custom:
-#   proof: they stay as they are unless the command is shown to keep its files
-as_named(id, found) := {concat(" ", ["kept", aspect]) | some aspect in found} if {
-	id in commands.kept
-} else := found
+#   proof: they stay as they are unless the command is shown to keep its files, or to show nothing of them
+as_named(id, found) := {concat("", [commands.kind(id), aspect]) | some aspect in found}
 
 # Aspects of words that may be paths, for deny and confirm rules. Not `any path`, because they may be no paths.
 #

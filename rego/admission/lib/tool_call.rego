@@ -25,15 +25,8 @@ _asked := rules.matching(input.context.policy, input.call.tool, "confirm", _aspe
 _met(section) := {number |
 	some command in input.commands
 	some pattern in command.patterns
-	some number in rules.meeting(input.context.policy, input.call.tool, section, pattern, _kind(command))
+	some number in rules.meeting(input.context.policy, input.call.tool, section, pattern, tool_commands.kind(command.id))
 }
-
-# METADATA
-# custom:
-#   proof: the rules about changes are left out only for a command that is shown to keep its files
-default _kind(_) := ""
-
-_kind(command) := "kept " if command.id in tool_commands.kept
 
 # The rule or approved prefix that allows each portion of the call; defined only if there is one for every portion.
 #

@@ -126,6 +126,48 @@ kept contains command.id if {
 	not _starts_others(command)
 }
 
+# The commands that show nothing of the content of files which their words name, and hand their names to no other.
+#
+# METADATA
+# custom:
+#   proof: what it can do beyond its first word is known, and a value says so of its program
+unread contains command.id if {
+	not _obeyed
+	some command in input.commands
+	beyond(command, 1) == set()
+	some name in _rows(command)
+	data.policy.program_rows[name].unread == true
+	not _handed_on(command)
+}
+
+# METADATA
+# custom:
+#   proof: all parts of the command are there, or it is not known what it can do
+_handed_on(command) if {
+	some part in input.command_parts
+	part.command == command.id
+	part.kind == "syntax"
+	not part.name in {"and", "or"}
+}
+
+# It may be a function of the text, or be in a word that is not known, such as `$_`.
+_handed_on(_) if {
+	some part in input.command_parts
+	part.name == "function"
+}
+
+_handed_on(_) if {
+	some part in input.command_parts
+	part.kind == "word"
+}
+
+# What is before the aspects of paths in a command.
+#
+# METADATA
+# custom:
+#   proof: a command is in neither set unless it is shown to be
+kind(id) := concat("", [word | some word in ["unread ", "kept "]; id in {"unread ": unread, "kept ": kept}[word]])
+
 # A command may carry out what others print: a shell without a text, or a program that no value describes.
 #
 # METADATA

@@ -161,6 +161,47 @@ test_commands_that_keep_the_files_that_they_name if {
 	commands.kept == expected with input as _input_keeping with data.policy as _rows_keeping
 }
 
+# Parts of a command, and whether it is shown to show nothing of the files that it names.
+_unread := [
+	[[{"kind": "option", "name": "-l"}], true],
+	[[{"kind": "option", "name": "-f"}], false],
+	[[{"kind": "option", "name": "-x"}], false],
+	[[{"kind": "syntax", "name": "and"}], true],
+	[[{"kind": "syntax", "name": "pipe"}], false],
+	[[{"kind": "syntax"}], false],
+	[[{"kind": "word", "command": "other"}], false],
+	[[{"kind": "syntax", "name": "function", "command": "other"}], false],
+]
+
+_rows_unread := {
+	"program_rows": {"ls": {"unread": true, "operands": "any", "none": ["-l"], "read": ["-f"]}, "cat": {"operands": "any"}},
+	"commands": {"variables": [], "syntax": ["and", "pipe"]},
+}
+
+test_commands_that_show_nothing_of_files if {
+	every row in _unread {
+		parts := [object.union({"command": "a", "program": "ls", "index": 0}, part) | some part in row[0]]
+		own := count([part | some part in parts; part.command == "a"])
+		listed := [
+			{"id": "a", "words": ["ls", "x"], "short": [], "parts": own}, {"id": "b", "words": ["cat"], "short": [], "parts": 0},
+		]
+		found := commands.unread with input as {"commands": listed, "command_parts": parts} with data.policy as _rows_unread
+		found == {"a" | row[1]}
+
+		# regal ignore:with-outside-test-context
+		commands.unread == set() with input as {"commands": listed, "command_parts": parts} with data.policy as {}
+	}
+}
+
+test_kind if {
+	every row in [[[], []], [["a"], []], [[], ["a"]], [["a"], ["a"]]] {
+		found := commands.kind("a") with commands.unread as {id | some id in row[0]}
+			with commands.kept as {id | some id in row[1]}
+		found == concat("", array.concat(["unread " | some _ in row[0]], ["kept " | some _ in row[1]]))
+	}
+	commands.kind(null) == "" with input as {} with data.policy as {}
+}
+
 test_none_keep_them_beside_what_no_value_describes if {
 	odd := {"half": {"keeps": false}, "null": {"keeps": false, "operands": null}}
 	rows := {"program_rows": object.union(_rows_keeping.program_rows, odd)}
