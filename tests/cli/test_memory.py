@@ -49,7 +49,11 @@ def test_a_refusal_names_the_lines_and_shows_nothing_of_them(command: Command, t
     for text, name, found in (
         ("a\nkey AKIAIOSFODNN7EXAMPLF\nb\nAKIAIOSFODNN7EXAMPLF", "x", "found: in lines 2, 4 of the text\n"),
         ("a", "AKIAIOSFODNN7EXAMPLF", "found: in the name of the origin\n"),
-        ("a\nAKIAIOSFODNN7EXAMPLF", "AKIAIOSFODNN7EXAMPLF", "found: in line 2 of the text, in the name of the origin\n"),
+        (
+            "a\nAKIAIOSFODNN7EXAMPLF",
+            "AKIAIOSFODNN7EXAMPLF",
+            "found: in line 2 of the text, in the name of the origin\n",
+        ),
         ("a\n\nb\u200bc", "x", "found: in line 3 of the text\n"),
         ("a\nwrite to jane@mail.example.org", "x", "found: in line 2 of the text\n"),
     ):

@@ -87,7 +87,9 @@ def test_only_rules_that_refuse_paths_are_about_changes(section: str, conditions
     ],
     ids=["changes", "contents", "both"],
 )
-def test_a_rule_about_changes_or_contents_leaves_out_commands_without_any(only: dict[str, Any], kinds: list[str]) -> None:
+def test_a_rule_about_changes_or_contents_leaves_out_commands_without_any(
+    only: dict[str, Any], kinds: list[str]
+) -> None:
     lookup = looked_up(("rulesets/workspace/confirm", rule(paths=["/a"], **only)))
     confirm = lookup["policies"]["assistant"]["confirm"]["selectors"]["http_get"]
     assert confirm == dict.fromkeys((f"{kind}/a" for kind in kinds), 0)

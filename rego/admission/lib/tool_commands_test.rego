@@ -174,7 +174,10 @@ _unread := [
 ]
 
 _rows_unread := {
-	"program_rows": {"ls": {"unread": true, "operands": "any", "none": ["-l"], "read": ["-f"]}, "cat": {"operands": "any"}},
+	"program_rows": {
+		"ls": {"unread": true, "operands": "any", "none": ["-l"], "read": ["-f"]},
+		"cat": {"operands": "any"},
+	},
 	"commands": {"variables": [], "syntax": ["and", "pipe"]},
 }
 
