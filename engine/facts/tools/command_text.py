@@ -13,8 +13,8 @@ from itertools import pairwise
 _PROGRAMS = frozenset(
     re.findall(
         r"\S+",
-        "apk apt apt-get awk bash brew cat cd chmod cargo chown cmd conda cp crontab curl cut dash dd dnf docker du echo"
-        " env eval exec export find ftp git go grep gunzip gzip head helm java kill kubectl ln ls make mkdir mkfs"
+        "apk apt apt-get awk bash brew cat cd chmod cargo chown cmd conda cp crontab curl cut dash dd dnf docker du"
+        " echo env eval exec export find ftp git go grep gunzip gzip head helm java kill kubectl ln ls make mkdir mkfs"
         " mkfs.ext4 mount mv mysql nc ncat netcat node nohup npm npx nslookup openssl perl php pip pip3 pkill podman"
         " powershell psql pwd pwsh python python3 rm rmdir rsync ruby scp sed service sh sleep sort source sqlite3 ssh"
         " su sudo systemctl tail tar tee telnet terraform touch ufw umount uniq unzip uvx wget xargs yarn yum zip zsh",
