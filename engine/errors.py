@@ -16,7 +16,7 @@ Texts are lower case without a full stop, put user input in backticks and never 
 from __future__ import annotations
 
 import copyreg
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -95,6 +95,12 @@ class EngineError(Exception):
     def one_line(self) -> str:
         """Where and what, for a finding or a log line."""
         return _visible(self.message if self.where is None else f"{self.where}: {self.message}")
+
+    def without_folders(self) -> str:
+        """The same for callers of a server, who may learn what its files are called but not where they are."""
+        if self.where is None:
+            return self.one_line()
+        return _visible(f"{replace(self.where, file=self.where.file.rsplit('/', 1)[-1])}: {self.message}")
 
     def __str__(self) -> str:
         return self.one_line()

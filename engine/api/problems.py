@@ -122,11 +122,11 @@ def describe(error: EngineError, exchange: Exchange | None, decision: Decision |
         type=TYPE + error.code,
         title=title,
         status=status,
-        detail=redact_text(own(error.message)),
+        detail=redact_text(own(error.without_folders())),
         code=error.code,
         remedy=redact_text(own(error.remedy)),
         instance=None if exchange is None else f"urn:request:{redact_text(exchange.request_id)}",
-        decision=None if decision is None else _without_secrets(decision, own),
+        decision=None if decision is None else _for_caller(decision, error, own),
         errors=fields_of(error) or None,
         **more,
     )
@@ -160,10 +160,16 @@ def bare_problem(status: int, code: str, message: str) -> Response:
     )
 
 
-def _without_secrets(decision: Decision, own: Callable[[str], str]) -> Decision:
-    """A deny for a fault: its message may name what the caller sent, such as an unknown field."""
+def _for_caller(decision: Decision, error: EngineError, own: Callable[[str], str]) -> Decision:
+    """A deny for a fault, whose message may name what the caller sent, such as an unknown field, or a file here."""
+    told = {error.one_line(): error.without_folders()}
     findings = tuple(
-        finding.model_copy(update={"requirement": redact_text(own(finding.requirement)), "remedy": own(finding.remedy)})
+        finding.model_copy(
+            update={
+                "requirement": redact_text(own(told.get(finding.requirement, finding.requirement))),
+                "remedy": own(finding.remedy),
+            }
+        )
         for finding in decision.findings
     )
     return decision.model_copy(update={"findings": findings})

@@ -242,6 +242,21 @@ def test_an_invalid_archive_is_a_problem_and_leaves_no_files(api: Serving) -> No
     assert list((api.state / "uploads").iterdir()) == []
 
 
+def test_a_file_that_cannot_be_read_is_named_without_its_folders(tmp_path: Path, cache: Path) -> None:
+    broken = tmp_path / "material" / "broken"
+    broken.mkdir(parents=True)
+    (broken / "bundle.yaml").write_text("id: [\n", encoding="utf-8")
+    with serving(tmp_path, cache, "--root", broken.parent) as running:
+        packed = archive("application/zip", str(broken))
+        for reply in (
+            running.decide("source", {"path": "broken", "digest": None}),
+            running.ask("POST", "/v1/decide/source", packed, {"Content-Type": "application/zip"}),
+        ):
+            assert reply.json["detail"].startswith("bundle.yaml:2: the document is not YAML: ")
+            assert reply.json["decision"]["findings"][0]["requirement"] == reply.json["detail"]
+            assert str(tmp_path).encode() not in reply.body
+
+
 # covers: C70.1
 def test_every_decision_is_recorded_including_those_on_invalid_requests(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as running:
