@@ -178,6 +178,6 @@ class BatchError(InvalidBodyError):
     def __init__(self, field: str, what: str) -> None:
         super().__init__(
             f"the batch field `{field}` {what}",
-            remedy='send {"inputs": {"id": request}, "common_input": {}}',
+            remedy='send {"inputs": {"id": request}, "common_input": {}}; where it is too large, send several batches',
             fields=((field, what),),
         )
