@@ -49,6 +49,19 @@ def test_any_change_is_another_definition(change: dict[str, Any]) -> None:
     assert definition_of({**SHAPES["mcp"], **change}).digest() != definition_of(SHAPES["mcp"]).digest()
 
 
+@pytest.mark.parametrize(
+    ("part", "same"),
+    [
+        *(({"description": ""}, True), ({"description": None}, True)),
+        *(({"annotations": {}}, True), ({"annotations": None}, True)),
+        *(({"inputSchema": None}, True), ({"inputSchema": {}}, False)),
+    ],
+)
+def test_an_empty_part_is_as_an_absent_one_but_a_schema_for_anything_is_not(part: dict[str, Any], *, same: bool) -> None:
+    least = {"name": "x" * 128}
+    assert (definition_of({**least, **part}).digest() == definition_of(least).digest()) == same
+
+
 def test_key_order_does_not_change_the_digest() -> None:
     turned = dict(reversed(SHAPES["mcp"].items()))
     assert definition_of(turned).digest() == definition_of(SHAPES["mcp"]).digest()
