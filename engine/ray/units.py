@@ -140,7 +140,7 @@ def _readable(path: str) -> Iterator[None]:
     except Exception as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0] or type(error).__name__
         raise GatherError(
-            f"cannot read `{printable(public_path(path))}`: {redact(printable(public_path(reason)))[0].lower()}",
+            f"cannot read `{printable(public_path(path))}`: {printable(redact(public_path(reason))[0]).lower()}",
             remedy="check the path, its permissions and the credentials of this process",
         ) from error
 

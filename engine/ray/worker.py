@@ -236,7 +236,7 @@ class Counts:
                 if finding.code not in self.first:
                     why = finding.requirement.removeprefix(f"{place}: ")
                     why = why if is_reserved(finding.code) else f"required: {why}"
-                    self.first[finding.code] = redact(printable(f"{place}: {why}; {finding.remedy}", _LONGEST))[0]
+                    self.first[finding.code] = printable(redact(f"{place}: {why}; {finding.remedy}")[0], _LONGEST)
 
 
 @contextmanager
