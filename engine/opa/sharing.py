@@ -151,6 +151,11 @@ class SharedAnswers:
         """Whether it is known what this point reads."""
         return self._projections.get(point) is not None and not self._ended
 
+    def forget(self) -> None:
+        """Drop all answers; what points read stays known."""
+        with self._lock:
+            self._kept.clear()
+
     def split(self, requests: Sequence[Request]) -> Split:
         """Which of these to ask, and who shares whose answer."""
         split = Split(requests)
@@ -186,11 +191,8 @@ class SharedAnswers:
         for index, known in split.checked.items():
             other = answers[known] if isinstance(known, int) else known
             mine = answers[index]
-            if (
-                isinstance(mine, Reply)
-                and isinstance(other, Reply)
-                and mine.body.get("result") != other.body.get("result")
-            ):
+            results = [one.body.get("result") for one in (mine, other) if isinstance(one, Reply)]
+            if len(results) == 2 and results[0] != results[1]:
                 self._end(str(split.requests[index][0].get("point")))
                 return None
         for index, key in split.keys.items():
@@ -246,8 +248,7 @@ class SharedAnswers:
 
     def _end(self, point: str) -> None:
         self._ended = True
-        with self._lock:
-            self._kept.clear()
+        self.forget()
         self._on_difference(point)
 
 

@@ -231,7 +231,8 @@ def test_errors_are_not_kept() -> None:
     failed = DecideError("no answer", remedy="none", code="policy_unavailable")
     assert shared.joined(split, [failed]) == [failed, failed]
     assert shared.split(requests).asked == [0]
-    for body in ({}, {"result": {}}, {"result": "outcome"}, {"result": ["outcome"]}):
+    bodies: list[dict[str, Any]] = [{}, {"result": {}}, {"result": "outcome"}, {"result": ["outcome"]}]
+    for body in bodies:
         assert shared.joined(shared.split(requests), [Reply(body)]) is not None
         assert shared.split(requests).asked == [0]
 
