@@ -16,7 +16,7 @@ from engine.model import Outcome
 from engine.settings import Settings
 from engine.values.waivers import Waiver
 from tests.command import Command
-from tests.conftest import BUNDLES
+from tests.conftest import BUNDLES, ROOT
 
 BUNDLE = BUNDLES / "retention_basis_not_admitted"
 DIGEST = "sha256:f1f47d96ec5de2a7e1b2fbda6f4181ed10fae9fcd4012efad019f5e91d728a47"
@@ -56,6 +56,16 @@ def test_reports_name_the_waiver_and_its_place(command: Command, policy: Path) -
     (finding,) = command.check(BUNDLE, "--policy", policy, "--format", "json").json["reports"][0]["findings"]
     assert (finding["level"], finding["waiver"]) == ("warn", "terms")
     assert "waived by terms" in command("record", "show").stdout
+
+
+def test_the_waiver_of_the_page_works_on_its_days(command: Command, policy: Path) -> None:
+    page = (ROOT / "docs/waivers.md").read_text(encoding="utf-8")
+    example = page.partition("```yaml\n")[2].partition("```")[0].partition("\nwaivers:")[2]
+    file = policy / "waivers.yaml"
+    text = file.read_text(encoding="utf-8").removesuffix("waivers: {}\n")
+    file.write_text(f"{text}waivers:{example}", encoding="utf-8")
+    for now, code in (("2026-11-23", 1), ("2026-11-24", 0), ("2026-12-31", 0), ("2027-01-01", 1)):
+        assert command("check", BUNDLE, "--policy", policy, "--now", f"{now}T12:00:00Z").code == code, now
 
 
 def test_a_waiver_without_effect_is_reported(command: Command, policy: Path) -> None:
