@@ -32,7 +32,10 @@ _BATCH_BYTES = 1 << 20
 _MOST_REFUSED = 20
 """Refused decisions that are kept; a run ends with the last of them."""
 
-_REMEDY = "write one object a line with exactly: content, kind, provenance, treatment; docs/exporting.md describes them"
+_REMEDY = (
+    "write one object a line with exactly: content, kind, provenance, treatment (redact, fixture or null); "
+    "docs/exporting.md describes them"
+)
 
 
 @dataclass(slots=True)

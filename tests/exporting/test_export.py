@@ -260,6 +260,14 @@ def test_a_malformed_sample_is_reported_by_its_line_and_nothing_is_written(
     assert files(tmp_path) == set()
 
 
+def test_a_sample_with_another_treatment_is_told_that_null_is_one(world: World, tmp_path: Path) -> None:
+    asked = tmp_path / "in.samples"
+    asked.write_text(json.dumps(world.sample({"text": "fine"}) | {"treatment": "none"}), "utf-8")
+    with pytest.raises(GatherError) as raised:
+        world.engine.export(asked, tmp_path / "out.jsonl")
+    assert "treatment (redact, fixture or null)" in raised.value.remedy
+
+
 def test_parquet_has_the_same_rows(world: World, tmp_path: Path) -> None:
     from pyarrow import parquet
 
