@@ -191,8 +191,11 @@ class SharedAnswers:
         for index, known in split.checked.items():
             other = answers[known] if isinstance(known, int) else known
             mine = answers[index]
-            results = [one.body.get("result") for one in (mine, other) if isinstance(one, Reply)]
-            if len(results) == 2 and results[0] != results[1]:
+            if (
+                isinstance(mine, Reply)
+                and isinstance(other, Reply)
+                and mine.body.get("result") != other.body.get("result")
+            ):
                 self._end(str(split.requests[index][0].get("point")))
                 return None
         for index, key in split.keys.items():
