@@ -76,10 +76,7 @@ class Failure:
             return cls("other", class_, message=_message_of(error))
         try:
             named = islice(error.details.items(), DETAILS)
-            details = {
-                (key if 0 < len(key) <= NAME_CHARACTERS else "-"): _shortened(_text(value))
-                for key, value in ((_text(str(name)), value) for name, value in named)
-            }
+            details = {_name(_text(str(name))): _shortened(_text(value)) for name, value in named}
             code = error.code if _CODE.fullmatch(error.code) else None
         except BaseException as broken:  # noqa: BLE001  (a subclass may do anything)
             return cls.of(broken) if not isinstance(broken, ToolValidationError) else cls("other", class_)
@@ -144,6 +141,10 @@ def _message_of(error: BaseException) -> str | None:
         return _shortened(_well_formed(str(error)))
     except BaseException:  # noqa: BLE001  (then it has no details)
         return None
+
+
+def _name(text: str) -> str:
+    return text if 0 < len(text) <= NAME_CHARACTERS else "…" if text else "-"
 
 
 def _shortened(text: str) -> str:
