@@ -44,6 +44,8 @@ class Host:
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             folder.chmod(0o777)
         self.home, self.scratch = home / "home", scratch
+        self._shared = Path("/dev/shm") / scratch.name  # noqa: S108  (a canary)
+        stack.callback(self._shared.unlink, missing_ok=True)
         self._sockets: list[socket.socket] = []
         self.told: dict[str, Any] = {"mark": self.mark, "engine": os.getpid()}
         self._plant()
@@ -92,7 +94,7 @@ class Host:
         for name in ("loose", "owned", "authorized_keys", "open", "shm"):
             _write(self.scratch / name, text)
         _write(self.scratch / "stolen.py", f"SECRET = {self.mark!r}\n")
-        shared = Path("/dev/shm") / self.scratch.name  # noqa: S108  (a canary)
+        shared = self._shared
         _write(shared, text)
         with sqlite3.connect(self.scratch / "data.sqlite") as data:
             data.execute("create table t as select ? as secret", (self.mark,))
