@@ -134,7 +134,11 @@ def _place(entry: NewMemory | None, field: str, context: GatherContext) -> State
     if entry is None or field not in _FOUND:
         return None
     starts = {found if isinstance(found, int) else found[0] for found in _FOUND[field](entry.text, context)}
-    lines = sorted({entry.text.count("\n", 0, start) + 1 for start in starts})
+    lines: list[int] = []
+    line, at = 1, 0
+    for start in sorted(starts):
+        line, at = line + entry.text.count("\n", at, start), start
+        lines += [] if line in lines[-1:] else [line]
     more = ", …" if len(lines) > _MOST_LINES else ""
     many = "\n" in entry.text
     named = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:_MOST_LINES]))}{more} of " if many else ""

@@ -187,8 +187,8 @@ class Collector:
     def source(self, code: str) -> None:
         """All of the text, comments included: its web addresses, and what readers of it do not see."""
         self.network_literals = web_addresses(code)
-        if (first := _WEB.search(code.lower())) is not None:
-            self._lines[f"{SCAN}network_literals"] = code.lower().count("\n", 0, first.start()) + 1
+        if self.network_literals and (first := _WEB.search(low := code.lower())) is not None:
+            self._lines[f"{SCAN}network_literals"] = low.count("\n", 0, first.start()) + 1
         if (at := next(hidden_in(code), None)) is not None:
             self.line = code.count("\n", 0, at) + 1
             self.add("literals", "hidden")
