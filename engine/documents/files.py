@@ -217,14 +217,20 @@ def _json(text: str, name: str, limits: ReadLimits) -> Any:
     try:
         value = read_strict(text, levels=limits.depth, largest=MAX_SAFE_INTEGER)
     except AmbiguousJsonError as error:
-        raise _refused(name, getattr(error, "line", 1), problem_of(error), error.remedy) from error
+        raise _refused(name, _line_of(error), problem_of(error), error.remedy) from error
     _measure(value, name, limits)
     return value
 
 
 def problem_of(error: AmbiguousJsonError) -> str:
     """The problem of a text, as a predicate: a key that is there twice by its name."""
-    return f"has the key `{printable(error.path)}` twice" if isinstance(error, RepeatedKeyError) else error.problem
+    if isinstance(error, RepeatedKeyError):
+        return f"has the key `{printable(error.place()[0])}` twice"
+    return error.problem
+
+
+def _line_of(error: AmbiguousJsonError) -> int:
+    return error.place()[1] if isinstance(error, RepeatedKeyError) else 1
 
 
 def _measure(value: Any, name: str, limits: ReadLimits) -> None:

@@ -45,11 +45,19 @@ class AmbiguousJsonError(ValueError):
 
 
 class RepeatedKeyError(AmbiguousJsonError):
-    """An object has `key` twice: the second time on a line of the text, at a path such as `calls.3.name`."""
+    """An object of a text has `key` twice."""
 
-    def __init__(self, key: str, path: str = "", line: int | None = None) -> None:
+    def __init__(self, key: str) -> None:
         super().__init__("has a key twice", "keep one of them")
-        self.key, self.path, self.line = key, path or key, line
+        self.key = key
+        self.text = ""
+
+    def place(self) -> tuple[str, int]:
+        """The path of the first key that is there already, such as `calls.3.name`, and its line.
+
+        This takes several times as long as reading the text.
+        """
+        return _second_key(self.text) or (self.key, 1)
 
 
 def read_strict(text: str, *, levels: int = LEVELS, largest: float = inf) -> Any:
@@ -66,7 +74,8 @@ def read_strict(text: str, *, levels: int = LEVELS, largest: float = inf) -> Any
         )
         (json.dumps(value, ensure_ascii=False) if "\\u" in text else text).encode("utf-8")
     except RepeatedKeyError as error:
-        raise _placed(text, error) from error
+        error.text = text
+        raise
     except json.JSONDecodeError as error:
         raise NotJsonError from error
     except UnicodeEncodeError as error:
@@ -132,8 +141,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _placed(text: str, error: RepeatedKeyError) -> RepeatedKeyError:
-    """The error with its place: the first key that is there already. Up to it, the text is JSON."""
+def _second_key(text: str) -> tuple[str, int] | None:
+    """The path and line of the first key that is there already. Up to it, the text is JSON."""
     way: list[str | int] = []
     seen: list[set[str]] = []
     for token in _TOKEN.finditer(text):
@@ -145,11 +154,11 @@ def _placed(text: str, error: RepeatedKeyError) -> RepeatedKeyError:
         elif token[1]:
             way[-1] = key = json.loads(token[0][: -len(token[1])])
             if key in seen[-1]:
-                return RepeatedKeyError(key, ".".join(map(str, way)), text.count("\n", 0, token.start()) + 1)
+                return ".".join(map(str, way)), text.count("\n", 0, token.start()) + 1
             seen[-1].add(key)
         elif token[0] == "," and isinstance(way[-1], int):
             way[-1] += 1
-    return error
+    return None
 
 
 def _constant(_: str) -> Any:
