@@ -30,6 +30,8 @@ NAMED_OPTION = re.compile(
     r"(?:pass|password|passwd|passphrase|secret|token|api[-_]?key|secret[-_]?key|access[-_]?key)"
     r"[ \t]{1,4}[\"']?(?![-$<{%*\[])([^\s\"'|;&<>]{1,256})"
 )
+_MOUNTED = re.compile(r"(?i)--secret[ \t]{1,4}[\"']?(?:(?:id|source|src)=[\w.-]+(?:,|\Z)|[\w.-]+,(?:type|target)=)")
+"""A secret that a container is given by its name: `--secret id=npmrc,src=.npmrc`."""
 _SPOKEN = re.compile(
     r"(?i)(?<![A-Za-z0-9])(?:passwor[dt]|passwd|passphrase|passcode)[\"']?[ \t]{0,4}"
     r"(?::?=|:|[ \t](is|was)(?=[ \t:])|[ \t](?=[\"'])|>(?=[^<\s\"']{4,200}</))[ \t:]{0,4}([^\r\n,;]{1,200})"
@@ -105,6 +107,7 @@ def _names_a_value(match: re.Match[str], behind: str) -> bool:
     if weak and (_PLAIN.fullmatch(value) or not _is_opaque(value)):
         return True
     bare = re.split(r"[)\]}:]", value, maxsplit=1)[0].rstrip(".")
+    bare = bare.removesuffix("!") if "." in bare else bare  # TypeScript: `process.env.TOKEN!` is not null
     if sign.endswith(("'", '"')) or not (DOTTED.fullmatch(bare) or (weak and sign and is_identifier(bare))):
         return False
     spaced, in_brackets = sign != "", bare != value or behind == ","
@@ -132,7 +135,8 @@ def named_options(lines: Lines) -> Iterator[Span]:
     """Options of commands with a secret: `--password x`, except statements about one."""
     for match in _NAMED_OPTIONS(lines):
         word = match[1].strip(".,:`)").lower()
-        if word not in VERDICTS | _OPTION and YOURS.fullmatch(word) is None:
+        stands_in = word in VERDICTS | _OPTION or YOURS.fullmatch(word) is not None
+        if not stands_in and _MOUNTED.match(match[0]) is None:
             yield match.span()
 
 

@@ -172,6 +172,8 @@ CODE = [
     "password = 'your_email_password'", "CLIENT_SECRET = 'YOUR_CLIENT_SECRET'", 'password="yourpassword",',
     "password: 'your_database_password',", "const apiKey = 'API_KEY';", "secret=your-secret-key-here",
     "password: 2", "rows[m.key] = baggage.Item{Size: 1}", "WHERE id=? and password=? LIMIT 1",
+    "const token = process.env.TOKEN!;", "docker build --secret id=npmrc,src=.npmrc .",
+    "docker service create --secret source=ssh-key,target=ssh image", "podman run --secret entry,type=env image",
 ]  # fmt: skip
 
 
@@ -207,7 +209,8 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      "chatcmpl-qU0kKa9fK3xLz8Wm2RtY7bNc4VhJ6sDp1GqE5aXo", '"dbPassword": "sw0rdfish"', "smtp_pass = sw0rdfish",
      "mail_pass: sw0rdfish", "define('DB_PASSWORD', 'swordfish');", "define( 'AUTH_KEY', 'k3;x=9 a+b' );",
      "CREATE USER a IDENTIFIED BY 'swordfish'", "name: DB_PASSWORD\n  value: swordfish",
-     "--token flag9swordfish", "--cloud-token swordfish",
+     "--token flag9swordfish", "--cloud-token swordfish", "--secret swordfish", "--secret swordfish,3",
+     "--token id=swordfish", "token = x1y2z3w4!", "secret=swordfish!",
      "the password was swordfished4", "the password is sacred horse battery staple", "password: returned",
      "x-cp314-cp314t-manylinux2014_k3Jx9QzV7bLm2RtYw8Nc4Vh6",
      '{"name":"API_TOKEN","value":"swordfish"}',
