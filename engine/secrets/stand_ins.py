@@ -7,16 +7,17 @@ import re
 VERDICTS = frozenset(
     re.findall(
         "[a-z]+",
-        "a above again all already also an and any are as at bad be been below blank bool by bytes callable can cannot "
-        "case changed char characters confirmed correct default disabled either empty enabled encrypted enforced "
-        "entered ever expired false field fine for from given go goes good had has hash hashed have here hidden how "
-        "if important in incorrect insecure int invalid is it its kept known least long longer lost managed masked "
-        "max maximum may min mine minimum missing must my needed never new nil no none not null object of off ok okay "
-        "old on only optional or our out plain private protected provided read redacted required reset right safe "
-        "salted same secret secretstr secure see sent set shared short should shown so some specified stale stored str "
-        "string strong stronger text that the their then there this to too true type undefined unknown unset until up "
-        "updated use used user using valid value varchar verified via was we weak weaker were what when where which "
-        "who why will with without wrong xxx yes yet you your ",
+        "a above again all already also an and any are as at bad be been below blank bool by bytes callable can "
+        "cannot case changed changeme char characters confirmed correct default disabled dummy either empty enabled "
+        "encrypted enforced entered ever example expired fake false field fine for from given go goes good had has "
+        "hash hashed have here hidden how if important in incorrect insecure int invalid is it its kept known least "
+        "long longer lost managed masked max maximum may min mine minimum missing mock must my needed never new nil "
+        "no none not null object of off ok okay old on only optional or our out placeholder plain private protected "
+        "provided read redacted required reset right safe salted same sample secret secretstr secure see sent set "
+        "shared short should shown so some specified stale stored str string strong stronger test testing text that "
+        "the their then there this to too true type undefined unknown unset until up updated use used user using "
+        "valid value varchar verified via was we weak weaker were what when where which who why will with without "
+        "wrong xxx yes yet you your",
     )
 )
 """Statements about a password and placeholders for one, which are none."""

@@ -599,6 +599,11 @@ def test_every_text_yields_commands_or_a_refusal_reason(text: str) -> None:
         "gh --api-key hunter2 list",
         "PGPASSWORD=hunter2 psql",
         "env api_key=hunter2 run",
+        "TOKEN=$A-hunter2 run",
+        "TOKEN=${A:-hunter2} run",
+        "TOKEN=''hunter2 run",
+        "TOKEN=$A API_TOKEN=hunter2 run",
+        "tool --token '$A'hunter2",
     ],
 )
 def test_a_secret_that_is_handed_to_a_program_is_seen(text: str) -> None:
@@ -615,6 +620,17 @@ def test_a_secret_that_is_handed_to_a_program_is_seen(text: str) -> None:
         "docker run -u app:app image",
         "ls -u",
         "pytest -k token",
+        "TOKEN=$TOKEN ./run.sh",
+        'API_TOKEN="${TOKEN}" ./run.sh; ls',
+        "GITHUB_TOKEN=$(gh auth token) ./run.sh",
+        "GITHUB_TOKEN=`gh auth token` ./run.sh",
+        'tool --token "$TOKEN"',
+        "tool --token $TOKEN",
+        'API_KEY="" npm test',
+        "API_KEY='' npm test",
+        "OPENAI_API_KEY=test pytest",
+        "API_KEY='dummy' npm test",
+        "SECRET=fake; npm test",
     ],
 )
 def test_an_option_without_a_secret_passes_none(text: str) -> None:

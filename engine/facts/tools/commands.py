@@ -16,6 +16,7 @@ from typing import Any
 
 from engine.facts.shell import Parsed, ShellCommand, ShellWord, parse
 from engine.facts.tools.command_options import STREAMS, Part, Reading, Rows, read
+from engine.secrets.stand_ins import VERDICTS
 
 LONGEST = 64 << 10
 """Bytes of a command; the parser reads no more."""
@@ -64,9 +65,13 @@ _SHOWN = str.maketrans("\0\1\2\3", "()[]")
 _PIECE = re.compile(r"[^\s;&|<>()'\"`$]+")
 _HANDED = re.compile(
     r"(?i)(?:^|\s)--?(?:[a-z0-9]+[-_])*"
-    r"(?:pass|password|passwd|passphrase|secret|token|api[-_]?key|secret[-_]?key|access[-_]?key)\s+[^\s-]\S*"
-    r"|(?:^|\s)\w*(?:password|passwd|passphrase|secret|token|api_?key)=\S+"
+    r"(?:pass|password|passwd|passphrase|secret|token|api[-_]?key|secret[-_]?key|access[-_]?key)\s+(?!-)(?=\S)"
+    r"|(?:^|\s)\w*(?:password|passwd|passphrase|secret|token|api_?key)=(?=\S)"
 )
+_NOT_HANDED = re.compile(
+    r"(?i)(?P<quote>[\"']?)(?:\$\(|`|(?:|\$\w+|\$\{\w+\}|(?P<word>[a-z]+))(?P=quote)(?=[\s;&|)]|\Z))"
+)
+"""The value of a secret that a command does not show: empty, a variable, what a command prints, or a placeholder."""
 _HERE = re.compile(r"\A(?:\./+)+|\A\.\Z")
 _URL = re.compile(r"(?P<host>https://[a-z0-9.-]+(?::[0-9]+)?)(?:(?P<path>/[^#]*)(?:#[\w./%=&-]*)?)?")
 _MODES = {">": "write", ">>": "write", ">|": "write", "&>": "write", "&>>": "write", "<>": "write", "<": "read"}
@@ -316,7 +321,11 @@ def is_prefix(words: Sequence[str]) -> bool:
 
 def hands_secret(text: str) -> bool:
     """Whether a command passes a secret in an option or variable with a telling name: `--password x`."""
-    return _HANDED.search(text) is not None
+    for found in _HANDED.finditer(text):
+        value = _NOT_HANDED.match(text, found.end())
+        if value is None or (value["word"] and value["word"].lower() not in VERDICTS):
+            return True
+    return False
 
 
 def parts(word: str) -> tuple[str, ...]:
