@@ -45,6 +45,11 @@ class Location:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
         return _visible(place if self.field is None else f"{place} ({self.field})")
 
+    @property
+    def without_folders(self) -> Location:
+        """The same for callers of a server, who may learn what its files are called but not where they are."""
+        return replace(self, file=self.file.rsplit("/", 1)[-1])
+
 
 def _visible(text: str) -> str:
     """The text on one line, without characters that a terminal would obey."""
@@ -97,10 +102,8 @@ class EngineError(Exception):
         return _visible(self.message if self.where is None else f"{self.where}: {self.message}")
 
     def without_folders(self) -> str:
-        """The same for callers of a server, who may learn what its files are called but not where they are."""
-        if self.where is None:
-            return self.one_line()
-        return _visible(f"{replace(self.where, file=self.where.file.rsplit('/', 1)[-1])}: {self.message}")
+        """The same for callers of a server."""
+        return _visible(self.message if self.where is None else f"{self.where.without_folders}: {self.message}")
 
     def __str__(self) -> str:
         return self.one_line()

@@ -15,6 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from engine.record.model import DecisionRecord
 from engine.record.reader import Filter, select
 from tests.api.serving import ALLOWED, LICENSE, Serving, serving
+from tests.command import Command
 from tests.conftest import BUNDLES
 
 _IDS = re.compile(r"[0-9a-f]{32}")
@@ -255,6 +256,40 @@ def test_a_file_that_cannot_be_read_is_named_without_its_folders(tmp_path: Path,
             assert reply.json["detail"].startswith("bundle.yaml:2: the document is not YAML: ")
             assert reply.json["decision"]["findings"][0]["requirement"] == reply.json["detail"]
             assert str(tmp_path).encode() not in reply.body
+
+
+FAILING = """package admission.added.license.size
+
+import future.keywords.not
+
+# METADATA
+# title: A size is one number
+# description: Fails where it is evaluated.
+# custom:
+#   code: size_ambiguous
+#   remedy: Correct the rule
+one_size if {
+	_size == 2
+}
+
+_size := 1 if input.purpose == "train"
+
+_size := 2 if input.purpose == "train"
+"""
+
+
+def test_a_rule_that_fails_is_named_without_its_folders(tmp_path: Path, cache: Path, command: Command) -> None:
+    own = tmp_path / "own"
+    assert command("policy", "init", own).code == 0
+    (own / "rules" / "license").mkdir(parents=True)
+    (own / "rules" / "license" / "size.rego").write_text(FAILING, encoding="utf-8")
+    with (own / "inventory.yaml").open("a", encoding="utf-8") as inventory:
+        inventory.write("license:\n  - size_ambiguous\n")
+    with serving(tmp_path, cache, "--policy", own) as running:
+        reply = running.decide("license", ALLOWED)
+        assert (reply.json["code"], reply.json["detail"].split(" ")[0]) == ("engine.opa_error", "size.rego:17:")
+        assert reply.json["decision"]["findings"][0]["subject"] == "size.rego:17"
+        assert str(tmp_path).encode() not in reply.body
 
 
 # covers: C70.1
