@@ -47,7 +47,7 @@ class Waiver:
         if idle is not None:
             return f"{place}: {self.name} does nothing: {idle.reason}"
         people = f"{self.owner}, approved by {self.approver}"
-        return f"{place}: {self.name} applies until {self.until}, by {people}: {self.reason}"
+        return f"{place}: {self.name} is in force until {self.until}, by {people}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)

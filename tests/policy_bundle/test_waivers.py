@@ -48,7 +48,7 @@ def test_reports_name_the_waiver_and_its_place(command: Command, policy: Path) -
     assert "warn retention_unknown\n" in run.stdout
     assert "(waived by terms)" in run.stdout
     assert "policy: waivers.waivers.source.retention_unknown.terms = {" in run.stdout
-    assert "the waiver `terms` of `retention_unknown` at point `source` applies until 2026-12-31" in run.stderr
+    assert "the waiver `terms` of `retention_unknown` at point `source` is in force until 2026-12-31" in run.stderr
     assert "by data@example.org, approved by compliance@example.org: terms are being renewed" in run.stderr
     sarif = command.check(BUNDLE, "--policy", policy, "--format", "sarif").json
     (result,) = sarif["runs"][0]["results"]
