@@ -23,7 +23,8 @@ def read(ctx: typer.Context, file: Path | None) -> None:
     from engine.policy_bundle import explain
 
     found: list[Problem] = []
-    document = explain.read(read_bytes(file, ReadLimits().document_bytes), str(file), found)
+    empty = "write an option into it, such as `port: 8642`, or leave out the file"
+    document = explain.read(read_bytes(file, ReadLimits().document_bytes), str(file), found, empty)
     options = explain.validated(model(ctx.command.params), document, found)
     if options is None:
         text = "\n".join(map(str, found))

@@ -114,10 +114,11 @@ _SHIPPED = "; without the file, shipped values are in force"
 _NO_FIELDS = "write `name: value`, with a space after the colon"
 
 
-def read(data: bytes, name: str, found: list[Problem]) -> Document | None:
-    """The document in these bytes, or None with the reason added to `found`."""
+def read(data: bytes, name: str, found: list[Problem], empty: str | None = None) -> Document | None:
+    """The document in these bytes, or None with the reason added to `found`; `empty` is the remedy for no bytes."""
+    empty = empty or f"{_EMPTY}{_SHIPPED if '/values/' in name else ''}"
     try:
-        return load(data, name, ReadLimits(), f"{_EMPTY}{_SHIPPED if '/values/' in name else ''}", json_lines=True)
+        return load(data, name, ReadLimits(), empty, json_lines=True)
     except GatherError as error:
         found.append(Problem(error.where or Location(name), error.message, error.remedy))
         return None

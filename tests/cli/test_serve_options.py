@@ -58,7 +58,7 @@ def test_an_invalid_boolean_variable_is_refused(command: Command) -> None:
         ("host: a\nport: 99999\n", "serve.yaml:2 (port)"),
         ("log_level: debug\n", "serve.yaml:1 (log_level): `log_level` must be 'info' or 'warning'"),
         ("- port\n", "serve.yaml"),
-        ("", "is empty"),
+        ("", "write an option into it, such as `port: 8642`, or leave out the file"),
         ("root: nowhere\n", "'nowhere' does not exist"),
     ],
 )
