@@ -260,7 +260,7 @@ class App:
             exchange.limit = 64 << 10  # read and ignored
             return
         accepted = _JSON + ARCHIVES if kind is Body.SOURCE else _JSON
-        media_type = check_media_type(exchange, accepted)
+        media_type = check_media_type(exchange, accepted, exchange.operation.media_code)
         exchange.limit = self.limits.batch_bytes if kind is Body.BATCH else self.limits.body_bytes
         if media_type in ARCHIVES:
             exchange.limit = self.limits.upload_bytes

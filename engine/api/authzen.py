@@ -76,10 +76,11 @@ async def _evaluations(api: App, exchange: Exchange, value: dict[str, Any]) -> R
 
 
 async def metadata(_api: App, exchange: Exchange) -> Response:
-    """The URLs of the endpoints, below the requested address."""
+    """The URLs of the endpoints, below the requested address; a proxy may have taken off its TLS."""
+    tls = exchange.peer.tls or exchange.head.headers.get(b"x-forwarded-proto") == b"https"
     host = exchange.head.headers.get(b"host", b"localhost").decode("latin-1")
     safe = "".join(character for character in host if character.isalnum() or character in ".:-[]")
-    base = f"{'https' if exchange.peer.tls else 'http'}://{safe}"
+    base = f"{'https' if tls else 'http'}://{safe}"
     document = {
         "policy_decision_point": base,
         "access_evaluation_endpoint": f"{base}/access/v1/evaluation",

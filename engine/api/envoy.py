@@ -83,12 +83,17 @@ def _reasons(outcome: Outcome, codes: Any) -> tuple[tuple[bytes, bytes], ...]:
 
 
 def _ambiguous(template: Mapping[str, Any], head: Head) -> EngineError | None:
-    """A header that the row uses and the request repeats: the service behind Envoy may read another one of them."""
-    repeated = {f"$headers.{name.decode('latin-1')}" for name in head.repeated}
+    """A header that the row uses and the request repeats: the service behind Envoy may read another one of them.
+
+    Envoy joins them with a comma to ask, and forwards each.
+    """
+    joined = {name for name, value in head.headers.items() if b"," in value}
+    repeated = {f"$headers.{name.decode('latin-1')}" for name in head.repeated | joined}
     if (twice := next((text for text in references(template) if text in repeated), None)) is None:
         return None
     return EngineError(
-        f"the request repeats the header `{twice.removeprefix('$headers.')}`, which decides what it asks",
-        remedy="send the header once",
+        f"the request repeats the header `{twice.removeprefix('$headers.')}`, which decides what it asks, or has a "
+        "comma in it, with which Envoy joins repeated ones",
+        remedy="send the header once, without a comma",
         code="engine.request_ambiguous",
     )

@@ -12,11 +12,12 @@ from engine.model import Mode
 
 _ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _KEY = re.compile(rb"[!-~]{1,255}")
+_TEXT = re.compile(rb"[ -~]{1,255}")
 _OF_ID = (_ID, "1 to 128 of A-Za-z0-9._:-")
 _READ = {
     b"x-run-id": ("run", *_OF_ID),
     b"x-approval": ("approval", *_OF_ID),
-    b"x-request-id": (None, *_OF_ID),
+    b"x-request-id": (None, _TEXT, "1 to 255 printable characters"),
     b"idempotency-key": ("idempotency_key", _KEY, "1 to 255 printable characters without spaces"),
 }
 """Headers with the field of an exchange that has their value, what they must match, and the same in words."""
@@ -59,7 +60,7 @@ def read_trace(head: Head) -> Trace:
 def read_request_id(head: Head) -> str | None:
     """The caller's id of this request, where it sent a valid one."""
     value = head.headers.get(b"x-request-id")
-    return value.decode("ascii") if value is not None and _ID.fullmatch(value) else None
+    return value.decode("ascii") if value is not None and _TEXT.fullmatch(value) else None
 
 
 def read_headers(exchange: Exchange) -> None:
@@ -89,7 +90,9 @@ def _invalid(name: bytes, problem: str, remedy: str) -> HeaderError:
     return HeaderError(name.decode("ascii"), problem, remedy=remedy)
 
 
-def check_media_type(exchange: Exchange, accepted: tuple[bytes, ...]) -> bytes | None:
+def check_media_type(
+    exchange: Exchange, accepted: tuple[bytes, ...], code: str = "engine.media_type"
+) -> bytes | None:
     """The media type of the body if it is one of these, in UTF-8 and without a content encoding; otherwise refuses."""
     headers = exchange.head.headers
     value = headers.get(b"content-type", b"")
@@ -102,15 +105,13 @@ def check_media_type(exchange: Exchange, accepted: tuple[bytes, ...]) -> bytes |
                 "content-encoding",
                 "is not supported",
                 remedy="send the body without encoding",
-                code="engine.media_type",
+                code=code,
             )
         )
     elif kind not in accepted or (charset and charset != b"charset=utf-8"):
         names = ", ".join(name.decode("ascii") for name in accepted)
         exchange.refuse(
-            HeaderError(
-                "content-type", "is not supported here", remedy=f"use {names}, in UTF-8", code="engine.media_type"
-            )
+            HeaderError("content-type", "is not supported here", remedy=f"use {names}, in UTF-8", code=code)
         )
     else:
         return kind

@@ -281,6 +281,8 @@ class Operation:
     point: str | None = None
     query: frozenset[str] | None = frozenset()
     """Names of query parameters; None if the query belongs to another service and may be any text."""
+    media_code: str = "engine.media_type"
+    """The code for a body of another media type."""
     refuses: bool = False
     """Whether the handler answers callers that are not identified, in a form of its own."""
 

@@ -218,6 +218,7 @@ def _schemas() -> dict[str, Any]:
 def _parameters() -> dict[str, Any]:
     ident = {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"}
     key = {"type": "string", "pattern": "^[!-~]{1,255}$"}
+    printable = {"type": "string", "pattern": "^[ -~]{1,255}$"}
     modes = {"enum": ["enforce", "check"], "default": "enforce"}
     hang_up = "What becomes of the run if the client hangs up"
     approval = "The id of a granted approval for exactly this request"
@@ -231,7 +232,7 @@ def _parameters() -> dict[str, Any]:
         "mode": _of_query("mode", check, modes),
         "on_disconnect": _of_query("on_disconnect", hang_up, gone),
         "before": _of_query("before", before, number),
-        "request_id": {"name": "X-Request-ID", "in": "header", "schema": ident},
+        "request_id": {"name": "X-Request-ID", "in": "header", "schema": printable},
         "run_id": {"name": "X-Run-ID", "in": "header", "schema": ident},
         "approval": {"name": "X-Approval", "in": "header", "description": approval, "schema": ident},
         "idempotency_key": {"name": "Idempotency-Key", "in": "header", "description": same, "schema": key},

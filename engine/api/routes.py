@@ -5,6 +5,7 @@ from __future__ import annotations
 from admission_adapters.runner.access import RunnerAccess
 from admission_adapters.runner.run import ForwardLimits
 from engine.api import administration, authzen, code_run, control, decide, decisions, docs, envoy, health
+from engine.api.authzen import AuthZenError
 from engine.api.building import build
 from engine.api.fetching import MOST_BUILDS, MOST_FETCHES, Making, fetch
 from engine.api.messages import ANYTHING_BELOW, Access, Body, Operation, Routes
@@ -27,10 +28,10 @@ def routes(forward: ForwardLimits | None = None, access: RunnerAccess | None = N
         table[f"/v1/schemas/{point}"] = {"GET": Operation("schema", docs.schema, Access.OPEN)}
     table |= {
         "/access/v1/evaluation": {
-            "POST": Operation("authzen_evaluation", authzen.evaluation, body=Body.JSON),
+            "POST": Operation("authzen_evaluation", authzen.evaluation, body=Body.JSON, media_code=AuthZenError.code),
         },
         "/access/v1/evaluations": {
-            "POST": Operation("authzen_evaluations", authzen.evaluations, body=Body.BATCH),
+            "POST": Operation("authzen_evaluations", authzen.evaluations, body=Body.BATCH, media_code=AuthZenError.code),
         },
         "/.well-known/authzen-configuration": {"GET": Operation("authzen_metadata", authzen.metadata, Access.OPEN)},
         "/v1/schemas/run_result": {"GET": Operation("run_result", docs.schema, Access.OPEN)},

@@ -159,7 +159,7 @@ class EnvoyRequest(Model):
     """What a request that Envoy holds asks here."""
 
     hosts: Items[Text] = Field(description="Hosts as the request names them, with their port where it has one.")
-    methods: Items[Text] = Field(description="Methods, such as `GET`.")
+    methods: Items[Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]] = Field(description="Methods.")
     path: Annotated[str, Field(pattern="^/")] = Field(
         description="The path; if it ends with `/`, all paths below it as well."
     )

@@ -81,6 +81,19 @@ def test_a_missing_or_mistyped_field_is_answered_with_400_and_its_name(api: Serv
     assert (reply.status, reply.json["errors"][0]["field"]) == (400, field)
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "application/xml", ""])
+def test_another_media_type_is_answered_with_400(api: Serving, kind: str) -> None:
+    for path in ("/access/v1/evaluation", "/access/v1/evaluations"):
+        reply = api.ask("POST", path, json.dumps(asked(ALLOWED)).encode(), {"Content-Type": kind})
+        assert (reply.status, reply.json["errors"][0]["field"]) == (400, "content-type")
+
+
+@pytest.mark.parametrize("text", ["MDEyMzQ1Njc4OQ==", "edge/7#1 {a}", "x" * 255])
+def test_the_request_id_is_an_arbitrary_text_and_comes_back(api: Serving, text: str) -> None:
+    reply = api.ask("POST", "/access/v1/evaluation", asked(ALLOWED), {"X-Request-ID": text})
+    assert (reply.status, reply.headers["x-request-id"]) == (200, text)
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff"])
 def test_malformed_json_is_answered_with_400(api: Serving, body: bytes) -> None:
     assert api.ask("POST", "/access/v1/evaluation", body).status == 400
@@ -189,6 +202,13 @@ def test_the_metadata_says_where_the_endpoints_are(api: Serving) -> None:
         "access_evaluation_endpoint": f"{base}/access/v1/evaluation",
         "access_evaluations_endpoint": f"{base}/access/v1/evaluations",
     }
+
+
+def test_behind_a_proxy_with_tls_the_metadata_names_its_scheme(api: Serving) -> None:
+    """A caller must not use metadata that name another address than the one it asked."""
+    for sent, scheme in (("https", "https"), ("http", "http"), ("javascript", "http")):
+        found = api.ask("GET", "/.well-known/authzen-configuration", headers={"X-Forwarded-Proto": sent}).json
+        assert found["policy_decision_point"] == f"{scheme}://{api.host}:{api.port}"
 
 
 def test_at_the_control_socket_the_subject_is_the_user_or_it_is_refused(api: Serving) -> None:

@@ -99,5 +99,7 @@ def test_a_repeated_tool_header_is_refused_as_ambiguous(api: Serving) -> None:
     assert twice.startswith(b"HTTP/1.1 403 ")
     assert b"x-admission-reasons: engine.request_ambiguous" in twice
     assert b"`x-tool`" in twice
+    joined = ask(api, "/contacts/7", tool="contacts_list,contacts_list")  # as Envoy asks about a repeated one
+    assert (joined.status, joined.headers["x-admission-reasons"]) == (403, "engine.request_ambiguous")
     other = api.raw(f"{head}X-Tool: contacts_list\r\nAccept: a/b\r\nAccept: c/d\r\n\r\n".encode())
     assert other.startswith(b"HTTP/1.1 200 ")
