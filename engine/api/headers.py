@@ -90,9 +90,7 @@ def _invalid(name: bytes, problem: str, remedy: str) -> HeaderError:
     return HeaderError(name.decode("ascii"), problem, remedy=remedy)
 
 
-def check_media_type(
-    exchange: Exchange, accepted: tuple[bytes, ...], code: str = "engine.media_type"
-) -> bytes | None:
+def check_media_type(exchange: Exchange, accepted: tuple[bytes, ...], code: str = "engine.media_type") -> bytes | None:
     """The media type of the body if it is one of these, in UTF-8 and without a content encoding; otherwise refuses."""
     headers = exchange.head.headers
     value = headers.get(b"content-type", b"")

@@ -31,7 +31,9 @@ def routes(forward: ForwardLimits | None = None, access: RunnerAccess | None = N
             "POST": Operation("authzen_evaluation", authzen.evaluation, body=Body.JSON, media_code=AuthZenError.code),
         },
         "/access/v1/evaluations": {
-            "POST": Operation("authzen_evaluations", authzen.evaluations, body=Body.BATCH, media_code=AuthZenError.code),
+            "POST": Operation(
+                "authzen_evaluations", authzen.evaluations, body=Body.BATCH, media_code=AuthZenError.code
+            ),
         },
         "/.well-known/authzen-configuration": {"GET": Operation("authzen_metadata", authzen.metadata, Access.OPEN)},
         "/v1/schemas/run_result": {"GET": Operation("run_result", docs.schema, Access.OPEN)},

@@ -13,7 +13,7 @@ from engine.facts.text.hidden import is_blank
 from engine.model import Digest, Limits, Model, Named, Pace
 from engine.points import GatherContext, Gathered, Point
 from engine.points.registry import POINTS
-from engine.state.rows import AUDIENCE, MOST_WORDS, StopScope
+from engine.state.rows import AUDIENCE, MOST_WORDS, ApprovalUnknownError, StopScope
 from engine.values.operations import Act
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
@@ -121,10 +121,14 @@ class AdministrationLimits(Limits):
 
 
 def gather(request: AdministrationRequest, context: GatherContext) -> Gathered:
-    """Look the approval up, and see which points of a token exist; everything else is in the request."""
-    row = context.approval(request.id) if request.act in {"grant_approval", "refuse_approval"} else None
+    """Look the approval up, and see which points of a token exist; everything else is in the request.
+
+    Raises ApprovalUnknownError.
+    """
     approval = None
-    if row is not None:
+    if request.act in {"grant_approval", "refuse_approval"}:
+        if (row := context.approval(request.id)) is None:
+            raise ApprovalUnknownError(request.id)
         approval = Requested(
             point=row.point,
             state=row.state,

@@ -10,7 +10,6 @@ import json
 from dataclasses import astuple
 from typing import Literal
 
-from engine.documents.files import printable
 from engine.state.backend import Connection
 from engine.state.checks import demand_storable, encodable, text, whole
 from engine.state.part import Part, columns, find, insert, made, storable
@@ -86,9 +85,7 @@ class Approvals(Part):
                 return made(ApprovalRow, *done)
             found = find(connection, ApprovalRow, _ONE, id)
             if found is None:
-                raise ApprovalUnknownError(
-                    f"there is no approval `{printable(id, 40)}`", remedy="see `engine approvals list` for the ids"
-                )
+                raise ApprovalUnknownError(id)
             raise _closed(found)
 
         return self._database.write(operation)

@@ -6,6 +6,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Literal
 
+from engine.documents.files import printable
 from engine.errors import Exit, StateError
 from engine.state.checks import LongText, Sha256, Text, TextOrEmpty, Uuid, Whole
 
@@ -354,6 +355,11 @@ class ApprovalUnknownError(StateError):
 
     code = "engine.approval_unknown"
     exit = Exit.UNREADABLE
+
+    def __init__(self, id: str) -> None:
+        super().__init__(
+            f"there is no approval `{printable(id, 40)}`", remedy="see `engine approvals list` for the ids"
+        )
 
 
 class ApprovalClosedError(StateError):

@@ -70,6 +70,18 @@ def test_an_id_in_use_is_refused_and_its_owner_kept(act: dict[str, Any], setting
     assert lines(settings.state)[-1]["status"] == "engine.id_taken"
 
 
+@pytest.mark.parametrize("act", ["grant_approval", "refuse_approval"])
+def test_an_unknown_approval_is_named_as_such(act: str, settings: Settings) -> None:
+    with Engine(settings) as engine:
+        fault = there(engine.administer({"act": act, "id": "c" * 32}, ANA).answer.fault)
+    assert (fault.code, fault.exit, "approvals list" in fault.remedy) == (
+        "engine.approval_unknown",
+        Exit.UNREADABLE,
+        True,
+    )
+    assert [one["code"] for one in lines(settings.state)[-1]["findings"]] == ["engine.approval_unknown"]
+
+
 @pytest.mark.parametrize(("act", "command"), [("revoke_token", "tokens"), ("revoke_prefix", "tools prefixes")])
 def test_an_unknown_id_names_the_command_that_lists_the_ids(act: str, command: str, settings: Settings) -> None:
     with Engine(settings) as engine:

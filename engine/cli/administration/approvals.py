@@ -15,8 +15,8 @@ from engine.cli.administration import acts
 from engine.cli.outputs import json_text, print_text, rows
 from engine.cli.terminal import notice
 from engine.documents.files import printable
-from engine.errors import GatherError, RecordError
-from engine.state.rows import ApprovalRow
+from engine.errors import RecordError
+from engine.state.rows import ApprovalRow, ApprovalUnknownError
 from engine.times import row_document, time_text
 
 if TYPE_CHECKING:
@@ -105,9 +105,7 @@ def _resolution(row: ApprovalRow) -> str | None:
 def _approval(store: Store, id_: str) -> ApprovalRow:
     row = store.approval(id_)
     if row is None:
-        raise GatherError(
-            f"there is no approval `{printable(id_, 40)}`", remedy="see `engine approvals list` for the ids"
-        )
+        raise ApprovalUnknownError(id_)
     return row
 
 
