@@ -80,5 +80,6 @@ def documented() -> list[tuple[str, Any, str]]:
 @pytest.mark.parametrize(("tool", "arguments", "outcome"), documented())
 def test_the_documented_rules_decide_as_documented(tool: str, arguments: Any, outcome: str, runner: Runner) -> None:
     values = next(read(block) for block in blocks("docs/tools.md", "yaml") if "refunds_create" in block)
+    values = {"tools": {name: {f"+{row}": value for row, value in rows.items()} for name, rows in values.items()}}
     request = {"call": {"name": tool, "arguments": arguments}, "policy": "shop", "profile": "coding"}
     assert runner.engine(values).check("tool_call", request).decision.outcome == outcome
