@@ -109,7 +109,7 @@ class AdapterHost:
             return request
         try:
             result = self._adapter.handle(copy.deepcopy(request))
-        except Exception:  # noqa: BLE001  (foreign code: it returned no result, which is then decided on)
+        except (Exception, SystemExit):  # noqa: BLE001  (foreign code: it returned no result, which is then decided on)
             result = None
         found = self._decided({"end": "result", "envelope": result, "asked": request})
         return found if isinstance(found, AdapterAnswer) else _returned(found)
@@ -135,6 +135,8 @@ class AdapterHost:
             return AdapterAnswer("rejected", code="engine.internal", failure_class="engine")
         if admitted and answer.fault is None:
             return admitted[0]
+        if answer.fault is not None and answer.fault.code == "engine.request_invalid" and request["envelope"] is not None:
+            return self._decided(request | {"envelope": None})  # without a JSON form it is no envelope
         decision = answer.decision
         code = codes_of(decision)[0] if answer.fault is None else answer.fault.code
         broken = tuple(one.subject.rpartition("/")[2] for one in decision.findings if one.subject is not None)
