@@ -29,13 +29,13 @@ def anthropic(text: str) -> dict[str, Any]:
 def test_old_outputs_leave_the_view_and_stay_in_the_history(shape: Any) -> None:
     history = [{"role": "user", "content": "y" * 1000}, *(shape(letter * 100) for letter in "abcd"), "noise", 7]
     before = deepcopy(history)
-    view = prompt_view(history, 300)
+    view = prompt_view(history, 200)
     assert history == before
     shown = json.dumps(view.messages)
     assert [letter * 100 in shown for letter in "abcd"] == [False, False, True, True]
     assert shown.count("[output of 100 bytes left out of the prompt]") == view.left_out == 2
     assert (len(view.messages), view.fits) == (len(history), True)
-    assert view.bytes <= 300
+    assert view.bytes == 200
     assert "y" * 1000 in shown  # what no tool gave is not counted and stays
 
 
@@ -50,8 +50,7 @@ def test_within_the_limit_nothing_is_left_out() -> None:
 def test_the_newest_output_is_kept_even_if_the_view_does_not_fit() -> None:
     view = prompt_view([openai("a" * 100), openai("é" * 100)], 150)
     assert view.messages[1]["content"] == "é" * 100
-    mark = "[output of 100 bytes left out of the prompt]"
-    assert (view.left_out, view.fits, view.bytes) == (1, False, 200 + len(mark))
+    assert (view.left_out, view.fits, view.bytes) == (1, False, 200)
 
 
 def test_the_view_shares_nothing_with_the_history() -> None:
@@ -76,15 +75,24 @@ def test_the_view_shares_nothing_with_the_history() -> None:
 def test_messages_without_tool_output_are_neither_counted_nor_pruned(message: dict[str, Any]) -> None:
     history = [message, openai("a"), openai("b")]
     assert prompt_view(history, 2) == PromptView(history, 0, 2, fits=True)
-    assert not prompt_view(history, 1).fits  # the control: outputs are counted
+    assert prompt_view(history, 1).left_out == 1  # the control: outputs are counted
 
 
-def test_an_output_is_pruned_only_if_that_saves_bytes() -> None:
-    mark = "[output of 43 bytes left out of the prompt]"
-    assert len(mark) == 43
-    for size, left_out in ((1, 0), (42, 0), (43, 0), (44, 1)):
-        view = prompt_view([openai("a" * size), openai("b")], 1)
-        assert (view.left_out, view.bytes, view.fits) == (left_out, min(size, 43) + 1, False)
+# covers: B29.1
+@pytest.mark.parametrize(
+    ("size", "mark"),
+    [
+        (1, ""),
+        (9, ""),
+        (10, "[left out]"),
+        (42, "[left out]"),
+        (43, "[output of 43 bytes left out of the prompt]"),
+    ],
+)
+def test_a_short_output_is_left_out_too_and_no_mark_is_longer(size: int, mark: str) -> None:
+    history = [openai("a" * size)] * 50 + [openai("b" * 20)]
+    view = prompt_view(history, 20)
+    assert view == PromptView([openai(mark)] * 50 + [openai("b" * 20)], 50, 20, fits=True)
 
 
 def test_an_output_in_pieces_is_measured_as_json() -> None:

@@ -29,20 +29,21 @@ class PromptView:
 def prompt_view(history: Sequence[Any], most: int) -> PromptView:
     """The history with at most `most` bytes of tool outputs: the newest stay, older ones become a mark.
 
+    A mark is not counted, and never longer than its output: a very short one becomes an empty text.
+
     `most` is `prompt_bytes` in the metadata of the last ToolResult. Nothing in the view is shared with
     the history, which stays unchanged.
     """
     messages = deepcopy(list(history))
     outputs = list(_outputs(messages))
     sizes = [_size(holder[key]) for holder, key in outputs]
-    marks = [f"[output of {size} bytes left out of the prompt]" for size in sizes]
     total, left_out = sum(sizes), 0
-    for (holder, key), size, mark in zip(outputs[:-1], sizes, marks, strict=False):
+    for (holder, key), size in zip(outputs[:-1], sizes, strict=False):
         if total <= most:
             break
-        if len(mark) < size:
-            holder[key] = mark
-            total, left_out = total - size + len(mark), left_out + 1
+        marks = (f"[output of {size} bytes left out of the prompt]", "[left out]", "")
+        holder[key] = next(mark for mark in marks if len(mark) <= size)  # so that the prompt never grows
+        total, left_out = total - size, left_out + 1
     return PromptView(messages, left_out, total, total <= most)
 
 
