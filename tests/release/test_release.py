@@ -111,11 +111,12 @@ def test_docstrings_are_counted_by_folder(project: Path) -> None:
     (project / "greeter/broken.py").write_text("def (", encoding="utf-8")
     (project / "tools").mkdir()
     (project / "tools/a.py").write_text("class A:\n    def b(self):\n        'It bees.'\n", encoding="utf-8")
+    (project / "tools/blank.py").write_text("''\ndef f():\n    ' \\n'\n", encoding="utf-8")
     (project / "tools/link.py").symlink_to(project / "greeter/more.py")
     (project / ".venv").mkdir()
     (project / ".venv/x.py").write_text("def f(): ...\n", encoding="utf-8")
     found = {name: (one.documented, one.total) for name, one in docstrings_in(project).items()}
-    assert found == {"greeter": (3, 5), "tools": (1, 3)}
+    assert found == {"greeter": (3, 5), "tools": (1, 5)}
 
 
 @pytest.mark.parametrize("since", ["v9", "--output=x", "HEAD:README.md"])

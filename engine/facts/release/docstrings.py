@@ -18,7 +18,7 @@ _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(slots=True)
 class Docstrings:
-    """The number of modules, classes and functions, and of those with a docstring."""
+    """The number of modules, classes and functions, and of those with a docstring that is not blank."""
 
     total: int = 0
     documented: int = 0
@@ -38,7 +38,7 @@ def docstrings_in(project: Path) -> dict[str, Docstrings]:
         counts = found.setdefault(folder, Docstrings())
         for node in _nodes(path):
             counts.total += 1
-            counts.documented += node is not None and ast.get_docstring(node, clean=False) is not None
+            counts.documented += node is not None and bool((ast.get_docstring(node) or "").strip())
     return found
 
 
