@@ -40,7 +40,8 @@ _INTERIM = re.compile(rb"HTTP/1\.[01] 1[0-9][0-9]")
 _TYPE = re.compile(r"([a-z0-9]{1,40}/[a-z0-9][a-z0-9.+-]{0,126})[ \t]*(?:;[ \t]*(.*))?", re.DOTALL)
 _CHARSET = re.compile(r"charset[ \t]*=[ \t]*\"?([a-z0-9-]{1,40})\"?[ \t]*;?")
 _CODING = re.compile(r"[a-z0-9, -]{1,40}")
-_LENGTH = re.compile(r"[0-9]{1,18}")
+_LENGTH = re.compile(r"[0-9]{1,20}")  # as many digits as h11 takes
+_MOST_DECLARED = 1 << 62
 _PLAIN = "identity"
 _HTTPS_PORT = 443
 _PIECE_BYTES = 16 << 10
@@ -235,7 +236,7 @@ def _head(status: int, headers: Sequence[tuple[bytes, bytes]]) -> dict[str, Any]
         "framing": framing,
     }
     if len(set(lengths)) == 1 and _LENGTH.fullmatch(lengths[0]):
-        found["declared_bytes"] = int(lengths[0])
+        found["declared_bytes"] = min(int(lengths[0]), _MOST_DECLARED)
     types = fields.get("content-type", [])
     match = _TYPE.fullmatch(types[0]) if len(types) == 1 else None
     if match is not None:

@@ -212,6 +212,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "packed twice": (response(more=("Content-Encoding: gzip", "Content-Encoding: br")), "content_encoded"),
     "declared too long": (response(b"", length=CAP + 1), "payload_too_large"),
     "declared far too long": (response(b"", length=10**17), "payload_too_large"),
+    "declared as long as HTTP can": (response(b"", length=10**20 - 1), "payload_too_large"),
     "longer than declared": (response(BODY + b"more", length=len(BODY)), "payload_too_large"),
     "cut off": (response(BODY, length=len(BODY) + 1), "payload_incomplete"),
     "cut off in a chunk": (raw(*CHUNKED.strip().split("\r\n")[1:], body=b"ff\r\nshort"), "payload_incomplete"),
