@@ -25,7 +25,7 @@ from engine.model import Limits, ModelError, Permit, StopSignal
 
 POINT = "llm"
 
-_WAIT = re.compile(r"[0-9]{1,9}")
+_WAIT = re.compile(r"[0-9]+")
 _JSON, _STREAM = "application/json", "text/event-stream"
 _REDIRECTS, _REFUSALS, _THROTTLED, _FAULTS = range(300, 400), {401, 403}, 429, range(500, 600)
 

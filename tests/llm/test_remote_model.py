@@ -258,8 +258,9 @@ def test_a_valid_retry_after_is_honored(asked_for: str, waited: float | None, wo
     assert wait == waited if waited is not None else 0.5 <= wait <= 1
 
 
-def test_a_retry_after_above_the_longest_wait_is_not_retried(world: World) -> None:
-    world.server.answers(failed("429 Too Many Requests", "Retry-After: 86400"), completion())
+@pytest.mark.parametrize("asked_for", ["86400", "9" * 10, "9" * 400], ids=len)
+def test_a_retry_after_above_the_longest_wait_is_not_retried(asked_for: str, world: World) -> None:
+    world.server.answers(failed("429 Too Many Requests", f"Retry-After: {asked_for}"), completion())
     done = world.ask()
     assert (done.error, done.retries, world.waits) == ("throttled", 0, [])
 
