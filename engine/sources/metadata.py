@@ -157,7 +157,8 @@ def _node_package(path: Path, limits: ReadLimits) -> Metadata:
 def _rust_package(path: Path, limits: ReadLimits) -> Metadata:
     document = _toml(path, limits)
     stated = [_table(document, *names).get("license") for names in (("package",), ("workspace", "package"))]
-    return Metadata(path.name, license=_all([label for one in stated for label in _texts(one)]))
+    # older manifests write `/` for OR
+    return Metadata(path.name, license=_all([label.replace("/", " OR ") for one in stated for label in _texts(one)]))
 
 
 def _toml(path: Path, limits: ReadLimits) -> dict[str, Any]:

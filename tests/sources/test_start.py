@@ -158,6 +158,7 @@ def test_the_license_of_a_card_is_read_by_its_old_name_too(field: str, command: 
         ({"package.json": b'{"license": "GPL-2.0-only"}'}, "GPL-2.0-only"),
         ({"package.json": b'{"licenses": [{"type": "ISC"}, {"type": "Zlib"}]}'}, "ISC AND Zlib"),
         ({"Cargo.toml": b'[package]\nlicense = "MIT OR Apache-2.0"\n'}, "MIT OR Apache-2.0"),
+        ({"Cargo.toml": b'[package]\nlicense = "MIT/Apache-2.0"\n'}, "MIT OR Apache-2.0"),
         ({"Cargo.toml": b'[workspace.package]\nlicense = "Zlib"\n[package]\nlicense.workspace = true\n'}, "Zlib"),
         (
             {"Cargo.toml": b'package.license = "MIT OR Zlib"', "package.json": b'{"license": "GPL-2.0-only"}'},
