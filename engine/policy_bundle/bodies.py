@@ -291,11 +291,11 @@ class _Definition:
     def _untyped(self, node: Node, operand: Node) -> Problem:
         counted = call(operand)
         text = text_of(counted[1][0] if counted and counted[0] == "count" else operand)
-        check = "is_array" if counted and counted[0] == "count" else "is_number"
+        checks = ["is_array"] if counted and counted[0] == "count" else ["is_number", "is_string"]
         return self._risk(
             node,
             f"`{text_of(node)}` compares `{text}`, whose type is not checked: null and text have an order too",
-            f"check it in the same body, such as `{check}({text})`",
+            f"check it in the same body, such as {' or '.join(f'`{check}({text})`' for check in checks)}",
         )
 
     def _truth(self, node: Node, known: _Known) -> Iterator[Problem]:

@@ -352,7 +352,9 @@ def inventory_problems(name: str, data: bytes | None, held: Collection[Requireme
                 yield Problem(_listed_at(document, point, index), message, remedy)
     for one in held:
         if one.entry not in listed.get(one.point, ()):
-            line = f"the line `  - {one.entry}` below `{one.point}:` in {name}"
+            later = [entry for entry in listed.get(one.point, ()) if entry > one.entry]
+            place = f"below `{one.point}:`{f', before `  - {min(later)}`,' if later else ''}"
+            line = f"the line `  - {one.entry}` {place} in {name}"
             lines = f"the lines `{one.point}:` and `  - {one.entry}` to {name}"
             missing = [entry for entry in listed.get(one.point, ()) if (one.point, entry) not in there]
             likely = f"{close}correct the code, or " if (close := schemas.likely(one.entry, missing)) else ""

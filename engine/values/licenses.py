@@ -71,7 +71,8 @@ class Licenses(Checked):
             yield from unknown("category", row.category, self.categories, ("licenses", key, "category"))
         elif category.export == "listed" and not row.export_under:
             yield value_error(
-                f"`export_under` is missing: category `{row.category}` exports only under the licenses listed there",
+                f"`export_under` is missing or empty: category `{row.category}` exports only under the licenses listed "
+                "there",
                 ("licenses", key),
                 key,
             )

@@ -46,7 +46,7 @@ def test_a_renamed_requirement_is_named_twice(tmp_path: Path) -> None:
     }
     (new,) = [one for one in found if "declared" in one.message]
     assert new.where.line is not None
-    assert new.remedy == "add the line `  - declared` below `source:` in rego/inventory.yaml"
+    assert new.remedy == "add the line `  - declared` below `source:`, before `  - stated`, in rego/inventory.yaml"
 
 
 def test_a_misspelled_code_is_answered_with_the_listed_one(tmp_path: Path) -> None:
@@ -54,7 +54,8 @@ def test_a_misspelled_code_is_answered_with_the_listed_one(tmp_path: Path) -> No
     found = problems(tmp_path, {**TWO, f"{REQUIREMENTS}/purpose.rego": renamed})
     (new,) = [one for one in found if "`statd`" in one.message]
     assert new.remedy == (
-        "did you mean `stated`? correct the code, or add the line `  - statd` below `source:` in rego/inventory.yaml"
+        "did you mean `stated`? correct the code, or add the line `  - statd` below `source:`, before `  - stated`, "
+        "in rego/inventory.yaml"
     )
 
 
