@@ -90,7 +90,7 @@ class Reader:
             return
         for number, (id_, *_) in enumerate(rows):
             if id_ in self.ids:
-                raise UnfitError(f"the id of item {number} occurs before")
+                raise UnfitError(f"item {number} has the id of an earlier item")
             self.ids.add(id_)
 
 

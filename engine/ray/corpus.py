@@ -93,7 +93,7 @@ def _decide(missing: Mapping[str, Unit], job: Job, workers: int, on_progress: Ca
         on_progress(returned.total())
     if returned != Counter(missing.keys()):
         raise EngineError(
-            f"{len(missing)} units were given to workers, and {returned.total()} came back",
+            f"{len(missing)} units were given to workers, but {returned.total()} were returned",
             remedy="start the run again; units that are whole are not decided again",
         )
 

@@ -33,7 +33,7 @@ class Environment(Model):
     kinds: Items[RecordKind] = Field(description="Kinds of records that it may be built from.")
     media_types: Items[MediaType] = Field(description="Media types of records that it may be built from.")
     tools: Mapping[ToolName, Literal["search", "get", "add", "update", "delete"]] = Field(
-        description="Its tools, each with its operation. Each also needs a row in policy/tools.yaml."
+        description="Its tools, each with its operation. Each also needs an entry in policy/tools.yaml."
     )
     acts: Items[Literal["checkpoint", "restore", "reset"]] = Field(
         description="What may be done with its state: keep it, go back to a kept one, go back to what was built."

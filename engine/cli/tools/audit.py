@@ -41,7 +41,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The decisions on a list of tools, their definitions, and the rows to paste after a review of new tools."""
+    """The decisions on a list of tools, their definitions, and the entries to paste after a review of new tools."""
 
     report: Report
     server: str

@@ -158,7 +158,7 @@ class LicenseDecision(Model):
     decision: Literal["accepted", "incompatible", "review_required", "unknown"] = Field(
         description="accepted, incompatible, review_required or unknown"
     )
-    decided_by: Name = Field(description="the name of who decided, one line of 1 to 254 characters")
+    decided_by: Name = Field(description="the name of the person who decided, one line of 1 to 254 characters")
     decided_at: Timestamp = Field(description=f"when it was decided: {_TIME}")
 
 

@@ -21,7 +21,7 @@ complete(tool) if {
 
 # METADATA
 # title: The tool is known
-# description: Every tool has a row in policy/tools.yaml.
+# description: Every tool has an entry in policy/tools.yaml.
 # custom:
 #   code: tool_unknown
 #   each: tools

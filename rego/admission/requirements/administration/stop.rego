@@ -23,7 +23,7 @@ grants_nothing(stop) if {
 
 # METADATA
 # title: The tool to be stopped is known
-# description: A tool without a row in policy/tools.yaml is refused anyway, so a stop of it is a misspelt name.
+# description: A tool without an entry in policy/tools.yaml is refused anyway, so a stop of it is a misspelt name.
 # custom:
 #   code: stop_tool_unknown
 #   remedy: Use the name of a tool in policy/tools.yaml; `engine tools list` prints them

@@ -10,7 +10,7 @@ import future.keywords.not
 # custom:
 #   code: CostLimitExceededError
 #   after: [history_incomplete]
-#   remedy: End the episode; allow the next one more max_episode_tokens, or have its actors say less
+#   remedy: End the episode; give the next one a higher max_episode_tokens, or have its actors say less
 #   reads: [episodes.ceilings.max_episode_tokens, episodes.call]
 # labels:
 #   row: E11, E20, E35, H16
@@ -31,7 +31,7 @@ tokens_left if {
 # custom:
 #   code: spend_limit_exceeded
 #   after: [history_incomplete]
-#   remedy: End the episode; allow the next one a higher max_spend_micros
+#   remedy: End the episode; give the next one a higher max_spend_micros
 #   reads: [episodes.ceilings.max_spend_micros, episodes.estimate]
 # labels:
 #   row: C66
@@ -50,7 +50,7 @@ spend_left if {
 # description: Every call of an actor is a step, retries included.
 # custom:
 #   code: step_limit_exceeded
-#   remedy: End the episode; allow the next one more max_steps
+#   remedy: End the episode; give the next one a higher max_steps
 #   reads: [episodes.ceilings.max_steps]
 # labels:
 #   row: C66
@@ -69,7 +69,7 @@ step_left if {
 # description: A retry belongs to its turn.
 # custom:
 #   code: timeout
-#   remedy: End the episode; allow the next one more max_turns
+#   remedy: End the episode; give the next one a higher max_turns
 #   reads: [episodes.ceilings.max_turns]
 # labels:
 #   row: E12, E21

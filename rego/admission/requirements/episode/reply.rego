@@ -30,7 +30,7 @@ in_turn if {
 # custom:
 #   code: reply_missing
 #   after: [reply_out_of_turn]
-#   remedy: Reply sooner, or have the time of a call raised
+#   remedy: Reply sooner, or have call.milliseconds in policy/episodes.yaml raised
 #   reads: [episodes.call]
 # labels:
 #   row: E03
@@ -47,7 +47,7 @@ in_time if {
 # custom:
 #   code: reply_too_large
 #   after: [reply_out_of_turn]
-#   remedy: Reply with less
+#   remedy: Shorten the reply, or have call.reply_bytes in policy/episodes.yaml raised
 #   reads: [episodes.call]
 # labels:
 #   row: E03

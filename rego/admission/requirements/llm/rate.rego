@@ -25,7 +25,7 @@ rate_left if {
 
 # METADATA
 # title: The request has an attempt left
-# description: The number of attempts for one answer is a value.
+# description: The number of attempts for one answer is a value in policy/llm.yaml.
 # custom:
 #   code: attempts_exhausted
 #   facts: {attempt: llm.attempt}
@@ -42,7 +42,7 @@ attempt_left if {
 
 # METADATA
 # title: A further attempt follows a temporary error
-# description: The errors after which a request is sent again are values.
+# description: The errors after which a request is sent again are values in policy/llm.yaml.
 # custom:
 #   code: error_not_retried
 #   facts: {after: llm.after}

@@ -34,8 +34,8 @@ prompt_stated if {
 }
 
 # METADATA
-# title: The request is not larger than admitted
-# description: As JSON, with the prompt and all else that is sent.
+# title: The request is within the size limit
+# description: Counted in bytes of the JSON that is sent, the prompt included. The limit is a value in policy/llm.yaml.
 # custom:
 #   code: prompt_too_large
 #   facts: {bytes: llm.prompt_bytes}
@@ -50,8 +50,8 @@ prompt_small_enough if {
 }
 
 # METADATA
-# title: The answer may have no more tokens than admitted
-# description: The number that the request asks for.
+# title: The requested tokens of the answer are within the limit
+# description: The limit is a value in policy/llm.yaml.
 # custom:
 #   code: output_too_long
 #   facts: {tokens: llm.max_output_tokens}

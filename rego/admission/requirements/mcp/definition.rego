@@ -6,7 +6,7 @@ import future.keywords.not
 
 # METADATA
 # title: The tool is known
-# description: Every tool has a row in policy/tools.yaml, under its local name.
+# description: Every tool has an entry in policy/tools.yaml, under its local name.
 # custom:
 #   code: tool_unknown
 #   each: tools

@@ -4,7 +4,7 @@ import future.keywords.not
 
 # METADATA
 # title: The tool is known
-# description: Every tool has a row in policy/tools.yaml, under the name of its definition.
+# description: Every tool has an entry in policy/tools.yaml, under the name of its definition.
 # custom:
 #   code: tool_unknown
 #   each: tools
