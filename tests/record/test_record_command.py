@@ -100,6 +100,14 @@ def test_show_prints_every_field_of_one_decision(state: Path, snapshot: Snapshot
     assert run("show", "--state", state, "--decision-id", f"{2:032x}").stdout == snapshot
 
 
+def test_a_decision_without_an_input_shows_none(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
+        log.append(decision(1).model_copy(update={"input": None, "input_digest": None}))
+    told = run("show", "--state", tmp_path, "--decision-id", f"{1:032x}").stdout
+    assert "license_unknown" in told
+    assert "input" not in told
+
+
 def test_show_for_programs(state: Path) -> None:
     told = json.loads(run("show", "--state", state, "--format", "json", "--limit", "1").stdout)
     assert told["matching"] == 4

@@ -77,7 +77,7 @@ def _decision(entry: Entry, body: DecisionRecord) -> list[str]:
         "shared": None if body.shared_from is None else f"the answer to an equal case, {printable(body.shared_from)}",
         "act": next(iter(_act(body)), "").strip() or None,
         "limits": None if body.limits is None else _inline(body.limits),
-        "input": body.input_digest,
+        "input": None if body.input_digest is None else f"{body.input_digest}, its facts with --format json",
         "redacted": ", ".join(body.redactions) or None,
         "rules": None if body.policy is None else body.policy.rules,
         "values": None if body.policy is None else body.policy.values,
