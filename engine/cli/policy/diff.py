@@ -35,8 +35,8 @@ def diff_policies(
 ) -> None:
     """Compare two policies, or the shipped one with one policy: values, requirements, levels, waivers, files of rules.
 
-    Either may be a release. Others are built as `engine policy build` does. Exit code 5 reports problems of either.
-    Otherwise exits with 0.
+    Either may be a release. Others are built as `engine policy build` does. Exits with 5 if either has problems, else
+    with 0.
     """
     from engine.policy_bundle.difference import difference, difference_document
 

@@ -82,9 +82,9 @@ def verify_record(
 ) -> None:
     """Verify lines, segments, signatures and source events of all chains, and that nothing is missing.
 
-    Exits with 0; with 1 if a crash left a torn tail, which the next start repairs, or if a signature at
-    the URL was not checked for want of a key; with 4 if the record is broken, or older than the engine's state or
-    the --against checkpoint. At a URL, keys and receipts of the state folder are used too.
+    Exits with 0; with 1 if a crash left a torn tail, which the next start repairs, or if a signature at the URL was
+    not checked because its key is missing; with 4 if the record is broken, or older than the engine's state or the
+    --against checkpoint. At a URL, keys and receipts of the state folder are used too.
     """
     if url is not None:
         if bulk is not None:
