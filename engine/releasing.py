@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from engine.documents.files import opened_folder, printable, unreadable
 from engine.errors import GatherError, Location, PolicyError, Problem
 from engine.policy_bundle.build import PolicyBundle
-from engine.policy_bundle.difference import difference, difference_document
+from engine.policy_bundle.difference import difference
 from engine.policy_bundle.release import Authorship, approve_release, policy_of, write_release
 from engine.policy_bundle.release_folder import APPROVAL, Contents, ReleaseApproval, Statement, read
 from engine.record.reader import Filter
@@ -57,7 +58,7 @@ def _write_after(
     statement = before.statement
     changes = {
         "after": {"sequence": statement.sequence, "digest": statement.digest},
-        "difference": difference_document(difference(policy_of(folder, before), policy)),
+        "difference": asdict(difference(policy_of(folder, before), policy)),
         "replay": summary,
     }
     return write_release(policy, output, statement.sequence + 1, by, changes)

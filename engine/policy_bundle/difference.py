@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from engine.errors import Location
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
+
 from engine.policy_bundle import archives
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.catalogue import Requirement
@@ -14,9 +15,11 @@ from engine.policy_bundle.catalogue import Requirement
 _LEVELS, _WAIVERS = "levels", "waivers"
 _WORDS = ("title", "description", "remedy")
 Kind = Literal["added", "removed", "changed"]
+_CLOSED = ConfigDict(extra="forbid", strict=True)
+"""A release has its differences as JSON, which is read as these classes again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CLOSED)
 class ValueDifference:
     """A value below `policy/`; `where` is its place in the policy that has it, the new one if both do."""
 
@@ -24,10 +27,10 @@ class ValueDifference:
     path: str
     before: Any
     after: Any
-    where: Location | None
+    where: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CLOSED)
 class RequirementDifference:
     """A requirement. `words` are those that changed, by name, before and after."""
 
@@ -35,19 +38,27 @@ class RequirementDifference:
     point: str
     code: str
     title: str
-    where: Location
+    where: str
     words: tuple[tuple[str, str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CLOSED)
+class RulesDifference:
+    """A file of rules with other conditions."""
+
+    kind: Kind
+    file: str
+
+
+@dataclass(frozen=True, slots=True, config=_CLOSED)
 class PolicyDifference:
-    """Everything that differs. `rules` are the files of rules with other conditions."""
+    """Everything that differs."""
 
     values: tuple[ValueDifference, ...]
     levels: tuple[ValueDifference, ...]
     waivers: tuple[ValueDifference, ...]
     requirements: tuple[RequirementDifference, ...]
-    rules: tuple[tuple[Kind, str], ...]
+    rules: tuple[RulesDifference, ...]
 
 
 def difference(before: PolicyBundle, after: PolicyBundle) -> PolicyDifference:
@@ -61,21 +72,6 @@ def difference(before: PolicyBundle, after: PolicyBundle) -> PolicyDifference:
         tuple(_requirements(before, after)),
         tuple(_rules(before, after)),
     )
-
-
-def difference_document(found: PolicyDifference) -> dict[str, Any]:
-    """A difference for programs."""
-
-    def listed(rows: Any) -> list[dict[str, Any]]:
-        return [{**asdict(one), "where": None if one.where is None else str(one.where)} for one in rows]
-
-    return {
-        "values": listed(found.values),
-        "levels": listed(found.levels),
-        "waivers": listed(found.waivers),
-        "requirements": listed(found.requirements),
-        "rules": [{"kind": kind, "file": name} for kind, name in found.rules],
-    }
 
 
 def _values(
@@ -92,11 +88,14 @@ def _values(
                 yield from _values(before, after, old[name], new[name], below)
             else:
                 holder = after if kind == "added" else before
-                yield ValueDifference(
-                    kind, ".".join(map(str, below)), old.get(name), new.get(name), holder.row(below).where
-                )
+                yield _value(kind, below, old.get(name), new.get(name), holder)
         return
-    yield ValueDifference("changed", ".".join(map(str, path)), old, new, after.row(path).where)
+    yield _value("changed", path, old, new, after)
+
+
+def _value(kind: Kind, path: tuple[str | int, ...], old: Any, new: Any, holder: PolicyBundle) -> ValueDifference:
+    where = holder.row(path).where
+    return ValueDifference(kind, ".".join(map(str, path)), old, new, None if where is None else str(where))
 
 
 def _requirements(before: PolicyBundle, after: PolicyBundle) -> Iterator[RequirementDifference]:
@@ -119,15 +118,15 @@ def _by_code(policy: PolicyBundle) -> dict[tuple[str, str], Requirement]:
     return {(one.point, one.code): one for one in found}
 
 
-def _where(policy: PolicyBundle, one: Requirement) -> Location:
-    return policy.sources.where(one.where)
+def _where(policy: PolicyBundle, one: Requirement) -> str:
+    return str(policy.sources.where(one.where))
 
 
-def _rules(before: PolicyBundle, after: PolicyBundle) -> Iterator[tuple[Kind, str]]:
+def _rules(before: PolicyBundle, after: PolicyBundle) -> Iterator[RulesDifference]:
     old, new = _files(before), _files(after)
     for name in sorted(old.keys() | new.keys()):
         if old.get(name) != new.get(name):
-            yield "added" if name not in old else "removed" if name not in new else "changed", name
+            yield RulesDifference("added" if name not in old else "removed" if name not in new else "changed", name)
 
 
 def _files(policy: PolicyBundle) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -13,39 +12,10 @@ from engine.documents.files import read_bytes
 from engine.errors import GatherError, PolicyError, Problem
 from engine.model import Digest, Model
 from engine.opa.packed import SIGNATURES
+from engine.policy_bundle.difference import PolicyDifference
 from engine.policy_bundle.release_folder import CHANGES, STATEMENT, Contents, Statement, read
 
 _STATEMENT_BYTES = 64 << 10
-
-
-class _Value(Model):
-    kind: str
-    path: str
-    before: Any
-    after: Any
-    where: str | None
-
-
-class _Requirement(Model):
-    kind: str
-    point: str
-    code: str
-    title: str
-    where: str
-    words: list[tuple[str, str, str]]
-
-
-class _Rules(Model):
-    kind: str
-    file: str
-
-
-class _Difference(Model):
-    values: list[_Value]
-    levels: list[_Value]
-    waivers: list[_Value]
-    requirements: list[_Requirement]
-    rules: list[_Rules]
 
 
 class _Recorded(Model):
@@ -85,7 +55,7 @@ class Changes(Model):
     """`changes.json` of a release, as `engine.releasing` writes it."""
 
     after: _After | None
-    difference: _Difference | None
+    difference: PolicyDifference | None
     replay: _Summary | None
 
 

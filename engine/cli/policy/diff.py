@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,12 +38,12 @@ def diff_policies(
     Either may be a release. Others are built as `engine policy build` does. Exits with 5 if either has problems, else
     with 0.
     """
-    from engine.policy_bundle.difference import difference, difference_document
+    from engine.policy_bundle.difference import difference
 
     pair = (None, folder) if other is None else (folder, other)
     old, new = (_policy(sources, one) for one in pair)
     found = difference(old, new)
-    print_text(json_text(difference_document(found)) if how == "json" else _text(found))
+    print_text(json_text(asdict(found)) if how == "json" else _text(found))
 
 
 def _policy(sources: options.Sources, folder: Path | None) -> PolicyBundle:
@@ -58,28 +58,28 @@ def _policy(sources: options.Sources, folder: Path | None) -> PolicyBundle:
 
 def _text(found: PolicyDifference) -> str:
     parts = [
-        ("values", [line for one in found.values for line in _value(one)]),
-        ("levels", [line for one in found.levels for line in _value(one)]),
-        ("waivers", [line for one in found.waivers for line in _value(one)]),
+        ("values", [*map(_value, found.values)]),
+        ("levels", [*map(_value, found.levels)]),
+        ("waivers", [*map(_value, found.waivers)]),
         ("requirements", [line for one in found.requirements for line in _requirement(one)]),
-        ("files of rules", [f"  {kind}: {printable(name)}" for kind, name in found.rules]),
+        ("files of rules", [f"  {one.kind}: {printable(one.file)}" for one in found.rules]),
     ]
     lines = [line for title, part in parts if part for line in (title, *part, "")]
     return "\n".join(lines[:-1]) if lines else "the policies are the same"
 
 
-def _value(one: ValueDifference) -> list[str]:
+def _value(one: ValueDifference) -> str:
     words = {
         "added": f"added, {_json(one.after)}",
         "removed": f"removed, was {_json(one.before)}",
         "changed": f"{_json(one.before)} → {_json(one.after)}",
     }
-    place = "" if one.where is None else f" ({printable(str(one.where))})"
-    return [f"  {printable(one.path)}: {words[one.kind]}{place}"]
+    place = "" if one.where is None else f" ({printable(one.where)})"
+    return f"  {printable(one.path)}: {words[one.kind]}{place}"
 
 
 def _requirement(one: RequirementDifference) -> list[str]:
-    lines = [f"  {one.kind}: {one.point} {one.code}, {printable(one.title)} ({printable(str(one.where))})"]
+    lines = [f"  {one.kind}: {one.point} {one.code}, {printable(one.title)} ({printable(one.where)})"]
     return lines + [f"    {name}: {printable(old, 1_000)} → {printable(new, 1_000)}" for name, old, new in one.words]
 
 
