@@ -5,8 +5,8 @@ from __future__ import annotations
 import pickle
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
-from typing import overload
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 from engine.errors import EngineError, reason_of
 from engine.reports.explain import Report
@@ -15,8 +15,8 @@ _MEMORY_BYTES = 4 << 20
 """Of packed reports, before they go to a file; some 40,000 records in order."""
 
 
-class ReportSpool(Sequence[Report]):
-    """A sequence that grows by `add`; each look at a report reads it anew, so only what is looked at is in memory.
+class ReportSpool(Iterable[Report]):
+    """Grows by `add`; each look at a report reads it anew, so only what is looked at is in memory.
 
     Raises EngineError if the folder for temporary files cannot be used.
     """
@@ -43,21 +43,8 @@ class ReportSpool(Sequence[Report]):
         """Free the memory, or remove the file."""
         self._file.close()
 
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
-    @overload
-    def __getitem__(self, index: int) -> Report: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Report]: ...
-    def __getitem__(self, index: int | slice) -> Report | list[Report]:
-        if isinstance(index, slice):
-            return [self[one] for one in range(*index.indices(len(self)))]
-        number = range(len(self))[index]
-        start, end = self._ends[number : number + 2]
-        self._file.seek(start)
-        report: Report = pickle.loads(zlib.decompress(self._file.read(end - start)))  # noqa: S301  (written above)
-        return report
-
     def __iter__(self) -> Iterator[Report]:
-        return (self[index] for index in range(len(self)))
+        for start, end in pairwise(self._ends):
+            self._file.seek(start)
+            report: Report = pickle.loads(zlib.decompress(self._file.read(end - start)))  # noqa: S301  (written above)
+            yield report

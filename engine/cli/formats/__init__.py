@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import import_module
@@ -58,7 +58,7 @@ class Context:
         return replace(self, width=width, color=colored(sys.stdout))
 
 
-def render(name: ReportFormat, reports: Sequence[Report], context: Context) -> str:
+def render(name: ReportFormat, reports: Iterable[Report], context: Context) -> str:
     """The reports in this format."""
     text: str = import_module(f"{__name__}.{name}").render(reports, context)
     return text

@@ -6,7 +6,7 @@ shows ten of each per step; a report with more findings lists the first ones and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from engine.cli.formats import Context
@@ -23,7 +23,7 @@ _LEVELS = {"deny": "error", "confirm": "warning", "warn": "warning"}
 _KINDS = {Kind.ALLOW: "notice", Kind.CONFIRM: "warning"}
 
 
-def render(reports: Sequence[Report], context: Context) -> str:
+def render(reports: Iterable[Report], context: Context) -> str:
     """One command a line."""
     lines = [line for report in reports for line in _commands(report, context)]
     return "".join(f"{line}\n" for line in lines)

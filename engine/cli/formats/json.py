@@ -18,7 +18,7 @@ invalid: of one report, and of the command. `mode` is null when there is no repo
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from engine.cli.formats import Context
@@ -28,7 +28,7 @@ from engine.policy_bundle.catalogue import PolicyRow
 from engine.reports.explain import Explained, Report
 
 
-def render(reports: Sequence[Report], context: Context) -> str:
+def render(reports: Iterable[Report], context: Context) -> str:
     """The document of the module's description."""
     document = {
         "format": 1,

@@ -6,7 +6,7 @@ that could not decide is an error, and then the subjects are skipped, not passed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -22,7 +22,7 @@ _TOTALS = ("tests", "failures", "errors")
 _COUNTS = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
-def render(reports: Sequence[Report], context: Context) -> str:
+def render(reports: Iterable[Report], context: Context) -> str:
     """A document of XML 1.0 in UTF-8."""
     root = ET.Element("testsuites", name=f"admission-engine {clean(context.version)}")
     for report in reports:

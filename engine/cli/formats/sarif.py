@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -39,7 +39,7 @@ _DECISION = "decision."
 """Prefix of the SARIF rules for outcomes; a requirement's code has no dot."""
 
 
-def render(reports: Sequence[Report], context: Context) -> str:
+def render(reports: Iterable[Report], context: Context) -> str:
     """A SARIF log. The text is ASCII."""
     rules = _rules(reports, context)
     index = {rule["id"]: number for number, rule in enumerate(rules)}
@@ -65,7 +65,7 @@ def log(run: dict[str, Any]) -> str:
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _rules(reports: Sequence[Report], context: Context) -> list[dict[str, Any]]:
+def _rules(reports: Iterable[Report], context: Context) -> list[dict[str, Any]]:
     """One rule per code, sorted."""
     texts_of: dict[str, dict[str, Explained]] = {}
     for report in reports:
@@ -185,7 +185,7 @@ def place(file: str, line: int | None, base: str) -> dict[str, Any]:
     return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
 
 
-def _invocation(reports: Sequence[Report], left: int, context: Context) -> dict[str, Any]:
+def _invocation(reports: Iterable[Report], left: int, context: Context) -> dict[str, Any]:
     broken = [item for report in reports if kind(report).undecided for item in report.explained]
     failed = broken or context.exit not in {Exit.ALLOW, Exit.CONFIRM, Exit.DENY}
     notifications = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -122,7 +122,7 @@ def by_subject(report: Report) -> dict[str | None, list[Explained]]:
     return found
 
 
-def modes(reports: Sequence[Report]) -> list[str]:
+def modes(reports: Iterable[Report]) -> list[str]:
     """The modes that occur, sorted; one for every command there is."""
     return sorted({report.decision.mode.value for report in reports})
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import typer
@@ -59,7 +59,7 @@ _NO_SPACE = "\0"
 """Stands for a space that no line is broken at; `clean` leaves none in any text."""
 
 
-def render(reports: Sequence[Report], context: Context) -> str:
+def render(reports: Iterable[Report], context: Context) -> str:
     """Lines of at most `context.width` columns, except where a path is longer."""
     lines = [line for report in reports for line in (*_report(report, context), "")]
     if "check" in modes(reports):
@@ -68,11 +68,11 @@ def render(reports: Sequence[Report], context: Context) -> str:
     return "".join(f"{_inert(line.replace(_NO_SPACE, ' ').rstrip())}\n" for line in lines)
 
 
-def _summary(reports: Sequence[Report], context: Context) -> str:
+def _summary(reports: Iterable[Report], context: Context) -> str:
     counts = Counter(kind(report) for report in reports)
     outcomes = ", ".join(f"{counts[name]:,} {name.value}" for name in Kind if counts[name])
     code = context.exit
-    return f"{len(reports):,} checked: {outcomes or 'none'}; exit {int(code)}: {_MEANING[code]}"
+    return f"{counts.total():,} checked: {outcomes or 'none'}; exit {int(code)}: {_MEANING[code]}"
 
 
 def _report(report: Report, context: Context) -> Iterator[str]:
