@@ -98,21 +98,14 @@ def check_media_type(exchange: Exchange, accepted: tuple[bytes, ...], code: str 
     kind = kind.strip().lower()
     charset = parameters.strip().lower().replace(b'"', b"")
     if b"content-encoding" in headers and headers[b"content-encoding"].strip().lower() != b"identity":
-        exchange.refuse(
-            HeaderError(
-                "content-encoding",
-                "is not supported",
-                remedy="send the body without encoding",
-                code=code,
-            )
-        )
+        wrong = "content-encoding", "is not supported", "send the body without encoding"
     elif kind not in accepted or (charset and charset != b"charset=utf-8"):
         names = ", ".join(name.decode("ascii") for name in accepted)
-        exchange.refuse(
-            HeaderError("content-type", "is not supported here", remedy=f"use {names}, in UTF-8", code=code)
-        )
+        wrong = "content-type", "is not supported here", f"use {names}, in UTF-8"
     else:
         return kind
+    name, problem, remedy = wrong
+    exchange.refuse(HeaderError(name, problem, remedy=remedy, code=code))
     return None
 
 
