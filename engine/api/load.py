@@ -55,17 +55,15 @@ class Load:
 
     @asynccontextmanager
     async def turn(self, caller: str) -> AsyncIterator[None]:
-        """`enter` and `leave` around a block."""
-        await self.enter(caller)
+        """Wait for a turn, and hold it for a block. Raises EngineError `engine.overloaded` when too many wait."""
+        if not self.running.take(caller):
+            await self._wait(caller)
         try:
             yield
         finally:
-            self.leave(caller)
+            self._leave(caller)
 
-    async def enter(self, caller: str) -> None:
-        """Wait for a turn; `leave` releases it. Raises EngineError `engine.overloaded` when too many wait."""
-        if self.running.take(caller):
-            return
+    async def _wait(self, caller: str) -> None:
         if not self.waiting.take(caller):
             raise overloaded()
         turn = asyncio.get_running_loop().create_future()
@@ -78,12 +76,12 @@ class Load:
                 queue.remove(turn)
                 self.waiting.give(caller)
             elif not turn.cancelled():
-                self.leave(caller)
+                self._leave(caller)
             if not queue:
                 self._queues.pop(caller, None)
             raise
 
-    def leave(self, caller: str) -> None:
+    def _leave(self, caller: str) -> None:
         """Give the turn to the next caller that waits and has a share left."""
         self.running.give(caller)
         while (chosen := next(filter(self.running.fits, self._queues), None)) is not None:
