@@ -38,10 +38,10 @@ class Fetch(Model):
     `max_requests` the budget of the run.
     """
 
-    urls: Annotated[list[Annotated[str, Field(max_length=8_192)]], Field(min_length=1, max_length=1_000)]
+    urls: Annotated[tuple[Annotated[str, Field(max_length=8_192)], ...], Field(min_length=1, max_length=1_000)]
     into: Id
     license: Line | None = None
-    hosts: Annotated[list[Line], Field(max_length=1_000, default_factory=list)]
+    hosts: Annotated[tuple[Line, ...], Field(max_length=1_000, default_factory=tuple)]
     alias: Id | None = None
     max_requests: Annotated[int, Field(ge=0, le=1_000_000)] = 1
 

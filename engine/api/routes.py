@@ -6,8 +6,7 @@ from admission_adapters.runner.access import RunnerAccess
 from admission_adapters.runner.run import ForwardLimits
 from engine.api import administration, authzen, code_run, control, decide, decisions, docs, envoy, health
 from engine.api.authzen import AuthZenError
-from engine.api.building import build
-from engine.api.fetching import MOST_BUILDS, MOST_FETCHES, Making, fetch
+from engine.api.making import MOST_BUILDS, MOST_FETCHES, Making, build, fetch
 from engine.api.messages import ANYTHING_BELOW, Access, Body, Operation, Routes
 from engine.api.run import ForwardedRuns, Runs
 from engine.api.runner import AgentRuns

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from engine.api.answers import Capabilities, Inspection, Schemas, ServedRevision, ToolAnswer
 from engine.api.bodies import ToolCall
-from engine.api.fetching import body_of
 from engine.api.load import overloaded
+from engine.api.making import body_of
 from engine.api.messages import Exchange, Response
 from engine.api.run import RunRequest, Runs, for_threads, print_stack, respond_to
 from engine.api.streams import Following
