@@ -1,9 +1,10 @@
-"""The policy as people read it: requirements with words and tests, licenses as a matrix, tools and hosts, gaps."""
+"""The policy as people read it: requirements with words and tests, licenses, tools and hosts, gaps, waivers."""
 
 from __future__ import annotations
 
 import re
 import tempfile
+import time
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from engine.api.messages import Response
 from engine.coverage import Gap, Kind, ToolValues, record_gaps, usage, value_gaps
+from engine.coverage.waivers import WaiversUsed, waiver_rows, waivers_used
 from engine.engine import Engine
 from engine.model import Decision, Mode, Revisions
 from engine.policy_bundle.sources import snapshot
@@ -131,3 +133,18 @@ def coverage(visit: Visit) -> Response:
     gaps = [*value_gaps(read), *(() if used is None or not used.decisions else record_gaps(read, used))]
     kinds: dict[Kind, list[Gap]] = {kind: [gap for gap in gaps if gap.kind is kind] for kind in Kind}
     return visit.page("coverage.html", kinds={kind: found for kind, found in kinds.items() if found}, used=used)
+
+
+def waivers(visit: Visit) -> Response:
+    """The waivers of the policy, as `engine policy waivers` lists them, and what may be waived."""
+    policy, state = visit.desk.policy(), visit.desk.settings.state
+    used = waivers_used(state, None, lambda _: None) if state.is_dir() else WaiversUsed()
+    rows = waiver_rows(policy, used, int(time.time()))
+    return visit.page(
+        "waivers.html",
+        rows=rows,
+        places=[policy.places.get(("waivers", "waivers", row["point"], row["code"], row["id"])) for row in rows],
+        unreadable=used.unreadable,
+        waivable=policy.data["waivers"]["waivable"],
+        days_max=policy.data["waivers"]["days_max"],
+    )

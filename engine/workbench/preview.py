@@ -1,4 +1,7 @@
-"""An edit before it is saved: what is wrong with it, what it changes, and which recorded decisions it would change."""
+"""An edit before it is saved: what is wrong with it, what it changes, and which recorded decisions it would change.
+
+Also what the candidate of `engine serve --shadow` decided otherwise.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from engine.record.reader import Filter, newest
 from engine.replay.candidate import opened
 from engine.replay.comparing import Change
 from engine.replay.run import UNCHANGED, UNDECIDED, Replay, replay
+from engine.replay.shadowed import shadowed
 from engine.workbench.desk import Desk
 from engine.workbench.drafts import Draft
 from engine.workbench.files import (
@@ -41,6 +45,8 @@ COUNTS = (100, 1_000, 10_000)
 _RULE_BYTES = 1 << 20
 """Of one file of rules, which no build reads if it is larger."""
 
+_SHADOW_LINES = 10_000
+"""Lines of a candidate on the page about it."""
 KINDS = (*(change.value for change in Change), UNCHANGED, UNDECIDED)
 
 
@@ -170,3 +176,14 @@ def saved(visit: Visit) -> Response:
         return _preview_page(visit, draft, error.status, error)
     del visit.session.drafts[draft.key]
     return moved(f"/values?saved={quote(draft.file)}")
+
+
+def shadow(visit: Visit) -> Response:
+    """The last shadow lines, as `engine record shadow` reports them."""
+    desk = visit.desk
+    policy = desk.policy_or_none()  # without one, the report has no words
+    found = (
+        shadowed(desk.settings.state, Filter(), policy, most=_SHADOW_LINES) if desk.settings.state.is_dir() else None
+    )
+    replay = None if found is None else found.found
+    return visit.page("shadow.html", shadowed=found, replay=replay, kinds=KINDS, most=_SHADOW_LINES)

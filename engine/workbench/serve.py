@@ -22,8 +22,6 @@ from engine.workbench import (
     preview,
     releases,
     runs,
-    shadow,
-    waivers,
 )
 from engine.workbench.access import Access
 from engine.workbench.app import Handler, Workbench, asset, entrance, leaving, operation
@@ -88,8 +86,8 @@ def routes() -> Routes:
         "/approvals": approvals.listed,
         "/approvals/{id}": approvals.one,
         "/machine": machine.page,
-        "/waivers": waivers.listed,
-        "/shadow": shadow.page,
+        "/waivers": policy.waivers,
+        "/shadow": preview.shadow,
         "/releases": releases.listed,
         "/releases/{id}": releases.one,
     }
