@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from functools import partial
-from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from engine.api.headers import HeaderError, check_media_type, read_request_id, read_trace
@@ -88,14 +87,14 @@ class Workbench:
         self.active += 1
         try:
             if exchange.refusal is not None:
-                return refused(exchange.refusal, self._session(exchange))
+                return refused(exchange.refusal, self.access.session(exchange.head))
             return await exchange.operation.handler(self, exchange)
         except EngineError as error:
-            return refused(error, self._session(exchange))
+            return refused(error, self.access.session(exchange.head))
         except Exception as crash:  # noqa: BLE001  (a fault of ours is a page without details)
             sys.stderr.write(f"{stack_of(crash)}\n")
             fault = fault_inside("request", "report what the terminal of `engine workbench` shows")
-            return refused(fault, self._session(exchange))
+            return refused(fault, self.access.session(exchange.head))
         finally:
             self.active -= 1
 
@@ -114,9 +113,6 @@ class Workbench:
                 code="engine.method_not_allowed",
             )
         return found
-
-    def _session(self, exchange: Exchange) -> Session | None:
-        return self.access.session(exchange.head)
 
 
 def refused(error: EngineError, session: Session | None) -> Response:
@@ -150,37 +146,27 @@ def _logged_in(workbench: Workbench, exchange: Exchange) -> tuple[Session, dict[
     return session, form
 
 
-def entrance() -> dict[str, Operation]:
-    """The page that a link leads to, and its form, which spends the link: a program that follows links does not."""
-
-    async def show(_: Workbench, exchange: Exchange) -> Response:
-        return pages.page("login.html", session=None, here="", token=_fields(exchange.head.query).get("token", ""))
-
-    async def enter(workbench: Workbench, exchange: Exchange) -> Response:
-        cookie = workbench.access.log_in(_form(exchange).get("token", ""))
-        workbench.announce(workbench.access.link)
-        return pages.moved("/decisions", cookie)
-
-    return {"GET": Operation("login", show, Openness.OPEN), "POST": Operation("login", enter, Openness.OPEN)}
+async def show_login(_: Workbench, exchange: Exchange) -> Response:
+    """The page that a link leads to. Its form spends the link: a program that follows links does not."""
+    return pages.page("login.html", session=None, here="", token=_fields(exchange.head.query).get("token", ""))
 
 
-def leaving() -> Operation:
-    """The end of a session."""
-
-    async def leave(workbench: Workbench, exchange: Exchange) -> Response:
-        session, _ = _logged_in(workbench, exchange)
-        return pages.moved("/login", workbench.access.log_out(session))
-
-    return Operation("logout", leave, Openness.OPEN)
+async def log_in(workbench: Workbench, exchange: Exchange) -> Response:
+    """Spend a link."""
+    cookie = workbench.access.log_in(_form(exchange).get("token", ""))
+    workbench.announce(workbench.access.link)
+    return pages.moved("/decisions", cookie)
 
 
-def asset(name: str) -> Operation:
+async def log_out(workbench: Workbench, exchange: Exchange) -> Response:
+    """End a session."""
+    session, _ = _logged_in(workbench, exchange)
+    return pages.moved("/login", workbench.access.log_out(session))
+
+
+async def asset(_: Workbench, exchange: Exchange) -> Response:
     """A file that pages load; it says nothing of this machine."""
-
-    async def handle(*_: Any) -> Response:
-        return pages.asset(name)
-
-    return Operation("asset", handle, Openness.OPEN)
+    return pages.asset(exchange.head.path.rpartition("/")[2])
 
 
 def _check_own(head: Head) -> None:

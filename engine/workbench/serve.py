@@ -9,6 +9,7 @@ from functools import partial
 
 from engine.api.connection import Connection, sweep
 from engine.api.listeners import bind, serve
+from engine.api.messages import Access as Openness
 from engine.api.messages import Operation, Routes
 from engine.api.peers import network_peer
 from engine.workbench import (
@@ -24,7 +25,7 @@ from engine.workbench import (
     runs,
 )
 from engine.workbench.access import Access
-from engine.workbench.app import Handler, Workbench, asset, entrance, leaving, operation
+from engine.workbench.app import Handler, Workbench, asset, log_in, log_out, operation, show_login
 from engine.workbench.desk import Desk
 from engine.workbench.pages import ASSETS, moved
 
@@ -102,8 +103,13 @@ def routes() -> Routes:
         "/releases": releases.built,
         "/releases/{id}": releases.acted,
     }
-    table: dict[str, dict[str, Operation]] = {"/login": entrance(), "/logout": {"POST": leaving()}}
+    public = partial(Operation, access=Openness.OPEN)
+    table = {
+        "/login": {"GET": public("login", show_login), "POST": public("login", log_in)},
+        "/logout": {"POST": public("logout", log_out)},
+        **{f"/static/{name}": {"GET": public("asset", asset)} for name in ASSETS},
+    }
     for method, handlers in (("GET", pages), ("POST", actions)):
         for path, handler in handlers.items():
             table.setdefault(path, {})[method] = operation(path, handler)
-    return table | {f"/static/{name}": {"GET": asset(name)} for name in ASSETS}
+    return table
