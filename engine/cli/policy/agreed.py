@@ -8,6 +8,7 @@ from pathlib import Path
 
 import typer
 
+from engine.binaries import find_binary
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.outputs import json_text, print_text
@@ -26,7 +27,6 @@ _HISTORY = 20
 def activate_everywhere(folder: Path, key: Path | None, reason: str | None, state: options.StateAt | None) -> None:
     """Have all engines of a state serve this release. PolicyError if they go on with another."""
     from engine.agreement.activation import activate_release
-    from engine.binaries import find_binary
 
     if key is None:
         raise typer.BadParameter("name the public key that it must be signed with", param_hint="--release-key")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from engine.binaries import find_binary
 from engine.cli import options
 from engine.cli.formats import ReportFormat
 from engine.cli.outputs import print_text, write_file
@@ -124,7 +125,6 @@ def _built(sources: options.Sources) -> tuple[Checked, PolicyBundle | None]:
 
 
 def _rego_tests(policy: PolicyBundle, *, cases: bool) -> Iterator[Checked]:
-    from engine.binaries import find_binary
     from engine.cli.formats.problems import Checked
     from engine.opa.command import OpaCommand
     from engine.policy_bundle.testing import run_tests
@@ -166,7 +166,6 @@ def _cases(folder: Path, settings: Settings, values: tuple[str, ...]) -> Checked
 
 def _format(sources: options.Sources) -> None:
     """Write the rules of the recipe as `opa fmt` does; files that do not parse stay as they are."""
-    from engine.binaries import find_binary
     from engine.opa.command import OpaCommand
 
     opa = OpaCommand(find_binary().path)

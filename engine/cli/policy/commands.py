@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from engine.binaries import find_binary
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.administration.control import ControlReply, post_all
@@ -105,7 +106,6 @@ def sign_policy(
     folder: Folder, key: Annotated[Path, options.file(help="Private key: EC P-256, unencrypted PEM.")]
 ) -> None:
     """Sign a release, replacing its signature. Exits with 5 if the folder is not a release."""
-    from engine.binaries import find_binary
     from engine.policy_bundle.release import sign_release
 
     with refusals():
@@ -116,7 +116,6 @@ def sign_policy(
 @app.command("verify")
 def verify_policy(folder: Folder, key: options.ReleaseKey = None, after: Previous = None) -> None:
     """Verify that a release is complete and signed with a key. Exits with 5 otherwise, naming the reason."""
-    from engine.binaries import find_binary
     from engine.policy_bundle.release import verify_release
 
     if key is None:
@@ -211,7 +210,6 @@ def built_policy(sources: options.Sources) -> PolicyBundle:
 
 def build_from(sources: options.Sources) -> PolicyBundle:
     """The same. Raises PolicyError with every problem."""
-    from engine.binaries import find_binary
     from engine.points.registry import POINTS
     from engine.policy_bundle.build import build
     from engine.policy_bundle.sources import PolicySources
