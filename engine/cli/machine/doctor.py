@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from engine.binaries import Binary, find_binary
 from engine.cli import options
 from engine.cli.machine.machine import Check, State, bubblewrap, cgroups, display_path, judged, reason, tried
 from engine.cli.outputs import painted, print_text
@@ -31,9 +32,6 @@ from engine.settings import Settings
 from engine.state import has_state, open_shared, open_state
 from engine.state.location import require_private
 from engine.version import __version__
-
-if TYPE_CHECKING:
-    from engine.binaries import Binary
 
 _PROBE_BYTES = 64 << 10  # written to a folder; more than any block size
 
@@ -72,7 +70,7 @@ def doctor(
 def run(
     settings: Settings,
     format: str = "text",  # noqa: A002 (what the option is called)
-    find_opa: Callable[[], Binary] | None = None,
+    find_opa: Callable[[], Binary] = find_binary,
 ) -> Exit:
     """Print the checks; ALLOW if everything that `engine check` needs is available, else FAILED_CLOSED.
 
@@ -82,14 +80,11 @@ def run(
     return _report(checks, format, "everything `engine check` needs is available", "`engine check` cannot work")
 
 
-def examine(
-    settings: Settings,
-    find_opa: Callable[[], Binary] | None = None,
-) -> list[Check]:
+def examine(settings: Settings, find_opa: Callable[[], Binary] = find_binary) -> list[Check]:
     """Every check, in the order of the report. Raises nothing."""
     makers: dict[str, tuple[bool, Callable[[], Iterator[Check]]]] = {
         "python": (False, _python),
-        "opa": (True, lambda: _opa(find_opa or _bundled_opa, settings.opa.start_seconds)),
+        "opa": (True, lambda: _opa(find_opa, settings.opa.start_seconds)),
         "state": (True, lambda: _state(settings)),
         "shared state": (True, lambda: _shared(settings.database)),
         "disk": (False, lambda: _disk(settings.state)),
@@ -103,6 +98,8 @@ def examine(
     for name, (needed, made) in makers.items():
         try:
             checks += [replace(check, needed=needed) for check in made()]
+        except EngineError as error:
+            checks.append(Check(name, State.FAILED, error.message, error.remedy, needed))
         except Exception as error:  # noqa: BLE001 (a check that breaks is a finding, not the end of the others)
             detail = f"cannot be determined: {reason(error)}"
             checks.append(
@@ -118,11 +115,7 @@ def _python() -> Iterator[Check]:
 
 
 def _opa(find: Callable[[], Binary], seconds: float) -> Iterator[Check]:
-    try:
-        binary = find()
-    except EngineError as error:
-        yield Check("opa", State.FAILED, error.message, error.remedy)
-        return
+    binary = find()
     path, root = binary.path, _package().parent
     place = str(path.relative_to(root)) if path.is_relative_to(root) else display_path(path)
     yield Check("opa", State.OK, f"{place}, version {binary.version}, sha256 {binary.sha256} as built")
@@ -193,12 +186,8 @@ def _shared(database: str | None) -> Iterator[Check]:
     if database is None:
         return
 
-    try:
-        with closing(open_shared(database)) as store:
-            problem = "" if store.writable() else "its rows cannot be written"
-    except EngineError as error:
-        yield Check("shared state", State.FAILED, error.message, error.remedy)
-        return
+    with closing(open_shared(database)) as store:
+        problem = "" if store.writable() else "its rows cannot be written"
     yield judged("shared state", problem, "run `engine state grant ROLE` as the owner of the tables", "can be written")
 
 
@@ -268,20 +257,10 @@ def _nearest(folder: Path) -> Path:
     return next(above for above in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(above))
 
 
-def _bundled_opa() -> Binary:
-    from engine.binaries import find_binary
-
-    return find_binary()
-
-
 def _package() -> Path:
     import engine
 
     return Path(engine.__file__).parent
-
-
-def _broken(checks: Sequence[Check]) -> list[str]:
-    return [check.name for check in checks if check.needed and check.state is not State.OK]
 
 
 def _json(checks: Sequence[Check], code: Exit) -> str:
@@ -290,7 +269,7 @@ def _json(checks: Sequence[Check], code: Exit) -> str:
 
 def _report(checks: Sequence[Check], format: str, good: str, bad: str) -> Exit:  # noqa: A002
     """Print the checks and what they amount to: ALLOW with nothing that is needed broken, else FAILED_CLOSED."""
-    broken = ", ".join(_broken(checks))
+    broken = ", ".join(check.name for check in checks if check.needed and check.state is not State.OK)
     code, end = (Exit.FAILED_CLOSED, f"{bad} until this is fixed: {broken}") if broken else (Exit.ALLOW, good)
     text = _json(checks, code) if format == "json" else _text(checks, code, end)
     print_text(text)
