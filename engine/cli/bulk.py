@@ -48,7 +48,7 @@ def check_rows(
             into,
             address=address,
             workers=workers,
-            context=options.context(None),
+            context=options.Sources().context(),
             now=now,
             on_progress=lambda done, of: waiting.tell(f"deciding: {done:,} of {of:,} units"),
             progress=not quiet(),
@@ -90,8 +90,6 @@ def _text(document: dict[str, Any]) -> str:
         for code, count in document["codes"].items()
         for line in (f"  {count:>11,}  {code}", *([f"{'':15}{first[code]}"] if code in first else []))
     ]
-    head, place = (
-        f"{counted(document['records'], 'row')}: {counts}",
-        f"admitted rows and record: {printable(document['run'])}",
-    )
+    head = f"{counted(document['records'], 'row')}: {counts}"
+    place = f"admitted rows and record: {printable(document['run'])}"
     return "\n".join([head, *codes, *rows(pairs, 11), place])

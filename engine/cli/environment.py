@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -98,7 +99,7 @@ def call(
 
     request = content_or_error(input_file or Path("-"))
     with sources.engine(*_CALLS) as engine:
-        kept, context = _Kept(engine), options.context(sources.principal, sources.run)
+        kept, context = _Kept(engine), replace(sources, approval=None).context()
         with open_environment(kept, folder, context, tool_policy, profile) as session:
             before = len(session.trajectory)
             result = session.call(request, sources.approval)
@@ -215,7 +216,7 @@ def _act(sources: options.Sources, folder: Path, how: str, act: Callable[[Enviro
     from engine.cli.formats.show import approval_lines
     from engine.reports.explain import report
 
-    context = options.context(sources.principal, sources.run)  # an approval is one of the act alone
+    context = replace(sources, approval=None).context()  # an approval is one of the act alone
     with sources.engine(*_ACTS) as engine, engine.open_environment(folder, context) as session:
         answer: Answer = act(session)
         decided = report(str(folder), answer, engine.policy)

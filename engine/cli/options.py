@@ -229,8 +229,12 @@ class Sources:
     ] = None
 
     def context(self) -> Context:
-        """The caller, the run, and the approval of the request."""
-        return context(self.principal, self.run, self.approval)
+        """The caller, by default the current user, the run, and the approval of the request."""
+        from engine.flow import Context
+        from engine.model import Caller, Via
+
+        caller = Caller(via=Via.PROCESS, principal=self.principal or user())
+        return Context(caller=caller, run=self.run, approval=self.approval)
 
     def settings(self) -> Settings:
         """The settings with these options in the place of the defaults. Raises GatherError."""
@@ -406,15 +410,6 @@ def user() -> str:
     from engine.administration.users import user_of
 
     return user_of(os.getuid())
-
-
-def context(principal: str | None, run: str | None = None, approval: str | None = None) -> Context:
-    """The caller, the run, and the approval of the request."""
-    from engine.flow import Context
-    from engine.model import Caller, Via
-
-    caller = Caller(via=Via.PROCESS, principal=principal or user())
-    return Context(caller=caller, run=run, approval=approval)
 
 
 def tell_lowered(engine: Engine, point: str) -> None:

@@ -19,11 +19,12 @@ from engine.cli.terminal import notice
 from engine.documents.files import printable
 from engine.errors import EngineError, Exit, GatherError
 from engine.facts.text.nearest import did_you_mean, nearest
+from engine.settings import Settings
+from engine.state import has_state, open_state
+from engine.state.rows import PrefixRow, TokenRow
 from engine.times import row_document
 
 if TYPE_CHECKING:
-    from engine.settings import Settings
-    from engine.state.rows import PrefixRow, TokenRow
     from engine.state.store import Store
 
 
@@ -85,7 +86,7 @@ def _here(sources: options.Sources, request: dict[str, Any], token: str | None) 
 
     with sources.engine("administration") as engine:
         stated: Any = request
-        context = options.context(None)  # the user as the kernel knows it
+        context = options.Sources().context()  # the user as the kernel knows it
         try:
             if token is not None:
                 context = replace(context, caller=bearer_of(token, engine.store(), engine.now()))
@@ -104,7 +105,6 @@ def actor(settings: Settings) -> str:
     if token is None:
         return options.user()
     from engine.administration.users import bearer_of
-    from engine.state import open_state
 
     with closing(open_state(settings)) as store:
         return bearer_of(token, store, int(time.time())).principal or ""
@@ -151,8 +151,6 @@ Limit = Annotated[int, typer.Option(min=1, max=MOST, help="Maximum number of row
 @contextmanager
 def found(state: options.StateAt | None) -> Iterator[Store]:
     """The existing state; never creates one. Raises GatherError if there is none, StateError."""
-    from engine.state import has_state, open_state
-
     settings = options.Sources(state=state).settings()
     if not has_state(settings):
         raise GatherError(

@@ -293,7 +293,7 @@ def retain_record(
         typer.echo("nothing to remove: nothing has been recorded yet", err=True)
         return
     with sources.engine("record") as engine:
-        answer = engine.retain(keep_days, reason, options.context(None))
+        answer = engine.retain(keep_days, reason, options.Sources().context())
     done = {} if answer.result is None or answer.fault is not None else answer.result.facts
     if how == "json":
         decision = answer.decision.model_dump(mode="json")

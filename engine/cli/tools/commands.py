@@ -134,7 +134,7 @@ def audit_tools(
     from engine.cli.tools.audit import audit
 
     with sources.engine(*_POINTS) as engine:
-        done = audit(engine, file, server, before, options.context(None))
+        done = audit(engine, file, server, before, options.Sources().context())
     print_text(done.printed(how))
     raise typer.Exit(done.report.exit)
 
