@@ -157,19 +157,11 @@ def field_of(name: str, node: Node, *, required: bool) -> FormField:
     if kind is None:
         raise GatherError(f"`{printable(name, 80)}` is not a field", remedy="edit the text of the file")
     stated = value is not UNSET and value is not None
-    schema = node.schema
+    schema, lines = node.schema, [value]
     if kind == "lines":
-        items = _resolved(schema["items"], node.root, UNSET)
-        return FormField(
-            name,
-            kind,
-            {**schema, "items": items},
-            node.about,
-            "\n".join(map(_text, value)) if stated else "",
-            stated,
-            required,
-        )
-    return FormField(name, kind, schema, node.about, _text(value) if stated else "", stated, required)
+        schema, lines = {**schema, "items": _resolved(schema["items"], node.root, UNSET)}, value
+    text = "\n".join(map(_text, lines)) if stated else ""
+    return FormField(name, kind, schema, node.about, text, stated, required)
 
 
 def _is_object(node: Node) -> bool:

@@ -222,13 +222,11 @@ def show_kept(
 
 def _stated(packages: str | None, profile: str | None, files: list[Path], into: Path | None) -> dict[str, Any]:
     """What the options state about a run."""
-    found: dict[str, Any] = {"packages": packages, "profile": profile, "artifacts": True if into is not None else None}
     contents = {file.name: base64.b64encode(read_bytes(file, _MOST)).decode("ascii") for file in files}
     if len(contents) != len(files):
         raise typer.BadParameter("two files have the same name", param_hint="--input")
-    return {name: value for name, value in found.items() if value is not None} | (
-        {"files": contents} if contents else {}
-    )
+    found = {"packages": packages, "profile": profile, "artifacts": True if into else None, "files": contents or None}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def written(document: dict[str, Any], into: Path, store: ArtifactStore) -> list[str]:

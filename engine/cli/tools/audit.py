@@ -73,14 +73,10 @@ def audit(engine: Engine, file: Path, server: str, before: Path | None, asker: A
     Raises GatherError where a file cannot be read at all.
     """
     listed, earlier, policy = content(file), () if before is None else definitions_in(before), engine.policy
-    request = {"phase": "list", "servers": [{"name": server, "transport": "http", "definitions": listed}]}
-    if policy is not None and policy.row(("mcp", "started", server)).value is not None:
-        profiles = policy.row(("mcp", "sandboxes")).value or [None]
-        request = {
-            "phase": "list",
-            "relay": profiles[0],
-            "servers": [{"name": server, "transport": "stdio", "definitions": listed}],
-        }
+    transport, relay = "http", {}
+    if policy is not None and _table(policy, server) == "started":
+        transport, relay = "stdio", {"relay": (policy.row(("mcp", "sandboxes")).value or [None])[0]}
+    request = {"phase": "list", **relay, "servers": [{"name": server, "transport": transport, "definitions": listed}]}
     answer = engine.check("mcp", request, asker)
     outcome = report(str(file), answer, policy)
     if policy is None or answer.fault is not None:
