@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 from engine.cli import terminal
 from engine.cli.completion import prepare
 from engine.cli.outputs import print_text
-from engine.cli.streams import prepare_streams, reader_gone
+from engine.cli.streams import prepare_streams
 from engine.cli.usage import Group, finished, tell
 from engine.documents.files import printable
 from engine.errors import RAISE_LIMIT, EngineError, Exit, PolicyError, lack_of, reason_of
@@ -133,7 +133,7 @@ def main() -> None:
         tell(error)
         sys.exit(Exit.UNREADABLE)
     except EngineError as error:
-        if not reader_gone(error):
+        if not isinstance(error.__cause__, BrokenPipeError):  # else nobody reads the output any more, as in `| head -1`
             has_remedies = isinstance(error, PolicyError)  # each of its problems has a remedy
             terminal.notice(str(error) if has_remedies else f"{error}\n  {error.remedy}")
         sys.exit(error.exit)

@@ -44,7 +44,8 @@ def fetch(
     """
     from engine.fetching import FetchOrder
 
-    order = FetchOrder(tuple(map(_text, urls)), into, license_, tuple(hosts or ()), alias, max_requests)
+    stated = tuple(options.text(url) or "" for url in urls)
+    order = FetchOrder(stated, into, license_, tuple(hosts or ()), alias, max_requests)
     waiting = Waiting()
     progress = waiting.counting("fetching", lambda address, of: f"fetching {address}/{of}")
     with sources.engine("network", "network_response", progress=progress, ca_file=ca_file) as engine:
@@ -57,10 +58,6 @@ def fetch(
         text = _people(engine, done, order.urls) if how == "text" else json_text(_document(done))
     print_text(text)
     raise typer.Exit(done.exit)
-
-
-def _text(value: str) -> str:
-    return options.text(value) or ""
 
 
 def _document(done: Fetched) -> dict[str, object]:

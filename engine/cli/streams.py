@@ -53,8 +53,3 @@ def _text(stream: Any, kind: type[io.FileIO]) -> io.TextIOWrapper:
         line_buffering=getattr(stream, "line_buffering", False),
         write_through=getattr(stream, "write_through", False),
     )
-
-
-def reader_gone(error: Exception) -> bool:
-    """Whether it is that nobody reads standard output any more, as in `| head -1`."""
-    return isinstance(error.__cause__, BrokenPipeError)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
@@ -84,7 +84,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(counted=counted, pretty=_pretty, verbatim=_verbatim, moment=time_text, prose=_prose)
+    pretty = partial(json.dumps, ensure_ascii=False, indent=2, sort_keys=True)
+    made.filters.update(counted=counted, pretty=pretty, verbatim=_verbatim, moment=time_text, prose=_prose)
     return made
 
 
@@ -97,10 +98,6 @@ def _visible(value: Any) -> Any:
     return "".join(
         char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode("ascii") for char in value
     )
-
-
-def _pretty(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True)
 
 
 def _prose(text: str) -> Markup:

@@ -195,7 +195,7 @@ def one(
         release=release,
         contents=contents,
         told=release.changes,
-        raw=_printed(raw),
+        raw=raw[:20_000].decode("utf-8", "replace"),  # in another form than ours, as far as a person reads it
         rows=_MOST_ROWS,
         state=_state(release, changes, agreed),
         active=_active(changes),
@@ -222,11 +222,6 @@ def _commands(release: Folder) -> dict[str, str]:
         "serve": f"engine serve --release {served} --release-key public.pem",
         "activate": f"engine policy activate {folder} --release-key public.pem --reason TEXT",
     }
-
-
-def _printed(data: bytes) -> str:
-    """What a release says of its changes in another form than ours, as far as a person reads it."""
-    return data[:20_000].decode("utf-8", "replace")
 
 
 def acted(visit: Visit) -> Response:

@@ -111,7 +111,7 @@ def test_every_text_of_the_page_is_escaped() -> None:
         "not_decided": [{"point": NASTY, "reason": NASTY, "decisions": 1}],
         "not_counted": [{"point": NASTY, "budget": NASTY, "decisions": 1}],
     }
-    text = replay_page(document)
+    text = replay_page(document, f"Replay by policy {NASTY}")
     text.encode("utf-8")
     shown = "<script>alert(1)</script><img src=http://evil.example/x onerror=alert(1)>\"'&\\x1b[31m\\ud800</style>"
     assert shown in Page(text).texts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,15 +55,14 @@ def _fields(problem: Problem) -> dict[str, Any]:
 
 
 def _github(checked: Sequence[Checked]) -> str:
-    return "".join(f"{line}\n" for one in checked for line in _commands(one))
-
-
-def _commands(one: Checked) -> Iterator[str]:
-    for problem in one.problems:
-        text = f"{clean(problem.message)}\nfix: {clean(problem.remedy)}"
-        yield github.command("error", problem.where, one.title, text, str(Path.cwd()))
-    if not one.problems:
-        yield github.command("notice", None, one.title, clean(one.passed), "")
+    lines = []
+    for one in checked:
+        for problem in one.problems:
+            text = f"{clean(problem.message)}\nfix: {clean(problem.remedy)}"
+            lines.append(github.command("error", problem.where, one.title, text, str(Path.cwd())))
+        if not one.problems:
+            lines.append(github.command("notice", None, one.title, clean(one.passed), ""))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _junit(checked: Sequence[Checked]) -> str:

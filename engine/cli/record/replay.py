@@ -67,10 +67,11 @@ def replay_record(
         tell_unreadable(place)
     if not found.decisions:
         raise GatherError("no recorded decision matches", remedy="widen --since, --point or --principal")
-    report(found, replay_document(found, policy.name, policy.revisions), how)
+    title = f"Replay by policy {policy.name}"
+    report(found, replay_document(found, policy.name, policy.revisions), how, title)
 
 
-def report(found: Replay, document: dict[str, Any], how: Form, title: str | None = None) -> NoReturn:
+def report(found: Replay, document: dict[str, Any], how: Form, title: str) -> NoReturn:
     """Print what a replay found, and end the command with its exit code."""
     if how == "html":
         text = replay_page(document, title)

@@ -27,11 +27,10 @@ def change_text(change: dict[str, Any]) -> str:
     return f"{change['code']}: {f'{after} now' if before is None else f'{before} before, not found now'}"
 
 
-def replay_page(document: dict[str, Any], title: str | None = None) -> str:
+def replay_page(document: dict[str, Any], title: str) -> str:
     """A replay as a page, of which every text is escaped."""
     from engine.workbench.pages import rendered
 
-    title = title or f"Replay by policy {document['policy']['name']}"
     return rendered(
         "replay_page.html", document=document, title=title, words=words, change_text=change_text, value_text=value_text
     )
