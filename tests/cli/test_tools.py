@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from engine.cli.options import context
+from engine.cli.options import Sources
 from engine.cli.tools import requests as asked
 from engine.cli.tools.explain import CallExplanation, explained
 from engine.cli.tools.list_tools import listing
@@ -90,7 +90,7 @@ def test_list_for_people(tools: Tools, snapshot: SnapshotAssertion) -> None:
 def test_list_shows_visible_tools(engine: Engine, options: tuple[str, ...], visible: list[str]) -> None:
     stated = dict(zip(options[::2], options[1::2], strict=True))
     wanted = {"policy": stated.get("--tool-policy"), "profile": stated.get("--profile")}
-    rows = listing(engine, wanted, context(None))
+    rows = listing(engine, wanted, Sources().context())
     assert [row.tool for row in rows if row.visible] == visible
     assert all(row.hidden_for for row in rows if not row.visible)
 
@@ -99,7 +99,7 @@ def test_list_shows_the_outcome_of_a_call_and_the_value_behind_it(engine: Engine
     lines = VALUES.read_text(encoding="utf-8").splitlines()
 
     def told(tool: str, principal: str | None = None, **stated: str | None) -> tuple[str, str, str]:
-        rows = listing(engine, {"policy": None, "profile": None, **stated}, context(principal))
+        rows = listing(engine, {"policy": None, "profile": None, **stated}, Sources(principal=principal).context())
         (row,) = [one for one in rows if one.tool == tool]
         assert row.where is not None
         return row.call, row.by, lines[there(row.where.line) - 1].strip()
@@ -196,7 +196,7 @@ ASKERS |= {"profile": READER, "other_profile": READER}
 def told_of(engine: Engine, call: dict[str, Any], options: tuple[str, ...]) -> CallExplanation:
     """What `engine tools explain` would tell of a call in any shape."""
     stated = dict(zip(options[::2], options[1::2], strict=True))
-    asker = context(stated.get("--principal"))
+    asker = Sources(principal=stated.get("--principal")).context()
     request = asked.request(call, stated.get("--tool-policy"), stated.get("--profile"), stated.get("--cwd"))
     answer = engine.check("tool_call", request, asker)
     return explained(engine, answer, "call", asker.caller.principal)
