@@ -149,7 +149,7 @@ class ForwardedRuns(Runs):
 
 
 async def respond_to(answer: Answer, exchange: Exchange, kept: RunAnswer | None = None) -> Response:
-    """The result of a run if there is one, else why there is none."""
+    """The result of a run, which is the runner's own answer, unchanged, or its error; else why there is none."""
     decision, fault = answer.decision, answer.fault
     if fault is not None and answer.result is None:
         return await undecided(fault, exchange, decision)
@@ -158,7 +158,9 @@ async def respond_to(answer: Answer, exchange: Exchange, kept: RunAnswer | None 
         return _failed(fault.message, decision, status_of(fault)[0], (fault.code,))
     if kept is None:
         return _not_forwarded(decision, replayed=answer.gathered is None)
-    return _allowed(kept, decision)
+    if kept.error is not None:
+        return _failed(kept.error, decision)
+    return Response(200, kept.data, outcome=decision.outcome.value, decision_id=decision.decision_id)
 
 
 async def refuse(api: App, exchange: Exchange, error: EngineError) -> Response:
@@ -221,13 +223,6 @@ _MOST_NAMED = 3
 """Items that a sentence names; the decision has all of them."""
 
 _REPLAYED = "a run with this idempotency key was already forwarded, and its output is not kept"
-
-
-def _allowed(kept: RunAnswer, decision: Decision) -> Response:
-    """The result of an allowed run: the runner's own answer, unchanged, or its error."""
-    if kept.error is not None:
-        return _failed(kept.error, decision)
-    return Response(200, kept.data, outcome=decision.outcome.value, decision_id=decision.decision_id)
 
 
 def _failed(error: str, decision: Decision, status: int = 200, codes: tuple[str, ...] = ()) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,9 +12,6 @@ from engine.cli.outputs import print_text
 from engine.cli.waiting import Waiting
 from engine.documents.files import counted
 from engine.model import Outcome
-
-if TYPE_CHECKING:
-    from engine.flow import Answer
 
 
 @options.sourced(*options.DECIDING, "state", *options.SERVED)
@@ -42,17 +39,10 @@ def build(
         decided = report(str(path), answer, engine.policy)
     if answer.fault is not None and answer.decision.outcome is Outcome.ALLOW:
         raise answer.fault  # the decision says nothing of work that failed
-    made = _made(answer, into)
-    lines = ["nothing was built"]
-    if made:
+    made, lines = None, ["nothing was built"]
+    if answer.result is not None and answer.result.status == "built":
+        facts = answer.result.facts
+        made = {**facts, "folder": str(into / facts["environment"])}
         lines = [f"built {made['folder']}: {counted(made['rows'], 'row')}, sha256 {made['sha256']}"]
     print_text(extended(how, decided, {"environment": made}, [*lines, *approval_lines(answer.decision)]))
     raise typer.Exit(answer.exit)
-
-
-def _made(answer: Answer, into: Path) -> dict[str, Any] | None:
-    """What was built, and where."""
-    if answer.result is None or answer.result.status != "built":
-        return None
-    facts = answer.result.facts
-    return {**facts, "folder": str(into / facts["environment"])}

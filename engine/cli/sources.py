@@ -64,6 +64,7 @@ def init(
     ] = None,
 ) -> None:
     """Write bundle.yaml for the files of a folder; asks on a terminal for what only a person can state."""
+    from engine.cli.policy.commands import built_policy
     from engine.facts.archives.source_bundle import DOCUMENT
     from engine.sources import metadata
     from engine.sources.document import Statements
@@ -72,7 +73,7 @@ def init(
     target = folder / DOCUMENT
     if target.exists():
         raise GatherError(f"`{printable(str(target))}` exists", remedy="edit it, or remove it first")
-    limits, values = ReadLimits(), _values(sources)
+    limits, values = ReadLimits(), built_policy(sources).data["sources"]
     files = {"hf": metadata.CARD, "croissant": metadata.CROISSANT, "datapackage": metadata.DATA_PACKAGE}
     described = metadata.found(folder, limits) if origin == "auto" else None
     if origin in files:
@@ -101,14 +102,6 @@ def init(
     print_text(f"{printable(str(target))}: {counted(started.records, 'record')}, from the files{source}")
     check = f"run `engine check {printable(str(folder))}`"
     print_text(f"next: {f'complete the lines that begin with `#`, then {check}' if started.open else check}")
-
-
-def _values(sources: options.Sources) -> dict[str, Any]:
-    """What a source bundle may be, by policy/sources.yaml. Raises PolicyError."""
-    from engine.cli.policy.commands import built_policy
-
-    values: dict[str, Any] = built_policy(sources).data["sources"]
-    return values
 
 
 def _is_admitted(values: dict[str, Any], path: str) -> bool:

@@ -28,13 +28,8 @@ def list_waivers(sources: options.Sources, since: Since = None, how: options.Out
     for place in used.unreadable:
         tell_unreadable(place)
     rows = waiver_rows(built, used, int(now.timestamp()))
-    print_text(json_text({"waivers": rows}) if how == "json" else _text(rows))
-
-
-def _text(rows: list[dict[str, Any]]) -> str:
-    if not rows:
-        return "no waivers"
-    return "\n".join(line for row in rows for line in _waiver(row))
+    text = "\n".join(line for row in rows for line in _waiver(row)) or "no waivers"
+    print_text(json_text({"waivers": rows}) if how == "json" else text)
 
 
 def _waiver(row: dict[str, Any]) -> list[str]:
