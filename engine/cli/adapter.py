@@ -15,7 +15,7 @@ from engine.cli.inputs import content_or_error
 from engine.cli.tools import requests as asked
 from engine.documents.files import read_bytes
 from engine.errors import Exit, WorkError
-from engine.model import Outcome
+from engine.model import Job, Outcome, Permit, Result
 from engine.version import __version__
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from admission_adapters.tools.registry import ToolRegistry
     from engine.engine import Engine
     from engine.flow import Answer, Context
-    from engine.model import Job, Permit, Result
 
 app = typer.Typer()
 _POINTS = ("adapter", "adapter_envelope", "source", "tool_call", "tool_contract", "tool_result", "tool_visibility")

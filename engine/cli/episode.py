@@ -134,10 +134,7 @@ def document(done: Episode) -> dict[str, Any]:
         "spend_micros": 0 if end is None else end.spend_micros,
         "turns": done.turns,
         "state": {name: dict(values) for name, values in done.state.items()},
-        "rejected": [
-            {"turn": one.turn, "attempt": one.attempt, "actor": one.actor, "codes": list(one.codes)}
-            for one in done.rejections
-        ],
+        "rejected": [asdict(one) for one in done.rejections],
         "review": [] if end is None else list(end.review),
         "transcript": [dict(entry) for entry in done.transcript],
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -43,15 +43,13 @@ def _text(checked: Sequence[Checked]) -> str:
 
 
 def _json(checked: Sequence[Checked]) -> str:
-    problems = [{"check": one.id, **_fields(problem)} for one in checked for problem in one.problems]
+    problems = [
+        {"check": one.id, **asdict(found.where), "message": found.message, "remedy": found.remedy}
+        for one in checked
+        for found in one.problems
+    ]
     passed = [{"check": one.id, "message": one.passed} for one in checked if not one.problems]
     return json.dumps({"problems": problems, "passed": passed}, indent=2, ensure_ascii=False) + "\n"
-
-
-def _fields(problem: Problem) -> dict[str, Any]:
-    where = problem.where
-    place = {"file": where.file, "line": where.line, "field": where.field}
-    return {**place, "message": problem.message, "remedy": problem.remedy}
 
 
 def _github(checked: Sequence[Checked]) -> str:
