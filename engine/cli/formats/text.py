@@ -34,10 +34,6 @@ _COLORS = {
     Kind.ALLOW: typer.colors.GREEN,
     Kind.CONFIRM: typer.colors.YELLOW,
     Kind.DENY: typer.colors.RED,
-    Kind.UNREADABLE: typer.colors.MAGENTA,
-    Kind.INVALID: typer.colors.MAGENTA,
-    Kind.POLICY: typer.colors.MAGENTA,
-    Kind.FAULT: typer.colors.MAGENTA,
 }
 _UNDECIDED = {
     Kind.UNREADABLE: "the input cannot be read",
@@ -100,7 +96,7 @@ def _headline(report: Report, answer: Kind, context: Context) -> Iterator[str]:
         word += f" ({answer.value})"
     title = clean(report.title)
     lines = _wrap(f"{_keep(word)} {_keep(report.path)}" + (f" ({title})" if title else ""), 0, context)
-    yield _painted(_keep(word), _COLORS[answer], context) + lines[0].removeprefix(_keep(word))
+    yield _painted(_keep(word), _COLORS.get(answer, typer.colors.MAGENTA), context) + lines[0].removeprefix(_keep(word))
     yield from lines[1:]
 
 
