@@ -33,6 +33,7 @@ from engine.state import has_state, open_shared, open_state
 from engine.state.location import require_private
 from engine.version import __version__
 
+_PACKAGE = Path(__file__).parents[2]
 _PROBE_BYTES = 64 << 10  # written to a folder; more than any block size
 
 
@@ -110,13 +111,13 @@ def examine(settings: Settings, find_opa: Callable[[], Binary] = find_binary) ->
 
 def _python() -> Iterator[Check]:
     yield Check("python", State.OK, f"{platform.python_implementation()} {platform.python_version()}")
-    yield Check("engine", State.OK, f"{__version__} in {display_path(_package())}")
+    yield Check("engine", State.OK, f"{__version__} in {display_path(_PACKAGE)}")
     yield Check("platform", State.OK, f"{platform.system()} {platform.release()} {platform.machine()}")
 
 
 def _opa(find: Callable[[], Binary], seconds: float) -> Iterator[Check]:
     binary = find()
-    path, root = binary.path, _package().parent
+    path, root = binary.path, _PACKAGE.parent
     place = str(path.relative_to(root)) if path.is_relative_to(root) else display_path(path)
     yield Check("opa", State.OK, f"{place}, version {binary.version}, sha256 {binary.sha256} as built")
     problem = _problem_of_opa(binary, seconds)
@@ -255,12 +256,6 @@ def _folder(name: str, folder: Path, remedy: str) -> Check:
 def _nearest(folder: Path) -> Path:
     """The folder itself, or the nearest one above it that exists."""
     return next(above for above in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(above))
-
-
-def _package() -> Path:
-    import engine
-
-    return Path(engine.__file__).parent
 
 
 def _json(checks: Sequence[Check], code: Exit) -> str:
