@@ -59,7 +59,7 @@ class Context:
 
 
 def render(name: ReportFormat, reports: Iterable[Report], context: Context) -> str:
-    """The reports in this format."""
+    """The reports in this format, which looks at them several times."""
     text: str = import_module(f"{__name__}.{name}").render(reports, context)
     return text
 
