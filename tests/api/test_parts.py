@@ -241,20 +241,18 @@ def test_the_load_is_bounded_and_first_come_is_first_served() -> None:
         load, order = Load(running=1, waiting=4), []
 
         async def one(name: str) -> None:
-            await load.enter("a")
-            order.append(name)
-            await asyncio.sleep(0)
-            load.leave("a")
+            async with load.turn("a"):
+                order.append(name)
+                await asyncio.sleep(0)
 
-        await load.enter("a")
-        tasks = [asyncio.create_task(one(name)) for name in "abc"]
-        await asyncio.sleep(0)
-        assert load.waiting.used == 2
-        with refused(EngineError, "engine.overloaded"):
-            await tasks[2]
-        tasks[0].cancel()
-        await asyncio.sleep(0)
-        load.leave("a")
+        async with load.turn("a"):
+            tasks = [asyncio.create_task(one(name)) for name in "abc"]
+            await asyncio.sleep(0)
+            assert load.waiting.used == 2
+            with refused(EngineError, "engine.overloaded"):
+                await tasks[2]
+            tasks[0].cancel()
+            await asyncio.sleep(0)
         await tasks[1]
         assert (load.running.used, load.waiting.used, load.waiting.refused) == (0, 0, 1)
         return order
@@ -289,10 +287,9 @@ def test_callers_that_wait_get_their_turn_one_after_the_other() -> None:
         load, order = Load(running=2, waiting=64), []
 
         async def one(name: str) -> None:
-            await load.enter(name)
-            order.append(name)
-            await asyncio.sleep(0)
-            load.leave(name)
+            async with load.turn(name):
+                order.append(name)
+                await asyncio.sleep(0)
 
         await asyncio.gather(*(one(name) for name in "aaaaaaaabbc"))
         assert (load.running.used, load.waiting.used, load.waiting.refused) == (0, 0, 0)

@@ -135,7 +135,11 @@ class AdapterHost:
             return AdapterAnswer("rejected", code="engine.internal", failure_class="engine")
         if admitted and answer.fault is None:
             return admitted[0]
-        if answer.fault is not None and answer.fault.code == "engine.request_invalid" and request["envelope"] is not None:
+        if (
+            answer.fault is not None
+            and answer.fault.code == "engine.request_invalid"
+            and request["envelope"] is not None
+        ):
             return self._decided(request | {"envelope": None})  # without a JSON form it is no envelope
         decision = answer.decision
         code = codes_of(decision)[0] if answer.fault is None else answer.fault.code
