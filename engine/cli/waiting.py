@@ -24,13 +24,13 @@ class Waiting:
     """Reports progress on standard error; on a terminal in one line that `end` removes."""
 
     def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
+        self._quiet, self._terminal = quiet(), sys.stderr.isatty()  # other threads do not see the option
         self._next = time.monotonic() + (_FIRST if self._terminal else _FIRST_ELSEWHERE)
         self._printed = False
 
     def tell(self, line: str) -> None:
         """Write the line, when it is time."""
-        if not quiet() and (now := time.monotonic()) >= self._next:
+        if not self._quiet and (now := time.monotonic()) >= self._next:
             self._next, self._printed = now + _EVERY, True
             _write(f"\r\x1b[K{line}" if self._terminal else f"{line}\n")
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
+from contextvars import copy_context
 
 import pytest
 
+from engine.cli import terminal
 from engine.cli.waiting import Waiting
 
 
@@ -38,3 +41,16 @@ def test_on_a_terminal_it_leaves_no_line_behind(
         clock[0] += 2
         told.tell("5 read")
     assert capsys.readouterr().err == "\r\x1b[K5 read\r\x1b[K"
+
+
+def test_quiet_holds_in_other_threads(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    def work() -> None:
+        terminal._choose_quiet(chosen=True)
+        with Waiting() as told:
+            clock[0] += 2
+            thread = threading.Thread(target=told.tell, args=("5 read",))
+            thread.start()
+            thread.join()
+
+    copy_context().run(work)
+    assert capsys.readouterr().err == ""
