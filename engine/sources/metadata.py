@@ -26,6 +26,8 @@ _FRONT_MATTER = re.compile(rb"\A---[ \t]*\r?\n(.*?\r?\n)---[ \t]*\r?$", re.DOTAL
 _UNSTATED = frozenset({"other", "unknown"})
 """Values of a card's `license` that name no license."""
 
+_LABEL = re.compile(r".{1,100}")
+"""The name of a license, which is often in the place of its text."""
 _CHOICE = re.compile(r"\sOR\s", re.IGNORECASE)
 
 
@@ -145,7 +147,8 @@ def _python_project(path: Path, limits: ReadLimits) -> Metadata:
     project = _table(document, "project")
     stated = _texts(project.get("license")) or _texts(_table(document, "tool", "poetry").get("license"))
     classifiers = [label for label in _texts(project.get("classifiers")) if label.startswith("License ::")]
-    return Metadata(path.name, license=_all(stated or classifiers))
+    texts = [text for text in _texts(_table(project, "license").get("text")) if _LABEL.fullmatch(text)]
+    return Metadata(path.name, license=_all(stated or classifiers or texts))
 
 
 def _node_package(path: Path, limits: ReadLimits) -> Metadata:

@@ -149,7 +149,9 @@ def test_the_license_of_a_card_is_read_by_its_old_name_too(field: str, command: 
     ("content", "license_"),
     [
         ({"pyproject.toml": b'[project]\nlicense = "GPL-3.0-only"\n'}, "GPL-3.0-only"),
-        ({"pyproject.toml": b'[project]\nlicense = {text = "BSD-3-Clause"}\n'}, None),
+        ({"pyproject.toml": b'[project]\nlicense = {text = "BSD-3-Clause"}\n'}, "BSD-3-Clause"),
+        ({"pyproject.toml": b'[project]\nlicense = {text = "Permission ' + b"x" * 90 + b'"}\n'}, None),
+        ({"pyproject.toml": b'[project]\nlicense = {text = "MIT\\nPermission is granted"}\n'}, None),
         ({"pyproject.toml": b'[tool.poetry]\nlicense = "Apache-2.0"\n'}, "Apache-2.0"),
         (
             {"pyproject.toml": b'[project]\nclassifiers = ["Topic :: X", "License :: OSI Approved :: ISC License"]\n'},

@@ -133,22 +133,19 @@ class AdapterHost:
             return AdapterAnswer("rejected", code=error.code, failure_class="engine")
         except Exception:  # noqa: BLE001  (no answer is no permission)
             return AdapterAnswer("rejected", code="engine.internal", failure_class="engine")
-        if admitted and answer.fault is None:
+        fault = None if answer.fault is None else answer.fault.code
+        if admitted and fault is None:
             return admitted[0]
-        if (
-            answer.fault is not None
-            and answer.fault.code == "engine.request_invalid"
-            and request["envelope"] is not None
-        ):
+        if fault == "engine.request_invalid" and request["envelope"] is not None:
             return self._decided(request | {"envelope": None})  # without a JSON form it is no envelope
         decision = answer.decision
-        code = codes_of(decision)[0] if answer.fault is None else answer.fault.code
+        code = fault or codes_of(decision)[0]
         broken = tuple(one.subject.rpartition("/")[2] for one in decision.findings if one.subject is not None)
         return AdapterAnswer(
             "rejected",
             code=code,
             details=broken if code == REJECTED else (),
-            failure_class="contract" if code == REJECTED else "policy" if answer.fault is None else "engine",
+            failure_class="contract" if code == REJECTED else "policy" if fault is None else "engine",
             decision_id=decision.decision_id,
         )
 

@@ -5,8 +5,8 @@ import future.keywords.not
 # METADATA
 # title: No stop applies to the request
 # description: A stop of everything refuses every request, except administrative acts, which have a requirement of
-#   their own, and the start of a listener, through which the stop is lifted. A stop of a tool or a principal refuses what uses
-#   this tool or comes from this principal.
+#   their own, and the start of a listener, through which the stop is lifted. A stop of a tool or a principal refuses
+#   what uses this tool or comes from this principal.
 # custom:
 #   code: stopped
 #   fixed: true
