@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,11 +63,22 @@ def test_a_rule_without_a_row_fails_the_build(label: str | None, problem: str) -
     assert problem in problems[0]
 
 
+_LABEL = re.compile(r"pytest\.mark\.(?:security|threat)\((?:\"[^\"]+\", )?\"([^\"]+)\"\)")
+
+
+@cache
+def labels() -> dict[Path, list[str]]:
+    """The files with markers `security` and `threat`, and their categories: the last word of each."""
+    texts = ((path, path.read_text(encoding="utf-8")) for path in (ROOT / "tests").rglob("test_*.py"))
+    marked = re.compile(r"mark\.(?:security|threat)\b")
+    return {path: _LABEL.findall(text) for path, text in texts if path.name != THIS and marked.search(text)}
+
+
 @cache
 def collected(asked: str) -> frozenset[str]:
-    """The tests that `scripts/test security NAME` runs, by the name of their function."""
+    """The tests that `scripts/test security NAME` runs, by the name of their function; other files have none."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "--security", asked]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run([*command, *labels()], cwd=ROOT, capture_output=True, text=True, check=True)
     lines = (line for line in done.stdout.splitlines() if "::" in line)
     return frozenset(line.partition("[")[0].rpartition("::")[2] for line in lines)
 
@@ -110,21 +122,13 @@ def test_a_security_test_that_is_marked_full_runs_and_another_full_test_does_not
     assert chosen("all") == [planned, fast, other]
 
 
-@cache
-def labelled_tests() -> frozenset[str]:
-    """The categories of all markers `security` and `threat`, the last word of each."""
-    pattern = re.compile(r"pytest\.mark\.(?:security|threat)\((?:\"[^\"]+\", )?\"([^\"]+)\"\)")
-    texts = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py") if path.name != THIS)
-    return frozenset(category for text in texts for category in pattern.findall(text))
-
-
 # covers: E01.1-3
 @pytest.mark.parametrize("threat", THREATS)
 def test_a_threat_is_named_and_has_labelled_rules_and_tests(threat: str) -> None:
     page = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
     assert f"| {THREATS[threat]} | `{threat}` |" in page
     assert any(threat in one.labels.get("threat", "").split(", ") for one in requirements())
-    assert threat in labelled_tests()
+    assert threat in {category for found in labels().values() for category in found}
 
 
 # covers: E29
