@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 from engine.api.answers import FieldProblem, Problem
 from engine.api.messages import PROBLEM, Exchange, Response
@@ -125,7 +126,7 @@ def describe(error: EngineError, exchange: Exchange | None, decision: Decision |
         detail=redact_text(own(error.without_folders())),
         code=error.code,
         remedy=redact_text(own(error.remedy)),
-        instance=None if exchange is None else f"urn:request:{redact_text(exchange.request_id)}",
+        instance=None if exchange is None else f"urn:request:{quote(redact_text(exchange.request_id), safe=':')}",
         decision=None if decision is None else _for_caller(decision, error, own),
         errors=fields_of(error) or None,
         **more,

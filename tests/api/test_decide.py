@@ -259,6 +259,14 @@ def test_a_file_that_cannot_be_read_is_named_without_its_folders(tmp_path: Path,
             assert str(tmp_path).encode() not in reply.body
 
 
+def test_the_instance_of_a_problem_is_a_uri_whatever_the_request_id(api: Serving) -> None:
+    reply = api.decide("license", b"{", X_Request_ID="edge/7#1 {a}")
+    assert (reply.headers["x-request-id"], reply.json["instance"]) == (
+        "edge/7#1 {a}",
+        "urn:request:edge%2F7%231%20%7Ba%7D",
+    )
+
+
 FAILING = """package admission.added.license.size
 
 import future.keywords.not

@@ -73,7 +73,7 @@ def test_size_and_digest_are_those_of_the_text_unless_more_was_returned(stated: 
         "notes/a.txt", "C:\\x", "C:/x", "\\\\host\\share", "a\\b", "file:///x", "file:/x", "%2fetc%2fpasswd",
         "%252Fetc", "%25252525252Fetc", "\uff0fetc\uff0fpasswd", "FILE:/x", "</etc>", "</srv/x>", "yes/no/maybe",
         "2026/03/07/x", "2026/03/07.csv", "A/B/c", "DATA/RAW/CONTACTS", "/2026/03/07", "../1/2", "data/x.csv",
-        "€ /srv/x",
+        "€ /srv/x", "€/etc/passwd", "%/TMP/x", "$/srv",
     ],
 )  # fmt: skip
 def test_plain_and_disguised_paths_are_detected(text: str) -> None:
