@@ -92,8 +92,7 @@ def _ambiguous(template: Mapping[str, Any], head: Head) -> EngineError | None:
     if (twice := next((text for text in references(template) if text in repeated), None)) is None:
         return None
     return EngineError(
-        f"the request repeats the header `{twice.removeprefix('$headers.')}`, which decides what it asks, or has a "
-        "comma in it, with which Envoy joins repeated ones",
+        f"the header `{twice.removeprefix('$headers.')}`, which decides what is asked, is repeated or has a comma",
         remedy="send the header once, without a comma",
         code="engine.request_ambiguous",
     )
