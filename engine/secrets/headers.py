@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from engine.secrets.finder import Finder, same, spans
 from engine.secrets.lines import Lines, Span, beginning
-from engine.secrets.stand_ins import DOTTED, OPERATORS, PLACEHOLDER, REFERENCE, VERDICTS
+from engine.secrets.stand_ins import DOTTED, OPERATORS, PLACEHOLDER, REFERENCE, VERDICTS, stands_in
 
 _KEY_BLOCK = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----(?:.*?-----END [A-Z0-9 ]{1,60}-----|.*)"
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----(?![\"'`])(?:.*?-----END [A-Z0-9 ]{1,60}-----|.*)"
     r"|PuTTY-User-Key-File-[0-9].*",
     re.DOTALL,
 )
@@ -52,7 +52,7 @@ def _bearers(lines: Lines) -> Iterator[Span]:
     for match in _BEARERS(lines):
         token = match[1].rstrip(".=-")
         digits = any(character.isdigit() for character in token)
-        if digits or (len(token) >= _OPAQUE and not PLACEHOLDER.fullmatch(token)):
+        if digits or (len(token) >= _OPAQUE and not PLACEHOLDER.fullmatch(token) and not stands_in(token)):
             yield match.span()
 
 
@@ -85,7 +85,7 @@ def _headers(lines: Lines) -> Iterator[Span]:
 def _has_credentials(header: str) -> bool:
     """Whether the value of a header is a credential, and no example, call or name in code."""
     match = _CREDENTIALS.match(header)
-    if match is None or PLACEHOLDER.fullmatch(match["value"]):
+    if match is None or PLACEHOLDER.fullmatch(match["value"]) or (match["scheme"] and stands_in(match["value"])):
         return False
     if match["quote"] or match["scheme"]:
         return True

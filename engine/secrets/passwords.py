@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from engine.secrets.finder import Finder, same, spans
 from engine.secrets.lines import Lines, Span, beginning, in_lines
 from engine.secrets.randomness import is_identifier
-from engine.secrets.stand_ins import DOTTED, NOBODY, OPERATORS, REFERENCE, VERDICTS, YOURS
+from engine.secrets.stand_ins import DOTTED, NOBODY, OPERATORS, REFERENCE, VERDICTS, is_default, stands_in
 
 ASSIGNED = re.compile(
     r"(?:(?:(?<![A-Za-z0-9])(?:(?P<weak>[kK]ey|KEY|[tT]oken|TOKEN|[sS]ig(?:nature)?|SIG|[aA]uth|AUTH)|(?P<name>[sS]ecret|SECRET"
@@ -59,19 +59,25 @@ _NETRC = re.compile(
 )
 USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://(?!\[redacted:)[^\s/?#@]+@(?:[^\s/?#@]*@)*")
 _USER_SIGN = re.compile(r"://[^\s/?#@]+@")
-_STAND_INS = VERDICTS | {"pass", "passwd", "password", "pwd", "username"}
-"""Users and passwords in examples of addresses."""
-_NAMED_LATER = re.compile(r"\$(?:\{[^{}]*\}|[A-Z_]+)|\{+[^{}]*\}+|<[^<>]*>|\*+")
+_NAMED_LATER = re.compile(r"\$(?:\{[^{}]*\}|[A-Z_]+)|\{+[^{}]*\}+|<[^<>]*>|\[[a-z_ -]*\]|%[a-z]|\*+")
 """What stands for a password until a program or a person puts it in: `${DB_PASSWORD}`, `{password}`, `<password>`."""
 _CLOSED = re.compile(r"[)\]}:.]")
 _DOCUMENTED = re.compile(r"[:@](?:param|arg)[ \t][\w.\[\] \t]{0,40}\Z")
 """What precedes the name of a parameter in its documentation."""
 _PLAIN = re.compile(r"[A-Za-z_.~/-]+|[0-9]+(?:\.[0-9]+)+|[A-Za-z_-]+(?:[.:](?:[A-Za-z_-]+|v?[0-9]{1,3})){2,}")
 """A file, a version, or a name of several words such as `app.settings.v1` and `user:1:name`."""
+_WORDY = re.compile(r"(?:[A-Za-z]+[0-9]{0,4}|[0-9]{1,4})(?:[._:/-](?:[A-Za-z]+[0-9]{0,4}|[0-9]{1,4}))+")
+"""The name of an entry in a cache or table: `user_123`, `bm25_doc_ids`."""
+_CONTINUED = re.compile(r"\r?\n\s*\??\.\w")
+"""The next line of an expression: its next method."""
+_LABEL = re.compile(r"(?:[a-z /-]*[ /-])?(?:passwor[dt]|passwd|passphrase|passcode)")
+"""Words about a password: `Show password`, `/auth/change-password`."""
+_CLOSING = re.compile(r"(?<=\w)[\"'`](?=[\s)}\],:]|\Z)")
 _SHORT_KEY = 7
 _LONG_KEY = 12
 """Minimum lengths of a value named `key` or `token`: with letters and digits, and of any kind."""
 _LETTERS = re.compile(r"[A-Za-z]+")
+_VARIABLE = re.compile(r"[a-z_$][\w$]*(?:\??\.[a-z_$][\w$]*)*", re.ASCII)
 
 _ASSIGNED_WORDS = (b"key", b"token", b"sig", b"auth", b"secret", b"pass", b"pwd", b"credential")
 _OPTION_WORDS = (b"pass", b"secret", b"token", b"key")
@@ -90,8 +96,9 @@ def _assigned_secrets(lines: Lines) -> Iterator[Span]:
     """Assignments, except names of values, calls, references, and statements about a password."""
     for match in _ASSIGNMENTS(lines):
         kind = "behind_colon" if match["value"] is None else "value"
-        named = kind == "value" and _names_a_value(match, lines.text[match.end() : match.end() + 1])
-        if not named and not REFERENCE.match(lines.text, match.start(kind)):
+        bare = kind == "value" and _names_a_value(match, lines.text[match.end() : match.end() + 1])
+        named = bare or _is_variable(match, kind) or is_default(lines.text, match.start(), match[kind])
+        if not named and not stands_in(match[kind]) and not REFERENCE.match(lines.text, match.start(kind)):
             yield match.span()
 
 
@@ -99,19 +106,28 @@ def _names_a_value(match: re.Match[str], behind: str) -> bool:
     """Whether the assigned value is a statement about a password, too plain for a key, or a program variable."""
     value, sign = match["value"], match["sign"]
     plain_value = _CLOSED.split(value, maxsplit=1)[0].lower()
-    weak, name = match["weak"] or match["cased"], match["name"] or ""
+    weak, name = match["weak"] or match["cased"] or "", match["name"] or ""
     names_itself = name != "" and plain_value.replace("_", "") == name.lower()
-    stands_in = plain_value in VERDICTS or names_itself or any(map(YOURS.fullmatch, (value, plain_value)))
-    if stands_in or (name == "PWD" and value.startswith("/")):
+    folder = name == "PWD" and value.startswith("/")
+    if names_itself or folder or (plain_value[2:] and stands_in(plain_value)):
         return True
-    if weak and (_PLAIN.fullmatch(value) or not _is_opaque(value)):
+    of_table = weak.lower() == "key" and match.string[match.start() - 1 : match.start()] not in {"_", "-"}
+    if weak and (_PLAIN.fullmatch(value) or not _is_opaque(value) or (of_table and _WORDY.fullmatch(value))):
         return True
     bare = re.split(r"[)\]}:]", value, maxsplit=1)[0].rstrip(".")
     bare = bare.removesuffix("!") if "." in bare else bare  # TypeScript: `process.env.TOKEN!` is not null
-    if sign.endswith(("'", '"')) or not (DOTTED.fullmatch(bare) or (weak and sign and is_identifier(bare))):
-        return False
     spaced, in_brackets = sign != "", bare != value or behind == ","
-    return bool(weak) or spaced or in_brackets or "." in bare or name.lower() in bare.lower()
+    variable = DOTTED.fullmatch(bare) or (((weak and sign) or in_brackets) and is_identifier(bare))
+    if sign.endswith(("'", '"')) or not variable:
+        return False
+    return weak != "" or spaced or in_brackets or "." in bare or name.lower() in bare.lower()
+
+
+def _is_variable(match: re.Match[str], kind: str) -> bool:
+    """Whether a value without quotes is a variable that is named like what it is assigned to: `apiKey: mem0ApiKey`."""
+    before, value = match.string[match.start() : match.start(kind)], match[kind].rstrip("!)]}").lower()
+    name = "".join(_LETTERS.findall(before)).lower()
+    return before[-1] not in "\"'" and value.replace("_", "").endswith(name) and _VARIABLE.fullmatch(value) is not None
 
 
 def _is_opaque(value: str) -> bool:
@@ -126,8 +142,9 @@ def _logins(lines: Lines) -> Iterator[Span]:
         scheme, _, name = match[0].removesuffix("@").partition("://")
         user, colon, password = name.partition(":")
         held = password or user
-        stands_in = held.lower() in _STAND_INS or (not colon and user == NOBODY) or _NAMED_LATER.fullmatch(held)
-        if ("http" in scheme.lower() or colon) and not stands_in:
+        default = password == user or (not colon and user == NOBODY)
+        known = default or stands_in(held) or _NAMED_LATER.fullmatch(held)
+        if ("http" in scheme.lower() or colon) and not known:
             yield match.span()
 
 
@@ -135,8 +152,7 @@ def named_options(lines: Lines) -> Iterator[Span]:
     """Options of commands with a secret: `--password x`, except statements about one."""
     for match in _NAMED_OPTIONS(lines):
         word = match[1].strip(".,:`)").lower()
-        stands_in = word in VERDICTS | _OPTION or YOURS.fullmatch(word) is not None
-        if not stands_in and _MOUNTED.match(match[0]) is None:
+        if word not in _OPTION and not stands_in(word) and _MOUNTED.match(match[0]) is None:
             yield match.span()
 
 
@@ -146,17 +162,19 @@ def spoken(lines: Lines) -> Iterator[Span]:
         if _TYPED.match(match[2]):
             yield match.span()
             continue
-        words = match[2].partition("</")[0].strip(" \t\"'`.!?)").lower().split()
+        words = _CLOSING.split(match[2].partition("</")[0], maxsplit=1)[0].strip(" \t\"'`.!?)").lower().split()
         if words[1:] and words[0] == "correct":
             del words[0]
         seed = [word.rstrip(")]}:") or word for word in words[: 1 if match[1] is None else 3]]
-        if not seed or REFERENCE.match(match[2]) or not VERDICTS.isdisjoint(seed) or _is_expression(match, words):
+        reference = REFERENCE.match(lines.text, match.start(2)) or _CONTINUED.match(lines.text, match.end())
+        if not seed or reference or not VERDICTS.isdisjoint(seed) or _is_expression(match, words):
             continue
         if match[1] is not None and len(words) == 1 and _DONE.fullmatch(words[0]):
             continue
-        names_itself = seed[0] == _LETTERS.findall(match[0])[0].lower()
-        stands_in = names_itself or (len(words) == 1 and YOURS.fullmatch(seed[0]) is not None)
-        if stands_in or _DOCUMENTED.search(lines.text, max(0, match.start() - 60), match.start()):
+        name = _LETTERS.findall(match[0])[0].lower()
+        label = seed[0] == name or _LABEL.fullmatch(" ".join(words)) is not None
+        known = label or (len(words) == 1 and stands_in(seed[0])) or is_default(lines.text, match.start(), seed[0])
+        if known or _DOCUMENTED.search(lines.text, max(0, match.start() - 60), match.start()):
             continue
         yield match.span()
 
@@ -167,14 +185,15 @@ def _is_expression(match: re.Match[str], words: list[str]) -> bool:
     first = words[0].rstrip(")]}:")
     if "=" in sign and first.startswith("="):
         return True
-    if match[1] is not None or DOTTED.fullmatch(first) is None or match[2][0] in "\"'":
+    variable = DOTTED.fullmatch(first) is not None or is_identifier(first)
+    if match[1] is not None or not variable or match[2][0] in "\"'":
         return False
     alone = len(words) == 1 or not words[1].isalpha() or words[1] in OPERATORS
     return name in first or (alone and ("=" in sign or "." in first))
 
 
 def _stated(lines: Lines) -> Iterator[Span]:
-    return (match.span() for match in _STATEMENTS(lines) if match[1].lower() not in VERDICTS)
+    return (match.span() for match in _STATEMENTS(lines) if not stands_in(match[1]))
 
 
 FINDERS = (

@@ -16,7 +16,7 @@ from typing import Any
 
 from engine.facts.shell import Parsed, ShellCommand, ShellWord, parse
 from engine.facts.tools.command_options import STREAMS, Part, Reading, Rows, read
-from engine.secrets.stand_ins import VERDICTS
+from engine.secrets.stand_ins import is_default, stands_in
 
 LONGEST = 64 << 10
 """Bytes of a command; the parser reads no more."""
@@ -66,10 +66,10 @@ _PIECE = re.compile(r"[^\s;&|<>()'\"`$]+")
 _HANDED = re.compile(
     r"(?i)(?:^|\s)--?(?:[a-z0-9]+[-_])*"
     r"(?:pass|password|passwd|passphrase|secret|token|api[-_]?key|secret[-_]?key|access[-_]?key)\s+(?!-)(?=\S)"
-    r"|(?:^|\s)\w*(?:password|passwd|passphrase|secret|token|api_?key)=(?=\S)"
+    r"|(?:^|\s)\w*(?P<name>password|passwd|passphrase|secret|token|api_?key)=(?=\S)"
 )
 _NOT_HANDED = re.compile(
-    r"(?i)(?P<quote>[\"']?)(?:\$\(|`|(?:|\$\w+|\$\{\w+\}|(?P<word>[a-z]+))(?P=quote)(?=[\s;&|)]|\Z))"
+    r"(?i)(?P<quote>[\"']?)(?:\$\(|`|(?:|\$\w+|\$\{\w+\}|(?P<word>[a-z][\w-]*))(?P=quote)(?=[\s;&|)]|\Z))"
 )
 """The value of a secret that a command does not show: empty, a variable, what a command prints, or a placeholder."""
 _HERE = re.compile(r"\A(?:\./+)+|\A\.\Z")
@@ -323,7 +323,9 @@ def hands_secret(text: str) -> bool:
     """Whether a command passes a secret in an option or variable with a telling name: `--password x`."""
     for found in _HANDED.finditer(text):
         value = _NOT_HANDED.match(text, found.end())
-        if value is None or (value["word"] and value["word"].lower() not in VERDICTS):
+        word = None if value is None else value["word"]
+        known = word is None or stands_in(word) or is_default(text, found.start("name"), word)
+        if value is None or not known:
             return True
     return False
 
