@@ -117,17 +117,21 @@ def _names_a_value(match: re.Match[str], behind: str) -> bool:
     bare = re.split(r"[)\]}:]", value, maxsplit=1)[0].rstrip(".")
     bare = bare.removesuffix("!") if "." in bare else bare  # TypeScript: `process.env.TOKEN!` is not null
     spaced, in_brackets = sign != "", bare != value or behind == ","
-    variable = DOTTED.fullmatch(bare) or (((weak and sign) or in_brackets) and is_identifier(bare))
+    variable = DOTTED.fullmatch(bare) or (((weak and sign) or (in_brackets and "_" in bare)) and is_identifier(bare))
     if sign.endswith(("'", '"')) or not variable:
         return False
     return weak != "" or spaced or in_brackets or "." in bare or name.lower() in bare.lower()
 
 
 def _is_variable(match: re.Match[str], kind: str) -> bool:
-    """Whether a value without quotes is a variable that is named like what it is assigned to: `apiKey: mem0ApiKey`."""
+    """Whether a value is a variable that is named like what it is assigned to: `apiKey: mem0ApiKey`.
+
+    Not for a password: people have some that end with the word.
+    """
     before, value = match.string[match.start() : match.start(kind)], match[kind].rstrip("!)]}").lower()
     name = "".join(_LETTERS.findall(before)).lower()
-    return before[-1] not in "\"'" and value.replace("_", "").endswith(name) and _VARIABLE.fullmatch(value) is not None
+    variable = before[-1] not in "\"'" and "pass" not in name and _VARIABLE.fullmatch(value) is not None
+    return variable and value.replace("_", "").endswith(name)
 
 
 def _is_opaque(value: str) -> bool:
@@ -185,7 +189,7 @@ def _is_expression(match: re.Match[str], words: list[str]) -> bool:
     first = words[0].rstrip(")]}:")
     if "=" in sign and first.startswith("="):
         return True
-    variable = DOTTED.fullmatch(first) is not None or is_identifier(first)
+    variable = DOTTED.fullmatch(first) is not None or ("_" in first and is_identifier(first))
     if match[1] is not None or not variable or match[2][0] in "\"'":
         return False
     alone = len(words) == 1 or not words[1].isalpha() or words[1] in OPERATORS

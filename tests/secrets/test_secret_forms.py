@@ -252,7 +252,9 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      'api_key = "test-api-key-4711"',
      "Authorization: 'Bearer token4711'", "KEY=m0-your-9x8y7z6w5v", 'apiKey: "m0-xx7"', "tool --api-key /sword",
      "ghp_" + "x" * 35 + "7", "key='bm25_d0c_1ds'", "API_KEY='student_123'", "api-key='student_123'",
-     "PASSWORD: nextcl0ud", "password: hunter2 password", "password: '9x8y7z-password'", "SECRET=replace_with_long_9x8y7z6w5v", 'secret = "sword_fish_that_is_long"',
+     "PASSWORD: nextcl0ud", "password: hunter2 password", "password: '9x8y7z-password'", "password=S3cretPassword",
+     "login(password=Blue42Monkey)", "password: Blue42Password",
+     "SECRET=replace_with_long_9x8y7z6w5v", 'secret = "sword_fish_that_is_long"',
      "-----BEGIN RSA PRIVATE KEY-----\nMIIE", 'k = "-----BEGIN RSA PRIVATE KEY-----\\nMIIE"',
      f"orders-api-key-{text(24)}", f"orders_api_key_{text(24, '0123456789abcdef')}"],
 )  # fmt: skip
