@@ -354,6 +354,8 @@ def test_commands_are_arrays_or_text(arguments: dict[str, Any], commands: list[A
     ("arguments", "place"),
     [
         ({"text": TOKEN}, "arguments/text"),
+        ({"text": f"one\ntwo {TOKEN}\npassword=swordfish"}, "arguments/text:2"),
+        ({"command": f"cat <<E\n{TOKEN}\nE"}, "arguments/command:2"),
         ({"data": {"headers": {"Authorization": "x"}}}, "arguments/data/headers/Authorization"),
         ({"data": {"password": "x"}}, "arguments/data/password"),
         ({"data": {"db_password": 5}}, "arguments/data/db_password"),

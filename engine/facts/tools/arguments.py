@@ -54,7 +54,7 @@ from engine.facts.tools.commands import (
 )
 from engine.model import Named
 from engine.secrets.forms import SecretForms
-from engine.secrets.patterns import is_secret
+from engine.secrets.patterns import find_credentials, is_secret
 from engine.secrets.redaction import is_secret_name
 
 LEVELS = 64
@@ -382,7 +382,10 @@ class _Walk(Walked):
     def _secret(self, text: str, at: _At) -> bool:
         found = bool(text) and (is_secret_name(at.name) or self._holds_secret(text))
         if found:
-            self.secrets.append(Named(id=self._id("secrets", at)))
+            start = min((start for start, _ in find_credentials(text, self._forms)), default=0)
+            line = text.count("\n", 0, start) + 1
+            place = f"{at.place}:{line}" if "\n" in text else at.place
+            self.secrets.append(Named(id=self._id("secrets", replace(at, place=place))))
         return found
 
     def _holds_secret(self, text: str) -> bool:
