@@ -14,6 +14,7 @@ from itertools import pairwise, takewhile
 from typing import Any
 
 from engine.secrets.lines import Span, line_at, pieces_with_runs
+from engine.secrets.stand_ins import stands_in
 
 _PART = re.compile(
     r"(?:\[(?P<set>[A-Za-z0-9_~./+=:@ -]+)\]|(?P<one>[A-Za-z0-9_~/:@=-]))(?:\{(?P<count>[0-9]{1,4}(?:,[0-9]{0,4})?)\})?"
@@ -163,7 +164,7 @@ class SecretForms:
             if at >= end:  # no form matches across a line end
                 start, end = line_at(text, at, "\n")
                 for pattern in self._plain:
-                    yield from (one.span() for one in pattern.finditer(text, start, end) if not _MASK.search(one[0]))
+                    yield from (one.span() for one in pattern.finditer(text, start, end) if not stands_in(one[0]))
                 found = self._with_digit.finditer(text, start, end)
                 yield from (one.span() for one in found if _DIGIT.search(one[0]))
 
@@ -282,8 +283,6 @@ def _option(option: str) -> str:
 
 
 _DIGIT = re.compile(r"[0-9]")
-_MASK = re.compile(r"[xX]{8}\Z")
-"""The end of what stands for a key in an example: `ghp_xxxxxxxx`."""
 _TOKEN_LIKE = re.compile(
     r"(?<![A-Za-z0-9_~-])(?!(?<!\.)(?:[0-9a-f]{32}|[0-9a-f]{64})(?![A-Za-z0-9_~-]))"
     r"(?=[A-Za-z_~-]*[0-9])(?=[0-9_~-]*[A-Za-z])[A-Za-z0-9_~-]{14,}"

@@ -29,7 +29,7 @@ _HEADER = re.compile(
 _CREDENTIALS = re.compile(
     r"(?i)[^:=]{0,40}[:=][ \t]{0,8}(?P<quote>[\"']?)[ \t\"']{0,8}"
     r"(?P<scheme>(?:bearer|basic|digest|token)[ \t]{1,8}(?:\\?[\"'](?=[a-z0-9]))?)?"
-    r"(?!(?:bearer|basic|digest|token)[ \t`])(?P<value>[a-z0-9+/._~-]{2}[^\s\"',;]*)"
+    r"(?!(?:bearer|basic|digest|token)(?:[ \t`]|\Z))(?P<value>[a-z0-9+/._~-]{2}[^\s\"',;]*)"
 )
 _WORD = r"(?:\(?[A-Za-z][A-Za-z-]*\)?|[0-9.]{1,4})"
 _PROSE = re.compile(rf"{_WORD}(?: {_WORD}){{3,}}[ \t.;|]*(?![^\r\n])")

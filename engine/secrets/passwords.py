@@ -49,7 +49,7 @@ STATED = re.compile(
 )
 """A password that the word before it does not assign: of SQL, of PHP's constants, of a variable of a container."""
 DATA_SOURCE = re.compile(
-    r"(?<![A-Za-z0-9_.%+-])[A-Za-z0-9_.%+-]{1,64}:(?!\[redacted:)[^\s:@\"'\x00-\x1f\x7f-\x9f\ufffd]{1,128}@"
+    r"(?<![A-Za-z0-9_.%+-])[A-Za-z0-9_.%+-]{1,64}:(?!\[redacted:)([^\s:@\"'\x00-\x1f\x7f-\x9f\ufffd]{1,128})@"
     r"(?:(?:tcp6?|udp|unix)\(|\([\w.:/\[\]-]{1,255}\))"
 )
 """Of a database in Go. Bytes of a picture or an archive read as text have `:` and `@(` in them, but no address."""
@@ -152,6 +152,10 @@ def _logins(lines: Lines) -> Iterator[Span]:
             yield match.span()
 
 
+def _sources(lines: Lines) -> Iterator[Span]:
+    return (match.span() for match in _SOURCES(lines) if not _NAMED_LATER.fullmatch(match[1]))
+
+
 def named_options(lines: Lines) -> Iterator[Span]:
     """Options of commands with a secret: `--password x`, except statements about one."""
     for match in _NAMED_OPTIONS(lines):
@@ -206,6 +210,6 @@ FINDERS = (
     same((b"pass",), spoken),
     same(_STATED_WORDS, _stated),
     same((b"login",), netrcs),
-    same((b"@",), spans(_SOURCES)),
+    same((b"@",), _sources),
     Finder((b"://",), spans(_USERS), _logins),
 )

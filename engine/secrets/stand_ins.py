@@ -26,7 +26,7 @@ PLACEHOLDER = re.compile(r"[A-Z]{1,16}(?:_[A-Z]{1,16})*|(?i:your)(?:[_-][A-Za-z_
 _YOURS = re.compile(
     r"(?i)(?:[a-z0-9]{1,6}[_-])?your[_-]?(?:[a-z0-9]{1,20}[_-]){0,4}"
     r"(?:(?:api|secret)?key|pass(?:phrase|wd|word)?|pwd|secret|token)(?:[_-]here)?"
-    r"|(?:[a-z0-9]{1,6}[_-]){0,3}(?:\.{3}|x{3,})"
+    r"|(?:[a-z0-9]{1,6}[_-]){0,3}(?:\.{3}|x{3,})|[a-z0-9_-]{0,9}x{8,}"
 )
 """What stands for a password in an example: `your_password`, `whsec_...`, `sk-xxx`."""
 _UNREAL = "dummy|example|expired|fake|invalid|mock|new|old|placeholder|sample|some|stale|test|testing|wrong"
