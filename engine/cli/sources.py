@@ -96,6 +96,9 @@ def init(
     write_file(target, _encoded(started.text))
     if license_ and described and described.license and described.license != license_:
         remark(f"engine: {described.file} states the license {printable(described.license)}; --license is not used")
+    beside = [path for path in values["extra_files"] if (folder / path).is_file()]
+    if beside and stated.license is None and not (described and described.license):
+        remark(f"engine: no metadata state a license; look into {', '.join(beside)}")
     for one in started.remarks:
         remark(f"engine: {one}")
     source = f" and {described.file}" if described else ""

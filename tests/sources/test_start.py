@@ -184,6 +184,14 @@ def test_the_license_of_metadata_is_used_instead_of_the_option(command: Command,
     assert (folder / "bundle.yaml").read_text(encoding="utf-8").count("    license: GPL-3.0-only\n") == 2
 
 
+def test_files_that_may_name_the_license_are_named(command: Command, tmp_path: Path) -> None:
+    folder = files(tmp_path / "project", {"LICENSE": b"MIT License", "README.md": b"# A", "a.csv": b"1"})
+    open_ = command("source", "init", folder, *ACCEPTED)
+    assert "engine: no metadata state a license; look into LICENSE, README.md" in open_.stderr
+    (folder / "bundle.yaml").unlink()
+    assert "look into" not in command("source", "init", folder, *ACCEPTED, "--license", "MIT").stderr
+
+
 @pytest.mark.parametrize(
     ("content", "options", "said"),
     [
