@@ -110,7 +110,7 @@ def main() -> None:
 
 
 def measure(bench: Bench) -> tuple[list[Row], list[str]]:
-    """All rows that could be measured, and what stands in the way of the others."""
+    """All rows that could be measured, those before an interrupt, and what stands in the way of the others."""
     rows: list[Row] = []
     refusals = []
     for measurement in dict.fromkeys(_ROWS[name] for name in _ROWS if name in bench.asked):
@@ -120,6 +120,9 @@ def measure(bench: Bench) -> tuple[list[Row], list[str]]:
         except NotMeasuredError as error:
             refusals.append(f"bench: not measured: {', '.join(names)}: {error}")
             bench.say(refusals[-1])
+        except KeyboardInterrupt:
+            refusals.append(f"bench: interrupted: {', '.join(names)} and the rows after it are not measured")
+            break
     return rows, refusals
 
 
