@@ -14,7 +14,6 @@ import asyncio
 import inspect
 import json
 import threading
-import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -25,7 +24,8 @@ from typing import Any, Protocol
 from admission_adapters.digests import digest
 from admission_adapters.interfaces import Answer, Decides
 from admission_adapters.tools.executor import ToolPlaces
-from admission_adapters.tools.path import CallContext, Question, ToolPath
+from admission_adapters.tools.gate import Gate
+from admission_adapters.tools.path import ToolPath
 from admission_adapters.tools.registry import ToolRegistry, UncuratedToolRegistry
 from admission_adapters.tools.request import call_parts, tool_name
 from admission_adapters.tools.result import ToolResult
@@ -65,8 +65,10 @@ class GateReply:
         return self.result.status == "ok"
 
 
-class AgentGate:
+class AgentGate(Gate[Answer]):
     """The gate for one framework; threads may share it, and conversations by their `run`. Blocking."""
+
+    _engine: Engine
 
     def __init__(
         self,
@@ -83,12 +85,10 @@ class AgentGate:
 
         `approver` is the principal of the person who answers in the framework; None if nobody there may approve.
         """
+        super().__init__(
+            engine, ToolRegistry(), context, policy=policy, profile=profile, cwd=cwd, environment=environment
+        )
         self.approver = approver
-        if context.run is None:
-            context = replace(context, run=uuid.uuid4().hex)  # what this agent touches is counted by its run
-        self._engine, self._context = engine, context
-        calls = CallContext(policy, profile, cwd, None if environment is None else dict(environment))
-        self._path = ToolPath(ToolRegistry(), context, calls, "safe", ToolPlaces())
         self._lock = threading.Lock()
         self._waiting: dict[str, ToolResult] = {}
 
@@ -227,9 +227,6 @@ class AgentGate:
             return self._engine.administer(request, by).done is not None
         except Exception:  # noqa: BLE001  (not granted)
             return False
-
-    def _decide(self, question: Question) -> Answer:
-        return question.put(self._engine)
 
 
 def _codes(result: ToolResult) -> set[str]:

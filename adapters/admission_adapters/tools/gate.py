@@ -35,8 +35,8 @@ __all__ = [
 ]
 
 
-class _Gate(Generic[AnswerT]):
-    """The state of both gates."""
+class Gate(Generic[AnswerT]):
+    """The state of every gate."""
 
     def __init__(  # noqa: PLR0913  (each is optional and named)
         self,
@@ -76,7 +76,7 @@ class _Gate(Generic[AnswerT]):
         return question.put(self._engine)
 
 
-class ToolGate(_Gate[Answer]):
+class ToolGate(Gate[Answer]):
     """The gate for callers that block, over an `Engine`; threads may share it."""
 
     def visible(self) -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ class ToolGate(_Gate[Answer]):
         return run(self._path.call(call, approval), self._decide)
 
 
-class AsyncToolGate(_Gate[Awaited]):
+class AsyncToolGate(Gate[Awaited]):
     """The gate for an event loop, over an `AsyncEngine`. Tools run on that loop only if `on_loop` names them.
 
     If the caller is cancelled, the call still runs to its end and is recorded.
