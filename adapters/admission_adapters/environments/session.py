@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, runtime_checkable
+from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from admission_adapters.environments import contacts, documents
 from admission_adapters.environments.held import OpenEnvironment
@@ -31,6 +31,7 @@ from engine.errors import WorkError
 from engine.model import HeldEnvironment, Job, Permit, Result
 from engine.steps import run, run_async
 
+GateT = TypeVar("GateT")
 Operations = dict[str, tuple[str, tuple[str, ...], dict[str, Any]]]
 
 _TOOLS: dict[str, tuple[type[Any], Operations]] = {
@@ -131,14 +132,14 @@ class EnvironmentTools:
         return Result(line["event"], {"environment": self.environment.name, **facts})
 
 
-class _Session(Generic[AnswerT]):
+class _Session(Generic[AnswerT, GateT]):
     """What both sessions do.
 
     Acts never raise; their answer has `decision`, `fault`, and as `result` the line of the trajectory.
     """
 
-    def __init__(self, engine: Holds[AnswerT], tools: EnvironmentTools) -> None:
-        self._engine, self._tools = engine, tools
+    def __init__(self, engine: Holds[AnswerT], tools: EnvironmentTools, gate: GateT) -> None:
+        self._engine, self._tools, self._gate = engine, tools, gate
         self._environment = tools.environment
         self.registry = tools.registry
         self.manifest = tools.manifest()
@@ -164,12 +165,8 @@ class _Session(Generic[AnswerT]):
         return self._tools.act(act, checkpoint, approval).put(self._engine)
 
 
-class EnvironmentSession(_Session[Answer]):
+class EnvironmentSession(_Session[Answer, ToolGate]):
     """An open environment and the gate to its tools, over an `Engine`; threads may share it."""
-
-    def __init__(self, engine: Holds[Answer], tools: EnvironmentTools, gate: ToolGate) -> None:
-        super().__init__(engine, tools)
-        self._gate = gate
 
     def visible(self) -> list[dict[str, Any]]:
         """The definitions that may go into the prompt now."""
@@ -189,12 +186,8 @@ class EnvironmentSession(_Session[Answer]):
         return self._environment.verify()
 
 
-class AsyncEnvironmentSession(_Session[Awaited]):
+class AsyncEnvironmentSession(_Session[Awaited, AsyncToolGate]):
     """`EnvironmentSession` over an `AsyncEngine`, for an event loop."""
-
-    def __init__(self, engine: Holds[Awaited], tools: EnvironmentTools, gate: AsyncToolGate) -> None:
-        super().__init__(engine, tools)
-        self._gate = gate
 
     async def visible(self) -> list[dict[str, Any]]:
         """`EnvironmentSession.visible`."""
