@@ -18,7 +18,7 @@ from engine.errors import GatherError
 from engine.facts.material import HOLDS, Material, Reader, Row
 from engine.model import AdmittedSource, Decision, Digest, Limits, Line, Model, Pace, Sha256
 from engine.points import GatherContext, Gathered, Point, source
-from engine.points.source import OpenedSource, SourceInput, SourceRecord, SourceRequest
+from engine.points.source import OpenedSource, SourceRecord, SourceRequest
 from engine.record.source_events import Hashes, SourceEvent
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def gather(request: EnvironmentRequest, context: GatherContext) -> Gathered:
     found = source.gather(SourceRequest(path=request.path, digest=request.digest), context)
     with ExitStack() as stack:
         stack.callback(found.close)
-        facts = _bundle_of(found)
+        facts = found.opened.facts
         records = facts.records or ()
         holds = context.lookups.environments.get(facts.environment or "")
         read = list(_read(records, found.opened, holds, context))
@@ -144,13 +144,6 @@ def gather(request: EnvironmentRequest, context: GatherContext) -> Gathered:
     title = f"environment {facts.environment or 'not stated'} · {found.title}"
     opened = OpenedMaterial(material, found.opened)
     return replace(found, input=gathered, title=title, opened=opened, notes=notes)
-
-
-def _bundle_of(found: Gathered) -> source.BundleFacts:
-    facts = found.input.bundle if isinstance(found.input, SourceInput) else None
-    if facts is None:
-        raise GatherError("there is no source bundle", remedy="name the path of a source bundle")
-    return facts
 
 
 def _facts(material: Material) -> MaterialFacts:
