@@ -140,7 +140,7 @@ def gather(request: CodeExecutionRequest, context: GatherContext) -> Gathered:
             profile=stated(request.profile),
             packages=_packages(request.packages, context),
             contract=stated(request.contract),
-            files=_files(request.files),
+            files=tuple(FileFacts(id=one.name, bytes=one.bytes, sha256=one.sha256) for one in request.files),
             seed=request.seed,
             artifacts=request.artifacts,
             task=stated(request.task),
@@ -163,10 +163,6 @@ def _scan(action: Any, facts: ActionFacts) -> ScanFacts | None:
 def _packages(name: str | None, context: GatherContext) -> PackagesFacts:
     tree = None if name is None else context.packages(name)
     return PackagesFacts(stated=name is not None, value=name, tree=tree)
-
-
-def _files(files: tuple[InputFile, ...]) -> tuple[FileFacts, ...]:
-    return tuple(FileFacts(id=file.name, bytes=file.bytes, sha256=file.sha256) for file in files)
 
 
 POINT = Point(
