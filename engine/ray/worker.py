@@ -102,7 +102,8 @@ class Worker:
     def _opened(self, job: Job) -> Engine:
         """An engine in a private folder that serves the policy of the job. Raises EngineError, OSError."""
         folder, lock = fresh_folder()
-        self._stack.callback(_remove, folder, lock)
+        self._stack.callback(os.close, lock)
+        self._stack.callback(shutil.rmtree, folder, ignore_errors=True)
         now = None if job.now is None else datetime.fromtimestamp(job.now, UTC)
         settings = job.policy.unpack(folder)
         points = frozenset({job.point})
@@ -295,8 +296,3 @@ def fault_in(text: str) -> EngineError | None:
     error = EngineError(fields["message"], remedy=fields["remedy"], code=fields["code"])
     error.exit = Exit(fields["exit"])
     return error
-
-
-def _remove(folder: Path, lock: int) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    os.close(lock)
