@@ -77,7 +77,7 @@ class Backend(Protocol):
         nothing that others need.
         """
 
-    def give_back(self, operation: Operation[None], /) -> None:
+    def give_back(self, operation: Operation[object], /) -> None:
         """`write` for what undoes an operation that failed or had no effect; it runs again later where that may help.
 
         It runs after the operation that it undoes, also where that was cut off.

@@ -152,7 +152,7 @@ class Database:
         """Sweep as part of this transaction, by a clock that nobody sets while the file is open."""
         sweep(connection, min(now, int(self._booted_at + clock())))
 
-    def give_back(self, operation: Callable[[Connection], None]) -> None:
+    def give_back(self, operation: Callable[[Connection], object]) -> None:
         """`write`: a fault of the file is one of its disk, and passes only with a new store."""
         self.write(operation)
 

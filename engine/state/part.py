@@ -30,11 +30,7 @@ class Part:
 
     def _withdraw(self, statement: str, *values: object) -> None:
         """Give back by one statement what an id of one decision has taken. Raises StateError."""
-
-        def operation(connection: Connection) -> None:
-            connection.execute(statement, values)
-
-        self._database.give_back(operation)
+        self._database.give_back(lambda connection: connection.execute(statement, values))
 
     def _end(self, row: type[RowT], query: str, id_: str, statement: str, *values: object) -> RowT | None:
         """Run one statement about the row with this id, and return that row then, None if there is none."""

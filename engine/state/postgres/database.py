@@ -91,7 +91,7 @@ class PostgresDatabase:
         self._weakness: faults.Reason | None = None
         self._answered_at = time.monotonic()
         self._sweeps: dict[str, Operation[None]] = {}
-        self._failed: deque[Operation[None]] = deque(maxlen=_MOST_FAILED)
+        self._failed: deque[Operation[object]] = deque(maxlen=_MOST_FAILED)
         self._lost: set[int] = set()
         """Processes of PostgreSQL whose connection was cut: what was sent to them may still be run."""
         self._stop = threading.Event()
@@ -166,7 +166,7 @@ class PostgresDatabase:
         """Sweep soon, in a transaction of its own, so that no request waits for it."""
         self._sweeps[name] = lambda connection: sweep(connection, connection.execute(_EARLIER, (now,)).fetchone()[0])
 
-    def give_back(self, operation: Operation[None]) -> None:
+    def give_back(self, operation: Operation[object]) -> None:
         """Undo by `write`, after the operation that is undone; where that fails, again once PostgreSQL answers."""
         try:
             self._end_lost()
