@@ -6,8 +6,6 @@ followed, so that a name counts everywhere. `this` is one too: outside of classe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from engine.facts.code.javascript_scan_tree import Node, is_plain_text, parse, written
 from engine.facts.code.scan_items import Collector, Lines, ScanFacts
 
@@ -62,7 +60,7 @@ def scan_javascript(code: str, lines: Lines) -> ScanFacts:
     found = Collector(lines)
     nodes = parse(code)
     found.source(code)
-    bound = _bound(nodes)
+    bound = {node.text for node in nodes if node.type in _NAMES and _declares(node)}  # anywhere in the program
     for node in nodes:
         found.line = node.line
         _imports(node, found)
@@ -147,11 +145,6 @@ def _texts(node: Node, found: Collector) -> None:
 
 def _builtin(name: str, bound: set[str]) -> bool:
     return name in _GLOBALS or name not in bound
-
-
-def _bound(nodes: Iterable[Node]) -> set[str]:
-    """Every name that the program binds anywhere."""
-    return {node.text for node in nodes if node.type in _NAMES and _declares(node)}
 
 
 def _declares(node: Node) -> bool:
