@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 import secrets
 import threading
 from collections.abc import Callable, Mapping
@@ -34,6 +35,11 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 """A SHA-256 as written in decisions and records: `sha256:` and 64 hex digits."""
 
+
+TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+"""The name of a tool, as in policy/; no entry has any other name."""
+
+ToolName = Annotated[str, Field(pattern=f"^{TOOL_NAME.pattern}$")]
 
 Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 """A word of a request whose meaning is decided by rules and values, not by the format."""

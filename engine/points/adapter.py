@@ -18,13 +18,12 @@ from engine.documents.files import counted
 from engine.errors import GatherError
 from engine.facts.tools.definitions import Definition, UnreadableDefinitionError, definition_of
 from engine.facts.tools.schemas import schema_valid
-from engine.model import Digest, Limits, Model, Object, Pace
+from engine.model import TOOL_NAME, Digest, Limits, Model, Object, Pace
 from engine.points import GatherContext, Gathered, Point
 
 MOST_TOOLS = 100
 """Tools whose schemas are looked at: each may take a second. Later ones count as tools without a schema."""
 
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _OPERATION = re.compile(r"[a-z]{1,32}(/[a-z]{1,32})*")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -160,7 +159,7 @@ def _manifest(manifest: dict[str, Any], data: bytes) -> ManifestFacts:
         source_policy_hash=_plain(_DIGEST, manifest.get("source_policy_hash")),
         supported_operations=_named_facts(_OPERATION, manifest.get("supported_operations")),
         capabilities=_named_facts(_WORD, manifest.get("capabilities")),
-        unknown_fields=_named_facts(_NAME, unknown) or (),
+        unknown_fields=_named_facts(TOOL_NAME, unknown) or (),
         **names,
     )
 
@@ -180,14 +179,14 @@ def _keys(value: Any) -> tuple[str, ...] | None:
     """The tools that a field is about; names that no tool may have are numbered."""
     if not isinstance(value, dict):
         return None
-    return tuple(_plain(_NAME, name) or f"#{index}" for index, name in enumerate(sorted(value)))
+    return tuple(_plain(TOOL_NAME, name) or f"#{index}" for index, name in enumerate(sorted(value)))
 
 
 def _tools(manifest: dict[str, Any], registered: dict[str, RegisteredFacts]) -> Iterator[ToolFacts]:
     parts = [manifest.get(field) for field in _BY_TOOL]
     schemas, effects, implications = (part if isinstance(part, dict) else {} for part in parts)
     for index, name in enumerate(sorted({*schemas, *effects, *implications})):
-        plain = _plain(_NAME, name)
+        plain = _plain(TOOL_NAME, name)
         yield ToolFacts(
             id=plain or f"#{index}",
             name=plain,

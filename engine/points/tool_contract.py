@@ -7,7 +7,6 @@ what its definition, its implementation, its effects and its environment are, ea
 from __future__ import annotations
 
 import json
-import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
@@ -17,12 +16,9 @@ from engine.facts.text.proposal_text import What
 from engine.facts.tools.definitions import Definition, UnreadableDefinitionError, definition_of
 from engine.facts.tools.proposals import CHARACTERS, WHATS, Hit, proposal_facts
 from engine.facts.tools.schemas import schema_valid
-from engine.model import Digest, Limits, Model, Object, Word
+from engine.model import TOOL_NAME, Digest, Limits, Model, Object, ToolName, Word
 from engine.points import GatherContext, Gathered, Point
 
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-
-ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 Effects = Annotated[tuple[Word, ...], Field(max_length=16)]
 
 
@@ -167,7 +163,7 @@ def _tool(tool: Candidate) -> ToolFacts:
         found: Definition | None = definition_of(tool.definition)
     except UnreadableDefinitionError:
         found = None
-    name = found.name if found is not None and _NAME.fullmatch(found.name) else None
+    name = found.name if found is not None and TOOL_NAME.fullmatch(found.name) else None
     return ToolFacts(
         id=name or "#0",
         name=name,

@@ -6,7 +6,6 @@ an agent without any tool continues without tools (B01).
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,15 +17,12 @@ from engine.facts.text.content import steering_in
 from engine.facts.text.instructions import Markers
 from engine.facts.tools.calls import LONGEST_NAME
 from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
-from engine.model import Caller, Digest, Limits, Line, Model, Object
+from engine.model import TOOL_NAME, Caller, Digest, Limits, Line, Model, Object
 from engine.points import FactsFromState, GatherContext, Gathered, Point
 from engine.points.episode import calling_agent, may_be_agent
 
 if TYPE_CHECKING:
     from engine.state.store import Store
-
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-"""The name of a tool, as in policy/; no entry has any other name."""
 
 Name = Annotated[str, Field(max_length=LONGEST_NAME)]
 MOST_TOOLS = 2_000
@@ -146,7 +142,7 @@ def _read(tool: str | dict[str, Any], markers: Markers) -> tuple[str | None, str
 
 
 def _plain(name: str) -> str | None:
-    return name if _NAME.fullmatch(name) else None
+    return name if TOOL_NAME.fullmatch(name) else None
 
 
 POINT = Point("tool_visibility", VisibilityRequest, VisibilityInput, VisibilityLimits, gather)

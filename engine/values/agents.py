@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, StringConstraints
 
-from engine.model import Digest, Model
-from engine.values.fields import Items, MediaType, Text, ToolName, Word
+from engine.model import Digest, Model, ToolName
+from engine.values.fields import Items, MediaType, Text, Word
 from engine.values.hosts import HostOrDomain
 
 Bytes = Annotated[StrictInt, Field(ge=0, le=1 << 40)]

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictInt
 
 from engine.facts.archives.source_bundle import RecordKind
-from engine.model import Model
-from engine.values.fields import Items, MediaType, Positive, Text, ToolName, Word
+from engine.model import Model, ToolName
+from engine.values.fields import Items, MediaType, Positive, Text, Word
 
 
 class EnvironmentCeilings(Model):

@@ -21,8 +21,6 @@ Items = Annotated[tuple[T, ...], Strict(strict=False)]
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 """A name of ours: lower case, digits, underscores."""
 
-ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
-
 MediaType = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+/[a-z0-9][a-z0-9.+-]*$", max_length=255)]
 """A media type in lower case, without parameters."""
 

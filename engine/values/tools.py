@@ -15,10 +15,10 @@ from pydantic_core import InitErrorDetails
 from engine.documents.files import printable
 from engine.facts.tools.argument_facts import COVERED, ArgumentType
 from engine.facts.tools.commands import MOST_WORDS, is_prefix
-from engine.model import Digest, Model
+from engine.model import Digest, Model, ToolName
 from engine.values.commands import Ability, Option
 from engine.values.conditions import Conditions, problems
-from engine.values.fields import Checked, Items, Positive, SideEffect, Text, ToolName, Word, unknown, value_error
+from engine.values.fields import Checked, Items, Positive, SideEffect, Text, Word, unknown, value_error
 from engine.values.hosts import PROBLEM, host_form
 
 Selector = Annotated[

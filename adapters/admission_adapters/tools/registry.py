@@ -9,7 +9,6 @@ Neither decides what may be called: each call needs its own decision.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -18,9 +17,7 @@ from admission_adapters.digests import json_digest
 from admission_adapters.grants import granted
 from admission_adapters.tools.implementations import implementation_digest
 from engine.errors import PermitMissingError, WorkError
-from engine.model import Permit, Result
-
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+from engine.model import TOOL_NAME, Permit, Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +125,7 @@ class UncuratedToolRegistry(ToolRegistry):
 
 
 def _is_name(name: object) -> bool:
-    return isinstance(name, str) and _NAME.fullmatch(name) is not None
+    return isinstance(name, str) and TOOL_NAME.fullmatch(name) is not None
 
 
 def _text(name: str, definition: dict[str, Any]) -> str:

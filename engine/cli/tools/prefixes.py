@@ -132,16 +132,10 @@ def _folder(named: str) -> str:
 
 
 def _tool(name: str) -> None:
-    from pydantic import TypeAdapter, ValidationError
+    from engine.model import TOOL_NAME
 
-    from engine.values.fields import ToolName
-
-    try:
-        TypeAdapter(ToolName).validate_python(name)
-    except ValidationError as error:
-        raise GatherError(
-            f"`{printable(name, 128)}` is not a tool name", remedy="use its name in policy/tools.yaml"
-        ) from error
+    if TOOL_NAME.fullmatch(name) is None:
+        raise GatherError(f"`{printable(name, 128)}` is not a tool name", remedy="use its name in policy/tools.yaml")
 
 
 def _command(words: Sequence[str]) -> str:
