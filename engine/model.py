@@ -32,9 +32,10 @@ def is_reserved(code: str) -> bool:
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 """A SHA-256 in lower-case hex, without prefix."""
 
-Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 """A SHA-256 as written in decisions and records: `sha256:` and 64 hex digits."""
 
+Digest = Annotated[str, Field(pattern=f"^{DIGEST.pattern}$")]
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """The name of a tool, as in policy/; no entry has any other name."""

@@ -18,7 +18,7 @@ from engine.documents.files import counted
 from engine.errors import GatherError
 from engine.facts.tools.definitions import Definition, UnreadableDefinitionError, definition_of
 from engine.facts.tools.schemas import schema_valid
-from engine.model import TOOL_NAME, Digest, Limits, Model, Object, Pace
+from engine.model import DIGEST, TOOL_NAME, Digest, Limits, Model, Object, Pace
 from engine.points import GatherContext, Gathered, Point
 
 MOST_TOOLS = 100
@@ -26,7 +26,6 @@ MOST_TOOLS = 100
 
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _OPERATION = re.compile(r"[a-z]{1,32}(/[a-z]{1,32})*")
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 _BY_TOOL = ("tool_schemas", "side_effect_classes", "verifier_implications")
 _FIELDS = frozenset(
@@ -156,7 +155,7 @@ def _manifest(manifest: dict[str, Any], data: bytes) -> ManifestFacts:
         id=_plain(_WORD, manifest.get("id")),
         execution=_plain(_WORD, manifest.get("execution")),
         environment_identity=_plain(_WORD, manifest.get("environment_identity")),
-        source_policy_hash=_plain(_DIGEST, manifest.get("source_policy_hash")),
+        source_policy_hash=_plain(DIGEST, manifest.get("source_policy_hash")),
         supported_operations=_named_facts(_OPERATION, manifest.get("supported_operations")),
         capabilities=_named_facts(_WORD, manifest.get("capabilities")),
         unknown_fields=_named_facts(TOOL_NAME, unknown) or (),

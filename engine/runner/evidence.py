@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from pathlib import Path
 
@@ -10,11 +9,10 @@ from admission_adapters.runner.platform import Platform, PlatformError, RemoteSa
 from engine.documents.canonical import RawJson
 from engine.facts.run_request import WireRunRequest, agent_of
 from engine.flow import Services
-from engine.model import Boundary
+from engine.model import DIGEST, Boundary
 from engine.runner.harnesses import JAIL, Harnesses
 
 EGRESS = "egress"
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class RunEvidence:
@@ -68,7 +66,7 @@ class RunEvidence:
                 kind="supervised",
                 enforced=sandbox.applied.get(field) == word,
                 evidence=sandbox.evidence,
-                run=sandbox.run if _DIGEST.fullmatch(sandbox.run) else None,
+                run=sandbox.run if DIGEST.fullmatch(sandbox.run) else None,
             )
             for boundary, (field, word) in fields.items()
             if field in stated

@@ -6,11 +6,11 @@ that time, when no process uses an older result.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_args
 
 from engine.errors import StateError
+from engine.model import DIGEST
 from engine.state.backend import Backend, Connection, Operation
 from engine.state.part import Part, Recent, columns
 from engine.state.rows import ActivationRow, ActivationState, Agreement, StateLimits, StopRow
@@ -24,7 +24,6 @@ _CURRENT = (
     " coalesce((SELECT max(number) FROM activations WHERE state = 'active'), 0)"
     " ORDER BY number"
 )
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ def agreement(connection: Connection) -> Agreement:
 def activation(*found: Any) -> ActivationRow:
     """An activation from its columns. Raises StateError."""
     row = ActivationRow(*found)
-    if _DIGEST.fullmatch(row.digest) is None or row.state not in get_args(ActivationState):
+    if DIGEST.fullmatch(row.digest) is None or row.state not in get_args(ActivationState):
         raise StateError(
             "the state cannot be used: the release that its engines agreed on is damaged",
             remedy="restore the state from a backup, or have its owner correct the table `activations`",

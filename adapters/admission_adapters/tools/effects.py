@@ -16,6 +16,7 @@ from typing import Any
 
 from admission_adapters.digests import digest
 from engine.errors import PermitMissingError
+from engine.model import DIGEST
 
 MOST_EFFECTS = 1_000
 """Of one call; a tool that does more reports them as one, such as a folder instead of its files."""
@@ -99,5 +100,5 @@ def record_reported(effects: Effects, effect: Any) -> None:
     """Record an effect that the process of a tool has reported."""
     stated = effect if isinstance(effect, dict) else {}
     target = stated.get("target_digest")
-    plain = isinstance(target, str) and re.fullmatch(r"sha256:[0-9a-f]{64}", target)
+    plain = isinstance(target, str) and DIGEST.fullmatch(target)
     effects.add(stated.get("class", ""), stated.get("id", ""), target if plain else None)
