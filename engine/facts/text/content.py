@@ -13,7 +13,9 @@ from engine.secrets.names import FreeNames
 from engine.secrets.patterns import find_credentials, find_private, is_secret, known_forms
 from engine.secrets.redaction import is_secret_name, replaced
 
-_MARK = "[redacted]"
+MARK = "[redacted]"
+"""The same for all that is taken out: what can be guessed could be recognized by a digest."""
+
 _STEP = re.compile(r"[A-Za-z0-9_-]{1,40}")
 """A name that is shown in a path."""
 
@@ -87,10 +89,7 @@ def private_in(content: Any) -> int:
 
 
 def redacted_content(content: Any) -> Any:
-    """The same content with every key, token and password and all private data in its texts replaced.
-
-    The mark is the same for all: what can be guessed could be recognized by a digest.
-    """
+    """The same content with every key, token and password and all private data in its texts replaced."""
     return rewritten(content, _marked, numbers=True)
 
 
@@ -114,5 +113,5 @@ def rewritten(content: Any, change: Callable[[str], str], *, numbers: bool = Fal
 
 
 def _marked(text: str) -> str:
-    clean = replaced(text, find_credentials(text, known_forms()), lambda _: _MARK)
-    return replaced(clean, find_private(clean), lambda _: _MARK)
+    clean = replaced(text, find_credentials(text, known_forms()), lambda _: MARK)
+    return replaced(clean, find_private(clean), lambda _: MARK)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.documents.strict_json import read_strict
-from engine.facts.text.content import rewritten
+from engine.facts.text.content import MARK, rewritten
 from engine.facts.text.hidden import hidden_in
 from engine.facts.text.instructions import Markers
 from engine.facts.text.links import MOST, Link, links_in
@@ -19,9 +19,6 @@ from engine.secrets.forms import SecretForms
 from engine.secrets.patterns import find_credentials, is_secret
 from engine.secrets.redaction import is_secret_name, merged
 from engine.secrets.seen import UnescapedText, VisibleText
-
-MARK = "[redacted]"
-"""The same for all that is taken out: what can be guessed could be recognized by a digest."""
 
 DEPTH = 200
 """Levels of JSON that are looked at; deeper JSON, and JSON that readers disagree on, is looked at as text."""
