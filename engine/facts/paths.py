@@ -27,7 +27,7 @@ LONGEST_PART = 255
 
 _NOTHING_THERE = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG))
 _GLOB = re.compile(r"[*?]")
-_BRACKETS = re.compile(r"\[[^/]*")
+BRACKETS = re.compile(r"\[[^/]*")
 _ESCAPED = re.compile(r"%(?:2[eEfF]|5[cC]|25|00)")
 _EXPANDED = re.compile(r"\A\$[A-Z_]|`|\$[({]")
 """What a shell, or a program that expands variables as one, would replace."""
@@ -120,7 +120,7 @@ def links_met(pattern: str, most: int) -> tuple[list[str] | None, int]:
     has to know that no link comes before the first star. A shell may match fewer: here, brackets match any text, and a
     star matches hidden names too. Never raises.
     """
-    text = _BRACKETS.sub("*", pattern)
+    text = BRACKETS.sub("*", pattern)
     start = _GLOB.split(text, maxsplit=1)[0].rpartition("/")[0]
     parts = text[len(start) + 1 :].split("/")
     folders, seen, found = [start], 0, list[str]()

@@ -24,7 +24,7 @@ from engine.documents.strict_json import MAX_SAFE_INTEGER, AmbiguousJsonError, N
 from engine.facts.net.destinations import destinations, url_destinations, urls, whole_host, without_urls
 from engine.facts.net.hosts import PROGRAM_ENDINGS, WordHost, host_origin, word_host
 from engine.facts.net.urls import OriginFacts
-from engine.facts.paths import LONGEST, Lead, collapsed, links_met, looks_like_path, path_facts
+from engine.facts.paths import BRACKETS, LONGEST, Lead, collapsed, links_met, looks_like_path, path_facts
 from engine.facts.text.disguises import undisguised
 from engine.facts.tools.argument_facts import (
     COVERED,
@@ -91,7 +91,6 @@ _JSON_BEGINS = frozenset(("{", "[", '"', " ", "\t", "\r", "\n"))
 _STOPS = ".,;:!?>"
 _QUOTE = re.compile("[\"']")
 _PATTERN = re.compile(r"[*?\[{]")
-_BRACKETS = re.compile(r"\[[^/]*")
 _WIDE = re.compile(r"\*\*|\{|/\.+[*?\[]")
 """What makes of a pattern more than the files of one folder: rules compare others as if they were names."""
 
@@ -526,7 +525,7 @@ class _Walk(Walked):
     def _patterns(self, facts: CommandFacts) -> Iterable[str]:
         """The patterns of a command as rules compare them."""
         for pattern in (one for told in facts.patterns for one in self._resolved(told)):
-            plain = _ODD.sub("?", _BRACKETS.sub("*", pattern))
+            plain = _ODD.sub("?", BRACKETS.sub("*", pattern))
             yield from self._placed(_LEADING.sub("**", plain) if self._hidden_too else plain, facts.folders)
 
     def _placed(self, pattern: str, folders: tuple[str, ...]) -> Iterable[str]:
@@ -603,7 +602,7 @@ class _Walk(Walked):
             visible = undisguised(part).replace("\\", "") if escaped else part
             if looks_like_path(visible) and (escaped or (_PATTERN.search(part) and "://" not in part)):
                 for one in dict.fromkeys(part.replace("/**/", depth) for depth in _DEPTHS):
-                    self._path("" if escaped or _WIDE.search(one) else _BRACKETS.sub("*", one), at)
+                    self._path("" if escaped or _WIDE.search(one) else BRACKETS.sub("*", one), at)
             elif not escaped:
                 self._undeclared_path(part, at)
 
