@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from admission_adapters.files.drafts import DRAFT
 from admission_adapters.files.new_files import create, existing, names_in, opened
 from engine.errors import WorkError, reason_of
 
@@ -27,7 +28,6 @@ OBJECT_BYTES = 64 << 20
 _DAY = 86_400
 _NAME = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _SHELF = re.compile(r"[0-9a-f]{2}", re.ASCII)
-_DRAFT = ".draft-"
 _SWEEP_SECONDS = 3_600
 """The interval at which `put` removes expired objects."""
 
@@ -88,7 +88,7 @@ class ArtifactStore:
                     with suppress(FileNotFoundError):
                         until = int(os.stat(name, dir_fd=shelf, follow_symlinks=False).st_mtime)
                         own = _NAME.fullmatch(name) is not None
-                        stale = name.startswith(_DRAFT) and until + _OLD_DRAFT <= now
+                        stale = name.startswith(DRAFT) and until + _OLD_DRAFT <= now
                         if (own and until <= now) or stale:
                             os.unlink(name, dir_fd=shelf)
                             removed += own
@@ -141,7 +141,7 @@ def _extended(shelf: int, name: str, until: int) -> bool:
 
 
 def _write(shelf: int, name: str, data: bytes, until: int) -> None:
-    draft = _DRAFT + secrets.token_hex(8)
+    draft = DRAFT + secrets.token_hex(8)
     create(shelf, draft, (data,), OBJECT_BYTES, sync=False)
     try:
         os.utime(draft, (until, until), dir_fd=shelf, follow_symlinks=False)

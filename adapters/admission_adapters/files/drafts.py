@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from admission_adapters.files.new_files import FOLDER, create, existing, names_in, opened
 
 DRAFT = ".draft-"
-"""Prefix of folders that are being filled; no digest begins like this."""
+"""Prefix of files and folders that are being filled; no digest begins like this."""
 
 _DRAFT_NAME = re.compile(re.escape(DRAFT) + r"[0-9a-f]{16}")
 """Exactly the names that we make: the folder around them may be anyone's."""
