@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field
 from engine.documents.canonical import canonical
 from engine.model import Model, Outcome, Sha256
 from engine.record.model import CoveredEvents
-from engine.secrets.redaction import redact, redacted
+from engine.secrets.redaction import REDACTED, redact, redacted
 
 _LONGEST = 128
 _LABEL = re.compile(r"[A-Za-z0-9#][A-Za-z0-9._#-]{0,127}")
@@ -31,7 +31,6 @@ _FILE = re.compile(
 """Names of files, which ids often have. A name with more parts than these may begin with a host."""
 
 _CODE = re.compile(r"(?:engine\.)?[a-z][a-z0-9_]{0,63}")
-_REDACTED = re.compile(r"\[redacted:[0-9a-f]{12}\]")
 
 
 class EventName(StrEnum):
@@ -47,7 +46,7 @@ class EventName(StrEnum):
 
 def _label(text: str) -> str:
     clean: str = redact(text)[0] if _LABEL.fullmatch(text) else redacted(text)
-    return text if _REDACTED.fullmatch(text) else clean
+    return text if REDACTED.fullmatch(text) else clean
 
 
 def _alias(text: str) -> str:
@@ -60,7 +59,7 @@ def _id(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    return text if _CODE.fullmatch(text) or _REDACTED.fullmatch(text) else redacted(text)
+    return text if _CODE.fullmatch(text) or REDACTED.fullmatch(text) else redacted(text)
 
 
 def _codes(texts: tuple[str, ...]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ TEXT_CHARACTERS = 1 << 20
 DEPTH = 64
 """Values nested deeper are taken out whole; readers of requests stop at half of this."""
 
-_REDACTED = re.compile(r"\[redacted:[0-9a-f]{12}\]")
+REDACTED = re.compile(r"\[redacted:[0-9a-f]{12}\]")
 _CLEAN = re.compile(
     r"(?:sha256:)?[0-9a-f]{64}|[a-z_]{0,32}|\[redacted:[0-9a-f]{12}\]|"
     r"(?:(?:approvals|stops|memories|asked|agents|children)/)?[0-9a-f]{32}"
@@ -119,7 +119,7 @@ class _Walk:
         """A clean copy of `value`, which has the name `name` at the current path."""
         if isinstance(value, str):
             clean = self._known.get(value) or self._text(value)
-            if name.endswith(_SECRETS) and value and not _REDACTED.fullmatch(value):
+            if name.endswith(_SECRETS) and value and not REDACTED.fullmatch(value):
                 clean = redacted(value)
             return value if clean == value else self._replaced(clean)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
