@@ -48,6 +48,9 @@ Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 SEALED = r"^sealed:1:[A-Za-z0-9_-]{66,}$"
 """A secret that is sealed to the key of a runner: an HPKE ciphertext (RFC 9180) of at least one byte in base64url."""
 
+Count = Annotated[int, Field(ge=0)]
+"""A number of things, such as bytes or milliseconds."""
+
 Line = Annotated[str, Field(max_length=4_096)]
 """A path, a label or a time in a request."""
 

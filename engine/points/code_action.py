@@ -15,7 +15,7 @@ from pydantic import Field, StringConstraints
 from engine.facts.code.actions import ActionFacts, HintFacts, action_facts, hint_facts
 from engine.facts.code.boundaries import Stated, stated
 from engine.facts.code.outputs import EchoedFacts, echoed_facts
-from engine.model import Caller, Limits, Model, Sha256, Word
+from engine.model import Caller, Count, Limits, Model, Sha256, Word
 from engine.points import FactsFromState, GatherContext, Gathered, Point
 
 if TYPE_CHECKING:
@@ -27,15 +27,13 @@ AttemptId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}
 EARLIER = 128
 """Attempts that are looked at, the newest first: more than policy can admit."""
 
-Milliseconds = Annotated[int, Field(ge=0)]
-
 
 class ActionRequest(Model):
     """A proposed action and its hints, both unchanged, and the milliseconds since the run began."""
 
     action: Any = None
     policy_hints: Any = None
-    elapsed_ms: Milliseconds
+    elapsed_ms: Count
     task: Task | None = None
     attempt: AttemptId | None = None
 

@@ -17,7 +17,7 @@ from engine.facts.code.actions import ActionFacts, action_facts, hint_facts
 from engine.facts.code.boundaries import Amount, Needs, ProfileName, SandboxedLimits, Stated, Tighten, amounts, stated
 from engine.facts.code.scan import scan
 from engine.facts.code.scan_items import ScanFacts
-from engine.model import Boundary, Digest, Model, Pace, Probe, Sha256, Word
+from engine.model import Boundary, Count, Digest, Model, Pace, Probe, Sha256, Word
 from engine.points import GatherContext, Gathered, Point
 from engine.points.code_action import ActionInput, ActionRequest, attempts_of
 
@@ -33,7 +33,7 @@ class InputFile(Model):
     """A file that the program finds in `inputs/`: its name there, its bytes, its content by its SHA-256."""
 
     name: FileName
-    bytes: Annotated[int, Field(ge=0)]
+    bytes: Count
     sha256: Sha256
 
 

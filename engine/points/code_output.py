@@ -12,10 +12,9 @@ from pydantic import Field
 
 from engine.facts.code.answers import EchoedLimit, ResultLimit
 from engine.facts.code.outputs import EchoedFacts, OutputFacts, echoed_facts, output_facts
-from engine.model import Limits, Model, Sha256, Text, Word
+from engine.model import Count, Limits, Model, Sha256, Text, Word
 from engine.points import GatherContext, Gathered, Point
 
-Size = Annotated[int, Field(ge=0)]
 Signal = Annotated[int, Field(ge=1, le=128)]
 ExitCode = Annotated[int, Field(ge=0, le=255)]
 
@@ -26,8 +25,8 @@ class Run(Model):
     status: Word
     exit_code: ExitCode | None = None
     signal: Signal | None = None
-    stdout_bytes: Size
-    stderr_bytes: Size
+    stdout_bytes: Count
+    stderr_bytes: Count
     limit: Word | None = None
 
 
@@ -35,7 +34,7 @@ class LeftFile(Model):
     """A file that the program left: its content by its SHA-256, its bytes, and whether a secret was seen in it."""
 
     sha256: Sha256
-    bytes: Size
+    bytes: Count
     secret: bool
 
 

@@ -23,7 +23,7 @@ from engine.facts.code.boundaries import (
     amounts,
     stated,
 )
-from engine.model import Boundary, Digest, Model, Pace, Probe, Sha256
+from engine.model import Boundary, Count, Digest, Model, Pace, Probe, Sha256
 from engine.points import GatherContext, Gathered, Point
 from engine.points.code_execution import FileFacts
 
@@ -43,7 +43,7 @@ class GivenFile(Model):
     """A file that the command finds in `inputs/`: its path there, its bytes, its content by its SHA-256."""
 
     path: FilePath
-    bytes: Annotated[int, Field(ge=0)]
+    bytes: Count
     sha256: Sha256
 
 

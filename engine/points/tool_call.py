@@ -23,7 +23,7 @@ from engine.facts.tools.calls import Call, ToolCall, call_of
 from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
 from engine.facts.tools.schemas import misfits, schema_valid
 from engine.facts.tools.values import ArgumentValue, argument_values
-from engine.model import Caller, Digest, HeldEnvironment, Limits, Line, Model, Named, Object, Pace
+from engine.model import Caller, Count, Digest, HeldEnvironment, Limits, Line, Model, Named, Object, Pace
 from engine.points import FactsFromState, GatherContext, Gathered, Point
 from engine.points.episode import calling_agent, may_be_agent
 from engine.points.tool_visibility import Name, ToolScope
@@ -159,7 +159,7 @@ class ToolCallLimits(Limits):
 
     tool: str
     seconds: Annotated[int, Field(ge=1, le=3_600)]
-    result_bytes: Annotated[int, Field(ge=0)]
+    result_bytes: Count
     side_effects: tuple[str, ...]
     record_side_effect: Literal[True]
     rule: str

@@ -19,7 +19,7 @@ from engine.facts.text.instructions import Markers
 from engine.facts.text.links import links_in
 from engine.facts.text.traces import has_trace
 from engine.facts.tools.result_content import ResultContent
-from engine.model import Digest, Limits, Model, Text, Word
+from engine.model import Count, Digest, Limits, Model, Text, Word
 from engine.points import GatherContext, Gathered, Point, stated_in
 from engine.secrets.patterns import find_secrets
 
@@ -27,7 +27,6 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 Class = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.:]{0,127}$")]
 Effect = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z_]{0,31}$")]
 DecisionId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
-Size = Annotated[int, Field(ge=0)]
 Mode = Literal["safe", "debug"]
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]{1,64}")
@@ -39,7 +38,7 @@ MESSAGE_CHARACTERS = 4_000
 class ResultFacts(Model):
     """The result of a tool: its size as text for the model, in bytes, and its digest."""
 
-    bytes: Size
+    bytes: Count
     digest: Digest
     media: Literal["text", "json", "binary"]
 
@@ -154,8 +153,8 @@ class ToolResultLimits(Limits):
     `redact_links` are the numbers of links whose addresses are taken out.
     """
 
-    max_bytes: Size
-    prompt_bytes: Size
+    max_bytes: Count
+    prompt_bytes: Count
     redact_secrets: bool
     redact_hidden: bool
     redact_links: tuple[str, ...]

@@ -32,13 +32,13 @@ from pydantic import Field, ValidationError, model_validator
 from engine.documents.canonical import canonical
 from engine.documents.files import counted
 from engine.errors import Location, RecordError
-from engine.model import Model, Revisions, Sha256
+from engine.model import Count, Model, Revisions, Sha256
 from engine.record.chain import Entry
 from engine.record.checkpoint import Identity, Signed, parsed, read_identity, signed_statement
 from engine.record.layout import INSTALLATION, Break, BreakKind, BrokenError, broken_file
 from engine.record.lines import measured
 from engine.record.log import RecordLog, broken_error
-from engine.record.model import Count, DecisionRecord
+from engine.record.model import DecisionRecord
 from engine.record.reader import Filter, entries
 from engine.record.storage import LockHeldError, Storage, make_folder, readable, sync_folder, write_file
 from engine.record.verify import verify

@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from engine.documents.canonical import canonical
-from engine.model import Model, Sha256
+from engine.model import Count, Model, Sha256
 from engine.record.chain import Position
 from engine.record.layout import ANCHOR, CHECKPOINT, INSTALLATION, KEY, BreakKind, BrokenError, broken_file
-from engine.record.model import Count, Time
+from engine.record.model import Time
 from engine.record.storage import SMALL_BYTES, Storage, read_file, write_file
 
 FORMAT = 1

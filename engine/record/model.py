@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, model_validator
 
 from engine.documents.canonical import Fragment, canonical, in_order
-from engine.model import Decision, Digest, Level, Mode, Model, Outcome, Revisions, Sha256, WaiverId
+from engine.model import Count, Decision, Digest, Level, Mode, Model, Outcome, Revisions, Sha256, WaiverId
 from engine.secrets import prefilter
 from engine.secrets.redaction import redact
 
@@ -22,7 +22,6 @@ _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$"
 Time = Annotated[str, Field(pattern=_TIME)]
 """RFC 3339 in UTC with microseconds, such as `2026-11-21T09:30:00.000000Z`."""
 
-Count = Annotated[int, Field(ge=0)]
 Version = Annotated[str, Field(max_length=64, pattern=r"^[^\"\\]*$")]
 Trace = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 """A trace id as in W3C Trace Context."""

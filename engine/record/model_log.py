@@ -6,17 +6,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from engine.model import Digest, Model, ModelError
+from engine.model import Count, Digest, Model, ModelError
 
-_Count = Annotated[int, Field(ge=0)]
 _Amount = Annotated[str, Field(pattern=r"^[0-9]{1,20}(\.[0-9]{1,20})?$")]
 
 
 class LoggedTokens(Model):
     """Tokens that the provider counted."""
 
-    prompt: _Count
-    completion: _Count
+    prompt: Count
+    completion: Count
 
 
 class LoggedCost(Model):
@@ -38,5 +37,5 @@ class ModelLogEntry(Model):
     prompt_digest: Digest
     tokens: LoggedTokens | None = None
     cost: LoggedCost | None = None
-    retries: _Count
+    retries: Count
     error_class: ModelError | None = None

@@ -22,7 +22,7 @@ from pydantic import Field, ValidationError
 from engine.documents.canonical import canonical
 from engine.documents.files import printable
 from engine.errors import EngineError, GatherError, Location, RecordError
-from engine.model import Model, Sha256
+from engine.model import Count, Model, Sha256
 from engine.record.chain import Position
 from engine.record.chains import chain_folders
 from engine.record.checkpoint import (
@@ -74,7 +74,7 @@ class Receipt(Signed):
 
     url: str
     segment: Annotated[int, Field(ge=1)]
-    seq: Annotated[int, Field(ge=0)]
+    seq: Count
     hash: Sha256
     source_events: Events
 

@@ -28,6 +28,7 @@ from pydantic import Field
 
 from engine.documents.canonical import canonical
 from engine.errors import RecordError
+from engine.model import Count
 from engine.record.chain import Position
 from engine.record.checkpoint import Anchor, Checkpoint, Identity, Signed, key_of, parsed
 from engine.record.layout import (
@@ -41,7 +42,6 @@ from engine.record.layout import (
     broken_file,
     segment_file,
 )
-from engine.record.model import Count
 from engine.record.objects import UNFINISHED, ObjectStore, Part
 from engine.record.storage import Storage
 from engine.record.verify import Verification, verify_storage
