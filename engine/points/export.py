@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -19,6 +19,7 @@ from engine.facts.text.content import has_private, has_secret, places_of, privat
 from engine.model import Digest, Limits, Line, Model, Object, Pace, Sha256, Word
 from engine.points import GatherContext, Gathered, Point
 from engine.points.source import SourceTerms
+from engine.values.export import Treatment
 
 if TYPE_CHECKING:
     from engine.state.source_records import SourceRecords
@@ -33,8 +34,6 @@ _MOST_PLACES = 5
 """Texts of a sample, and records that it repeats, that are named to people."""
 
 _SHORT_DIGEST = 15
-
-Treatment = Literal["redact", "fixture"]
 
 
 class SampleOrigin(Model):

@@ -26,14 +26,13 @@ from engine.facts.code.boundaries import (
 from engine.model import Boundary, Count, Digest, Model, Pace, Probe, Sha256
 from engine.points import GatherContext, Gathered, Point
 from engine.points.code_execution import FileFacts
+from engine.values.runners import Argument
 
 Declared = Literal["network", "filesystem", "cpu", "memory", "processes"]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./+-]{1,128}$")]
 _FILE_NAME = r"[^/\\.\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]{0,254}"
 FilePath = Annotated[str, StringConstraints(pattern=f"^{_FILE_NAME}(/{_FILE_NAME}){{0,31}}$", max_length=1_000)]
 """The path of a file in `inputs/`: of at most 32 names, none of them hidden."""
-
-Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=1 << 16)]
 
 ARGUMENTS_BYTES = 1 << 17
 """Maximum size of a whole command in UTF-8: the limit of Linux for one argument, well below that for all."""
