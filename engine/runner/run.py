@@ -225,7 +225,7 @@ class AgentRunner:
             return
         summary = {"run_id": active.run_id, "harness": active.limits.harness, "calls": active.calls}
         try:
-            target.report({**summary, **result.model_dump(mode="json", include={"ok", "error", "usage"})})
+            target.post({**summary, **result.model_dump(mode="json", include={"ok", "error", "usage"})})
         except (CallbackError, WorkError) as error:
             services.on_event("trace", {"run_id": active.run_id, "problem": str(error)})
 

@@ -65,7 +65,7 @@ def test_a_call_is_posted_with_the_authorization_of_the_run(there: LoopbackRunne
 def test_an_address_outside_the_permit_receives_nothing(address: str, there: LoopbackRunner) -> None:
     endpoint = address.format(at=there.origin.partition("//")[2])
     with refused(WorkError, "engine.permit_missing"):
-        callback(there, endpoint=endpoint).report({})
+        callback(there, endpoint=endpoint).post({})
     assert there.received == []
 
 
@@ -77,7 +77,7 @@ def test_a_mismatched_permit_posts_nothing(there: LoopbackRunner) -> None:
         (Grant(sealed("runner_uri", Endpoints(endpoints=(there.origin,))), DIGEST), "engine.permit_missing"),
     ):
         with refused(WorkError, code):
-            callback(there, run=run).report({})
+            callback(there, run=run).post({})
     assert there.received == []
 
 
@@ -96,5 +96,5 @@ def test_a_mismatched_permit_posts_nothing(there: LoopbackRunner) -> None:
 def test_an_invalid_answer_is_reported_without_its_text(behavior: Any, told: str, there: LoopbackRunner) -> None:
     there.behavior = behavior
     with pytest.raises(CallbackError) as caught:
-        callback(there, answer_bytes=1_000).report({})
+        callback(there, answer_bytes=1_000).post({})
     assert str(caught.value) == told

@@ -56,22 +56,19 @@ class Callback:
         """The function that makes a call of this tool, for a registry of tools."""
 
         def call(**arguments: Any) -> Any:
-            return self._post({"run_id": self.run_id, "kind": kind, "name": name, "arguments": arguments})
+            return self.post({"run_id": self.run_id, "kind": kind, "name": name, "arguments": arguments})
 
         return call
 
-    def report(self, document: dict[str, Any]) -> None:
-        """Post a document; the answer does not matter. Raises CallbackError, or WorkError without a permit for it."""
-        self._post(document)
-
-    def _post(self, call: dict[str, Any]) -> Any:
+    def post(self, document: dict[str, Any]) -> Any:
+        """The answer to a document. Raises CallbackError, or WorkError without a permit for it."""
         url = self._target()
         headers = {"accept": "application/json", "accept-encoding": "identity"}
         if token := self.opener.open(self.authorization, self.place):
             headers["authorization"] = token
         try:
             bounds = Bounds(self.seconds, self.answer_bytes, self.ca_file)
-            status, data = exchange(bounds, "POST", url, call, headers, self.stop)
+            status, data = exchange(bounds, "POST", url, document, headers, self.stop)
         except NoAnswerError as error:
             raise CallbackError(str(error)) from error
         if status != _OK:
