@@ -15,7 +15,6 @@ from pydantic import Field
 
 from engine.documents.canonical import canonical, digest
 from engine.documents.files import counted
-from engine.errors import GatherError
 from engine.facts.tools.definitions import Definition, UnreadableDefinitionError, definition_of
 from engine.facts.tools.schemas import schema_valid
 from engine.model import DIGEST, TOOL_NAME, Digest, Limits, Model, Object, Pace
@@ -127,13 +126,7 @@ class AdapterLimits(Limits):
 def gather(request: AdapterRequest, context: GatherContext) -> Gathered:
     """Read the manifest, and look up what it names."""
     manifest, known = request.manifest, context.adapters()
-    try:
-        data = canonical(manifest)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise GatherError(
-            "the manifest is not plain JSON", remedy="write it as JSON or YAML", code="engine.request_invalid"
-        ) from error
-    facts = _manifest(manifest, data)
+    facts = _manifest(manifest)
     source = known.sources.get(facts.environment_identity or "")
     made = AdapterInput(
         enabled=known.enabled,
@@ -144,7 +137,8 @@ def gather(request: AdapterRequest, context: GatherContext) -> Gathered:
     return Gathered(made, f"manifest of `{facts.id or 'an adapter without an id'}`, {counted(len(made.tools), 'tool')}")
 
 
-def _manifest(manifest: dict[str, Any], data: bytes) -> ManifestFacts:
+def _manifest(manifest: dict[str, Any]) -> ManifestFacts:
+    data = canonical(manifest)
     edition = manifest.get("format")
     unknown = sorted(manifest.keys() - _FIELDS)
     names = {field: _keys(manifest.get(field)) for field in _BY_TOOL}

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from engine.documents.canonical import canonical, digest
-from engine.errors import GatherError
 from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
 from engine.facts.tools.schemas import fits
 from engine.model import AdapterContract, Digest, Limits, Model, Object, Pace
@@ -67,12 +66,7 @@ class AdapterEnvelopeLimits(Limits):
 def gather(request: AdapterEnvelopeRequest, context: GatherContext) -> Gathered:
     """Compare the envelope with the contract of its manifest, term by term."""
     known, envelope = context.adapters(), request.envelope
-    try:
-        data = canonical(envelope)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise GatherError(
-            "the envelope is not plain JSON", remedy="send a plain JSON object", code="engine.request_invalid"
-        ) from error
+    data = canonical(envelope)
     fields = envelope if isinstance(envelope, dict) else {}
     terms = [TermFacts(id="size", bytes=len(data))]
     if request.end == "request":
