@@ -7,7 +7,7 @@ whether the visible part of an error looks like a secret or a stack trace or nam
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
@@ -21,6 +21,7 @@ from engine.facts.text.traces import has_trace
 from engine.facts.tools.result_content import ResultContent
 from engine.model import Count, Digest, Limits, Model, Text, Word
 from engine.points import GatherContext, Gathered, Point, stated_in
+from engine.policy_bundle.lookups import Lookups
 from engine.secrets.patterns import find_secrets
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
@@ -163,15 +164,12 @@ class ToolResultLimits(Limits):
     record_side_effect: Literal[True]
 
 
-_Look = Callable[..., TextFacts]
-
-
 def gather(request: ToolResultRequest, context: GatherContext) -> Gathered:
     """Look at everything of a result or an error that may be shown."""
-    error, result, look = request.error, request.result, _looking(context)
+    error, result, lookups = request.error, request.result, context.lookups
     content = None
     if result is not None and result.text is not None:
-        content = ResultContent(result.text, result.media, context.lookups.forms, context.lookups.markers)
+        content = ResultContent(result.text, result.media, lookups.forms, lookups.markers)
     found = None
     if content is not None:
         found = ContentFacts(
@@ -187,8 +185,8 @@ def gather(request: ToolResultRequest, context: GatherContext) -> Gathered:
             content=found,
             links=() if content is None else tuple(_links(content)),
             error=None if error is None else ErrorFacts(kind=error.kind),
-            messages=() if error is None or error.message is None else (look("message", error.message),),
-            details=() if error is None else tuple(_details(error, look)),
+            messages=() if error is None or error.message is None else (_look("message", lookups, error.message),),
+            details=() if error is None else tuple(_details(error, lookups)),
         ),
         f"result of {request.tool}: {request.status}",
         opened=content,
@@ -209,19 +207,14 @@ def _links(content: ResultContent) -> Iterator[LinkFacts]:
         yield LinkFacts(id=str(number), kind=link.kind, origin=link.origin, data=link.data, open=link.open)
 
 
-def _looking(context: GatherContext) -> _Look:
-    forms, markers = context.lookups.forms, context.lookups.markers
-
-    def look(id_: str, *texts: str) -> TextFacts:
-        return TextFacts(
-            id=id_,
-            secret=any(next(find_secrets(text, forms), None) is not None for text in texts),
-            path=any(map(names_a_path, texts)),
-            trace=any(map(has_trace, texts)),
-            plain=all(_plain(text, markers) for text in texts),
-        )
-
-    return look
+def _look(id_: str, lookups: Lookups, *texts: str) -> TextFacts:
+    return TextFacts(
+        id=id_,
+        secret=any(next(find_secrets(text, lookups.forms), None) is not None for text in texts),
+        path=any(map(names_a_path, texts)),
+        trace=any(map(has_trace, texts)),
+        plain=all(_plain(text, lookups.markers) for text in texts),
+    )
 
 
 def _plain(text: str, markers: Markers) -> bool:
@@ -229,14 +222,15 @@ def _plain(text: str, markers: Markers) -> bool:
     return nothing and markers.count(text) == 0
 
 
-def _details(error: ToolError, look: _Look) -> Iterator[TextFacts]:
+def _details(error: ToolError, lookups: Lookups) -> Iterator[TextFacts]:
     """Everything visible besides the message; a name with special characters is identified by its number."""
-    yield look("class", error.class_)
+    yield _look("class", lookups, error.class_)
     if error.code is not None:
-        yield look("code", error.code)
+        yield _look("code", lookups, error.code)
     for number, (name, value) in enumerate(error.details.items()):
-        plain = _PLAIN.fullmatch(name) and not look("", name).secret
-        yield look(f"details.{name}" if plain else f"details.#{number}", f"{name}: {value}", name, value)
+        plain = _PLAIN.fullmatch(name) and not _look("", lookups, name).secret
+        place = f"details.{name}" if plain else f"details.#{number}"
+        yield _look(place, lookups, f"{name}: {value}", name, value)
 
 
 POINT = Point("tool_result", ToolResultRequest, ToolResultInput, ToolResultLimits, gather, secret=True)
