@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from admission_adapters.sandbox.model import Program
 from admission_adapters.sandbox.run import watch as watching
 from admission_adapters.sandbox.run.cgroup import Hierarchy, MemoryGroup
 from admission_adapters.sandbox.run.handshake import is_dead
@@ -91,7 +92,7 @@ class Run:
         processes = (self.monitor, self.child.pid, self.pidfd)
         started = kind(setup, BUBBLEWRAP, *processes, -1, -1, -1, *far, self.group, None, self.stack)
         began = time.monotonic()
-        seen = RunSupervision(started, cancel).until_dead()
+        seen = RunSupervision(started, cancel, Program()).until_dead()
         assert time.monotonic() - began < SECONDS
         return seen
 
@@ -153,7 +154,7 @@ def test_the_wait_between_checks_is_as_long_as_possible(
     cancel: threading.Event | None, since: str | None, most: float
 ) -> None:
     waiting: Any = SimpleNamespace(setup=Setup(bounds(), {}))
-    watch = RunSupervision(waiting, cancel)
+    watch = RunSupervision(waiting, cancel, Program())
     if since is not None:
         setattr(watch, since, time.monotonic())
     assert most * 500 < watch._wait() <= most * 1000

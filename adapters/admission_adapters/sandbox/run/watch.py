@@ -29,11 +29,11 @@ _PIECE = 1 << 16
 class RunSupervision:
     """One run from the moment its program was let go until everything is dead."""
 
-    def __init__(self, sandbox: Sandbox, cancel: threading.Event | None, program: Program | None = None) -> None:
+    def __init__(self, sandbox: Sandbox, cancel: threading.Event | None, program: Program) -> None:
         self._sandbox = sandbox
-        self._dialogue = None if program is None else program.dialogue
-        self._on_output = None if program is None else program.on_output
-        relay = None if program is None or program.relay is None else program.relay.hear
+        self._dialogue = program.dialogue
+        self._on_output = program.on_output
+        relay = None if program.relay is None else program.relay.hear
         self._bounds, self._without = sandbox.setup.bounds, sandbox.setup.without
         self.observed = RunObservations(Report(self._bounds, relay))
         self._cancel = cancel
