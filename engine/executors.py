@@ -63,7 +63,8 @@ class Executors:
 
     def sandboxes(self) -> Sandboxes:
         """The sandboxes of this machine, and what was proven of each."""
-        from engine.sandboxes.evidence import Sandboxes, registered  # most requests need none
+        from engine.sandboxes.evidence import Sandboxes  # most requests need none
+        from engine.sandboxes.registry import registered
 
         with self._opening:
             if self._sandboxes is None:

@@ -21,9 +21,7 @@ from engine.errors import EngineError, UnenforceableError
 from engine.model import Boundary, Probe, SandboxFacts
 from engine.sandboxes import cache
 from engine.sandboxes.cache import AHEAD_SECONDS, KEPT_SECONDS
-from engine.sandboxes.registry import Registered, registered
-
-__all__ = ["Sandboxes", "Tried", "facts_of", "registered", "subject_of"]
+from engine.sandboxes.registry import Registered
 
 RETRY_SECONDS = 60
 """After a probe that failed or found a boundary open: a machine under load is tried again, but not at each request."""
@@ -44,7 +42,7 @@ class Sandboxes:
         self,
         state: Path,
         clock: Callable[[], int],
-        backends: Callable[[], Mapping[str, Registered]] = registered,
+        backends: Callable[[], Mapping[str, Registered]],
         progress: Callable[[str, int, int], None] = lambda *_: None,
     ) -> None:
         """`clock`: seconds since 1970 UTC; results are stored in `state`; `progress` is called for each probe."""

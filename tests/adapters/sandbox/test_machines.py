@@ -128,12 +128,13 @@ from engine.enforce import enforceable
 from engine.errors import EngineError
 from engine.model import Limits
 from engine.sandboxes.evidence import Sandboxes
+from engine.sandboxes.registry import registered
 
 class Bound(Limits):
     def boundaries(self): return frozenset({"files"})
     def on_backend(self): return "bubblewrap"
 
-facts = Sandboxes(Path(sys.argv[1]), lambda: int(time.time())).facts("bubblewrap")
+facts = Sandboxes(Path(sys.argv[1]), lambda: int(time.time()), registered).facts("bubblewrap")
 try:
     enforceable(Bound(), facts.boundaries)
     print(len(facts.boundaries), len(facts.probes), "enforceable")
