@@ -112,7 +112,7 @@ class Transfer:
 class Fetcher:
     """Fetches under permits; threads may share it."""
 
-    def __init__(self, ca_file: Path | None = None) -> None:
+    def __init__(self, ca_file: Path | None) -> None:
         """`ca_file` has the trusted authorities (PEM); None for those of certifi."""
         self._ca_file = ca_file
         self._context: ssl.SSLContext | None = None

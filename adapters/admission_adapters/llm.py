@@ -60,7 +60,7 @@ class RemoteModel:
     def __init__(
         self,
         provider: Provider,
-        ca_file: Path | None = None,
+        ca_file: Path | None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         """`ca_file` has the trusted authorities (PEM); None for those of certifi. `pause` waits so many seconds."""

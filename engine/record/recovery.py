@@ -83,7 +83,7 @@ class Answered:
     alone: bool
 
 
-def recover(storage: Storage, clock: Callable[[], str], heads: Heads, answered: Answered | None = None) -> Opened:
+def recover(storage: Storage, clock: Callable[[], str], heads: Heads, answered: Answered | None) -> Opened:
     """Prepare the record for its only writer, which has the lock. Raises BrokenError, OSError.
 
     Reads only the lines after the last checkpoint. The record must contain every remembered head.

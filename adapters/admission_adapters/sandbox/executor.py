@@ -31,7 +31,7 @@ def enforced(backend: str, boundaries: Iterable[Boundary]) -> dict[str, str]:
 
 
 def run_granted(
-    grant: Granted, backend: Backend, evidence: SandboxFacts, program: Program, cancel: threading.Event | None = None
+    grant: Granted, backend: Backend, evidence: SandboxFacts, program: Program, cancel: threading.Event | None
 ) -> RunResult:
     """Run a program within the limits of its permit, once the evidence is verified again. Raises WorkError."""
     _prove_again(grant, backend, evidence)

@@ -62,7 +62,7 @@ def destinations(text: str, endings: frozenset[str] = FILE_ENDINGS) -> list[Orig
     return [*([] if host is None else [host]), *urls(text, endings)]
 
 
-def whole_host(text: str, endings: frozenset[str] = FILE_ENDINGS) -> OriginFacts | None:
+def whole_host(text: str, endings: frozenset[str]) -> OriginFacts | None:
     """The host that a text is as a whole, without a scheme, also in disguise; None for any other text."""
     if _HINT.search(text) is None:
         return None

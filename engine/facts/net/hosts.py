@@ -73,7 +73,7 @@ def host_origin(text: str) -> OriginFacts:
     return _origin(match["host"], text, "/")
 
 
-def bare_host(text: str, endings: frozenset[str] = FILE_ENDINGS) -> OriginFacts | None:
+def bare_host(text: str, endings: frozenset[str]) -> OriginFacts | None:
     """The origin of a text that is a host and perhaps a path, without a scheme; None for any other text.
 
     `endings` are those of file names. An e-mail address is no host, unless a path or port follows.
