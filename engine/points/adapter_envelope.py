@@ -98,7 +98,7 @@ def _request_terms(envelope: dict[str, Any], contracts: Mapping[str, AdapterCont
     yield _value("operation", envelope, () if contract is None else contract.operations)
     yield _value("tool", envelope, schemas if calls else [None])
     yield _shape("arguments", holds=isinstance(arguments, dict) and fitting)
-    yield _shape("approval", holds=_optional(_CODE, envelope.get("approval")))
+    yield _shape("approval", holds=_code_or_null(envelope.get("approval")))
 
 
 def _result_terms(
@@ -116,8 +116,8 @@ def _result_terms(
         yield _value(name, envelope, [asked.get(name)])
     yield _value("status", envelope, _STATUSES)
     yield _shape("content", holds=fitting)
-    yield _shape("code", holds=_optional(_CODE, envelope.get("code")))
-    yield _shape("approval", holds=_optional(_CODE, envelope.get("approval")))
+    yield _shape("code", holds=_code_or_null(envelope.get("code")))
+    yield _shape("approval", holds=_code_or_null(envelope.get("approval")))
 
 
 def _value(name: str, envelope: dict[str, Any], admitted: Iterable[Any]) -> TermFacts:
@@ -139,8 +139,8 @@ def _text(pattern: re.Pattern[str], value: Any) -> bool:
     return isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
-def _optional(pattern: re.Pattern[str], value: Any) -> bool:
-    return value is None or _text(pattern, value)
+def _code_or_null(value: Any) -> bool:
+    return value is None or _text(_CODE, value)
 
 
 def _lists(content: Any, contract: AdapterContract | None) -> bool:
