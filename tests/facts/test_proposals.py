@@ -113,6 +113,7 @@ def test_json_in_text_and_lists_of_lines_are_looked_through() -> None:
     assert ("shell_command", "field") in delivered({"notes": '{"command": "ls", "command": null}'})
     assert ("python_code", "line") in delivered({"steps": ["def run():", "    return 1"]})
     assert ("python_code", "line") in delivered({"import os; os.remove(1)": 1})
+    assert ("migration", "line") in delivered({"properties": {"DROP TABLE contacts;": {"type": "string"}}})
 
 
 def test_a_place_never_holds_content() -> None:

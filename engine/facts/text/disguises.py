@@ -61,12 +61,12 @@ _ROOTS = "bin|boot|dev|etc|home|lib|mnt|opt|proc|root|run|srv|sys|tmp|usr|var|us
 _TAG = rf"(?<=<)/(?!(?i:{_ROOTS})\b)[A-Za-z][A-Za-z0-9]*\s*>"
 """The end of a closing tag, such as `</td>`."""
 
-_UNIT = rf"(?<=[$%€£¥₹°])/(?!(?i:{_ROOTS})\b)"
-"""Between a unit and another one, as in `€/kWh`."""
+_UNIT = rf"(?<=[$%€£¥₹°])/(?!(?i:{_ROOTS})\b)|(?<=[+-])/[+-]"
+"""Between a unit and another one, as in `€/kWh`, or between signs, as in `+/-`."""
 
 _ROOTED = re.compile(
     rf"(?!{_TAG}|{_UNIT})"
-    r"(?<![\w:/.])(?:~[\w.-]*|\.{1,2})?/(?=[\w.@~+-])|(?i:file:/)|\b[A-Za-z]:[\\/]|\\\\|\w\\\w"
+    r"(?<![\w:/.])(?:~[\w.-]*|\.{1,2})?/+(?=[\w.@~+-])|(?i:file:/)|\b[A-Za-z]:[\\/]|\\\\|\w\\\w"
     r"|(?<![\w.])\.\.(?![\w.])|(?<![\w.])\.\w+/"
 )
 _NAME = r"[\w.@~+-]"

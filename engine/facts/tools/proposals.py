@@ -133,8 +133,8 @@ def _entry(facts: ProposalFacts, key: str, inner: Any, at: str, depth: int, *, n
     if not (names and isinstance(inner, (dict, bool))):
         for what in _delivered(name, inner):
             facts.add(what, Hit(id=at, form="field"))
-        if _PLAIN_KEY.fullmatch(key) is None:
-            _text(facts, key, at, depth)
+    if _PLAIN_KEY.fullmatch(key) is None:
+        _text(facts, key, at, depth)
     _walk(facts, inner, at, depth + 1, names=name in {"properties", "pattern_properties", "$defs", "definitions"})
 
 
