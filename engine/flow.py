@@ -601,7 +601,7 @@ def _lap(case: _Case, name: str, started: int) -> int:
 def _not_json() -> GatherError:
     return GatherError(
         "the request is not plain JSON",
-        remedy="send finite numbers, and text without lone surrogates",
+        remedy="send objects, lists, text without lone surrogates and finite numbers, and nothing else",
         code="engine.request_invalid",
     )
 
