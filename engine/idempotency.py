@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TAKEN = ("approvals", "attempts", "budgets", "children", "quotas")
+TAKEN = ("approvals", "attempts", "budgets", "children", "flows", "quotas")
 """Facts that the first request changed itself: a repetition uses the old ones. All others are gathered again."""
 
 NEW_KEY = "use a new idempotency key for a new request"

@@ -387,6 +387,15 @@ def test_an_allow_is_not_replayed_after_its_prefix_was_revoked(engine: Engine) -
     assert codes(engine.decide("tool_call", asked, context=KEY)) == ["engine.idempotency_stale"]
 
 
+def test_a_call_that_touches_what_its_run_may_touch_is_replayed(engine: Engine) -> None:
+    call = {"name": "contacts_list", "arguments": {"search": "jane"}}
+    asked = {"call": call, "policy": "assistant", "profile": "coding", "cwd": "/work"}
+    named = replace(KEY, run="run-1")
+    first = engine.decide("tool_call", asked, context=named)
+    assert first.decision.outcome == "allow"
+    assert engine.decide("tool_call", asked, context=named).decision == first.decision
+
+
 def test_an_allow_is_not_replayed_after_a_later_artifact_check_failed(engine: Engine) -> None:
     store, digest = engine.store(), "ab" * 32
 
