@@ -430,6 +430,8 @@ def test_a_failed_run_returns_only_its_error(runner: LoopbackRunner, status: int
         ("the model is not known", "the model is not known"),
         ("Error: no model\n    at run (/app/src/run.ts:10:5)\n    at main (/app/x.ts:1:1)", "Error: no model"),
         ("Error: no model    at run (/app/src/run.ts:10:5) at async main (/app/x.ts:1:1)", "Error: no model"),
+        ("too many requests: try again at 10:30", "too many requests: try again at 10:30"),
+        ("no quota: try at 2026-12-01T10:30:00Z", "no quota: try at 2026-12-01T10:30:00Z"),
         (
             'Traceback (most recent call last):\n  File "/app/x.py", line 1\nValueError: no model',
             "ValueError: no model",

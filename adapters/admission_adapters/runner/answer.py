@@ -29,7 +29,7 @@ _OK = 200
 _NO_REASON = "the runner gave no reason"
 _LONG_REASON = "the runner's reason is too long to be passed on"
 _PATH = re.compile(r"(?:file://|\b[A-Za-z]:\\|(?<![\w:/.])(?:~|\.{1,2})?/(?=[\w.@~+-]))[^\s'\"`()<>,;]*")
-_FRAMES = re.compile(r"(?<!\s)\s+at (?:async |new )?(?:[\w.$<>\[\] ]+ )?[(/\w<][^\s]*:\d+.*$")
+_FRAMES = re.compile(r"(?<!\s)\s+at (?:async |new )?(?:[\w.$<>\[\] ]+ )?(?!\d[\dT-]*:)[(/\w<][^\s]*:\d+.*$")
 _SECRET = "[secret]"  # noqa: S105  (what stands in place of one)
 
 
