@@ -84,6 +84,11 @@ def main() -> int:
     parser.add_argument("path", nargs="*", default=list(DEFAULT), help="files or folders (default: all)")
     parser.add_argument("--list", action="store_true", help="print each survivor")
     parser.add_argument("--one-in", type=int, default=1, metavar="N", help="judge a sample: one mutant in N")
+    parser.add_argument(
+        "--further",
+        action="store_true",
+        help="of Python, leave out raises and calls and change conditions without a comparison instead; list survivors",
+    )
     chosen = parser.parse_args()
     judged: dict[str, list[tuple[Mutant, Verdict]]] = {}
     by_opa = rego.Judge(Results(WORK / "rego.json"))
@@ -92,26 +97,33 @@ def main() -> int:
             name = file.relative_to(ROOT).as_posix()
             started = time.perf_counter()
             taken = partial(in_sample, name, one_in=chosen.one_in)
-            if file.suffix == ".rego":
+            if file.suffix == ".py":
+                made = python.mutants(file, further=chosen.further)
+                judged[name] = [(one, by_pytest.verdict(one)) for one in made if taken(one.name)]
+            elif not chosen.further:
                 judged[name] = [(one, by_opa.verdict(one)) for one in rego.mutants(file) if taken(one.name)]
             else:
-                judged[name] = [(one, by_pytest.verdict(one)) for one in python.mutants(file) if taken(one.name)]
+                continue
             counts = Counter(verdict.value for _, verdict in judged[name])
             print(f"{time.perf_counter() - started:7.1f} s  {name}  {dict(counts)}", file=sys.stderr, flush=True)
+    if chosen.further:
+        return report(judged, None, every=True)
     known = accepted(ACCEPTED.read_text(encoding="utf-8")) if ACCEPTED.exists() else {}
     listed = {file: {one for one in names if in_sample(file, one, chosen.one_in)} for file, names in known.items()}
     return report(judged, listed, every=chosen.list)
 
 
-def report(judged: Mapping[str, list[tuple[Mutant, Verdict]]], known: Mapping[str, set[str]], *, every: bool) -> int:
-    """Print the counts of each folder and every discrepancy; returns 0 if there is none."""
+def report(
+    judged: Mapping[str, list[tuple[Mutant, Verdict]]], known: Mapping[str, set[str]] | None, *, every: bool
+) -> int:
+    """Print the counts of each folder and every discrepancy with what is `known`; returns 0 if there is none."""
     folders: dict[str, Counter[str]] = {}
     wrong: list[str] = []
     for file, found in judged.items():
         count = folders.setdefault(str(Path(file).parent), Counter())
         survivors = {one.name: one for one, verdict in found if verdict is Verdict.SURVIVED}
         count.update(verdict.value for _, verdict in found)
-        listed = known.get(file, set())
+        listed = survivors.keys() if known is None else known.get(file, set())
         count["accepted"] += len(listed & set(survivors))
         for name, one in survivors.items():
             if every:

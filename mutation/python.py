@@ -1,5 +1,7 @@
 """Mutants of Python: every comparison and every check of a permit changed; the tests that run the line judge.
 
+"Further" mutants leave out a `raise` or a call that stands alone, or change a condition without a comparison.
+
 A mutant is written into a copy of the tree, so that processes which the tests start have it too.
 """
 
@@ -8,7 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mutation.model import ROOT, Mutant, named, short
@@ -35,17 +37,19 @@ class PythonMutant(Mutant):
     first: int
     last: int
     inner: bool
+    further: bool
 
 
-def mutants(path: Path) -> Iterator[PythonMutant]:
-    """Every mutant of one file."""
+def mutants(path: Path, *, further: bool = False) -> Iterator[PythonMutant]:
+    """Every mutant of one file; either the further ones or the others."""
     source = path.read_bytes()
     finder = _Finder(path.relative_to(ROOT).as_posix(), source)
     finder.visit(ast.parse(source))
-    places = {(one.start, one.end, one.text): one for one in reversed(finder.found)}
-    kept = [one for one in finder.found if places[one.start, one.end, one.text] is one]
+    found = [one for one in finder.found if one.further == further]
+    places = {(one.start, one.end, one.text): one for one in reversed(found)}
+    kept = [one for one in found if places[one.start, one.end, one.text] is one]
     for one, plain in zip(kept, named(kept), strict=True):
-        yield PythonMutant(one.file, one.line, one.start, one.end, one.text, plain.name, one.first, one.last, one.inner)
+        yield replace(one, name=plain.name)
 
 
 def _compares(test: ast.expr) -> bool:
@@ -89,11 +93,11 @@ class _Finder(ast.NodeVisitor):
         tests = node.ifs if isinstance(node, ast.comprehension) else [node.test]
         for test in tests:
             self._whole.add(test)
-            if not _compares(test):
-                continue
-            self._change(test, ast.Constant(value=False))
+            further = not _compares(test)
+            if not isinstance(test, ast.Constant):
+                self._change(test, ast.Constant(value=False), further=further)
             if not isinstance(node, ast.While):
-                self._change(test, ast.Constant(value=True))
+                self._change(test, ast.Constant(value=True), further=further)
         self.generic_visit(node)
 
     visit_IfExp = visit_While = visit_comprehension = visit_If  # noqa: N815
@@ -101,16 +105,16 @@ class _Finder(ast.NodeVisitor):
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
         self._whole.update(node.values)
         for number, value in enumerate(node.values):
-            if not _compares(value):
-                continue
             rest = [one for place, one in enumerate(node.values) if place != number]
             less = rest[0] if len(rest) == 1 else ast.BoolOp(op=node.op, values=rest)
-            self._change(node, less, f"without {short(ast.unparse(value), 80)}")
+            self._change(node, less, f"without {short(ast.unparse(value), 80)}", further=not _compares(value))
         self.generic_visit(node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
-        if isinstance(node.op, ast.Not) and _compares(node.operand):
-            self._change(node, ast.Call(func=ast.Name("bool"), args=[node.operand], keywords=[]), "without not")
+        further = not _compares(node.operand)
+        if isinstance(node.op, ast.Not) and not (further and node in self._whole):
+            less = ast.Call(func=ast.Name("bool"), args=[node.operand], keywords=[])
+            self._change(node, less, "without not", further=further)
         self.generic_visit(node)
 
     def visit_Compare(self, node: ast.Compare) -> None:
@@ -140,15 +144,28 @@ class _Finder(ast.NodeVisitor):
                 self._change(node, ast.Attribute(value=node.args[0], attr="limits", ctx=ast.Load()))
         self.generic_visit(node)
 
-    def _change(self, old: ast.expr, new: ast.expr, what: str | None = None) -> None:
+    def visit_Raise(self, node: ast.Raise) -> None:
+        self._change(node, ast.Pass(), further=True)
+        self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        value = node.value.value if isinstance(node.value, ast.Await) else node.value
+        if isinstance(value, ast.Call):
+            self._change(node, ast.Pass(), further=True)
+        self.generic_visit(node)
+
+    def _change(
+        self, old: ast.expr | ast.stmt, new: ast.expr | ast.stmt, what: str | None = None, *, further: bool = False
+    ) -> None:
         start = self._lines[old.lineno - 1] + old.col_offset
         end = self._lines[(old.end_lineno or old.lineno) - 1] + (old.end_col_offset or 0)
-        text = f"({ast.unparse(ast.fix_missing_locations(new))})"
+        text = ast.unparse(ast.fix_missing_locations(new))
+        text = f"({text})" if isinstance(new, ast.expr) else text
         scope = ".".join(self._scope) or "module"
         shown = short(self.source[start:end].decode())
         name = f"{scope}: {shown} → {what or short(text.removeprefix('(').removesuffix(')'))}"
         statement = self._statement
         first = min(old.lineno, statement.lineno if statement is not None else old.lineno)
         last = old.end_lineno or old.lineno
-        mutant = PythonMutant(self.file, old.lineno, start, end, text, name, first, last, self._functions > 0)
+        mutant = PythonMutant(self.file, old.lineno, start, end, text, name, first, last, self._functions > 0, further)
         self.found.append(mutant)

@@ -21,9 +21,23 @@ from mutation.python import PythonMutant
 from mutation.warm import COLD, KILLED
 
 TESTS: Mapping[str, tuple[str, ...]] = {
+    "engine/facts": ("tests/facts",),
+    "engine/facts/tools": (
+        "tests/facts/test_arguments.py",
+        "tests/facts/test_commands.py",
+        "tests/facts/test_destinations.py",
+        "tests/facts/test_mcp_names.py",
+        "tests/facts/test_proposals.py",
+        "tests/facts/test_schemas.py",
+        "tests/facts/test_tool_*.py",
+        "tests/points/test_tool_*.py",
+    ),
+    "engine/fetching.py": ("tests/sources", "tests/api/test_fetch.py"),
+    "engine/opa": ("tests/opa",),
     "engine/record": ("tests/record",),
     "engine/state/database.py": ("tests/state/test_database.py", "tests/state/test_upgrade.py"),
     "engine/secrets": ("tests/secrets",),
+    "engine/sources": ("tests/sources", "tests/facts/test_source_bundle.py"),
     "engine/state": ("tests/state",),
     "adapters/admission_adapters/sandbox": (
         "tests/adapters/sandbox",

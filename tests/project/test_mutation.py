@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import importlib.util
 from pathlib import Path
@@ -69,6 +70,24 @@ def test_comparisons_of_python_are_changed() -> None:
     assert executor in permits
 
 
+def test_further_changes_leave_out_statements_and_change_conditions_without_a_comparison() -> None:
+    path = ROOT / "engine/record/checkpoint.py"
+    found = {mutant.name: mutant for mutant in python.mutants(path, further=True)}
+    signed = "parsed: not (same_bytes and hmac.compare_digest(identity.sign(fields), signed.mac))"
+    assert {
+        f"{signed} → True",
+        f"{signed} → False",
+        "parsed: same_bytes and hmac.compare_digest(identity.sign(fields), signed.mac) → without same_bytes",
+        "parsed: identity is None or not identity.key → without not identity.key",
+        "new_identity: write_file(storage, KEY, key) → pass",
+    } < found.keys()
+    assert not found.keys() & {mutant.name for mutant in python.mutants(path)}
+    other = next(one for name, one in found.items() if name.startswith("parsed: raise") and "another signature" in name)
+    lines = other.applied(path.read_bytes()).decode().splitlines()
+    assert lines[other.line - 1] == "        pass"
+    assert len([*ast.walk(ast.parse("\n".join(lines)))]) < len([*ast.walk(ast.parse(path.read_text()))])
+
+
 def imported(path: Path) -> ModuleType:
     spec = there(importlib.util.spec_from_file_location("changed_by_a_test", path))
     module = importlib.util.module_from_spec(spec)
@@ -117,6 +136,11 @@ def test_the_run_fails_for_a_survivor_that_is_not_accepted_and_for_a_stale_entry
 ) -> None:
     assert report({MUTANT.file: [(MUTANT, verdict)]}, accepted(text), every=False) == code
     assert told in capsys.readouterr().out
+
+
+def test_further_survivors_are_only_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report({MUTANT.file: [(MUTANT, Verdict.SURVIVED)]}, None, every=True) == 0
+    assert "rego/a.rego:7: rule: x → true" in capsys.readouterr().out
 
 
 def test_a_sample_has_the_requested_share_and_is_reproducible() -> None:
