@@ -10,14 +10,14 @@ from engine.binaries import find_binary
 from engine.documents.canonical import canonical as as_json
 from engine.model import Revisions
 from engine.opa.packed import pack
-from engine.opa.plan import Plan
+from engine.opa.plan import Plan, Reads
 from engine.opa.plan_values import UnknownError
 from engine.opa.projection import Projection
 from engine.opa.server import Served
 from engine.opa.sharing import plan, projection
 from engine.policy_bundle.archives import archive
 
-DATA = b'{"table": {"x": 1}, "rows": {}, "limits": {"most": 3, "one": 1.0}}'
+DATA = b'{"table": {"x": 1}, "rows": {}, "limits": {"most": 3, "one": 1.0}, "list": [1, 2]}'
 SHA = "regex.match(`^[0-9a-f]{64}$`, input.a.sha); input.a.sha == input.b.sha"
 ITEM_SHA = "regex.match(`^[0-9a-f]{64}$`, one.sha)"
 ITEM = "regex.match(`^[0-9a-f]{64}$`, input.a.x.sha); input.a.x.sha == input.b.sha"
@@ -66,8 +66,27 @@ RULES = {
     "sorted": f"{SHA}; sort([input.a.sha, input.b.sha])[0] == input.a.sha",
     "keyed": f"{SHA}; object.keys({{input.a.sha: 1}})[input.b.sha]",
     "typed": "is_number(input.a.b)",
+    "negated": "not input.a.b == 1",
+    "item_of_built": "some one in [input.a, input.b]; json.marshal(one)",
+    "field_of_built": 'built := {"x": input.a, "y": input.b}; json.marshal(built.x)',
+    "field_by_name_read": "built := {input.b: input.a}; json.marshal(built.x)",
+    "built_marshalled": 'json.marshal({"x": input.a})',
+    "built_key": "json.marshal({input.a: 1})",
+    "scanned_value": "some one in data.policy.limits; one == input.a",
+    "looked_up": "data.policy.table[input.b] == input.a",
+    "looked_up_by_float": "data.policy.list[data.policy.limits.one] == input.a",
+    "table": "input.a == data.policy.table",
+    "counted_input": "count(input) == 2",
+    "items": "some one in input.a; one == 1",
+    "marshalled_of_items": "every one in input.a { one.b == 1 }; json.marshal(input.a.x)",
+    "counted_of_items": "every one in input.a { one.b == 1 }; count(input.a.x) == 1",
+    "named_or_computed": f"{SHA}; some one in [input.b.sha, lower(input.c)]; input.a.sha == one",
+    "computed_or_named": f"{SHA}; some one in [lower(input.c), input.b.sha]; input.a.sha == one",
+    "null": "input.b == null; json.marshal(input.a)",
     "replaced": "input.a == 1 with input.b as 2",
 }
+OUTCOME = '{"outcome": "allow"}'
+ANSWERS = {"answered": '{"outcome": input.a}', "answered_within": '{"outcome": "allow", "limits": {"most": input.a.b}}'}
 HELPERS = """
 rows if {
 	some row in data.policy.rows
@@ -93,15 +112,15 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     files = {
         f"admission/compiled/{name}.rego": (
             f"package admission.compiled.{name}\n\nimport rego.v1\n\n"
-            f'decision := {{"outcome": "allow"}} if {{ {body} }}\n{HELPERS}'
+            f"decision := {ANSWERS.get(name, OUTCOME)} if {{ {body} }}\n{HELPERS}"
         ).encode()
-        for name, body in RULES.items()
+        for name, body in (RULES | dict.fromkeys(ANSWERS, "true")).items()
     }
     (folder / "rules").write_bytes(archive(files, "admission", {}))
     (folder / "values").write_bytes(pack({"policy/data.json": DATA}))
     none = f"sha256:{'0' * 64}"
     served = Served(folder / "rules", folder / "values", Revisions(rules=none, values=none))
-    return plan(find_binary(), served, folder / "plan", [*RULES])
+    return plan(find_binary(), served, folder / "plan", [*RULES, *ANSWERS])
 
 
 def canonical(reads: Projection, **facts: object) -> bytes:
@@ -170,6 +189,31 @@ APART: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "prefix": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": TWO}, "b": {"sha": TWO}}),
     "sorted": ({"a": {"sha": ONE}, "b": {"sha": TWO}}, {"a": {"sha": TWO}, "b": {"sha": ONE}}),
     "keyed": ({"a": {"sha": ONE}, "b": {"sha": ONE}}, {"a": {"sha": ONE}, "b": {"sha": TWO}}),
+    "negated": ({"a": {"b": 1}}, {"a": {"b": 2}}),
+    "item_of_built": ({"a": {"c": 1}, "b": 2}, {"a": {"c": 2}, "b": 2}),
+    "field_of_built": ({"a": {"c": 1}, "b": 1}, {"a": {"c": 2}, "b": 1}),
+    "field_by_name_read": ({"a": {"c": 1}, "b": "x"}, {"a": {"c": 2}, "b": "x"}),
+    "built_marshalled": ({"a": {"c": 1}}, {"a": {"c": 2}}),
+    "built_key": ({"a": {"c": 1}}, {"a": {"c": 2}}),
+    "scanned_value": ({"a": 3}, {"a": 4}),
+    "looked_up": ({"a": 1, "b": "x"}, {"a": 2, "b": "x"}),
+    "looked_up_by_float": ({"a": 1}, {"a": 2}),
+    "table": ({"a": {"x": 1}}, {"a": {"x": 2}}),
+    "counted_input": ({"a": 1}, {"a": 1, "b": 1}),
+    "items": ({"a": [1]}, {"a": [2]}),
+    "marshalled_of_items": ({"a": {"x": {"b": 1, "d": 1}}}, {"a": {"x": {"b": 1, "d": 2}}}),
+    "counted_of_items": ({"a": {"x": {"b": 1}}}, {"a": {"x": {"b": 1, "d": 1}}}),
+    "named_or_computed": (
+        {"a": {"sha": ONE}, "b": {"sha": ONE}, "c": ONE},
+        {"a": {"sha": TWO}, "b": {"sha": TWO}, "c": ONE},
+    ),
+    "computed_or_named": (
+        {"a": {"sha": ONE}, "b": {"sha": ONE}, "c": ONE},
+        {"a": {"sha": TWO}, "b": {"sha": TWO}, "c": ONE},
+    ),
+    "null": ({"a": {"c": 1}, "b": None}, {"a": {"c": 2}, "b": None}),
+    "answered": ({"a": {"c": 1}}, {"a": {"c": 2}}),
+    "answered_within": ({"a": {"b": {"c": 1}}}, {"a": {"b": {"c": 2}}}),
 }
 LIKE_ONE = [1, -1, 0, True, "1", "01", "1 ", "1\0", None, [], [1], {}, 2**64 + 1, 2**70, 2**70 + 1, 2**70 + 2]
 LIKE_TEXT = ["\u00e9", "e\u0301", "\u00c9", "e", "\u0435", "", "null"]
@@ -221,11 +265,49 @@ def test_an_input_with_consumable_facts_is_never_shared(found: Plan, used: str) 
     assert canonical(reads, a=1, **{used: [{"id": "x"}]}) == b"null"
 
 
+def followed(*statements: tuple[str, dict[str, Any]]) -> Reads:
+    block = {"stmts": [{"type": kind, "stmt": statement} for kind, statement in statements]}
+    static, plans = {"strings": []}, {"plans": [{"name": "x", "blocks": [block]}]}
+    return Plan({"static": static, "funcs": {"funcs": []}, "plans": plans}, {}).reads("x", {})
+
+
 @pytest.mark.parametrize("kind", ["WithStmt", "CallDynamicStmt", "ANewStmt"])
 def test_a_statement_that_is_not_known_ends_the_search(kind: str) -> None:
-    block = {"stmts": [{"type": kind, "stmt": {}}]}
-    made = Plan(
-        {"static": {"strings": []}, "funcs": {"funcs": []}, "plans": {"plans": [{"name": "x", "blocks": [block]}]}}, {}
-    )
     with pytest.raises(UnknownError):
-        made.reads("x", {})
+        followed((kind, {}))
+
+
+INPUT, LIST, OTHER = 0, 2, 3
+YES = {"type": "bool", "value": True}
+APPEND = ("ArrayAppendStmt", {"array": LIST, "value": YES})
+
+
+def local(number: int) -> dict[str, Any]:
+    return {"type": "local", "value": number}
+
+
+def test_an_operand_that_is_not_known_ends_the_search() -> None:
+    with pytest.raises(UnknownError):
+        followed(("AssignVarStmt", {"source": {"type": "new"}, "target": LIST}))
+
+
+def test_a_merged_object_is_read_as_its_parts_are() -> None:
+    merged = ("ObjectMergeStmt", {"a": INPUT, "b": LIST, "target": OTHER})
+    assert followed(("MakeObjectStmt", {"target": LIST}), merged, ("ResultSetAddStmt", {"value": OTHER})).whole == {()}
+
+
+@pytest.mark.parametrize(
+    "assigned",
+    [{"source": local(LIST), "target": OTHER}, {"source": local(INPUT), "target": LIST}],
+    ids=["copied", "replaced"],
+)
+def test_a_container_that_may_have_another_name_ends_the_search_once_it_changes(assigned: dict[str, Any]) -> None:
+    followed(("MakeArrayStmt", {"target": LIST}), APPEND)
+    with pytest.raises(UnknownError):
+        followed(("MakeArrayStmt", {"target": LIST}), ("AssignVarStmt", assigned), APPEND)
+
+
+def test_a_loop_that_goes_on_ends_the_search(found: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.opa.plan._ROUNDS", 1)
+    with pytest.raises(UnknownError):
+        projection(found, "scanned")
