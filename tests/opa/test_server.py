@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,15 +54,28 @@ def test_the_executed_file_is_the_verified_one(policy: PolicyBundle, tmp_path: P
     assert real.path not in opened
 
 
-def test_a_base_folder_of_another_user_is_refused(
-    policy: PolicyBundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base = tmp_path / f"admission-engine-{os.getuid()}"
-    base.mkdir(mode=0o777)
-    base.chmod(0o777)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with refused(DecideError, "policy_unavailable"):
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A temporary folder short enough for a socket: those of pytest are refused for their length."""
+    with tempfile.TemporaryDirectory(prefix="opa-", dir="/tmp") as folder:
+        monkeypatch.setattr("tempfile.tempdir", folder)
+        yield Path(folder)
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner"),
+    [(0o777, os.getuid()), pytest.param(0o700, 65534, marks=pytest.mark.skipif(os.getuid() != 0, reason="as root"))],
+    ids=["others may write to it", "another user made it"],
+)
+def test_a_base_folder_of_another_user_is_refused(mode: int, owner: int, policy: PolicyBundle, short: Path) -> None:
+    base = short / f"admission-engine-{os.getuid()}"
+    base.mkdir()
+    base.chmod(mode)
+    os.chown(base, owner, -1)
+    with pytest.raises(DecideError, match="not a private folder of this user") as caught:
         Server.start(find_binary(), files(policy), LIMITS)
+    assert caught.value.code == "policy_unavailable"
+    assert not [*base.iterdir()]
 
 
 def test_with_points_only_their_rules_are_loaded_and_the_revision_stays(policy: PolicyBundle) -> None:
