@@ -267,8 +267,8 @@ def test_an_input_with_consumable_facts_is_never_shared(found: Plan, used: str) 
 
 def followed(*statements: tuple[str, dict[str, Any]]) -> Reads:
     block = {"stmts": [{"type": kind, "stmt": statement} for kind, statement in statements]}
-    static, plans = {"strings": []}, {"plans": [{"name": "x", "blocks": [block]}]}
-    return Plan({"static": static, "funcs": {"funcs": []}, "plans": plans}, {}).reads("x", {})
+    plans = {"plans": [{"name": "x", "blocks": [block]}]}
+    return Plan({"static": {"strings": []}, "funcs": {"funcs": []}, "plans": plans}, {}).reads("x", {})
 
 
 @pytest.mark.parametrize("kind", ["WithStmt", "CallDynamicStmt", "ANewStmt"])
