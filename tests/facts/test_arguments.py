@@ -624,6 +624,18 @@ def test_a_text_to_look_for_is_no_unusual_host() -> None:
         assert [one for one in found if one.word is None or one.word.remote] == [], text
 
 
+@pytest.mark.parametrize(("target", "listed"), [("/elsewhere", "/elsewhere"), ("/work/a", None)], ids=["out", "round"])
+def test_a_word_of_a_command_counts_as_a_path_where_its_link_leads_out_of_the_folder_or_nowhere(
+    target: str, listed: str | None
+) -> None:
+    def lead(path: str) -> Lead:
+        return Lead("linked", target) if path == "/work/a" else Lead("none")
+
+    command = {"command": "cat a"}
+    assert [one.path for one in walk(command, TYPES, "/work", FORMS, lead, ROWS).paths] == [listed]
+    assert not walked(command).paths
+
+
 @pytest.mark.parametrize("linked", ["/work", "/work/a", "/work/a/b"])
 def test_a_path_from_above_a_link_is_not_canonical(linked: str) -> None:
     def lead(path: str) -> Lead:
