@@ -90,7 +90,7 @@ def parse(line: bytes, chain: int = 1) -> Entry:
     except ValidationError as error:
         field = ".".join(str(part) for part in error.errors(include_input=False)[0]["loc"][:1])
         raise LineError(BreakKind.BAD_KEYS, f"a value of the wrong type in `{field}`") from None
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         raise LineError(BreakKind.BAD_JSON, "JSON without a canonical form") from None
     return Entry(seq, prev, body, chain, len(line))
 

@@ -7,8 +7,9 @@ import io
 import pytest
 
 from engine.record import lines
-from engine.record.chain import LineError
-from engine.record.layout import segment_numbers
+from engine.record.chain import LineError, encode, parse
+from engine.record.layout import BreakKind, segment_numbers
+from tests.record.samples import decision
 
 
 def test_the_longest_line_is_read_from_both_ends_and_one_byte_more_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +35,12 @@ def test_only_names_that_the_writer_gives_are_segments() -> None:
     ours = {1: "decisions.000001.jsonl", 2: "decisions.000002.jsonl", 1234567: "decisions.1234567.jsonl"}
     others = ("decisions.000000.jsonl", "decisions.0000002.jsonl", "decisions.2.jsonl", "lock", "x.jsonl")
     assert segment_numbers([*others, *reversed(ours.values())]) == list(ours)
+
+
+@pytest.mark.parametrize("text", [b"0" * 64, b"0" * 31 + b"1", b"contacts-1"], ids=["head", "id", "input"])
+def test_a_line_with_text_that_has_no_bytes_is_a_break(text: bytes) -> None:
+    line = encode(1, "0" * 64, decision(1))
+    assert parse(line).seq == 1
+    with pytest.raises(LineError) as caught:
+        parse(line.replace(b'"%b"' % text, b'"\\ud800"', 1))
+    assert caught.value.kind is BreakKind.BAD_JSON
