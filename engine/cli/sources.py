@@ -99,6 +99,8 @@ def init(
     beside = [path for path in values["extra_files"] if (folder / path).is_file()]
     if beside and stated.license is None and not (described and described.license):
         remark(f"engine: no metadata state a license; look into {', '.join(beside)}")
+    if retrieved_at and not remote:
+        remark("engine: no metadata states a url, so --retrieved-at is not used and the records count as your own")
     for one in started.remarks:
         remark(f"engine: {one}")
     source = f" and {described.file}" if described else ""

@@ -44,7 +44,7 @@ def connected(address: str, workers: int | None, *, progress: bool) -> Iterator[
             own["object_store_memory"] = _OBJECT_STORE_BYTES
         try:
             ray.init(address=address, logging_level="error", log_to_driver=False, **own)
-        except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        except Exception as error:  # it raises a plain one if a node does not start in time
             raise _unreachable(address, str(error)) from error
         try:
             with redirect_stdout(sys.stderr):  # Ray prints the deaths of workers
@@ -64,9 +64,11 @@ def _demand_listener(address: str) -> None:
 
 
 def _unreachable(address: str, reason: str) -> GatherError:
+    remedy = "check the address, RAY_AUTH_MODE and the token of the cluster, or use --ray local"
+    if address == LOCAL:
+        remedy = "run it again when this machine has processors and memory free"
     return GatherError(
-        f"cannot connect to Ray at `{printable(address)}`: {printable(reason.partition(chr(10))[0])}",
-        remedy="check the address, RAY_AUTH_MODE and the token of the cluster, or use --ray local",
+        f"cannot connect to Ray at `{printable(address)}`: {printable(reason.partition(chr(10))[0])}", remedy=remedy
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -9,9 +10,10 @@ from typing import Literal
 import pytest
 
 from engine.engine import Engine
-from engine.errors import EngineError, install_extra
+from engine.errors import EngineError, GatherError, install_extra
 from engine.flow import Context
 from engine.model import Caller, Via
+from engine.ray.cluster import LOCAL, connected
 from engine.ray.columns import POINT
 from engine.ray.corpus import demand_stateless
 from engine.ray.packages import package
@@ -30,6 +32,17 @@ def engine(settings: Settings) -> Iterator[Engine]:
 
 def test_a_license_decision_needs_no_state(engine: Engine) -> None:
     demand_stateless(engine, POINT, CONTEXT)
+
+
+def test_a_node_of_ray_that_does_not_start_is_no_fault_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**_: object) -> None:
+        raise Exception("The current node timed out during startup.\nIt was late.")  # noqa: TRY002  (as Ray does)
+
+    monkeypatch.setattr(package("ray"), "init", init)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    with pytest.raises(GatherError, match=r"at `local`: The current node timed out during startup\.$") as refused:
+        connected(LOCAL, 1, progress=False).__enter__()
+    assert "when this machine has processors and memory free" in str(refused.value.remedy)
 
 
 @pytest.mark.parametrize("point", ["source", "administration", "export"])

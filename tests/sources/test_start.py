@@ -192,6 +192,15 @@ def test_files_that_may_name_the_license_are_named(command: Command, tmp_path: P
     assert "look into" not in command("source", "init", folder, *ACCEPTED, "--license", "MIT").stderr
 
 
+def test_a_time_of_download_without_any_address_is_reported(command: Command, tmp_path: Path) -> None:
+    folder = files(tmp_path / "pages", {"a.html": b"1"})
+    done = command("source", "init", folder, *ACCEPTED, "--license", "MIT")
+    assert done.code == 0
+    assert "no metadata states a url, so --retrieved-at is not used and the records count as your own" in done.stderr
+    described = files(tmp_path / "described", {"croissant.json": as_json(CROISSANT), "p.csv": b"a,b\n"})
+    assert "is not used" not in command("source", "init", described, *ACCEPTED).stderr
+
+
 @pytest.mark.parametrize(
     ("content", "options", "said"),
     [
