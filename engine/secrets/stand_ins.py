@@ -52,7 +52,7 @@ REFERENCE = re.compile(
     r"|[fF][rR]?[\"']|(?:ConvertTo|Get|Import|New|Read)-[A-Z]?[A-Za-z]{0,30}"
     r"(?:Content|Credential|Guid|Host|Key|Object|Password|Secret|String|Token|Variable)(?=[\s)|]|\Z)"
     r"|(?:await|keyof|lambda|new|not|typeof|yield)(?=[ \t:])|!!|/\^|/run/secrets/|(?<=[A-Z]:)\?(?=[A-Za-z]+ )"
-    r"|[\"']?:?(?:[xX]{3,}|\*+)(?!\w)|(?:\"\"|'')(?=[.\s)+,;]|\Z)|\?(?=[\s\"',;)]|\Z)"
+    r"|[\"']?:?(?:[xX]{3,}|\*+)(?!\w)|(?:\"\"|'')(?=[.\s)\]}+,;]|\Z)|\?(?=[\s\"',;)]|\Z)"
     r"|[0-9]{1,3}(?=[\"',;)\]}]|[ \t]*(?:[\[#\r\n]|\Z))"
 )
 """The beginning of what a program evaluates, or of a mask such as `***`, where a text would be."""
