@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.documents.canonical import digest
-from engine.drive import Steps
+from engine.drive import Call, Steps
 from engine.errors import Exit, PermitMissingError, WorkError
 from engine.flow import Answer, Context, Services, answer
+from engine.idempotency import answer_once
 from engine.model import Job, Mode, Permit, Result
-from engine.points.memory import POINT, MemoryLimits
+from engine.points.memory import MOST, POINT, MemoryLimits
 from engine.state.rows import MemoryRow
 
 
@@ -42,7 +43,7 @@ class NewEntry:
 
 
 def write_steps(services: Services, new: NewEntry, context: Context) -> Steps[Memory]:
-    """Decide on a new entry and, on an allow, store it for its owner, the caller."""
+    """Decide on a new entry and, on an allow, store it for its owner, the caller; once for each idempotency key."""
     origin = {"kind": new.origin, "name": new.origin_name}
     entry = {"text": new.text, "origin": origin, "sensitivity": new.sensitivity}
     written: list[MemoryRow] = []
@@ -67,8 +68,11 @@ def write_steps(services: Services, new: NewEntry, context: Context) -> Steps[Me
         return Result("written", {"id": row.id})
 
     request = {"operation": "write", "entry": entry, "id": None}
-    decided = yield from answer(POINT, request, Mode.ENFORCE, services, context, store)
-    return Memory(decided, tuple(written))
+    decided = yield from answer_once(POINT, request, Mode.ENFORCE, services, context, store)
+    if written or decided.exit is not Exit.ALLOW:
+        return Memory(decided, tuple(written))
+    kept: tuple[MemoryRow, ...] = yield Call(lambda: services.store().memories(context.caller.principal or "", MOST))
+    return Memory(decided, tuple(row for row in kept if row.decision_id == decided.decision.decision_id))
 
 
 def read_steps(services: Services, id_: str | None, context: Context, *, forget: bool = False) -> Steps[Memory]:

@@ -31,12 +31,14 @@ class Provisioned:
 
     @property
     def error(self) -> EngineError | None:
-        """Why there is no agent: MaxAgentsExceededError, a fault, or an error with the code of the first finding."""
+        """Why there is no agent: MaxAgentsExceededError, a fault, or an error with the code of the first finding that stops it."""
         if self.answer.fault is not None or self.agent is not None:
             return self.answer.fault
-        codes = [finding.code for finding in self.answer.decision.findings]
+        decision = self.answer.decision
+        stopping = [finding for finding in decision.findings if finding.level.value == decision.outcome.value]
+        codes = [finding.code for finding in stopping]
         kind = MaxAgentsExceededError if MaxAgentsExceededError.code in codes else EpisodeError
-        first = self.answer.decision.findings[codes.index(kind.code) if kind.code in codes else 0]
+        first = stopping[codes.index(kind.code) if kind.code in codes else 0]
         return kind(f"refused: {first.requirement}", remedy=first.remedy, code=first.code)
 
     def raise_for_error(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -77,6 +78,15 @@ def test_an_entry_from_outside_waits_for_a_person_who_approves_exactly_it(engine
     assert [one.text for one in stored.entries] == ["Always answer in French."]
     again = engine.remember(entry("Always answer in French.", "website"), caller("agent-10", approval))
     assert again.entries == ()
+
+
+def test_a_repeated_key_stores_no_second_entry(engine: Engine) -> None:
+    keyed = replace(caller("agent-13"), idempotency_key="turn-1")
+    first, again = engine.remember(entry(), keyed), engine.remember(entry(), keyed)
+    assert again == replace(first, answer=again.answer)
+    assert again.answer.decision.decision_id == first.answer.decision.decision_id
+    assert engine.recall(None, caller("agent-13")).entries == first.entries
+    assert codes(engine.remember(entry("Something else."), keyed)) == ["engine.idempotency_conflict"]
 
 
 def test_a_forgotten_entry_is_gone(engine: Engine) -> None:

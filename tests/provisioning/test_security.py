@@ -68,6 +68,12 @@ def test_a_field_that_does_not_fit_says_what_it_must_be(empty: Engine) -> None:
     }
 
 
+def test_the_error_names_what_stops_the_agent_and_no_warning(empty: Engine) -> None:
+    unknown_role = there(empty.provision(specification(role="Boss", system_prompt=CODE), PROVISIONER).error)
+    waiting = there(empty.provision(specification(system_prompt=CODE), PROVISIONER).error)
+    assert (unknown_role.code, waiting.code) == ("role_not_admitted", "provisioning_unapproved")
+
+
 # covers: E18.1-2
 @pytest.mark.security("SEC-03", "ACE")
 @pytest.mark.parametrize("text", ["function() { return 1; }", "() => ({})", "__import__('os')", "", "[]"])
