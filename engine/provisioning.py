@@ -31,7 +31,7 @@ class Provisioned:
 
     @property
     def error(self) -> EngineError | None:
-        """Why there is no agent: MaxAgentsExceededError, a fault, or an error with the code of the first finding that stops it."""
+        """Why there is no agent: MaxAgentsExceededError, a fault, or an error with the code of what stops it."""
         if self.answer.fault is not None or self.agent is not None:
             return self.answer.fault
         decision = self.answer.decision

@@ -68,9 +68,9 @@ class Reader:
             text = data.decode("utf-8")
             rows = _READERS[self.holds](record, text)
             self._unique(rows)
-            read = rows if self.holds == "contacts" else [(text,) for _, _, text in rows]  # has its title too
+            read = [_texts_of(row) if self.holds == "contacts" else row[-1:] for row in rows]  # the text has its title
             texts = Texts([text for row in read for text in row])
-            longest = texts.longest()
+            longest = max(texts.longest(), max((len(row[-1].encode()) for row in rows), default=0))  # all tags of a row
         except UnicodeDecodeError as error:
             return Material(problem=f"it is not UTF-8 at byte {error.start}")
         except UnicodeEncodeError:
@@ -139,6 +139,12 @@ def _first(rows: Sequence[Sequence[str]], formulas: bool) -> str:  # noqa: FBT00
             if formulas and _FORMULA.match(text):
                 return f"a formula in item {number}"
     return ""
+
+
+def _texts_of(contact: Row) -> Row:
+    """The texts of a contact, its tags one by one: as JSON, a control character is escaped, and no tag comes first."""
+    *texts, tags = contact
+    return contact if tags == "[]" else (*texts, *json.loads(tags))
 
 
 class UnfitError(ValueError):

@@ -151,6 +151,16 @@ def test_what_spreadsheets_may_run_is_a_formula(text: str) -> None:
     assert Texts([text]).formulas() == 1
 
 
+@pytest.mark.parametrize(
+    ("tag", "counted"), [("a\x07b", (1, 0)), ("a\u200bb", (1, 0)), ("a\rb", (1, 0)), ("=1", (0, 1)), ("a", (0, 0))]
+)
+def test_a_tag_is_a_text_of_its_own(tag: str, counted: tuple[int, int]) -> None:
+    contact = {"id": 1, "name": "Ada", "tags": ["friend", tag]}
+    read = Reader("contacts", 1_000).read("r", json.dumps([contact], ensure_ascii=False).encode())
+    assert (read.controls, read.formulas) == counted
+    assert (read.first is None) == (counted == (0, 0))
+
+
 def test_the_place_of_the_first_control_character_is_stated() -> None:
     data = json.dumps([{"id": 1, "name": "Ada"}, {"id": 2, "name": "Ben", "note": "one\ntwo\u200bthree"}]).encode()
     assert Reader("contacts", 1_000).read("r", data).first == "U+200B in item 1, line 2"
