@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StateError, install_extra
-from engine.state.binding import bind, demand_unbound
+from engine.state.binding import bind, demand_unbound, is_bound
 from engine.state.location import NAME
 from engine.state.rows import StateLimits
 
@@ -94,7 +94,7 @@ def _extra() -> Iterator[None]:
 
 def has_state(settings: Settings) -> bool:
     """Whether there is a state where these settings say, usable or not."""
-    return settings.database is not None or exists(settings.state)
+    return settings.database is not None or exists(settings.state) or is_bound(settings.state)
 
 
 def exists(folder: Path) -> bool:

@@ -16,9 +16,14 @@ NAME = "shared-state"
 """A file with the identity of the database, which its migration has drawn."""
 
 
+def is_bound(folder: Path) -> bool:
+    """Whether the engines of this folder share a state."""
+    return (folder / NAME).exists()
+
+
 def demand_unbound(folder: Path) -> None:
     """Raise StateError if the engines of this folder share a state."""
-    if (folder / NAME).exists():
+    if is_bound(folder):
         raise _refused(
             folder,
             "the engines of this folder share a state in PostgreSQL",

@@ -286,3 +286,9 @@ def test_a_missing_or_corrupt_state_is_reported(line: str, command: Command) -> 
         (command.state / "state.sqlite3").write_bytes(data)
         (command.state / "state.sqlite3").chmod(0o600)
         command(*line.split()).refused("the state cannot be used", code=4)
+
+
+def test_a_folder_whose_engines_share_a_state_is_not_called_empty(command: Command) -> None:
+    command.state.mkdir(mode=0o700)
+    (command.state / "shared-state").write_text("an identity\n", encoding="ascii")
+    command("approvals", "list").refused("share a state in PostgreSQL", "ENGINE_STATE_DATABASE", code=4)
