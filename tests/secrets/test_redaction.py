@@ -492,7 +492,7 @@ def test_card_numbers_are_recognized_by_prefix_length_and_check_digit() -> None:
 HOSTILE = [
     "a", "@", "a@", "a.", "a@a.", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "-----END A", "bearer ", "basic aaaa ",
     "key=", "key", "a://", "a://b@", "4", "4111 ", "sk-", "eyJ", "eyJaaaaaaaa.", "_eyJaaaaaa", "-", "a-", "aB3x/Q9-",
-    "authorization:", "cookie:", "abc1Q~", "[redacted:", "password: ",
+    "authorization:", "cookie:", "abc1Q~", "[redacted:", "password: ", "password::",
     "sha256:" + "0f" * 32 + " ", "0f" * 32 + " 4111 1111 ", "xoxa.",
 ]  # fmt: skip
 
