@@ -219,8 +219,6 @@ ORDINARY = [
     "the password is required",
     "password: required",
     "the password is correct",
-    "{'db': {'password': 'changeme'}}, {'password': 'wrong'}) == 401",
-    "login({'password': ''}) == 401",
     "a passphrase is not stored",
     "use --password to set it",
     "take --password <password> and --token $TOKEN",

@@ -188,6 +188,7 @@ CODE = [
     '"%s:%s@tcp(%s:%d)/%s?parseTime=true"', "# Api-Key instead of Authorization: Bearer\n",
     'os.environ["OPENAI_API_KEY"] = "sk-test-key-images-test-not-real"',
     "ghp_" + "x" * 36, "AKIA" + "X" * 16, "key='bm25_doc_ids'", 'key="student_123"',
+    "{'db': {'password': 'changeme'}}, {'password': 'wrong'}) == 401", "login({'password': ''}) == 401",
     "SECRET_KEY=changethis", "PASSWORD: nextcloud", "input.password:hover {", "const KEY = /^[a-zA-Z_][a-zA-Z0-9_]*$/;",
     'CHANGE_PASSWORD: "/auth/change-password"', "SECRET=replace_with_long_random_jwt_secret_min_24_chars",
     'secret = "test_secret_that_is_at_least_32_bytes_long!!"',

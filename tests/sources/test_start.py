@@ -16,7 +16,8 @@ from engine.sources.metadata import found
 from tests.command import Command
 
 STATED = ("--purpose", "eval", "--retention-until", "2030-01-01", "--retention-basis", "license")
-ACCEPTED = (*STATED, "--decided-by", "legal@example.org", "--retrieved-at", "2026-11-02T09:30:00Z")
+OWN = (*STATED, "--decided-by", "legal@example.org")
+ACCEPTED = (*OWN, "--retrieved-at", "2026-11-02T09:30:00Z")
 
 
 def sha256(data: bytes) -> str:
@@ -94,7 +95,7 @@ def test_notes_of_a_download_are_not_content(command: Command, tmp_path: Path) -
     card = b"---\nlicense: mit\n---\n"
     notes = {".cache/huggingface/.gitignore": b"*", ".cache/huggingface/download/a.csv.metadata": b"1"}
     folder = files(tmp_path / "dir", {"README.md": card, "a.csv": b"1", **notes})
-    told = command("source", "init", folder, *ACCEPTED)
+    told = command("source", "init", folder, *OWN)
     assert told.stderr == ""
     assert command("check", folder).code == 0
 
@@ -115,7 +116,7 @@ def test_settings_and_license_texts_of_a_project_need_no_record(command: Command
     inside = ("src/.gitignore", "src/.gitattributes", "src/.nojekyll", "src/.gitkeep", "src/.editorconfig")
     beside = dict.fromkeys((*texts, *settings, *inside), b"1")
     folder = files(tmp_path / "project", {"src/tool.py": b"1", **beside})
-    told = command("source", "init", folder, *ACCEPTED, "--license", "MIT")
+    told = command("source", "init", folder, *OWN, "--license", "MIT")
     assert "bundle.yaml: 1 record, from the files" in told.stdout
     assert told.stderr == ""
     assert command("check", folder).code == 0
