@@ -85,7 +85,9 @@ def _headers(lines: Lines) -> Iterator[Span]:
 def _has_credentials(header: str) -> bool:
     """Whether the value of a header is a credential, and no example, call or name in code."""
     match = _CREDENTIALS.match(header)
-    if match is None or PLACEHOLDER.fullmatch(match["value"]) or (match["scheme"] and stands_in(match["value"])):
+    if match is None or PLACEHOLDER.fullmatch(match["value"]):
+        return False
+    if match["scheme"] and match["value"][2:] and stands_in(match["value"]):
         return False
     if match["quote"] or match["scheme"]:
         return True

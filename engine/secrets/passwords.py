@@ -174,8 +174,8 @@ def spoken(lines: Lines) -> Iterator[Span]:
         if words[1:] and words[0] == "correct":
             del words[0]
         seed = [word.rstrip(")]}:") or word for word in words[: 1 if match[1] is None else 3]]
-        reference = REFERENCE.match(lines.text, match.start(2), match.end())
-        reference = reference or _CONTINUED.match(lines.text, match.end())
+        continued = len(words) == 1 and _CONTINUED.match(lines.text, match.end()) is not None
+        reference = continued or REFERENCE.match(lines.text, match.start(2), match.end()) is not None
         if not seed or reference or not VERDICTS.isdisjoint(seed) or _is_expression(match, words):
             continue
         if match[1] is not None and len(words) == 1 and _DONE.fullmatch(words[0]):

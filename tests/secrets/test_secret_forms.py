@@ -256,6 +256,7 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      "Authorization: 'Bearer token4711'", "KEY=m0-your-9x8y7z6w5v", 'apiKey: "m0-xx7"', "tool --api-key /sword",
      "%s:sword@tcp(a)/b", "Authorization: Bearer\tswordfish", "sk-test-key-images-9x8y7z6w5v4u-n0t",
      "ghp_" + "x" * 35 + "7", "key='bm25_d0c_1ds'", "API_KEY='student_123'", "api-key='student_123'",
+     "password: horse battery\n.staple", "Authorization: Digest ab cd",
      "PASSWORD: nextcl0ud", "password: hunter2 password", "password: '9x8y7z-password'", "password=S3cretPassword",
      "login(password=Blue42Monkey)", "password: Blue42Password",
      "SECRET=replace_with_long_9x8y7z6w5v", 'secret = "sword_fish_that_is_long"',
