@@ -98,7 +98,7 @@ def init(
         remark(f"engine: {described.file} states the license {printable(described.license)}; --license is not used")
     beside = [path for path in values["extra_files"] if (folder / path).is_file()]
     if beside and stated.license is None and not (described and described.license):
-        remark(f"engine: no metadata state a license; look into {', '.join(beside)}")
+        remark(f"engine: no metadata states a license; look into {', '.join(beside)}")
     if retrieved_at and not remote:
         remark("engine: no metadata states a url, so --retrieved-at is not used and the records count as your own")
     for one in started.remarks:

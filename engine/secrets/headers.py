@@ -11,11 +11,11 @@ from engine.secrets.finder import Finder, same, spans
 from engine.secrets.lines import Lines, Span, beginning
 from engine.secrets.stand_ins import DOTTED, OPERATORS, PLACEHOLDER, REFERENCE, VERDICTS, stands_in
 
-_KEY_BLOCK = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----(?![\"'`])(?:.*?-----END [A-Z0-9 ]{1,60}-----|.*)"
-    r"|PuTTY-User-Key-File-[0-9].*",
-    re.DOTALL,
-)
+_KEY, _KEY_BODY = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----", r"(?:.*?-----END [A-Z0-9 ]{1,60}-----|.*)"
+_KEY_BLOCK = re.compile(rf"{_KEY}{_KEY_BODY}|PuTTY-User-Key-File-[0-9].*", re.DOTALL)
+_KEY_ALONE = r"[\"'`](?![\s,+]{0,40}[\"'`][A-Za-z0-9+/\\]{16})"
+"""The end of the first line of a key, if it is a text of its own in a program and no other text continues the key."""
+_KEY_NOT_NAMED = re.compile(rf"{_KEY}(?!{_KEY_ALONE}){_KEY_BODY}|PuTTY-User-Key-File-[0-9].*", re.DOTALL)
 _WEB_TOKEN = re.compile(
     r"eyJ(?<![A-Za-z0-9]eyJ)"
     r"(?:[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*)?|(?P<other>[A-Za-z0-9_-]*+))"
@@ -100,7 +100,11 @@ def _has_credentials(header: str) -> bool:
 
 
 FINDERS = (
-    same((b"-----begin", b"putty"), spans(lambda lines: _KEY_BLOCK.finditer(lines.text))),
+    Finder(
+        (b"-----begin", b"putty"),
+        spans(lambda lines: _KEY_BLOCK.finditer(lines.text)),
+        spans(lambda lines: _KEY_NOT_NAMED.finditer(lines.text)),
+    ),
     same((b"eyj",), _web_tokens),
     Finder((b"auth", b"cookie"), spans(_HEADERS), _headers),
     same((b"bearer",), _bearers),

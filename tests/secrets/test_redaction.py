@@ -150,6 +150,7 @@ SECRETS = {
     "quoted password of words": "password = 'correct horse battery staple'",
     "password of words in yaml": "password: correct horse battery staple",
     "passphrase of one word": "passphrase: swordfish",
+    "key in pieces": "k = '-----BEGIN RSA PRIVATE KEY-----' 'MIIEpAIBAAKCAQEAswordfish'",
     "password at the end of a mapping": "{'db': {'password': 'swordfish'}}",
     "quoted password with a dot": 'password: "sword.fish"',
     "password behind an equals sign": "password: =swordfish",
@@ -478,6 +479,10 @@ def test_random_words_and_dates_are_not_taken_for_keys() -> None:
         chance = random.Random(seed)  # noqa: S311
         name = chance.choice("-_/").join(chance.choices(words, k=9))
         assert redact(name)[1] == (), name
+
+
+def test_what_follows_the_first_line_of_a_key_is_taken_out_whatever_it_is() -> None:
+    assert "swordfish" not in json.dumps(redact("k = '-----BEGIN RSA PRIVATE KEY-----' 'swordfish'"))
 
 
 def test_card_numbers_are_recognized_by_prefix_length_and_check_digit() -> None:

@@ -260,6 +260,8 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      "PASSWORD: nextcl0ud", "password: hunter2 password", "password: '9x8y7z-password'", "password=S3cretPassword",
      "login(password=Blue42Monkey)", "password: Blue42Password",
      "SECRET=replace_with_long_9x8y7z6w5v", 'secret = "sword_fish_that_is_long"',
+     '"-----BEGIN RSA PRIVATE KEY-----" + "MIIEpAIBAAKCAQEA"',
+     '"-----BEGIN RSA PRIVATE KEY-----",\n  "MIIEpAIBAAKCAQEA"',
      "-----BEGIN RSA PRIVATE KEY-----\nMIIE", 'k = "-----BEGIN RSA PRIVATE KEY-----\\nMIIE"',
      f"orders-api-key-{text(24)}", f"orders_api_key_{text(24, '0123456789abcdef')}"],
 )  # fmt: skip

@@ -188,7 +188,7 @@ def test_the_license_of_metadata_is_used_instead_of_the_option(command: Command,
 def test_files_that_may_name_the_license_are_named(command: Command, tmp_path: Path) -> None:
     folder = files(tmp_path / "project", {"LICENSE": b"MIT License", "README.md": b"# A", "a.csv": b"1"})
     open_ = command("source", "init", folder, *ACCEPTED)
-    assert "engine: no metadata state a license; look into LICENSE, README.md" in open_.stderr
+    assert "engine: no metadata states a license; look into LICENSE, README.md" in open_.stderr
     (folder / "bundle.yaml").unlink()
     assert "look into" not in command("source", "init", folder, *ACCEPTED, "--license", "MIT").stderr
 
