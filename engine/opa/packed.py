@@ -9,9 +9,10 @@ statement is compared with it, never trusted.
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -27,6 +28,9 @@ PACKED_BYTES = 16 << 20
 """The largest archive as a file; one of ours has about 10 KiB."""
 UNPACKED_BYTES = 64 << 20
 """The largest archive unpacked; the values of one document may have 32 MiB."""
+
+_OF_POINT = re.compile(r"admission/(?:compiled|limits|requirements|added(?!/lib/))/([a-z_]+)")
+_REFERENCE = re.compile(rb"\badmission[^a-z]+(?:requirements|limits|added)[^a-z]+(?!lib\b)([a-z_]+)")
 
 
 class _DamagedError(Exception):
@@ -69,6 +73,19 @@ def _files(data: bytes) -> Mapping[str, bytes]:
     if not same:
         raise _DamagedError("it was not packed by this engine, or is damaged")
     return files
+
+
+def of_points(files: Mapping[str, bytes], points: Collection[str]) -> Mapping[str, bytes]:
+    """The files of rules that these decision points need, with those of other points that they refer to.
+
+    All of them where a reference does not name its point.
+    """
+    known = {_point(name) for name in files}
+    needed, kept = {"common", *points}, dict[str, bytes]()
+    while fresh := {name: data for name, data in files.items() if name not in kept and _point(name) in {None, *needed}}:
+        kept |= fresh
+        needed |= {found.decode() for data in fresh.values() for found in _REFERENCE.findall(data)}
+    return kept if needed - {"common", *points} <= known else files
 
 
 def sealed(files: Mapping[str, bytes], stated: Mapping[str, Any]) -> tuple[bytes, str]:
@@ -123,6 +140,12 @@ def _tar(files: Mapping[str, bytes]) -> bytes:
             member.size, member.mode = len(data), 0o644
             tar.addfile(member, io.BytesIO(data))
     return packed.getvalue()
+
+
+def _point(name: str) -> str | None:
+    """The decision point of a file of rules; None of what belongs to no point."""
+    found = _OF_POINT.match(name)
+    return None if found is None else found[1]
 
 
 def _refused(name: str, message: str) -> GatherError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shutil
 import signal
 import socket
@@ -29,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from engine.binaries import Binary
 from engine.errors import DecideError, GatherError
 from engine.model import Revisions
-from engine.opa.packed import pack, revision, unpacked
+from engine.opa.packed import of_points, pack, revision, unpacked
 from engine.opa.reply import DOCTOR, RULES, VALUES, Reply, bundles, complaint, down, unavailable
 from engine.settings import OpaLimits
 
@@ -40,8 +39,6 @@ _SOCKET, _KEY, _LOG, _WHOLE = "opa.sock", "verification.pem", "opa.log", "whole.
 _SIGNATURE = ("signature", "verification key", "digest mismatch", "PEM block")
 """Words of OPA's complaints about archives that are not signed, or not by this key, or changed since."""
 _STOP_SECONDS = 2.0
-_OF_POINT = re.compile(r"admission/(?:compiled|limits|requirements|added(?!/lib/))/([a-z_]+)")
-_REFERENCE = re.compile(rb"\badmission[^a-z]+(?:requirements|limits|added)[^a-z]+(?!lib\b)([a-z_]+)")
 LONGEST_BASE = 80
 """Maximum length of the parent of the private folders: a socket path has 107 bytes, and 21 are added."""
 _LAUNCH = """
@@ -93,26 +90,11 @@ class Served:
 
 @lru_cache(maxsize=8)
 def _rules_of(archive: bytes, points: frozenset[str]) -> bytes:
-    """The archive without the rules of other points, unless those are referred to.
-
-    What is no archive stays as it is, and so do all rules where a reference does not name its point.
-    """
+    """The archive without the rules that these decision points do not need; what is no archive stays as it is."""
     try:
-        files = unpacked(archive, RULES)
+        return pack(of_points(unpacked(archive, RULES), points))
     except GatherError:
         return archive
-    known = {_point(name) for name in files}
-    needed, kept = {"common", *points}, dict[str, bytes]()
-    while fresh := {name: data for name, data in files.items() if name not in kept and _point(name) in {None, *needed}}:
-        kept |= fresh
-        needed |= {found.decode() for data in fresh.values() for found in _REFERENCE.findall(data)}
-    return pack(kept) if needed - {"common", *points} <= known else archive
-
-
-def _point(name: str) -> str | None:
-    """The decision point of a file of rules; None of what belongs to no point."""
-    found = _OF_POINT.match(name)
-    return None if found is None else found[1]
 
 
 class Server:

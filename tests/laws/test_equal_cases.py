@@ -23,12 +23,12 @@ from engine.errors import DecideError
 from engine.opa.packed import pack, unpacked
 from engine.opa.plan import Plan
 from engine.opa.projection import MUST_BE_EMPTY, Projection
-from engine.opa.sharing import plan, projection
+from engine.opa.sharing import plan, projection, reads
 from engine.points.registry import POINTS
 from tests.laws.asking import DECIDED, taken
 from tests.laws.mutations import DROPPED, WRONG, Path_, get, paths, with_value
 
-_PLANS: dict[str, Plan] = {}
+_FOUND: dict[str, Projection] = {}
 _SEED = 11
 _ERROR = "a built-in refuses"
 _AT_ONCE = 8
@@ -52,15 +52,20 @@ def engine(runner: Runner) -> Engine:
     return runner.engine({})
 
 
+Finding = Callable[[str], Projection]
+
+
 @pytest.fixture
-def found(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    """The plan of the policy of this tree, made once."""
-    assert engine.policy is not None
-    revision = engine.policy.rules.revision
-    if revision not in _PLANS:
-        served = engine.opa.server.served  # type: ignore[union-attr]
-        _PLANS[revision] = plan(find_binary(), served, tmp_path_factory.mktemp("plan"), [*POINTS])
-    return _PLANS[revision]
+def found(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Finding:
+    """What a point of the policy of this tree reads, found once."""
+
+    def find(point: str) -> Projection:
+        if point not in _FOUND:
+            served = engine.opa.server.served  # type: ignore[union-attr]
+            _FOUND[point] = reads(find_binary(), served, tmp_path_factory.mktemp("plan"), point)
+        return _FOUND[point]
+
+    return find
 
 
 def decided(engine: Engine, documents: Sequence[dict[str, Any]]) -> list[Any]:
@@ -140,13 +145,13 @@ def _digest(value: Any) -> bytes:
     return hashlib.sha256(canonical(value)).digest()
 
 
-def compared(engine: Engine, reads: Projection, documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def compared(engine: Engine, read: Projection, documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The inputs that are decided otherwise than what stands for them; OPA is asked every distinct document."""
     answers: dict[bytes, bytes] = {}
     differing: list[dict[str, Any]] = []
     waiting = iter(documents)
     while part := list(islice(waiting, _PART)):
-        pairs = [(one, same) for one in part if (same := reads.canonical(one)) is not None]
+        pairs = [(one, same) for one in part if (same := read.canonical(one)) is not None]
         keys = [(_digest(one), _digest(same)) for one, same in pairs]
         asked = {key: one for pair, both in zip(pairs, keys, strict=True) for key, one in zip(both, pair, strict=True)}
         fresh = {key: one for key, one in asked.items() if key not in answers}
@@ -156,36 +161,45 @@ def compared(engine: Engine, reads: Projection, documents: Iterable[dict[str, An
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_10_indistinguishable_inputs_are_decided_alike(engine: Engine, found: Plan, runner: Runner, point: str) -> None:
-    reads = projection(found, point)
-    assert not compared(engine, reads, generated(engine, runner, point, 5))
+def test_10_indistinguishable_inputs_are_decided_alike(
+    engine: Engine, found: Finding, runner: Runner, point: str
+) -> None:
+    read = found(point)
+    assert not compared(engine, read, generated(engine, runner, point, 5))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("point", POINTS)
 def test_10_many_indistinguishable_inputs_are_decided_alike(
-    engine: Engine, found: Plan, runner: Runner, point: str
+    engine: Engine, found: Finding, runner: Runner, point: str
 ) -> None:
     """With `EQUAL_CASES=27000` a million in all."""
-    reads = projection(found, point)
+    read = found(point)
     count = int(os.environ.get("EQUAL_CASES", "1000"))
-    assert not compared(engine, reads, generated(engine, runner, point, count, reads.canonical))
+    assert not compared(engine, read, generated(engine, runner, point, count, read.canonical))
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_10_a_fact_missing_from_the_projection_is_detected(
-    engine: Engine, found: Plan, runner: Runner, point: str
+    engine: Engine, found: Finding, runner: Runner, point: str
 ) -> None:
     """The control: without one thing that rules read, the comparison above finds inputs that are decided otherwise."""
-    reads = projection(found, point)
+    read = found(point)
     documents = [*generated(engine, runner, point, 20)]
-    same = [canonical for one in documents if (canonical := reads.canonical(one)) is not None]
+    same = [canonical for one in documents if (canonical := read.canonical(one)) is not None]
     whole = decided(engine, same)
-    names = sorted(reads.facts - {"point", *MUST_BE_EMPTY})
+    names = sorted(read.facts - {"point", *MUST_BE_EMPTY})
     holed = [[{key: value for key, value in one.items() if key != name} for one in same] for name in names]
     answers = decided(engine, [one for each in holed for one in each])
     unseen = [name for at, name in enumerate(names) if answers[at * len(same) : (at + 1) * len(same)] == whole]
     assert {(point, name) for name in unseen} <= UNSEEN
+
+
+def test_10_rules_of_other_points_are_not_looked_at(engine: Engine, tmp_path: Path) -> None:
+    """OPA would plan them too, and all other threads would wait while so large a plan is read."""
+    reads(find_binary(), engine.opa.server.served, tmp_path, "license")  # type: ignore[union-attr]
+    assert not [*tmp_path.glob("*/admission/requirements/source/*")]
+    assert [*tmp_path.glob("*/admission/requirements/license/*")]
 
 
 def with_rule(engine: Engine, folder: Path, points: Collection[str], condition: str) -> Plan:
@@ -208,11 +222,11 @@ def one_more(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 @pytest.mark.parametrize("point", POINTS)
 def test_10_a_rule_that_reads_a_further_fact_distinguishes_it(
-    found: Plan, one_more: Plan, runner: Runner, point: str
+    found: Finding, one_more: Plan, runner: Runner, point: str
 ) -> None:
     document = taken(runner, _cases(point)[0])[1]
     documents = [{**document, **{key: [] for key in MUST_BE_EMPTY}, "surprise": text} for text in ("a", "b")]
-    one, other = map(projection(found, point).canonical, documents)
+    one, other = map(found(point).canonical, documents)
     assert one is not None
     assert one == other
     one, other = map(projection(one_more, point).canonical, documents)
@@ -220,11 +234,11 @@ def test_10_a_rule_that_reads_a_further_fact_distinguishes_it(
 
 
 def test_10_a_rule_that_reads_a_further_field_distinguishes_it(
-    engine: Engine, found: Plan, runner: Runner, tmp_path: Path
+    engine: Engine, found: Finding, runner: Runner, tmp_path: Path
 ) -> None:
     document = next(taken(runner, file)[1] for file in _cases("license"))
     documents = [{**document, "content": {**document["content"], "media_type": text}} for text in ("a", "b")]
-    one, other = map(projection(found, "license").canonical, documents)
+    one, other = map(found("license").canonical, documents)
     assert one == other
     more = with_rule(engine, tmp_path, ["license"], 'input.content.media_type == "a"')
     one, other = map(projection(more, "license").canonical, documents)

@@ -13,7 +13,7 @@ import pytest
 
 from engine.binaries import find_binary
 from engine.errors import DecideError
-from engine.opa.packed import pack, unpacked
+from engine.opa.packed import of_points
 from engine.opa.server import Server, _rules_of
 from engine.policy_bundle.build import PolicyBundle
 from tests.expect import refused, there
@@ -101,7 +101,7 @@ def test_rules_of_points_bring_those_that_they_refer_to() -> None:
         "admission/added/a/own.rego": b"import data.admission.added.lib.names",
         "admission/added/d/own.rego": b"import data.admission.added.lib.names",
     }
-    kept = unpacked(_rules_of(pack(files), frozenset({"a"})), "rules")
+    kept = of_points(files, {"a"})
     d = {"admission/requirements/d/w.rego", "admission/compiled/d.rego", "admission/added/d/own.rego"}
     assert files.keys() - kept.keys() == d
     assert _rules_of(b"no archive", frozenset({"a"})) == b"no archive"
@@ -118,5 +118,5 @@ def test_rules_of_points_bring_those_that_they_refer_to() -> None:
 )
 def test_rules_referred_to_in_another_form_are_loaded_too(reference: bytes, *, found: bool) -> None:
     files = {"admission/requirements/a/one.rego": reference, "admission/requirements/d/w.rego": b"w if true"}
-    kept = unpacked(_rules_of(pack(files), frozenset({"a"})), "rules")
+    kept = of_points(files, {"a"})
     assert ("admission/requirements/d/w.rego" in kept) == found
