@@ -169,7 +169,7 @@ def verify_release(folder: Path, key: Path, binary: Binary) -> Contents:
     public = public_key(key)
     contents = read(folder)
     _demand_approval(contents, folder)
-    _verify(contents, folder, public, binary)
+    _verify(contents, folder, public, binary, (RULES, VALUES))
     return contents
 
 
@@ -177,7 +177,7 @@ def load_release(folder: Path, key: Path | None, binary: Binary, cache: Path, af
     """The policy of a release. `after` is the last served release: see engine.policy_bundle.last_release.
 
     With `key`, a public key in PEM, everything must be approved and signed with it; None is for development only.
-    Start OPA with the same key, so that it verifies the archives once more.
+    Start OPA with the same key: it verifies the signatures within the two archives, which are not looked at here.
     Raises PolicyError for a release that is not valid or is older than `after`, GatherError for a
     key that cannot be used, DecideError when OPA or the cache cannot be used.
     """
@@ -225,11 +225,10 @@ def _demand_approval(contents: Contents, folder: Path) -> None:
         raise PolicyError((Problem(Location(str(folder / APPROVAL)), printable(message), remedy),))
 
 
-def _verify(contents: Contents, folder: Path, key: bytes, binary: Binary) -> None:
-    """Demand OPA's word for each archive and for all files together. Raises PolicyError."""
+def _verify(contents: Contents, folder: Path, key: bytes, binary: Binary, archives: tuple[str, ...] = ()) -> None:
+    """Demand OPA's word for all files together, and for these archives by themselves. Raises PolicyError."""
     opa = OpaCommand(binary.path)
-    files = contents.files
-    signed = {"": pack({**files, **_ALL}), RULES: files[RULES], VALUES: files[VALUES]}
+    signed = {"": pack({**contents.files, **_ALL})} | {name: contents.files[name] for name in archives}
     found = [
         Problem(Location(str(folder / name)), f"the signature is not valid: {reason}", _UNVERIFIED)
         for name, archive in signed.items()
