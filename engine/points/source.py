@@ -261,7 +261,7 @@ def gather(request: SourceRequest, context: GatherContext) -> Gathered:
     title = _title(facts, [contents[path] for path in declared])
     hashes = [None if record.content is None else record.content.sha256 for record in facts.records or ()]
     stated = Stating(reading, _subjects(facts), hashes)
-    notes = {f"errors/{field}": note for field, note in reading.notes.items()}
+    notes = {f"errors/{field}": f"{field}: {note}" for field, note in reading.notes.items()}
     notes |= {f"undeclared/{one.id}": _irregular(one.id) for one in undeclared if not one.regular and one.id != "…"}
     return Gathered(gathered, title, places, _subjects(facts), opened, tree.close, stated=stated.field, notes=notes)
 

@@ -179,7 +179,8 @@ def test_each_invalid_field_is_reported_at_its_line_with_its_error(text: str, co
         for key, (start, found) in wanted.items():
             assert key in told, (name, key, sorted(told))
             line, said = told[key]
-            assert (said, lines[line - 1].startswith(start or "")) == (found, True), (name, key, line)
+            field = f"{key.removeprefix('errors/')}: " if key.startswith("errors/") else ""
+            assert (said, lines[line - 1].startswith(start or "")) == (f"{field}{found}", True), (name, key, line)
 
 
 def test_a_misspelled_decision_is_no_finding_about_the_license(text: str, command: Command, tmp_path: Path) -> None:

@@ -76,6 +76,9 @@ def _decision(entry: Entry, body: DecisionRecord) -> list[str]:
         "approval": body.approval,
         "shared": None if body.shared_from is None else f"the answer to an equal case, {printable(body.shared_from)}",
         "act": next(iter(_act(body)), "").strip() or None,
+        "codes": f"`engine policy show {printable(body.point)}` has their requirements and fixes"
+        if body.findings
+        else None,
         "limits": None if body.limits is None else _inline(body.limits),
         "input": None if body.input_digest is None else f"{body.input_digest}, its facts with --format json",
         "redacted": ", ".join(body.redactions) or None,
