@@ -11,7 +11,7 @@ from typing import Any
 from admission_adapters.files.artifacts import ArtifactDirectory
 from engine.cases.run import CaseFile, Runner, read_cases
 from engine.errors import EngineError
-from engine.flow import FROM_STATE
+from engine.gather import FROM_STATE
 from engine.model import Outcome
 from engine.points import GatherContext
 from engine.points.registry import POINTS

@@ -19,8 +19,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engine.decide import Verdict, authored, denial, read
-from engine.documents.canonical import RawJson, canonical, digest
-from engine.documents.validation import validate
 from engine.drive import Append, Ask, Call, Steps, Work
 from engine.enforce import enforceable, permit
 from engine.errors import (
@@ -35,6 +33,7 @@ from engine.errors import (
     lack_of,
     stack_of,
 )
+from engine.gather import Facts, gathering
 from engine.model import (
     Approval,
     Boundary,
@@ -42,7 +41,6 @@ from engine.model import (
     Decision,
     Mode,
     Outcome,
-    Pace,
     Result,
     Revisions,
     StopSignal,
@@ -64,16 +62,7 @@ if TYPE_CHECKING:
     from engine.state.store import Store
 
 _EXITS = {Outcome.ALLOW: Exit.ALLOW, Outcome.CONFIRM: Exit.CONFIRM, Outcome.DENY: Exit.DENY}
-FROM_STATE = ("approvals", "budgets", "flows", "quotas", "stops", *STATE_FACTS)
-"""Lists of every input that the engine's state fills; a point without such facts has them empty."""
-
-HEAVY_BYTES = 64 << 10
-"""Size of JSON text above which reading it would block an event loop too long: about two milliseconds."""
-
 _REPORT = "report the decision id; the log of `engine serve` shows where it failed (`crash`)"
-
-_VOLATILE = frozenset({"now", "elapsed_ms", "probes", *FROM_STATE})
-"""Fields of the input that its digest does not cover: a retry, or one with an approval, is the same request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +130,14 @@ class Services:
         finally:
             serving.release()
 
+    def gather_under(self, serving: Serving, point: str) -> GatherContext:
+        """What gather may ask at this point under the policy being served; made once for each OPA."""
+        known, context = self.contexts.get(point), self.gather_context
+        if known is None or known[0] is not serving.opa or known[1] is not context:
+            self.contexts.clear()
+            known = self.contexts[point] = serving.opa, context, _under_policy(context, serving, point)
+        return known[2]
+
     @property
     def lookups(self) -> Lookups:
         """What the engine looks up in the values being served."""
@@ -152,6 +149,19 @@ class Services:
         """The revisions of the policy being served; None if none is."""
         with self.policy() as serving:
             return serving.revisions
+
+
+def _under_policy(context: GatherContext, serving: Serving, point: str) -> GatherContext:
+    def addresses(host: str) -> tuple[str, ...] | None:
+        return context.addresses(host) if serving.looks_up(point, host) else None
+
+    return replace(
+        context,
+        lookups=serving.lookups,
+        backend_of=serving.backend_of,
+        addresses=addresses,
+        policy_in_force=lambda: context.last_policy() in (None, serving.revisions),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +235,8 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
     serving = services.serving()
     try:
         case.revisions, case.catalogue = serving.revisions, serving.catalogue
-        case.facts = facts = yield from gathering(case.point, request, services, case.context, serving)
+        context = services.gather_under(serving, case.point.name)
+        case.facts = facts = yield from gathering(case.point, request, case.context.caller, context)
         started = _lap(case, "gather", started)
         yield from _reserve(case, facts, serving, services)
         services.gather_context.progress("deciding", 0, 0)
@@ -237,7 +248,7 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
             if stops == judged:  # those in force now, after OPA's answer
                 break
         if verdict.limits is not None and verdict.limits.boundaries():
-            proven = _boundaries(_with_policy(services, serving, case.point.name), verdict.limits.on_backend())
+            proven = _boundaries(context, verdict.limits.on_backend())
             enforceable(verdict.limits, proven)
         yield from _approve(case, facts, verdict, services)
         case.verdict = verdict
@@ -260,91 +271,6 @@ def _ask(case: _Case, facts: Facts, serving: Serving) -> Steps[Reply]:
         raise authored(error, serving) from error.__cause__
     case.shared_from = reply.source
     return reply
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a request is decided on, and its digest; what the state knows is not in the document yet."""
-
-    gathered: Gathered
-    document: dict[str, Any]
-    input_digest: str
-
-
-def gathering(point: Point, request: Any, services: Services, context: Context, serving: Serving) -> Steps[Facts]:
-    """`gather`, in a thread where it reads files or the request is large. Raises GatherError."""
-    text = as_json(request)
-    heavy = len(text.data) > HEAVY_BYTES
-    pace = point.pace or (Pace.HEAVY if heavy else None)
-    if pace is None:
-        return gather(point, text, services, context, serving)
-    found: Facts = yield Call(lambda: gather(point, text, services, context, serving), pace)
-    return found
-
-
-def as_json(request: Any) -> RawJson:
-    """A request as JSON text. Raises GatherError, or the error from reading it."""
-    if isinstance(request, EngineError):
-        raise request
-    try:
-        return request if isinstance(request, RawJson) else RawJson(canonical(request))
-    except (ValueError, TypeError, RecursionError) as error:
-        raise _not_json() from error
-
-
-def gather(point: Point, request: Any, services: Services, context: Context, serving: Serving) -> Facts:
-    """Turn a request into the input of its point. Raises GatherError."""
-    text = as_json(request).data
-    try:
-        parsed = validate(
-            point.request,
-            text,
-            f"point `{point.name}`",
-            _schema_of(point.name, context.caller),
-            services.gather_context.read,
-        )
-    except (ValueError, RecursionError) as error:
-        raise _not_json() from error
-    now = services.gather_context.clock()
-    gathered = point.gather(parsed, _with_policy(services, serving, point.name))
-    try:
-        document = point.document(gathered, now)
-        document["caller"] = context.caller.model_dump(mode="json", exclude_none=True)
-        covered = {key: value for key, value in document.items() if key not in _VOLATILE}
-        document.update({name: [] for name in FROM_STATE})
-        return Facts(gathered, document, digest(canonical(covered)))
-    except BaseException:  # otherwise the receiver of the facts closes what was opened
-        gathered.close()
-        raise
-
-
-def _schema_of(point: str, caller: Caller) -> str:
-    """How a caller gets the schema of the requests of a point."""
-    if caller.via is Via.PROCESS:
-        return f"`engine decide {point} --schema` prints the schema of its requests"
-    return f"GET /v1/schemas/{point} has the schema of its requests"
-
-
-def _with_policy(services: Services, serving: Serving, point: str) -> GatherContext:
-    """What gather may ask at this point under the policy being served; made once for each OPA."""
-    known, context = services.contexts.get(point), services.gather_context
-    if known is None or known[0] is not serving.opa or known[1] is not context:
-        services.contexts.clear()
-        known = services.contexts[point] = serving.opa, context, _under_policy(context, serving, point)
-    return known[2]
-
-
-def _under_policy(context: GatherContext, serving: Serving, point: str) -> GatherContext:
-    def addresses(host: str) -> tuple[str, ...] | None:
-        return context.addresses(host) if serving.looks_up(point, host) else None
-
-    return replace(
-        context,
-        lookups=serving.lookups,
-        backend_of=serving.backend_of,
-        addresses=addresses,
-        policy_in_force=lambda: context.last_policy() in (None, serving.revisions),
-    )
 
 
 def _boundaries(context: GatherContext, backend: str | None) -> tuple[Boundary, ...]:
@@ -596,14 +522,6 @@ def _lap(case: _Case, name: str, started: int) -> int:
     now = time.perf_counter_ns()
     case.durations[name] = (now - started) // 1000
     return now
-
-
-def _not_json() -> GatherError:
-    return GatherError(
-        "the request is not plain JSON",
-        remedy="send objects, lists, text without lone surrogates and finite numbers, and nothing else",
-        code="engine.request_invalid",
-    )
 
 
 def _fault_of(error: BaseException, case: _Case, services: Services) -> EngineError:

@@ -17,17 +17,8 @@ from engine.decide import parsed, read
 from engine.documents.canonical import RawJson, canonical, digest
 from engine.drive import Append, Ask, Call, Steps
 from engine.errors import DecideError, EngineError, GatherError
-from engine.flow import (
-    HEAVY_BYTES,
-    Answer,
-    Context,
-    Services,
-    answer,
-    as_json,
-    gathering,
-    state_facts,
-    stop_facts,
-)
+from engine.flow import Answer, Context, Services, answer, state_facts, stop_facts
+from engine.gather import HEAVY_BYTES, as_json, gathering
 from engine.model import Mode, Outcome, Pace, Revisions
 from engine.points import Point
 from engine.points.registry import find
@@ -215,7 +206,7 @@ def _again(point: Point, request: Any, taken: ClaimedKey, services: Services, co
     """The first decision again, if it would be taken again."""
     first: dict[str, Any] = json.loads(taken.begun.answer or "{}")
     with services.policy() as policy:
-        facts = yield from gathering(point, request, services, context, policy)
+        facts = yield from gathering(point, request, context.caller, services.gather_under(policy, point.name))
         with closing(facts.gathered):
             known = yield from state_facts(facts.gathered, taken.store, context)
             stops = stop_facts((yield from services.running.stops(policy.digest)), facts.gathered.tool, context)

@@ -25,6 +25,7 @@ DEFAULT = (
     "rego/admission/lib",
     "engine/flow.py",
     "engine/idempotency.py",
+    "engine/gather.py",
     "engine/decide.py",
     "engine/enforce.py",
     "engine/work.py",

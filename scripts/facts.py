@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.cases.run import CaseFile, Runner, case_paths, read_case
 from engine.cases.state import CaseState
-from engine.flow import FROM_STATE
+from engine.gather import FROM_STATE
 from engine.model import Outcome
 from engine.points import Point
 from engine.points.registry import POINTS

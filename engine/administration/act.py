@@ -13,7 +13,8 @@ from typing import Any, Literal
 from engine.documents.canonical import RawJson
 from engine.drive import Append, Call, Steps
 from engine.errors import EngineError, GatherError, RecordError, StateError, WorkError
-from engine.flow import Answer, Context, Services, answer, as_json
+from engine.flow import Answer, Context, Services, answer
+from engine.gather import as_json
 from engine.model import Mode, Permit, Result, Via
 from engine.points.administration import AdministrationLimits, AdministrationRequest
 from engine.points.registry import find

@@ -20,7 +20,7 @@ from engine.documents.files import printable
 from engine.documents.strict_json import MAX_SAFE_INTEGER, has_more_values
 from engine.documents.validation import FieldsError
 from engine.drive import off_loop
-from engine.flow import HEAVY_BYTES
+from engine.gather import HEAVY_BYTES
 from engine.model import Pace
 
 T = TypeVar("T")

@@ -20,7 +20,8 @@ from engine.code.running import RunWatcher, Ticket
 from engine.documents.canonical import RawJson, canonical, digest
 from engine.drive import Call, Steps, Work
 from engine.errors import EngineError, Exit
-from engine.flow import HEAVY_BYTES, Context, Services
+from engine.flow import Context, Services
+from engine.gather import HEAVY_BYTES
 from engine.idempotency import NEW_KEY, ClaimedKey, facts_to_ask, replayed, still_allowed, take
 from engine.model import Pace, Revisions
 from engine.secrets.redaction import redact

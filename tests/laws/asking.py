@@ -19,7 +19,8 @@ from engine.drive import run
 from engine.engine import Engine
 from engine.errors import DecideError, GatherError, Location
 from engine.facts.archives.source_bundle import DOCUMENT
-from engine.flow import FROM_STATE, Answer, Context, Services, answer
+from engine.flow import Answer, Context, Services, answer
+from engine.gather import FROM_STATE
 from engine.model import Mode, Outcome, Revisions, is_reserved
 from engine.points.registry import POINTS
 from engine.points.source import SourceRequest

@@ -19,7 +19,8 @@ from engine.documents.canonical import RawJson
 from engine.drive import Call, Steps, run
 from engine.engine import AsyncEngine, Engine
 from engine.errors import DecideError, EngineError, GatherError, StateError
-from engine.flow import HEAVY_BYTES, Answer, Context, answer
+from engine.flow import Answer, Context, answer
+from engine.gather import HEAVY_BYTES
 from engine.idempotency import Whole, answer_once, facts_to_ask, whole_once
 from engine.model import Caller, Mode, Pace, Permit, Result, Via
 from engine.points.registry import POINTS

@@ -16,7 +16,8 @@ import pytest
 from engine.documents.canonical import RawJson
 from engine.drive import Append, Call, Work, run
 from engine.errors import DecideError, EngineError, Exit, GatherError, Location, RecordError, StateError
-from engine.flow import HEAVY_BYTES, Answer, Context, Services, answer
+from engine.flow import Answer, Context, Services, answer
+from engine.gather import HEAVY_BYTES
 from engine.model import Boundary, Caller, Limits, Mode, Pace, Permit, Result, Revisions, SandboxFacts, Via
 from engine.points import GatherContext, Gathered, Point
 from engine.points.registry import POINTS

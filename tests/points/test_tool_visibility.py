@@ -12,7 +12,7 @@ import pytest
 from engine.cases.run import Runner
 from engine.engine import Engine
 from engine.errors import DecideError
-from engine.flow import FROM_STATE
+from engine.gather import FROM_STATE
 from engine.model import Outcome
 from engine.points import GatherContext
 from engine.points.tool_visibility import POINT, VisibilityInput, VisibilityLimits, VisibilityRequest, gather

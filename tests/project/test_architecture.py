@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "engine.reports",
     ),
     ("engine.flow",),
-    ("engine.running",),
+    ("engine.gather", "engine.running"),
     ("engine.decide", "engine.drive", "engine.sandboxes"),
     ("engine.coverage", "engine.points"),
     ("engine.policy_bundle",),

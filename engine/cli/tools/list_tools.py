@@ -17,7 +17,8 @@ from engine.coverage.tool_values import CoveredRule
 from engine.documents.files import printable
 from engine.engine import Engine
 from engine.errors import DecideError, Location
-from engine.flow import Context, gather
+from engine.flow import Context
+from engine.gather import gather
 from engine.model import Decision
 from engine.points.registry import find
 from engine.policy_bundle.build import PolicyBundle
@@ -75,10 +76,10 @@ def listing(engine: Engine, stated: Mapping[str, str | None], context: Context) 
     if answer.fault is not None:
         raise answer.fault
     with services.policy() as serving:
-        rows = []
+        rows, point = [], find("tool_call")
         for tool in values.tools:
             call = {**request, "call": {"name": tool, "arguments": {}}}
-            document = gather(find("tool_call"), call, services, context, serving).document
+            document = gather(point, call, context.caller, services.gather_under(serving, point.name)).document
             explanation = engine.opa.ask(EXPLANATION, document).result
             rows.append(_row(values, stated, tool, explanation, answer.decision))
     return rows
