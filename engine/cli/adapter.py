@@ -62,7 +62,7 @@ def serve(
 
     stated, context = content_or_error(manifest), sources.context()
     registry = ToolRegistry()
-    with sources.engine(*_POINTS, enable_mcp_adapter=enable_mcp_adapter, remote_model=False) as engine:
+    with sources.engine(*_POINTS, enable_mcp_adapter=enable_mcp_adapter, follow=True, remote_model=False) as engine:
         if enable_mcp_adapter:
             accepted(engine, engine.admit_environment(source, context), str(source))
             _register(engine, registry, stated, tools, context)

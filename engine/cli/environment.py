@@ -99,13 +99,12 @@ def call(
 
     request = content_or_error(input_file or Path("-"))
     with sources.engine(*_CALLS) as engine:
-        kept, context = _Kept(engine), replace(sources, approval=None).context()
+        kept, context = _Kept(engine, folder), replace(sources, approval=None).context()
         with open_environment(kept, folder, context, tool_policy, profile) as session:
             before = len(session.trajectory)
             result = session.call(request, sources.approval)
             undo = _undo(session.trajectory, before)
-        answers = [one for one in kept.answers if one.decision.point != "tool_contract"]
-        answer = next((one for one in answers if one.exit is not Exit.ALLOW), answers[0])
+        answer = next((one for one in kept.answers if one.exit is not Exit.ALLOW), kept.answers[0])
         decided = report(str(input_file or "standard input"), answer, engine.policy)
     code = answer.exit or (Exit.ALLOW if result.status == "ok" else Exit.DENY)
     text = result.content if code is answer.exit is Exit.ALLOW else result.content.partition("\n")[0]  # shown above
@@ -177,28 +176,46 @@ def serve(
     The manifest is that of the environment. Decides on the source bundle, each tool, the manifest and each call.
     Exits with 0 when the client has closed its side, or with 1 and the findings if something is refused first.
     """
+    from admission_adapters.environments.session import open_environment
+
     context = sources.context()
     with (
         sources.engine(*_SERVES, enable_mcp_adapter=enable_mcp_adapter, follow=True, remote_model=False) as engine,
-        engine.open_environment(folder, context, policy=tool_policy, profile=profile) as session,
+        open_environment(_Explained(engine, folder), folder, context, tool_policy, profile) as session,
     ):
         if enable_mcp_adapter:
             accepted(engine, engine.admit_environment(source, context), str(source))
         serve_adapter(engine, session, session.manifest, session.registry, str(folder), context)
 
 
-class _Kept:
-    """An engine whose answers are kept, to be explained."""
+class _Explained:
+    """An engine that explains why a tool of the environment is not registered, and then ends the command."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self._engine, self._folder = engine, folder
         self.hold, self.forget_environment = engine.hold, engine.forget_environment
+
+    def decide(self, point: str, request: Any, executor: Any, context: Any = None) -> Answer:
+        """`Engine.decide`."""
+        answer = self._engine.decide(point, request, executor, context)
+        if point == "tool_contract":
+            accepted(self._engine, answer, str(self._folder))
+        return answer
+
+
+class _Kept(_Explained):
+    """One whose answers about calls are kept, to be explained."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        super().__init__(engine, folder)
         self.answers: list[Answer] = []
 
     def decide(self, point: str, request: Any, executor: Any, context: Any = None) -> Answer:
         """`Engine.decide`."""
-        self.answers.append(self._engine.decide(point, request, executor, context))
-        return self.answers[-1]
+        answer = super().decide(point, request, executor, context)
+        if point != "tool_contract":
+            self.answers.append(answer)
+        return answer
 
 
 def _undo(trajectory: list[dict[str, Any]], before: int) -> str | None:
@@ -212,12 +229,16 @@ def _undo(trajectory: list[dict[str, Any]], before: int) -> str | None:
 
 def _act(sources: options.Sources, folder: Path, how: str, act: Callable[[EnvironmentSession], Any]) -> None:
     """Act on the state of an environment, and print what came of it."""
+    from admission_adapters.environments.session import open_environment
     from engine.cli.formats import extended
     from engine.cli.formats.show import approval_lines
     from engine.reports.explain import report
 
     context = replace(sources, approval=None).context()  # an approval is one of the act alone
-    with sources.engine(*_ACTS) as engine, engine.open_environment(folder, context) as session:
+    with (
+        sources.engine(*_ACTS) as engine,
+        open_environment(_Explained(engine, folder), folder, context, None, None) as session,
+    ):
         answer: Answer = act(session)
         decided = report(str(folder), answer, engine.policy)
     if answer.fault is not None:

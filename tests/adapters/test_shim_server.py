@@ -19,15 +19,20 @@ from mcp import Client, MCPError, StdioServerParameters
 from admission_adapters.shim.server import APPROVAL, mcp_server
 from admission_adapters.shim.tools import ToolAdapter
 from admission_adapters.tools.gate import ToolGate
+from engine.binaries import find_binary
 from engine.engine import Engine
 from engine.errors import WorkError
 from engine.flow import Context
 from engine.model import Caller, Via
+from engine.points.registry import POINTS
+from engine.policy_bundle.build import build
+from engine.policy_bundle.sources import PolicySources
 from engine.settings import Settings
 from tests.adapters.gates import OPTIONS
 from tests.adapters.shims import SCHEMAS, SOURCE, TOOLS, VALUES, admitted_source, curated, hosted, manifest_file
 from tests.command import Command, Run, decisions, lines
 from tests.conftest import ROOT
+from tests.policy_bundle.releases import Keys, released
 
 ERAS = ("auto", "legacy", "2026-07-28")
 SECRETS = {
@@ -171,10 +176,11 @@ def test_a_missing_extra_is_reported_with_the_package_to_install(monkeypatch: py
     assert (caught.value.code, "admission-engine[mcp]" in caught.value.remedy) == ("engine.mcp_unavailable", True)
 
 
-def arguments(file: Path, *more: str, tools: Path = TOOLS, source: Path = SOURCE) -> list[str]:
-    values = [part for value in VALUES for part in ("--values", value)]
+def arguments(
+    file: Path, *more: str, tools: Path = TOOLS, source: Path = SOURCE, values: tuple[str, ...] = VALUES
+) -> list[str]:
     where = ["--source", str(source), "--tools", str(tools), "--tool-policy", "assistant", "--profile", "coding"]
-    return ["adapter", "serve", str(file), *where, *values, *more]
+    return ["adapter", "serve", str(file), *where, *(part for value in values for part in ("--values", value)), *more]
 
 
 ON = "--enable-mcp-adapter"
@@ -200,6 +206,33 @@ def test_the_sdks_client_lists_and_calls_over_stdio(command: Command, source_has
     assert points[:4] == ["source", "tool_contract", "tool_contract", "adapter"]
     assert points[4:].count("adapter_envelope") == 4
     assert points.count("tool_call") == points.count("tool_result") == points.count("tool_visibility") == 1
+
+
+@pytest.mark.full
+def test_a_running_server_follows_the_release_that_is_activated(
+    command: Command, source_hash: str, tmp_path: Path, cache: Path
+) -> None:
+    keys = Keys.make(tmp_path / "keys")
+    refusing = ('tools.rulesets.workspace.deny=[{"id": "none", "tools": ["contacts_list"]}]',)
+    for number, values in ((1, VALUES), (2, (*VALUES, *refusing))):
+        sources = PolicySources(ROOT / "rego", ROOT / "policy", ROOT / "bundles" / "default", values)
+        released(build(sources, POINTS, find_binary(), cache), tmp_path / "releases" / f"r{number}", keys, number)
+
+    def activate(number: int) -> Run:
+        release = tmp_path / "releases" / f"r{number}"
+        return command("policy", "activate", release, "--release-key", keys.public)
+
+    async def go(client: Client) -> None:
+        assert texts(await client.call_tool("contacts_list", {"search": "A"})) == (False, '["Ada"]')
+        assert (await anyio.to_thread.run_sync(activate, 2)).code == 0
+        failed, text = texts(await client.call_tool("contacts_list", {"search": "A"}))
+        assert (failed, "denied_by_rule" in text) == (True, True), text
+
+    assert activate(1).code == 0
+    where = ["--releases", str(tmp_path / "releases"), "--release-key", str(keys.public), ON]
+    asking(
+        stdio(command, ["-m", "engine", *arguments(manifest_file(command.home, source_hash), *where, values=())]), go
+    )
 
 
 def refused(command: Command, *argv: str, **variables: str) -> Run:

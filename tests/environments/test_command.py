@@ -52,6 +52,24 @@ def test_a_refused_call_is_explained_once(command: Command, folder: Path) -> Non
     assert (refused.code, last) == (1, "refused: this call is refused: denied_by_default, tool_not_in_profile")
 
 
+@pytest.mark.parametrize("subcommand", ["call", "reset", "serve"])
+def test_a_tool_that_is_refused_is_explained(subcommand: str, command: Command, folder: Path) -> None:
+    source = ("--source", ROOT / "fixtures/material/contacts", "--enable-mcp-adapter")
+    other = ("--values", f'tools.tools.{CONTACTS}_get.curated=["sha256:{"ab" * 32}"]')
+    done = command("environment", subcommand, folder, *(source if subcommand == "serve" else ()), *other, stdin="{}")
+    assert (done.code, done.stdout) == (1, ""), done
+    explained = " ".join(done.stderr.split())
+    for words in (f"(registration of `{CONTACTS}_get`)", "deny not_curated", "found: digest sha256:"):
+        assert words in explained
+    assert command("environment", "show", folder).code == 0  # it is not in use any more
+
+
+def test_a_broken_policy_is_reported_as_that(command: Command, folder: Path, policy: Path) -> None:
+    (policy / "tools.yaml").write_text("tools: [", encoding="utf-8")
+    done = called(command, folder, "get", "--policy", str(policy), id="1")
+    assert (done.code, "tools.yaml:" in done.stderr, "curated" in done.stderr) == (5, True, False), done
+
+
 def test_a_folder_without_an_environment_is_unreadable_input(command: Command, tmp_path: Path) -> None:
     run = command("environment", "show", tmp_path)
     assert (run.code, run.stdout) == (2, "")

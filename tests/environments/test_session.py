@@ -335,8 +335,10 @@ def test_without_a_policy_nothing_may_be_called(engine: Engine, folder: Path) ->
 def test_an_implementation_that_was_not_reviewed_is_refused(settings: Settings, folder: Path) -> None:
     other = f'tools.tools.{CONTACTS}_get.curated=["sha256:{"ab" * 32}"]'
     with Engine(settings, now=lambda: MOMENT, values=(other,)) as engine:
-        with refused(WorkError, "engine.tool_not_registered"), engine.open_environment(folder, AGENT, **OPTIONS):
+        with pytest.raises(WorkError) as caught, engine.open_environment(folder, AGENT, **OPTIONS):
             pass
+        assert caught.value.code == "engine.tool_not_registered"
+        assert "implementation reviewed" in caught.value.remedy  # as the finding says
         OpenEnvironment(folder).__exit__()  # it is not in use any more
 
 

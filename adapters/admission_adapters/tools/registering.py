@@ -12,7 +12,7 @@ from admission_adapters.tools.path import Question
 from admission_adapters.tools.registry import ToolRegistry
 from admission_adapters.tools.result import codes_of
 from engine.errors import WorkError
-from engine.model import Job, Permit, Result
+from engine.model import Decision, Finding, Job, Permit, Result
 
 
 def object_schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
@@ -43,12 +43,13 @@ def contract(
 
 
 def require_registered(tool: str, registry: ToolRegistry, answer: Answer) -> None:
-    """Raise WorkError `engine.tool_not_registered` unless the tool is registered by now."""
+    """Raise the fault of the engine, or WorkError `engine.tool_not_registered` unless the tool is registered by now."""
+    if answer.fault is not None:
+        raise answer.fault
     if tool not in registry.names():
-        codes = codes_of(answer.decision) if answer.fault is None else [answer.fault.code]
         raise WorkError(
-            f"tool `{tool}` is refused: {', '.join(codes)}",
-            remedy="see policy/tools.yaml; its `curated` has the digests of reviewed implementations",
+            f"tool `{tool}` is refused: {', '.join(codes_of(answer.decision))}",
+            remedy=_first(answer.decision).remedy,
             code="engine.tool_not_registered",
         )
 
@@ -65,11 +66,11 @@ class Registered:
 
     def register(self, registry: ToolRegistry) -> None:
         """Register the tool with an `Engine`. Raises WorkError `engine.tool_not_registered` where it is refused."""
-        self._check(registry, self._contract(registry).put(self._decides))
+        require_registered(self._name, registry, self._contract(registry).put(self._decides))
 
     async def register_async(self, registry: ToolRegistry) -> None:
         """`register` with an `AsyncEngine`."""
-        self._check(registry, await self._contract(registry).put(self._decides))
+        require_registered(self._name, registry, await self._contract(registry).put(self._decides))
 
     @property
     def _name(self) -> str:
@@ -79,16 +80,15 @@ class Registered:
         implementation = getattr(self, self._name)
         return contract(registry, implementation, self._definition, "workspace", self._side_effects, self._context)
 
-    def _check(self, registry: ToolRegistry, answer: Answer) -> None:
-        if answer.fault is not None:
-            raise answer.fault
-        require_registered(self._name, registry, answer)
-
 
 def refusal(answer: Answer) -> Exception:
     """The error of a tool whose work was not done: the fault of the engine, or the code of the refusal."""
     if answer.fault is not None:
         return answer.fault
-    findings = answer.decision.findings
-    first = next((one for one in findings if one.level.value == answer.decision.outcome.value), findings[0])
+    first = _first(answer.decision)
     return ToolValidationError(first.code, first.requirement)
+
+
+def _first(decision: Decision) -> Finding:
+    """The first finding that decided a refusal."""
+    return next((one for one in decision.findings if one.level.value == decision.outcome.value), decision.findings[0])
