@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.errors import Exit
 from tests.api.serving import ALLOWED, SECONDS, Reply, Serving, serving
 from tests.command import Command, lines
 from tests.conftest import ROOT, case
@@ -150,6 +151,14 @@ def test_a_server_that_is_killed_and_started_again_costs_denies_and_no_budget(
         decided = [line for line in lines(engine.state) if line["kind"] == "decision"]
         assert UNAVAILABLE in {finding["code"] for line in decided for finding in line["findings"]}
         assert command("record", "verify", "--state", engine.state).code == 0
+
+
+def test_an_engine_does_not_start_without_the_server(postgres: Server, address: str, command: Command) -> None:
+    postgres.kill()
+    try:
+        command("serve", "--port", "0", "--state", address).refused("start PostgreSQL", code=Exit.FAILED_CLOSED)
+    finally:
+        postgres.start()
 
 
 @contextmanager
