@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from engine.errors import GatherError
 
 app = typer.Typer()
 
+_PLACE = re.compile(r"tool_callback|trace|secrets/.+|mcp_servers/[^/]+/.+", re.DOTALL)
 _SECRET_BYTES = 48 << 10
 """A sealed secret is a third longer, and a run accepts 64 KiB."""
 
@@ -124,6 +126,8 @@ def seal(
     """
     from admission_adapters.runner.sealed import seal as sealed
 
+    if _PLACE.fullmatch(place) is None:
+        raise typer.BadParameter("it could be opened nowhere; the help lists the places", param_hint="PLACE")
     data = inputs.all_bytes(Path("-"), _SECRET_BYTES)
     try:
         secret = data.decode("utf-8").removesuffix("\n").removesuffix("\r")

@@ -193,6 +193,15 @@ def test_a_runner_requiring_client_certificates_gets_that_of_the_gate(authority:
         assert len(found.received) == 1
 
 
+def test_a_runner_without_tls_at_an_https_address_is_reported_as_that(authority: Authority) -> None:
+    access = RunnerAccess(None, *authority.issue("gate", (NameOID.COMMON_NAME, "gate")), authority.path)
+    with running() as found, pytest.raises(WorkError) as caught:
+        with_access(found.address.replace("http:", "https:"), access)
+    assert (caught.value.code, "without TLS" in str(caught.value)) == ("engine.runner_tls", True)
+    assert "--runner-cert" not in caught.value.remedy
+    assert found.received == []
+
+
 def test_the_tls_alert_of_a_refused_certificate_is_reported() -> None:
     said = ssl.SSLError()
     for reason, told in (

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from admission_adapters.runner.sealed import Opener, SealedSecretError, seal
 from engine.errors import GatherError
+from tests.command import Command, Run
 from tests.project.test_architecture import modules
 
 SECRET, PLACE = "canary-provider-key", "secrets/PROVIDER_KEY"
@@ -90,6 +91,18 @@ def test_the_shortest_sealed_secret_is_recognized(tmp_path: Path) -> None:
     shortest = seal("x", "trace", public)
     assert len(base64.b64decode(shortest.removeprefix("sealed:1:") + "==", altchars=b"-_")) == 32 + 16 + 1
     assert Opener(private).open(SecretStr(shortest), "trace") == "x"
+
+
+def test_the_command_seals_for_the_places_of_a_run_only(command: Command, tmp_path: Path) -> None:
+    private, public = keys(tmp_path)
+
+    def sealed(place: str) -> Run:
+        return command("runner", "seal", place, "--public-key", public, stdin=f"{SECRET}\n")
+
+    for place in ("tool_callback", "trace", "secrets/KEY", "mcp_servers/docs/X-Key"):
+        assert Opener(private).open(SecretStr(sealed(place).stdout.strip()), place) == SECRET
+    for place in ("tool-callback", "traces", "secrets", "secrets/", "mcp_servers/docs", ""):
+        sealed(place).refused("could be opened nowhere")
 
 
 # covers: D32.1

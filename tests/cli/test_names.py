@@ -51,7 +51,7 @@ def test_a_state_folder_may_have_any_name(command: Command, tmp_path: Path) -> N
 
 
 def test_a_standard_input_that_cannot_be_read_is_a_deny(command: Command) -> None:
-    done = ended(command, "<&1 1>/dev/null", "runner", "seal", "place", "--public-key", "README.md")
+    done = ended(command, "<&1 1>/dev/null", "runner", "seal", "trace", "--public-key", "README.md")
     assert (done.returncode, done.stderr.startswith("engine: cannot read `standard input`: ")) == (2, True), done.stderr
 
 

@@ -172,12 +172,18 @@ def _failed(error: BaseException, *, answering: bool, encrypted: bool) -> Runner
             remedy="name its authority with --ca-file, or renew the certificate of the runner",
             code="engine.runner_tls",
         )
+    if at is not None and at.reason == "WRONG_VERSION_NUMBER":
+        return RunnerError(
+            "the runner answers without TLS",
+            remedy="start it with --tls-cert and --tls-key, or use an http address if the policy permits one",
+            code="engine.runner_tls",
+        )
     if encrypted and not answering and (at is not None or not isinstance(error, httpx.ConnectError)):
         reason = "" if at is None or not at.reason else f": {at.reason.lower().replace('_', ' ')}"
         return RunnerError(
             f"the runner ended the TLS connection before it answered{reason}",
-            remedy="name a client certificate that it accepts, and that has not expired, with --runner-cert and "
-            "--runner-key; else see the log of the runner",
+            remedy="see whether it ended during the run; if not, name a client certificate that it accepts, and that "
+            "has not expired, with --runner-cert and --runner-key",
             code="engine.runner_hung_up",
         )
     return RunnerError(
