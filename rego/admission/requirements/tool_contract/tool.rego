@@ -72,6 +72,7 @@ schema_compatible(tool) if {
 #   each: tools
 #   empty: allowed
 #   after: [tool_unknown]
+#   facts: {digest: definition.digest}
 #   remedy: Review the change, then write the new digest to `definition` of the tool in policy/tools.yaml
 #   reads: ["tools.tools.{name}"]
 # labels:
