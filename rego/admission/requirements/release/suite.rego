@@ -54,16 +54,19 @@ passed(suite) if {
 
 # METADATA
 # title: The report was made of this commit
-# description: A report that is older than the commit shows something about other code.
+# description: A report that is older than the commit shows something about other code, and one from the future would
+#   count for every later commit.
 # custom:
 #   code: report_older_than_commit
 #   each: suites
 #   remedy: Commit first, then run the checks and tests; the suite in the report states its time with an offset, such
-#     as `timestamp="2026-11-24T09:23:09+00:00"`
+#     as `timestamp="2026-11-24T09:23:09+00:00"`, by a correct clock
 # labels:
 #   row: D55
 current(suite) if {
 	is_number(suite.made_at)
 	is_number(input.change.committed_at)
 	suite.made_at >= input.change.committed_at
+	is_number(input.now)
+	suite.made_at <= input.now
 }

@@ -19,8 +19,11 @@ _suites := {
 	"empty": _with({"tests": 0, "skipped": 0}),
 	"not counted": json.remove(_one, ["failed"]),
 	"old": _with({"made_at": 9}),
+	"from the future": _with({"made_at": 21}),
 	"no time": json.remove(_one, ["made_at"]),
 }
+
+_input := {"now": 20, "change": {"committed_at": 10}}
 
 _all := object.keys(_suites)
 
@@ -48,15 +51,18 @@ test_passed if {
 }
 
 test_current if {
-	held := {name | some name, one in _suites; suite.current(one) with input as {"change": {"committed_at": 10}}}
-	_all - held == {"old", "no time"}
-	not suite.current(_one) with input as {"change": {}}
+	held := {name | some name, one in _suites; suite.current(one) with input as _input}
+	_all - held == {"old", "from the future", "no time"}
+	suite.current(_with({"made_at": 20})) with input as _input
+	not suite.current(_one) with input as {"now": 20, "change": {}}
+	not suite.current(_one) with input as {"change": {"committed_at": 10}}
 }
 
 test_of_another_type if {
 	every wrong in [null, true, "", [], {}] {
 		every name in ["tests", "failed", "skipped"] { not suite.passed(_with({name: wrong})) }
-		not suite.current(_with({"made_at": wrong})) with input as {"change": {"committed_at": 10}}
-		not suite.current(_one) with input as {"change": {"committed_at": wrong}}
+		not suite.current(_with({"made_at": wrong})) with input as _input
+		not suite.current(_one) with input as {"now": 20, "change": {"committed_at": wrong}}
+		not suite.current(_one) with input as {"now": wrong, "change": {"committed_at": 10}}
 	}
 }
