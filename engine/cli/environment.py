@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -119,7 +120,8 @@ def call(
     if result.metadata.get("truncated") is True:
         remark(f"engine: the result is cut after {len(result.content.encode())} bytes of {result.metadata['bytes']}")
     if undo is not None:
-        remark(f"engine: to undo it: engine environment restore {printable(str(folder))} {undo}")
+        again = shlex.join(["engine", "environment", "restore", str(folder), undo])
+        remark(f"engine: to undo it: {printable(again)}")
     raise typer.Exit(code)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -38,9 +39,10 @@ def called(command: Command, folder: Path, operation: str, *options: str, **argu
 
 
 def test_a_delete_is_undone_by_the_command_that_it_prints(command: Command, folder: Path) -> None:
+    folder = folder.rename(folder.with_name("our contacts"))
     gone = called(command, folder, "delete", id="1")
     assert (gone.code, gone.json) == (0, {"deleted": "1"})  # the result alone, for a pipe
-    assert command(*gone.stderr.partition("undo it: engine ")[2].split()).code == 0
+    assert command(*shlex.split(gone.stderr.partition("undo it: engine ")[2])).code == 0
     trajectory = command("environment", "trajectory", folder, "--format", "json").json["changes"]
     assert [(one["event"], one["rows"]) for one in trajectory] == [("undo_point", 5), ("changed", 4), ("restored", 5)]
 
