@@ -30,7 +30,7 @@ _ACTS = ("environment_act", "tool_contract")
 _CALLS = ("tool_call", "tool_contract", "tool_result")
 _SERVES = ("adapter", "adapter_envelope", "source", "tool_visibility", *_CALLS)
 _LONGEST = 1 << 20
-"""Characters of a result that are printed for people."""
+"""Characters of a result or a command that are printed for people."""
 
 Folder = Annotated[
     Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Folder that `engine build` made.")
@@ -121,7 +121,7 @@ def call(
         remark(f"engine: the result is cut after {len(result.content.encode())} bytes of {result.metadata['bytes']}")
     if undo is not None:
         again = shlex.join(["engine", "environment", "restore", str(folder), undo])
-        remark(f"engine: to undo it: {printable(again)}")
+        remark(f"engine: to undo it: {printable(again, _LONGEST)}")
     raise typer.Exit(code)
 
 
