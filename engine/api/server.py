@@ -281,10 +281,24 @@ class Server:
         self._background.add(asyncio.get_running_loop().create_task(kept()))
 
     async def _reload(self) -> None:
-        """Activate a changed policy on each SIGHUP, also on one that came before this server was ready."""
+        """Take a changed certificate and policy on each SIGHUP, also on one that came before this server was ready."""
         while await self._again.wait():
             self._again.clear()
+            self._renew_certificate()
             await reload(self._api, "SIGHUP")
+
+    def _renew_certificate(self) -> None:
+        """Show new connections the certificate that is in the files now, if they can be used."""
+        certificate, key = self._listen.certificate, self._listen.key
+        if self._context is None or certificate is None or key is None:
+            return
+        try:
+            tls(certificate, key, None)  # tried on another context: a failure could leave one without a key
+            self._context.load_cert_chain(certificate, key)
+        except (EngineError, OSError) as error:
+            self._api.log.event("certificate_refused", Level.WARNING, detail=str(error))
+        else:
+            self._api.log.event("certificate_renewed")
 
     def _signalled(self) -> None:
         self._forced = self._stop.is_set()

@@ -6,6 +6,7 @@ import datetime as dt
 import ipaddress
 import json
 import shutil
+import signal
 import socket
 import ssl
 import time
@@ -344,6 +345,30 @@ def test_with_mutual_tls_the_certificate_subject_is_the_principal(tmp_path: Path
         assert running.stop() == 0
     recorded = [line for line in running.records() if line.get("point") == "license"]
     assert [line["principal"] for line in recorded] == ["CN=pipeline-7,O=Acme\\, Inc.", "CN=pipeline-7"]
+
+
+def test_sighup_serves_a_renewed_certificate_and_keeps_the_old_one_for_a_broken_file(
+    tmp_path: Path, cache: Path
+) -> None:
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("server", (NameOID.COMMON_NAME, "engine"), days=-1)
+    with serving(tmp_path, cache, "--tls-cert", certificate, "--tls-key", key) as running:
+
+        def reloaded(event: str) -> None:
+            running.process.send_signal(signal.SIGHUP)
+            until(lambda: any(line["event"] == event for line in running.log_lines()))
+
+        running.context = ssl.create_default_context(cafile=str(authority.path))
+        with pytest.raises(ssl.SSLCertVerificationError, match="expired"):
+            running.ask("GET", "/health")
+        renewed = authority.issue("renewed", (NameOID.COMMON_NAME, "engine"))
+        for to, source in zip((certificate, key), renewed, strict=True):
+            shutil.copyfile(source, to)
+        reloaded("certificate_renewed")
+        assert running.ask("GET", "/health").status == 200
+        key.write_text("nothing")
+        reloaded("certificate_refused")
+        assert running.ask("GET", "/health").status == 200
 
 
 def test_invalid_certificate_files_are_refused_at_startup(tmp_path: Path, cache: Path) -> None:
