@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -144,7 +145,8 @@ def _functions(file: Path, source: bytes) -> Callable[[str], Callable[..., Any]]
 
     @cache
     def module() -> ModuleType:
-        made = ModuleType("adapter_tools")
+        made = sys.modules["adapter_tools"] = ModuleType("adapter_tools")  # where classes of the file are looked up
+        made.__file__ = str(file)
         try:
             code = compile(source, str(file), "exec", dont_inherit=True)
             exec(code, made.__dict__)  # noqa: S102  (under a permit for exactly this file)

@@ -20,6 +20,7 @@ from admission_adapters.shim.server import APPROVAL, mcp_server
 from admission_adapters.shim.tools import ToolAdapter
 from admission_adapters.tools.gate import ToolGate
 from engine.binaries import find_binary
+from engine.documents.canonical import digest
 from engine.engine import Engine
 from engine.errors import WorkError
 from engine.flow import Context
@@ -29,7 +30,17 @@ from engine.policy_bundle.build import build
 from engine.policy_bundle.sources import PolicySources
 from engine.settings import Settings
 from tests.adapters.gates import OPTIONS
-from tests.adapters.shims import SCHEMAS, SOURCE, TOOLS, VALUES, admitted_source, curated, hosted, manifest_file
+from tests.adapters.shims import (
+    CURATED,
+    SCHEMAS,
+    SOURCE,
+    TOOLS,
+    VALUES,
+    admitted_source,
+    curated,
+    hosted,
+    manifest_file,
+)
 from tests.command import Command, Run, decisions, lines
 from tests.conftest import ROOT
 from tests.policy_bundle.releases import Keys, released
@@ -235,6 +246,42 @@ def test_a_running_server_follows_the_release_that_is_activated(
     )
 
 
+ORDINARY = """
+from __future__ import annotations
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from admission_adapters.tools.gate import record_side_effect
+
+HERE = Path(__file__).parent
+
+@dataclass
+class Contact:
+    name: str
+
+def contacts_list(search: str) -> list[Contact]:
+    record_side_effect("read", id="contacts")
+    return [pickle.loads(pickle.dumps(Contact(HERE.name)))]
+
+def contacts_add(name: str, email: str) -> str:
+    return name
+"""
+"""What modules do: `dataclass` and `pickle` look for the module of a class, and programs for files beside theirs."""
+
+
+def test_a_file_of_tools_is_a_module_like_others(command: Command, source_hash: str, tmp_path: Path) -> None:
+    tools = tmp_path / "tools.py"
+    tools.write_text(ORDINARY, encoding="utf-8")
+    values = tuple(value.replace(CURATED, digest(tools.read_bytes())) for value in VALUES)
+
+    async def go(client: Client) -> None:
+        failed, text = texts(await client.call_tool("contacts_list", {"search": "A"}))
+        assert (failed, json.loads(text)) == (False, [{"name": tmp_path.name}])
+
+    file = manifest_file(command.home, source_hash)
+    asking(stdio(command, ["-m", "engine", *arguments(file, ON, tools=tools, values=values)]), go)
+
+
 def refused(command: Command, *argv: str, **variables: str) -> Run:
     return command(*argv, env=variables)
 
@@ -306,8 +353,6 @@ def test_code_that_the_policy_does_not_curate_never_runs(command: Command, sourc
     done = refused(command, *arguments(file, ON, tools=tools))
     assert (done.code, done.stdout, trace.exists()) == (1, "", False)
     assert "deny not_curated" in done.stderr
-    from engine.documents.canonical import digest
-
     curated = f'tools.tools.contacts_list.curated=["{digest(tools.read_bytes())}"]'
     refused(command, *arguments(file, ON, "--values", curated, tools=tools))
     assert trace.exists()  # the control: curated code runs, for the first tool at least
@@ -325,8 +370,6 @@ def test_code_that_the_policy_does_not_curate_never_runs(command: Command, sourc
 def test_a_curated_file_that_cannot_be_used_is_a_fault_with_its_reason(
     command: Command, source_hash: str, tmp_path: Path, text: str, words: str
 ) -> None:
-    from engine.documents.canonical import digest
-
     tools = tmp_path / "tools.py"
     tools.write_text(text, encoding="utf-8")
     curated = [f'tools.tools.{name}.curated=["{digest(text.encode())}"]' for name in SCHEMAS]
@@ -410,8 +453,6 @@ REACHES = {
 
 def watched(command: Command, folder: Path, source_hash: str, tools: Path = TOOLS) -> list[tuple[str, str]]:
     """All that the command reached while the SDK's client listed and called its tools."""
-    from engine.documents.canonical import digest
-
     for name in (".netrc", ".ssh/id_ed25519", ".aws/credentials", ".config/google-chrome/Default/Cookies"):
         secret = command.home / name
         secret.parent.mkdir(parents=True, exist_ok=True)
