@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from engine.facts.tools.definitions import definition_of
 from tests.command import Command, Run, decisions
+from tests.conftest import ROOT
+from tests.mcp_servers import SERVER
 
 SEARCH = {
     "name": "search",
@@ -52,6 +56,19 @@ def audit(command: Command, policy: Path) -> Audit:
         return command("tools", "audit", "listed.json", *options, cwd=policy.parent)
 
     return run
+
+
+def test_a_server_is_asked_for_its_tools_as_the_manual_says(audit: Audit) -> None:
+    (asks,) = re.findall(r"cat > asks.jsonl <<'END'\n(.*?)END\n", (ROOT / "docs/tools.md").read_text(), re.DOTALL)
+    with subprocess.Popen([sys.executable, *SERVER], stdin=-1, stdout=-1, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(asks)
+        server.stdin.flush()
+        answers = [server.stdout.readline(), server.stdout.readline()]
+        server.stdin.close()
+    found = audit(answers[-1])
+    assert (found.code, "get_current_time: {definition: " in found.stdout) == (1, True), found
 
 
 def listed(*tools: dict[str, Any], **more: Any) -> dict[str, Any]:
