@@ -32,8 +32,8 @@ def provision(
 ) -> None:
     """Create an agent from a specification, once a person has approved exactly this one.
 
-    The first run records the specification and exits with 3; a person reads it with `engine approvals show` and
-    grants it. The second run passes the approval with --approval and prints the id of the agent.
+    The first run records the specification and exits with 3; a person reads it with the command that `engine
+    approvals show` prints, and grants it. The second run passes --approval and prints the id of the agent.
     """
     text = all_bytes(path, _BYTES).decode("utf-8", "replace")
     with sources.engine("provisioning") as engine:

@@ -102,8 +102,8 @@ def is_host_or_domain(text: str) -> bool:
 def _host_or_domain(text: str) -> str:
     if not is_host_or_domain(text):
         raise ValueError(
-            "it should be a host in lower case without scheme, port and path: docs.example.com, or *.example.com"
-            " for all below a domain that has a dot"
+            "it should be a name in lower case with a dot, without scheme, port and path, and no address:"
+            " docs.example.com, or *.example.com for all hosts below it"
         )
     return text
 

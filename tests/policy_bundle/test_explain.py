@@ -37,8 +37,8 @@ LISTED = {"id": "mail", "tools": ["mail_send"], "hosts": "any", "paths": "any"}
         (
             *("networks", {"hosts": ["https://EXAMPLE.org"]}, "hosts.0"),
             (
-                "`hosts.0`: it should be a host in lower case without scheme, port and path: "
-                "docs.example.com, or *.example.com for all below a domain that has a dot"
+                "`hosts.0`: it should be a name in lower case with a dot, without scheme, port and path, and "
+                "no address: docs.example.com, or *.example.com for all hosts below it"
             ),
         ),
         ("networks", {"ports": [0]}, "ports.0", "`ports.0` must be at least 1"),

@@ -130,9 +130,12 @@ def test_the_command_prints_the_approval_it_used(command: Command) -> None:
     waits = command(*call)
     assert (waits.code, "approve it with `engine approvals grant`" in waits.stderr) == (3, True)
     (approval,) = {*re.findall(r"[0-9a-f]{32}", waits.stdout)}
+    show = re.findall(r"to see it +engine (.+)", command("approvals", "show", approval).stdout)[0]
+    (seen,) = command(*show.split()).json["entries"]
+    assert "never pay more than 100" in seen["input"]["specification"]["system_prompt"]
+    digest = seen["input"]["digest"]
+    assert f"found: digest {digest}\n" in waits.stderr
     assert command("approvals", "grant", approval).code == 0
     done = command(*call, "--approval", approval)
     assert done.code == 0
-    assert done.stderr.endswith(
-        f"required: A person has approved exactly this specification\n  approved ({approval})\n"
-    )
+    assert done.stderr.endswith(f"\n  found: digest {digest}\n  approved ({approval})\n")

@@ -138,7 +138,7 @@ def _details(row: ApprovalRow, asking: list[str], state: options.StateAt | None)
         "reason": row.reason,
         "used by": None if row.decision_id is None else f"decision {row.decision_id}",
         "used at": None if row.used_at is None else time_text(row.used_at),
-        "to see it": f"engine record show --decision-id {asking[0]}{where}" if asking else search,
+        "to see it": f"engine record show --decision-id {asking[0]} --format json{where}" if asking else search,
     }
     return [f"{_state(row).upper()}  {printable(row.point)}  {row.id}", *rows(pairs, 11)]
 

@@ -9,7 +9,8 @@ import future.keywords.not
 # custom:
 #   code: caller_out_of_scope
 #   fixed: true
-#   remedy: Use a token with this point in its scope, or have policy/callers.yaml admit callers of this kind
+#   remedy: Use a token with this point in its scope, or have policy/callers.yaml list this point with the subject of
+#     the certificate under `certificates`, or this way to connect under `unscoped`
 #   reads: [callers.unscoped, callers.certificates]
 # labels:
 #   row: H22

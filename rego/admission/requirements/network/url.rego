@@ -22,8 +22,9 @@ scheme_safe if input.network.url.scheme in data.policy.networks.schemes
 # custom:
 #   code: url_not_canonical
 #   after: [unsafe_scheme]
-#   remedy: Write it as `https://host/path`, the host in lower case and the path at least `/`; leave out user name,
-#     `:443`, `#`, a last `?`, and `.` or `..` as folders; write spaces, brackets and non-ASCII letters as in `%C3%A9`
+#   remedy: Write it as `https://host/path`, the host by name, not by address, and in lower case, the path at least
+#     `/`; leave out user name, `:443`, `#`, a last `?`, and `.` or `..` as folders; write spaces, brackets and
+#     non-ASCII letters as in `%C3%A9`
 #   reads: [networks.ports]
 # labels:
 #   row: A33
@@ -66,7 +67,7 @@ _allowed contains host.name if some host in input.network.allowed_hosts
 #   each: network.allowed_hosts
 #   empty: allowed
 #   facts: {host: name}
-#   remedy: Name each host in full and in lower case, such as `data.example.org`, without scheme, port or `*`
+#   remedy: Name each host in full and in lower case, such as `data.example.org`; no address, scheme, port or `*`
 # labels:
 #   row: A31
 host_exact(host) if host.exact == true

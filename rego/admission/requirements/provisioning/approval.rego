@@ -10,6 +10,7 @@ import future.keywords.not
 #   code: provisioning_unapproved
 #   standing: confirm
 #   remedy: Have a person read the specification in the record and approve it with `engine approvals grant`
+#   facts: {digest: digest}
 #   reads: [provisioning.approved]
 #   after: [provisioning_schema_invalid]
 # labels:
