@@ -240,9 +240,9 @@ class Run:
         return StoppedError(why.of_fault(fault), self._ticket.phase, Exit.FAILED_CLOSED, None, fault)
 
 
-def default_contract(services: Services, role: str) -> str:
-    """The output contract of a program in this role, if the request has none; empty by default. Raises EngineError."""
-    return services.lookups.contracts.get(role, "")
+def default_contract(services: Services, role: str) -> str | None:
+    """The output contract of a program in this role, if the request has none; None without a policy."""
+    return services.lookups.contracts.get(role)
 
 
 def crashed(error: Exception, services: Services) -> EngineError:

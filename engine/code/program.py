@@ -50,7 +50,7 @@ class Program:
     role: str
     action: Any
     hints: Mapping[str, Any]
-    contract: str
+    contract: str | None
     request: Any
     execution: Mapping[str, Any]
     story: Story
@@ -209,7 +209,7 @@ def _validate(program: Program, executed: Executed, asking: Asking) -> Steps[Non
         )
         raise StoppedError(why.of_fault(fault), "execute", Exit.FAILED_CLOSED, None, fault)
     forms = asking.services.lookups.forms
-    left = yield Call(lambda: output_request(program.contract, run_result, forms), Pace.SLOW)
+    left = yield Call(lambda: output_request(program.contract or "", run_result, forms), Pace.SLOW)
     body = {**left, "request": program.request}
     answer = yield from asking.ask(f"{program.names}code_output", "code_output", body)
     program.output_decision = answer.decision.decision_id

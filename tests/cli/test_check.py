@@ -42,6 +42,14 @@ def bad_policy(folder: Path) -> Path:
     return folder / "policy"
 
 
+# covers: A14.1
+def test_a_field_that_does_not_fit_is_not_counted_as_a_record(command: Command, tmp_path: Path) -> None:
+    copy = edited("external_contacts", tmp_path / "copy", lambda document: document["records"][0].pop("export"))
+    run = command.check(copy)
+    assert "errors/records.0.export" in run.stdout
+    assert "1 of 2 without findings: records/cities-1" in run.stdout
+
+
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("paths", "options", "wanted"),

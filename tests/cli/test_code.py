@@ -57,6 +57,17 @@ def test_the_golden_action_gives_its_answer(command: Command) -> None:
     assert caller
 
 
+@pytest.mark.parametrize("file", [GOLDEN, ROOT / "fixtures/code/incident_metrics.py"], ids=["action", "program"])
+def test_an_invalid_policy_is_what_stops_a_run(file: Path, command: Command, tmp_path: Path) -> None:
+    values = tmp_path / "own/values"
+    values.mkdir(parents=True)
+    (values / "code.yaml").write_text("max_seconds: 1\n", encoding="utf-8")
+    (tmp_path / "own/recipe.yaml").write_text("description: Ours\nowner: ana@example.org\n", encoding="utf-8")
+    done = command("code", "run", file, "--policy", tmp_path / "own")
+    assert (done.code, done.stdout.split("\n")[0]) == (5, "stopped in phase plan: engine_fault:engine.policy_invalid")
+    assert "one execution may not take longer than a whole run" in done.stdout
+
+
 def test_a_program_alone_is_run_with_its_input_and_contract(command: Command, tmp_path: Path) -> None:
     program = tmp_path / "verify.py"
     code = 'import json\nprint(json.dumps({"passed": json.loads(input())["n"] == 1}))\n'

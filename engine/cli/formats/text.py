@@ -85,7 +85,7 @@ def _report(report: Report, context: Context) -> Iterator[str]:
         yield from _block(block, approved, context)
     if left := sum(map(len, blocks[len(listed) :])):
         yield from _wrap(f"… and {left:,} more subjects with other findings; --explain shows all", 2, context)
-    yield from _without(answer, subjects, context)
+    yield from _without(report, answer, subjects, context)
     if context.explain:
         yield from _decision(report, context)
 
@@ -170,11 +170,13 @@ def _row(row: PolicyRow, context: Context) -> str:
     return f"{_keep(row.path)} = {value} ({_place(row.where)})"
 
 
-def _without(answer: Kind, subjects: dict[str | None, list[Explained]], context: Context) -> Iterator[str]:
+def _without(
+    report: Report, answer: Kind, subjects: dict[str | None, list[Explained]], context: Context
+) -> Iterator[str]:
     names = [_keep(subject) for subject, items in subjects.items() if subject is not None and not items]
     if names:
         word = "not decided" if answer.undecided else "without findings"
-        of = f"{len(names):,} of {len(subjects) - 1:,}"
+        of = f"{len(names):,} of {len(report.subjects):,}"
         yield from _wrap(f"{of} {word}: {_listed(names, _MOST_NAMES)}", 2, context)
 
 
