@@ -13,7 +13,7 @@ from functools import cache
 from types import NoneType
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasChoices, BaseModel, ValidationError
 from pydantic_core import ErrorDetails, SchemaValidator
 
 from engine.documents.canonical import parse
@@ -186,6 +186,9 @@ def _intended(problem: ErrorDetails, problems: Sequence[ErrorDetails], model: ty
     *around, name = problem["loc"] or ("",)
     if problem["type"] != "extra_forbidden":
         return ""
+    for field, known_as in () if around else model.model_fields.items():
+        if isinstance(known_as.validation_alias, AliasChoices) and name in known_as.validation_alias.choices:
+            return f" beside `{field}`: both are names of one field"
     missing = [one["loc"][-1] for one in problems if one["type"] == "missing" and [*one["loc"][:-1]] == around]
     known = map(str, missing if around else model.model_fields)
     near = get_close_matches(str(name)[:_FIELD_CHARACTERS], known, 1)

@@ -160,12 +160,14 @@ def _facts(requirement: Requirement, subject: str | None, inputs: _Inputs, state
 
 
 def _fact_text(value: Any) -> str:
-    """A fact in words: of files their number and size, of a list its items, of an item all that is known of it."""
+    """A fact in words: of files their number and size, of a list its items by id, of an item all that is known of it."""
     if isinstance(value, list) and value and all(isinstance(item, dict) and "bytes" in item for item in value):
         return f"{len(value)} ({sum(item['bytes'] for item in value)} bytes)"
     if isinstance(value, dict):
         return " ".join(map(_fact_text, value.values()))
-    return ", ".join(map(_fact_text, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ", ".join(_fact_text(item.get("id", item) if isinstance(item, dict) else item) for item in value)
+    return str(value)
 
 
 def _misspelt(value: Any, requirement: Requirement, inputs: _Inputs) -> str | None:

@@ -10,11 +10,13 @@ import pytest
 from pydantic import ValidationError
 
 from engine.cases.run import Runner
+from engine.documents.validation import FieldsError, validate
 from engine.facts.run_request import WireRunRequest, agent_of
 from engine.model import Boundary, Outcome
 from engine.points import GatherContext
 from engine.points.registry import POINTS
 from engine.points.runner_request import RunnerInput, ServerLimit, gather
+from engine.settings import ReadLimits
 from tests.conftest import ROOT
 from tests.expect import of
 
@@ -88,6 +90,16 @@ def test_a_field_in_two_spellings_is_refused() -> None:
         with pytest.raises(ValidationError):
             facts({**SNAKE, camel: CAMEL[camel]})
         assert facts({**{key: SNAKE[key] for key in SNAKE if key != name}, camel: CAMEL[camel]}) == facts(SNAKE)
+
+
+# covers: D57
+@pytest.mark.parametrize(("name", "other"), [("permission_policy", "permissionPolicy"), ("sandbox", "backend")])
+def test_a_field_under_two_names_is_named_as_such(name: str, other: str) -> None:
+    text = json.dumps({"messages": [], name: "ask", other: "ask"}).encode()
+    with pytest.raises(FieldsError) as refused:
+        validate(WireRunRequest, text, "a run", "correct it", ReadLimits())
+    problem = f"is not a known field beside `{name}`: both are names of one field"
+    assert refused.value.fields == ((other, problem),)
 
 
 # covers: D57

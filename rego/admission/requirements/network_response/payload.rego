@@ -8,7 +8,8 @@ import future.keywords.not
 # custom:
 #   code: payload_too_large
 #   after: [content_encoded, framing_ambiguous]
-#   remedy: Fetch a smaller file, or have fetch.max_bytes in policy/networks.yaml raised (media also policy/media.yaml)
+#   remedy: Fetch a smaller file, or have fetch.max_bytes in policy/networks.yaml raised (media also policy/media.yaml);
+#     if the host sent more than the length that it declared, fetch from another one
 #   reads: [networks.fetch.max_bytes]
 # labels:
 #   row: A36

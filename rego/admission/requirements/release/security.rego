@@ -64,6 +64,7 @@ succeeded(test) if test.passed == true
 #   after: [stage_unknown, feature_unknown]
 #   remedy: Run the security tests that policy/release.yaml lists, such as by `scripts/test security`, and name their
 #     report
+#   facts: {tests: security}
 #   reads: [release.security_tests, release.stages, release.features]
 #   proof: every listed test must be there by its id; else the stage and every feature must say that they are optional
 # labels:

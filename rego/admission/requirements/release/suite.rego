@@ -9,6 +9,7 @@ import future.keywords.not
 #   code: suite_missing
 #   remedy: Run the checks and tests that are missing, and name their reports; the suites of a project are a list in
 #     policy/release.yaml
+#   facts: {suites: suites}
 #   reads: [release.suites]
 #   proof: every listed suite must be there by its name
 # labels:

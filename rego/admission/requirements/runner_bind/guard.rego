@@ -8,8 +8,8 @@ import future.keywords.not
 # custom:
 #   code: bind_without_token
 #   fixed: true
-#   remedy: Issue tokens with `engine tokens issue`, name an authority for client certificates with --tls-client-ca, or
-#     bind to 127.0.0.1
+#   remedy: Set AGENTA_AGENT_RUNNER_TOKEN, issue tokens with `engine tokens issue`, name an authority for client
+#     certificates with --tls-client-ca, or bind to 127.0.0.1
 #   reads: [runners.listeners.unguarded, runners.listeners.guards]
 # labels:
 #   row: H04, D02
