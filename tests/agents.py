@@ -33,6 +33,7 @@ HARNESSES: dict[str, str] = {
     "showing_less": _STARTS + "say(method='advertised', params={'tools': []})" + _ENDS,
     "shapeless": _READS + "say(id=first['id'], result={'capabilities': {'toolCalls': 'yes'}})\nhear()" + _ENDS,
     "dying": _STARTS + "sys.exit(3)",
+    "leaving": EXAMPLE.replace("say(method=", "'probe' in task or sys.exit(3)\nsay(method=", 1),  # passes its probe
     "chatting": _STARTS + "print('hello')",
     "failing": _STARTS + "say(id='run', error={'message': 'no model at /srv/models with ' + 'c4nary-' + 'provider'})",
     "curious": _STARTS

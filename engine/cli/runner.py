@@ -13,11 +13,12 @@ from engine.cli import inputs, options, options_file
 from engine.cli.outputs import print_text
 from engine.cli.serve import LOOPBACK, Audience, Certificate, ClientAuthority, Host, Key, LogLevel, Names, check_tls
 from engine.cli.terminal import notice
+from engine.documents.files import printable
 from engine.errors import GatherError
 
 app = typer.Typer()
 
-_PLACE = re.compile(r"tool_callback|trace|secrets/.+|mcp_servers/[^/]+/.+", re.DOTALL)
+_PLACES = re.compile(r"tool_callback|trace|secrets/.+|mcp_servers/[^/]+/.+")
 _SECRET_BYTES = 48 << 10
 """A sealed secret is a third longer, and a run accepts 64 KiB."""
 
@@ -126,8 +127,8 @@ def seal(
     """
     from admission_adapters.runner.sealed import seal as sealed
 
-    if _PLACE.fullmatch(place) is None:
-        raise typer.BadParameter("it could be opened nowhere; the help lists the places", param_hint="PLACE")
+    if _PLACES.fullmatch(place) is None:  # no runner could open it
+        raise typer.BadParameter(f"`{printable(place)}` is no place of a secret in a run", param_hint="PLACE")
     data = inputs.all_bytes(Path("-"), _SECRET_BYTES)
     try:
         secret = data.decode("utf-8").removesuffix("\n").removesuffix("\r")

@@ -210,12 +210,12 @@ class AgentRunner:
             raise WorkError("the run was stopped", remedy="see `engine stop list`", code="engine.runner_stopped")
         if talk.problem is not None:
             raise talk.problem
-        listener.ended()
         if talk.result is None:
             raise HarnessError(
                 f"the harness ended without a result: {cause}",
                 remedy="see the limits of its profile in policy/sandbox.yaml",
             )
+        listener.ended()
         return _result(active.run_id, talk.result)
 
     def _report(self, active: _Run, ran: Ran, services: Services) -> None:

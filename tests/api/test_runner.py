@@ -317,12 +317,14 @@ def test_a_refused_call_reaches_the_model_and_not_the_callback(front: Agents) ->
     [
         ("shapeless", "[sandbox-agent invariant] the harness reports no capabilities: answer `initialize` with"),
         ("dying", "the harness ended without a result: program_error"),
+        ("leaving", "the harness ended without a result: program_error"),
         ("chatting", "the harness broke the protocol: a line is not a plain JSON object"),
         ("failing", "no model at [path] with [secret]"),
     ],
 )
 def test_a_harness_that_fails_is_reported_in_a_sentence(front: Agents, harness: str, error: str) -> None:
-    reply = front.run({"messages": HELLO, "harness": harness, "secrets": {"KEY": "c4nary-provider"}})
+    run = {"messages": HELLO, "harness": harness, "secrets": {"KEY": "c4nary-provider"}}
+    reply = front.run(front.with_tools("hello", tool(), harness=harness) if harness == "leaving" else run)
     assert (reply.status, reply.json["ok"]) == (200, False)
     assert reply.json["error"].startswith(error)
 

@@ -19,6 +19,7 @@ from engine.facts.release.docstrings import docstrings_in
 from engine.facts.release.git import change_of
 from engine.facts.release.junit import Reports
 from engine.flow import Answer
+from engine.reports.explain import report as report_of
 from engine.settings import Settings
 from tests.conftest import ROOT
 
@@ -88,6 +89,14 @@ def test_a_repository_with_everything_green_is_released_as_its_commit(engine: En
     assert limits is not None
     assert limits.model_dump()["commit"] == change_of(project, None).commit
     assert change_of(project, "v0.1.0").paths == ("README.md", "greeter/more.py")
+
+
+# covers: E28
+def test_what_the_reports_have_is_shown_beside_what_is_missing(engine: Engine, project: Path) -> None:
+    asked = {"version": "0.2.0", "stage": "production", "features": [], "path": str(project), "since": "v0.1.0"}
+    answer = engine.decide("release", asked | {"reports": ["reports/checks.xml"]})
+    found = {one.finding.code: one.found for one in report_of(str(project), answer, engine.policy).explained}
+    assert found["suite_missing"] == "suites documentation, format, generated, lint, policy, types"
 
 
 # covers: D55.4
