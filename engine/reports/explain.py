@@ -160,7 +160,7 @@ def _facts(requirement: Requirement, subject: str | None, inputs: _Inputs, state
 
 
 def _fact_text(value: Any) -> str:
-    """A fact in words: of files their number and size, of a list its items by id, of an item all that is known of it."""
+    """A fact in words: files by number and size, the items of a list by id, an item by all that is known of it."""
     if isinstance(value, list) and value and all(isinstance(item, dict) and "bytes" in item for item in value):
         return f"{len(value)} ({sum(item['bytes'] for item in value)} bytes)"
     if isinstance(value, dict):
