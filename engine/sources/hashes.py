@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from engine.facts.archives.source_bundle import DOCUMENT
 from engine.settings import ReadLimits
 from engine.sources.start import file_hash
 
-_HASH = re.compile(r"(sha256[\"']?[ \t]*:[ \t]*[\"']?)([0-9a-fA-F]{64})?(?![0-9a-zA-Z])")
+_HASH = re.compile(r"(sha256[\"']?[ \t]*:[ \t]*[\"']?)[0-9a-zA-Z]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +34,21 @@ def updated(folder: Path, limits: ReadLimits, progress: Callable[[int, int], Non
     name = str(folder / DOCUMENT)
     text = read_bytes(folder / DOCUMENT, limits.document_bytes, name).decode("utf-8", "surrogateescape")
     document = load(text.encode("utf-8", "surrogateescape"), name, limits)
-    records = document.value.get("records") if isinstance(document.value, dict) else None
+    if not isinstance(document.value, dict):
+        raise GatherError(
+            "the document is not a mapping",
+            remedy="write it as docs/source-bundles.md shows",
+            where=document.where(),
+        )
+    stated = document.value.get("records")
+    records = stated if isinstance(stated, list) else []
     lines = text.splitlines(keepends=True)
     changed, found = [], {}
-    for index, record in enumerate(records if isinstance(records, list) else ()):
+    for index, record in enumerate(records):
         where = document.where(("records", index, "sha256"))
         if not isinstance(record, dict) or not isinstance(record.get("path"), str):
             raise GatherError("the record has no path", remedy="add it", where=document.where(("records", index)))
-        progress(index, len(records or ()))
+        progress(index, len(records))
         computed = file_hash(folder, record["path"])
         identity = str(record.get("id", index))
         found[identity] = computed
@@ -56,9 +64,10 @@ def updated(folder: Path, limits: ReadLimits, progress: Callable[[int, int], Non
         if count == 0:
             raise _refused(computed, where)
     new = "".join(lines)
-    if load(new.encode("utf-8", "surrogateescape"), name, limits).value != document.value:
-        raise _refused("HASH", document.where(("records",)))
-    return Updated(new, tuple(changed), _outdated(document.value, found))
+    with suppress(GatherError):  # it was YAML before
+        if load(new.encode("utf-8", "surrogateescape"), name, limits).value == document.value:
+            return Updated(new, tuple(changed), _outdated(document.value, found))
+    raise _refused("HASH", document.where(("records",)))
 
 
 def _refused(computed: str, where: Location) -> GatherError:

@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from engine.errors import GatherError
 from engine.settings import ReadLimits
+from engine.sources.hashes import Updated, updated
 from engine.sources.metadata import found
 from tests.command import Command
+from tests.expect import there
 
 STATED = ("--purpose", "eval", "--retention-until", "2030-01-01", "--retention-basis", "license")
 OWN = (*STATED, "--decided-by", "legal@example.org")
@@ -279,10 +282,43 @@ def test_hashes_are_brought_up_to_date_and_nothing_else(command: Command, tmp_pa
     assert command("check", folder).code == 1  # the decision is about the old content
 
 
-def test_a_hash_that_cannot_be_written_alone_is_refused(command: Command, tmp_path: Path) -> None:
-    folder = files(tmp_path / "f", {"a.csv": b"1"})
-    (folder / "bundle.yaml").write_text("records: [{id: a, path: a.csv, license: MIT}]\n", encoding="utf-8")
-    command("source", "hash", folder).refused(f"add `sha256: {sha256(b'1')}`")
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ("records: [{id: a, path: a.csv, license: MIT}]", "add `sha256: HASH`"),
+        ("records:\n- path: a.csv\n  sha256:\n    'OLD'", "write `sha256: HASH` on a line of its own"),
+        ("records: [{'sha256: x': OLD, path: a.csv, sha256: OLD}]", "on a line of its own"),
+        ("records: [{'sha256: ': OLD, path: a.csv, sha256: OLD}]", "on a line of its own"),
+        ("records: [{path: a.csv, sha256: [OLD]}]", "on a line of its own"),
+        ("records: [OLD]", "add it"),
+        ("records: [{path: 1, sha256: OLD}]", "add it"),
+        ("- OLD", "write it as docs/source-bundles.md shows"),
+    ],
+)
+def test_a_hash_that_cannot_be_written_alone_is_refused(document: str, said: str, tmp_path: Path) -> None:
+    folder = files(tmp_path / "f", {"a.csv": b"1", "bundle.yaml": document.replace("OLD", "0" * 63 + "a").encode()})
+    with pytest.raises(GatherError) as refused:
+        updated(folder, ReadLimits(), lambda *_: None)
+    assert said.replace("HASH", sha256(b"1")) in there(refused.value.remedy)
+    assert there(refused.value.where).file == str(folder / "bundle.yaml")
+
+
+@pytest.mark.parametrize("old", ["null", "TODO", "''", "", "a" * 63, "F" * 64])
+def test_whatever_word_is_in_the_place_of_a_hash_is_replaced(old: str, tmp_path: Path) -> None:
+    document = "records:\n- {{path: a.csv, sha256: {}}}\n{}"
+    decisions = "license_decisions: [{record: '0', sha256: x}, {record: '1'}, 1]\n"
+    folder = files(tmp_path / "f", {"a.csv": b"1", "bundle.yaml": document.format(old, decisions).encode()})
+    done = updated(folder, ReadLimits(), lambda *_: None)
+    new = f"'{sha256(b'1')}'" if old == "''" else sha256(b"1")
+    assert done == Updated(document.format(new, decisions), ("0",), ("0",))
+
+
+@pytest.mark.parametrize("decisions", ["1", "{}", "[1]"])
+@pytest.mark.parametrize("records", ["1", "{a: 1}", "[]"])
+def test_a_document_without_records_has_no_hash_to_change(records: str, decisions: str, tmp_path: Path) -> None:
+    document = f"records: {records}\nlicense_decisions: {decisions}\n"
+    folder = files(tmp_path / "f", {"bundle.yaml": document.encode()})
+    assert updated(folder, ReadLimits(), lambda *_: None) == Updated(document, (), ())
 
 
 def test_metadata_cannot_add_fields(command: Command, tmp_path: Path) -> None:
