@@ -78,7 +78,7 @@ def init(
     described = metadata.found(folder, limits) if origin == "auto" else None
     if origin in files:
         described = metadata.read(folder / files[origin], limits)
-    remote = described is not None and any(one.url for one in described.resources.values())
+    remote = described is not None and any(one.url for one in described.resources)
     stated = Statements(
         now=time_text(datetime.now(UTC)),
         license=license_ or (None if described and described.license else _prompt("License of the content (SPDX)")),

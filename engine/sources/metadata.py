@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,19 +44,12 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The metadata of a data set: the file that it is from, its name, its license and its resources by path."""
+    """The metadata of a data set: the file that it is from, its name, its license and its resources."""
 
     file: str
     name: str | None = None
     license: str | None = None
-    resources: dict[str, Resource] = field(default_factory=dict)
-
-    def resource(self, path: str) -> Resource:
-        """The metadata of a file: by its path, else by its name if that is unique."""
-        if path in self.resources:
-            return self.resources[path]
-        same = [one for one in self.resources.values() if one.path.rpartition("/")[2] == path.rpartition("/")[2]]
-        return same[0] if len(same) == 1 else Resource(path)
+    resources: tuple[Resource, ...] = ()
 
 
 def found(folder: Path, limits: ReadLimits) -> Metadata | None:
@@ -108,7 +101,7 @@ def _croissant(path: Path, limits: ReadLimits) -> Metadata:
                 )
             )
     name = _text(document.get("name"))
-    return Metadata(CROISSANT, name, _license_of(document), {one.path: one for one in resources})
+    return Metadata(CROISSANT, name, _license_of(document), tuple(resources))
 
 
 def _license_of(item: dict[str, Any]) -> str | None:
@@ -120,20 +113,15 @@ def _license_of(item: dict[str, Any]) -> str | None:
 
 def _data_package(path: Path, limits: ReadLimits) -> Metadata:
     document = _mapping(load(read_bytes(path, limits.document_bytes), str(path), limits))
-    resources = {}
+    resources = []
     for item in _mappings(document.get("resources")):
         sources = [_text(source.get("path")) for source in _mappings(item.get("sources"))]
         kind, _, digest = (_text(item.get("hash")) or "").rpartition(":")
         for address in _texts(item.get("path")):
-            made = _resource(
-                address,
-                sources[0] if len(sources) == 1 else None,
-                digest if kind.lower() in {"sha256", "sha-256"} else None,
-                _text(item.get("mediatype")),
-                _licenses(item),
-            )
-            resources[made.path] = made
-    return Metadata(DATA_PACKAGE, _text(document.get("name")), _licenses(document), resources)
+            source = sources[0] if len(sources) == 1 else None
+            sha256 = digest if kind.lower() in {"sha256", "sha-256"} else None
+            resources.append(_resource(address, source, sha256, _text(item.get("mediatype")), _licenses(item)))
+    return Metadata(DATA_PACKAGE, _text(document.get("name")), _licenses(document), tuple(resources))
 
 
 def _licenses(item: dict[str, Any]) -> str | None:

@@ -6,17 +6,17 @@ import hashlib
 import mimetypes
 import os
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.documents.files import open_beneath, opened_folder, printable, unreadable
 from engine.errors import GatherError, reason_of
-from engine.facts.archives.source_bundle import DOCUMENT, MOST_RECORDS
+from engine.facts.archives.source_bundle import MOST_RECORDS
 from engine.facts.net.urls import url_facts
-from engine.sources import metadata
 from engine.sources.document import NewRecord, Statements, written
-from engine.sources.metadata import Metadata
+from engine.sources.metadata import Metadata, Resource
 
 _MEDIA_TYPES = {
     ".jsonl": "application/jsonl",
@@ -81,9 +81,9 @@ def start(
         )
     ids: set[str] = set()
     records = []
-    for number, path in enumerate(paths):
+    for number, (path, resource) in enumerate(_matched(paths, described, remarks)):
         progress(number, len(paths))
-        records.append(_record(folder, path, described, stated.license, ids, remarks))
+        records.append(_record(folder, path, resource, described, stated.license, ids, remarks))
     remarks += _absent(paths, described)
     name = as_id(described.name if described and described.name else folder.resolve().name)
     return Started(written(name, name, records, stated), len(records), tuple(remarks))
@@ -93,7 +93,7 @@ def _content(folder: Path, below: str, beside: Callable[[str], bool], remarks: l
     with os.scandir(folder / below) as entries:
         for entry in sorted(entries, key=lambda one: one.name):
             path = f"{below}{entry.name}"
-            if path == DOCUMENT or beside(f"{path}/" if entry.is_dir(follow_symlinks=False) else path):
+            if beside(f"{path}/" if entry.is_dir(follow_symlinks=False) else path):
                 continue
             if entry.name.startswith("."):
                 remarks.append(f"{printable(path)}: hidden, so left out; remove it, or describe it in a record")
@@ -105,10 +105,37 @@ def _content(folder: Path, below: str, beside: Callable[[str], bool], remarks: l
                 yield path
 
 
+def _matched(paths: list[str], described: Metadata | None, remarks: list[str]) -> Iterator[tuple[str, Resource]]:
+    """Each file with what the metadata states of it: by its path, else by its name if no other one can be meant."""
+    by_path, by_name = defaultdict[str, list[Resource]](list), defaultdict[str, list[Resource]](list)
+    for one in dict.fromkeys(described.resources if described else ()):
+        by_path[one.path].append(one)
+        by_name[_name(one.path)].append(one)
+    files = Counter(map(_name, paths))
+    for path in paths:
+        same = by_path[path] or by_name[_name(path)]
+        clear = len(same) == 1 and (same[0].path == path or files[_name(path)] == 1)
+        if same and described and not clear:
+            remarks.append(
+                f"{printable(path)}: what {described.file} states of a file with this name is not used, because"
+                " another one may be meant; complete the record"
+            )
+        yield path, same[0] if clear else Resource(path)
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
 def _record(
-    folder: Path, path: str, described: Metadata | None, fallback: str | None, ids: set[str], remarks: list[str]
+    folder: Path,
+    path: str,
+    resource: Resource,
+    described: Metadata | None,
+    fallback: str | None,
+    ids: set[str],
+    remarks: list[str],
 ) -> NewRecord:
-    resource = described.resource(path) if described else metadata.Resource(path)
     sha256 = file_hash(folder, path)
     file = described.file if described else ""
     if resource.sha256 is not None and resource.sha256 != sha256:
@@ -128,9 +155,9 @@ def _record(
 
 
 def _absent(paths: list[str], described: Metadata | None) -> Iterator[str]:
-    names = {path.rpartition("/")[2] for path in paths}
-    for resource in described.resources.values() if described else ():
-        if resource.path.rpartition("/")[2] not in names:
+    names = set(map(_name, paths))
+    for resource in described.resources if described else ():
+        if _name(resource.path) not in names:
             where = f"; download it from {printable(resource.url)}" if resource.url else ""
             yield f"{printable(resource.path)}: named by {described.file if described else ''}, but not here{where}"
 

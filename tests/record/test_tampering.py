@@ -341,6 +341,14 @@ def test_a_live_record_is_not_called_broken(tmp_path: Path) -> None:
     assert not verify(tmp_path / "state").ok
 
 
+def test_a_live_record_whose_lines_were_changed_is_called_broken(state: Path) -> None:
+    with open_log(state) as log:
+        log.append(decision(500))
+        (state / DECISIONS).write_bytes((state / DECISIONS).read_bytes().replace(b'"deny"', b'"Deny"', 1))
+        (broken,) = (found := verify(state)).breaks
+        assert (broken.file, broken.line, found.writing, found.repairable) == (DECISIONS, 1, True, False)
+
+
 def test_memory_does_not_grow_with_the_record(tmp_path: Path) -> None:
     write(tmp_path / "state", 40)
     long = tmp_path / "state" / DECISIONS

@@ -24,6 +24,7 @@ import pytest
 from admission_adapters import fetch
 from admission_adapters.connecting import connected
 from admission_adapters.fetch import Fetcher, Sent, Transfer, _Pinned, _Wire
+from admission_adapters.files.new_folder import NewFolder
 from engine.engine import AsyncEngine, Engine
 from engine.errors import DecideError, Exit, GatherError, WorkError
 from engine.fetching import Fetched, FetchOrder
@@ -545,6 +546,30 @@ def test_a_folder_that_cannot_be_written_is_a_fault_and_leaves_nothing(world: Wo
     assert done.fault is not None
     assert "cannot be written" in done.fault.message
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_content_whose_keeping_failed_leaves_nothing(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = NewFolder.keep
+
+    def failing(folder: NewFolder, *given: Any) -> None:
+        keep(folder, *given)
+        raise WorkError("a test", remedy="none")
+
+    monkeypatch.setattr(NewFolder, "keep", failing)
+    done = world.fetch(tmp_path / "contacts")
+    assert (done.exit, done.folder, there(done.fault).message) == (Exit.FAILED_CLOSED, None, "a test")
+    assert [one.decision.outcome for one in done.answers] == [Outcome.ALLOW, Outcome.ALLOW]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_refused_fetch_is_refused_again_for_its_key(world: World, tmp_path: Path) -> None:
+    key = Context(idempotency_key="refused")
+    first, again = (world.engine.fetch(world.order(tmp_path / "a", hosts=()), key) for _ in range(2))
+    assert (first.replayed, again.replayed) == (False, True)
+    assert (first.folder, again.folder, first.exit, again.exit) == (None, None, Exit.DENY, Exit.DENY)
+    assert [one.decision for one in again.answers] == [one.decision for one in first.answers]
 
 
 def test_the_draft_of_a_killed_fetch_is_removed_by_the_next_one(world: World, tmp_path: Path) -> None:

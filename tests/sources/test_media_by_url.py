@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 
 from engine.engine import Engine
+from engine.errors import RecordError
 from engine.fetching import Fetched
+from engine.record.model import Body, ResultRecord
+from engine.record.standing import StandingLog
 from engine.settings import Settings
 from tests.command import decisions, events
+from tests.expect import there
 from tests.sources.https import HOST, Authority, endless, response
 from tests.sources.test_fetch import World, at_world, authority, codes, resolving
 
@@ -108,6 +112,22 @@ def test_an_internal_address_gets_no_connection(world: World) -> None:
     world.addresses = ("127.0.0.1", "10.0.0.7")
     assert codes(media(world)) == ["address_not_public"]
     assert world.server.connections == 0
+
+
+def test_media_whose_permit_has_no_recorded_result_is_not_fetched(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = StandingLog.append
+
+    def failing(log: StandingLog, body: Body, *events: Any) -> int:
+        if isinstance(body, ResultRecord):
+            raise RecordError("a test", remedy="none")
+        return append(log, body, *events)
+
+    monkeypatch.setattr(StandingLog, "append", failing)
+    done = media(world)
+    assert (done.content, [one.decision.point for one in done.answers]) == (None, ["media"])
+    assert (there(done.fault).message, world.server.connections) == ("a test", 0)
 
 
 # covers: B39.1-3

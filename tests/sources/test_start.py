@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from engine.errors import GatherError
 from engine.settings import ReadLimits
+from engine.sources.document import Statements
 from engine.sources.hashes import Updated, updated
-from engine.sources.metadata import found
+from engine.sources.metadata import Metadata, Resource, found
+from engine.sources.start import Started, start
 from tests.command import Command
 from tests.expect import there
 
@@ -53,6 +56,89 @@ CROISSANT = {
         {"@type": "cr:FileObject", "contentUrl": "inside.csv", "containedIn": {"@id": "archive"}},
     ],
 }
+
+
+PACKAGE = {
+    "name": "My Pack!",
+    "licenses": [{"name": "CC0-1.0"}],
+    "resources": [
+        {
+            "path": "./data/a.csv",
+            "hash": f"sha256:{sha256(b'1').upper()}",
+            "licenses": [{"name": "MIT"}, {"path": "https://x.example/l"}],
+            "sources": [{"path": "https://data.example.org/a.csv"}],
+            "mediatype": "text/x",
+        },
+        {
+            "path": "b.csv",
+            "hash": "md5:0",
+            "sources": [{"path": "https://b.example.org"}, {"path": "https://c.example"}],
+        },
+        {"path": "c.csv", "hash": f"SHA-256:{0:064}", "sources": [{"path": "http://c.example.org/c"}]},
+        {"path": ["https://data.example.org/x/d.bin?x=1#y", "https://other.example.org/gone"]},
+        {"path": "e.gz", "sources": [{"path": "../local"}]},
+    ],
+}
+COMPLETE = {
+    "purpose": "eval",
+    "environment": "pack",
+    "export_license": "CC-BY-4.0",
+    "retention_until": "2030-01-01",
+    "retention_basis": "license",
+    "retrieved_at": "2026-11-02T09:30:00Z",
+    "decided_by": "legal@example.org",
+}
+
+
+@pytest.mark.parametrize("stated", [{"retention_until": "2030-01-01"}, COMPLETE], ids=["open", "complete"])
+def test_the_document_states_what_metadata_and_a_person_do(
+    stated: dict[str, str], tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    there = {"data/a.csv": b"1", "data-a.csv": b"2", "b.csv": b"3", "c.csv": b"4", "x/d.bin": b"5", "e.gz": b"6"}
+    folder = files(tmp_path / "f", {"datapackage.json": as_json(PACKAGE), **there, ".hidden/x": b"7"})
+    (folder / "link.csv").symlink_to("b.csv")
+    os.mkfifo(folder / "pipe")
+    statements = Statements(now="2026-11-21T00:00:00Z", license="ISC", **stated)
+    done = start(folder, found(folder, ReadLimits()), statements, ["datapackage.json"].__contains__, lambda *_: None)
+    assert (done.records, done.open) == (6, stated != COMPLETE)
+    assert "\n".join([done.text, *done.remarks]) == snapshot
+
+
+@pytest.mark.parametrize(
+    ("resources", "there", "described"),
+    [
+        (["a.csv"], ["x/a.csv"], ["x/a.csv"]),
+        (["a.csv"], ["x/a.csv", "y/a.csv"], []),
+        (["x/a.csv"], ["x/a.csv", "y/a.csv"], ["x/a.csv"]),
+        (["x/a.csv", "y/a.csv"], ["a.csv"], []),
+        (["a.csv", "a.csv"], ["a.csv"], []),
+    ],
+)
+def test_what_metadata_states_of_a_file_is_not_taken_for_another_of_its_name(
+    resources: list[str], there: list[str], described: list[str], tmp_path: Path
+) -> None:
+    folder = files(tmp_path / "f", dict.fromkeys(there, b"1"))
+    stated = [Resource(path, media_type=f"text/x-{number}", license="MIT") for number, path in enumerate(resources)]
+    metadata = Metadata("m", None, "CC-BY-NC-4.0", (*stated, *stated))
+    done = start(folder, metadata, Statements(now=""), lambda _: False, lambda *_: None)
+    others = [path for path in there if path not in described]
+    assert [done.text.count(f"license: {one}") for one in ("MIT", "CC-BY-NC-4.0")] == [len(described), len(others)]
+    assert [one.partition(":")[0] for one in done.remarks] == others
+
+
+def test_a_folder_may_have_as_many_files_as_a_source_bundle_has_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.sources.start.MOST_RECORDS", 2)
+    folder = files(tmp_path / "f", {"a": b"1", "b/c": b"2"})
+
+    def begin() -> Started:
+        return start(folder, None, Statements(now=""), lambda _: False, lambda *_: None)
+
+    assert begin().records == 2
+    files(folder, {"b/d": b"3"})
+    with pytest.raises(GatherError, match="holds 3 files"):
+        begin()
 
 
 def test_fields_that_only_a_person_can_state_are_left_as_comments(command: Command, tmp_path: Path) -> None:
