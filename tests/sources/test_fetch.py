@@ -548,7 +548,7 @@ def test_a_folder_that_cannot_be_written_is_a_fault_and_leaves_nothing(world: Wo
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_content_whose_keeping_failed_leaves_nothing(
+def test_content_whose_keeping_failed_leaves_nothing_and_its_key_is_free(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep = NewFolder.keep
@@ -557,11 +557,15 @@ def test_content_whose_keeping_failed_leaves_nothing(
         keep(folder, *given)
         raise WorkError("a test", remedy="none")
 
-    monkeypatch.setattr(NewFolder, "keep", failing)
-    done = world.fetch(tmp_path / "contacts")
+    key, order = Context(idempotency_key="failing"), world.order(tmp_path / "contacts")
+    with monkeypatch.context() as patched:
+        patched.setattr(NewFolder, "keep", failing)
+        done = world.engine.fetch(order, key)
     assert (done.exit, done.folder, there(done.fault).message) == (Exit.FAILED_CLOSED, None, "a test")
     assert [one.decision.outcome for one in done.answers] == [Outcome.ALLOW, Outcome.ALLOW]
     assert not list(tmp_path.iterdir())
+    again = world.engine.fetch(order, key)
+    assert (again.folder, again.replayed) == (order.into, False)
 
 
 def test_a_refused_fetch_is_refused_again_for_its_key(world: World, tmp_path: Path) -> None:
