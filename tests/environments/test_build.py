@@ -19,6 +19,7 @@ import pytest
 from admission_adapters.environments.build import build_environment
 from engine.engine import AsyncEngine, Engine
 from engine.errors import WorkError
+from engine.flow import Context
 from engine.model import Outcome, Permit
 from engine.record.layout import EVENTS
 from engine.record.verify import verify
@@ -26,7 +27,7 @@ from engine.settings import Settings
 from tests.command import Command, lines, measured
 from tests.conftest import BUNDLES, ROOT
 from tests.environments.bundles import CONTACTS, DOCUMENTS, MOMENT, bundle, contacts, events
-from tests.expect import refused
+from tests.expect import refused, there
 
 MATERIAL = ROOT / "fixtures" / "material"
 FILES = ["base.sqlite", "current.sqlite", "environment.json", "trajectory.jsonl"]
@@ -243,23 +244,37 @@ def test_a_source_changed_after_the_decision_does_not_change_the_build(settings:
     assert rows(tmp_path / "i" / CONTACTS / "base.sqlite", "SELECT count(*) FROM contacts") == [(3,)]
 
 
-@pytest.mark.parametrize("there", ["folder", "empty_folder", "file", "link"])
-def test_a_target_that_exists_is_left_alone(there: str, engine: Engine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("found", ["folder", "empty_folder", "file", "link"])
+def test_a_target_that_exists_is_left_alone(found: str, engine: Engine, tmp_path: Path) -> None:
     target = tmp_path / "i" / CONTACTS
     target.parent.mkdir()
-    if there == "file":
+    if found == "file":
         target.write_text("kept", encoding="utf-8")
-    elif there == "link":
+    elif found == "link":
         target.symlink_to(tmp_path / "elsewhere")
     else:
         target.mkdir()
-        if there == "folder":
+        if found == "folder":
             (target / "kept").write_text("kept", encoding="utf-8")
     answer = engine.build(MATERIAL / "contacts", tmp_path / "i")
     assert answer.fault is not None
     assert answer.fault.code == "engine.environment_exists"
     assert left(tmp_path / "i") == [CONTACTS]
-    assert left(target) == (["kept"] if there == "folder" else []) if there != "file" else target.read_text() == "kept"
+    assert left(target) == (["kept"] if found == "folder" else []) if found != "file" else target.read_text() == "kept"
+
+
+def test_a_key_is_free_again_after_a_failed_build_and_keeps_a_refusal(engine: Engine, tmp_path: Path) -> None:
+    key, target = Context(idempotency_key="failed"), tmp_path / "i" / CONTACTS
+    target.mkdir(parents=True)
+    assert there(engine.build(MATERIAL / "contacts", tmp_path / "i", context=key).fault).code == (
+        "engine.environment_exists"
+    )
+    target.rmdir()
+    assert engine.build(MATERIAL / "contacts", tmp_path / "i", context=key).fault is None
+    assert left(target) == FILES
+    key = Context(idempotency_key="refused")
+    first, again = (engine.build(BUNDLES / "unknown_license", tmp_path / "u", context=key) for _ in range(2))
+    assert (first.decision.outcome, first.decision, again.result) == (Outcome.DENY, again.decision, None)
 
 
 @pytest.mark.parametrize("into", ["/proc/environments", "file", "link"])
