@@ -137,8 +137,7 @@ def get(
     """Fetch the one address of the order into memory, of `media` no more than that; nothing is written to `into`."""
     held: list[bytearray] = []
 
-    def hold(permit: Permit, input_digest: str, data: bytearray, _: str) -> Result:
-        permit.demand("network_response", input_digest, NetworkResponseLimits)
+    def hold(_permit: Permit, _digest: str, data: bytearray, _name: str) -> Result:
         held.append(data)
         return Result("held", {"bytes": len(data)})
 
@@ -175,7 +174,7 @@ def get_media(
 
 
 Keep = Callable[[Permit, str, bytearray, str], Result]
-"""Keeps one content under the permit of its response; the last argument is a name for it."""
+"""Keeps one content under the permit of its response, which was checked; the last argument is a name for it."""
 
 
 class _Run:
@@ -231,8 +230,8 @@ class _Run:
         facts = found.facts()
         if found.complete:
             content = fetched_content(found.data)
-            facts["content"] = {"types": content.types, "one_reading": content.problem is None}
-            facts["content"] |= {} if content.problem is None else {"problem": content.problem}
+            one_reading, problem = content.problem is None, content.problem
+            facts["content"] = {"types": content.types, "one_reading": one_reading, "problem": problem}
         return facts
 
     def document(self) -> str:
