@@ -29,7 +29,7 @@ from engine.engine import AsyncEngine, Engine
 from engine.errors import DecideError, Exit, GatherError, WorkError
 from engine.fetching import Fetched, FetchOrder
 from engine.flow import Context
-from engine.model import Outcome, Permit, StopSignal
+from engine.model import Caller, Outcome, Permit, StopSignal, Via
 from engine.points.network import NetworkLimits
 from engine.settings import Settings
 from tests.administration.test_stops import stopped
@@ -566,6 +566,24 @@ def test_content_whose_keeping_failed_leaves_nothing_and_its_key_is_free(
     assert not list(tmp_path.iterdir())
     again = world.engine.fetch(order, key)
     assert (again.folder, again.replayed) == (order.into, False)
+
+
+def test_an_approval_is_for_the_fetch_and_not_for_its_response(
+    world: World, settings: Settings, tmp_path: Path
+) -> None:
+    level = '{license_missing: {level: confirm, owner: a, reason: a test, until: "2099-01-01"}}'
+    values = (*world.values, f"levels.levels.network={level}")
+    order, asking = world.order(tmp_path / "a", license=None), Context(Caller(via=Via.PROCESS, principal="pipeline"))
+    with Engine(replace(settings, ca_file=world.authority.path), values=values) as engine:
+        resolving(engine, world)
+        first = engine.fetch(order, asking)
+        assert (first.exit, codes(first), world.server.connections) == (Exit.CONFIRM, ["license_missing"], 0)
+        asked_for = there(first.answers[-1].decision.approval).id
+        engine.store().resolve(asked_for, "granted", "user:ana", "seen it", int(time.time()))
+        done = engine.fetch(order, replace(asking, approval=asked_for))
+        assert done.folder == order.into, codes(done)
+        used = [one.decision.approval and one.decision.approval.state for one in done.answers]
+        assert used == ["used", None]
 
 
 def test_a_refused_fetch_is_refused_again_for_its_key(world: World, tmp_path: Path) -> None:
