@@ -456,6 +456,7 @@ def test_a_command_behind_such_an_option_runs_in_the_folder() -> None:
         ("find -name '*.c' ! -name 'b*' -a -type f -maxdepth 2 | xargs cat", ("cat", "./.c")),
         ("find . -type f -name '*.c' -o -type f -name '*.h' | xargs wc -l", ("wc", "-l", "./.c", "./.h")),
         ("find . -type f -name '*.c' | xargs -I_ head _ b", ("head", "./.c", "b")),
+        ("find . -type f " + "'(' " * 8 + "-name '*.c' " + "')' " * 8 + "| xargs cat", ("cat", "./.c")),
     ],
 )
 def test_xargs_reads_the_files_that_find_names(text: str, found: tuple[str, ...]) -> None:
@@ -474,7 +475,8 @@ def test_xargs_reads_the_files_that_find_names(text: str, found: tuple[str, ...]
         "-type f -name '*.c' -delete",
         "-type f -name '*.c' -exec echo a ';'", "-L -type f -name '*.c'", "-type f -name '*.c' -o",
         "-type f -name '*.c' -follow", "-type f -name", "-type f -name '*.c' -print -o -print",
-        "../a -type f -name '*.c'",
+        "../a -type f -name '*.c'", "-type f -name '*.c' -o -type f", "-type f -o -type f -name '*.c'",
+        "-type f -newer a.c", "-type f -newer '*.c'", "'(' -type f -name '*.c'",
         *["-type f " + "'(' " * many + "-name '*.c' " + "')' " * many for many in (9, 1_000)],
     ],
 )  # fmt: skip

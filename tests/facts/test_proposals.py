@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.facts.tools.proposals import CHARACTERS, HITS, ProposalFacts, proposal_facts
+from engine.facts.tools.proposals import CHARACTERS, DEPTH, HITS, VALUES, ProposalFacts, proposal_facts
 from tests.facts.contract_texts import HARMLESS, HOSTILE
 
 pytestmark = pytest.mark.threat("injection")
@@ -128,6 +128,12 @@ def test_reported_hits_are_capped() -> None:
     assert facts.complete
 
 
+def nested(value: Any, levels: int) -> Any:
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
 @pytest.mark.parametrize(
     "contract",
     [
@@ -135,10 +141,21 @@ def test_reported_hits_are_capped() -> None:
         {"notes": [{"x": "y" * 100}] * 1_000},
         {"notes": list(range(6_000))},
         {"notes": "[" * 40 + "1" + "]" * 40},
+        {"notes": [[] for _ in range(VALUES)]},
+        {"notes": {f"{number}" + "x" * 100: 1 for number in range(CHARACTERS // 100)}},
+        {"notes": nested([], DEPTH), "more": "x"},
+        {"notes": nested('{"package_name": "x"}', DEPTH - 1), "more": "x"},
     ],
 )
 def test_an_oversized_contract_is_reported_as_incomplete(contract: dict[str, Any]) -> None:
     assert not proposal_facts(contract).complete
+
+
+@pytest.mark.parametrize("text", ["{x}\nrm -rf /tmp/x", "rm -rf /tmp/x", "[rm]\nrm -rf /tmp/x"])
+def test_a_contract_of_the_most_levels_is_read(text: str) -> None:
+    facts = proposal_facts({"notes": nested(text, DEPTH - 1)})
+    assert (facts.complete, bool(facts.hits["shell_command"])) == (True, True)
+    assert ("package_name", "field") in delivered({"notes": nested('{"package_name": "x"}', DEPTH - 3)})
 
 
 SLOW = {

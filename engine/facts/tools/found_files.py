@@ -19,7 +19,7 @@ def found_files(words: Sequence[ShellWord], row: Mapping[str, Any]) -> tuple[She
 
     None if these words say more than that: what is found may then be any file.
     """
-    if any(word.value is None or word.pattern for word in words) or not row.get("names"):
+    if any(word.value is None or word.pattern for word in words):
         return ()
     values = [word.value or "" for word in words]
     start = next((at for at, value in enumerate(values) if value.startswith(("-", "(", "!"))), len(values))
@@ -29,7 +29,7 @@ def found_files(words: Sequence[ShellWord], row: Mapping[str, Any]) -> tuple[She
     if tests.count("(") > _MOST_GROUPS or any(folder.startswith("..") for folder in folders):
         return ()
     names, unlinked = _Tests(tests, row).any_of()
-    if tests or not names or not unlinked:
+    if tests or not unlinked:
         return ()
     ends = [name.replace("*", "") for name in sorted(names)]
     return tuple(ShellWord(f"{folder.rstrip('/')}/{end}") for folder in folders for end in ends)

@@ -108,7 +108,7 @@ def _walk(facts: ProposalFacts, value: Any, at: str, depth: int, *, names: bool)
     """`names`: the keys of this mapping are names of arguments, as in the `properties` of a JSON Schema."""
     if depth > DEPTH:
         facts.complete = False
-    if not facts.complete or not facts.take(value if isinstance(value, str) else ""):
+    if not facts.take(value if isinstance(value, str) else ""):
         return
     match value:
         case dict():
@@ -163,7 +163,7 @@ def _with_repeated(pairs: list[tuple[str, Any]]) -> Any:
 def _text(facts: ProposalFacts, text: str, at: str, depth: int) -> None:
     if _OPAQUE.match(text):
         facts.add("executable_handler", Hit(id=at, form="field"))
-    if text.lstrip()[:1] in {"{", "["} and depth < DEPTH:
+    if text.lstrip()[:1] in {"{", "["}:
         try:
             inner = json.loads(text, object_pairs_hook=_with_repeated)
         except (ValueError, RecursionError):
