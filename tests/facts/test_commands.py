@@ -477,6 +477,7 @@ def test_xargs_reads_the_files_that_find_names(text: str, found: tuple[str, ...]
         "-type f -name '*.c' -follow", "-type f -name", "-type f -name '*.c' -print -o -print",
         "../a -type f -name '*.c'", "-type f -name '*.c' -o -type f", "-type f -o -type f -name '*.c'",
         "-type f -newer a.c", "-type f -newer '*.c'", "'(' -type f -name '*.c'",
+        "-type f " + "-not " * 3_000 + "-name '*.c'", "-type f -name '*.c' !", "-type f -name '*.c' -not",
         *["-type f " + "'(' " * many + "-name '*.c' " + "')' " * many for many in (9, 1_000)],
     ],
 )  # fmt: skip

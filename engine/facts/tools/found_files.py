@@ -68,7 +68,7 @@ class _Tests:
         if first in {"-a", "-and"}:
             del self._tests[0]
             return set(), False
-        if first in {"!", "-not"} and rest and rest[0].startswith("-"):
+        if first in {"!", "-not"} and rest and rest[0].startswith("-") and rest[0] != "-not":
             del self._tests[0]
             self._one()
             return set(), False
