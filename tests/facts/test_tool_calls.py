@@ -159,3 +159,12 @@ def test_reading_gives_a_value_with_json_or_says_why_not(text: str) -> None:
     except (NotJsonError, AmbiguousJsonError):
         return
     assert json.loads(canonical(value)) == value
+
+
+@pytest.mark.parametrize("shape", ["openai", "mcp"])
+def test_a_block_has_at_most_64_fields(shape: str) -> None:
+    call = shapes("f", {})[shape]
+    more = {f"vendor_{number}": None for number in range(64 - len(call))}
+    assert read(call | more).added == tuple(sorted(more))
+    with pytest.raises(ValidationError, match="at most 64 fields"):
+        read(call | more | {"one_more": None})

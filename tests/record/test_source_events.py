@@ -111,6 +111,15 @@ def test_causes_are_sorted_codes_each_once() -> None:
     )
 
 
+def test_a_written_line_is_read_as_it_is() -> None:
+    """What was redacted is not redacted again."""
+    odd = event(
+        source_id="a b", source_kind="x/y", origin_alias="a.example.org", license_outcome="A B", rejection_causes=("C",)
+    )
+    assert line(SourceEvent.model_validate_json(line(odd))) == line(odd)
+    assert line(odd).count(b'"[redacted:') == 5
+
+
 def test_unknown_event_names_and_non_hex_hashes_are_refused() -> None:
     assert [name.value for name in EventName] == [
         "source_checked",
