@@ -208,7 +208,8 @@ def test_simple_commands(text: str, found: list[tuple[str, ...]]) -> None:
         ("ls;" * MOST_COMMANDS + "ls", "size"), ("{a,b}" * 20, "size"),
         ("$X a", "program"), ("$(ls) a", "program"), ("*/ls", "program"), ("../ls", "program"), ("a/../ls", "program"),
         ("ls/", "program"), ("-ls", "program"), (".. f", "program"), ("./ f", "program"),
-        ([], "words"), ([5, "a"], "words"), (["ls", None], "words"), (["git status"], "program"),
+        ([], "words"), ([5, "a"], "words"), (["ls", None], "words"), (["ls", "a\u202eb"], "words"),
+        (["ls", "a\rb"], "words"), (["git status"], "program"),
         ("bash -c 'bash -c \"bash -c \\\"bash -c ls\\\"\"'", "nesting"),
     ],
 )  # fmt: skip
@@ -517,6 +518,21 @@ def test_every_command_of_a_text_may_run_in_each_of_its_folders() -> None:
     assert {one.folders for one in found} == {("a", "a/b", "b", "a/c", "a/b/c", "b/c", "c")}
     many = facts("; ".join(f"cd d{number}" for number in range(MOST_FOLDERS)))
     assert {one.refused for one in many} == {"folders"}
+
+
+@pytest.mark.parametrize(
+    ("text", "folders", "places"),
+    [
+        ("cd a; cd /b; ls", ("a", "/b"), ("", "/b", "a")),
+        ("cd a; git -C /b log", ("a", "/b"), ("/b",)),
+        ("git -C a -C /b log", ("a", "/b"), ("/b",)),
+        ("cd a && bash -c 'cd /b && cat x'", ("a", "/b"), ("/b",)),
+        ("cd /a; bash -c 'cd b; cat x'", ("/a", "/a/b", "b"), ("", "/a", "/a/b", "b")),
+    ],
+)
+def test_an_absolute_folder_is_below_no_other(text: str, folders: tuple[str, ...], places: tuple[str, ...]) -> None:
+    last = facts(text)[-1]
+    assert (last.folders, last.places) == (folders, places)
 
 
 def test_folders_are_not_combined_beyond_their_limit() -> None:
