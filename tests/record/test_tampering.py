@@ -133,6 +133,14 @@ def test_every_flipped_byte_of_the_checkpoint_is_found(tree: Tree) -> None:
         assert [broken.kind for broken in found.breaks] == [BreakKind.BAD_SIGNATURE]
 
 
+@pytest.mark.parametrize("form", [b"%b ", b" %b", b"%b\n", b'{"seq":0,%b'])
+def test_a_checkpoint_in_another_form_is_found(tree: Tree, form: bytes) -> None:
+    """Its meaning and its signature are the same."""
+    written = content(tree, CHECKPOINT)
+    found = checked(tree, checkpoint=form % (written[1:] if form.startswith(b"{") else written))
+    assert [broken.kind for broken in found.breaks] == [BreakKind.BAD_SIGNATURE]
+
+
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
