@@ -111,6 +111,7 @@ def test_the_document_states_what_metadata_and_a_person_do(
         (["a.csv"], ["x/a.csv", "y/a.csv"], []),
         (["x/a.csv"], ["x/a.csv", "y/a.csv"], ["x/a.csv"]),
         (["x/a.csv", "y/a.csv"], ["a.csv"], []),
+        (["x/a.csv", "y/a.csv"], ["x/a.csv", "y/a.csv"], ["x/a.csv", "y/a.csv"]),
         (["a.csv", "a.csv"], ["a.csv"], []),
     ],
 )
