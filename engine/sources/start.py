@@ -142,8 +142,7 @@ def _record(
         remarks.append(f"{printable(path)}: its SHA-256 is {sha256}; {file} states {printable(resource.sha256)}")
     url = host = None
     if resource.url is not None:
-        facts = url_facts(resource.url)
-        url, host = resource.url, facts.host if facts.canonical else None
+        url, host = resource.url, url_facts(resource.url).host
         if host is None:
             remarks.append(
                 f"{printable(path)}: {printable(resource.url)} is not an https URL in canonical form; correct it"
