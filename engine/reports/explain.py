@@ -160,14 +160,20 @@ def _facts(requirement: Requirement, subject: str | None, inputs: _Inputs, state
 
 
 def _fact_text(value: Any) -> str:
-    """A fact in words: files by number and size, the items of a list by id, an item by all that is known of it."""
+    """A fact in words: files by number and size, items of a list by their texts, an item by all that is known of it."""
     if isinstance(value, list) and value and all(isinstance(item, dict) and "bytes" in item for item in value):
         return f"{len(value)} ({sum(item['bytes'] for item in value)} bytes)"
     if isinstance(value, dict):
         return " ".join(map(_fact_text, value.values()))
     if isinstance(value, list):
-        return ", ".join(_fact_text(item.get("id", item) if isinstance(item, dict) else item) for item in value)
+        return ", ".join(map(_item_text, value))
     return str(value)
+
+
+def _item_text(item: Any) -> str:
+    if isinstance(item, dict):
+        return " ".join(value for value in item.values() if isinstance(value, str))
+    return _fact_text(item)
 
 
 def _misspelt(value: Any, requirement: Requirement, inputs: _Inputs) -> str | None:
