@@ -74,14 +74,21 @@ def _none_widens(groups: list[Group], runner: Runner) -> None:
     for group, found in zip(groups, _evaluate(runner.engine({}), groups), strict=True):
         for path, decisions in zip(group.removed, found, strict=True):
             for (_, document, outcome), got in zip(group.cases, decisions, strict=True):
-                widened = RANK[got["outcome"]] > RANK[outcome] and not _asks_for_what_is_missing(path, document)
+                widened = RANK[got["outcome"]] > RANK[outcome] and not _narrows_by_itself(path, document)
                 assert not widened, f"without {'.'.join(map(str, path))}"
 
 
-def _asks_for_what_is_missing(path: Path_, document: dict[str, Any]) -> bool:
-    """Whether this row asks for a security test that the input lacks: the one row without which it is complete."""
-    *table, row = path
-    return table == ["release", "security_tests"] and row not in {test["id"] for test in document.get("security", ())}
+def _narrows_by_itself(path: Path_, document: dict[str, Any]) -> bool:
+    """Whether it is a condition of an allow rule, or asks for a security test that the input lacks.
+
+    The headers of policy/tools.yaml and policy/release.yaml say what goes with such a value.
+    """
+    match path:
+        case ("tools", "rulesets", _, "allow", _, _):
+            return True
+        case ("release", "security_tests", test):
+            return test not in {one["id"] for one in document.get("security", ())}
+    return False
 
 
 def _removed_one_by_one(name: str, cases: list[ClaimedKey], *, thinned: bool) -> list[Group]:
@@ -196,9 +203,10 @@ def _without(values: Any, path: Path_) -> Any:
     if name not in DERIVED.values() or len(path) == 1:
         return policy
     try:
-        DOCUMENTS[name].model_validate_json(json.dumps(policy[name]))
+        stated = DOCUMENTS[name].model_validate_json(json.dumps(policy[name]))
     except ValidationError:
         return None  # no build would serve it
+    policy[name] = stated.model_dump(mode="json", exclude_none=True)  # as a build completes it
     return {**policy, **derived(policy)}
 
 
