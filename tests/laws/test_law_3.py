@@ -38,9 +38,13 @@ class Group(NamedTuple):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_3_no_value_removed_widens(name: str, runner: Runner, *, full: bool) -> None:
-    """The fast lane removes each kind of value once, and so do cases with values of their own in either lane."""
+    """The fast lane removes each kind of value once, and so do cases with values of their own in either lane.
+
+    So it is for commands: OPA outgrows its memory on all fields of all programs in all cases.
+    """
     asked = [file for file in _about(name, runner, full=full) if not file.case.values]
-    groups = _removed_one_by_one(name, [taken(runner, file) for file in asked], thinned=not full)
+    thinned = not full or name in {"commands", "program_rows"}
+    groups = _removed_one_by_one(name, [taken(runner, file) for file in asked], thinned=thinned)
     assert groups
     _none_widens(groups, runner)
 
