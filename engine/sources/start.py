@@ -105,8 +105,11 @@ def _content(folder: Path, below: str, beside: Callable[[str], bool], remarks: l
                 yield path
 
 
-def _matched(paths: list[str], described: Metadata | None, remarks: list[str]) -> Iterator[tuple[str, Resource]]:
-    """Each file with what the metadata states of it: by its path, else by its name if no other one can be meant."""
+def _matched(paths: list[str], described: Metadata | None, remarks: list[str]) -> Iterator[tuple[str, Resource | None]]:
+    """Each file with what the metadata states of it: by its path, else by its name if no other one can be meant.
+
+    None where another one can be meant: its license is then unknown too.
+    """
     by_path, by_name = defaultdict[str, list[Resource]](list), defaultdict[str, list[Resource]](list)
     for one in dict.fromkeys(described.resources if described else ()):
         by_path[one.path].append(one)
@@ -120,7 +123,7 @@ def _matched(paths: list[str], described: Metadata | None, remarks: list[str]) -
                 f"{printable(path)}: what {described.file} states of a file with this name is not used, because"
                 " another one may be meant; complete the record"
             )
-        yield path, same[0] if clear else Resource(path)
+        yield path, same[0] if clear else (None if same else Resource(path))
 
 
 def _name(path: str) -> str:
@@ -130,13 +133,13 @@ def _name(path: str) -> str:
 def _record(
     folder: Path,
     path: str,
-    resource: Resource,
+    found: Resource | None,
     described: Metadata | None,
     fallback: str | None,
     ids: set[str],
     remarks: list[str],
 ) -> NewRecord:
-    sha256 = file_hash(folder, path)
+    sha256, resource = file_hash(folder, path), found or Resource(path)
     file = described.file if described else ""
     if resource.sha256 is not None and resource.sha256 != sha256:
         remarks.append(f"{printable(path)}: its SHA-256 is {sha256}; {file} states {printable(resource.sha256)}")
@@ -147,7 +150,7 @@ def _record(
             remarks.append(
                 f"{printable(path)}: {printable(resource.url)} is not an https URL in canonical form; correct it"
             )
-    license_ = resource.license or (described.license if described else None) or fallback
+    license_ = resource.license or (described.license if described else None) or fallback if found else None
     return NewRecord(
         _unique(as_id(path), ids), path, sha256, resource.media_type or _media_type(path), license_, url, host
     )

@@ -108,6 +108,16 @@ def test_a_decision_without_an_input_shows_none(tmp_path: Path) -> None:
     assert "input" not in told
 
 
+def test_codes_of_the_engine_itself_are_not_said_to_be_in_the_policy(tmp_path: Path) -> None:
+    (finding,) = decision(1).findings
+    with open_log(tmp_path) as log:
+        log.append(decision(1))
+        unread = finding.model_copy(update={"code": "engine.request_invalid"})
+        log.append(decision(2).model_copy(update={"findings": (unread,)}))
+    told = [run("show", "--state", tmp_path, "--decision-id", f"{number:032x}").stdout for number in (1, 2)]
+    assert ["engine policy show" in one for one in told] == [True, False]
+
+
 def test_show_for_programs(state: Path) -> None:
     told = json.loads(run("show", "--state", state, "--format", "json", "--limit", "1").stdout)
     assert told["matching"] == 4

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli.outputs import painted, rows
 from engine.documents.files import counted, printable
+from engine.model import is_reserved
 
 if TYPE_CHECKING:
     from engine.record.chain import Entry
@@ -76,9 +77,7 @@ def _decision(entry: Entry, body: DecisionRecord) -> list[str]:
         "approval": body.approval,
         "shared": None if body.shared_from is None else f"the answer to an equal case, {printable(body.shared_from)}",
         "act": next(iter(_act(body)), "").strip() or None,
-        "codes": f"`engine policy show {printable(body.point)}` has their requirements and fixes"
-        if body.findings
-        else None,
+        "codes": _requirements(body),
         "limits": None if body.limits is None else _inline(body.limits),
         "input": None if body.input_digest is None else f"{body.input_digest}, its facts with --format json",
         "redacted": ", ".join(body.redactions) or None,
@@ -92,6 +91,13 @@ def _decision(entry: Entry, body: DecisionRecord) -> list[str]:
     how = "dry run" if body.mode.value == "check" else "enforced"
     head = f"{body.outcome.value.upper()}  {printable(body.point)}  {how}"
     return [f"{head}  {printable(body.decision_id)}", *(f"  {finding}" for finding in _findings(body)), *rows(pairs)]
+
+
+def _requirements(body: DecisionRecord) -> str | None:
+    """The command that prints what the codes of the policy require."""
+    if all(is_reserved(finding.code) for finding in body.findings):
+        return None
+    return f"`engine policy show {printable(body.point)}` has their requirements and fixes"
 
 
 def _result(entry: Entry, body: ResultRecord) -> list[str]:
