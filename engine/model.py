@@ -54,7 +54,12 @@ Count = Annotated[int, Field(ge=0)]
 Line = Annotated[str, Field(max_length=4_096)]
 """A path, a label or a time in a request."""
 
-ABSENT: Any = Field(default=None, exclude_if=lambda value: value is None)
+
+def _no_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
+ABSENT: Any = Field(default=None, exclude_if=lambda value: value is None, json_schema_extra=_no_default)
 """The default of a field that is left out where it has no value."""
 
 

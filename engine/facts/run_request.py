@@ -33,8 +33,11 @@ MOST_MESSAGES, MOST_TOOLS, MOST_SERVERS = 10_000, 1_000, 100
 
 
 def _all_spellings(schema: dict[str, Any], model: type[BaseModel]) -> None:
-    """The published schema knows every spelling of a field, and never two at once."""
+    """The published schema knows every spelling of a field, never two at once, and no default that stands for none."""
     fields = schema.get("properties", {})
+    for field in fields.values():
+        if field.get("default") == "":
+            del field["default"]
     pairs = [
         (name, str(other))
         for name, field in model.model_fields.items()
@@ -154,8 +157,8 @@ class WireRunRequest(Legacy):
     """A request to start one run. Headers are not a part of it: the runner builds them itself."""
 
     messages: Annotated[tuple[Message, ...], Field(max_length=MOST_MESSAGES)]
-    agent: Agent = Agent()
-    sandbox_permission: SandboxPermission = SandboxPermission()
+    agent: Agent = Field(default_factory=Agent)
+    sandbox_permission: SandboxPermission = Field(default_factory=SandboxPermission)
     mcp_servers: Annotated[tuple[McpServer, ...], Field(max_length=MOST_SERVERS)] = ()
     tools: Annotated[tuple[Tool, ...], Field(max_length=MOST_TOOLS)] = ()
     secrets: Secrets = Field(default_factory=dict)

@@ -75,6 +75,22 @@ def test_the_schema_of_every_point_is_served(api: Serving, point: str) -> None:
     assert reply.json["additionalProperties"] is False
 
 
+def test_every_default_is_a_value_that_may_be_sent() -> None:
+    """A client may send what the document says is meant where a field is left out."""
+    from jsonschema_rs import Draft202012Validator
+
+    def with_default(node: Any) -> Iterator[dict[str, Any]]:
+        children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        if isinstance(node, dict) and {"type", "anyOf", "$ref"} & node.keys() and "default" in node:
+            yield node
+        yield from (found for child in children for found in with_default(child))
+
+    found = list(with_default(DOCUMENT))
+    assert len(found) > 100
+    for node in found:
+        Draft202012Validator({**node, "components": DOCUMENT["components"]}).validate(node["default"])
+
+
 @pytest.mark.parametrize("request_", [ALLOWED, LICENSE, {**ALLOWED, "license": "GPL-3.0-only"}])
 def test_decisions_are_as_the_document_says(api: Serving, request_: dict[str, Any]) -> None:
     from jsonschema_rs import Draft202012Validator

@@ -125,10 +125,14 @@ def test_a_prefix_that_the_policy_denies_is_not_approved(command: Command, optio
     assert [line["outcome"] for line in decisions(command.state)] == ["deny"]
 
 
-@pytest.mark.parametrize(("tool", "said"), [("shel", "did you mean `shell`?"), ("browser", "http_get, ")])
-def test_a_prefix_for_a_tool_that_does_not_exist_is_not_approved(command: Command, tool: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("tool", "said"), [("shel", "; did you mean `shell`?"), ("browser", "http_get, "), ("http_get", "or `data`\n")]
+)
+def test_a_prefix_for_a_tool_that_does_not_exist_or_takes_no_commands_is_not_approved(
+    command: Command, tool: str, said: str
+) -> None:
     run = approve(command, "git", "status", tool=tool)
-    run.refused("prefix_tool_unknown: required: The tool of a command prefix is known", code=1)
+    run.refused("prefix_tool_unknown: required: The tool of a command prefix is known and takes commands", code=1)
     assert said in run.stderr
     assert kept(command) == ()
 

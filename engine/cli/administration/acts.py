@@ -75,9 +75,10 @@ def with_tools(refused: ActRefusedError, sources: options.Sources, name: str) ->
     if "_tool_unknown: " in refused.message:
         with sources.engine("administration") as engine:
             known = [] if engine.policy is None else [*(engine.policy.row(("tools", "tools")).value or {})]
-        near = nearest(name, known, {})
-        said = did_you_mean(near) if near else f"there are {printable(', '.join(known), 1_000) or 'none'}"
-        refused.remedy = f"{refused.remedy}; {said}"
+        if name not in known:
+            near = nearest(name, known, {})
+            said = did_you_mean(near) if near else f"there are {printable(', '.join(known), 1_000) or 'none'}"
+            refused.remedy = f"{refused.remedy}; {said}"
     return refused
 
 

@@ -44,12 +44,12 @@ prefix_ends if {
 }
 
 # METADATA
-# title: The tool of a command prefix is known
-# description: A prefix for another name would never be used, or by a tool that takes this name later.
+# title: The tool of a command prefix is known and takes commands
+# description: A prefix for another tool would never be used, or once a tool takes this name or commands.
 # custom:
 #   code: prefix_tool_unknown
 #   fixed: true
-#   remedy: Use the name of a tool in policy/tools.yaml
+#   remedy: Use the name of a tool in policy/tools.yaml that has an argument of type `command`, `argv` or `data`
 #   reads: ["tools.tools.{prefix.tool}"]
 # labels:
 #   row: H08
@@ -57,5 +57,6 @@ tool_known if _approves_none
 
 tool_known if {
 	input.act == "approve_prefix"
-	is_object(data.policy.tools.tools[input.prefix.tool])
+	some kind in data.policy.tools.tools[input.prefix.tool].arguments
+	kind in {"argv", "command", "data"}
 }

@@ -33,9 +33,20 @@ test_prefix_ends if {
 }
 
 test_tool_known if {
-	policy := {"tools": {"tools": {"shell": {"title": "A shell"}, "broken": "none"}}}
-	prefix.tool_known with input as _with({"tool": "shell"}) with data.policy as policy
-	every tool in ["shel", "broken", null, [], {}] {
+	tools := {
+		"shell": {"arguments": {"cwd": "path", "command": "command"}},
+		"process": {"arguments": {"argv": "argv"}},
+		"own": {"arguments": {"steps": "data"}},
+		"files_read": {"arguments": {"path": "path", "text": "text"}},
+		"clock": {"arguments": {}},
+		"wrong": {"arguments": {"command": ["command"]}},
+		"broken": "none",
+	}
+	policy := {"tools": {"tools": tools}}
+	every tool in ["shell", "process", "own"] {
+		prefix.tool_known with input as _with({"tool": tool}) with data.policy as policy
+	}
+	every tool in ["shel", "files_read", "clock", "wrong", "broken", null, [], {}] {
 		not prefix.tool_known with input as _with({"tool": tool}) with data.policy as policy
 	}
 	not prefix.tool_known with input as _clean with data.policy as policy
