@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
+from unittest import TestCase
 from uuid import uuid4
 
 import pytest
@@ -97,7 +98,12 @@ def test_a_closed_engine_requests_no_approval_and_makes_no_call(settings: Settin
     assert gate.asks({"name": "ask", "arguments": {"text": "x"}}, tool.definition()) is False
     assert not called(gate, tool).ok
     assert tool.ran == []
-    assert gate.visible_tools([tool.definition()]) == frozenset()
+    with TestCase().assertLogs("admission_adapters") as logs:
+        for _ in range(2):
+            assert gate.visible_tools([tool.definition()]) == frozenset()
+    assert [line.getMessage() for line in logs.records] == [
+        "the agent is offered no tools: the record is closed; open a new engine"
+    ]
 
 
 def test_a_call_waits_for_the_person_and_is_made_once_it_is_approved(engine: Engine) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import logging
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -32,6 +33,8 @@ from admission_adapters.tools.result import ToolResult
 from engine.errors import WorkError
 from engine.model import Caller, Outcome, Via
 from engine.steps import own_thread, run
+
+_LOGGER = logging.getLogger(__name__)
 
 _WAITING = 256
 """Calls that wait for a person; the oldest is asked for again."""
@@ -91,15 +94,19 @@ class AgentGate(Gate[Answer]):
         self.approver = approver
         self._lock = threading.Lock()
         self._waiting: dict[str, ToolResult] = {}
+        self._unlisted: tuple[str, ...] = ()
 
     def visible_tools(self, definitions: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-        """The names of the tools that a prompt may show; none if no decision can be made."""
+        """The names of the tools that a prompt may show; none, and a warning, if no decision can be made."""
         registry = UncuratedToolRegistry()
         names = Counter(map(tool_name, definitions))
         for one in definitions:
             with suppress(WorkError):  # a name that no tool may have, or one that is in use
                 registry.add(tool_name(one) or "", _nothing, dict(one))
         listed = run(replace(self._path, registry=registry).listed(), self._decide)
+        if listed.codes and listed.codes != self._unlisted:
+            _LOGGER.warning("the agent is offered no tools: %s", listed.fault or ", ".join(listed.codes))
+        self._unlisted = listed.codes
         return frozenset(name for one in listed.definitions if (name := tool_name(one)) and names[name] == 1)
 
     def asks(

@@ -41,10 +41,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The definitions that may go into the prompt now; `codes` say why none were decided on."""
+    """The definitions that may go into the prompt now; `codes` say why none were decided on, a `fault` in words."""
 
     definitions: list[dict[str, Any]]
     codes: tuple[str, ...] = ()
+    fault: str = ""
 
 
 Steps = Generator[Question, Answer, T]
@@ -99,8 +100,10 @@ class ToolPath:
             answer = yield Question("tool_visibility", request, executor, self._context(None))
         except Exception as error:  # noqa: BLE001  (a tool without a decision is not visible)
             return Listed([], (_code(error),))
-        if answer.fault is not None or answer.decision.outcome is not Decided.ALLOW:
-            return Listed([], tuple(codes_of(answer.decision)) if answer.fault is None else (answer.fault.code,))
+        if (fault := answer.fault) is not None:
+            return Listed([], (fault.code,), f"{fault.one_line()}; {fault.remedy}")
+        if answer.decision.outcome is not Decided.ALLOW:
+            return Listed([], tuple(codes_of(answer.decision)))
         return Listed([private_copy(known[name]) for name in visible_names if name in known])
 
     def call(self, call: Any, approval: str | None) -> Steps[ToolResult]:
