@@ -21,7 +21,7 @@ stated(record) if record.export in {"allowed", "forbidden"}
 # custom:
 #   code: export_forbidden
 #   each: bundle.records
-#   after: [export_not_stated]
+#   after: [export_not_stated, export_license_unknown]
 #   field: export
 #   remedy: Write `allowed` into `export` of the record if its owner permits that, or remove the record, or set
 #     export_license to null and use the result internally only
