@@ -75,12 +75,16 @@ CallEnvironment = Annotated[
 
 
 class ToolCallRequest(Model):
-    """Ask whether a call may be made. `definition` is the tool's definition as its server gave it, in any shape."""
+    """Ask whether a call may be made. `definition` is the tool's definition as its server gave it, in any shape.
+
+    `home` is the home folder of the user who runs commands: `~` and `$HOME` in them.
+    """
 
     call: ToolCall
     policy: Name | None = None
     profile: Name | None = None
     cwd: Folder | None = None
+    home: Folder | None = None
     environment: CallEnvironment | None = None
     definition: Object | None = None
 
@@ -176,6 +180,7 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         context.lookups.forms,
         _lead(context),
         context.lookups.programs,
+        request.home,
     )
     definition, unfit = _definition(request.definition, call, context)
     stated = request.environment

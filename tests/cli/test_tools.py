@@ -197,7 +197,7 @@ def told_of(engine: Engine, call: dict[str, Any], options: tuple[str, ...]) -> C
     """What `engine tools explain` would tell of a call in any shape."""
     stated = dict(zip(options[::2], options[1::2], strict=True))
     asker = Sources(principal=stated.get("--principal")).context()
-    request = asked.request(call, stated.get("--tool-policy"), stated.get("--profile"), stated.get("--cwd"))
+    request = asked.request(call, stated.get("--tool-policy"), stated.get("--profile"), stated.get("--cwd"), None)
     answer = engine.check("tool_call", request, asker)
     return explained(engine, answer, "call", asker.caller.principal)
 

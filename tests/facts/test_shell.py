@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from engine.facts import shell
-from engine.facts.shell import Parsed, parse
+from engine.facts.shell import Parsed, ShellWord, parse
 
 
 def test_results_keep_the_order_of_the_texts() -> None:
@@ -218,6 +219,54 @@ def test_the_value_of_a_variable_is_not_known_where_something_else_may_set_it(te
     used = [one for one in listed(text) if one.startswith("x ")]
     assert used
     assert all(set(one.split()[1:]) == {"?"} for one in used)
+
+
+HOME = "/home/ana"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "printf '%s\\n' ~ ~/a ~/'b c' ~/$HOME $HOME ${HOME}/a \"$HOME/a b\" x$HOME",
+        "printf '%s\\n' {~/a,~/b} {$HOME,c}/d",
+        "printf '%s\\n' '~/a' \"~/a\" \\~/a ~'/a' \"~\"/a a~ a/~/b a:~/b -o~/a '$HOME'",
+        "d=~/a; e=$HOME/b; printf '%s\\n' $d $e",
+        "for d in ~/a $HOME; do printf '%s\\n' $d/b; done",
+    ],
+)
+def test_a_tilde_and_home_are_the_home_folder(text: str) -> None:
+    """As bash reads them; what it does not expand keeps its tilde."""
+    (found,) = parse([text], HOME)
+    words = [word.value for one in found.commands if one.words[0].value == "printf" for word in one.words[2:]]
+    ran = subprocess.run(["/bin/bash", "-c", text], env={"HOME": HOME}, capture_output=True, text=True, check=True)
+    assert words == ran.stdout.splitlines()
+
+
+def test_the_folder_and_the_output_of_a_command_may_be_below_home() -> None:
+    (found,) = parse(["cd ~/a && cd b && cat *.txt > ~/c"], HOME)
+    assert [one.folders for one in found.commands] == [("",), (f"{HOME}/a",), (f"{HOME}/a/b",)]
+    assert found.commands[2].redirects[0][1].value == f"{HOME}/c"
+    (pattern,) = parse(["cat ~/*.txt"], HOME)
+    assert pattern.commands[0].words[1] == ShellWord(f"{HOME}/*.txt", pattern=True)
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["HOME=/etc", "HOME=/etc x", "export HOME=/etc", "read HOME", "unset HOME", "printf -v HOME /etc", ". x", "eval x",
+     "source x", "declare HOME=/etc", ": ${HOME:=/etc}", "for HOME in /etc; do :; done", "((HOME=1))", "IFS=/", "$v",
+     "f() { HOME=/etc; }; f", "getopts x HOME", "v=HOME; read $v", "hash -d x=/etc"],
+)  # fmt: skip
+def test_the_home_folder_is_not_known_where_a_text_may_set_it(other: str) -> None:
+    for text in (f"{other}; x ~/a $HOME", f"x ~/a $HOME; {other}"):
+        (found,) = parse([text], HOME)
+        (used,) = [one.words[1:] for one in found.commands if one.words[0].value == "x" and len(one.words) == 3]
+        assert used == (ShellWord("~/a"), ShellWord(None, unknown="parameter"))
+
+
+@pytest.mark.parametrize("home", [None, "", "/home/a b", "/home/[a]", "/home/$x", "/home/a\nb"])
+def test_a_home_folder_that_is_not_plain_is_not_known(home: str | None) -> None:
+    (found,) = parse(["x ~/a $HOME"], home)
+    assert found.commands[0].words[1:] == (ShellWord("~/a"), ShellWord(None, unknown="parameter"))
 
 
 def test_only_the_first_variables_of_a_text_are_followed() -> None:

@@ -73,7 +73,7 @@ class AgentGate(Gate[Answer]):
 
     _engine: Engine
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (each is optional and named)
         self,
         engine: Engine,
         context: Any,
@@ -81,15 +81,16 @@ class AgentGate(Gate[Answer]):
         policy: str | None = None,
         profile: str | None = None,
         cwd: str | None = None,
+        home: str | None = None,
         environment: Mapping[str, Any] | None = None,
         approver: str | None = None,
     ) -> None:
-        """`context`, `policy`, `profile`, `cwd` and `environment` are those of a `ToolGate`.
+        """`context`, `policy`, `profile`, `cwd`, `home` and `environment` are those of a `ToolGate`.
 
         `approver` is the principal of the person who answers in the framework; None if nobody there may approve.
         """
         super().__init__(
-            engine, ToolRegistry(), context, policy=policy, profile=profile, cwd=cwd, environment=environment
+            engine, ToolRegistry(), context, policy=policy, profile=profile, cwd=cwd, home=home, environment=environment
         )
         self.approver = approver
         self._lock = threading.Lock()

@@ -47,14 +47,16 @@ class Gate(Generic[AnswerT]):
         policy: str | None = None,
         profile: str | None = None,
         cwd: str | None = None,
+        home: str | None = None,
         environment: Mapping[str, Any] | None = None,
         error_mode: Literal["safe", "debug"] = "safe",
         isolated: Iterable[str] = (),
         process_environment: Mapping[str, str] | None = None,
         on_loop: Iterable[str] = (),
     ) -> None:
-        """`context` is the engine's Context: the caller and its run; without a run, the gate is one. `cwd` is absolute.
+        """`context` is the engine's Context: the caller and its run; without a run, the gate is one.
 
+        `cwd` is the working folder of the calls, `home` what `~` is in their commands; both are absolute.
         `policy` and `profile` are names from policy/tools.yaml; none is the policy that denies everything.
         `environment` states what could undo a destructive call (`reset`, `checkpoint`), or the id of an environment
         that the engine holds (`held`). `error_mode` is what
@@ -68,7 +70,7 @@ class Gate(Generic[AnswerT]):
         self._engine = engine
         if context.run is None:
             context = replace(context, run=uuid.uuid4().hex)  # what this agent touches is counted by its run
-        call_context = CallContext(policy, profile, cwd, None if environment is None else dict(environment))
+        call_context = CallContext(policy, profile, cwd, home, None if environment is None else dict(environment))
         places = ToolPlaces(frozenset(isolated), dict(process_environment or {}), frozenset(on_loop))
         self._path = ToolPath(registry, context, call_context, error_mode, places)
 

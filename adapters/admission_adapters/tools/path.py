@@ -59,6 +59,7 @@ class CallContext:
     policy: str | None = None
     profile: str | None = None
     cwd: str | None = None
+    home: str | None = None
     environment: Mapping[str, Any] | None = None
 
     def request(self, *names: str, **more: Any) -> dict[str, Any]:
@@ -173,7 +174,7 @@ class ToolPath:
             what = f"the registry of tools failed with {type(error).__name__}"
             return EngineError(what, remedy="check the registry"), None
         return self.call_context.request(
-            "policy", "profile", "cwd", "environment", call=frozen, definition=definition
+            "policy", "profile", "cwd", "home", "environment", call=frozen, definition=definition
         ), name
 
     def _context(self, approval: str | None) -> Any:

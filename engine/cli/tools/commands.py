@@ -59,6 +59,7 @@ def explain_tool(
     tool_policy: asked.ToolPolicy = None,
     profile: asked.Profile = None,
     cwd: asked.WorkingFolder = None,
+    home: asked.HomeFolder = None,
     how: options.Output = "text",
 ) -> None:
     """Explain why an agent can or cannot call a tool with these arguments, and what would change that.
@@ -69,7 +70,7 @@ def explain_tool(
 
     tool_call = {"name": tool, "arguments": {}} if call is None else content(call)
     asked.demand_call_of(tool_call, tool)
-    request = asked.request(tool_call, tool_policy, profile, cwd)
+    request = asked.request(tool_call, tool_policy, profile, cwd, home)
     with sources.engine(*_POINTS) as engine:
         context = sources.context()
         answer = engine.check("tool_call", request, context)
@@ -86,6 +87,7 @@ def call_tool(
     tool_policy: asked.ToolPolicy = None,
     profile: asked.Profile = None,
     cwd: asked.WorkingFolder = None,
+    home: asked.HomeFolder = None,
     how: options.Output = "text",
 ) -> None:
     """Decide a call without running the tool. Recorded as `enforce`; uses up an approval.
@@ -100,7 +102,7 @@ def call_tool(
 
     request: Any
     try:
-        request = asked.request(content(call or Path("-")), tool_policy, profile, cwd)
+        request = asked.request(content(call or Path("-")), tool_policy, profile, cwd, home)
     except EngineError as error:
         request = error
     with sources.engine(*_POINTS) as engine:

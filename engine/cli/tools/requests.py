@@ -21,20 +21,23 @@ Profile = Annotated[str | None, typer.Option(metavar="NAME", help="The agent's p
 WorkingFolder = Annotated[
     str | None, typer.Option(metavar="DIR", help="Working folder of the call, as an absolute path.")
 ]
+HomeFolder = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Home folder of the user who runs commands: what `~` is in them.")
+]
 Input = Annotated[
     Path | None,
     options.read(help="Call in the format of a model provider, MCP, LangChain or this engine; - reads standard input."),
 ]
 
 
-def request(tool_call: Any, policy: str | None, profile: str | None, cwd: str | None) -> Any:
+def request(tool_call: Any, policy: str | None, profile: str | None, cwd: str | None, home: str | None) -> Any:
     """A request of point `tool_call`: made from a bare call, or the given one, completed from the options.
 
     Raises GatherError if an option contradicts it.
     """
     whole = isinstance(tool_call, Mapping) and "call" in tool_call
     made: dict[str, Any] = dict(tool_call) if whole else {"call": tool_call}
-    for name, value in (("policy", policy), ("profile", profile), ("cwd", cwd)):
+    for name, value in (("policy", policy), ("profile", profile), ("cwd", cwd), ("home", home)):
         if value is None:
             continue
         if made.setdefault(name, value) != value:

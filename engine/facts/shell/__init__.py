@@ -57,12 +57,15 @@ class Parsed:
     refused: str | None = None
 
 
-def parse(texts: Sequence[str]) -> list[Parsed]:
-    """What a shell would run for each text. Never raises: one process reads all, and nothing of a failed one counts."""
+def parse(texts: Sequence[str], home: str | None = None) -> list[Parsed]:
+    """What a shell would run for each text. Never raises: one process reads all, and nothing of a failed one counts.
+
+    `home` is what `~` and `$HOME` are in them, unless a text may set it; None if that is not known.
+    """
     if not texts:
         return []
     try:
-        answers = _answers(texts)
+        answers = _answers(texts, home)
         if len(answers) == len(texts):
             return [_parsed(one) for one in answers]
     except DecideError:
@@ -72,14 +75,14 @@ def parse(texts: Sequence[str]) -> list[Parsed]:
     return [Parsed(refused="parser_failed")] * len(texts)
 
 
-def _answers(texts: Sequence[str]) -> list[Any]:
+def _answers(texts: Sequence[str], home: str | None) -> list[Any]:
     """The parser's answers. The process is waited for, however it ends."""
     binary = find_binary("shell_parser")
     with binary.verified() as file:
         done = subprocess.run(
             [f"/proc/self/fd/{file}" if sys.platform == "linux" else str(binary.path)],
             pass_fds=(file,),
-            input=json.dumps(texts),
+            input=json.dumps({"home": home or "", "texts": texts}),
             env={},
             cwd="/",
             capture_output=True,

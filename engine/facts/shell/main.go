@@ -1,8 +1,8 @@
 // Command shell_parser reads shell commands and lists what each would run.
 //
-// Standard input is one JSON array of texts. Standard output has one JSON line for each text, in order: the simple
-// commands in it, flat, or the reason why there are none. Nothing is run, opened or looked up. Any exit code but 0
-// means that no answer may be used.
+// Standard input is one JSON object with `texts`, and `home`, the home folder of the user who runs them, empty if that is
+// not known. Standard output has one JSON line for each text, in order: the simple commands in it, flat, or the reason
+// why there are none. Nothing is run, opened or looked up. Any exit code but 0 means that no answer may be used.
 package main
 
 import (
@@ -74,10 +74,16 @@ type Answer struct {
 	Commands []Command `json:"commands"`
 }
 
+type input struct {
+	Home  string   `json:"home"`
+	Texts []string `json:"texts"`
+}
+
 type refusal struct{ reason string }
 
 type lister struct {
 	file      *syntax.File
+	home      string // what `~` stands for; empty if that is not known
 	commands  []Command
 	values    map[string]Word // of the variables whose value is known
 	followed  int             // variables that were looked for in the whole text
@@ -106,14 +112,14 @@ func main() {
 	}
 	time.AfterFunc(wallSeconds*time.Second, func() { os.Exit(3) })
 	data, err := io.ReadAll(io.LimitReader(os.Stdin, mostInput+1))
-	var texts []string
-	if err != nil || len(data) > mostInput || json.Unmarshal(data, &texts) != nil {
+	var given input
+	if err != nil || len(data) > mostInput || json.Unmarshal(data, &given) != nil {
 		os.Exit(2)
 	}
 	out := json.NewEncoder(os.Stdout)
 	out.SetEscapeHTML(false)
-	for _, text := range texts {
-		if out.Encode(list(text)) != nil {
+	for _, text := range given.Texts {
+		if out.Encode(list(text, given.Home)) != nil {
 			os.Exit(2)
 		}
 	}
@@ -130,7 +136,7 @@ func version() {
 	fmt.Println("Go Version:", info.GoVersion)
 }
 
-func list(text string) (answer Answer) {
+func list(text, home string) (answer Answer) {
 	if reason := refused(text); reason != "" {
 		return Answer{Refused: reason, Commands: []Command{}}
 	}
@@ -150,12 +156,21 @@ func list(text string) (answer Answer) {
 	l := &lister{file: file, commands: []Command{}, values: map[string]Word{}, redefines: redefines(file)}
 	if !l.redefines {
 		l.folders = []string{""}
+		l.knows(home)
 	}
 	l.stmts(file.Stmts)
 	if len(l.marks) > 0 {
 		return Answer{Refused: "syntax", Commands: []Command{}}
 	}
 	return Answer{Commands: l.commands}
+}
+
+// knows takes note of the home folder, unless its name is not plain, or the text may set another one.
+func (l *lister) knows(home string) {
+	found, mentioned, looped := settings(l.file, "HOME")
+	if plainValue.MatchString(home) && !found && mentioned+looped == 0 && !sets(l.file, "IFS") {
+		l.home, l.values["HOME"] = home, plain(home)
+	}
 }
 
 func (r refusal) Error() string { return r.reason }
@@ -827,6 +842,12 @@ func (l *lister) spread(word *syntax.Word, size int) []*syntax.Word {
 // tilde is what stands for the last folder, the working folder, one of their list, or the home of an oddly named user.
 var tilde = regexp.MustCompile(`(?:^|[=:])~[^/A-Za-z]`)
 
+// homely tells whether a word begins with the home folder, by a tilde of its own: `~`, `~/a`.
+func homely(word *syntax.Word) bool {
+	lit, ok := word.Parts[0].(*syntax.Lit)
+	return ok && (strings.HasPrefix(lit.Value, "~/") || lit.Value == "~" && len(word.Parts) == 1)
+}
+
 // flagged is a variable in zsh that may become words and names of files, such as $=x and $~x.
 var flagged = regexp.MustCompile(`(?:^|[^\\]|\\\\)\$[~=^+]`)
 
@@ -849,6 +870,9 @@ func (l *lister) word(word *syntax.Word) Word {
 	pattern, unknown := false, ""
 	for at, part := range word.Parts {
 		value, glob, why := l.part(part)
+		if at == 0 && l.home != "" && homely(word) {
+			value = l.home + value[1:]
+		}
 		if changed(word.Parts, at) {
 			why = "parameter"
 		}

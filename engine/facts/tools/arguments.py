@@ -153,12 +153,13 @@ def walk(
     forms: SecretForms,
     lead: Callable[[str], Lead],
     rows: Rows,
+    home: str | None = None,
 ) -> Walked:
     """Everything in the arguments that rules can match, in the order of their names. Never raises.
 
-    `lead` finds links; `rows` say how the options of commands are read.
+    `lead` finds links; `rows` say how the options of commands are read; `home` is `~` in commands.
     """
-    walking = _Walk(cwd, forms, lead, rows)
+    walking = _Walk(cwd, forms, lead, rows, home)
     walking.top(arguments, types)
     walking.read_commands()
     return walking
@@ -187,9 +188,11 @@ def _absolute(folder: str, cwd: str) -> str:
 class _Walk(Walked):
     """One pass over the arguments of one call."""
 
-    def __init__(self, cwd: str | None, forms: SecretForms, lead: Callable[[str], Lead], rows: Rows) -> None:
+    def __init__(
+        self, cwd: str | None, forms: SecretForms, lead: Callable[[str], Lead], rows: Rows, home: str | None
+    ) -> None:
         super().__init__()
-        self._cwd, self._forms, self._find_lead, self._rows = cwd, forms, lead, rows
+        self._cwd, self._forms, self._find_lead, self._rows, self._home = cwd, forms, lead, rows, home
         self._waiting: list[tuple[str | list[Any], ArgumentType, _At]] = []
         self._in_command: str | None = None
         self._above: list[list[str] | None] = []  # the folders that a command may be in, by their names from the root
@@ -437,7 +440,8 @@ class _Walk(Walked):
     def read_commands(self) -> None:
         """List the simple commands of all texts and lists that are commands; they are parsed together."""
         texts = [value for value, *_ in self._waiting]
-        listed = commands(texts, self._rows, joined=[kind != "argv" for _, kind, _ in self._waiting])
+        joined = [kind != "argv" for _, kind, _ in self._waiting]
+        listed = commands(texts, self._rows, joined=joined, home=self._home)
         for (value, _, at), found in zip(self._waiting, listed, strict=True):
             text = value if isinstance(value, str) else " ".join(word for word in value if isinstance(word, str))
             handed = hands_secret(text) or self._forms.handed(text)

@@ -117,10 +117,13 @@ class CommandFacts:
         return self.words is not None
 
 
-def commands(texts: Sequence[str | Sequence[Any]], rows: Rows, *, joined: Sequence[bool]) -> list[list[CommandFacts]]:
+def commands(
+    texts: Sequence[str | Sequence[Any]], rows: Rows, *, joined: Sequence[bool], home: str | None = None
+) -> list[list[CommandFacts]]:
     """The simple commands of each text or list of words, in order; at least one fact each. Never raises.
 
-    `rows` say what the options of programs mean. `joined`: whether a list may become a text for a shell.
+    `rows` say what the options of programs mean. `joined`: whether a list may become a text for a shell. `home` is the
+    home folder of the user who runs them; what they hand to other shells may have another one.
     """
     found: list[list[CommandFacts]] = [[] for _ in texts]
     waiting: list[Text] = []
@@ -137,7 +140,7 @@ def commands(texts: Sequence[str | Sequence[Any]], rows: Rows, *, joined: Sequen
         if may_join and _SPECIAL.search(line):
             waiting.append((number, line, (), ("",), False))
     for _ in range(ROUNDS):
-        waiting = list(_round(found, waiting, rows))
+        waiting, home = list(_round(found, waiting, rows, home)), None
     for number, text, *_ in waiting:
         found[number].append(CommandFacts(rest=_pieces(text), refused="nesting"))
     return [_in_folders(one) for one in found]
@@ -159,10 +162,10 @@ def _in_folders(found: list[CommandFacts]) -> list[CommandFacts]:
     return [replace(facts, folders=folders, places=() if links else facts.places) for facts in found]
 
 
-def _round(found: list[list[CommandFacts]], waiting: list[Text], rows: Rows) -> Iterator[Text]:
+def _round(found: list[list[CommandFacts]], waiting: list[Text], rows: Rows, home: str | None) -> Iterator[Text]:
     """List what is in these texts; what they hand to other shells is for the next round."""
     readable = [text for _, text, *_ in waiting if _readable(text)]
-    answers = iter(parse(readable))
+    answers = iter(parse(readable, home))
     for number, text, documents, folders, handed_on in waiting:
         parsed = next(answers) if _readable(text) else Parsed(refused="control")
         if parsed.refused is not None or not parsed.commands:

@@ -42,7 +42,7 @@ destination_canonical(destination) if {
 #   each: paths
 #   empty: allowed
 #   remedy: Write the whole path from `/` on, without `.`, `..`, `//`, `~`, backslashes or escapes; in a command, use
-#     `..` only at the start of a word, where each `cd` has a plain name
+#     `..` only at the start of a word, where each `cd` has a plain name, and `~` only if the request states `home`
 #   after: [tool_unknown]
 # labels:
 #   row: B07
