@@ -185,7 +185,7 @@ def _contact(number: int, pairs: Any) -> Row:
         id_ = str(id_)
     if not isinstance(id_, str) or not 0 < len(id_) <= _ID_CHARACTERS:
         raise UnfitError(f"item {number} has no `id`, a text or a whole number")
-    if not item.get("name"):
+    if not str(item.get("name", "")).strip():
         raise UnfitError(f"item {number} has no `name`")
     texts = [item.get(name, "") for name in _TEXTS]
     other = next((name for name, text in zip(_TEXTS, texts, strict=True) if not isinstance(text, str)), None)
@@ -207,7 +207,7 @@ def fitting_contacts(text: str) -> tuple[Row, ...] | None:
     ids = _ids([item.get("id") for item in items])
     texts = [[item.get(name, "") for item in items] for name in _TEXTS]
     tags = [item.get("tags", _NO_TAGS) for item in items]
-    if ids is None or {*map(type, chain.from_iterable(texts))} != _ONLY_TEXT or not all(texts[0]):
+    if ids is None or {*map(type, chain.from_iterable(texts))} != _ONLY_TEXT or not all(map(str.strip, texts[0])):
         return None
     if {*map(type, tags)} != {list} or not {*map(type, chain.from_iterable(tags))} <= _ONLY_TEXT:
         return None

@@ -113,6 +113,7 @@ UNFIT: dict[str, bytes] = {
     "no_id": b'[{"name": "Ada"}]',
     "no_name": b'[{"id": 1}]',
     "name_is_empty": b'[{"id": 1, "name": ""}]',
+    "name_is_blank": b'[{"id": 1, "name": " \\u00a0"}]',
     "name_is_list": b'[{"id": 1, "name": ["Ada"]}]',
     "email_is_null": b'[{"id": 1, "name": "Ada", "email": null}]',
     "tags_are_text": b'[{"id": 1, "name": "Ada", "tags": "vip"}]',
