@@ -19,8 +19,8 @@ export class Gate {
   #run = randomUUID();
   #asked = new Set();
 
-  constructor({ policy, profile, cwd }) {
-    this.#agent = { policy, profile, cwd };
+  constructor({ policy, profile, cwd, home }) {
+    this.#agent = { policy, profile, cwd, home };
   }
 
   async #decide(point, request, approval, mode = "enforce") {
