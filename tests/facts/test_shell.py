@@ -188,6 +188,7 @@ def test_the_variable_of_a_loop_is_not_known_where_something_may_set_it(text: st
         ("d='b c'; x \"$d\" $d", [":", "x b c ?"]),
         ('d=; x "$d/b" $d/b', [":", "x /b ?"]),
         ('d=a; x > $d <<< "$d"', [":", "x"]),
+        ("export e=b f; d=a; x $d", ["export f", ":", "x a"]),
     ],
 )
 def test_a_variable_that_is_set_once_has_its_value_in_what_comes_after_it(text: str, commands: list[str]) -> None:
@@ -232,6 +233,7 @@ HOME = "/home/ana"
         "printf '%s\\n' '~/a' \"~/a\" \\~/a ~'/a' \"~\"/a a~ a/~/b a:~/b -o~/a '$HOME'",
         "d=~/a; e=$HOME/b; printf '%s\\n' $d $e",
         "for d in ~/a $HOME; do printf '%s\\n' $d/b; done",
+        "export A=b PATH=~/bin:$PATH; f() { :; }; f; printf '%s\\n' ~/a $HOME",
     ],
 )
 def test_a_tilde_and_home_are_the_home_folder(text: str) -> None:
@@ -254,7 +256,8 @@ def test_the_folder_and_the_output_of_a_command_may_be_below_home() -> None:
     "other",
     ["HOME=/etc", "HOME=/etc x", "export HOME=/etc", "read HOME", "unset HOME", "printf -v HOME /etc", ". x", "eval x",
      "source x", "declare HOME=/etc", ": ${HOME:=/etc}", "for HOME in /etc; do :; done", "((HOME=1))", "IFS=/", "$v",
-     "f() { HOME=/etc; }; f", "getopts x HOME", "v=HOME; read $v", "hash -d x=/etc"],
+     "f() { HOME=/etc; }; f", "getopts x HOME", "v=HOME; read $v", "alias y=HOME=/etc", "builtin y",
+     "export $v", 'export "$v=/etc"', "export -n $v", "readonly HOME", "enable -f y z"],
 )  # fmt: skip
 def test_the_home_folder_is_not_known_where_a_text_may_set_it(other: str) -> None:
     for text in (f"{other}; x ~/a $HOME", f"x ~/a $HOME; {other}"):

@@ -156,8 +156,8 @@ func list(text, home string) (answer Answer) {
 	l := &lister{file: file, commands: []Command{}, values: map[string]Word{}, redefines: redefines(file)}
 	if !l.redefines {
 		l.folders = []string{""}
-		l.knows(home)
 	}
+	l.knows(home)
 	l.stmts(file.Stmts)
 	if len(l.marks) > 0 {
 		return Answer{Refused: "syntax", Commands: []Command{}}
@@ -168,7 +168,7 @@ func list(text, home string) (answer Answer) {
 // knows takes note of the home folder, unless its name is not plain, or the text may set another one.
 func (l *lister) knows(home string) {
 	found, mentioned, looped := settings(l.file, "HOME")
-	if plainValue.MatchString(home) && !found && mentioned+looped == 0 && !sets(l.file, "IFS") {
+	if plainValue.MatchString(home) && !found && mentioned+looped == 0 && !sets(l.file, "IFS") && !evaluates(l.file) {
 		l.home, l.values["HOME"] = home, plain(home)
 	}
 }
@@ -668,7 +668,9 @@ func settings(file *syntax.File, name string) (found bool, mentioned, looped int
 			found = found || odd(node)
 		case *syntax.ArithmExp:
 			found = found || !constant(node.X)
-		case *syntax.DeclClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.CStyleLoop, *syntax.CoprocClause:
+		case *syntax.DeclClause:
+			found = found || !exports(node)
+		case *syntax.LetClause, *syntax.ArithmCmd, *syntax.CStyleLoop, *syntax.CoprocClause:
 			found = true
 		case *syntax.CallExpr:
 			found = found || len(node.Args) > 0 && setting[plainName(node.Args[0])] && !formats(node.Args)
@@ -678,6 +680,13 @@ func settings(file *syntax.File, name string) (found bool, mentioned, looped int
 		return !found
 	})
 	return found, mentioned, looped
+}
+
+// exports tells whether a declaration only exports variables whose names it shows.
+func exports(cmd *syntax.DeclClause) bool {
+	return cmd.Variant.Value == "export" && !slices.ContainsFunc(cmd.Args, func(arg *syntax.Assign) bool {
+		return arg.Name == nil || arg.Index != nil
+	})
 }
 
 // formats tells whether a command is `printf` with a format in quotes, and so without an option.
@@ -1029,9 +1038,20 @@ var redefining = map[string]bool{
 	"shopt": true, "source": true, "trap": true,
 }
 
+// evaluates tells whether a text may run code that it does not show, or give another meaning to a command.
+func evaluates(file *syntax.File) bool {
+	found := false
+	syntax.Walk(file, func(node syntax.Node) bool {
+		called, ok := node.(*syntax.CallExpr)
+		found = found || ok && len(called.Args) > 0 && redefining[plainName(called.Args[0])]
+		return !found
+	})
+	return found
+}
+
 // redefines tells whether a text may make another program of a name: by a function, an alias, the path of programs.
 func redefines(file *syntax.File) bool {
-	found := false
+	found := evaluates(file)
 	syntax.Walk(file, func(node syntax.Node) bool {
 		switch node := node.(type) {
 		case *syntax.FuncDecl:
@@ -1040,8 +1060,6 @@ func redefines(file *syntax.File) bool {
 			found = found || leads(node.Value)
 		case *syntax.SglQuoted:
 			found = found || leads(node.Value)
-		case *syntax.CallExpr:
-			found = found || len(node.Args) > 0 && redefining[plainName(node.Args[0])]
 		}
 		return !found
 	})
