@@ -24,11 +24,11 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*\+?")
 _LICENSE_REF = re.compile(r"(DocumentRef-[A-Za-z0-9.-]+:)?LicenseRef-[A-Za-z0-9.-]+")
 _ADDITION_REF = re.compile(r"(DocumentRef-[A-Za-z0-9.-]+:)?AdditionRef-[A-Za-z0-9.-]+")
 _WORDS = re.compile(r"[^\s()]+")
-_BEFORE = re.compile(r"^(https?://(www\.)?|(license :: )(osi approved :: )?)")
-"""What addresses and classifiers of PyPI have before a license."""
+_BEFORE = re.compile(r"^(https?://(www\.)?(choosealicense\.com/licenses/)?|(license :: )(osi approved :: )?)")
+"""What addresses, those in Croissant of Hugging Face among them, and classifiers of PyPI have before a license."""
 _TEXT_OF = re.compile(r"/(deed|legalcode)(\.[a-z_-]+)?$")
 """Ends of addresses that Creative Commons has for a license: its summary and its text, in a language."""
-_SPDX_PAGE = re.compile(r"https?://(www\.)?spdx\.org/licenses/([A-Za-z0-9.+-]+?)(\.html|\.json)?/?")
+_PAGE = re.compile(r"https?://(?:www\.)?(?:spdx\.org|choosealicense\.com)/licenses/([A-Za-z0-9.+-]+?)(?:\.html|\.json)?/?")
 _OPERATORS = frozenset({"and", "or", "with"})
 _NO_LICENSE = frozenset({"NOASSERTION", "NONE"})
 """SPDX values in place of an expression, for an unknown or absent license."""
@@ -50,7 +50,7 @@ def license_alternatives(label: str, aliases: Aliases = MappingProxyType({})) ->
     """Read a label as an SPDX expression (SPDX 3.0, annex B; operators and ids in any case); None for any other text.
 
     An alias counts as its id, if it is the whole label or one word of it. So does a whole label
-    that is an address of spdx.org, or an id of the SPDX list with spaces in place of hyphens. Ids get the spelling
+    that is an address of spdx.org or choosealicense.com, or an id of the SPDX list with spaces in place of hyphens. Ids get the spelling
     of the SPDX list; `X` and `X+` that SPDX replaced become `X-only` and `X-or-later`; `LicenseRef-…` and unknown
     ids stay as written. `NOASSERTION` and `NONE` alone are keys of their own. Labels beyond a limit: like a
     label that does not parse.
@@ -95,8 +95,8 @@ def _is_known(license_: str, exception: str) -> bool:
 
 
 def _read_loosely(text: str) -> Alternatives | None:
-    page = _SPDX_PAGE.fullmatch(text)
-    key = page[2] if page else "-".join(text.split())
+    page = _PAGE.fullmatch(text)
+    key = page[1] if page else "-".join(text.split())
     return _read(key) if key.lower() in _spdx().licenses or key.lower() in _spdx().renamed else None
 
 

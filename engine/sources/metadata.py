@@ -23,6 +23,9 @@ from engine.settings import ReadLimits
 CARD, CROISSANT, DATA_PACKAGE = "README.md", "croissant.json", "datapackage.json"
 
 _FRONT_MATTER = re.compile(rb"\A---[ \t]*\r?\n(.*?\r?\n)---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+_CROISSANT = re.compile(rb'"(?:dct:)?conformsTo"\s{0,9}:\s{0,9}"https?://mlcommons\.org/croissant/')
+_HEAD = 65_536
+"""Bytes at the beginning of a file that say whether it is Croissant, which has many names, such as `metadata.json`."""
 _UNSTATED = frozenset({"other", "unknown"})
 """Values of a card's `license` that name no license."""
 
@@ -57,6 +60,9 @@ def found(folder: Path, limits: ReadLimits) -> Metadata | None:
     for file in (CROISSANT, DATA_PACKAGE):
         if (folder / file).is_file():
             return _READERS[file](folder / file, limits)
+    named_otherwise = [path for path in folder.glob("[!.]*.json") if path.is_file() and _is_croissant(path)]
+    if len(named_otherwise) == 1:
+        return _croissant(named_otherwise[0], limits)
     if (folder / CARD).is_file() and _front_matter(folder / CARD, limits) is not None:
         return _card(folder / CARD, limits)
     stated = {file: read(folder / file, limits) for file in _PROJECT if (folder / file).is_file()}
@@ -67,6 +73,11 @@ def found(folder: Path, limits: ReadLimits) -> Metadata | None:
 def read(path: Path, limits: ReadLimits) -> Metadata:
     """Read the metadata file at this path. Raises GatherError if it does not have the format of its name."""
     return _READERS[path.name](path, limits)
+
+
+def _is_croissant(path: Path) -> bool:
+    with path.open("rb") as file:
+        return _CROISSANT.search(file.read(_HEAD)) is not None
 
 
 def _front_matter(path: Path, limits: ReadLimits) -> bytes | None:
@@ -101,7 +112,7 @@ def _croissant(path: Path, limits: ReadLimits) -> Metadata:
                 )
             )
     name = _text(document.get("name"))
-    return Metadata(CROISSANT, name, _license_of(document), tuple(resources))
+    return Metadata(path.name, name, _license_of(document), tuple(resources))
 
 
 def _license_of(item: dict[str, Any]) -> str | None:
@@ -136,7 +147,7 @@ def _python_project(path: Path, limits: ReadLimits) -> Metadata:
     stated = _texts(project.get("license")) or _texts(_table(document, "tool", "poetry").get("license"))
     classifiers = [label for label in _texts(project.get("classifiers")) if label.startswith("License ::")]
     texts = [text for text in _texts(_table(project, "license").get("text")) if _LABEL.fullmatch(text)]
-    return Metadata(path.name, license=_all(stated or classifiers or texts))
+    return Metadata(path.name, license=_all(stated or texts or classifiers))
 
 
 def _node_package(path: Path, limits: ReadLimits) -> Metadata:

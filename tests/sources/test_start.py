@@ -204,6 +204,7 @@ def test_settings_and_license_texts_of_a_project_need_no_record(command: Command
     texts = ("LICENSE-MIT", "LICENSE-APACHE", "LICENCE", "license", "COPYING.LESSER", "UNLICENSE")
     settings = (".github/workflows/ci.yml", ".editorconfig", ".pre-commit-config.yaml", ".readthedocs.yaml")
     inside = ("src/.gitignore", "src/.gitattributes", "src/.nojekyll", "src/.gitkeep", "src/.editorconfig")
+    inside += ("src/.python-version", ".coveragerc", ".dockerignore", ".prettierignore", ".git-blame-ignore-revs")
     beside = dict.fromkeys((*texts, *settings, *inside), b"1")
     folder = files(tmp_path / "project", {"src/tool.py": b"1", **beside})
     told = command("source", "init", folder, *OWN, "--license", "MIT")
@@ -248,6 +249,13 @@ def test_the_license_of_a_card_is_read_by_its_old_name_too(field: str, command: 
             {"pyproject.toml": b'[project]\nclassifiers = ["Topic :: X", "License :: OSI Approved :: ISC License"]\n'},
             "License :: OSI Approved :: ISC License",
         ),
+        (
+            {
+                "pyproject.toml": b'[project]\nlicense = {text = "Apache-2.0"}\n'
+                b'classifiers = ["License :: OSI Approved :: Apache Software License"]\n'
+            },
+            "Apache-2.0",
+        ),
         ({"package.json": b'{"license": "GPL-2.0-only"}'}, "GPL-2.0-only"),
         ({"package.json": b'{"licenses": [{"type": "ISC"}, {"type": "Zlib"}]}'}, "ISC AND Zlib"),
         ({"Cargo.toml": b'[package]\nlicense = "MIT OR Apache-2.0"\n'}, "MIT OR Apache-2.0"),
@@ -259,6 +267,12 @@ def test_the_license_of_a_card_is_read_by_its_old_name_too(field: str, command: 
         ),
         ({"pyproject.toml": b"project = 1\n", "package.json": b'{"license": {}}', "Cargo.toml": b""}, None),
         ({"croissant.json": b'{"license": ["MIT OR Zlib", "CC-BY-NC-4.0"]}'}, "(MIT OR Zlib) AND CC-BY-NC-4.0"),
+        ({"metadata.json": b'{"conformsTo": "http://mlcommons.org/croissant/1.1", "license": "MIT"}'}, "MIT"),
+        ({"metadata.json": b'{"conformsTo": "http://example.org/other/1.0", "license": "MIT"}'}, None),
+        (
+            {f"{name}.json": b'{"conformsTo": "http://mlcommons.org/croissant/1.1", "license": "MIT"}' for name in "ab"},
+            None,
+        ),
     ],
 )
 def test_the_license_of_a_project_is_read(content: dict[str, bytes], license_: str | None, tmp_path: Path) -> None:
