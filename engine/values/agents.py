@@ -60,14 +60,16 @@ class Proposals(Model):
     )
 
 
-FolderName = Annotated[str, StringConstraints(pattern=r"^(\.|[A-Za-z0-9_][A-Za-z0-9_.-]*)$", max_length=100)]
-"""The name of one folder, or `.`; no path."""
+FolderName = Annotated[str, StringConstraints(pattern=r"^(\.|\*|[A-Za-z0-9_][A-Za-z0-9_.-]*)$", max_length=100)]
+"""The name of one folder, `.` or `*`; no path."""
 
 
 class Skills(Model):
     """policy/skills.yaml: what an agent may read of a skill."""
 
-    folders: Items[FolderName] = Field(description="Folders of a skill from which files may be read; `.` is its top.")
+    folders: Items[FolderName] = Field(
+        description="Folders of a skill from which files may be read; `.` is its top, `*` any that is not hidden."
+    )
     depth: Annotated[StrictInt, Field(ge=1, le=16)] = Field(
         description="Maximum folder depth of a file; 1 means directly in one of the folders. A deeper file is refused."
     )

@@ -5,7 +5,7 @@ import future.keywords.not
 
 # `place` has the number of parts of a path below the skill's folder and the name of the first one.
 readable(place) if {
-	place.folder in data.policy.skills.folders
+	_listed(place.folder)
 	is_number(place.segments)
 	place.segments > 1
 	place.segments <= data.policy.skills.depth + 1
@@ -14,4 +14,11 @@ readable(place) if {
 readable(place) if {
 	place.segments == 1
 	"." in data.policy.skills.folders
+}
+
+_listed(folder) if folder in data.policy.skills.folders
+
+_listed(folder) if {
+	"*" in data.policy.skills.folders
+	regex.match(`^[^.].*$`, folder)
 }

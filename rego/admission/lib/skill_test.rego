@@ -10,6 +10,8 @@ _places := {
 	"in the other folder": {"segments": 2, "folder": "assets", "name": "run.sh"},
 	"nested": {"segments": 3, "folder": "scripts", "name": "run.sh"},
 	"another folder": {"segments": 2, "folder": "private", "name": "run.sh"},
+	"a hidden folder": {"segments": 2, "folder": ".git", "name": "config"},
+	"a hidden file": {"segments": 1, "name": ".env"},
 	"another case": {"segments": 2, "folder": "Scripts", "name": "run.sh"},
 	"the folder itself": {"segments": 1, "folder": "scripts", "name": "scripts"},
 	"at the top": {"segments": 1, "name": "SKILL.md"},
@@ -33,7 +35,13 @@ test_deeper if {
 test_at_the_top if {
 	top := {"skills": {"folders": [".", "scripts"], "depth": 1}}
 	held := {name | some name, place in _places; skill.readable(place) with data.policy as top}
-	held == {"directly in a folder", "at the top", "the folder itself"}
+	held == {"directly in a folder", "at the top", "a hidden file", "the folder itself"}
+}
+
+test_any_folder if {
+	any_folder := {"skills": {"folders": ["*"], "depth": 1}}
+	held := {name | some name, place in _places; skill.readable(place) with data.policy as any_folder}
+	held == {"directly in a folder", "in the other folder", "another folder", "another case"}
 }
 
 test_values_missing if {

@@ -9,7 +9,7 @@ import future.keywords.not
 # custom:
 #   code: path_not_allowed
 #   remedy: Request a file by folder and name, such as scripts/run.sh; for other places of a skill that you trust, have
-#     the folder (`"."` for its top) added to folders in policy/skills.yaml, or depth raised
+#     the folder (`"."` for its top, `"*"` for any) added to folders in policy/skills.yaml, or depth raised
 #   reads: [skills.folders, skills.depth]
 # labels:
 #   row: B34
