@@ -28,7 +28,9 @@ _BEFORE = re.compile(r"^(https?://(www\.)?(choosealicense\.com/licenses/)?|(lice
 """What addresses, those in Croissant of Hugging Face among them, and classifiers of PyPI have before a license."""
 _TEXT_OF = re.compile(r"/(deed|legalcode)(\.[a-z_-]+)?$")
 """Ends of addresses that Creative Commons has for a license: its summary and its text, in a language."""
-_PAGE = re.compile(r"https?://(?:www\.)?(?:spdx\.org|choosealicense\.com)/licenses/([A-Za-z0-9.+-]+?)(?:\.html|\.json)?/?")
+_PAGE = re.compile(
+    r"https?://(?:www\.)?(?:spdx\.org|choosealicense\.com)/licenses/([A-Za-z0-9.+-]+?)(?:\.html|\.json)?/?"
+)
 _OPERATORS = frozenset({"and", "or", "with"})
 _NO_LICENSE = frozenset({"NOASSERTION", "NONE"})
 """SPDX values in place of an expression, for an unknown or absent license."""
@@ -49,10 +51,10 @@ Aliases = Mapping[str, str]
 def license_alternatives(label: str, aliases: Aliases = MappingProxyType({})) -> Alternatives | None:
     """Read a label as an SPDX expression (SPDX 3.0, annex B; operators and ids in any case); None for any other text.
 
-    An alias counts as its id, if it is the whole label or one word of it. So does a whole label
-    that is an address of spdx.org or choosealicense.com, or an id of the SPDX list with spaces in place of hyphens. Ids get the spelling
-    of the SPDX list; `X` and `X+` that SPDX replaced become `X-only` and `X-or-later`; `LicenseRef-…` and unknown
-    ids stay as written. `NOASSERTION` and `NONE` alone are keys of their own. Labels beyond a limit: like a
+    An alias counts as its id, if it is the whole label or one word of it. So does a whole label that is an address of
+    spdx.org or choosealicense.com, or an id of the SPDX list with spaces in place of hyphens. Ids get the spelling of
+    the SPDX list; `X` and `X+` that SPDX replaced become `X-only` and `X-or-later`; `LicenseRef-…` and unknown ids stay
+    as written. `NOASSERTION` and `NONE` alone are keys of their own. Labels beyond a limit: like a
     label that does not parse.
     """
     text = label.strip()

@@ -11,7 +11,10 @@ from engine.secrets.finder import Finder, same, spans
 from engine.secrets.lines import Lines, Span, beginning
 from engine.secrets.stand_ins import DOTTED, OPERATORS, PLACEHOLDER, REFERENCE, VERDICTS, stands_in
 
-_KEY, _KEY_BODY = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----", r"(?:.*?-----END [A-Z0-9 ]{1,60}-----|.*)"
+_KEY, _KEY_BODY = (
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----(?!\s{0,40}\.{3}\s{0,40}-----END )",
+    r"(?:.*?-----END [A-Z0-9 ]{1,60}-----|.*)",
+)
 _KEY_BLOCK = re.compile(rf"{_KEY}{_KEY_BODY}|PuTTY-User-Key-File-[0-9].*", re.DOTALL)
 _KEY_ALONE = r"[\"'`](?![\s,+]{0,40}[\"'`][A-Za-z0-9+/\\]{16})"
 """The end of the first line of a key, if it is a text of its own in a program and no other text continues the key."""
@@ -29,14 +32,17 @@ _HEADER = re.compile(
 _CREDENTIALS = re.compile(
     r"(?i)[^:=]{0,40}[:=][ \t]{0,8}(?P<quote>[\"']?)[ \t\"']{0,8}"
     r"(?P<scheme>(?:bearer|basic|digest|token)[ \t]{1,8}(?:\\?[\"'](?=[a-z0-9]))?)?"
-    r"(?!(?:bearer|basic|digest|token)(?:[ \t`]|\Z))(?P<value>[a-z0-9+/._~-]{2}[^\s\"',;]*)"
+    r"(?!(?:bearer|basic|digest|token)(?:[ \t`]|\Z)|https?://|[a-z]{1,20}-(?:bearer|token)[ \t]{1,8}[$<{%])"
+    r"(?P<value>[a-z0-9+/._~-]{2}[^\s\"',;`\\]*)"
 )
 _WORD = r"(?:\(?[A-Za-z][A-Za-z-]*\)?|[0-9.]{1,4})"
-_PROSE = re.compile(rf"{_WORD}(?: {_WORD}){{3,}}[ \t.;|]*(?![^\r\n])")
+_PROSE = re.compile(rf"{_WORD}(?: {_WORD}){{3,}}(?:,|[ \t.;|]*(?![^\r\n]))")
 """Four words or more, as in `Authorization: role-based access control only`; a header has a scheme and a credential."""
 _COOKIE = re.compile(r"[^\s=]=(?![$<{%*])[^\s=]")
 _BEARER = re.compile(r"(?i)(?<![A-Za-z0-9])bearer[ \t]{1,8}(?:\\?[\"'])?([A-Za-z0-9._~+/=-]{6,})")
 _BASIC = re.compile(r"(?ai)(?<![A-Za-z0-9])basic[ \t]{1,8}(?:\\?[\"'])?([A-Za-z0-9+/]{4,}={0,2})")
+_CAPITALIZED = re.compile(r"[A-Z]?[a-z]+")
+"""A word of a title such as `Basic Concepts`."""
 _OPAQUE = 20
 """Characters from which a word after `Bearer` is a token even without a digit."""
 _HEADERS = beginning(_HEADER, (b"authorization", b"cookie"), before=len("proxy-"))
@@ -52,13 +58,19 @@ def _bearers(lines: Lines) -> Iterator[Span]:
     for match in _BEARERS(lines):
         token = match[1].rstrip(".=-")
         digits = any(character.isdigit() for character in token)
-        if digits or (len(token) >= _OPAQUE and not PLACEHOLDER.fullmatch(token) and not stands_in(token)):
+        if (
+            (digits or len(token) >= _OPAQUE)
+            and not PLACEHOLDER.fullmatch(token)
+            and not (not digits and stands_in(token))
+        ):
             yield match.span()
 
 
 def _basics(lines: Lines) -> Iterator[Span]:
     for match in _BASICS(lines):
         padded = match[1].rstrip("=")
+        if _CAPITALIZED.fullmatch(match[1]):
+            continue
         try:
             decoded = base64.b64decode(padded + "=" * (-len(padded) % 4))
         except binascii.Error:

@@ -14,7 +14,7 @@ ASSIGNED = re.compile(
     r"(?:(?:(?<![A-Za-z0-9])(?:(?P<weak>[kK]ey|KEY|[tT]oken|TOKEN|[sS]ig(?:nature)?|SIG|[aA]uth|AUTH)|(?P<name>[sS]ecret|SECRET"
     r"|[pP]asswor[dt]|[pP]asswd|[pP]wd|PWD|[A-Z0-9]{0,20}(?:PASSWORD|PASSWD|(?<!BY)(?<!COM)PASS)|[pP]assphrase"
     r"|PASSPHRASE|[cC]redentials?|[aA]pi[kK]ey|APIKEY|(?:admin|db|ftp|mail|mysql|root|smtp|ssh|user)_pass))"
-    r"|(?<=[a-z])(?:(?P<cased>Key|(?<!PublicKey)Token|Signature)|Secret|Password))"
+    r"|(?<=[a-z])(?:(?P<cased>Key|(?<![Pp]ublicKey)Token|Signature)|Secret|Password))"
     r"(?:\\?[\"'])?\[?\]?(?::[ \t]?[&\w.\[\]|]{1,40})?[ \t]{0,4}="
     r"(?P<sign>[ \t]{0,4}(?:b(?=[\"']))?\\?[\"']?)(?!\[redacted:)(?!=)(?P<value>[^\s\"'&;,<>]+))"
     r"|(?:(?i:(?<![A-Za-z0-9])(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|secret[_-]?key|client[_-]?secret"
@@ -55,13 +55,13 @@ DATA_SOURCE = re.compile(
 """Of a database in Go. Bytes of a picture or an archive read as text have `:` and `@(` in them, but no address."""
 _NETRC = re.compile(
     r"(?i)(?<![A-Za-z0-9])(?:machine\s{1,8}\S{1,255}|default)\s{1,8}login\s{1,8}\S{1,255}\s{1,8}"
-    r"(?:password|passwd)\s{1,8}\S{1,255}"
+    r"(?:password|passwd)\s{1,8}(\S{1,255})"
 )
 USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://(?!\[redacted:)[^\s/?#@]+@(?:[^\s/?#@]*@)*")
 _USER_SIGN = re.compile(r"://[^\s/?#@]+@")
 _NAMED_LATER = re.compile(r"\$(?:\{[^{}]*\}|[A-Z_]+)|\{+[^{}]*\}+|<[^<>]*>|\[[a-z_ -]*\]|%[a-z]|\*+")
 """What stands for a password until a program or a person puts it in: `${DB_PASSWORD}`, `{password}`, `<password>`."""
-_CLOSED = re.compile(r"[)\]}:.]")
+_CLOSED = re.compile(r"[)\]}:.\uff09]")
 _DOCUMENTED = re.compile(r"[:@](?:param|arg)[ \t][\w.\[\] \t]{0,40}\Z")
 """What precedes the name of a parameter in its documentation."""
 _PLAIN = re.compile(r"[A-Za-z_.~/-]+|[0-9]+(?:\.[0-9]+)+|[A-Za-z_-]+(?:[.:](?:[A-Za-z_-]+|v?[0-9]{1,3})){2,}")
@@ -87,7 +87,6 @@ _NAMED_OPTIONS = in_lines(NAMED_OPTION, _OPTION_WORDS, "-")
 _PASSWORDS = beginning(_SPOKEN, (b"pass",))
 _STATEMENTS = beginning(STATED, _STATED_WORDS)
 _NETRCS = beginning(_NETRC, (b"machine", b"default"))
-netrcs = spans(_NETRCS)
 _SOURCES = in_lines(DATA_SOURCE, (b"@(", b"@tcp", b"@udp", b"@unix"), ":")
 _USERS = beginning(USERINFO, (b"://",), before=31, sign=_USER_SIGN)
 
@@ -104,7 +103,7 @@ def _assigned_secrets(lines: Lines) -> Iterator[Span]:
 
 def _names_a_value(match: re.Match[str], behind: str) -> bool:
     """Whether the assigned value is a statement about a password, too plain for a key, or a program variable."""
-    value, sign = match["value"], match["sign"]
+    value, sign = match["value"].rstrip("`\u2019\u201d"), match["sign"]
     plain_value = _CLOSED.split(value, maxsplit=1)[0].lower()
     weak, name = match["weak"] or match["cased"] or "", match["name"] or ""
     names_itself = name != "" and plain_value.replace("_", "") == name.lower()
@@ -159,7 +158,7 @@ def _sources(lines: Lines) -> Iterator[Span]:
 def named_options(lines: Lines) -> Iterator[Span]:
     """Options of commands with a secret: `--password x`, except statements about one."""
     for match in _NAMED_OPTIONS(lines):
-        word = match[1].strip(".,:`)").lower()
+        word = match[1].strip(".,:`)]").lower()
         if word not in _OPTION and not stands_in(word) and _MOUNTED.match(match[0]) is None:
             yield match.span()
 
@@ -192,13 +191,18 @@ def _is_expression(match: re.Match[str], words: list[str]) -> bool:
     """Whether a program assigns a password: `=` and a name alone or before an operator, or a name with dots."""
     name, sign = _LETTERS.findall(match[0])[0].lower(), match[0][: match.start(2) - match.start()]
     first = words[0].rstrip(")]}:")
-    if "=" in sign and first.startswith("="):
+    if "=" in sign and (first.startswith("=") or match[2].startswith("... ")):
         return True
     variable = DOTTED.fullmatch(first) is not None or ("_" in first and is_identifier(first))
     if match[1] is not None or not variable or match[2][0] in "\"'":
         return False
     alone = len(words) == 1 or not words[1].isalpha() or words[1] in OPERATORS
     return name in first or (alone and ("=" in sign or "." in first))
+
+
+def netrcs(lines: Lines) -> Iterator[Span]:
+    """Lines of a file `.netrc`, except those with a placeholder."""
+    return (match.span() for match in _NETRCS(lines) if not stands_in(match[1]))
 
 
 def _stated(lines: Lines) -> Iterator[Span]:

@@ -6,6 +6,8 @@ cannot distinguish `customer-support-tickets-anonymised-2026` from a key.
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 import re
 from collections import Counter
@@ -39,6 +41,8 @@ _PUBLIC = re.compile(
     r"|(?:cp|pp|py)[0-9]{1,4}t?-(?:abi3|none|cp[0-9]{2,4}t?)-(?:many|musl)linux[0-9_]{0,10}_?"
     r"(?:aarch64|armv7l|i686|ppc64le|riscv64|s390x|x86_64)(?![A-Za-z0-9])"  # platforms of Python packages
     r"|(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|UEsDB|H4sI|PHN2Zy|AGFzbQ|d09GR)[A-Za-z0-9+/=]{60,})"  # files
+    r"|(?<=[?&]list=)PL[A-Za-z0-9_-]{32}(?![A-Za-z0-9_-])"  # lists of videos
+    r"|(?<=/shared_invite/)zt-[0-9a-z]{8,12}-[A-Za-z0-9_~-]{22,25}(?![A-Za-z0-9_-])"  # invitations that are published
     r"|abcdefghijklmnopqrstuvwxyz|ABCDEFGHIJKLMNOPQRSTUVWXYZ|0123456789"
 )
 _PATH_OR_URL = re.compile(
@@ -46,8 +50,12 @@ _PATH_OR_URL = re.compile(
     r"|(?<![\w.~/+-])(?:~|\.{0,2})/(?=[a-z._-]{1,40}/))[^\s\"'<>?#]*"
 )
 """A URL without its query, or a path: not what looks like one because base64 has slashes too."""
-_BETWEEN_WORDS = re.compile(r"/|(?<![A-Za-z0-9])[0-9a-f]{7,12}(?![A-Za-z0-9])")
-"""What separates the words of a path or URL: slashes, and the short ids of commits and articles."""
+_BETWEEN_WORDS = re.compile(r"/|(?<![A-Za-z0-9])(?:[0-9a-f]{7,12}|[0-9a-f]{24})(?![A-Za-z0-9])")
+"""What separates the words of a path or URL: slashes, and the short ids of commits, articles and collections."""
+_ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])e[wy][A-Za-z0-9+/_-]{20,}={0,2}(?![A-Za-z0-9+/_.=-])")
+"""What may be a JSON object in base64; behind a web token or cookie there is a dot and a signature."""
+_TELLING = re.compile(r"(?i)auth|cookie|cred|key|pass|secret|session|sig|token|(?=[\w-]*[0-9])[\w-]{16,}")
+"""Words of secrets, and what may be one."""
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[\w$]+)*", re.ASCII)
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -63,6 +71,8 @@ _SCRAPS = 0.12
 """Scraps a character: words and dates have nearly none, random base64, hex, base36 and base32 from 0.2 to 0.4."""
 _RANDOM_LETTERS = 20
 """Letters and digits of the words with scraps; fewer are an id in a name, such as that of a pod or article."""
+_PARTICLES = frozenset({"As", "At", "By", "ID", "Id", "In", "Is", "Of", "On", "Or", "To"})
+"""Words of two letters in names of programs, which are no scraps."""
 _SHORT_WORD = 3
 """Characters of a word that is no part of a key, such as `v0x`."""
 _ENTROPY = 3.0
@@ -79,11 +89,22 @@ def _random(text: str) -> Iterator[Span]:
 
 def _random_secrets(text: str) -> Iterator[Span]:
     """Random text, except digests of commits and packages, public keys, and encoded file content."""
-    plain = _PATH_OR_URL.sub(lambda way: blanked(_BETWEEN_WORDS, way[0]), blanked(_PUBLIC, text))
+    plain = _PATH_OR_URL.sub(lambda way: blanked(_BETWEEN_WORDS, way[0]), blanked(_PUBLIC, _ENCODED.sub(_undone, text)))
     for match in _RUN.finditer(plain):
         run = match[0]
         if not _is_number(run) and _DRAWING.fullmatch(run) is None and looks_random(run):
             yield match.span()
+
+
+def _undone(match: re.Match[str]) -> str:
+    """Blanks for a JSON object in base64 without a secret, such as the settings in a link that installs something."""
+    text = match[0].rstrip("=").replace("+", "-").replace("/", "_")
+    try:
+        decoded = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+        harmless = isinstance(json.loads(decoded), dict) and _TELLING.search(decoded) is None
+    except (ValueError, RecursionError):
+        harmless = False
+    return " " * len(match[0]) if harmless else match[0]
 
 
 def _is_number(run: str) -> bool:
@@ -117,7 +138,8 @@ def is_identifier(text: str) -> bool:
 def _scraps(word: str) -> int:
     """Pieces of one or two letters or digits; none in a word of two pieces, such as `q3` or `west1`."""
     pieces = _PIECE.findall(word) if len(word) > _SHORT_WORD else []
-    return sum(len(piece) <= 2 for piece in pieces) if len(pieces) > 2 else 0  # noqa: PLR2004 (explained above)
+    scraps = sum(len(piece) <= 2 and piece not in _PARTICLES for piece in pieces)  # noqa: PLR2004 (see above)
+    return scraps if len(pieces) > 2 else 0  # noqa: PLR2004 (see above)
 
 
 def _unspeakable(word: str) -> bool:

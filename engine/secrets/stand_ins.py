@@ -21,11 +21,14 @@ VERDICTS = frozenset(
     )
 )
 """Statements about a password and placeholders for one, which are none."""
-PLACEHOLDER = re.compile(r"[A-Z]{1,16}(?:_[A-Z]{1,16})*|(?i:your)(?:[_-][A-Za-z_-]*)?|[a-z_-]{0,8}\.{3}")
-"""What stands for a token in an example: `YOUR_API_KEY`, `your-key-here`, `sk-...`."""
+PLACEHOLDER = re.compile(
+    r"[A-Z]{1,16}(?:_[A-Z]{1,16})*|(?i:your)(?:[_-][A-Za-z_-]*)?|[a-z_-]{0,8}(?:\.{3}|\*{3,})"
+    r"|[A-Z][A-Z0-9]{0,15}(?:_[A-Z]{2,16})*_(?:API_KEY|SECRET|TOKEN)"
+)
+"""What stands for a token in an example: `YOUR_API_KEY`, `your-key-here`, `sk-...`, `ACME7_API_KEY`."""
 _YOURS = re.compile(
     r"(?i)(?:[a-z0-9]{1,6}[_-])?your[_-]?(?:[a-z0-9]{1,20}[_-]){0,4}"
-    r"(?:(?:api|secret)?key|pass(?:phrase|wd|word)?|pwd|secret|token)(?:[_-]here)?"
+    r"(?:(?:api|secret)?key|pass(?:phrase|wd|word)?|pwd|secret|token)(?:[_-]?here)?"
     r"|(?:[a-z0-9]{1,6}[_-]){0,3}(?:\.{3}|x{3,})|[a-z0-9_-]{0,9}x{8,}"
 )
 """What stands for a password in an example: `your_password`, `whsec_...`, `sk-xxx`."""
@@ -65,7 +68,9 @@ NOBODY = "git"
 def stands_in(value: str) -> bool:
     """Whether a value stands where a password or token would be, and is none."""
     low = value.lower()
-    known = low in VERDICTS or low in _KNOWN or len(low) < _SHORTEST
+    known = (
+        low in VERDICTS or low.replace("-", "").replace("_", "") in VERDICTS or low in _KNOWN or len(low) < _SHORTEST
+    )
     return known or any(one.fullmatch(low) is not None for one in (_YOURS, _SAYS_SO))
 
 

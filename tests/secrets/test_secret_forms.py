@@ -105,6 +105,14 @@ HARMLESS = {
     "drawing": '<path d="M2 3h20v10h-4v8h-2v-8H8v8H6v-8H2zm18 10-2h3v-2h2v3h3V9h-3v3h-2V8h-6V6h3V4z"/>',
     "font": "src: url(data:font/woff2;charset=utf-8;base64," + base64.b64encode(BYTES).decode() + ")",
     "program for the web": "AGFzbQEAAAA" + base64.b64encode(BYTES).decode(),
+    "play list": f"https://www.youtube.com/watch?v=t0Cq6tVNRBA&list=PL{text(32)}&index=5",
+    "invitation": f"https://join.slack.com/t/acme/shared_invite/zt-28jv3ci39-{text(22)}",
+    "collection": "https://huggingface.co/collections/acme/parcels-release-65d5efbccdbb8c4202ec078b",
+    "configuration in a link": "https://editor.example.com/install?name=a&config="
+    + base64.b64encode(b'{"command": "npx", "args": ["-y", "@acme/tool"], "env": {"LEVEL": "ERROR"}}').decode(),
+    "key that is left out": "-----BEGIN OPENSSH PRIVATE KEY-----\n    ...\n    -----END OPENSSH PRIVATE KEY-----",
+    "netrc with placeholders": "machine example.org\nlogin example-username\npassword example-password\n",
+    "name with a version": "handlers: GetOrgsProjectsV2ItemsByProjectByItemID",
     "long name": "def BenchmarkTemplateStringVsConcatVsSprintf(): ...",
 }
 
@@ -193,6 +201,15 @@ CODE = [
     'CHANGE_PASSWORD: "/auth/change-password"', "SECRET=replace_with_long_random_jwt_secret_min_24_chars",
     'secret = "test_secret_that_is_at_least_32_bytes_long!!"',
     'if (pem.startsWith("-----BEGIN RSA PRIVATE KEY-----")) {',
+    "it sends `Authorization: Bearer ...` again.", "send `Authorization: Bearer YOUR_API_KEY` as a header",
+    '-H "Authorization: Bearer ACME7_API_KEY"', '{\\"Authorization\\": \\"Bearer ntn_****\\"}',
+    '"Authorization": "Bearer ghp_yourtokenhere"', '"Authorization": "Acme-Bearer ${ACME_TOKEN}"',
+    "- Authorization: protected resource metadata discovery, challenges, scopes",
+    "Opening browser for authorization: http://localhost:9000/authorize?scope=a",
+    "[Basic Orbital Capture](physics/capture.md)", "POSTGRES_PASSWORD=... -e POSTGRES_DB=app", "PASSWORD=change-me",
+    "it sets `hide_password=True`, too", "- `ACME_CLIENT_SECRET=your_development_acme_client_secret`",
+    "`--api-key=ACME_SECRET_KEY`", "tool [-h] [--token TOKEN] [--all]", "publicKeyToken='6595b64144ccf1df'",
+    "\u30bf\u30b0\uff08key=value\uff09\u3067\u30d5\u30a3\u30eb\u30bf\u30ea\u30f3\u30b0\u3055\u308c",
 ]  # fmt: skip
 
 
@@ -262,6 +279,15 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      "SECRET=replace_with_long_9x8y7z6w5v", 'secret = "sword_fish_that_is_long"',
      '"-----BEGIN RSA PRIVATE KEY-----" + "MIIEpAIBAAKCAQEA"',
      '"-----BEGIN RSA PRIVATE KEY-----",\n  "MIIEpAIBAAKCAQEA"',
+     "`Authorization: Bearer swordfish`", "Authorization: Bearer ACME7_KEY9", "Basic c3dvcmQ6ZmlzaA",
+     "Authorization: Sword-Bearer swordfish", "Authorization: Bearer sword-token",
+     "`Authorization: sword-token`", "`ACME_PASSWORD=swordfish`", "tool [--token sw0rdfish]",
+     "machine example.org\nlogin jane\npassword swordfish", "PASSWORD=...swordfish",
+     "Authorization: http9x8y7z",
+     "-----BEGIN RSA PRIVATE KEY-----\n...\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----",
+     f"?list={text(34)}", f"?list=PL{text(40)}", f"https://a.example.com/shared_invite/{text(36)}",
+     "?config=" + base64.b64encode(b'{"url": "https://a.example.com/", "api_key": "sw0rdfish"}').decode(),
+     "session=" + base64.b64encode(b'{"user": 12345, "groups": ["a", "b"]}').decode() + ".aXvTZQ.9x8y7z6w5v",
      "-----BEGIN RSA PRIVATE KEY-----\nMIIE", 'k = "-----BEGIN RSA PRIVATE KEY-----\\nMIIE"',
      f"orders-api-key-{text(24)}", f"orders_api_key_{text(24, '0123456789abcdef')}"],
 )  # fmt: skip

@@ -270,7 +270,10 @@ def test_the_license_of_a_card_is_read_by_its_old_name_too(field: str, command: 
         ({"metadata.json": b'{"conformsTo": "http://mlcommons.org/croissant/1.1", "license": "MIT"}'}, "MIT"),
         ({"metadata.json": b'{"conformsTo": "http://example.org/other/1.0", "license": "MIT"}'}, None),
         (
-            {f"{name}.json": b'{"conformsTo": "http://mlcommons.org/croissant/1.1", "license": "MIT"}' for name in "ab"},
+            {
+                f"{name}.json": b'{"conformsTo": "http://mlcommons.org/croissant/1.1", "license": "MIT"}'
+                for name in "ab"
+            },
             None,
         ),
     ],

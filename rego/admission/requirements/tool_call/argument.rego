@@ -58,7 +58,8 @@ typed(argument) if {
 #   each: unreadable
 #   empty: required
 #   proof: the list contains only problems, so an empty list means that there are none
-#   remedy: Write the value without escapes, control characters or JSON inside text
+#   remedy: Write the value without escapes, control characters or JSON inside text; or, if the tool only stores or
+#     shows it, have the argument declared as `text` in policy/tools.yaml
 #   after: [tool_unknown]
 # labels:
 #   row: B07
