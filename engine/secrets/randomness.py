@@ -41,6 +41,7 @@ _PUBLIC = re.compile(
     r"|(?:cp|pp|py)[0-9]{1,4}t?-(?:abi3|none|cp[0-9]{2,4}t?)-(?:many|musl)linux[0-9_]{0,10}_?"
     r"(?:aarch64|armv7l|i686|ppc64le|riscv64|s390x|x86_64)(?![A-Za-z0-9])"  # platforms of Python packages
     r"|(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|UEsDB|H4sI|PHN2Zy|AGFzbQ|d09GR)[A-Za-z0-9+/=]{60,})"  # files
+    r"|(?<![A-Za-z0-9+/])MD[A-Z][A-Za-z0-9]O[a-z][A-Za-z0-9]{26,60}={0,2}(?![A-Za-z0-9+/=])"  # nodes of GitHub
     r"|(?<=[?&]list=)PL[A-Za-z0-9_-]{32}(?![A-Za-z0-9_-])"  # lists of videos
     r"|(?<=/shared_invite/)zt-[0-9a-z]{8,12}-[A-Za-z0-9_~-]{22,25}(?![A-Za-z0-9_-])"  # invitations that are published
     r"|abcdefghijklmnopqrstuvwxyz|ABCDEFGHIJKLMNOPQRSTUVWXYZ|0123456789"

@@ -204,8 +204,8 @@ def test_settings_and_license_texts_of_a_project_need_no_record(command: Command
     texts = ("LICENSE-MIT", "LICENSE-APACHE", "LICENCE", "license", "COPYING.LESSER", "UNLICENSE")
     settings = (".github/workflows/ci.yml", ".editorconfig", ".pre-commit-config.yaml", ".readthedocs.yaml")
     inside = ("src/.gitignore", "src/.gitattributes", "src/.nojekyll", "src/.gitkeep", "src/.editorconfig")
-    inside += ("src/.python-version", ".coveragerc", ".dockerignore", ".prettierignore", ".git-blame-ignore-revs")
-    beside = dict.fromkeys((*texts, *settings, *inside), b"1")
+    tools = ("src/.python-version", ".coveragerc", ".dockerignore", ".prettierignore", ".git-blame-ignore-revs")
+    beside = dict.fromkeys((*texts, *settings, *inside, *tools), b"1")
     folder = files(tmp_path / "project", {"src/tool.py": b"1", **beside})
     told = command("source", "init", folder, *OWN, "--license", "MIT")
     assert "bundle.yaml: 1 record, from the files" in told.stdout

@@ -52,7 +52,7 @@ name_allowed(name) if code_scan.name_allowed(name)
 # custom:
 #   code: too_many_input_reads
 #   field: scan.input_calls
-#   remedy: Call the reader once
+#   remedy: Call the reader once, and use its name for nothing else
 #   reads: ["code.scan.{scan.language}.input_reads"]
 #   after: [language_not_scanned]
 # labels:
