@@ -103,7 +103,7 @@ def _assigned_secrets(lines: Lines) -> Iterator[Span]:
 
 def _names_a_value(match: re.Match[str], behind: str) -> bool:
     """Whether the assigned value is a statement about a password, too plain for a key, or a program variable."""
-    value, sign = match["value"].rstrip("`\u2019\u201d"), match["sign"]
+    value, sign = match["value"].rstrip("\\`\u2019\u201d"), match["sign"]
     plain_value = _CLOSED.split(value, maxsplit=1)[0].lower()
     weak, name = match["weak"] or match["cased"] or "", match["name"] or ""
     names_itself = name != "" and plain_value.replace("_", "") == name.lower()

@@ -26,6 +26,8 @@ _LABELLED_DIGEST = re.compile(
     r"(?<![A-Za-z0-9])(?:sha256:[0-9a-f]{64}|sha1:[0-9a-f]{40}|sha224:[0-9a-f]{56}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})"
     r"(?![A-Za-z0-9])"
 )
+_FILE = r"(?<![A-Za-z0-9+/])(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|UEsDB|H4sI|PHN2Zy|AGFzbQ|d09GR)"
+"""What files begin with in base64, which notebooks have in lines up to a quote."""
 _PUBLIC = re.compile(
     r"(?<![A-Za-z0-9])(?:sha(?:1|224|256|384|512)[:-](?:[0-9a-f]{40,128}|[A-Za-z0-9+/]{27,88}={0,2})|h1:[A-Za-z0-9+/]{43}="
     r"|(?:[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{60}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})(?![A-Za-z0-9])"
@@ -40,7 +42,8 @@ _PUBLIC = re.compile(
     r"|AAAA(?:B3NzaC1|C3NzaC1|E2VjZHNh|Gnsk)[A-Za-z0-9+/=]+"  # public keys of SSH
     r"|(?:cp|pp|py)[0-9]{1,4}t?-(?:abi3|none|cp[0-9]{2,4}t?)-(?:many|musl)linux[0-9_]{0,10}_?"
     r"(?:aarch64|armv7l|i686|ppc64le|riscv64|s390x|x86_64)(?![A-Za-z0-9])"  # platforms of Python packages
-    r"|(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|UEsDB|H4sI|PHN2Zy|AGFzbQ|d09GR)[A-Za-z0-9+/=]{60,})"  # files
+    rf"|{_FILE}[A-Za-z0-9+/=]{{60,}}"
+    rf"(?:(?:(?:\\n|\n)(?!{_FILE})[A-Za-z0-9+/]{{76}})*+(?:\\n|\n)[A-Za-z0-9+/=]{{0,76}}(?:\\n|\n)?(?=\"))?)"
     r"|(?<![A-Za-z0-9+/])MD[A-Z][A-Za-z0-9]O[a-z][A-Za-z0-9]{26,60}={0,2}(?![A-Za-z0-9+/=])"  # nodes of GitHub
     r"|(?<=[?&]list=)PL[A-Za-z0-9_-]{32}(?![A-Za-z0-9_-])"  # lists of videos
     r"|(?<=/shared_invite/)zt-[0-9a-z]{8,12}-[A-Za-z0-9_~-]{22,25}(?![A-Za-z0-9_-])"  # invitations that are published
@@ -53,9 +56,11 @@ _PATH_OR_URL = re.compile(
 """A URL without its query, or a path: not what looks like one because base64 has slashes too."""
 _BETWEEN_WORDS = re.compile(r"/|(?<![A-Za-z0-9])(?:[0-9a-f]{7,12}|[0-9a-f]{24})(?![A-Za-z0-9])")
 """What separates the words of a path or URL: slashes, and the short ids of commits, articles and collections."""
+_LONGER = re.compile(rf"-----BEGIN|{_FILE}[A-Za-z0-9+/]{{60,}}(?:\\n|\n)")
+"""A certificate, or a file in several lines."""
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])e[wy][A-Za-z0-9+/_-]{20,}={0,2}(?![A-Za-z0-9+/_.=-])")
 """What may be a JSON object in base64; behind a web token or cookie there is a dot and a signature."""
-_TELLING = re.compile(r"(?i)auth|cookie|cred|key|pass|secret|session|sig|token|(?=[\w-]*[0-9])[\w-]{16,}")
+_TELLING = re.compile(r"(?i)auth|cookie|cred|key|pass|secret|session|sig|token|(?<![\w-])(?=[\w-]*[0-9])[\w-]{16,}")
 """Words of secrets, and what may be one."""
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[\w$]+)*", re.ASCII)
 _WORD = re.compile(r"[A-Za-z0-9]+")
@@ -156,11 +161,11 @@ def _entropy(text: str) -> float:
 
 
 def _in_runs(find: Callable[[str], Iterator[Span]]) -> Find:
-    """Of the pieces with a long run; of the whole text if it may have a certificate, whose lines belong together."""
+    """Of the pieces with a long run; of the whole text if it may have what is in lines that belong together."""
 
     def found(lines: Lines) -> Iterator[Span]:
         pieces = lines.with_runs()
-        if "-----BEGIN" in lines.text:
+        if _LONGER.search(lines.text):
             pieces = ((0, len(lines.text)) for _ in islice(pieces, 1))
         for start, end in pieces:
             yield from ((start + first, start + last) for first, last in find(lines.text[start:end]))

@@ -9,6 +9,7 @@ import sysconfig
 from dataclasses import replace
 from pathlib import Path
 from string import ascii_letters
+from textwrap import wrap
 from typing import Any
 
 import pytest
@@ -40,6 +41,7 @@ def test_a_credential_is_a_secret(name: str) -> None:
 
 
 BYTES = random.Random(7).randbytes(600)  # noqa: S311
+PICTURE = base64.b64encode(BYTES).decode()
 LOCK = base64.b64encode(BYTES[:64]).decode()
 ANSWERS = [
     *((prefix, 32, HEX) for prefix in ("call_", "chatcmpl-", "chatcmpl-tool-", "cmpl-", "req_", "batch_", "trace_")),
@@ -61,9 +63,13 @@ HARMLESS = {
     "poetry": 'content-hash = "' + "9f86d081" * 8 + '"',
     "subresource": '<script integrity="sha384-' + base64.b64encode(BYTES[:48]).decode() + '">',
     "image": "data:image/png;base64,iVBORw0KGgo" + base64.b64encode(BYTES).decode(),
-    "bare image": "iVBORw0KGgo" + base64.b64encode(BYTES).decode(),
+    "bare image": "iVBORw0KGgo" + PICTURE,
     "photo": "/9j/" + base64.b64encode(BYTES).decode(),
-    "notebook": json.dumps({"image/png": "iVBORw0KGgo" + base64.b64encode(BYTES).decode()}),
+    "notebook": json.dumps({"image/png": "iVBORw0KGgo" + PICTURE}),
+    **{
+        f"image in lines of {len(end)}": '"image/png": "' + end.join(wrap("iVBORw0KGgo" + PICTURE, 76)) + f'{end}",'
+        for end in ("\\n", "\n")
+    },
     "public key of ssh": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + base64.b64encode(BYTES[:33]).decode(),
     "certificate": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
     "name in an address": "git clone ssh://git@github.com/acme/contacts.git",
@@ -209,7 +215,8 @@ CODE = [
     "Opening browser for authorization: http://localhost:9000/authorize?scope=a",
     "[Basic Orbital Capture](physics/capture.md)", "POSTGRES_PASSWORD=... -e POSTGRES_DB=app", "PASSWORD=change-me",
     "it sets `hide_password=True`, too", "- `ACME_CLIENT_SECRET=your_development_acme_client_secret`",
-    "`--api-key=ACME_SECRET_KEY`", "tool [-h] [--token TOKEN] [--all]", "publicKeyToken='6595b64144ccf1df'",
+    "`--api-key=ACME_SECRET_KEY`", "tool [-h] [--token TOKEN] [--all]", r'"api_key = \"sk-your-key\",',
+    "publicKeyToken='6595b64144ccf1df'",
     "\u30bf\u30b0\uff08key=value\uff09\u3067\u30d5\u30a3\u30eb\u30bf\u30ea\u30f3\u30b0\u3055\u308c",
 ]  # fmt: skip
 
@@ -286,6 +293,8 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      "machine example.org\nlogin jane\npassword swordfish", "PASSWORD=...swordfish",
      "Authorization: http9x8y7z",
      "-----BEGIN RSA PRIVATE KEY-----\n...\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----",
+     "iVBORw0KGgo" + PICTURE[:65] + "\n" + text(40), "iVBORw0KGgo" + PICTURE[:65] + "\\n" + text(40),
+     '"iVBORw0KGgo' + PICTURE[:65] + f'", "{text(76)}"', "\n".join(wrap(PICTURE, 76)),
      f"?list={text(34)}", f"MDe{text(36)}", f"MDE2Ol{text(70)}", f"?list=PL{text(40)}", f"https://a.example.com/shared_invite/{text(36)}",
      "?config=" + base64.b64encode(b'{"url": "https://a.example.com/", "api_key": "sw0rdfish"}').decode(),
      "session=" + base64.b64encode(b'{"user": 12345, "groups": ["a", "b"]}').decode() + ".aXvTZQ.9x8y7z6w5v",
