@@ -60,7 +60,7 @@ _LONGER = re.compile(rf"-----BEGIN|{_FILE}[A-Za-z0-9+/]{{60,}}(?:\\n|\n)")
 """A certificate, or a file in several lines."""
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])e[wy][A-Za-z0-9+/_-]{20,}={0,2}(?![A-Za-z0-9+/_.=-])")
 """What may be a JSON object in base64; behind a web token or cookie there is a dot and a signature."""
-_TELLING = re.compile(r"(?i)auth|cookie|cred|key|pass|secret|session|sig|token|(?<![\w-])(?=[\w-]*[0-9])[\w-]{16,}")
+_TELLING = re.compile(r"(?i)auth|cookie|cred|key|pass|pw|secret|session|sig|token|(?<![\w-])(?=[\w-]*[0-9])[\w-]{16,}")
 """Words of secrets, and what may be one."""
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[\w$]+)*", re.ASCII)
 _WORD = re.compile(r"[A-Za-z0-9]+")

@@ -297,6 +297,7 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      '"iVBORw0KGgo' + PICTURE[:65] + f'", "{text(76)}"', "\n".join(wrap(PICTURE, 76)),
      f"?list={text(34)}", f"MDe{text(36)}", f"MDE2Ol{text(70)}", f"?list=PL{text(40)}", f"https://a.example.com/shared_invite/{text(36)}",
      "?config=" + base64.b64encode(b'{"url": "https://a.example.com/", "api_key": "sw0rdfish"}').decode(),
+     "?config=" + base64.b64encode(b'{"host": "a.example.com", "pw": "swordfish"}').decode(),
      "session=" + base64.b64encode(b'{"user": 12345, "groups": ["a", "b"]}').decode() + ".aXvTZQ.9x8y7z6w5v",
      "-----BEGIN RSA PRIVATE KEY-----\nMIIE", 'k = "-----BEGIN RSA PRIVATE KEY-----\\nMIIE"',
      f"orders-api-key-{text(24)}", f"orders_api_key_{text(24, '0123456789abcdef')}"],
