@@ -269,7 +269,7 @@ CHARACTERS = 200
 _CODE = "[code]"
 _PAYLOAD = "[payload]"
 _WORD = 8
-"""Characters of a text in the payload that stays; shorter ones are ordinary words."""
+"""Characters of a text or number in the payload that is removed; shorter ones are ordinary words."""
 
 
 def _snippets(run: Executed | None) -> dict[str, str]:
@@ -286,8 +286,8 @@ def _snippets(run: Executed | None) -> dict[str, str]:
 def snippet(text: str, code: str, payload: str, *, end: bool = False) -> str:
     """The start or end of a text as one line of at most `CHARACTERS`; empty if there is nothing to show.
 
-    An interpreter prints the line of code that failed; such lines are removed. So are the
-    texts in the payload, the long ones first, except words that are too short to reveal anything. Secrets are
+    An interpreter prints the line of code that failed; such lines are removed. So are the texts and
+    numbers in the payload, the long ones first, except those that are too short to reveal anything. Secrets are
     removed before the text is cut, because half a secret is not recognized (C36, C83).
     """
     for own, mark in ((code.strip(), _CODE), (payload.strip(), _PAYLOAD)):
@@ -303,10 +303,10 @@ def snippet(text: str, code: str, payload: str, *, end: bool = False) -> str:
 
 
 def _without_secrets(payload: str, text: str) -> list[str]:
-    """The texts of the payload that occur in another text, as they are or as JSON and Python write them; long first."""
+    """What a payload has that occurs in a text, as it is or as JSON and Python write it; the long ones first."""
     starts = {text[at : at + _WORD] for at in range(len(text))}
     items = chain.from_iterable(levels_of(json.loads(payload or "null")))
-    texts = {item.strip() for item in items if isinstance(item, str)}
+    texts = {str(item).strip() for item in items if not isinstance(item, dict | list)}
     forms = (form for own in texts if len(own) >= _WORD for form in _forms(own))
     found = {form for form in forms if form[:_WORD] in starts and form in text}
     return sorted(found, key=lambda form: (-len(form), form))

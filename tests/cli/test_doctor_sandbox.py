@@ -121,6 +121,12 @@ def test_the_plain_subprocess_is_never_called_a_sandbox(capsys: pytest.CaptureFi
         assert all("sandbox" not in line.replace(WORDING, "") for line in about)
 
 
+def test_an_act_that_is_refused_outside_of_the_sandbox_too_is_counted_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    raw = Act("socket_raw", "refused:EPERM", "refused:EPERM", enforced=None)
+    text = told(capsys, "text", Simulated(rows=(row("network", "kernel", HELD, raw),)))[1]
+    assert "kernel       1 of 1 enforced, 1 possible outside, 1 not possible either way; " in text
+
+
 def test_words_of_a_probe_cannot_move_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     evil = row("files", "unsupported", Act("a", "\x1b[31mred\n", "did", enforced=False))
     assert "\x1b" not in told(capsys, "text", Simulated(rows=(evil,)))[1]

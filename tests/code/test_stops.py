@@ -235,13 +235,14 @@ def test_payload_text_printed_by_a_program_is_removed_from_snippets(bench: Bench
     own = 'Kim O\'Hara "K\u00e9k"'
     code = (
         "import json\npayload = json.loads(input())\n"
-        "print(payload['rows'], json.dumps(payload['rows']), payload['at'])\n"
+        "print(payload['rows'], json.dumps(payload['rows']), payload['at'], payload['account'], payload['n'])\n"
         "raise ValueError('no such customer: ' + payload['rows'][0]['name'])\n"
     )
-    done = bench.run(golden(code, action={"input_payload": {"rows": [{"name": own}], "at": "short"}}))
+    given = {"rows": [{"name": own}], "at": "short", "account": 77001234567890, "n": 42}
+    done = bench.run(golden(code, action={"input_payload": given}))
     (step,) = [step for step in done.document["trace"] if step["phase"] == "execute_code"]
     assert step["stderr_snippet"].endswith("ValueError: no such customer: [payload]")
-    assert step["stdout_snippet"] == """[{'name': '[payload]'}] [{"name": "[payload]"}] short"""
+    assert step["stdout_snippet"] == """[{'name': '[payload]'}] [{"name": "[payload]"}] short [payload] 42"""
     assert "Hara" not in json.dumps(done.document, ensure_ascii=False)
 
 

@@ -152,13 +152,15 @@ def _do(one: BackendReport) -> list[str]:
 
 
 def _observation(row: Row) -> str:
-    """How many acts were blocked, and how many of these are possible outside; or what bounds it; and the digest."""
+    """How many acts were blocked, how many of these are possible outside, and how many show nothing; and the digest."""
     evidence = row.evidence.removeprefix("sha256:")[:12]
     enforced = [act for act in row.acts if act.enforced]
     if row.kind == "bounded":
         return f"bounded by {', '.join(act.name for act in enforced)}; {evidence}"
     done = sum(act.outside == "did" for act in enforced)
-    return f"{len(enforced)} of {len(row.acts)} enforced, {done} possible outside; {evidence}"
+    shown = sum(act.enforced is not None for act in row.acts)
+    rest = f", {len(row.acts) - shown} not possible either way" if shown < len(row.acts) else ""
+    return f"{len(enforced)} of {shown} enforced, {done} possible outside{rest}; {evidence}"
 
 
 def _one_line(path: Path) -> str:
