@@ -85,6 +85,7 @@ def test_a_module_runs_where_policy_admits_its_language(tmp_path: Path, cache: P
         "(component)",
         '(module (@custom "x"))',
         '(module (import "env"))',
+        r'(module (data "\u{110000}"))',
         '(module (import "env" (item "x")))',
         "AGFzbQEAAAA=",
     ],
@@ -111,6 +112,20 @@ def test_a_comment_ends_where_wasmtime_ends_it(end: str) -> None:
     code = f"(module ;; (; x{end}{IMPORT}\n)"
     imports = wasmtime.Module(wasmtime.Engine(), bytes(wasmtime.wat2wasm(code))).imports
     assert [one.name for one in imports] == [one.id.partition(".")[2] for one in scan("wasm", code).members]
+
+
+@pytest.mark.parametrize(
+    ("text", "literals", "addresses"),
+    [
+        (r"one line\nand \"two\"\t\00\ff\u{e9}\'\\", [], 0),
+        (r"\2fetc\2fpasswd", ["path"], 0),
+        (r"\u{68}ttps:\2f/x.example", [], 1),
+        (r"\5f_class__", ["dunder"], 0),
+    ],
+)
+def test_a_text_is_read_without_its_escapes(text: str, literals: list[str], addresses: int) -> None:
+    found = scan("wasm", f'(module (data "{text}"))')
+    assert ([one.id for one in found.literals], found.network_literals) == (literals, addresses)
 
 
 def test_nesting_and_size_end_the_scan() -> None:

@@ -16,6 +16,8 @@ _TOKEN = re.compile(
     r"|(?P<atom>[!#-'*-:<-~]+)",
 )
 _EDGE = re.compile(r"\(;|;\)")
+_ESCAPE = re.compile(rb"\\(?:u\{([0-9A-Fa-f_]{1,16})\}|([0-9A-Fa-f]{2})|(.))")
+_LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _OPAQUE = frozenset({"binary", "component", "quote"})
 
 
@@ -34,12 +36,24 @@ def scan_wasm(code: str, lines: Lines) -> ScanFacts:
         if depth > DEPTH:
             raise ScanError("too_deep")
         if token.startswith('"'):
-            found.text(token)
+            found.text(_ESCAPE.sub(_unescaped, token[1:-1].encode()).decode(errors="replace"))
         if token == "import":  # noqa: S105
             _import(tokens[at + 1 : at + 3], found)
     if depth:
         raise ScanError("syntax")
     return found.facts("wasm")
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    character, byte, letter = match.groups()
+    if byte is not None:
+        return bytes.fromhex(byte.decode())
+    if character is None:
+        return _LETTERS.get(letter, letter)
+    try:
+        return chr(int(character, 16)).encode()
+    except (OverflowError, ValueError) as error:
+        raise ScanError("syntax") from error
 
 
 def _import(names: list[str], found: Collector) -> None:
