@@ -416,9 +416,8 @@ class Assembly:
         if found.act and mode is Mode.ENFORCE and not isinstance(request, EngineError):
             request = GatherError(  # an act is recorded only when it is taken
                 f"a decision at point `{point}` is enforced only together with what it permits",
-                remedy="use the command, path or method that does the work, such as `engine fetch`, POST /v1/fetch or"
-                " `fetch`, and for administrative acts POST /v1/administration or `administer`; a dry run, such as"
-                " `engine decide --now TIME`, only decides",
+                remedy=f"use {found.act}; a dry run only decides: `?mode=check`, `engine decide --now TIME`, or `check`"
+                " in Python",
                 code="engine.request_invalid",
             )
         if point == "provisioning":  # wherever it is asked, an agent that is allowed is mounted

@@ -161,8 +161,8 @@ class Point:
     """The pace of gather if it reads files or uses the network, so that an event loop must not wait for it."""
     secret: bool = False
     """Whether requests contain secrets that no pattern knows, so that no log may contain them (D29)."""
-    act: bool = False
-    """Whether a decision is enforced only together with the act that it permits."""
+    act: str = ""
+    """What performs the act, if a decision is enforced only together with the act that it permits."""
     events: Callable[[Gathered, Decision, Catalogue], tuple[SourceEvent, ...]] | None = None
     """The narrow view of a decision for data governance, where the point has one."""
 

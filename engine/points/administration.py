@@ -144,5 +144,11 @@ def gather(request: AdministrationRequest, context: GatherContext) -> Gathered:
 
 
 POINT = Point(
-    "administration", AdministrationRequest, AdministrationInput, AdministrationLimits, gather, Pace.SHORT, act=True
+    "administration",
+    AdministrationRequest,
+    AdministrationInput,
+    AdministrationLimits,
+    gather,
+    Pace.SHORT,
+    act="the command for the act, such as `engine approvals grant`, POST /v1/administration, or `administer` in Python",
 )

@@ -149,4 +149,13 @@ def _stated(settings: ProviderSettings, lookups: Lookups) -> ProviderSettings:
     return settings.model_copy(update=changes)
 
 
-POINT = Point("llm", LlmRequest, LlmInput, LlmLimits, gather, pace=Pace.SLOW, act=True, secret=True)
+POINT = Point(
+    "llm",
+    LlmRequest,
+    LlmInput,
+    LlmLimits,
+    gather,
+    pace=Pace.SLOW,
+    act="`engine model ask`, or `complete` in Python",
+    secret=True,
+)

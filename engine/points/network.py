@@ -219,4 +219,13 @@ def fetch_event(
     )
 
 
-POINT = Point("network", NetworkRequest, NetworkInput, NetworkLimits, gather, pace=Pace.SLOW, act=True, events=events)
+POINT = Point(
+    "network",
+    NetworkRequest,
+    NetworkInput,
+    NetworkLimits,
+    gather,
+    pace=Pace.SLOW,
+    act="`engine fetch`, POST /v1/fetch, or `fetch` in Python",
+    events=events,
+)

@@ -138,6 +138,6 @@ POINT = Point(
     NetworkResponseInput,
     NetworkResponseLimits,
     gather,
-    act=True,
+    act="`engine fetch`, POST /v1/fetch, or `fetch` in Python",
     events=events,
 )

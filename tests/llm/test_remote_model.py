@@ -492,6 +492,7 @@ def test_a_decision_alone_sends_no_request(world: World) -> None:
     assert world.engine.check("llm", request).decision.outcome is Outcome.ALLOW
     enforced = world.engine.decide("llm", request)
     assert [finding.code for finding in enforced.decision.findings] == ["engine.request_invalid"]
+    assert there(enforced.fault).remedy.startswith("use `engine model ask`, or `complete` in Python; a dry run")
     assert world.server.server.connections == 0
 
 

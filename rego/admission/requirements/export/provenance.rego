@@ -125,7 +125,9 @@ _licensed(terms) if {
 #   each: samples
 #   after: [sample_source_unknown]
 #   facts: {kind: kind}
-#   remedy: State a kind for which policy/export.yaml lists the `kind` of every record of the provenance
+#   remedy: >-
+#     State a kind that fits every record of the provenance: policy/export.yaml lists, for each kind, which `kind` they
+#     may have in bundle.yaml
 #   reads: ["export.kinds.{kind}"]
 #   proof: the kind of every record must be in the list, and a list that is missing is empty, which fails
 # labels:
