@@ -14,6 +14,7 @@ from types import NoneType
 from typing import Any, TypeVar, get_args
 
 from pydantic import AliasChoices, BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, SchemaValidator
 
 from engine.documents.canonical import parse
@@ -186,13 +187,37 @@ def _intended(problem: ErrorDetails, problems: Sequence[ErrorDetails], model: ty
     *around, name = problem["loc"] or ("",)
     if problem["type"] != "extra_forbidden":
         return ""
-    for field, known_as in () if around else model.model_fields.items():
-        if isinstance(known_as.validation_alias, AliasChoices) and name in known_as.validation_alias.choices:
+    inner = model_at(model, around)
+    for field, known_as in () if inner is None else inner.model_fields.items():
+        if name in _aliases(known_as):
             return f" beside `{field}`: both are names of one field"
     missing = [one["loc"][-1] for one in problems if one["type"] == "missing" and [*one["loc"][:-1]] == around]
-    known = map(str, missing if around else model.model_fields)
+    known = map(str, missing if inner is None else inner.model_fields)
     near = get_close_matches(str(name)[:_FIELD_CHARACTERS], known, 1)
     return f"; did you mean `{near[0]}`?" if near else ""
+
+
+def model_at(model: type[BaseModel], steps: Sequence[int | str]) -> type[BaseModel] | None:
+    """The model of the object at these fields and indices; None if a field on the way may have several, or none."""
+    for step in steps:
+        if isinstance(step, str):
+            fields = (one for name, one in model.model_fields.items() if step == name or step in _aliases(one))
+            inner = {kind for field in fields for kind in _models(field.annotation)}
+            if len(inner) != 1:
+                return None
+            (model,) = inner
+    return model
+
+
+def _aliases(field: FieldInfo) -> Sequence[Any]:
+    return field.validation_alias.choices if isinstance(field.validation_alias, AliasChoices) else ()
+
+
+def _models(kind: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        yield kind
+    for inner in get_args(kind):
+        yield from _models(inner)
 
 
 def without_lists_of_invalid_items(problems: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:

@@ -95,11 +95,26 @@ def test_a_field_in_two_spellings_is_refused() -> None:
 # covers: D57
 @pytest.mark.parametrize(("name", "other"), [("permission_policy", "permissionPolicy"), ("sandbox", "backend")])
 def test_a_field_under_two_names_is_named_as_such(name: str, other: str) -> None:
-    text = json.dumps({"messages": [], name: "ask", other: "ask"}).encode()
-    with pytest.raises(FieldsError) as refused:
-        validate(WireRunRequest, text, "a run", "correct it", ReadLimits())
     problem = f"is not a known field beside `{name}`: both are names of one field"
-    assert refused.value.fields == ((other, problem),)
+    assert wrong_fields({"messages": [], name: "ask", other: "ask"}) == ((other, problem),)
+
+
+# covers: D57
+def test_a_wrong_field_within_another_is_answered_like_one_at_the_top() -> None:
+    both = {"permission_policy": "ask", "permissionPolicy": "ask"}
+    problem = "is not a known field beside `permission_policy`: both are names of one field"
+    assert wrong_fields({"messages": [], "agent": both}) == (("agent.permissionPolicy", problem),)
+    misspelled = {"agent": {"harnes": "pi_core"}, "tools": [{"name": "x", "kind": "gateway", "descripton": "y"}]}
+    assert wrong_fields({"messages": [], **misspelled}) == (
+        ("agent.harnes", "is not a known field; did you mean `harness`?"),
+        ("tools.0.descripton", "is not a known field; did you mean `description`?"),
+    )
+
+
+def wrong_fields(run: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    with pytest.raises(FieldsError) as refused:
+        validate(WireRunRequest, json.dumps(run).encode(), "a run", "correct it", ReadLimits())
+    return refused.value.fields
 
 
 # covers: D57

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, get_args
+from typing import Any
+
+from pydantic import BaseModel
 
 from engine.documents.files import Path_
+from engine.documents.validation import model_at
 from engine.facts.text.nearest import did_you_mean, nearest
 from engine.model import Model
 
@@ -27,14 +30,14 @@ def note(root: type[Model], kind: str, value: Any, path: Path_, line: int | None
     `value` is what stands there; `line` is named where the reader is not at it.
     """
     if kind == "unknown_field":
-        return _unknown(_model(root, _names(path[:-1])), str(path[-1]), line)
+        return _unknown(model_at(root, path[:-1]), str(path[-1]), line)
     wrong = _WRONG.get(kind) or f"it is {TYPES.get(type(value), 'empty')}"
-    item = _model(root, _names(path)) if isinstance(path[-1] if path else 0, int) else None
+    item = model_at(root, path) if isinstance(path[-1] if path else 0, int) else None
     expected = f"a mapping of {', '.join(item.model_fields)}" if item else _expected(root, _names(path))
     return f"{wrong}; it should be {expected}" if expected else wrong
 
 
-def _unknown(model: type[Model] | None, name: str, line: int | None) -> str:
+def _unknown(model: type[BaseModel] | None, name: str, line: int | None) -> str:
     known = tuple(model.model_fields) if model else ()
     alike = nearest(name.replace("_", " "), [one.replace("_", " ") for one in known], {})
     hint = did_you_mean(tuple(one.replace(" ", "_") for one in alike)) if alike else f"known are {', '.join(known)}"
@@ -47,15 +50,5 @@ def _names(path: Path_) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _expected(root: type[Model], names: tuple[str, ...]) -> str:
-    parent = _model(root, names[:-1])
+    parent = model_at(root, names[:-1])
     return (parent.model_fields[names[-1]].description if parent else None) or ""
-
-
-@lru_cache(maxsize=1024)
-def _model(root: type[Model], names: tuple[str, ...]) -> type[Model] | None:
-    """The model of the mapping at these names."""
-    model: type[Model] | None = root
-    for name in names:
-        kind = model.model_fields[name].annotation if model and name in model.model_fields else None
-        model = next((one for one in (kind, *get_args(kind)) if isinstance(one, type) and issubclass(one, Model)), None)
-    return model
