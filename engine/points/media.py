@@ -44,7 +44,8 @@ class MediaRequest(Model):
     def _one_source(self) -> Self:
         stated = {name for name in _FIELDS.values() if getattr(self, name) is not None}
         if stated != {_FIELDS[self.source_type]} or (self.bytes is not None and self.source_type != "url"):
-            raise ValueError("send exactly the fields of the source type")
+            own = f"`{_FIELDS[self.source_type]}`" + (", and `bytes` if known" if self.source_type == "url" else "")
+            raise ValueError(f"with `source_type: {self.source_type}`, send {own}, and no other source")
         return self
 
 

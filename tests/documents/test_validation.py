@@ -41,7 +41,7 @@ def test_a_missing_nullable_field_is_reported_with_the_hint_to_send_null() -> No
     [
         ({"decided_at": "2026-11-03"}, "decisions.0.decided_at", "must be a UTC time such as 2026-11-03T10:00:00Z"),
         ({"sha256": "abc"}, "sha256", "must be 64 lower-case hexadecimal digits"),
-        ({"license": "x" * 65_537}, "license", "must have at most 65536 characters"),
+        ({"license": "x" * 65_537}, "license", "must have 65536 or fewer characters"),
         (
             {"decision": "fine"},
             "decisions.0.decision",

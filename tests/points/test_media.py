@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import ipaddress
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from pydantic import ValidationError
 
 from engine.cases.run import Runner
+from engine.documents.validation import FieldsError, validate
 from engine.drive import run
 from engine.errors import GatherError
 from engine.flow import Context, answer
@@ -31,6 +33,27 @@ ON = {
     }
 }
 URL = {"kind": "image", "source_type": "url", "url": "https://a.example.org/a.png", "media_type": "image/png"}
+
+
+def wrong_fields(request: dict[str, Any]) -> dict[str, str]:
+    with pytest.raises(FieldsError) as refused:
+        validate(MediaRequest, json.dumps(request).encode(), "point `media`", "correct it", ReadLimits())
+    return dict(refused.value.fields)
+
+
+# covers: B39
+@pytest.mark.parametrize(
+    ("source_type", "words"),
+    [("url", "`url`, and `bytes` if known"), ("base64", "`data`"), ("file", "`path`")],
+)
+def test_media_with_fields_of_another_source_type_is_answered_with_its_own(source_type: str, words: str) -> None:
+    for other in ({"url": "https://a.example.org/", "data": "aGk=", "path": "a.png"}, {}):
+        problem = f"is refused: with `source_type: {source_type}`, send {words}, and no other source"
+        assert wrong_fields({"kind": "image", "source_type": source_type, **other}) == {"request": problem}
+    assert wrong_fields({"kind": "", "source_type": "base64", "data": "aGk="}) == {
+        "kind": "must have 1 or more characters"
+    }
+
 
 # The lists of facts/fetch.md, section 3: local, special, multicast, metadata, IPv4 inside of IPv6 in every dress.
 BLOCKED = (
