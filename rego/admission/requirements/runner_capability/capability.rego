@@ -26,8 +26,8 @@ proven(capability) if capability.supported == true
 #   policy/operations.yaml.
 # custom:
 #   code: capability_not_probed
-#   remedy: Correct the harness so that its probe succeeds (docs/runner.md), or have `static_capabilities` of the profile
-#     in policy/operations.yaml accept those that policy/runners.yaml assumes
+#   remedy: Correct the harness so that its probe succeeds (docs/runner.md), or have the profile of
+#     policy/operations.yaml accept with `static_capabilities` those that policy/runners.yaml assumes
 #   reads: [operations.profile, operations.profiles]
 # labels:
 #   row: D39
