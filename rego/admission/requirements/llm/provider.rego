@@ -64,7 +64,7 @@ canonical if input.llm.url.canonical == true
 #   fixed: true
 #   after: [base_url_not_canonical]
 #   facts: {target: llm.target, host: llm.url.host}
-#   remedy: Leave the target out, or name exactly the host of the base URL
+#   remedy: Name exactly the host of the base URL as `target`; a `Prompt` in Python may leave it out
 # labels:
 #   row: A04, H21
 target_configured if {
